@@ -32,6 +32,8 @@ type Config struct {
 
 	// Listen is the address of the port for HTTP, WebSocket and telnet.
 	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
+	// TableState is the table of what Downpour itself keeps: dashboards.
+	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
 	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
 	// sets the same.
 	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
@@ -121,6 +123,9 @@ func (c *Config) SetDefaults() {
 	if c.Mode == "" {
 		c.Mode = "rw"
 	}
+	if c.TableState == "" {
+		c.TableState = "downpour-state"
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -157,6 +162,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SLOW_QUERY: got %s, want a time, or 0 for none", c.SlowQuery))
+	}
+	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); slices.Contains(other, c.TableState) {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_TABLE_STATE: got %s, want a table of its own", c.TableState))
 	}
 	if _, err := c.selfMetrics(); err != nil {
 		errs = append(errs, err)

@@ -169,6 +169,9 @@ var asking = map[string]struct {
 	"OVERRIDE api/tree":        {"api/tree?name=n&method_override=post", "", auth.Write},
 	"OVERRIDE api/tree/rule":   {"api/tree/rule?treeid=1&level=0&order=0&type=metric&method_override=put", "", auth.Write},
 	"OVERRIDE api/tree/rules":  {"api/tree/rules?treeid=1&method_override=delete", "", auth.Write},
+	"PUT api/dashboards/":      {"api/dashboards/x", `{"form":1,"panels":[]}`, auth.Write},
+	"DELETE api/dashboards/":   {"api/dashboards/x", "", auth.Write},
+	"OVERRIDE api/dashboards/": {"api/dashboards/x?method_override=delete", "", auth.Write},
 	"GET api/stats/":           {"api/stats/query", "", 0},
 	"OVERRIDE api/query":       {"api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", auth.All},
 	"OVERRIDE api/uid/uidmeta": {"api/uid/uidmeta?uid=000001&type=metric&notes=x&method_override=post", "", auth.Write},
@@ -181,7 +184,7 @@ var asking = map[string]struct {
 // routeScopes has the scope that each route needs, 0 if it needs no token. A route that is missing
 // here fails the test.
 var routeScopes = func() map[string]auth.Scope {
-	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "healthz": 0, "readyz": 0, "api/ws": 0,
+	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "d": 0, "healthz": 0, "readyz": 0, "api/ws": 0,
 		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
 		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/trees": auth.Write,
 		"api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin, "api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/scan": auth.Read}
@@ -189,7 +192,7 @@ var routeScopes = func() map[string]auth.Scope {
 		api/version version api/serializers api/uid api/uid/ api/uid/assign api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search
 		api/search/ api/annotation api/annotation/ api/annotations api/annotations/ api/query/last api/stats api/stats/ stats
 		api/query/exp api/query/gexp api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
-		api/tree/notmatched q`) {
+		api/tree/notmatched q api/dashboards api/dashboards/`) {
 		out[r] = auth.Read
 	}
 	return out

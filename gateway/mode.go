@@ -9,10 +9,11 @@ import (
 )
 
 // Routes that a mode leaves out. Source: RpcManager.initializeBuiltinRpcs,
-// which leaves their handlers out when tsd.mode is ro or wo.
+// which leaves their handlers out when tsd.mode is ro or wo. Dashboards are read in mode ro; their
+// handlers refuse to change them.
 var (
 	writing = []string{"put", "rollup", "histogram", "uid", "annotation", "annotations", "tree"}
-	reading = []string{"query", "suggest", "search", "annotation", "annotations", "uid", "tree", "ws", "q"}
+	reading = []string{"query", "suggest", "search", "annotation", "annotations", "uid", "tree", "ws", "q", "dashboards"}
 )
 
 // inMode leaves out routes: in mode ro those that write points or metadata, in mode wo

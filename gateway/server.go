@@ -18,6 +18,7 @@ import (
 	"downpour/gateway/api/httpapi"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
+	"downpour/gateway/api/httpapi/dashboardroutes"
 	"downpour/gateway/api/httpapi/putroutes"
 	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/api/httpapi/queryroutes"
@@ -26,6 +27,7 @@ import (
 	"downpour/gateway/api/pace"
 	"downpour/gateway/api/telnet"
 	"downpour/gateway/api/ws"
+	"downpour/gateway/dashboard"
 	"downpour/gateway/live"
 	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/meta"
@@ -54,7 +56,7 @@ type Store interface {
 
 // TableNames returns the configured names of the tables.
 func (c *Config) TableNames() tables.Names {
-	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree, Rollups: c.RollupTables()}
+	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree, Rollups: c.RollupTables(), State: c.TableState}
 }
 
 // Server is a running gateway.
@@ -299,6 +301,10 @@ func (s *Server) api() *httpapi.API {
 			Ready:    s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
 			Stats: s.stats, Queries: queries, Now: time.Now,
 			Names: s.names, Series: s.series, Engine: s.engine,
+		},
+		Dashboards: dashboardroutes.Handlers{
+			Store:    &dashboard.Store{Cells: s.store, Table: s.cfg.TableState, Now: s.cfg.Now},
+			ReadOnly: s.cfg.Mode == "ro", Guard: guard, Timeout: s.cfg.QueryTimeout,
 		},
 		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(), Tools: s.tools(),
 		Guard:  guard,

@@ -38,8 +38,8 @@ type file struct {
 	etag        string
 }
 
-// Handler serves "/" and "/ui/…"; every other path is 404. It is open to
-// everybody: the page holds no data.
+// Handler serves "/", "/d/", "/d/NAME" and "/ui/…"; every other path is 404. It is open to
+// everybody: the pages hold no data.
 func Handler() http.Handler {
 	files := map[string]file{}
 	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
@@ -64,6 +64,19 @@ func address(name string) string {
 	return "/ui" + strings.TrimPrefix(name, "static")
 }
 
+// board is the one page of all dashboards; it takes a dashboard's name from its address.
+const board = "/ui/dashboard.html"
+
+// fileOf returns the address of the file that a path stands for. Paths of dashboards are in
+// lower case or not, as all paths of the gateway are.
+func fileOf(urlPath string) string {
+	first, name, _ := strings.Cut(strings.Trim(urlPath, "/"), "/")
+	if strings.EqualFold(first, "d") && !strings.Contains(name, "/") {
+		return board
+	}
+	return urlPath
+}
+
 // newFile returns a file as it is served; its etag is a hash of the content. A file without a
 // known ending is text, as a licence is.
 func newFile(name string, content []byte) file {
@@ -78,7 +91,7 @@ func newFile(name string, content []byte) file {
 // serve sends one of the page's files, with headers that keep it from loading anything
 // from elsewhere.
 func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
-	f, ok := files[r.URL.Path]
+	f, ok := files[fileOf(r.URL.Path)]
 	if !ok {
 		http.NotFound(w, r)
 		return

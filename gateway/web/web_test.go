@@ -43,6 +43,7 @@ func TestOtherRequests(t *testing.T) {
 	}{
 		{"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/ui/", 404}, {"GET", "/ui/js", 404}, {"GET", "/ui/../web.go", 404},
 		{"GET", "/index.html", 404}, {"GET", "/nothing", 404}, {"GET", "/ui/vendor/uplot/LICENSE", 200},
+		{"GET", "/d/", 200}, {"GET", "/d", 200}, {"GET", "/D/Web", 200}, {"HEAD", "/d/web", 200}, {"PUT", "/d/web", 405}, {"GET", "/d/web/x", 404}, {"GET", "/dx", 404},
 	} {
 		if w := get(t, tc.method, tc.path); w.Code != tc.code {
 			t.Errorf("%s %s: %d, want %d", tc.method, tc.path, w.Code, tc.code)
@@ -59,7 +60,7 @@ var (
 // The gateway serves every file to which the page, or the module for other pages, leads, and none
 // of them names another host.
 func TestEverythingComesFromHere(t *testing.T) {
-	todo, seen := []string{"/", "/ui/embed.js"}, map[string]bool{}
+	todo, seen := []string{"/", "/d/", "/ui/embed.js"}, map[string]bool{}
 	for len(todo) > 0 {
 		path := todo[0]
 		todo = todo[1:]
@@ -85,11 +86,22 @@ func TestEverythingComesFromHere(t *testing.T) {
 			todo = append(todo, resolve(path, m[1]+m[2]))
 		}
 	}
-	if page := get(t, "GET", "/").Body.String(); inline.MatchString(page) {
-		t.Errorf("the page has inline script or style: %q", inline.FindString(page))
+	for _, path := range []string{"/", "/d/"} {
+		if page := get(t, "GET", path).Body.String(); inline.MatchString(page) {
+			t.Errorf("%s has inline script or style: %q", path, inline.FindString(page))
+		}
 	}
 	if len(seen) < 15 {
 		t.Errorf("only %d files reached from the page: %v", len(seen), seen)
+	}
+}
+
+// Both pages have the same rows for queries and formulas.
+func TestTemplates(t *testing.T) {
+	templates := regexp.MustCompile(`(?s)<template.*</template>`)
+	page, board := get(t, "GET", "/").Body.String(), get(t, "GET", "/d/").Body.String()
+	if a, b := templates.FindString(page), templates.FindString(board); a != b || a == "" {
+		t.Errorf("the templates of index.html and dashboard.html differ:\n%s\n%s", a, b)
 	}
 }
 

@@ -134,7 +134,8 @@ export async function play(page, server, scene, untilStatus, extra = '') {
   server.reset();
   scene.script(server);
   await page.goto('about:blank');
-  await page.goto(`${server.url}/#${[scene.hash, extra].filter(Boolean).join('&')}`);
+  const hash = [scene.hash, extra].filter(Boolean).join('&');
+  await page.goto(server.url + (scene.path ?? '/') + (hash && `#${hash}`));
   await untilStatus(page, scene.first ?? scene.status);
   await scene.act?.(page, server);
   if (scene.first) await untilStatus(page, scene.status);

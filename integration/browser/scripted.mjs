@@ -56,6 +56,7 @@ export class Scripted {
     this.subs = [];      // {socket, id, query, resume, seq} in order of subscription; query may be a request for expressions
     this.received = [];  // all messages of clients
     this.asked = [];     // paths and bodies asked over HTTP
+    this.dashboards = new Map(); // the versions of each by its name, texts
     this.metrics = ['cpu.user', 'disk.used', 'proc.loadavg.1min'];
   }
 
@@ -99,10 +100,13 @@ export class Scripted {
     const url = new URL(request.url, this.url);
     const chunks = [];
     for await (const c of request) chunks.push(c);
-    const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks)) : null;
+    const text = Buffer.concat(chunks).toString();
+    const body = text ? JSON.parse(text) : null;
     if (!url.pathname.startsWith('/api/')) return this.#file(url.pathname, response);
     this.asked.push({ path: url.pathname, query: url.search, body });
-    const { status = 200, body: out } = this.api(url.pathname, url.searchParams, body) ?? this.#usual(url, body);
+    const told = this.api(url.pathname, url.searchParams, body, request.method);
+    if (!told && url.pathname.startsWith('/api/dashboards')) return this.#dashboard(url.pathname.split('/')[3], request, text, response);
+    const { status = 200, body: out } = told ?? this.#usual(url, body);
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(out));
   }
 
@@ -121,9 +125,22 @@ export class Scripted {
     return { body: answer };
   }
 
+  // dashboard keeps dashboards as the gateway does.
+  #dashboard(name, { method, headers }, text, response) {
+    const answer = (status, body, version) => response.writeHead(status, { 'Content-Type': 'application/json', ...(version ? { ETag: `"${version}"` } : {}) }).end(body);
+    const fail = (code, message) => answer(code, JSON.stringify({ error: { code, message } }));
+    if (!name) return answer(200, JSON.stringify({ dashboards: [...this.dashboards].map(([n, v]) => ({ name: n, version: v.length, saved: '2026-11-21T10:30:00Z', by: '', title: JSON.parse(v.at(-1)).title, panels: JSON.parse(v.at(-1)).panels.length })) }));
+    const versions = this.dashboards.get(name) ?? [];
+    if (method === 'GET') return versions.length > 0 ? answer(200, versions.at(-1), versions.length) : fail(404, `no such dashboard: ${name}`);
+    const from = headers['if-none-match'] === '*' ? 0 : Number(headers['if-match'].replaceAll('"', ''));
+    if (from !== versions.length) return fail(409, `dashboard ${name}: version ${versions.length} was saved at 2026-11-21 10:30:00 UTC, this change is made from version ${from}`);
+    this.dashboards.set(name, [...versions, text]);
+    answer(200, JSON.stringify({ name, version: versions.length + 1 }), versions.length + 1);
+  }
+
   #file(path, response) {
     try {
-      const name = path === '/' ? 'index.html' : path.replace('/ui/', '');
+      const name = path === '/' ? 'index.html' : /^\/d(\/|$)/.test(path) ? 'dashboard.html' : path.replace('/ui/', '');
       const content = readFileSync(join(web, 'static', name));
       response.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain', 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).end(content);
     } catch {

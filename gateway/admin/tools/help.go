@@ -60,6 +60,15 @@ is done about it or would be; the counters follow. Nothing is written without
   gateway fsck --fix-all 2013/01/01 2013/02/01 sum sys.cpu.user host=web01
   gateway fsck --full-scan --fix --resolve-duplicates`
 
+	helpDashboard = `get prints the document as it was saved, and its version on standard error. put
+saves FILE, or - for standard input: as a new dashboard, or with -replace N in
+place of version N. If another version is in force nothing is changed, and the
+error says which; -replace any takes whichever is.
+
+  gateway dashboard get web > web.json
+  gateway dashboard put -replace 7 web web.json
+  for name in $(gateway dashboard list); do gateway dashboard get $name > $name.json; done`
+
 	helpCheck = `Tables are read block by block, logs and MANIFEST record by record, and every
 checksum is compared. Nothing is changed. A line tells of each fault: file,
 offset, bytes, and of which hours the points are where that can be known. Ends

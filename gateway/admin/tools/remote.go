@@ -67,14 +67,17 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 // writing are the paths that need more than a token for reading.
 var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete", "/api/tools/trees", "/api/tools/uid", "/api/tools/fsck", checkpointPath}
 
-// send sends a request; the answer's body is the caller's to close.
-func (r *remote) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+// send sends a request, with pairs of header fields; the answer's body is the caller's to close.
+func (r *remote) send(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.url+path, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	write := slices.ContainsFunc(writing, func(p string) bool { return strings.HasPrefix(path, p) })
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	write := method == http.MethodPut || slices.ContainsFunc(writing, func(p string) bool { return strings.HasPrefix(path, p) })
 	if token := r.tokens.forScope(write); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -6,6 +6,7 @@
 //	queryroutes  /api/query, exp, gexp: answers as JSON or as an Arrow IPC stream; /q
 //	metaroutes   annotations, UIDs, UIDMeta and TSMeta, lookups, last points, suggest
 //	treeroutes   trees, their rules and branches
+//	dashboardroutes  dashboards: documents and their versions
 //	adminroutes  health, version, settings, stats, profiles, dropping caches
 //	querylog     the running and the last completed queries
 //	access       origins, CORS and tokens
@@ -26,6 +27,7 @@ import (
 
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
+	"downpour/gateway/api/httpapi/dashboardroutes"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/putroutes"
@@ -38,11 +40,12 @@ import (
 
 // API answers HTTP requests. All fields are set before Handler is called.
 type API struct {
-	Put   putroutes.Handlers
-	Query queryroutes.Handlers
-	Meta  metaroutes.Handlers
-	Trees treeroutes.Handlers
-	Admin adminroutes.Handlers
+	Put        putroutes.Handlers
+	Query      queryroutes.Handlers
+	Meta       metaroutes.Handlers
+	Trees      treeroutes.Handlers
+	Admin      adminroutes.Handlers
+	Dashboards dashboardroutes.Handlers
 
 	Live    http.Handler // /api/ws
 	Page    http.Handler // everything that is not API
@@ -84,7 +87,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 
 	e, ok := find(routes, path)
 	switch {
-	case !ok && strings.HasPrefix(path, "ui/"):
+	case !ok && (strings.HasPrefix(path, "ui/") || strings.HasPrefix(path, "d/")):
 		a.Page.ServeHTTP(w, r)
 		return
 	case !ok && (path == "api" || strings.HasPrefix(path, "api/")):

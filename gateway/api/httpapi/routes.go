@@ -22,7 +22,9 @@ func (a *API) routes() map[string]httpio.Endpoint {
 	routes := map[string]httpio.Endpoint{
 		"":            {Scope: noScope, Serve: page, Reads: httpio.Get},
 		"favicon.ico": {Scope: noScope, Serve: page, Reads: httpio.Get},
-		"metrics":     {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
+		// The page of dashboards lists them, and below it each has a page.
+		"d":       {Scope: noScope, Serve: page, Reads: httpio.Get},
+		"metrics": {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
 		// The socket checks token and origin itself: its token comes as a
 		// subprotocol.
 		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get},
@@ -44,6 +46,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 	maps.Copy(routes, a.Meta.Endpoints())
 	maps.Copy(routes, a.Trees.Endpoints())
 	maps.Copy(routes, a.Admin.Endpoints())
+	maps.Copy(routes, a.Dashboards.Endpoints())
 	return routes
 }
 

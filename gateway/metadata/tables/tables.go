@@ -1,4 +1,4 @@
-// Package tables makes OpenTSDB's four tables, and those of rollups, and checks, before anything is
+// Package tables makes OpenTSDB's four tables, those of rollups and our own, and checks, before anything is
 // read or written, that the rows found in them have the configured layout.
 package tables
 
@@ -12,10 +12,12 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Names are the names of the four tables, and of those of rollups and pre-aggregates.
+// Names are the names of the four tables, of those of rollups and pre-aggregates, and of our
+// own, which may be empty for none.
 type Names struct {
 	Data, UID, Meta, Tree string
 	Rollups               []string
+	State                 string
 }
 
 // Specs returns the tables as OpenTSDB's script creates them: bloom filter per row, DIFF
@@ -39,11 +41,17 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 		{Name: n.Tree, Families: []store.FamilySpec{family("t", "1")}},
 		{Name: n.Meta, Families: []store.FamilySpec{family("name", "")}},
 	}
+	if n.State != "" {
+		specs = append(specs, store.TableSpec{Name: n.State, Families: []store.FamilySpec{family(FamilyState, "1")}})
+	}
 	for _, name := range n.Rollups {
 		specs = append(specs, store.TableSpec{Name: name, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)})
 	}
 	return specs
 }
+
+// FamilyState is the one family of our own table.
+const FamilyState = "s"
 
 // splits returns the first key of each salt bucket but the first.
 func splits(schema encoding.Schema) (keys [][]byte) {

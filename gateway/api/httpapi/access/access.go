@@ -64,6 +64,9 @@ func (g *Guard) Audit(r *http.Request) {
 		"token", g.Tokens.Name(bearer(r)), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
 }
 
+// TokenName returns the name of a request's token, "" where none is needed.
+func (g *Guard) TokenName(r *http.Request) string { return g.Tokens.Name(bearer(r)) }
+
 // mostParameters bounds the parameters that Audit shows, in bytes.
 const mostParameters = 300
 

@@ -19,7 +19,7 @@ async function request(path, options = {}) {
   const text = await response.text();
   let message = `${response.status} ${response.statusText}`;
   try { message = JSON.parse(text).error.message; } catch { /* not JSON: the status has to do */ }
-  throw new Error(message);
+  throw Object.assign(new Error(message), { status: response.status });
 }
 
 const get = async (path, signal) => (await request(path, { signal })).json();
@@ -42,3 +42,23 @@ export const arrowType = 'application/vnd.apache.arrow.stream';
 
 // arrow answers as a Blob holding an IPC stream.
 export const arrow = async (body) => (await post(body, 'integers=true', arrowType)).blob();
+
+// Dashboards: a document is text, and its version the ETag.
+
+const dashboards = '/api/dashboards';
+
+export const dashboardList = async () => (await get(dashboards)).dashboards;
+
+const versionOf = (response) => Number(/\d+/.exec(response.headers.get('ETag') ?? '')?.[0] ?? 0);
+
+export async function dashboard(name) {
+  const response = await request(`${dashboards}/${name}`);
+  return { text: await response.text(), version: versionOf(response) };
+}
+
+// saveDashboard saves what was made from a version, 0 for a new one, and returns its version. If
+// another is in force, the error's status is 409.
+export async function saveDashboard(name, text, from) {
+  const made = from > 0 ? { 'If-Match': `"${from}"` } : { 'If-None-Match': '*' };
+  return versionOf(await request(`${dashboards}/${name}`, { method: 'PUT', body: text, headers: { 'Content-Type': 'application/json', ...made } }));
+}

@@ -12,16 +12,20 @@ const dragged = 5; // px that make a drag of a click
 export class Chart {
   // events: onZoom(from, to), onReset(), onCursor(cursor or null), onPin(time),
   // onPause(), onRead(text), onDraw(plot). A cursor is {plot, time, places}:
-  // for each row of the data, the place that it reads.
-  constructor(element, events) {
+  // for each row of the data, the place that it reads. Charts of one group have one cross hair.
+  constructor(element, events, group = null) {
     this.element = element;
+    this.group = group;
     this.events = events;
     this.picture = { labels: [], looks: [], sides: [], data: [[]], range: [0, 1], hidden: new Set(), notes: [], pins: [], log: false, zone: '' };
     this.shape = '';
     this.reading = 1;  // the line that the keys read
     this.at = null;    // the time that they have come to
-    new ResizeObserver(() => this.plot?.setSize(this.#size())).observe(element);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#build());
+    this.resized = new ResizeObserver(() => this.plot?.setSize(this.#size()));
+    this.resized.observe(element);
+    this.dark = matchMedia('(prefers-color-scheme: dark)');
+    this.recolour = () => this.#build();
+    this.dark.addEventListener('change', this.recolour);
     element.addEventListener('keydown', (e) => this.#key(e));
   }
 
@@ -59,6 +63,13 @@ export class Chart {
     this.plot?.setSeries(i < 0 ? null : i + 1, { focus: i >= 0 });
   }
 
+  // close frees what the page would hold on to.
+  close() {
+    this.resized.disconnect();
+    this.dark.removeEventListener('change', this.recolour);
+    this.plot?.destroy();
+  }
+
   get canvas() { return this.plot.ctx.canvas; }
 
   #size() {
@@ -82,6 +93,7 @@ export class Chart {
       cursor: {
         drag: { x: true, y: false, setScale: false, dist: dragged },
         points: { size: 7 },
+        ...(this.group ? { sync: { key: this.group, scales: ['x', null], filters: { pub: (type) => /^mouse(move|leave)$/.test(type), sub: () => true } } } : {}),
         bind: { dblclick: () => () => this.events.onReset() },
         dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] ? i : nearest(u.data[0], u.data[s], i)),
       },

@@ -3,18 +3,13 @@
 // in formularow.js.
 
 import { letter } from './columns.js';
-import { time } from './format.js';
 import { withoutQuery } from './formula.js';
 import { FormulaRow } from './formularow.js';
 import { QueryRow, choose, options } from './queryrow.js';
-import { emptyFormula, emptyQuery, formulasAtMost, windowOf } from './state.js';
-import { isRelative, parse } from './zone.js';
+import { RangeControls } from './rangecontrols.js';
+import { emptyFormula, emptyQuery, formulasAtMost } from './state.js';
 
 const $ = (id) => document.getElementById(id);
-
-const ranges = [['5m', 'last 5 minutes'], ['15m', 'last 15 minutes'], ['30m', 'last 30 minutes'], ['1h', 'last hour'], ['3h', 'last 3 hours'],
-  ['6h', 'last 6 hours'], ['12h', 'last 12 hours'], ['1d', 'last day'], ['2d', 'last 2 days'], ['7d', 'last 7 days'], ['30d', 'last 30 days'],
-  ['90d', 'last 90 days'], ['1y', 'last year']];
 
 const queriesAtMost = 26;
 
@@ -24,12 +19,10 @@ export class Controls {
     this.onChange = onChange;
     this.rows = [];
     this.formulas = [];
-    options($('range'), [...ranges.map(([r, text]) => [r + '-ago', text]), ['absolute', 'from … to …']]);
+    this.range = new RangeControls(onChange);
     zones(['UTC']);
     for (const event of ['focus', 'pointerdown']) $('zone').addEventListener(event, () => this.#allZones(), { once: true });
     options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']]);
-    $('range').addEventListener('change', () => this.#ranged());
-    for (const id of ['from', 'to']) $(id).addEventListener('change', () => this.#absolute());
     $('zone').addEventListener('change', (e) => onChange({ tz: e.target.value }));
     $('theme').addEventListener('change', (e) => onChange({ theme: e.target.value }));
     $('log').addEventListener('change', (e) => onChange({ log: e.target.checked }));
@@ -48,15 +41,13 @@ export class Controls {
     this.state = state;
     this.#showRows(state.queries);
     this.#showFormulas(state.formulas);
-    this.#showRange(state);
+    this.range.show(state);
     choose($('zone'), state.tz);
     $('theme').value = state.theme;
     $('log').checked = state.log;
     $('notes').checked = state.notes;
     $('add-query').disabled = state.queries.length >= queriesAtMost;
     $('add-formula').disabled = state.formulas.length >= formulasAtMost;
-    $('pause').setAttribute('aria-pressed', String(state.pause !== null));
-    $('pause').textContent = state.pause === null ? 'Pause' : 'Resume';
   }
 
   // allZones lists them once somebody is about to choose: there are hundreds.
@@ -120,42 +111,6 @@ export class Controls {
     const { aggregator, downsample, rate } = this.state.queries.at(-1) ?? emptyQuery();
     this.onChange({ queries: [...this.state.queries, { ...emptyQuery(), aggregator, downsample, rate }] });
     this.rows.at(-1).metric.focus();
-  }
-
-  #showRange(state) {
-    const relative = !state.end && isRelative(state.start);
-    if (relative) choose($('range'), state.start, `last ${state.start.replace('-ago', '')}`);
-    else $('range').value = 'absolute';
-    document.querySelectorAll('.absolute').forEach((f) => { f.hidden = relative; });
-    const [from, to] = windowOf(state, Date.now() / 1000);
-    const shown = (text, seconds) => (isRelative(text) ? text : time(Math.floor(seconds), state.tz));
-    for (const [id, text] of [['from', shown(state.start, from)], ['to', state.end ? shown(state.end, to) : '']]) {
-      $(id).value = text;
-      $(id).removeAttribute('aria-invalid');
-    }
-  }
-
-  #ranged() {
-    const range = $('range').value;
-    const still = { zoom: null, pause: null, pins: [] };
-    if (range !== 'absolute') return this.onChange({ start: range, end: '', ...still });
-    const [from, to] = windowOf(this.state, Date.now() / 1000);
-    this.onChange({ start: String(Math.floor(from)), end: String(Math.floor(to)), ...still });
-    $('from').focus();
-  }
-
-  // absolute takes what was written into From and To; an empty To is now.
-  #absolute() {
-    const now = Date.now() / 1000;
-    const read = (id) => {
-      const text = $(id).value.trim();
-      const seconds = text && parse(text, now, this.state.tz);
-      $(id).toggleAttribute('aria-invalid', seconds === null);
-      if (seconds === null) $(id).setAttribute('aria-invalid', 'true');
-      return seconds === null ? null : isRelative(text) || !text || text === 'now' ? text.replace('now', '') : String(Math.floor(seconds));
-    };
-    const [start, end] = [read('from'), read('to')];
-    if (start && end !== null) this.onChange({ start, end, zoom: null, pause: null, pins: [] });
   }
 }
 

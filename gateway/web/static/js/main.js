@@ -5,17 +5,17 @@
 import * as api from './api.js';
 import { About, merged } from './about.js';
 import { Chart } from './chart.js';
-import { Looks, labels, letter, toColumns, withPercentile } from './columns.js';
+import { Looks, labels, letter, toColumns } from './columns.js';
 import { Controls } from './controls.js';
 import { DataTable } from './datatable.js';
 import { arrow, csv, png, save } from './download.js';
 import { plural, time } from './format.js';
-import { named, toFormula } from './formula.js';
 import { Inspect } from './inspect.js';
 import { Legend } from './legend.js';
 import { LiveClient } from './live.js';
-import { describe, ofFormula, ofQuery, seriesLimit } from './messages.js';
-import { effectiveDownsample, faultOf, stepOf, toQuery } from './query.js';
+import { describe } from './messages.js';
+import { effectiveDownsample, faultOf } from './query.js';
+import { Questions } from './questions.js';
 import { fromHash, toHash, windowOf } from './state.js';
 import { Tooltip } from './tooltip.js';
 
@@ -23,8 +23,6 @@ const $ = (id) => document.getElementById(id);
 const now = () => Date.now() / 1000;
 
 let state = fromHash(location.hash);
-let asked = [];        // for each query of the state: its entry, or null without a metric, or with a fault
-let figured = [];      // for each formula: {entry, keys, step}, {fault}, or null for an empty one
 let connection = null;
 let metricsExist;
 let lines = [];        // {label, group, letter, right, step} of each line drawn
@@ -53,6 +51,11 @@ const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://
   onState: (c) => { connection = c; redraw(); },
 });
 
+const questions = new Questions(live, redraw, (e) => e.about?.close());
+const entries = () => questions.entries();
+const everything = () => questions.everything();
+const points = () => questions.points();
+
 // go changes the state, and the address with it; a small change replaces the
 // address instead of adding to the browser's history.
 function go(change, small = false) {
@@ -68,56 +71,9 @@ function apply() {
   $('reset-zoom').hidden = !state.zoom;
   const metrics = state.queries.map((q) => q.metric).filter(Boolean);
   document.title = [...metrics, 'Downpour'].join(' · ');
-  subscribe();
-  inspects.forEach((i) => i.show(asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
+  questions.ask(state, now());
+  inspects.forEach((i) => i.show(questions.asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
   redraw(true);
-}
-
-// subscribe keeps what is asked already, asks what is new, and ends the rest.
-function subscribe() {
-  const [before, figuredBefore] = [asked, figured];
-  const byText = new Map(everything().map((e) => [e.text, e]));
-  const t = now();
-  asked = state.queries.map((q, i) => {
-    if (!q.metric || faultOf(q)) return null;
-    const query = toQuery(state, q, t);
-    const text = JSON.stringify(query);
-    if (!byText.has(text)) byText.set(text, ask(query, text, q.metric, before[i]));
-    return byText.get(text);
-  });
-  figured = state.formulas.map((f, i) => {
-    if (!f.expr) return null;
-    const { exp, keys, step, fault } = toFormula(state, f.expr, t);
-    if (fault) return { fault };
-    const text = JSON.stringify(exp);
-    if (!byText.has(text)) byText.set(text, ask(exp, text, f.expr, figuredBefore[i]?.entry, 'exp'));
-    return { entry: byText.get(text), keys, step };
-  });
-  const kept = everything();
-  for (const e of byText.values()) if (!kept.includes(e)) close(e);
-}
-
-// An entry is one subscription. Until it is answered it shows what the query
-// before it did, if that was of the same metric, or the same formula.
-function ask(query, text, metric, before, kind) {
-  const e = { query, text, metric, answered: false, complete: false, error: null, about: null, rows: null, elapsed: null, shown: null };
-  if (before?.metric === metric) e.shown = before.shown;
-  e.sub = live.subscribe(query, {
-    onData: (answer, message) => {
-      if (message.type === 'snapshot') e.elapsed ??= Math.round(performance.now() - e.sub.askedAt);
-      if (message.type === 'snapshot') e.rows = message.rows ?? null;
-      Object.assign(e, { answered: true, error: null, shown: answer });
-      redraw(true);
-    },
-    onError: (error) => { Object.assign(e, { error, shown: e.answered ? e.shown : null }); redraw(true); },
-    onComplete: () => { e.complete = true; redraw(); },
-  }, kind);
-  return e;
-}
-
-function close(e) {
-  e.sub.close();
-  e.about?.close();
 }
 
 // redraw draws in the next frame, however often it is called; a hidden page
@@ -142,11 +98,7 @@ function draw() {
 
 // collect makes a picture of the answers.
 function collect() {
-  const groupsOf = (e) => (e?.shown ? [...e.shown.groups.values()].slice(0, seriesLimit) : []);
-  lines = asked.flatMap((e, i) => groupsOf(e).map((group) => (
-    { group: e.query.queries[0].percentiles ? withPercentile(group) : group, letter: letter(i), right: state.queries[i].right, step: stepOf(e.query.queries[0].downsample ?? '') })));
-  lines.push(...figured.flatMap((f, i) => groupsOf(f?.entry).map((group) => (
-    { group: named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: stepOf(f.step) }))));
+  lines = questions.lines(state);
   const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
   lines.forEach((l, i) => { l.label = names[i]; });
   const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), state.log);
@@ -155,7 +107,7 @@ function collect() {
     notes: notes(),
     pins: state.pins, log: state.log, zone: state.tz, theme: state.theme,
   };
-  asked.forEach((e, i) => {
+  questions.asked.forEach((e, i) => {
     const groups = e?.shown ? [...e.shown.groups.values()] : [];
     const summed = [...new Set(groups.flatMap((g) => g.aggregateTags))];
     controls.rows[i].answered([...new Set([...groups.flatMap((g) => Object.keys(g.tags)), ...summed])].sort(), summed);
@@ -163,10 +115,6 @@ function collect() {
   showNumbers();
   listNotes();
 }
-
-// entries are those of the queries, everything also those of the formulas.
-const entries = () => [...new Set(asked)].filter(Boolean);
-const everything = () => [...new Set([...asked, ...figured.map((f) => f?.entry)])].filter(Boolean);
 
 // notes asks for the annotations of what is answered, while they are wanted.
 function notes() {
@@ -180,7 +128,7 @@ function notes() {
 function showNumbers() {
   const sum = (of) => everything().reduce((n, e) => n + of(e), 0);
   $('points').textContent = points();
-  const rows = everything().every((e) => e.rows !== null) && asked.length > 0 ? sum((e) => e.rows) : null;
+  const rows = everything().every((e) => e.rows !== null) && questions.asked.length > 0 ? sum((e) => e.rows) : null;
   $('from-rows').hidden = rows === null;
   if (rows !== null) $('rows').textContent = rows;
   const elapsed = Math.max(...everything().map((e) => e.elapsed ?? -1));
@@ -188,8 +136,6 @@ function showNumbers() {
   const lost = state.log ? lines.reduce((n, l) => n + l.group.values.filter((v) => v !== null && v <= 0).length, 0) : 0;
   $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
 }
-
-const points = () => everything().reduce((n, e) => n + (e.shown?.points ?? 0), 0);
 
 function listNotes() {
   const { notes } = picture;
@@ -203,9 +149,7 @@ function listNotes() {
 
 function say() {
   const faults = state.queries.map((q) => q.metric && faultOf(q));
-  const queries = asked.flatMap((e, i) => (e || faults[i] ? [{ letter: letter(i), ...ofQuery({
-    fault: faults[i], ...e, groups: e?.shown?.groups.size ?? 0, points: e?.shown?.points ?? 0, percentiles: e?.query.queries[0].percentiles,
-  }) }] : []));
+  const queries = questions.ofQueries(state);
   const { kind, text } = describe({ connection, metricsExist, queries, pause: state.pause, zone: state.tz });
   const status = $('status');
   if (status.textContent !== text) status.textContent = text; // said again, it would be read aloud again
@@ -215,13 +159,7 @@ function say() {
     const told = (queries.length > 1 || faults[i]) && q && !['live', 'complete', 'connecting'].includes(q.kind);
     row.tell(told ? q.text : '', q?.kind ?? '', faults[i]);
   });
-  figured.forEach((f, i) => {
-    const e = f?.entry;
-    const groups = [...e?.shown?.groups.values() ?? []];
-    const blank = !groups.some((g) => g.values.some((v) => !Number.isNaN(v)));
-    const said = f ? ofFormula({ fault: f.fault, ...e, groups: groups.length, points: e?.shown?.points ?? 0, blank }) : { kind: '', text: '' };
-    controls.formulas[i].tell(said.text, said.kind);
-  });
+  questions.ofFormulas().forEach(({ kind, text }, i) => controls.formulas[i].tell(text, kind));
   const empty = picture.data[0].length === 0;
   $('message').hidden = !empty || faults.some(Boolean) || ['live', 'complete', 'paused', 'polling'].includes(kind);
   $('message').textContent = text;

@@ -1,0 +1,171 @@
+// The document of a dashboard, as gateway/dashboard takes it, and where its panels lie. A
+// document may come from a link, so nothing in it is trusted to be what it should be.
+
+import { formatM, parseM } from '../state.js';
+
+export const form = 1;
+export const columns = 12;
+export const types = { lines: 'lines', number: 'single number', table: 'table', text: 'text' };
+
+const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, height: 100, queries: 26, query: 4096, formulas: 8 };
+
+export const empty = (title) => ({ form, title, range: { from: '1h-ago', to: '' }, panels: [] });
+
+const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
+const isText = (v, most) => typeof v === 'string' && [...v].length <= most;
+const optional = (v, check) => v === undefined || check(v);
+
+// read returns {document}, {fault}, or both of one that can be shown but not edited.
+export function read(text) {
+  if (new TextEncoder().encode(text).length > limits.bytes) return { fault: 'The document has more than 1 MiB.' };
+  let document;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return { fault: 'The document is not JSON.' };
+  }
+  const fault = faultOf(document);
+  return fault ? { fault } : { document, later: document.form > form };
+}
+
+// faultOf says what of a document is wrong, '' for nothing. A later form may be anything
+// beside its panels: those are shown, and it is not edited.
+function faultOf(d) {
+  if (!isObject(d) || !Number.isInteger(d.form) || d.form < 1) return 'The document is no dashboard: it has no form.';
+  if (!optional(d.title, (t) => isText(t, limits.title))) return 'The title is no text of at most 200 characters.';
+  if (!optional(d.range, (r) => isObject(r) && optional(r.from, (t) => isText(t, 64)) && optional(r.to, (t) => isText(t, 64)))) return 'The range is none.';
+  if (!Array.isArray(d.panels)) return 'The document has no panels.';
+  if (d.panels.length > limits.panels) return `The document has ${d.panels.length} panels: ${limits.panels} are the most.`;
+  const ids = new Set();
+  for (const [i, p] of d.panels.entries()) {
+    const wrong = faultOfPanel(p) || (ids.has(p.id) ? 'its id is that of another' : '');
+    if (wrong) return `Panel ${i + 1}: ${wrong}.`;
+    ids.add(p.id);
+  }
+  return '';
+}
+
+function faultOfPanel(p) {
+  if (!isObject(p) || !/^[A-Za-z0-9_-]{1,32}$/.test(p.id)) return 'its id is none';
+  if (typeof p.type !== 'string' || !p.type || p.type.length > 64) return 'its type is none';
+  if (!optional(p.title, (t) => isText(t, limits.title))) return 'its title is none';
+  const { x, y, w, h } = isObject(p.place) ? p.place : {};
+  if (![x, y, w, h].every(Number.isInteger) || x < 0 || w < 1 || x + w > columns || y < 0 || y > limits.row || h < 1 || h > limits.height) return 'its place is not on the grid';
+  if (p.type === 'text') return optional(p.text, (t) => typeof t === 'string') ? '' : 'its text is none';
+  if (!(p.type in types)) return '';
+  if (!optional(p.queries, (q) => Array.isArray(q) && q.length <= limits.queries && q.every((v) => isText(v, limits.query) || isObject(v)))) return 'its queries are none';
+  if (!optional(p.formulas, (f) => Array.isArray(f) && f.length <= limits.formulas && f.every((v) => isObject(v) && optional(v.expr, (t) => isText(t, limits.query)) && optional(v.name, (t) => isText(t, limits.query))))) return 'its formulas are none';
+  return '';
+}
+
+// chartOf returns what the chart's state has of a panel, {queries, formulas, log}, or {fault}.
+export function chartOf(panel) {
+  const queries = [];
+  for (const [i, q] of (panel.queries ?? []).entries()) {
+    const { query, fault } = queryOf(q);
+    if (fault) return { fault: `Query ${i + 1}: ${fault}`, queries: [], formulas: [], log: false };
+    queries.push(query);
+  }
+  const formulas = (panel.formulas ?? []).map((f) => ({ expr: f.expr ?? '', name: f.name ?? '', right: f.right === true }));
+  return { queries, formulas, log: panel.log === true };
+}
+
+// queryOf reads a text as in the parameter m, {"m", "right"}, or one of OpenTSDB's sub-queries.
+function queryOf(q) {
+  if (typeof q === 'string') return { query: { ...parseM(q), right: false } };
+  if (typeof q.m === 'string') return { query: { ...parseM(q.m), right: q.right === true } };
+  return subQuery(q);
+}
+
+const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'right']);
+
+function subQuery(q) {
+  const unknown = Object.keys(q).find((k) => !known.has(k));
+  if (unknown) return { fault: `the panel does not draw a query with “${unknown}”.` };
+  if (typeof q.metric !== 'string') return { fault: 'it has no metric.' };
+  const [filters, tags, percentiles] = [q.filters ?? [], q.tags ?? {}, q.percentiles ?? []];
+  if (!Array.isArray(filters) || !filters.every((f) => isObject(f) && ['type', 'tagk', 'filter'].every((k) => typeof f[k] === 'string'))) return { fault: 'its filters are none.' };
+  if (!isObject(tags) || !Object.values(tags).every((v) => typeof v === 'string')) return { fault: 'its tags are none.' };
+  if (!Array.isArray(percentiles) || !percentiles.every(Number.isFinite)) return { fault: 'its percentiles are none.' };
+  return { query: {
+    aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: percentiles.join(), metric: q.metric,
+    tags: [...filters.map((f) => ({ key: f.tagk, value: valueOf(f), group: f.groupBy === true })), ...Object.entries(tags).map(([key, value]) => ({ key, value, group: true }))],
+    right: q.right === true,
+  } };
+}
+
+const valueOf = ({ type, filter }) => (type === (filter.includes('*') ? 'wildcard' : 'literal_or') ? filter : `${type}(${filter})`);
+
+function rateOf({ rate, rateOptions: o }) {
+  if (!rate) return '';
+  if (!isObject(o) || !o.counter) return 'rate';
+  return `rate{${o.dropResets ? 'dropcounter' : 'counter'},${o.counterMax ?? ''},${o.resetValue ?? ''}}`.replace(/,+}$/, '}');
+}
+
+// withChart is a panel with another chart, in the form's words.
+export function withChart(panel, { queries, formulas, log }) {
+  const { queries: q, formulas: f, log: l, ...rest } = panel;
+  const out = { ...rest, queries: queries.map((x) => (x.right ? { m: formatM(x), right: true } : formatM(x))) };
+  if (formulas.length > 0) out.formulas = formulas.map(({ expr, name, right }) => ({ expr, ...(name ? { name } : {}), ...(right ? { right } : {}) }));
+  if (log) out.log = true;
+  return out;
+}
+
+// newPanel lies below all others.
+export function newPanel(document, type) {
+  const taken = new Set(document.panels.map((p) => p.id));
+  let n = document.panels.length + 1;
+  while (taken.has(`p${n}`)) n++;
+  const y = Math.max(0, ...document.panels.map((p) => p.place.y + p.place.h));
+  const size = { lines: [6, 8], number: [3, 4], table: [6, 8], text: [6, 3] }[type];
+  const panel = { id: `p${n}`, type, title: '', place: { x: 0, y, w: size[0], h: size[1] } };
+  return type === 'text' ? { ...panel, text: '' } : { ...panel, queries: [] };
+}
+
+// inOrder is how panels are read, and lie on a narrow screen: by rows.
+export const inOrder = (panels) => [...panels].sort((a, b) => a.place.y - b.place.y || a.place.x - b.place.x);
+
+const sideBySide = (a, b) => a.x >= b.x + b.w || b.x >= a.x + a.w;
+
+// settle gives each panel a place of its own: none overlaps another, and each lies as high as
+// those above it let it. The one that moves has the first say: its y may be a fraction, by
+// which it goes before or behind one whose middle lies there.
+export function settle(panels, moving = '') {
+  const middle = (p) => p.place.y + p.place.h / 2;
+  const order = [...panels].sort((a, b) => middle(a) - middle(b) || (b.id === moving) - (a.id === moving) || a.place.x - b.place.x);
+  const placed = new Map();
+  for (const p of order) {
+    const at = { ...p.place, y: 0 };
+    for (const other of placed.values()) if (!sideBySide(at, other)) at.y = Math.max(at.y, other.y + other.h);
+    placed.set(p.id, at);
+  }
+  return panels.map((p) => ({ ...p, place: placed.get(p.id) }));
+}
+
+// moved is a panel one step further: 'left', 'right', 'up' or 'down', where it changes places
+// with its neighbour.
+export function moved(panels, id, way) {
+  const panel = panels.find((p) => p.id === id);
+  const at = panel.place;
+  if (way === 'left' || way === 'right') {
+    const x = Math.min(columns - at.w, Math.max(0, at.x + (way === 'left' ? -1 : 1)));
+    return put(panels, id, { ...at, x });
+  }
+  const others = panels.filter((p) => p.id !== id && !sideBySide(p.place, at));
+  const next = way === 'up'
+    ? others.filter((p) => p.place.y < at.y).sort((a, b) => b.place.y - a.place.y)[0]
+    : others.filter((p) => p.place.y > at.y).sort((a, b) => a.place.y - b.place.y)[0];
+  if (!next) return panels;
+  return put(panels, id, { ...at, y: next.place.y + next.place.h / 2 - at.h / 2 + (way === 'up' ? -0.5 : 0.5) });
+}
+
+// sized is a panel that is wider or higher by so much. Its middle stays while its turn is found,
+// so that it does not go behind those below it.
+export function sized(panels, id, dw, dh) {
+  const at = panels.find((p) => p.id === id).place;
+  const w = Math.min(columns - at.x, Math.max(1, at.w + dw));
+  const h = Math.min(limits.height, Math.max(1, at.h + dh));
+  return put(panels, id, { ...at, w, h, y: at.y - (h - at.h) / 2 });
+}
+
+export const put = (panels, id, place) => settle(panels.map((p) => (p.id === id ? { ...p, place } : p)), id);

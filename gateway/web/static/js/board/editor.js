@@ -1,0 +1,100 @@
+// The dialog in which one panel is changed, with the rows of the page for its queries.
+
+import { aggregators } from '../api.js';
+import { letter } from '../columns.js';
+import { withoutQuery } from '../formula.js';
+import { FormulaRow } from '../formularow.js';
+import { QueryRow, options } from '../queryrow.js';
+import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
+import { chartOf, types, withChart } from './document.js';
+
+const $ = (id) => document.getElementById(id);
+
+const queriesAtMost = 26;
+
+export class Editor {
+  // onDone(panel) gets the changed panel.
+  constructor(onDone) {
+    this.onDone = onDone;
+    this.dialog = $('editor');
+    options($('panel-type'), Object.entries(types));
+    $('panel-type').addEventListener('change', () => this.#showType());
+    $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
+    $('add-formula').addEventListener('click', () => this.#change({ formulas: [...this.chart.formulas, emptyFormula()] }));
+    $('log').addEventListener('change', (e) => { this.chart.log = e.target.checked; });
+    $('editor-form').addEventListener('submit', (e) => { e.preventDefault(); this.#done(); });
+    $('editor-cancel').addEventListener('click', () => this.dialog.close());
+    this.dialog.addEventListener('close', () => this.back?.focus());
+  }
+
+  open(panel, back) {
+    this.panel = panel;
+    this.back = back;
+    this.names ??= aggregators().then((names) => { this.known = names; this.rows.forEach((r) => r.aggregators(names)); }, () => { this.names = null; });
+    $('panel-title').value = panel.title ?? '';
+    $('panel-type').value = panel.type;
+    $('panel-text').value = panel.text ?? '';
+    const chart = panel.type === 'text' ? { queries: [], formulas: [], log: false } : chartOf(panel);
+    $('editor-fault').textContent = chart.fault ? `${chart.fault} What you write here replaces all queries.` : '';
+    this.chart = { ...chart, queries: chart.queries.length > 0 ? chart.queries : [emptyQuery()] };
+    $('log').checked = this.chart.log;
+    this.#build();
+    this.#showType();
+    this.dialog.showModal();
+    $('panel-title').focus();
+  }
+
+  #showType() {
+    const text = $('panel-type').value === 'text';
+    $('chart-fields').hidden = text;
+    $('text-field').hidden = !text;
+  }
+
+  #change(part) {
+    Object.assign(this.chart, part);
+    this.#build();
+  }
+
+  // build makes as many rows as there are queries and formulas, and shows these.
+  #build() {
+    const { queries, formulas } = this.chart;
+    const rows = (kept, n, list, make) => {
+      while (kept.length > n) kept.pop().element.remove();
+      while (kept.length < n) {
+        kept.push(make(kept.length));
+        list.append(kept.at(-1).element);
+      }
+      return kept;
+    };
+    const replace = (list, i, part) => list.map((x, n) => (n === i ? { ...x, ...part } : x));
+    this.rows = rows(this.rows ?? [], queries.length, $('queries'), (i) => {
+      const row = new QueryRow(i, (part) => this.#change({ queries: replace(this.chart.queries, i, part) }), () => this.#removed(i));
+      if (this.known) row.aggregators(this.known);
+      return row;
+    });
+    this.formulas = rows(this.formulas ?? [], formulas.length, $('formulas'), (i) => new FormulaRow(
+      i, (part) => this.#change({ formulas: replace(this.chart.formulas, i, part) }),
+      () => { this.#change({ formulas: this.chart.formulas.filter((_, n) => n !== i) }); $('add-formula').focus(); },
+    ));
+    queries.forEach((q, i) => this.rows[i].show(q, letter(i), queries.length === 1));
+    formulas.forEach((f, i) => this.formulas[i].show(f));
+    $('editor-form').classList.toggle('lettered', formulas.length > 0);
+    $('add-query').disabled = queries.length >= queriesAtMost;
+    $('add-formula').disabled = formulas.length >= formulasAtMost;
+  }
+
+  #removed(i) {
+    const formulas = this.chart.formulas.map((f) => ({ ...f, expr: withoutQuery(f.expr, i) }));
+    this.#change({ queries: this.chart.queries.filter((_, n) => n !== i), formulas });
+    $('add-query').focus();
+  }
+
+  #done() {
+    const { text, queries, formulas, log, ...rest } = this.panel;
+    const type = $('panel-type').value;
+    const panel = { ...rest, type, title: $('panel-title').value.trim().slice(0, 200) };
+    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr) };
+    this.dialog.close();
+    this.onDone(type === 'text' ? { ...panel, text: $('panel-text').value } : withChart(panel, chart));
+  }
+}

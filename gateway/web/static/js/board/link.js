@@ -1,0 +1,33 @@
+// A whole dashboard in an address: its document, deflated and in the letters of an address.
+
+const most = 1 << 20; // bytes of a document
+
+const through = (bytes, transform) => new Blob([bytes]).stream().pipeThrough(transform);
+
+// encode returns a document's text as doc has it.
+export async function encode(text) {
+  const bytes = new Uint8Array(await new Response(through(text, new CompressionStream('deflate-raw'))).arrayBuffer());
+  let letters = '';
+  for (let i = 0; i < bytes.length; i += 0x8000) letters += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
+  return btoa(letters).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+}
+
+// decode throws for what is none. It reads no more than a document may have: few letters can
+// stand for very much.
+export async function decode(letters) {
+  const bytes = Uint8Array.from(atob(letters.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+  const reader = through(bytes, new DecompressionStream('deflate-raw')).getReader();
+  const parts = [];
+  let read = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    read += value.length;
+    if (read > most) {
+      await reader.cancel();
+      throw new Error('more than 1 MiB');
+    }
+    parts.push(value);
+  }
+  return new TextDecoder('utf-8', { fatal: true }).decode(await new Blob(parts).arrayBuffer());
+}

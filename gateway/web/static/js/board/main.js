@@ -1,0 +1,393 @@
+// The page of a dashboard, /d/NAME, and of the list of all, /d/. The document says what there
+// is; range, zoom and colours are in the address. One socket serves all panels, of which those
+// in view ask.
+
+import * as api from '../api.js';
+import { plural, time } from '../format.js';
+import { LiveClient } from '../live.js';
+import { describe } from '../messages.js';
+import { options } from '../queryrow.js';
+import { RangeControls } from '../rangecontrols.js';
+import { fromHash } from '../state.js';
+import { empty, inOrder, newPanel, read, settle } from './document.js';
+import { Editor } from './editor.js';
+import { Grid, lay } from './grid.js';
+import { decode, encode } from './link.js';
+import { Panel, make } from './panel.js';
+
+const $ = (id) => document.getElementById(id);
+const name = decodeURIComponent(location.pathname.replace(/^\/d\/?/i, '')).replace(/\/$/, '').toLowerCase();
+
+let board = null;       // the document
+let later = false;      // of a later form: it is shown, and not edited
+let version = 0;        // that it was made from, 0 for a new dashboard
+let savedText = '';     // the document as it is saved
+let editing = false;
+let fault = null;       // why there is no document: {kind, text}
+let connection = null;
+let carried = {};       // doc and v of the address
+let view;               // the state of all charts, without their queries
+
+const panels = new Map(); // by id
+const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
+  token: api.token,
+  onState: (c) => { connection = c; say(); },
+});
+const inView = new IntersectionObserver((entries) => {
+  for (const e of entries) panels.get(e.target.dataset.id)?.see(e.isIntersecting);
+});
+const hands = {
+  live,
+  zoom: (from, to) => go({ zoom: [from, to] }),
+  reset: () => view.zoom && go({ zoom: null }),
+  pause,
+  read: (text) => { $('readout').textContent = text; },
+};
+const range = new RangeControls(go);
+const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
+const grid = new Grid($('grid'), () => board.panels, (list) => change({ panels: list }), (text) => { $('readout').textContent = text; });
+
+// viewOf reads the address. What it does not name, the document says.
+function viewOf() {
+  const params = new URLSearchParams(location.hash.slice(1));
+  const given = fromHash(location.hash);
+  const { from = '', to = '' } = board?.range ?? {};
+  return {
+    start: params.get('start') || from || '1h-ago', end: params.has('start') || params.has('end') ? given.end : to,
+    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false,
+  };
+}
+
+function address() {
+  const params = new URLSearchParams();
+  const { from = '1h-ago', to = '' } = board?.range ?? {};
+  if (view.start !== from || view.end !== to) {
+    params.set('start', view.start);
+    if (view.end) params.set('end', view.end);
+  }
+  if (view.zoom) params.set('zoom', view.zoom.join());
+  if (view.pause !== null) params.set('pause', view.pause);
+  if (view.tz) params.set('tz', view.tz);
+  if (view.theme) params.set('theme', view.theme);
+  for (const [k, v] of Object.entries(carried)) params.set(k, v);
+  const text = params.toString();
+  return location.pathname + (text && '#' + text);
+}
+
+// go changes the view, and the address with it.
+function go(part) {
+  view = { ...view, ...part };
+  history.pushState(null, '', address());
+  render();
+}
+
+function pause() { go({ pause: view.pause === null ? Math.floor(Date.now() / 1000) : null }); }
+
+// change changes the document.
+function change(part) {
+  board = { ...board, ...part };
+  render();
+}
+
+const written = () => JSON.stringify(board, null, 2);
+const changed = () => board !== null && written() !== savedText;
+
+function render() {
+  $('time').hidden = $('tools').hidden = !board;
+  document.documentElement.dataset.theme = view.theme;
+  $('theme').value = view.theme;
+  if (!board) return say();
+  range.show(view);
+  $('reset-zoom').hidden = !view.zoom;
+  const title = board.title || name || 'Dashboard';
+  $('title').textContent = title;
+  document.title = `${title} · Downpour`;
+  showEditing();
+  place();
+  say();
+}
+
+function showEditing() {
+  $('edit').setAttribute('aria-pressed', String(editing));
+  $('edit').disabled = later;
+  $('editing').hidden = !editing;
+  if ($('board-title') !== document.activeElement) $('board-title').value = board.title ?? '';
+  $('save').disabled = !changed();
+}
+
+// place makes, lays, orders and removes panels. While one is dragged, their order on the page
+// stays: the browser would drop it.
+function place() {
+  for (const [id, p] of panels) {
+    if (board.panels.some((x) => x.id === id)) continue;
+    inView.unobserve(p.element);
+    p.close();
+    panels.delete(id);
+  }
+  const dragging = document.querySelector('.panel :active') !== null;
+  inOrder(board.panels).forEach((panel, i) => {
+    const p = panels.get(panel.id) ?? add(panel.id);
+    lay(p.element, panel.place);
+    p.show(panel, view);
+    tools(p, panel);
+    if (!dragging && $('grid').children[i] !== p.element) $('grid').insertBefore(p.element, $('grid').children[i] ?? null);
+  });
+}
+
+function add(id) {
+  const p = new Panel(hands);
+  p.element.dataset.id = id;
+  panels.set(id, p);
+  $('grid').append(p.element);
+  inView.observe(p.element);
+  return p;
+}
+
+// tools are the buttons of a panel in edit mode.
+function tools(p, panel) {
+  const label = p.title.textContent || panel.type;
+  const wanted = editing ? label : '';
+  if (p.tools.dataset.of === wanted) return;
+  p.tools.dataset.of = wanted;
+  if (!editing) return p.tools.replaceChildren();
+  const button = (text, what, onClick) => {
+    const b = make('button', '', text);
+    b.type = 'button';
+    b.setAttribute('aria-label', `${what} ${label}`);
+    b.addEventListener('click', onClick);
+    return b;
+  };
+  const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit));
+  edit.disabled = p.element.dataset.type === 'unknown';
+  const remove = button('×', 'Remove', () => {
+    change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) });
+    $('add-panel').focus();
+  });
+  p.tools.replaceChildren(...grid.handles(panel.id, label), edit, remove);
+}
+
+// say tells the state of the whole page; what is wrong with one panel stands in it.
+function say() {
+  const { kind, text } = fault ?? overall();
+  if ($('status').textContent !== text) $('status').textContent = text;
+  $('status').dataset.kind = kind;
+}
+
+function overall() {
+  if (!board) return { kind: 'connecting', text: 'Asking…' };
+  const asked = [...panels.values()].flatMap((p) => p.questions.everything());
+  if (asked.length === 0 && (!connection || connection.connected)) return { kind: 'idle', text: board.panels.length === 0 ? 'No panels yet.' : 'No chart in view.' };
+  let kind = 'live';
+  if (asked.some((e) => !e.answered && !e.error)) kind = 'connecting';
+  else if (asked.every((e) => e.complete)) kind = 'complete';
+  const said = { live: 'Live', connecting: 'Asking…', complete: 'Complete: this range lies in the past.' }[kind];
+  return describe({ connection, queries: [{ letter: '', kind, text: said }], pause: view.pause, zone: view.tz });
+}
+
+function tell(text, kind = '') {
+  $('told').textContent = text;
+  $('told').dataset.kind = kind;
+}
+
+// take shows a document; text is what is saved, '' if it is not.
+function take(text, from, saved) {
+  const got = read(text);
+  if (got.fault) {
+    fault = { kind: 'error', text: got.fault };
+    return render();
+  }
+  [fault, board, later, version] = [null, got.document, got.later, from];
+  savedText = saved ? written() : '';
+  if (later) {
+    editing = false;
+    tell('A later release made this dashboard. It is shown as far as this one knows it, and cannot be edited here.');
+  }
+  view = viewOf();
+  render();
+}
+
+// load takes what the address holds, or what is saved.
+let again = null;
+async function load() {
+  clearTimeout(again);
+  const params = new URLSearchParams(location.hash.slice(1));
+  carried = params.has('doc') ? { doc: params.get('doc'), v: params.get('v') ?? '0' } : {};
+  if (carried.doc) {
+    const text = await decode(carried.doc).catch(() => null);
+    if (text !== null) return take(text, Number.parseInt(carried.v, 10) || 0, false);
+    fault = { kind: 'error', text: 'The link is damaged: it holds no dashboard.' };
+    return render();
+  }
+  try {
+    const { text, version: from } = await api.dashboard(name);
+    take(text, from, true);
+  } catch (error) {
+    missing(error);
+  }
+}
+
+// missing says why there is none, and what one can do.
+function missing({ status, message }) {
+  if (status === 404) {
+    [board, version, savedText, editing, fault] = [empty(name), 0, '', true, null];
+    tell(`There is no dashboard ${name} yet: what you save makes it.`);
+  } else if (status === 424 || status === 400) {
+    [board, version, savedText, editing, fault] = [empty(name), 0, '', true, null];
+    tell(`${message}. Until then a dashboard can be kept in a link, and in a file.`, 'error');
+  } else {
+    fault = { kind: 'error', text: `The dashboard cannot be read: ${message}.` };
+    if (status === undefined || status >= 500) again = setTimeout(load, 5000);
+  }
+  view = viewOf();
+  render();
+}
+
+async function store(from) {
+  const { start, end } = view;
+  board = { ...board, range: { ...board.range, from: start, to: end } };
+  const text = written();
+  $('save').disabled = true;
+  try {
+    version = await api.saveDashboard(name, text, from);
+    savedText = text;
+    carried = {};
+    $('conflict').hidden = true;
+    tell(`Saved as version ${version}.`);
+    history.replaceState(null, '', address());
+  } catch (error) {
+    if (error.status === 409) conflict(error.message);
+    else tell(`Not saved: ${error.message}. Your changes are still here.`, 'error');
+  }
+  render();
+}
+
+function conflict(message) {
+  tell('');
+  $('conflict-text').textContent = `Not saved, because somebody else has: ${message}. Your changes are still here.`;
+  $('theirs').href = location.pathname;
+  $('conflict').hidden = false;
+}
+
+// saveMine saves in place of whatever is in force, once that was told.
+async function saveMine() {
+  try {
+    await store((await api.dashboard(name)).version);
+  } catch (error) {
+    if (error.status === 404) await store(0);
+    else tell(`Not saved: ${error.message}. Your changes are still here.`, 'error');
+  }
+}
+
+async function link() {
+  const hash = changed() ? new URLSearchParams({ doc: await encode(written()), v: version }) : null;
+  carried = hash ? Object.fromEntries(hash) : {};
+  history.replaceState(null, '', address());
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  const holds = hash ? ' It holds the dashboard with your changes.' : '';
+  tell(copied ? `The link is copied.${holds}` : `The link is this page’s address.${holds}`);
+}
+
+// list shows all dashboards.
+async function list() {
+  $('list').hidden = false;
+  try {
+    const all = await api.dashboardList();
+    $('dashboards').replaceChildren(...all.map((d) => {
+      const item = make('li');
+      const to = make('a', '', d.title || d.name);
+      to.href = `/d/${d.name}`;
+      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}`));
+      return item;
+    }));
+    fault = { kind: 'complete', text: all.length > 0 ? plural(all.length, 'dashboard') : 'No dashboards yet.' };
+  } catch (error) {
+    fault = { kind: 'error', text: `The dashboards cannot be listed: ${error.message}.` };
+  }
+  say();
+}
+
+// imported opens a file as a link to a dashboard of its name, which is not saved yet.
+async function imported(file) {
+  const text = await file.text();
+  const got = read(text);
+  if (got.fault) return tell(`${file.name}: ${got.fault}`, 'error');
+  const to = file.name.replace(/\.json$/i, '').toLowerCase().replace(/[^a-z0-9._-]+/g, '-').replace(/^[^a-z0-9]+/, '').slice(0, 64) || 'imported';
+  location.assign(`/d/${to}#${new URLSearchParams({ doc: await encode(text), v: 0 })}`);
+}
+
+options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']]);
+$('theme').addEventListener('change', (e) => go({ theme: e.target.value }));
+$('pause').addEventListener('click', pause);
+$('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('range').focus(); });
+$('edit').addEventListener('click', () => { editing = !editing; tell(''); render(); });
+$('board-title').addEventListener('input', (e) => change({ title: e.target.value }));
+$('add-panel').addEventListener('click', () => {
+  const panel = newPanel(board, 'lines');
+  change({ panels: [...board.panels, panel] });
+  panels.get(panel.id).element.scrollIntoView({ block: 'nearest' });
+  editor.open(panel, $('add-panel'));
+});
+$('save').addEventListener('click', () => store(version));
+$('discard').addEventListener('click', () => {
+  $('conflict').hidden = true;
+  carried = {};
+  editing = false;
+  tell('');
+  history.replaceState(null, '', address());
+  load();
+});
+$('take-theirs').addEventListener('click', () => $('discard').click());
+$('save-mine').addEventListener('click', saveMine);
+$('link').addEventListener('click', link);
+$('export').addEventListener('click', () => download());
+$('import').addEventListener('change', (e) => e.target.files[0] && imported(e.target.files[0]));
+$('new').addEventListener('submit', (e) => { e.preventDefault(); location.assign(`/d/${$('new-name').value}`); });
+api.onRefused(() => { $('token-form').hidden = false; });
+$('token-form').addEventListener('submit', (e) => {
+  e.preventDefault();
+  api.setToken($('token').value.trim());
+  $('token-form').hidden = true;
+  live.reconnect();
+  if (!name) list();
+  else if (!board) load();
+});
+for (const event of ['popstate', 'hashchange']) {
+  addEventListener(event, () => {
+    const doc = new URLSearchParams(location.hash.slice(1)).get('doc');
+    if (name && (doc ?? undefined) !== carried.doc) return load();
+    view = viewOf();
+    render();
+  });
+}
+addEventListener('online', () => live.connect());
+addEventListener('beforeunload', (e) => { if (editing && changed() && savedText) e.preventDefault(); });
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && connection && !connection.connected) live.connect();
+});
+// What panels hear from the socket changes what the page says as a whole.
+setInterval(() => {
+  say();
+  if (board && !view.end && !view.zoom && view.pause === null && !document.hidden) panels.forEach((p) => p.move());
+}, 1000);
+
+function download() {
+  const link = Object.assign(make('a'), { href: URL.createObjectURL(new Blob([written()], { type: 'application/json' })), download: `${name || 'dashboard'}.json` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+// For tests: what is asked and drawn, without looking at pixels.
+window.__downpour = {
+  status: () => $('status').dataset.kind,
+  version: () => version,
+  board: () => board,
+  panels: () => [...panels.values()].map((p) => ({
+    id: p.element.dataset.id, seen: p.seen, kind: p.kind, asked: p.questions.everything().length, series: p.lines.map((l) => l.label), points: p.questions.points(),
+  })),
+  cursors: () => [...panels.values()].map((p) => p.drawing.cursor?.time ?? null),
+};
+
+view = viewOf();
+render();
+if (name) load();
+else list();
