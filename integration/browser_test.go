@@ -52,6 +52,13 @@ func TestBrowser_pageEqualsGateway(t *testing.T) {
 	browserScript(t, "gateway.mjs", ours.URL)
 }
 
+// Dashboards: built, saved, opened again, in conflict, from links and files, over dropped sockets,
+// hostile documents, accessibility; and kept by a real gateway.
+func TestBrowser_dashboards(t *testing.T) {
+	ours := embedded(t, nil)
+	browserScript(t, "board.mjs", ours.URL)
+}
+
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
 	browserScript(t, "vendored.mjs")

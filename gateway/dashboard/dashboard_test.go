@@ -194,16 +194,22 @@ func rows(t *testing.T, cells store.Cells) (n int) {
 	return n
 }
 
-// The last 20 versions are kept, and the documents of others, also of saves that failed, are removed.
+// The last 20 versions are kept, and the documents of others are removed, but for those of saves
+// under way.
 func TestStore_keeps(t *testing.T) {
 	s, cells := open(t)
 	for i := range int64(25) {
 		put(t, s, "web", i, document(fmt.Sprint(i), 1))
 	}
 	put(t, s, "web2", 0, document("a name that begins with the other", 1))
+	// Somebody else is about to save version 27.
+	underWay := store.Mutation{Kind: store.Put, Row: []byte(documentKey("web", 27)), Family: Family, Qualifier: []byte(documentColumn), Value: document("27", 1)}
+	if err := cells.Apply(t.Context(), "state", []store.Mutation{underWay}); err != nil {
+		t.Fatal(err)
+	}
 	put(t, s, "web", 25, document("last", 1))
-	if got := rows(t, cells); got != Kept+1 {
-		t.Errorf("%d documents, want %d", got, Kept+1)
+	if got := rows(t, cells); got != Kept+2 {
+		t.Errorf("%d documents, want those that are kept, one of web2, and the one under way: %d", got, Kept+2)
 	}
 	versions, err := s.Versions(t.Context(), "web")
 	if err != nil || len(versions) != Kept || versions[0].Version != 26 || versions[19].Version != 7 {

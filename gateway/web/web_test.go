@@ -3,8 +3,10 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -102,6 +104,24 @@ func TestTemplates(t *testing.T) {
 	page, board := get(t, "GET", "/").Body.String(), get(t, "GET", "/d/").Body.String()
 	if a, b := templates.FindString(page), templates.FindString(board); a != b || a == "" {
 		t.Errorf("the templates of index.html and dashboard.html differ:\n%s\n%s", a, b)
+	}
+}
+
+// Whatever comes from a server, a document or a link is text: nothing of it becomes markup or script.
+func TestNothingBecomesMarkup(t *testing.T) {
+	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|setHTML|parseFromString|createContextualFragment|srcdoc|\beval\(|new Function`)
+	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".js" || strings.Contains(name, "/vendor/") {
+			return err
+		}
+		content, err := static.ReadFile(name)
+		if found := markup.Find(content); found != nil {
+			t.Errorf("%s has %s", name, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -19,8 +19,8 @@ export const web = {
 };
 
 export const metrics = (query) => {
-  const { metric } = query.queries[0];
-  if (metric === 'cpu.user') return hostsOf(query);
+  const { metric, filters: [of] = [] } = query.queries[0];
+  if (metric === 'cpu.user') return hostsOf(query).filter((r) => of?.type !== 'literal_or' || r.tags.host === of.filter);
   if (metric === 'disk.used') return [result(metric, {}, { ...span(query), aggregateTags: ['host'], value: (t) => 41e9 + (t % 90000) * 21000 })];
   if (metric === 'load.1min') return [result(metric, {}, { ...span(query), value: (t) => Number((1.4 + Math.sin(t / 120)).toFixed(3)) })];
   return [];

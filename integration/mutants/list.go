@@ -27,4 +27,5 @@ var mutants = slices.Concat(
 	ofRefusals,        // list_refusals.go
 	ofAligned,         // list_aligned.go
 	ofKerberos,        // list_kerberos.go
+	ofDashboards,      // list_dashboards.go
 )

@@ -1,0 +1,47 @@
+package main
+
+// ofDashboards are faults of dashboards: work of others that is overwritten or lost, documents that
+// no page can show, changes by those who may only read, and titles that run.
+var ofDashboards = []mutant{
+	{
+		name: "dashboard-conflict-ignored", file: "gateway/dashboard/store.go",
+		old: "if !h.is(from) {", new: "if false {",
+		test: "TestStore_versions",
+	}, {
+		name: "dashboard-saved-without-its-head", file: "gateway/dashboard/store.go",
+		old: "if !saved {", new: "if !saved && fault != nil {",
+		test: "TestStore_concurrent",
+	}, {
+		name: "dashboard-deletion-forgets-its-number", file: "gateway/dashboard/store.go",
+		old: "return now.Version == from && !now.Deleted()", new: "return now.Version == from",
+		test: "TestStore_delete",
+	}, {
+		name: "dashboard-lost-reply-taken-for-a-failure", file: "gateway/dashboard/store.go",
+		old: "case err == nil && bytes.Equal(current, value):", new: "case false && bytes.Equal(current, value):",
+		test: "TestStore_lostReply",
+	}, {
+		name: "dashboard-document-under-way-removed", file: "gateway/dashboard/store.go",
+		old: "err == nil && version <= h.now().Version &&", new: "err == nil &&",
+		test: "TestStore_keeps",
+	}, {
+		name: "dashboard-of-a-later-form-taken", file: "gateway/dashboard/document.go",
+		old: "if form > Form {", new: "if form > Form && false {",
+		test: "TestCheck",
+	}, {
+		name: "dashboard-changed-by-readers", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
+		old: "h.Guard.MayChange(w, r, auth.Write)", new: "h.Guard.MayChange(w, r, auth.Read)",
+		test: "gateway TestDoors",
+	}, {
+		name: "dashboard-changed-in-mode-ro", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
+		old: "if h.ReadOnly {", new: "if false {",
+		test: "gateway TestDashboards_mode",
+	}, {
+		name: "dashboard-saved-without-audit", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
+		old: "	h.Guard.Audit(r)\n", new: "",
+		test: "gateway TestDashboards_audit",
+	}, {
+		name: "dashboard-title-as-markup", file: "gateway/web/static/js/board/panel.js",
+		old: "this.title.textContent = title;", new: "this.title.innerHTML = title;",
+		test: "gateway/web TestNothingBecomesMarkup",
+	},
+}
