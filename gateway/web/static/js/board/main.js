@@ -360,7 +360,7 @@ for (const event of ['popstate', 'hashchange']) {
   });
 }
 addEventListener('online', () => live.connect());
-addEventListener('beforeunload', (e) => { if (editing && changed() && savedText) e.preventDefault(); });
+addEventListener('beforeunload', (e) => { if (editing && changed() && board.panels.length > 0) e.preventDefault(); });
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden && connection && !connection.connected) live.connect();
 });

@@ -3,7 +3,7 @@
 
 import { Chart } from '../chart.js';
 import { Looks, labels, toColumns } from '../columns.js';
-import { exact, plural, value } from '../format.js';
+import { clock, exact, plural, value } from '../format.js';
 import { Legend } from '../legend.js';
 import { css, lineStyle } from '../look.js';
 import { describe } from '../messages.js';
@@ -215,7 +215,9 @@ const svg = 'http://www.w3.org/2000/svg';
 
 // Single is the last value of the first line, over a spark line of it.
 class Single {
-  constructor({ body }) {
+  constructor(owner) {
+    this.owner = owner;
+    const { body } = owner;
     this.number = make('p', 'number', '–');
     this.name = make('p', 'name');
     this.picture = document.createElementNS(svg, 'svg');
@@ -225,14 +227,18 @@ class Single {
 
   draw(lines, owner) {
     const [first] = lines;
-    const [, last] = first ? newest(first.group) : [];
+    const [at, last] = first ? newest(first.group) : [];
     this.number.textContent = last === undefined ? '–' : value(Number(last));
     this.number.title = last === undefined ? '' : exact(last);
-    this.name.textContent = lines.length > 1 ? `${first.label}, and ${plural(lines.length - 1, 'other line')}` : '';
+    const which = lines.length > 1 ? `${first.label}, and ${plural(lines.length - 1, 'other line')}, ` : '';
+    this.name.textContent = last === undefined ? '' : `${which}at ${clock(Math.floor(at), owner.view.tz)}`;
     const path = document.createElementNS(svg, 'path');
     path.setAttribute('d', first ? spark(first.group, owner.range()) : '');
     this.picture.replaceChildren(path);
   }
+
+  // move follows the time: what was drawn would stand still otherwise.
+  move() { this.draw(this.owner.lines, this.owner); }
 }
 
 // spark is the path of a line in a box of 100 by 30; it breaks where there is no number.
@@ -286,7 +292,11 @@ class Table {
 }
 
 class Text {
-  constructor({ body, panel }) { body.append(make('p', 'text', panel.text ?? '')); }
+  constructor({ body, panel }) {
+    const text = make('p', 'text', panel.text ?? '');
+    text.tabIndex = 0; // a long one is scrolled by keys
+    body.append(text);
+  }
 
   draw() {}
 }
