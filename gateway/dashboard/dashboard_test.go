@@ -172,8 +172,11 @@ func TestStore_delete(t *testing.T) {
 	if all, err := s.List(ctx); len(all) != 0 || err != nil {
 		t.Errorf("list %v, %v, want none", all, err)
 	}
-	_, err := s.Put(ctx, "web", 1, document("stale", 1), "")
-	conflict(t, err, 2)
+	for _, from := range []int64{1, 2} { // the second is the deletion
+		_, err := s.Put(ctx, "web", from, document("stale", 1), "")
+		conflict(t, err, 2)
+		conflict(t, s.Delete(ctx, "web", from, ""), 2)
+	}
 	if got := put(t, s, "web", 0, document("again", 1)); got != 3 {
 		t.Errorf("version %d, want 3", got)
 	}

@@ -12,7 +12,7 @@ var ofDashboards = []mutant{
 		old: "if !saved {", new: "if !saved && fault != nil {",
 		test: "TestStore_concurrent",
 	}, {
-		name: "dashboard-deletion-forgets-its-number", file: "gateway/dashboard/store.go",
+		name: "dashboard-saved-over-its-deletion", file: "gateway/dashboard/store.go",
 		old: "return now.Version == from && !now.Deleted()", new: "return now.Version == from",
 		test: "TestStore_delete",
 	}, {
@@ -21,7 +21,7 @@ var ofDashboards = []mutant{
 		test: "TestStore_lostReply",
 	}, {
 		name: "dashboard-document-under-way-removed", file: "gateway/dashboard/store.go",
-		old: "err == nil && version <= h.now().Version &&", new: "err == nil &&",
+		old: "err == nil && version <= h.now().Version &&", new: "err == nil && version > 0 &&",
 		test: "TestStore_keeps",
 	}, {
 		name: "dashboard-of-a-later-form-taken", file: "gateway/dashboard/document.go",
