@@ -192,3 +192,31 @@ func TestMemory_live(t *testing.T) {
 		t.Errorf("got %s with %s bytes held, want a snapshot that is counted", m.Type, b.heldBytes("live"))
 	}
 }
+
+// Where the memory for hours side by side is refused, each with all buckets of its group, columns
+// of series may still fit: then they answer, as they do with memory to spare.
+func TestMemory_sideBySide(t *testing.T) {
+	const series = 2000
+	var lines []string
+	for i := range series {
+		lines = append(lines, fmt.Sprintf("sparse %d %d host=h%d", 1356998400+i%24*3600+i%11*300, i, i))
+	}
+	ask := func(memory string) answer {
+		b := open(t, func(c *gateway.Config) { c.Memory = memory })
+		b.put(lines...)
+		const question = "/api/query?start=1356998400&end=1357084799&m=sum:5m-avg:sparse%7Bhost=*%7D"
+		if a := b.get(question + "&explain=true"); !strings.Contains(a.body, "side by side") {
+			t.Fatalf("%.500s: the hours are not read side by side, so this tests nothing", a.body)
+		}
+		a := b.get(question)
+		b.settled()
+		return a
+	}
+	small, large := ask("64MiB"), ask("4GiB")
+	if large.status != 200 || strings.Count(large.body, `"dps":{"`) != series {
+		t.Fatalf("with memory to spare: %d, %d series, want 200 and %d", large.status, strings.Count(large.body, `"dps":{"`), series)
+	}
+	if small.status != 200 || small.body != large.body {
+		t.Errorf("with 64 MiB: %d, %.300s, want the same answer", small.status, small.body)
+	}
+}

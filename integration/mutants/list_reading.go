@@ -154,6 +154,10 @@ var ofOperators = []mutant{
 		old: "	o.kept += int64(n) + spanBytes\n", new: "",
 		test: "TestSideBySide_memory",
 	}, {
+		name: "hours-side-by-side-or-not-at-all", file: "gateway/query/engine/execute.go",
+		old: "memory.Refused(err) && e.cfg.Exec.SideBySide(p)", new: "memory.Refused(err) && !e.cfg.Exec.SideBySide(p)",
+		test: "gateway TestMemory_sideBySide",
+	}, {
 		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
 		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
 		test: "TestPerSeries_hourly",
