@@ -220,3 +220,33 @@ func TestMemory_sideBySide(t *testing.T) {
 		t.Errorf("with 64 MiB: %d, %.300s, want the same answer", small.status, small.body)
 	}
 }
+
+// Queries that could each be answered alone are all answered when they come at once, though their
+// memory together is many times what there is: those that are refused give back what they hold and
+// try again in turn.
+func TestMemory_manyAtOnce(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
+	var lines []string
+	for i := range 12_000 {
+		lines = append(lines, fmt.Sprintf("adv.m %d %d host=h%d zone=z%d", 1356998400+i%24*3600, i, i/24, i/24%7))
+	}
+	b.put(lines...)
+	for _, by := range []string{"host", "zone"} {
+		question := "/api/query?start=1356998400&end=1357084799&m=sum:10m-avg:adv.m%7B" + by + "=*%7D"
+		want := b.get(question)
+		if want.status != 200 {
+			t.Fatalf("%s: one alone: %d %.300s", by, want.status, want.body)
+		}
+		var group sync.WaitGroup
+		for range 30 {
+			group.Go(func() {
+				a, err := b.try(t.Context(), "GET", question, nil)
+				if err != nil || a.status != 200 || a.body != want.body {
+					t.Errorf("%s: %d %.300s, %v; want the answer that one gets alone", by, a.status, a.body, err)
+				}
+			})
+		}
+		group.Wait()
+		b.settled()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -135,6 +136,39 @@ func TestProgram_restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored(t, p, `{"1356998400":1,"1356998401":2}`)
+}
+
+// Fifty queries at once, each of which takes a tenth of the memory or more, are all answered, and what
+// is resident stays below 1.25 times DOWNPOUR_MEMORY, as the settings' page says.
+func TestProgram_manyQueries(t *testing.T) {
+	const budget, hosts = 256 << 20, 2000
+	p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "256MiB", "DOWNPOUR_QUERY_TIMEOUT": patience.String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var lines strings.Builder
+	for hour := range 24 {
+		for i := range hosts {
+			fmt.Fprintf(&lines, "put adv.m %d %d host=h%d zone=z%d\n", 1356998400+3600*hour, i+hour, i, i%7)
+		}
+	}
+	putLines(t, p, strings.TrimPrefix(lines.String(), "put "))
+	question := p.URL + "/api/query?start=1356998400&end=1357084799&m=sum:1h-avg:adv.m%7Bhost=*%7D"
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			a, err := e2e.Get(within(t, patience), question)
+			if err != nil || a.Status != http.StatusOK || strings.Count(string(a.Body), `"dps":{`) != hosts {
+				t.Errorf("got %d, %d series, %.300s, %v; want 200 and %d series", a.Status, strings.Count(string(a.Body), `"dps":{`), a.Body, err, hosts)
+			}
+		})
+	}
+	group.Wait()
+	m, err := p.Process.Memory()
+	if err != nil || m.Peak > budget*5/4 {
+		t.Errorf("%d MiB were resident, %v; want %d at most", m.Peak>>20, err, budget*5/4>>20)
+	}
 }
 
 // putLines sends put lines by telnet, where text has all but the first put, and waits for the

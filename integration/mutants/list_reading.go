@@ -155,8 +155,28 @@ var ofOperators = []mutant{
 		test: "TestSideBySide_memory",
 	}, {
 		name: "hours-side-by-side-or-not-at-all", file: "gateway/query/engine/execute.go",
-		old: "memory.Refused(err) && e.cfg.Exec.SideBySide(p)", new: "memory.Refused(err) && !e.cfg.Exec.SideBySide(p)",
+		old: "&large) && e.cfg.Exec.SideBySide(p)", new: "&large) && !e.cfg.Exec.SideBySide(p)",
 		test: "gateway TestMemory_sideBySide",
+	}, {
+		name: "rows-read-before-their-memory", file: "pushdown/operator/part.go",
+		old: "max(o.largest, nextBytes(o.scanner))", new: "max(o.largest, 0)",
+		test: "TestMemory_beforeRows",
+	}, {
+		name: "hours-read-before-their-memory", file: "pushdown/operator/hourscan.go",
+		old: "next, growth := nextBytes(s), int64(1)", new: "next, growth := int64(0), int64(1)",
+		test: "TestMemory_beforeRows",
+	}, {
+		name: "refused-and-not-tried-again", file: "gateway/query/engine/turn.go",
+		old: "!errors.As(err, &busy) || account.Class()", new: "errors.As(err, &busy) || account.Class()",
+		test: "TestInTurn",
+	}, {
+		name: "turns-for-all-at-once", file: "pushdown/process/memory/turn.go",
+		old: "p.turn == nil && len(p.turns) > 0", new: "len(p.turns) > 0",
+		test: "TestTurn_order",
+	}, {
+		name: "waits-for-turns-unseen", file: "pushdown/process/memory/account.go",
+		old: "slices.Concat(p.queue, p.turns)", new: "slices.Concat(p.queue)",
+		test: "TestTurn_deadlock",
 	}, {
 		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
 		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",

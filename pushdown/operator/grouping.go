@@ -112,10 +112,10 @@ func (g *grouping) finish(e *emitter, held *memory.Lease, mem batch.Allocator) e
 // add adds a span; it keeps the span's name and annotations, and no other slice of s. Spans
 // come in ascending order. The error is a *LimitError, or one of the lease.
 func (g *grouping) add(s *batch.Series, held *memory.Lease) error {
-	gr := g.group(s.Span)
-	// The series lacks a tag key of the group-by.
+	gr, err := g.group(s.Span, held)
+	// Without an error the series lacks a tag key of the group-by.
 	if gr == nil {
-		return nil
+		return err
 	}
 
 	row := &gr.row
@@ -171,20 +171,26 @@ func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	return nil
 }
 
-// group returns the group of a span, nil if it is in none.
-func (g *grouping) group(span []byte) *group {
+// groupBytes is about what a group takes beside its partial aggregates and its members.
+const groupBytes = 600
+
+// group returns the group of a span, nil if it is in none. The error is one of the lease.
+func (g *grouping) group(span []byte, held *memory.Lease) (*group, error) {
 	var ok bool
 	if g.key, ok = g.plan.AppendGroupKey(g.key[:0], span); !ok {
-		return nil
+		return nil, nil
 	}
 
 	gr := g.groups[string(g.key)]
 	if gr == nil {
+		if err := held.Reserve(groupBytes); err != nil {
+			return nil, err
+		}
 		gr = &group{key: string(g.key)}
 		g.groups[gr.key] = gr
 		g.order = append(g.order, gr)
 	}
-	return gr
+	return gr, nil
 }
 
 // edges adds the first and the last bucket of a series to the row if the parts beside

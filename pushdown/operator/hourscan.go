@@ -10,6 +10,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
@@ -25,6 +26,11 @@ type hourScan struct {
 	decoder encoding.RowDecoder
 	span    []byte
 	stats   Stats
+
+	// Bytes: about the most that a block of rows takes, as the store tells and as it was, and
+	// the most that a block of what rows hold has taken. All blocks are of the same memory.
+	ahead, rows, holds int64
+	memory             *memory.Lease
 
 	filled chan *hourBlock // closed at the end
 	empty  chan *hourBlock
@@ -52,7 +58,6 @@ type hourBlock struct {
 	notes  []rowNote // ascending by series
 
 	stats Stats // of the hour so far
-	bytes int64 // about what the block and the rows that it was made of take
 	err   error // ends the hour; nil with series
 }
 
@@ -95,9 +100,21 @@ func (h *hourScan) run(ctx context.Context) {
 	last.err = h.scan(ctx)
 }
 
+// reserve reserves the memory of the next block before it is read, and what the blocks
+// before it took beyond what was expected.
+func (h *hourScan) reserve(s store.Scanner) error {
+	// Of a larger block of rows a larger one is made.
+	next, growth := nextBytes(s), int64(1)
+	if next > h.ahead {
+		h.ahead, growth = next, 2
+	}
+	return h.memory.Grow(max(h.ahead, h.rows) + aheadBlocks*max(h.holds*growth, next/8))
+}
+
 // scan reads the hour block by block. It returns io.EOF at its end.
 func (h *hourScan) scan(ctx context.Context) error {
 	table := h.part.Plan.Table
+	h.memory = memory.NewLease(ctx)
 	access := ChooseAccess(h.part, h.opts.Prefixes)
 	if access.Nothing {
 		return io.EOF
@@ -113,6 +130,9 @@ func (h *hourScan) scan(ctx context.Context) error {
 	defer scanner.Close() // its error changes nothing that was returned
 
 	for {
+		if err := h.reserve(scanner); err != nil {
+			return err
+		}
 		var b *hourBlock
 		select {
 		case b = <-h.empty:
@@ -140,9 +160,19 @@ func (h *hourScan) scan(ctx context.Context) error {
 			}
 		}
 		h.stats.DecodeTime += time.Since(got)
-		b.stats, b.bytes = h.stats, b.capacity()+blockBytes(before, h.stats)
+		b.stats = h.stats
+		h.rows, h.holds = max(h.rows, blockBytes(before, h.stats)), max(h.holds, b.capacity())
 		// There is room for all blocks.
 		h.filled <- b
+	}
+}
+
+// drop frees what the hour holds but the counts, once run has ended or was never called. It
+// may be called more than once.
+func (h *hourScan) drop() {
+	h.block, h.filled, h.empty = nil, nil, nil
+	if h.memory != nil {
+		h.memory.Close()
 	}
 }
 

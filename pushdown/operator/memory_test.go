@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"downpour/encoding"
+	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
@@ -96,5 +98,39 @@ func TestMemory_smallRows(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+hours*3600, 3600, identity), operatortest.Tag(1, 1)))
 	if held, _ := heldAtMost(t, m, 0, whole(p)); held < hours*(48+80+40+17) || held > hours*400 {
 		t.Errorf("%d bytes were reserved for %d rows, want at least 185 and at most 400 for each", held, hours)
+	}
+}
+
+// The memory of a block of rows is reserved before it is read, of hours side by side as of hours one
+// after the other: many parts that wait for memory at a time would else hold it already.
+func TestMemory_beforeRows(t *testing.T) {
+	const ahead = 1 << 20
+	for _, sideBySide := range []bool{false, true} {
+		m, part := sparsePart(50)
+		m.BlockRows, m.NextBytes = 3, ahead
+		account := memory.New(1 << 40).Open(memory.Query)
+		var least atomic.Int64
+		least.Store(1 << 40)
+		m.Fail = func(context.Context, int) error {
+			for held := account.Held(); ; {
+				if old := least.Load(); old <= held || least.CompareAndSwap(old, held) {
+					return nil
+				}
+			}
+		}
+		op, err := operator.New(m, part, operator.Options{SideBySide: sideBySide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := operatortest.Drain(memory.With(t.Context(), account), op, func(batch.Record) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if held := least.Load(); held < ahead || held > 100*ahead {
+			t.Errorf("side by side %t: %d bytes were reserved before a block was read, want at least %d", sideBySide, held, ahead)
+		}
+		if n := account.Held(); n != 0 {
+			t.Errorf("side by side %t: %d bytes are still reserved at the end", sideBySide, n)
+		}
+		account.Close()
 	}
 }

@@ -178,6 +178,11 @@ func (o *partOperator) open(ctx context.Context) error {
 // readBlock reads the next block of rows and works on each of them, or finishes the
 // part if there is none.
 func (o *partOperator) readBlock() error {
+	// Many parts may wait for memory at a time: what they wait for is not there yet.
+	o.largest = max(o.largest, nextBytes(o.scanner))
+	if err := o.reserve(); err != nil {
+		return err
+	}
 	began := time.Now()
 	before := o.stats
 	rows, err := o.scanner.Next()
@@ -210,8 +215,16 @@ func (o *partOperator) readBlock() error {
 	return o.reserve()
 }
 
-// reserve reserves the memory that the part holds. It is called once for each block,
-// because one block adds little compared to what a request may have.
+// nextBytes is about the most bytes that a scanner's next block takes, 0 if it does not tell.
+func nextBytes(s store.Scanner) int64 {
+	if sized, ok := s.(store.Sized); ok {
+		return sized.NextBytes()
+	}
+	return 0
+}
+
+// reserve reserves the memory that the part holds. It is called before and after each
+// block: what rows of one block add is little compared to what a request may have.
 func (o *partOperator) reserve() error {
 	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest
 	if o.histograms != nil {

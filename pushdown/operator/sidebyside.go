@@ -42,12 +42,10 @@ type hoursOperator struct {
 	cancel context.CancelFunc
 	scans  sync.WaitGroup
 
-	chunk    []byte  // memory for further names of spans
-	read     []int64 // by hour: bytes of its blocks
-	held     int64   // bytes of blocks, names and annotations
-	kept     int64   // those of names and annotations
-	reserved int64   // of held
-	stats    Stats   // without those of the hours
+	chunk    []byte // memory for further names of spans
+	kept     int64  // bytes of names and annotations; hours reserve what they hold themselves
+	reserved int64  // of kept
+	stats    Stats  // without those of the hours
 	spent    spending
 	budget   Budget
 	memory   *memory.Lease
@@ -81,7 +79,6 @@ func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, gro
 		}
 		o.hours = append(o.hours, newHourScan(from, &hour, opts, hourDownsampler{run{bucketer: b}}))
 	}
-	o.read = make([]int64, len(o.hours))
 	return o, nil
 }
 
@@ -91,7 +88,7 @@ const mostStates = 32 << 20
 
 // Bytes of the blocks of one hour, and of those of all hours.
 const (
-	leastBlock = 32 << 10
+	leastBlock = 16 << 10
 	mostBlocks = 512 << 10
 )
 
@@ -152,6 +149,9 @@ func (o *hoursOperator) readAll(ctx context.Context) error {
 		return err
 	}
 	o.scans.Wait()
+	for _, h := range o.hours {
+		h.drop()
+	}
 	began := time.Now()
 	if err := o.groups.finish(&o.emit, o.memory, o.opts.Mem); err != nil {
 		return err
@@ -253,7 +253,6 @@ func (o *hoursOperator) addSeries(s *batch.Series, tags []byte) error {
 
 // keep counts a name or an annotation of n bytes.
 func (o *hoursOperator) keep(n int) {
-	o.held += int64(n) + spanBytes
 	o.kept += int64(n) + spanBytes
 }
 
@@ -274,18 +273,13 @@ func (o *hoursOperator) name(tags []byte) []byte {
 // account counts a block that an hour has read.
 func (o *hoursOperator) account(ctx context.Context, hour int, b *hourBlock) error {
 	o.hours[hour].seen = b.stats
-	// The hour has as many blocks, and the rows that one of them was made of.
-	if bytes := b.bytes * aheadBlocks; bytes > o.read[hour] {
-		o.held += bytes - o.read[hour]
-		o.read[hour] = bytes
-	}
 	if err := o.reserve(); err != nil {
 		return err
 	}
 	return o.spent.spend(ctx, o.Stats())
 }
 
-// reserve reserves what is held beside the partial aggregates, and ends the part if its
+// reserve reserves what is held beside partial aggregates and blocks, and ends the part if its
 // result needs more memory than the plan allows.
 func (o *hoursOperator) reserve() error {
 	if err := o.memory.Check(); err != nil {
@@ -294,13 +288,13 @@ func (o *hoursOperator) reserve() error {
 	if limit, need := o.part.Plan.MaxBytes, o.kept+o.groups.held; limit > 0 && need > limit {
 		return &LimitError{Limit: limit, Need: need}
 	}
-	if o.held <= o.reserved {
+	if o.kept <= o.reserved {
 		return nil
 	}
-	if err := o.memory.Reserve(o.held - o.reserved); err != nil {
+	if err := o.memory.Reserve(o.kept - o.reserved); err != nil {
 		return err
 	}
-	o.reserved = o.held
+	o.reserved = o.kept
 	return nil
 }
 
@@ -335,7 +329,7 @@ func (o *hoursOperator) release() {
 	}
 	o.groups, o.chunk = nil, nil
 	for _, h := range o.hours {
-		h.block = nil
+		h.drop()
 	}
 }
 

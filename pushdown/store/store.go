@@ -151,6 +151,14 @@ type Scanner interface {
 	Close() error
 }
 
+// Sized is a Scanner that tells before it reads a block how much memory that will take, so
+// that whoever has a budget can reserve it.
+type Sized interface {
+	// NextBytes returns about the most bytes that the next block takes, with what refers to
+	// them. A block of one large row may take more.
+	NextBytes() int64
+}
+
 // ScanStats counts a scan's work.
 type ScanStats struct {
 	Rows, Cells, Bytes int64 // returned to the caller; bytes as on the wire

@@ -125,11 +125,12 @@ func partialsTooLarge(err error, stats dispatch.Stats) bool {
 	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
 }
 
-// sideBySideTooLarge reports whether a plan whose hours are read side by side was refused the
-// memory for it. Each hour has blocks of its own and each group all buckets at once: where the
-// budget is small, or many queries share it, columns of series may still fit.
+// sideBySideTooLarge reports whether a plan whose hours are read side by side needs more
+// memory than one request may have. Each hour has blocks of its own and each group all
+// buckets at once: where the budget is small, columns of series may still fit.
 func (e *Engine) sideBySideTooLarge(p *scanplan.Plan, err error) bool {
-	return memory.Refused(err) && e.cfg.Exec.SideBySide(p)
+	var large *memory.LimitError
+	return errors.As(err, &large) && e.cfg.Exec.SideBySide(p)
 }
 
 // scanAndMerge executes a plan once and makes its groups.
@@ -145,16 +146,26 @@ func (e *Engine) scanAndMerge(ctx context.Context, q *query.Query, p subPlan, ho
 		return nil, stats, err
 	}
 
-	groups, err := finish(m, node)
+	groups, err := finish(ctx, m, node)
 	return groups, stats, err
 }
 
-// finish makes the groups of what a merger got.
-func finish(m *merge.Merger, node *Node) ([]merge.Group, error) {
+// namedBytes is about what a group takes beside its points, with the names that it gets.
+const namedBytes = 900
+
+// finish makes the groups of what a merger got, and reserves the memory of their names.
+func finish(ctx context.Context, m *merge.Merger, node *Node) ([]merge.Group, error) {
 	merged := node.begin("merge")
 	groups, err := m.Finish()
 	merged(map[string]any{"groups": len(groups)})
-	return groups, err
+	if err != nil {
+		return nil, err
+	}
+	if err := memory.Reserve(ctx, int64(len(groups))*namedBytes); err != nil {
+		memory.Release(ctx, int64(pointsIn(groups))*merge.PointBytes) // nobody gets them
+		return nil, err
+	}
+	return groups, nil
 }
 
 // scan executes a plan and returns a merger with what its parts returned. The merger

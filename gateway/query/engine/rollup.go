@@ -27,7 +27,17 @@ func refuseRollups(plans []subPlan, does string) error {
 
 // allGroups returns the groups of a sub-query: those of its plan or of a fallback, and from
 // the cut on, if there is one, those of raw data. It also returns the plan that they are of.
-func (e *Engine) allGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (subPlan, []merge.Group, dispatch.Stats, error) {
+func (e *Engine) allGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (of subPlan, groups []merge.Group, stats dispatch.Stats, err error) {
+	err = inTurn(ctx, node, func() (err error) {
+		of, groups, stats, err = e.tryAllGroups(ctx, q, p, node)
+		return err
+	})
+	return of, groups, stats, err
+}
+
+// tryAllGroups is allGroups once. After an error it holds no memory of the request, but for
+// groups before a cut.
+func (e *Engine) tryAllGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (subPlan, []merge.Group, dispatch.Stats, error) {
 	// Before p may become a fallback on raw data, which ends at the cut as well and has no rest.
 	rest := p.Rest()
 	p, groups, stats, err := e.firstGroups(ctx, q, p, node)

@@ -12,6 +12,7 @@ import (
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/process/memory"
 )
 
 // A dashboard asks for the same hours every few seconds, while points are written to the
@@ -106,6 +107,8 @@ func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, e
 		return nil, stats, err
 	}
 	if !ok {
+		// The result cache counts what it keeps, and the groups have copies of their points.
+		defer memory.Release(ctx, st.Bytes())
 		if stats.CacheComplete() {
 			lookup.Store(st)
 		}
@@ -186,6 +189,6 @@ func (e *Engine) continueStretch(ctx context.Context, q *query.Query, p subPlan,
 	if err != nil {
 		return nil, stats, err
 	}
-	groups, err := finish(m, node)
+	groups, err := finish(ctx, m, node)
 	return groups, stats, err
 }

@@ -81,7 +81,7 @@ func (st *Stretch) ContinuedPlan(newer *scanplan.Plan) *scanplan.Plan {
 	return &p
 }
 
-// Bytes is about the memory that the stretch takes.
+// Bytes is about the memory that the stretch takes, which FinishStretch has left reserved.
 func (st *Stretch) Bytes() int64 { return st.bytes }
 
 // FinishStretch makes a stretch of everything added, instead of groups. The plan is

@@ -33,6 +33,8 @@ type Store struct {
 	Fail func(ctx context.Context, block int) error
 	// Away makes Regions fail with store.ErrUnavailable.
 	Away atomic.Bool
+	// NextBytes, if set, is what scanners say that the next block takes, see store.Sized.
+	NextBytes int64
 	// Keep does not overwrite blocks, for benchmarks.
 	Keep bool
 
@@ -117,6 +119,9 @@ func (s *scanner) Next() ([]store.Row, error) {
 	}
 	return s.block, nil
 }
+
+// NextBytes implements store.Sized.
+func (s *scanner) NextBytes() int64 { return s.store.NextBytes }
 
 // count counts rows that are returned.
 func (s *scanner) count(rows []store.Row) {

@@ -334,27 +334,32 @@ func (p *Pool) stopWaiting(w *waiter, err error) error {
 }
 
 // refusedFirst tells whether a is refused before b: a large request before a small
-// one, whose end would free little, and of two large or two small ones the younger.
+// one, whose end would free little, and of two large or two small ones the one that has not
+// the turn, or the younger.
 func (p *Pool) refusedFirst(a, b *Account) bool {
 	if largeA, largeB := a.common > p.smallLimit, b.common > p.smallLimit; largeA != largeB {
 		return largeA
+	}
+	if (a == p.turn) != (b == p.turn) {
+		return b == p.turn
 	}
 	return a.number > b.number
 }
 
 // breakDeadlockLocked ends a deadlock. If everything that is held of the common share
-// is held by requests that wait for more, none of them would ever end. The youngest of
-// them is refused, so that the oldest goes on. A request that holds little is refused
-// only if all of them do, because its end would free too little.
+// is held by requests that wait for more, or for the turn, none of them would ever end. The
+// youngest of them is refused, so that the oldest goes on. A request that holds little is
+// refused only if all of them do, because its end would free too little.
 func (p *Pool) breakDeadlockLocked() {
-	if len(p.queue) < 2 {
+	// Who waits for the turn alone gets it once the one that has it has ended.
+	if len(p.queue) == 0 {
 		return
 	}
 
 	waiting := map[*Account]bool{}
 	held := int64(0)
 	var youngest *waiter // of the large ones; of all that hold something if none is large
-	for _, w := range p.queue {
+	for _, w := range slices.Concat(p.queue, p.turns) {
 		if !waiting[w.account] {
 			waiting[w.account] = true
 			held += w.account.common
@@ -370,7 +375,8 @@ func (p *Pool) breakDeadlockLocked() {
 	if len(waiting) < 2 || held < p.common.used || youngest == nil {
 		return
 	}
-	p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool { return w == youngest })
+	found := func(w *waiter) bool { return w == youngest }
+	p.queue, p.turns = slices.DeleteFunc(p.queue, found), slices.DeleteFunc(p.turns, found)
 	p.refused[youngest.account.class]++
 	youngest.done <- &BusyError{Need: youngest.bytes, Total: p.total}
 }

@@ -62,6 +62,8 @@ type Pool struct {
 	smallLimit   int64 // what a small request holds at most
 	holds        [classes]int64
 	queue        []*waiter // in the order of arrival
+	turns        []*waiter // for the turn, likewise; see Account.Turn
+	turn         *Account  // has the turn; nil if none has
 	opened       uint64    // accounts so far
 	refused      [classes]int64
 }
@@ -135,7 +137,7 @@ func (p *Pool) Cache(want int64) int64 {
 type Stats struct {
 	Total, Caches int64          // bytes
 	Held          [classes]int64 // bytes by class
-	Waiting       int            // reservations that wait
+	Waiting       int            // reservations, and refused requests, that wait
 	Refused       [classes]int64 // reservations refused since the start, by class
 }
 
@@ -146,7 +148,7 @@ func (p *Pool) Stats() Stats {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Total: p.total, Caches: p.caches, Held: p.holds, Waiting: len(p.queue), Refused: p.refused}
+	return Stats{Total: p.total, Caches: p.caches, Held: p.holds, Waiting: len(p.queue) + len(p.turns), Refused: p.refused}
 }
 
 // LimitError is returned when a request is too large by itself.

@@ -7,10 +7,22 @@ import (
 	"downpour/pushdown/store"
 )
 
-// freeBlocks keeps the memory of ended scans for later ones: a query opens many
-// scans, each of which would grow a block of its own. The garbage collector may take
-// it, so that what a storm of queries needed does not stay.
-var freeBlocks = sync.Pool{New: func() any { return new(block) }}
+// smallBlocks and largeBlocks keep the memory of ended scans for later ones: a query opens
+// many scans, each of which would grow a block of its own. The garbage collector may take it,
+// so that what a storm of queries needed does not stay. A scan that reads little at a time
+// must not hold the memory of one that read much, which nobody has reserved for it.
+var smallBlocks, largeBlocks = sync.Pool{New: func() any { return new(block) }}, sync.Pool{New: func() any { return new(block) }}
+
+// smallBlock is the most bytes of a block that has its memory from smallBlocks.
+const smallBlock = 64 << 10
+
+// blocksOf returns the pool for blocks of so many bytes.
+func blocksOf(size int) *sync.Pool {
+	if size <= smallBlock {
+		return &smallBlocks
+	}
+	return &largeBlocks
+}
 
 // block holds copies of rows. Its three slices are used again for the next block.
 // When one of them must grow in between, the views into the old array stay valid,
@@ -33,17 +45,25 @@ const (
 // A point in a cell of its own has some ten bytes, and its cell ten times as many, so
 // the memory of rows and cells has a bound, too.
 func (b *block) full(size int) bool {
-	return len(b.bytes) >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= maxViews
+	return len(b.bytes) >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= viewsOf(size)
 }
 
-// maxViews bounds the bytes of a block's rows and cells, but for those of its last row.
+// viewsOf bounds the bytes of the rows and cells of a block of size bytes, but for those of
+// its last row.
+func viewsOf(size int) int { return min(2*size, maxViews) }
+
+// maxViews is viewsOf of large blocks.
 const maxViews = 1 << 20
 
-// release gives the memory to later scans, once nobody can hold a view into it or
-// into rows any more. A block that one large row has blown up is left to the
+// release gives the memory to later scans of blocks of size bytes, once nobody can hold a
+// view into it or into rows any more. A block that one large row has blown up is left to the
 // garbage collector.
-func (b *block) release() {
-	if cap(b.bytes) > 4*defaultBlock || cap(b.rows)*rowBytes+cap(b.cells)*cellBytes > 4*maxViews {
+func (b *block) release(size int) {
+	most := smallBlock
+	if size > smallBlock {
+		most = defaultBlock
+	}
+	if cap(b.bytes) > 2*most || cap(b.rows)*rowBytes+cap(b.cells)*cellBytes > 2*viewsOf(most) {
 		return
 	}
 
@@ -51,7 +71,7 @@ func (b *block) release() {
 	clear(b.cells[:cap(b.cells)])
 	clear(b.rows[:cap(b.rows)])
 	b.reset()
-	freeBlocks.Put(b)
+	blocksOf(size).Put(b)
 }
 
 // reset removes the rows and keeps the capacity.

@@ -13,8 +13,12 @@ import (
 	"downpour/pushdown/store"
 )
 
-// defaultBlock is about how many bytes a block holds unless the scan says.
-const defaultBlock = 512 << 10
+// Bytes of a scan's first block, about, and of its largest ones unless the scan says. Each
+// block has twice as many as the one before, so that a scan of few rows takes little memory.
+const (
+	firstBlock   = 4 << 10
+	defaultBlock = 512 << 10
+)
 
 // Scan opens a scanner. It sees the table as it is now, whatever is written
 // while it runs, and returns exactly the rows that the filter admits.
@@ -62,6 +66,8 @@ type scanner struct {
 	rowsLeft int              // rows still wanted; negative: all
 	ranges   []store.KeyRange // of the filter, from the one that the iterator is in or before
 	block    *block
+	size     int    // bytes of the next block, about
+	held     int    // size when block was got
 	seek     []byte // buffer for the key to seek to
 	placed   bool   // the iterator stands at a key, or at its end
 	stats    store.ScanStats
@@ -70,7 +76,7 @@ type scanner struct {
 
 // newScanner prepares a scan; the iterator moves with the first Next.
 func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scanner {
-	c := &scanner{ctx: ctx, it: it, scan: scan, rowsLeft: -1, ranges: scan.Filter.Ranges, block: freeBlocks.Get().(*block)}
+	c := &scanner{ctx: ctx, it: it, scan: scan, rowsLeft: -1, ranges: scan.Filter.Ranges}
 	c.columns = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly}
 	if scan.MaxRows > 0 {
 		c.rowsLeft = scan.MaxRows
@@ -78,6 +84,8 @@ func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scan
 	if c.scan.BlockBytes <= 0 {
 		c.scan.BlockBytes = defaultBlock
 	}
+	c.size = min(firstBlock, c.scan.BlockBytes)
+	c.held, c.block = c.size, blocksOf(c.size).Get().(*block)
 	return c
 }
 
@@ -89,6 +97,11 @@ func (c *scanner) Next() ([]store.Row, error) {
 		return nil, c.ended
 	}
 
+	// The rows of the last block are not valid any more.
+	if blocksOf(c.size) != blocksOf(c.held) {
+		c.block.release(c.held)
+		c.held, c.block = c.size, blocksOf(c.size).Get().(*block)
+	}
 	c.block.reset()
 	if err := c.fillBlock(); err != nil {
 		c.ended = fmt.Errorf("scan of table %q: %w", c.scan.Table, err)
@@ -104,7 +117,15 @@ func (c *scanner) Next() ([]store.Row, error) {
 	c.stats.Bytes += int64(len(c.block.bytes))
 	// A block stands for the call that it would be at a server.
 	c.stats.RPCs++
+	c.size = min(2*c.size, c.scan.BlockBytes)
 	return c.block.rows, nil
+}
+
+// NextBytes implements store.Sized. Arrays that grow are a quarter too large.
+func (c *scanner) NextBytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.size+viewsOf(c.size)) * 5 / 4
 }
 
 // fillBlock copies rows until the block is full or the scan is at its end.
@@ -118,7 +139,7 @@ func (c *scanner) fillBlock() error {
 	}
 
 	// rowsLeft is 0 after the last wanted row or range, and negative without a limit.
-	for seen := 1; c.rowsLeft != 0 && c.it.Valid() && !c.block.full(c.scan.BlockBytes); seen++ {
+	for seen := 1; c.rowsLeft != 0 && c.it.Valid() && !c.block.full(c.size); seen++ {
 		if err := c.readRow(); err != nil {
 			return err
 		}
@@ -246,7 +267,7 @@ func (c *scanner) end(reason error) error {
 
 	failed := c.ended != nil && c.ended != io.EOF
 	err := c.it.Close()
-	c.block.release()
+	c.block.release(c.held)
 	c.it, c.block = nil, nil
 	if c.ended == nil {
 		c.ended = reason

@@ -1,7 +1,10 @@
 package querylog
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -40,5 +43,28 @@ func TestLog_bytes(t *testing.T) {
 	}
 	if l.bytes != 0 {
 		t.Errorf("%d bytes are left without queries, want 0", l.bytes)
+	}
+}
+
+// The time of a slow query is text that people read, in either form of the log.
+func TestSlow_took(t *testing.T) {
+	for _, form := range []struct {
+		handler func(io.Writer) slog.Handler
+		want    string
+	}{
+		{func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }, ` took=1.53s `},
+		{func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, `"took":"1.53s"`},
+	} {
+		var out bytes.Buffer
+		l := Log{Slow: Slow{From: time.Second, Log: slog.New(form.handler(&out))}}
+		now := time.Unix(1356998400, 0)
+		q, err := (&query.Parser{Now: now}).JSON([]byte(`{"start":1,"queries":[{"aggregator":"sum","metric":"m"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, now), 200, nil, now.Add(1530*time.Millisecond))
+		if !strings.Contains(out.String(), form.want) {
+			t.Errorf("got %s, want%s", out.String(), form.want)
+		}
 	}
 }

@@ -22,7 +22,8 @@ func (l *Log) logSlow(e *Entry) {
 	if l.Slow.From <= 0 || took < l.Slow.From {
 		return
 	}
-	attrs := []any{"took", took.Round(time.Millisecond), "status", e.status, "client", e.remote, "request", e.id,
+	// As text: in JSON a duration would be a number of nanoseconds.
+	attrs := []any{"took", took.Round(time.Millisecond).String(), "status", e.status, "client", e.remote, "request", e.id,
 		"rows", e.Stats.Rows, "cells", e.Stats.Cells, "bytes", e.Stats.Bytes, "parts", e.Stats.Parts, "groups", e.Stats.Groups, "points", e.Stats.PointsOut}
 	if e.status != http.StatusOK {
 		attrs = append(attrs, "err", e.failure)

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"downpour/pushdown/process/memory"
+)
+
+// inTurn does work that reads and changes nothing, and does it again if it was refused memory
+// that other requests held: many queries at once would else refuse each other what any of
+// them could have alone. A failed try has given back its memory; the next one begins when
+// the request has the turn, see memory.Account.Turn.
+func inTurn(ctx context.Context, node *Node, work func() error) error {
+	err := work()
+	account := memory.Of(ctx)
+	var busy *memory.BusyError
+	// Live queries are evaluated again at their next tick anyway.
+	if !errors.As(err, &busy) || account.Class() != memory.Query {
+		return err
+	}
+
+	until := lastTry(ctx, time.Now())
+	end, err := account.Turn(ctx, busy, time.Until(until))
+	if err != nil {
+		return err
+	}
+	defer end()
+	for {
+		node.add("again in turn", 0, map[string]any{"reason": busy.Error()})
+		err := work()
+		if !errors.As(err, &busy) || ctx.Err() != nil || !time.Now().Before(until) {
+			return err
+		}
+	}
+}
+
+// lastTry returns until when a query that was refused memory may begin again: as long as a
+// reservation waits, or longer if that leaves as much of the query's time for the work.
+func lastTry(ctx context.Context, now time.Time) time.Time {
+	until := now.Add(memory.Patience)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-memory.Patience).After(until) {
+		return deadline.Add(-memory.Patience)
+	}
+	return until
+}
