@@ -138,7 +138,7 @@ func TestProgram_restart(t *testing.T) {
 	stored(t, p, `{"1356998400":1,"1356998401":2}`)
 }
 
-// Fifty queries at once, each of which takes a tenth of the memory or more, are all answered, and what
+// Fifty queries at once, more than there is memory for, are all answered, and what
 // is resident stays below 1.25 times DOWNPOUR_MEMORY, as the settings' page says.
 func TestProgram_manyQueries(t *testing.T) {
 	const budget, hosts = 256 << 20, 2000
