@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -22,7 +23,9 @@ func TestProofs_living(t *testing.T) {
 	l := startLiving(ctx, t)
 	admin, table := hbase(t).Admin, l.table
 	change := func(kind string, at int64) func(row []byte) error {
-		return func(row []byte) error { return admin.Change(ctx, table, kind, row, []byte("q0"), at) }
+		return func(row []byte) error {
+			return admin.Change(ctx, table, e2e.CellChange{Kind: kind, Row: row, Qualifier: []byte("q0"), Value: []byte("changed!"), At: at})
+		}
 	}
 	old := l.base + 1
 
@@ -115,7 +118,7 @@ func (l *living) fill(ctx context.Context, i int) store.KeyRange {
 		if j > 0 {
 			row = fmt.Appendf(nil, "k%02d-%d", i, j)
 		}
-		if err := hbase(l.T).Admin.Change(ctx, l.table, "put", row, []byte("q0"), l.base); err != nil {
+		if err := hbase(l.T).Admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: row, Qualifier: []byte("q0"), Value: binary.BigEndian.AppendUint64(nil, 7), At: l.base}); err != nil {
 			l.Fatal(err)
 		}
 	}

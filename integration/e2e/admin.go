@@ -267,14 +267,6 @@ func (a *Admin) Put(ctx context.Context, table string, c Cell) error {
 		hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value))
 }
 
-// Change changes a row of family t through HBase's own client, in one of its ways: put, put without
-// log, append, increment, check and put, delete column, delete version, delete family, delete row.
-// The value, where there is one, is 8 bytes. A put and the deletion of a column may have a time, in ms
-// since 1970; -1 is the server's.
-func (a *Admin) Change(ctx context.Context, table, kind string, row, qualifier []byte, at int64) error {
-	return a.do(ctx, "change", table, kind, hex.EncodeToString(row), hex.EncodeToString(qualifier), strconv.FormatInt(at, 10))
-}
-
 // ReadRequests returns what the region servers count for a table: rows read
 // for clients and rows dropped by filters.
 func (a *Admin) ReadRequests(ctx context.Context, table string) (read, filtered int64, err error) {

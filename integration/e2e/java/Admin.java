@@ -8,15 +8,19 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
@@ -24,7 +28,11 @@ import org.apache.hadoop.hbase.client.*;
 import org.apache.hadoop.hbase.exceptions.MergeRegionException;
 import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.io.hfile.CacheConfig;
+import org.apache.hadoop.hbase.io.hfile.HFile;
+import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
 import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
@@ -112,6 +120,9 @@ public class Admin {
         case "scan": scan(table(w)); break;
         case "put": put(table(w), w); break;
         case "change": change(table(w), w); break;
+        case "region": region(admin, w[2], Bytes.toBytes(w[3])); break;
+        case "bulk load": bulkLoad(table(w), w); break;
+        case "configure": configure(admin, table(w), w[2], w[3]); break;
         case "reads": reads(admin, table(w)); break;
         case "files": files(admin, table(w)); break;
         case "durability": durability(admin, table(w), w[2]); break;
@@ -410,13 +421,16 @@ public class Admin {
     }
   }
 
-  /** Changes a row of family t in one of the ways of HBase: kind, row, qualifier, time or -1 for the server's. */
+  /**
+   * Changes a row of family t in one of the ways of HBase: kind, row, qualifier, value, time or -1
+   * for the server's.
+   */
   private void change(TableName table, String[] w) throws IOException {
     byte[] family = Bytes.toBytes("t");
     byte[] row = Bytes.fromHex(w[3]);
     byte[] qualifier = Bytes.fromHex(w[4]);
-    byte[] value = Bytes.toBytes(7L);
-    long time = Long.parseLong(w[5]);
+    byte[] value = Bytes.fromHex(w[5]);
+    long time = Long.parseLong(w[6]);
     try (Table t = connection.getTable(table)) {
       switch (w[2]) {
         case "put":
@@ -439,6 +453,57 @@ public class Admin {
         default: throw new IllegalArgumentException("no such change: " + w[2]);
       }
     }
+  }
+
+  /** Flushes or compacts one region and waits until nothing of it is being compacted. */
+  private void region(org.apache.hadoop.hbase.client.Admin admin, String what, byte[] region)
+      throws Exception {
+    switch (what) {
+      case "flush": admin.flushRegion(region); break;
+      case "minor compaction": admin.compactRegion(region); break;
+      case "major compaction": admin.majorCompactRegion(region); break;
+      case "files": break;
+      default: throw new IllegalArgumentException("no such command for a region: " + what);
+    }
+    await(
+        "end of a compaction",
+        () -> admin.getCompactionStateForRegion(region) == CompactionState.NONE);
+    for (ServerName server : admin.getRegionServers()) {
+      for (RegionMetrics m : admin.getRegionMetrics(server)) {
+        if (RegionInfo.encodeRegionName(m.getRegionName()).equals(Bytes.toString(region))) {
+          data(m.getStoreFileCount());
+        }
+      }
+    }
+  }
+
+  /** Loads a file with one cell of family t into a table: row, qualifier, value, time. */
+  private void bulkLoad(TableName table, String[] w) throws IOException {
+    byte[] family = Bytes.toBytes("t");
+    Path file =
+        new Path(connection.getConfiguration().get(HConstants.HBASE_DIR), "load-" + System.nanoTime());
+    FileSystem fs = file.getFileSystem(conf);
+    try (HFile.Writer writer =
+        HFile.getWriterFactory(conf, CacheConfig.DISABLED)
+            .withPath(fs, file)
+            .withFileContext(new HFileContextBuilder().build())
+            .create()) {
+      writer.append(
+          new KeyValue(
+              Bytes.fromHex(w[2]),
+              family,
+              Bytes.fromHex(w[3]),
+              Long.parseLong(w[5]),
+              Bytes.fromHex(w[4])));
+    }
+    BulkLoadHFiles.create(conf).bulkLoad(table, Map.of(family, List.of(file)));
+  }
+
+  private void configure(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String key, String value)
+      throws IOException {
+    admin.modifyTable(
+        TableDescriptorBuilder.newBuilder(admin.getDescriptor(table)).setValue(key, value).build());
   }
 
   private void reads(org.apache.hadoop.hbase.client.Admin admin, TableName table)

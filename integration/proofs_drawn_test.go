@@ -1,0 +1,476 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/integration/e2e"
+	"downpour/pushdown/store"
+	hbasestore "downpour/pushdown/store/hbase"
+)
+
+// Gateways with either proof give the answers of one without a cache, whatever is drawn to happen to
+// the rows of a panel between two asks: row changes of every kind, flushes, compactions and moves of
+// their region, while other rows of it are written to, and while they rest. Only after changes that
+// timestamps do not claim to see may that proof keep an old answer.
+//
+// Each kind of change happens at least once after an answer that came from memory, or the test would
+// prove nothing of it.
+func TestProofs_drawn(t *testing.T) {
+	limit, draws := 10*time.Minute, 0
+	if *soak {
+		limit, draws = 85*time.Minute, 4000
+	}
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	w := startDrawn(t, within(t, limit), seed)
+
+	// Four kinds of rounds, until every kind of change has come first in two of them.
+	for i := 0; i < 12 || w.draws < draws; i++ {
+		w.round(i%drawnRegions, i%4 < 2, i%2 == 0)
+	}
+	w.report()
+}
+
+const (
+	// drawnRegions are the regions of the table, one a metric.
+	drawnRegions = 12
+	// drawnRanges is how many ranges of a region are asked for in a round, and drawnGaps how
+	// often something happens to them.
+	drawnRanges, drawnGaps = 9, 4
+	drawnHosts             = 3
+	drawnHours             = 2
+	// settleAsks is how often a reader may be asked until it answers from memory where it need
+	// not: after the next compaction the files are listed, the change is looked for, and the
+	// answer is stored, each by an ask.
+	settleAsks = 6
+	// provable is after how long a range that was written to can be proven by timestamps again.
+	provable = 6 * time.Minute
+)
+
+// drawn is a table, and a gateway for each proof and one without a cache.
+type drawn struct {
+	*testing.T
+	ctx       context.Context
+	rng       *rand.Rand
+	seed      uint64
+	base      int64 // time of the cells that ranges begin with, ms
+	table     string
+	store     *hbasestore.Store
+	tsd       *e2e.OpenTSDB
+	truth     *e2e.Program
+	readers   map[string]*e2e.Program // by proof
+	regions   []string                // encoded names
+	templates [drawnRegions][][]byte  // keys of a row of each series
+	nextHour  [drawnRegions]int64
+	old       [drawnRegions][]*panel // of earlier rounds
+
+	busy    atomic.Int64 // the region that is written to all the time, -1 for none
+	written atomic.Int64
+	decks   map[string][]int // kinds to be dealt first, by kind of round
+	draws   int
+	armed   map[string]map[string]int // how often a kind came after an answer from memory, by proof
+	stale   map[string]int            // old answers that timestamps do not claim to prevent, by kind
+	hits    map[string]int            // answers from memory, by proof
+}
+
+// panel is a question over some hours of a metric, and what is known of its answers.
+type panel struct {
+	region  int
+	from    int64 // s since 1970
+	path    string
+	history []string
+	last    map[string]answer // by proof
+	hidden  string            // the first change that timestamps do not claim to see
+	changed time.Time         // when it was written to for the last time
+	young   bool              // it was changed in this round
+}
+
+// answer is the groups of an answer, in order, and whether they came from memory.
+type answer struct {
+	groups     string
+	fromMemory bool
+}
+
+func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
+	var splits [][]byte
+	for i := 1; i < drawnRegions; i++ {
+		splits = append(splits, []byte{0, 0, byte(i + 1)}) // UIDs of metrics are given in order
+	}
+	tables := createTables(t, splits...)
+	w := &drawn{
+		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data,
+		decks: map[string][]int{}, stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
+	}
+	admin := hbase(t).Admin
+	// Small files are compacted by their sizes, too, so that a minor compaction can leave some.
+	for key, value := range map[string]string{"hbase.hstore.compaction.min.size": "1", "hbase.hstore.compaction.min": "2"} {
+		if err := admin.Configure(ctx, tables.Data, key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var err error
+	// Nothing but a reading TSD compacts rows.
+	w.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, Config: map[string]string{
+		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
+		"tsd.storage.compaction.min_flush_threshold": "1000000",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, w.tsd)
+	var l layout
+	env := func(more ...string) map[string]string {
+		env := map[string]string{"DOWNPOUR_FIX_DUPLICATES": "true", "DOWNPOUR_ALLOW_DELETE": "true"}
+		for i := 0; i < len(more); i += 2 {
+			env[more[i]] = more[i+1]
+		}
+		return env
+	}
+	w.truth = l.gateway(t, tables, env("DOWNPOUR_RESULT_CACHE", "off"))
+	w.readers = map[string]*e2e.Program{
+		"exact":      l.gateway(t, tables, env()),
+		"timestamps": l.gateway(t, tables, env("DOWNPOUR_RESULT_CACHE_PROOF", "timestamps")),
+	}
+
+	for i := range drawnRegions {
+		for h := range drawnHosts {
+			put(ctx, t, w.truth.URL, []e2e.Point{{Metric: metricOf(i), Timestamp: dataStart - 7200, Value: json.RawMessage("1"), Tags: map[string]string{"host": hosts[h]}}})
+		}
+	}
+	cells, err := admin.Scan(ctx, tables.Data)
+	if err != nil || len(cells) != drawnRegions*drawnHosts {
+		t.Fatalf("%d rows, want %d: %v", len(cells), drawnRegions*drawnHosts, err)
+	}
+	for i, c := range cells {
+		w.templates[i/drawnHosts] = append(w.templates[i/drawnHosts], c.Row)
+	}
+	for _, r := range must[[]e2e.Region](t)(admin.Regions(ctx, tables.Data)) {
+		w.regions = append(w.regions, r.EncodedName)
+	}
+
+	cfg, err := hbasestore.ParseAddress(hbase(t).Quorum())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.store, err = hbasestore.Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.store.Close() })
+	w.keepWriting()
+	return w
+}
+
+func metricOf(region int) string { return fmt.Sprintf("drawn.%02d", region) }
+
+// keepWriting writes to a row of the busy region, until the test ends.
+func (w *drawn) keepWriting() {
+	w.busy.Store(-1)
+	writing, stop := context.WithCancel(w.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-writing.Done():
+				return
+			case <-tick.C:
+				_ = w.writeElsewhere(writing)
+			}
+		}
+	}()
+	w.Cleanup(func() { stop(); <-done })
+}
+
+// writeElsewhere writes to a row of the busy region that no panel reads.
+func (w *drawn) writeElsewhere(ctx context.Context) error {
+	region := w.busy.Load()
+	if region < 0 {
+		return nil
+	}
+	row := rowAt(w.templates[region][0], dataStart-7200)
+	return w.store.Apply(ctx, w.table, []store.Mutation{{Kind: store.Put, Row: row, Family: "t", Qualifier: []byte{0, 7}, Value: binary.BigEndian.AppendUint64(nil, uint64(w.written.Add(1)))}})
+}
+
+func rowAt(template []byte, hour int64) []byte {
+	row := slices.Clone(template)
+	binary.BigEndian.PutUint32(row[3:], uint32(hour)) // the key is metric, 3 bytes, base time, and tags
+	return row
+}
+
+// round asks for panels of a region, lets things happen to them, and asks again, some times. The
+// region is written to elsewhere, or rests; its panels lie in files to begin with, or in memory.
+func (w *drawn) round(region int, living, flushed bool) {
+	kind := fmt.Sprintf("living %v, flushed %v", living, flushed)
+	w.busy.Store(-1)
+	if living {
+		w.busy.Store(int64(region))
+	}
+	panels := w.fill(region, flushed)
+	defer func() { w.old[region] = append(w.old[region], panels...) }()
+	fresh := panels
+	for i, p := range w.old[region] {
+		if time.Since(p.changed) > provable && p.hidden == "" {
+			p.young = false
+			panels = append(panels, p)
+			w.old[region] = slices.Delete(w.old[region], i, i+1)
+			break
+		}
+	}
+
+	// What can be proven is from memory before the first change.
+	var provable []string
+	if !living {
+		provable = append(provable, "exact")
+	}
+	if !living || flushed {
+		provable = append(provable, "timestamps")
+	}
+	w.settle(kind, fresh, provable)
+	for gap := range drawnGaps {
+		if gap > 0 {
+			w.settleSome(panels, living)
+		}
+		w.gap(kind, region, panels, gap == 0)
+	}
+}
+
+// fill writes new panels of a region, with cells of an hour ago.
+func (w *drawn) fill(region int, flushed bool) (panels []*panel) {
+	var cells []store.Mutation
+	for range drawnRanges {
+		p := &panel{region: region, from: dataStart + w.nextHour[region]*3600, last: map[string]answer{}}
+		w.nextHour[region] += drawnHours + 2
+		m := []string{"none:1m-last:%s{host=*}", "sum:10m-sum:%s", "sum:%s", "sum:rate:%s"}[w.rng.IntN(4)]
+		p.path = fmt.Sprintf("/api/query?start=%d&end=%d&m="+m, p.from, p.from+drawnHours*3600-1, metricOf(region))
+		for _, row := range w.rows(p) {
+			for i := range 4 {
+				cells = append(cells, store.Mutation{Kind: store.Put, Row: row, Family: "t", Qualifier: qualifierAt(i*600 + w.rng.IntN(600)), Value: w.value(), Timestamp: w.base})
+			}
+		}
+		panels = append(panels, p)
+	}
+	if err := w.store.Apply(w.ctx, w.table, cells); err != nil {
+		w.Fatal(err)
+	}
+	if flushed {
+		if _, err := hbase(w.T).Admin.Region(w.ctx, w.table, "flush", w.regions[region]); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return panels
+}
+
+// rows are the keys of all rows of a panel.
+func (w *drawn) rows(p *panel) (rows [][]byte) {
+	for hour := range int64(drawnHours) {
+		for _, template := range w.templates[p.region] {
+			rows = append(rows, rowAt(template, p.from+hour*3600))
+		}
+	}
+	return rows
+}
+
+// qualifierAt is that of an integer of 8 bytes at a second of an hour.
+func qualifierAt(second int) []byte {
+	return binary.BigEndian.AppendUint16(nil, uint16(second<<4|7))
+}
+
+func (w *drawn) value() []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(w.rng.Int64N(1<<40)))
+}
+
+// gap lets things happen, and compares what each reader answers with the truth.
+func (w *drawn) gap(kind string, region int, panels []*panel, first bool) {
+	type event struct {
+		name   string
+		of     *panel // nil for the region
+		hidden bool
+		do     func() (done string, err error)
+	}
+	var events []event
+	for i, p := range panels {
+		n := w.rng.IntN(5) - 2
+		if first && i < drawnRanges-1 {
+			n = 1 + w.rng.IntN(2)
+		}
+		for j := range max(0, n) {
+			c := rowChanges[w.rng.IntN(len(rowChanges))]
+			if first && j == 0 {
+				c = rowChanges[w.deal(kind)]
+			}
+			events = append(events, event{name: c.name, of: p, hidden: c.hidden, do: func() (string, error) { return c.do(w, p) }})
+		}
+	}
+	for range w.rng.IntN(4) {
+		name := regionEvents[w.rng.IntN(len(regionEvents))]
+		events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
+	}
+	w.rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	if w.rng.IntN(3) == 0 { // deletion, flush and major compaction, in this order
+		for _, name := range []string{"flush", "major compaction"} {
+			events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
+		}
+	}
+
+	changes := map[*panel][]string{}
+	disturbed := false // a file that was loaded may have been compacted
+	for _, e := range events {
+		done, err := e.do()
+		if err != nil {
+			w.Fatalf("seed %d: %s: %s: %v", w.seed, kind, e.name, err)
+		}
+		disturbed = disturbed || e.of == nil
+		for _, p := range panels {
+			if e.of == p || e.of == nil {
+				p.history = append(p.history, done)
+			}
+		}
+		if e.of == nil || done == "" {
+			continue
+		}
+		changes[e.of] = append(changes[e.of], done)
+		e.of.changed, e.of.young = time.Now(), true
+		if e.hidden && e.of.hidden == "" {
+			e.of.hidden = done
+		}
+	}
+
+	for _, p := range panels {
+		if disturbed && slices.Contains(changes[p], bulkLoad) && p.hidden == "" {
+			p.hidden = bulkLoad
+		}
+		for proof := range w.readers {
+			for _, c := range changes[p] {
+				if p.last[proof].fromMemory {
+					w.armed[proof][c]++
+				}
+			}
+		}
+		w.draws += len(changes[p])
+		w.compare(kind, p, true)
+	}
+}
+
+// deal returns a kind of change, all of them in turn in rounds of a kind.
+func (w *drawn) deal(kind string) int {
+	if len(w.decks[kind]) == 0 {
+		w.decks[kind] = w.rng.Perm(len(rowChanges))
+	}
+	first := w.decks[kind][0]
+	w.decks[kind] = w.decks[kind][1:]
+	return first
+}
+
+// settle asks until all panels are answered from memory under some proofs.
+func (w *drawn) settle(kind string, panels []*panel, proofs []string) {
+	err := e2e.Until(within(w.T, 5*time.Minute), time.Millisecond, func(context.Context) error {
+		missing := 0
+		for _, p := range panels {
+			w.compare(kind, p, len(p.last) == 0)
+			for _, proof := range proofs {
+				if !p.last[proof].fromMemory {
+					missing++
+				}
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d answers are not from memory", missing)
+		}
+		return nil
+	})
+	if err != nil {
+		w.Fatalf("seed %d: %s: %v", w.seed, kind, err)
+	}
+}
+
+// settleSome asks some times for what may come to be answered from memory.
+func (w *drawn) settleSome(panels []*panel, living bool) {
+	for range settleAsks {
+		for _, p := range panels {
+			if !p.last["timestamps"].fromMemory && !(living && p.young) || !p.last["exact"].fromMemory && !living {
+				w.compare("again", p, false)
+			}
+		}
+	}
+}
+
+// compare asks all readers for a panel. Their answers must be the truth, which is asked for if it
+// is new.
+func (w *drawn) compare(kind string, p *panel, isNew bool) {
+	if isNew {
+		p.last["truth"] = w.ask(w.truth, p)
+	}
+	want := p.last["truth"].groups
+	for _, proof := range slices.Sorted(maps.Keys(w.readers)) {
+		got := w.ask(w.readers[proof], p)
+		p.last[proof] = got
+		if got.fromMemory {
+			w.hits[proof]++
+		}
+		switch {
+		case got.groups == want:
+		case proof == "timestamps" && p.hidden != "" && got.fromMemory:
+			w.stale[p.hidden]++
+		default:
+			w.Fatalf("seed %d: %s: %s after %s: from memory %v, got\n%s\nwant\n%s", w.seed, kind, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
+		}
+	}
+}
+
+// ask asks a gateway for a panel. If its region is busy, something is written to it before.
+func (w *drawn) ask(g *e2e.Program, p *panel) answer {
+	if err := w.writeElsewhere(w.ctx); err != nil {
+		w.Fatal(err)
+	}
+	a, err := e2e.Get(w.ctx, g.URL+p.path+"&trace=true")
+	if err != nil || a.Status != 200 {
+		w.Fatalf("seed %d: after %s: %s: error %v, %d %s", w.seed, strings.Join(p.history, "; "), p.path, err, a.Status, a.Body)
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(a.Body, &all); err != nil || len(all) == 0 {
+		w.Fatalf("%s: error %v, answer %s", p.path, err, a.Body)
+	}
+	trace := all[len(all)-1] // the last element
+	if !bytes.HasPrefix(trace, []byte(`{"trace"`)) {
+		w.Fatalf("%s: the last element is no trace: %s", p.path, trace)
+	}
+	groups := make([]string, len(all)-1)
+	for i := range groups {
+		groups[i] = string(all[i])
+	}
+	sort.Strings(groups)
+	return answer{groups: strings.Join(groups, "\n"), fromMemory: bytes.Contains(trace, []byte("answered from memory"))}
+}
+
+// report fails if a kind of change never came after an answer from memory.
+func (w *drawn) report() {
+	for _, c := range rowChanges {
+		w.Logf("%-32s after %d answers from memory by exact, %d by timestamps; %d old answers", c.name, w.armed["exact"][c.name], w.armed["timestamps"][c.name], w.stale[c.name])
+		for proof, n := range w.armed {
+			if n[c.name] == 0 {
+				w.Errorf("%s never came after an answer from memory by %s", c.name, proof)
+			}
+		}
+	}
+	w.Logf("%d changes; answers from memory: %v; points written elsewhere: %d", w.draws, w.hits, w.written.Load())
+}
