@@ -53,12 +53,12 @@ var rowChanges = []rowChange{
 		}
 		return "DELETE query of OpenTSDB", w.deleteRows(w.tsd.URL, p)
 	}},
-	{name: bulkLoad, do: func(w *drawn, p *panel) (string, error) {
-		return bulkLoad, hbase(w.T).Admin.BulkLoad(w.ctx, w.table, e2e.CellChange{Row: w.row(p), Qualifier: qualifierAt(w.rng.IntN(3600)), Value: w.value(), At: w.base + 1})
-	}},
 	existing("put of an old time", "put", true, true),
 	existing("delete of an old time", "delete column", true, true),
 	existing("delete version", "delete version", true, false),
+	{name: bulkLoad, do: func(w *drawn, p *panel) (string, error) {
+		return bulkLoad, hbase(w.T).Admin.BulkLoad(w.ctx, w.table, e2e.CellChange{Row: w.row(p), Qualifier: qualifierAt(w.rng.IntN(3600)), Value: w.value(), At: w.base + 1})
+	}},
 }
 
 // newCell is a change that puts a cell into a column that need not exist.
@@ -188,9 +188,11 @@ func (w *drawn) deleteRows(url string, p *panel) error {
 	})
 }
 
-// regionEvents are what can happen to the region of a panel. Flushes are the most frequent, or
-// there is little to compact.
+// regionEvents are what can happen to the region of a panel; the first calmEvents need not
+// make it be read. Flushes are the most frequent, or there is little to compact.
 var regionEvents = []string{"flush", "flush", "flush", "minor compaction", "minor compaction", "major compaction", "move"}
+
+const calmEvents = 5
 
 func (w *drawn) toRegion(region int, name string) error {
 	admin := hbase(w.T).Admin

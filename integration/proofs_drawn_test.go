@@ -30,7 +30,7 @@ import (
 // Each kind of change happens at least once after an answer that came from memory, or the test would
 // prove nothing of it.
 func TestProofs_drawn(t *testing.T) {
-	limit, draws := 10*time.Minute, 0
+	limit, draws := 15*time.Minute, 0
 	if *soak {
 		limit, draws = 85*time.Minute, 4000
 	}
@@ -41,21 +41,21 @@ func TestProofs_drawn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	w := startDrawn(t, within(t, limit), seed)
 
-	// Four kinds of rounds, until every kind of change has come first in two of them.
-	for i := 0; i < 12 || w.draws < draws; i++ {
-		w.round(i%drawnRegions, i%4 < 2, i%2 == 0)
+	// Two of each kind, so that each kind of change is dealt.
+	for i := 0; i < 16 || w.draws < draws; i++ {
+		w.round(i%drawnRegions, round{living: i&1 == 0, flushed: i&2 == 0, calm: i&4 == 0})
 	}
 	w.report()
 }
 
 const (
 	// drawnRegions are the regions of the table, one a metric.
-	drawnRegions = 12
-	// drawnRanges is how many ranges of a region are asked for in a round, and drawnGaps how
-	// often something happens to them.
-	drawnRanges, drawnGaps = 9, 4
-	drawnHosts             = 3
-	drawnHours             = 2
+	drawnRegions = 16
+	// drawnPanels is how many panels of a region a round has, of which some change first.
+	// Something happens drawnGaps times.
+	drawnPanels, drawnFirst, drawnGaps = 12, 10, 3
+	drawnHosts                         = 3
+	drawnHours                         = 2
 	// settleAsks is how often a reader may be asked until it answers from memory where it need
 	// not: after the next compaction the files are listed, the change is looked for, and the
 	// answer is stored, each by an ask.
@@ -83,11 +83,22 @@ type drawn struct {
 
 	busy    atomic.Int64 // the region that is written to all the time, -1 for none
 	written atomic.Int64
-	decks   map[string][]int // kinds to be dealt first, by kind of round
+	decks   map[round][]int // kinds to be dealt first
 	draws   int
+	again   int                       // panels of earlier rounds that were asked for again
 	armed   map[string]map[string]int // how often a kind came after an answer from memory, by proof
 	stale   map[string]int            // old answers that timestamps do not claim to prevent, by kind
 	hits    map[string]int            // answers from memory, by proof
+}
+
+// round is a kind of round.
+type round struct {
+	living  bool // other rows of the region are written to
+	flushed bool // the panels lie in files to begin with, not in memory
+	// calm: one change at first, and nothing that opens the region again or compacts all of
+	// its files, because then rows are read whatever the change was. Otherwise the first changes
+	// are followed by a flush and a major compaction.
+	calm bool
 }
 
 // panel is a question over some hours of a metric, and what is known of its answers.
@@ -116,7 +127,7 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 	tables := createTables(t, splits...)
 	w := &drawn{
 		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data,
-		decks: map[string][]int{}, stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
+		decks: map[round][]int{}, stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
 	}
 	admin := hbase(t).Admin
 	// Small files are compacted by their sizes, too, so that a minor compaction can leave some.
@@ -217,47 +228,51 @@ func rowAt(template []byte, hour int64) []byte {
 	return row
 }
 
-// round asks for panels of a region, lets things happen to them, and asks again, some times. The
-// region is written to elsewhere, or rests; its panels lie in files to begin with, or in memory.
-func (w *drawn) round(region int, living, flushed bool) {
-	kind := fmt.Sprintf("living %v, flushed %v", living, flushed)
+// round asks for panels of a region, lets things happen to them, and asks again, some times.
+func (w *drawn) round(region int, kind round) {
 	w.busy.Store(-1)
-	if living {
+	if kind.living {
 		w.busy.Store(int64(region))
 	}
-	panels := w.fill(region, flushed)
-	defer func() { w.old[region] = append(w.old[region], panels...) }()
-	fresh := panels
-	for i, p := range w.old[region] {
-		if time.Since(p.changed) > provable && p.hidden == "" {
-			p.young = false
-			panels = append(panels, p)
-			w.old[region] = slices.Delete(w.old[region], i, i+1)
-			break
-		}
-	}
+	fresh := w.fill(region, kind.flushed)
+	panels := append(fresh[:drawnPanels:drawnPanels], w.provableAgain(region)...)
 
 	// What can be proven is from memory before the first change.
 	var provable []string
-	if !living {
+	if !kind.living {
 		provable = append(provable, "exact")
 	}
-	if !living || flushed {
+	if !kind.living || kind.flushed {
 		provable = append(provable, "timestamps")
 	}
-	w.settle(kind, fresh, provable)
+	w.settle(fresh, provable)
 	for gap := range drawnGaps {
 		if gap > 0 {
-			w.settleSome(panels, living)
+			w.settleSome(panels, kind.living)
 		}
 		w.gap(kind, region, panels, gap == 0)
 	}
+	w.old[region] = append(w.old[region], panels...)
+}
+
+// provableAgain takes a panel of earlier rounds out of their list that was written to so long ago
+// that timestamps can prove it again.
+func (w *drawn) provableAgain(region int) []*panel {
+	for i, p := range w.old[region] {
+		if p.hidden == "" && time.Since(p.changed) > provable {
+			w.old[region] = slices.Delete(w.old[region], i, i+1)
+			p.young = false
+			w.again++
+			return []*panel{p}
+		}
+	}
+	return nil
 }
 
 // fill writes new panels of a region, with cells of an hour ago.
 func (w *drawn) fill(region int, flushed bool) (panels []*panel) {
 	var cells []store.Mutation
-	for range drawnRanges {
+	for range drawnPanels {
 		p := &panel{region: region, from: dataStart + w.nextHour[region]*3600, last: map[string]answer{}}
 		w.nextHour[region] += drawnHours + 2
 		m := []string{"none:1m-last:%s{host=*}", "sum:10m-sum:%s", "sum:%s", "sum:rate:%s"}[w.rng.IntN(4)]
@@ -300,7 +315,7 @@ func (w *drawn) value() []byte {
 }
 
 // gap lets things happen, and compares what each reader answers with the truth.
-func (w *drawn) gap(kind string, region int, panels []*panel, first bool) {
+func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 	type event struct {
 		name   string
 		of     *panel // nil for the region
@@ -309,27 +324,34 @@ func (w *drawn) gap(kind string, region int, panels []*panel, first bool) {
 	}
 	var events []event
 	for i, p := range panels {
-		n := w.rng.IntN(5) - 2
-		if first && i < drawnRanges-1 {
-			n = 1 + w.rng.IntN(2)
+		var changes []rowChange
+		for range w.rng.IntN(5) - 2 {
+			changes = append(changes, rowChanges[w.rng.IntN(len(rowChanges)-1)]) // bulk loads, the last, take long
 		}
-		for j := range max(0, n) {
-			c := rowChanges[w.rng.IntN(len(rowChanges))]
-			if first && j == 0 {
-				c = rowChanges[w.deal(kind)]
-			}
+		if first && i < drawnFirst {
+			changes = append([]rowChange{w.deal(kind)}, changes[:w.rng.IntN(len(changes)+1)]...)
+		}
+		if first && kind.calm {
+			changes = changes[:min(1, len(changes))]
+		}
+		for _, c := range changes {
 			events = append(events, event{name: c.name, of: p, hidden: c.hidden, do: func() (string, error) { return c.do(w, p) }})
 		}
 	}
-	for range w.rng.IntN(4) {
-		name := regionEvents[w.rng.IntN(len(regionEvents))]
+	toRegion := func(name string) {
 		events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
 	}
-	w.rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-	if w.rng.IntN(3) == 0 { // deletion, flush and major compaction, in this order
-		for _, name := range []string{"flush", "major compaction"} {
-			events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
+	for range w.rng.IntN(3) {
+		all := regionEvents
+		if first {
+			all = regionEvents[:calmEvents]
 		}
+		toRegion(all[w.rng.IntN(len(all))])
+	}
+	w.rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	if first && !kind.calm {
+		toRegion("flush")
+		toRegion("major compaction")
 	}
 
 	changes := map[*panel][]string{}
@@ -337,7 +359,7 @@ func (w *drawn) gap(kind string, region int, panels []*panel, first bool) {
 	for _, e := range events {
 		done, err := e.do()
 		if err != nil {
-			w.Fatalf("seed %d: %s: %s: %v", w.seed, kind, e.name, err)
+			w.Fatalf("seed %d: %+v: %s: %v", w.seed, kind, e.name, err)
 		}
 		disturbed = disturbed || e.of == nil
 		for _, p := range panels {
@@ -367,26 +389,26 @@ func (w *drawn) gap(kind string, region int, panels []*panel, first bool) {
 			}
 		}
 		w.draws += len(changes[p])
-		w.compare(kind, p, true)
+		w.compare(p, true)
 	}
 }
 
 // deal returns a kind of change, all of them in turn in rounds of a kind.
-func (w *drawn) deal(kind string) int {
+func (w *drawn) deal(kind round) rowChange {
 	if len(w.decks[kind]) == 0 {
 		w.decks[kind] = w.rng.Perm(len(rowChanges))
 	}
 	first := w.decks[kind][0]
 	w.decks[kind] = w.decks[kind][1:]
-	return first
+	return rowChanges[first]
 }
 
 // settle asks until all panels are answered from memory under some proofs.
-func (w *drawn) settle(kind string, panels []*panel, proofs []string) {
+func (w *drawn) settle(panels []*panel, proofs []string) {
 	err := e2e.Until(within(w.T, 5*time.Minute), time.Millisecond, func(context.Context) error {
 		missing := 0
 		for _, p := range panels {
-			w.compare(kind, p, len(p.last) == 0)
+			w.compare(p, len(p.last) == 0)
 			for _, proof := range proofs {
 				if !p.last[proof].fromMemory {
 					missing++
@@ -399,7 +421,7 @@ func (w *drawn) settle(kind string, panels []*panel, proofs []string) {
 		return nil
 	})
 	if err != nil {
-		w.Fatalf("seed %d: %s: %v", w.seed, kind, err)
+		w.Fatalf("seed %d: %v", w.seed, err)
 	}
 }
 
@@ -408,7 +430,7 @@ func (w *drawn) settleSome(panels []*panel, living bool) {
 	for range settleAsks {
 		for _, p := range panels {
 			if !p.last["timestamps"].fromMemory && !(living && p.young) || !p.last["exact"].fromMemory && !living {
-				w.compare("again", p, false)
+				w.compare(p, false)
 			}
 		}
 	}
@@ -416,7 +438,7 @@ func (w *drawn) settleSome(panels []*panel, living bool) {
 
 // compare asks all readers for a panel. Their answers must be the truth, which is asked for if it
 // is new.
-func (w *drawn) compare(kind string, p *panel, isNew bool) {
+func (w *drawn) compare(p *panel, isNew bool) {
 	if isNew {
 		p.last["truth"] = w.ask(w.truth, p)
 	}
@@ -432,7 +454,7 @@ func (w *drawn) compare(kind string, p *panel, isNew bool) {
 		case proof == "timestamps" && p.hidden != "" && got.fromMemory:
 			w.stale[p.hidden]++
 		default:
-			w.Fatalf("seed %d: %s: %s after %s: from memory %v, got\n%s\nwant\n%s", w.seed, kind, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
+			w.Fatalf("seed %d: %s after %s: from memory %v, got\n%s\nwant\n%s", w.seed, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
 		}
 	}
 }
@@ -472,5 +494,5 @@ func (w *drawn) report() {
 			}
 		}
 	}
-	w.Logf("%d changes; answers from memory: %v; points written elsewhere: %d", w.draws, w.hits, w.written.Load())
+	w.Logf("%d changes; answers from memory: %v; panels of earlier rounds: %d; cells written elsewhere: %d", w.draws, w.hits, w.again, w.written.Load())
 }
