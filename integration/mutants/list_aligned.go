@@ -34,7 +34,7 @@ var ofAligned = []mutant{
 	}, {
 		name: "aligned-integers-and-floats-of-two-parts", file: "gateway/query/merge/aligned.go",
 		old: "		if n > 0 && rows[n-1].floats != row.floats {\n", new: "		if n > 0 && rows[n-1].floats && !row.floats {\n",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyType",
 	}, {
 		name: "aligned-rate-of-a-series-of-a-later-part", file: "gateway/query/merge/aligned.go",
 		old: "(n > 0 || member.late)", new: "member.late",
@@ -91,6 +91,38 @@ var ofAligned = []mutant{
 		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
 		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
 		test: "TestColumnEqualsPoints",
+	}, {
+		name: "aligned-seam-from-the-first-part", file: "gateway/query/merge/aligned.go",
+		old: "a.seam(rows[n-1], row)", new: "a.seam(rows[0], row)",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-seam-of-another-series", file: "gateway/query/merge/aligned.go",
+		old: "		for before.members[k].span != member.span {\n			k++\n		}\n", new: "		k = i\n",
+		test: "gateway/query/engine TestAligned_everyHole",
+	}, {
+		name: "aligned-beside-per-series-parts", file: "gateway/query/merge/group.go",
+		old: "		if m.perSeries || len(m.partialParts) > 0 ||", new: "		if len(m.partialParts) > 0 ||",
+		test: "gateway/query/engine TestAligned_besideOthers",
+	}, {
+		name: "aligned-annotations-alone-lost", file: "pushdown/operator/aligned.go",
+		old: "		if sp.aligned != nil || len(sp.annotations) == 0 {\n", new: "		if true {\n",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "regions-known-for-ever", file: "gateway/query/dispatch/regionlist.go",
+		old: "now.Sub(e.at) >= regionsFor", new: "now.Sub(e.at) >= 1000*regionsFor",
+		test: "TestRegionLists",
+	}, {
+		name: "bits-without-sign", file: "encoding/onlybits.go",
+		old: "				to[i] = uint64(int8(b[i]))\n", new: "				to[i] = uint64(b[i])\n",
+		test: "TestOnlyBits_equalsCellByCell",
+	}, {
+		name: "bits-past-the-end", file: "encoding/onlybits.go",
+		old: "	return isTrailer(value[at:])\n", new: "	return true\n",
+		test: "TestOnlyBits_equalsCellByCell",
+	}, {
+		name: "bits-beside-the-last-row", file: "encoding/onlybits.go",
+		old: "	d.Reset(0)\n", new: "",
+		test: "TestOnlyBits_equalsCellByCell",
 	}, {
 		name: "bits-of-integers-and-floats", file: "encoding/onlybits.go",
 		old: "validFlags>>flags&1 == 0 || flags&floatFlag != 0 || at+width", new: "validFlags>>flags&1 == 0 || at+width",

@@ -12,6 +12,14 @@ var ofResultCache = []mutant{
 		old: "	return kept\n", new: "	return kept || len(after) > 0\n",
 		test: "TestStampedVersion_changes",
 	}, {
+		name: "deletions-unseen", file: "pushdown/store/hbase/timestampproof.go",
+		old: "		Attribute: []*pb.NameBytesPair{{Name: proto.String(\"_raw_\"), Value: []byte{0xff}}},\n", new: "",
+		test: "TestStampedVersion_changes",
+	}, {
+		name: "files-unseen", file: "pushdown/store/hbase/timestampproof.go",
+		old: "err != nil || !sameStore(s.last.files, files)", new: "err != nil",
+		test: "TestStampedVersion_changes",
+	}, {
 		name: "bulk-load-unseen", file: "pushdown/store/hbase/storefiles.go",
 		old: "strings.Contains(f, \"_SeqId_\")", new: "strings.Contains(f, \"_SEQID_\")",
 		test: "TestStampedVersion_changes",

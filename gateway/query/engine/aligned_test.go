@@ -79,10 +79,12 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 	a.store = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
 
 	times := drawTimes(t, hours)
-	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series"}).Draw(t, "types")
+	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series", "by hour"}).Draw(t, "types")
 	if sound && types != "floats" {
 		types = "ints"
 	}
+	turn := alignedBase*1000 + 3600_000*rapid.Int64Range(0, hours).Draw(t, "turn") // where the type changes, by hour
+	first := rapid.Bool().Draw(t, "floats first")
 	odd := rapid.IntRange(-2, 4).Draw(t, "odd series") // mostly there is one at most
 	for i := range rapid.IntRange(1, 5).Draw(t, "series") {
 		one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%2)}, Appended: rapid.Bool().Draw(t, "appended")}
@@ -92,7 +94,8 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 		}
 		small := rapid.Bool().Draw(t, "small") // values of one length
 		for _, at := range own {
-			isFloat := types == "floats" || types == "by series" && i%2 == 0 || types == "mixed" && rapid.Bool().Draw(t, "is float")
+			isFloat := types == "floats" || types == "by series" && i%2 == 0 || types == "mixed" && rapid.Bool().Draw(t, "is float") ||
+				types == "by hour" && (at < turn) == first
 			v := drawValue(t, isFloat)
 			if small && isFloat {
 				v = encoding.FloatValue(float64(rapid.IntRange(-9, 9).Draw(t, "small float")) / 4)
@@ -288,11 +291,15 @@ func TestAligned_takes(t *testing.T) {
 	})
 }
 
-// mergedParts executes a plan in parts of some hours each, and merges them.
-func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan, hours int64, mode scanplan.Mode) ([]merge.Group, error) {
+// mergedParts executes a plan in parts of some hours each, and merges them. The modes are those of
+// the parts, again and again.
+func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan, hours int64, modes ...scanplan.Mode) ([]merge.Group, error) {
 	m := merge.New(p, nil)
 	defer m.Free()
+	n := 0
 	for at := p.From; at < p.To; at += hours * 3600 {
+		mode := modes[n%len(modes)]
+		n++
 		r := scanplan.KeyRange{Start: p.HourKey(p.Ranges[0], at), Stop: p.HourKey(p.Ranges[0], min(at+hours*3600, p.To))}
 		op, err := operator.New(from, &scanplan.Part{Plan: *p, Range: r, Mode: mode}, operator.Options{})
 		if err != nil {
@@ -357,5 +364,86 @@ func TestAligned_everyHole(t *testing.T) {
 	}
 	if refused[false] < refused[true]/2 {
 		t.Errorf("%d answers, %d refused", refused[false], refused[true])
+	}
+}
+
+// Two series whose points are integers or floats, every choice for each of three hours, in parts of
+// one to three: aligned aggregation gives the answer of per-series aggregation, or refuses.
+func TestAligned_everyType(t *testing.T) {
+	const hours = 3
+	s := encoding.DefaultSchema()
+	refused := map[bool]int{}
+	for choice := range 1 << (2 * hours) {
+		m := &operatortest.Store{}
+		for i := range 2 {
+			one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}}
+			for h := range int64(hours) {
+				for k := range int64(2) {
+					v := encoding.IntValue(10*h + 3*k + int64(100*i))
+					if choice>>(int64(i)*hours+h)&1 != 0 {
+						v = encoding.FloatValue(float64(h) + 0.1*float64(k) + float64(i))
+					}
+					one.Points.Append((alignedBase+h*3600+k*60)*1000, v)
+				}
+			}
+			m.Load(s, operatortest.UID(9), one)
+		}
+		for _, r := range []*scanplan.Rate{nil, {}} {
+			p := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
+			p.Rate = r
+			want, err := mergedParts(t.Context(), m, &p, hours, scanplan.PerSeries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for perPart := int64(1); perPart <= hours; perPart++ {
+				got, err := mergedParts(t.Context(), m, &p, perPart, scanplan.Aligned)
+				refused[errors.Is(err, merge.ErrOrder)]++
+				if errors.Is(err, merge.ErrOrder) {
+					continue
+				}
+				if diff := sameGroups(want, got); diff != "" || err != nil {
+					t.Fatalf("floats %06b in parts of %d, rate %v: %v (- per series, + aligned):\n%s", choice, perPart, r, err, diff)
+				}
+			}
+		}
+	}
+	// All rates are floats.
+	if refused[false] < 1<<(2*hours)*hours {
+		t.Errorf("%d answers, %d refused", refused[false], refused[true])
+	}
+}
+
+// Parts that were aggregated row by row stand beside no others: their series cannot be added to
+// groups that are finished.
+func TestAligned_besideOthers(t *testing.T) {
+	const hours = 3
+	s, m := encoding.DefaultSchema(), &operatortest.Store{}
+	for i := range 2 {
+		one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}}
+		for h := range int64(hours) {
+			one.Points.Append((alignedBase+h*3600)*1000, encoding.IntValue(10*h+int64(100*i)))
+		}
+		m.Load(s, operatortest.UID(9), one)
+	}
+	for _, r := range []*scanplan.Rate{nil, {}} {
+		p := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
+		p.Rate = r
+		want, err := mergedParts(t.Context(), m, &p, hours, scanplan.PerSeries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for choice := range 1 << hours {
+			modes := make([]scanplan.Mode, hours)
+			for h := range modes {
+				modes[h] = []scanplan.Mode{scanplan.PerSeries, scanplan.Aligned}[choice>>h&1]
+			}
+			got, err := mergedParts(t.Context(), m, &p, 1, modes...)
+			if mixed := choice != 0 && choice != 1<<hours-1; mixed != errors.Is(err, merge.ErrOrder) || !mixed && err != nil {
+				t.Fatalf("modes %v, rate %v: error %v", modes, r, err)
+			}
+			if diff := sameGroups(want, got); err == nil && diff != "" {
+				t.Fatalf("modes %v, rate %v (- per series, + these):\n%s", modes, r, diff)
+			}
+		}
 	}
 }
