@@ -60,7 +60,7 @@ pictures: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache slow-hbase crash integration embedded writes names sockets stretches
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches
 
 soak: $(LONG:%=soak-%)
 
@@ -86,6 +86,11 @@ soak-hdfs: setup
 soak-result-cache: setup
 	$(LONG_INTEGRATION) -run '^TestResultCache' -args -soak
 
+# 4,000 changes against both proofs of the result cache, over rows of which some were
+# written to before.
+soak-proofs: setup
+	$(LONG_INTEGRATION) -run '^TestProofs_drawn$$' -args -soak
+
 soak-slow-hbase: setup
 	$(LONG_INTEGRATION) -run '^TestSlowHBase$$' -args -soak
 
@@ -94,7 +99,7 @@ soak-crash: setup
 
 # What else has a long form: 5,000 random queries, all rows of the benchmark.
 soak-integration: setup
-	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|SlowHBase|Crash)' -args -soak
+	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|Proofs_drawn|SlowHBase|Crash)' -args -soak
 
 # 5,000 states after a crash; every byte of a store changed.
 soak-embedded:
@@ -102,7 +107,7 @@ soak-embedded:
 
 # 100,000 comparisons of plans with and without a seam.
 soak-stretches:
-	$(GO) test -count 1 -v -timeout 30m -run '^TestStretch$$' ./gateway/query/merge -args -stretches 30000
+	$(GO) test -count 1 -v -timeout 30m -run '^TestStretch$$' ./gateway/query/merge -args -stretches 100000
 
 # 1,000 drawn faults of a fake HBase that is slow; 2,000 races of names.
 soak-writes:

@@ -188,8 +188,8 @@ func (w *drawn) deleteRows(url string, p *panel) error {
 	})
 }
 
-// regionEvents are what can happen to the region of a panel; the first calmEvents need not
-// make it be read. Flushes are the most frequent, or there is little to compact.
+// regionEvents are what can happen to the region of a panel. After the first calmEvents an
+// unchanged panel may still be answered from memory. Flushes are the most frequent, or there is little to compact.
 var regionEvents = []string{"flush", "flush", "flush", "minor compaction", "minor compaction", "major compaction", "move"}
 
 const calmEvents = 5

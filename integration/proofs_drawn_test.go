@@ -41,21 +41,19 @@ func TestProofs_drawn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	w := startDrawn(t, within(t, limit), seed)
 
-	// Two of each kind, so that each kind of change is dealt.
-	for i := 0; i < 16 || w.draws < draws; i++ {
-		w.round(i%drawnRegions, round{living: i&1 == 0, flushed: i&2 == 0, calm: i&4 == 0})
+	for i := 0; i < 12 || w.draws < draws; i++ {
+		w.round(i%drawnRegions, round{living: i&1 == 0, flushed: i&2 == 0, first: firstGaps[i/4%3]})
 	}
 	w.report()
 }
 
 const (
 	// drawnRegions are the regions of the table, one a metric.
-	drawnRegions = 16
-	// drawnPanels is how many panels of a region a round has, of which some change first.
-	// Something happens drawnGaps times.
-	drawnPanels, drawnFirst, drawnGaps = 12, 10, 3
-	drawnHosts                         = 3
-	drawnHours                         = 2
+	drawnRegions = 12
+	// drawnGaps is how often something happens in a round.
+	drawnGaps  = 3
+	drawnHosts = 3
+	drawnHours = 2
 	// settleAsks is how often a reader may be asked until it answers from memory where it need
 	// not: after the next compaction the files are listed, the change is looked for, and the
 	// answer is stored, each by an ask.
@@ -83,7 +81,6 @@ type drawn struct {
 
 	busy    atomic.Int64 // the region that is written to all the time, -1 for none
 	written atomic.Int64
-	decks   map[round][]int // kinds to be dealt first
 	draws   int
 	again   int                       // panels of earlier rounds that were asked for again
 	armed   map[string]map[string]int // how often a kind came after an answer from memory, by proof
@@ -95,11 +92,17 @@ type drawn struct {
 type round struct {
 	living  bool // other rows of the region are written to
 	flushed bool // the panels lie in files to begin with, not in memory
-	// calm: one change at first, and nothing that opens the region again or compacts all of
-	// its files, because then rows are read whatever the change was. Otherwise the first changes
-	// are followed by a flush and a major compaction.
-	calm bool
+	// first is what happens first. Each kind of change happens to a panel of its own: alone;
+	// or beside flushes and minor compactions; or beside more changes, and before a flush and
+	// a major compaction.
+	first string
 }
+
+const (
+	alone, beside, before = "alone", "beside flushes", "before a major compaction"
+)
+
+var firstGaps = []string{alone, beside, before}
 
 // panel is a question over some hours of a metric, and what is known of its answers.
 type panel struct {
@@ -127,7 +130,7 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 	tables := createTables(t, splits...)
 	w := &drawn{
 		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data,
-		decks: map[round][]int{}, stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
+		stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
 	}
 	admin := hbase(t).Admin
 	// Small files are compacted by their sizes, too, so that a minor compaction can leave some.
@@ -235,7 +238,7 @@ func (w *drawn) round(region int, kind round) {
 		w.busy.Store(int64(region))
 	}
 	fresh := w.fill(region, kind.flushed)
-	panels := append(fresh[:drawnPanels:drawnPanels], w.provableAgain(region)...)
+	panels := append(slices.Clone(fresh), w.provableAgain(region)...)
 
 	// What can be proven is from memory before the first change.
 	var provable []string
@@ -272,7 +275,7 @@ func (w *drawn) provableAgain(region int) []*panel {
 // fill writes new panels of a region, with cells of an hour ago.
 func (w *drawn) fill(region int, flushed bool) (panels []*panel) {
 	var cells []store.Mutation
-	for range drawnPanels {
+	for range len(rowChanges) + 1 { // one for each kind of change, and one that stays
 		p := &panel{region: region, from: dataStart + w.nextHour[region]*3600, last: map[string]answer{}}
 		w.nextHour[region] += drawnHours + 2
 		m := []string{"none:1m-last:%s{host=*}", "sum:10m-sum:%s", "sum:%s", "sum:rate:%s"}[w.rng.IntN(4)]
@@ -323,16 +326,16 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 		do     func() (done string, err error)
 	}
 	var events []event
+	kinds := w.rng.Perm(len(rowChanges))
 	for i, p := range panels {
 		var changes []rowChange
-		for range w.rng.IntN(5) - 2 {
-			changes = append(changes, rowChanges[w.rng.IntN(len(rowChanges)-1)]) // bulk loads, the last, take long
+		if !first || kind.first == before {
+			for range w.rng.IntN(5) - 2 {
+				changes = append(changes, rowChanges[w.rng.IntN(len(rowChanges)-1)]) // bulk loads, the last, take long
+			}
 		}
-		if first && i < drawnFirst {
-			changes = append([]rowChange{w.deal(kind)}, changes[:w.rng.IntN(len(changes)+1)]...)
-		}
-		if first && kind.calm {
-			changes = changes[:min(1, len(changes))]
+		if first && i < len(kinds) {
+			changes = append(changes, rowChanges[kinds[i]])
 		}
 		for _, c := range changes {
 			events = append(events, event{name: c.name, of: p, hidden: c.hidden, do: func() (string, error) { return c.do(w, p) }})
@@ -341,15 +344,17 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 	toRegion := func(name string) {
 		events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
 	}
-	for range w.rng.IntN(3) {
+	if !first || kind.first != alone {
 		all := regionEvents
 		if first {
 			all = regionEvents[:calmEvents]
 		}
-		toRegion(all[w.rng.IntN(len(all))])
+		for range 1 + w.rng.IntN(2) {
+			toRegion(all[w.rng.IntN(len(all))])
+		}
 	}
 	w.rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-	if first && !kind.calm {
+	if first && kind.first == before {
 		toRegion("flush")
 		toRegion("major compaction")
 	}
@@ -391,16 +396,6 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 		w.draws += len(changes[p])
 		w.compare(p, true)
 	}
-}
-
-// deal returns a kind of change, all of them in turn in rounds of a kind.
-func (w *drawn) deal(kind round) rowChange {
-	if len(w.decks[kind]) == 0 {
-		w.decks[kind] = w.rng.Perm(len(rowChanges))
-	}
-	first := w.decks[kind][0]
-	w.decks[kind] = w.decks[kind][1:]
-	return rowChanges[first]
 }
 
 // settle asks until all panels are answered from memory under some proofs.

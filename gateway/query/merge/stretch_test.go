@@ -16,10 +16,11 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// stretchWorlds is the number of plans that TestStretch draws, each with four seams:
+// stretchComparisons is the number of answers with a seam that TestStretch compares. It draws
+// plans, each with a seam at every hour, until it has so many:
 //
-//	go test ./gateway/query/merge -run TestStretch -args -stretches 30000
-var stretchWorlds = flag.Int("stretches", 1000, "plans that TestStretch draws")
+//	go test ./gateway/query/merge -run TestStretch -args -stretches 100000
+var stretchComparisons = flag.Int("stretches", 3500, "comparisons that TestStretch makes")
 
 // stretchHours is the length of the tests' plans.
 const stretchHours = 5
@@ -146,10 +147,9 @@ func TestStretch(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	worlds := *stretchWorlds
 
-	same, seams := 0, 0
-	for range worlds {
+	worlds, same, seams := 0, 0, 0
+	for ; same < *stretchComparisons; worlds++ {
 		s := encoding.DefaultSchema()
 		s.SaltWidth, s.SaltBuckets = rng.IntN(2), 3
 		all, p := stretchWorld(rng, s), stretchPlan(rng, s)
@@ -171,9 +171,9 @@ func TestStretch(t *testing.T) {
 		}
 	}
 	if same < worlds || seams < worlds/10 {
-		t.Errorf("%d comparisons and %d seams, want at least %d and %d", same, seams, worlds, worlds/10)
+		t.Errorf("%d comparisons and %d seams of %d plans, want at least %d and %d", same, seams, worlds, worlds, worlds/10)
 	}
-	t.Logf("%d comparisons, %d seams", same, seams)
+	t.Logf("%d comparisons of %d plans; %d seams that newer rows change", same, worlds, seams)
 }
 
 // What a stretch takes stays counted when its merger is freed, and no less than it says.
