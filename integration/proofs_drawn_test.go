@@ -41,8 +41,8 @@ func TestProofs_drawn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	w := startDrawn(t, within(t, limit), seed)
 
-	for i := 0; i < 12 || w.draws < draws; i++ {
-		w.round(i%drawnRegions, round{living: i&1 == 0, flushed: i&2 == 0, first: firstGaps[i/4%3]})
+	for i := 0; i < 16 || w.draws < draws; i++ {
+		w.round(i%drawnRegions, round{living: i&1 == 0, flushed: i&2 == 0, first: firstGaps[i/4%4]})
 	}
 	w.report()
 }
@@ -94,15 +94,16 @@ type round struct {
 	flushed bool // the panels lie in files to begin with, not in memory
 	// first is what happens first. Each kind of change happens to a panel of its own: alone;
 	// or beside flushes and minor compactions; or beside more changes, and before a flush and
-	// a major compaction.
+	// a major compaction. Bulk loads have rounds of their own: a file that was loaded makes
+	// all panels of its region be read.
 	first string
 }
 
 const (
-	alone, beside, before = "alone", "beside flushes", "before a major compaction"
+	alone, beside, before, loads = "alone", "beside flushes", "before a major compaction", "bulk loads"
 )
 
-var firstGaps = []string{alone, beside, before}
+var firstGaps = []string{alone, beside, before, loads}
 
 // panel is a question over some hours of a metric, and what is known of its answers.
 type panel struct {
@@ -275,7 +276,7 @@ func (w *drawn) provableAgain(region int) []*panel {
 // fill writes new panels of a region, with cells of an hour ago.
 func (w *drawn) fill(region int, flushed bool) (panels []*panel) {
 	var cells []store.Mutation
-	for range len(rowChanges) + 1 { // one for each kind of change, and one that stays
+	for range len(rowChanges) { // one for each kind of change but bulk loads, and one that stays
 		p := &panel{region: region, from: dataStart + w.nextHour[region]*3600, last: map[string]answer{}}
 		w.nextHour[region] += drawnHours + 2
 		m := []string{"none:1m-last:%s{host=*}", "sum:10m-sum:%s", "sum:%s", "sum:rate:%s"}[w.rng.IntN(4)]
@@ -326,12 +327,15 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 		do     func() (done string, err error)
 	}
 	var events []event
-	kinds := w.rng.Perm(len(rowChanges))
+	kinds := w.rng.Perm(len(rowChanges) - 1) // all but bulk loads, the last
+	if kind.first == loads {
+		kinds = slices.Repeat([]int{len(rowChanges) - 1}, 3)
+	}
 	for i, p := range panels {
 		var changes []rowChange
 		if !first || kind.first == before {
 			for range w.rng.IntN(5) - 2 {
-				changes = append(changes, rowChanges[w.rng.IntN(len(rowChanges)-1)]) // bulk loads, the last, take long
+				changes = append(changes, rowChanges[w.rng.IntN(len(rowChanges)-1)])
 			}
 		}
 		if first && i < len(kinds) {
@@ -344,7 +348,7 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 	toRegion := func(name string) {
 		events = append(events, event{name: name, do: func() (string, error) { return name, w.toRegion(region, name) }})
 	}
-	if !first || kind.first != alone {
+	if !first || kind.first == beside || kind.first == before {
 		all := regionEvents
 		if first {
 			all = regionEvents[:calmEvents]
