@@ -327,10 +327,7 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 		do     func() (done string, err error)
 	}
 	var events []event
-	kinds := w.rng.Perm(len(rowChanges) - 1) // all but bulk loads, the last
-	if kind.first == loads {
-		kinds = slices.Repeat([]int{len(rowChanges) - 1}, 3)
-	}
+	kinds := w.firstKinds(kind)
 	for i, p := range panels {
 		var changes []rowChange
 		if !first || kind.first == before {
@@ -400,6 +397,15 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 		w.draws += len(changes[p])
 		w.compare(p, true)
 	}
+}
+
+// firstKinds are the row changes that happen first in a round, each to another panel.
+func (w *drawn) firstKinds(kind round) []int {
+	last := len(rowChanges) - 1 // bulk loads
+	if kind.first == loads {
+		return []int{last, last, last}
+	}
+	return w.rng.Perm(last)
 }
 
 // settle asks until all panels are answered from memory under some proofs.
