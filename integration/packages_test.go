@@ -106,7 +106,7 @@ func TestPackages(t *testing.T) {
 	i := &installation{T: t, ctx: ctx, logs: t.TempDir()}
 	i.debian = must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
 	build := exec.CommandContext(ctx, filepath.Join(must[string](t)(e2e.Root()), "gateway/packaging/build.sh"), "-o", i.debian.Root, runtime.GOARCH)
-	build.Env = append(os.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>")
+	build.Env = append(build.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build packages: %v\n%s", err, out)
 	}

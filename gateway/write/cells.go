@@ -49,8 +49,8 @@ func (c *cells) reset() {
 	c.out, c.entries = c.out[:0], c.entries[:0]
 }
 
-// build turns rows, grouped by row, into mutations of the form. They are valid
-// until reset.
+// build turns rows, grouped by row, into mutations of the form, in the order of their keys
+// but for histograms. They are valid until reset.
 func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 	if form == MultiPoint {
 		// MultiPoint cells hold the bytes of all entries, and one trailing byte a row.
@@ -58,8 +58,8 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 		c.free = c.memory[:cap(c.memory)]
 	}
 
-	for i := range r.list {
-		key, entries := r.list[i].key, r.entries(i)
+	for _, p := range r.order {
+		key, entries := r.list[p.row].key, r.entries(p.row)
 		if len(entries) == 0 {
 			continue // the row has histograms only
 		}

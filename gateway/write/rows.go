@@ -2,9 +2,9 @@ package write
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
-	"unsafe"
 
 	"downpour/encoding"
 )
@@ -21,14 +21,17 @@ import (
 //
 // The memory is reused from batch to batch, except that of the keys.
 type rows struct {
-	index   map[string]uint32 // row key to index in list
+	// index has a place for each row, in the first free one from its hash on; its length is a
+	// power of two, and at most half is taken. A place is the number of the batch in the upper
+	// half and the index in list in the lower: one of an earlier batch is free, so nothing has
+	// to be cleared.
+	index   []uint64
+	batch   uint32 // number of the batch, from 1 on
 	list    []row
 	log     []byte
-	lastRun int // where the last run starts in log
-	// recent is the index in list of the row that a point of some hash went to last: a
-	// guess for the next point, which is checked. It may be of an earlier batch.
-	recent [recentRows]uint32
-	keys   []byte // the unused rest of a block that keys are cut from
+	lastRun int     // where the last run starts in log
+	keys    []byte  // the unused rest of a block that keys are cut from
+	order   []place // of the rows by key; set by groupByRow
 
 	values []byte // the entries row by row; set by groupByRow
 	cells  cells
@@ -48,6 +51,7 @@ type row struct {
 	// metric is the first byte of a SeriesKey's Metric, by whose address that series is known
 	// again. The byte does not change while anything refers to it.
 	metric *byte
+	hash   uint64 // SeriesKey.rowHash
 	base   uint32
 	key    []byte
 	size   int // bytes of its entries
@@ -55,25 +59,18 @@ type row struct {
 	end    int // where its entries end in values
 }
 
-// recentRows is more than the rows that a batch usually has; a power of two.
-const recentRows = 4096
+// smallRows is how many places the smallest index has.
+const smallRows = 1024
 
 // runHeader is the length of a run's row and size.
 const runHeader = 6
 
-func newRows() *rows { return &rows{index: map[string]uint32{}} }
+func newRows() *rows { return &rows{index: make([]uint64, smallRows), batch: 1} }
 
 // add adds a point or a histogram to the row of a series and base time, and returns by
 // how many bytes the batch grows.
 func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, what addition) (grown int) {
-	// The row of the series' last point is most often also the row of this one.
-	recent := &r.recent[s.rowHash(base)%recentRows]
-	at := *recent
-	if int(at) >= len(r.list) || !r.list[at].is(schema, s, base) {
-		at, grown = r.findOrAdd(schema, s, base)
-		*recent = at
-	}
-
+	at, grown := r.findOrAdd(schema, s, base)
 	r.list[at].points++
 	if what.histogram != nil {
 		return grown + r.addHistogram(at, what.histogram)
@@ -103,17 +100,37 @@ const rowCost = 64
 
 // findOrAdd returns the index of a row and adds the row if it is new.
 func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at uint32, grown int) {
-	var buf [96]byte // room for 14 tags of 6 bytes; a longer key is allocated
-	key := schema.AppendRowKey(buf[:0], s.Metric, base, s.Tags)
-	if at, ok := r.index[string(key)]; ok {
-		return at, 0
+	hash := s.rowHash(base)
+	mask := uint64(len(r.index) - 1)
+	free := hash & mask
+	for ; uint32(r.index[free]>>32) == r.batch; free = (free + 1) & mask {
+		if at = uint32(r.index[free]); r.list[at].hash == hash && r.list[at].is(schema, s, base) {
+			return at, 0
+		}
 	}
 
-	at, kept := uint32(len(r.list)), r.copyKey(key)
-	// The map's key may share these bytes: nothing writes to them again, see copyKey.
-	r.index[unsafe.String(unsafe.SliceData(kept), len(kept))] = at
-	r.list = append(r.list, row{metric: &s.Metric[0], base: base, key: kept})
-	return at, len(kept) + rowCost
+	var buf [96]byte // room for 14 tags of 6 bytes; a longer key is allocated
+	key := r.copyKey(schema.AppendRowKey(buf[:0], s.Metric, base, s.Tags))
+	at = uint32(len(r.list))
+	r.list = append(r.list, row{metric: &s.Metric[0], hash: hash, base: base, key: key})
+	r.index[free] = uint64(r.batch)<<32 | uint64(at)
+	if 2*len(r.list) > len(r.index) {
+		r.reindex(2 * len(r.index))
+	}
+	return at, len(key) + rowCost
+}
+
+// reindex makes an index of some places for the rows of the list.
+func (r *rows) reindex(places int) {
+	r.index, r.batch = make([]uint64, places), 1
+	mask := uint64(places - 1)
+	for at := range r.list {
+		free := r.list[at].hash & mask
+		for r.index[free] != 0 {
+			free = (free + 1) & mask
+		}
+		r.index[free] = uint64(r.batch)<<32 | uint64(at)
+	}
 }
 
 // keyBlock is how much memory is allocated for keys at a time.
@@ -149,14 +166,16 @@ func (r *rows) appendToLog(at uint32, entry []byte) {
 	r.log = append(r.log, entry...)
 }
 
-// groupByRow copies the entries from the log into values, row by row. The entries
-// of a row keep their order.
+// groupByRow sorts the rows by key and copies the entries from the log into values, row by
+// row. The entries of a row keep their order.
 func (r *rows) groupByRow() {
+	r.sort()
+
 	// Each row's end begins at its start, and moves as entries are copied.
 	total := 0
-	for i := range r.list {
-		r.list[i].end = total
-		total += r.list[i].size
+	for _, p := range r.order {
+		r.list[p.row].end = total
+		total += r.list[p.row].size
 	}
 
 	r.values = slices.Grow(r.values[:0], total)[:total]
@@ -167,8 +186,61 @@ func (r *rows) groupByRow() {
 	}
 }
 
+// sort sets the order of the rows. An embedded store puts keys that follow each other into
+// its memtable with less effort.
+func (r *rows) sort() {
+	r.order = slices.Grow(r.order[:0], len(r.list))
+	if len(r.list) == 0 {
+		return
+	}
+
+	// The keys of a batch begin alike: the eight bytes behind that mostly tell them apart.
+	common := len(r.list[0].key)
+	for i := range r.list {
+		common = commonPrefix(r.list[0].key[:common], r.list[i].key)
+	}
+	for i := range r.list {
+		r.order = append(r.order, place{eightBytes(r.list[i].key[common:]), uint32(i)})
+	}
+
+	byKey := func(a, b place) int {
+		if a.eight != b.eight {
+			return cmp.Compare(a.eight, b.eight)
+		}
+		return bytes.Compare(r.list[a.row].key, r.list[b.row].key)
+	}
+	if !slices.IsSortedFunc(r.order, byKey) {
+		slices.SortFunc(r.order, byKey)
+	}
+}
+
+// place is a row among others.
+type place struct {
+	eight uint64 // of its key, see eightBytes
+	row   uint32 // index in rows.list
+}
+
+// commonPrefix returns how many bytes a and b have in common at their beginning.
+func commonPrefix(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// eightBytes returns the first eight bytes of b as a number, with zeros for those that it has
+// not: the number of a text that sorts first is not the greater one.
+func eightBytes(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var eight [8]byte
+	copy(eight[:], b)
+	return binary.BigEndian.Uint64(eight[:])
+}
+
 // entries returns the entries of row i; groupByRow must have been called.
-func (r *rows) entries(i int) []byte {
+func (r *rows) entries(i uint32) []byte {
 	to := &r.list[i]
 	return r.values[to.end-to.size : to.end : to.end]
 }
@@ -183,9 +255,11 @@ func (r *rows) points() (n int) {
 
 // reset empties r for another batch.
 func (r *rows) reset() {
-	clear(r.index)
 	clear(r.list)
 	clear(r.histograms)
 	r.list, r.log, r.lastRun, r.histograms = r.list[:0], r.log[:0], 0, r.histograms[:0]
 	r.cells.reset()
+	if r.batch++; r.batch == 0 { // the numbers begin anew, and so does the index
+		r.reindex(len(r.index))
+	}
 }

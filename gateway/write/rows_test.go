@@ -3,8 +3,11 @@ package write
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -120,6 +123,64 @@ func TestRows_longRuns(t *testing.T) {
 	r.groupByRow()
 	if !bytes.Equal(r.entries(0), wantA) || !bytes.Equal(r.entries(1), wantB) {
 		t.Errorf("got %d and %d bytes, want %d and %d, or other ones", len(r.entries(0)), len(r.entries(1)), len(wantA), len(wantB))
+	}
+}
+
+// Rows are found again by series and hour, also when the index has grown, and come in the order
+// of their keys, with their own entries. Nothing of one batch is left in the next. Keys that
+// begin alike in eight bytes and more, and keys that are the beginning of others, are drawn.
+func TestRows_index(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	schema := encoding.DefaultSchema()
+	var series []*SeriesKey
+	for range 1500 {
+		tags := make([]byte, 6*(1+rnd.IntN(3)))
+		for i := len(tags) - 1; i >= 0 && rnd.IntN(4) > 0; i-- {
+			tags[i] = byte(rnd.IntN(20))
+		}
+		s := newSeriesKey([]byte{0, 0, byte(rnd.IntN(2))}, tags)
+		if rnd.IntN(10) == 0 {
+			s.hash = 7 // of several series
+		}
+		series = append(series, s)
+	}
+
+	r := newRows()
+	for batch := range 3 {
+		want := map[string]string{}
+		for i := range []int{5000, 10, 20_000}[batch] {
+			s, base := series[rnd.IntN(len(series))], uint32(3600*rnd.IntN(3))
+			// Equal UIDs have one hash, as they have where series are resolved.
+			key := string(schema.AppendRowKey(nil, s.Metric, base, s.Tags))
+			s.hash = series[slices.IndexFunc(series, func(o *SeriesKey) bool {
+				return bytes.Equal(o.Metric, s.Metric) && bytes.Equal(o.Tags, s.Tags)
+			})].hash
+			entry := binary.BigEndian.AppendUint32(nil, uint32(i))
+			r.add(&schema, s, base, addition{entry: entry})
+			want[key] += string(entry)
+		}
+
+		r.groupByRow()
+		mutations, err := r.cells.build(r, Appended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for i, m := range mutations {
+			got[string(m.Row)] = string(m.Value)
+			if i > 0 && bytes.Compare(mutations[i-1].Row, m.Row) >= 0 {
+				t.Fatalf("batch %d: row % X stands before % X", batch, mutations[i-1].Row, m.Row)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("batch %d: -want +got\n%.2000s", batch, d)
+		}
+		r.reset()
+		if batch == 1 {
+			r.batch = math.MaxUint32 // the numbers begin anew at the next reset
+		}
 	}
 }
 

@@ -84,8 +84,20 @@ var ofPoints = []mutant{
 		test: "TestStaged_sync",
 	}, {
 		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
-		old: " || !r.list[at].is(schema, s, base)", new: "",
+		old: "r.list[at].hash == hash && r.list[at].is(schema, s, base)", new: "true",
 		test: "TestWriter_rows",
+	}, {
+		name: "rows-of-the-batch-before", file: "gateway/write/rows.go",
+		old: "	if r.batch++; r.batch == 0 {", new: "	if r.batch == 0 {",
+		test: "TestRows_index",
+	}, {
+		name: "rows-lost-by-a-larger-index", file: "gateway/write/rows.go",
+		old: "		for r.index[free] != 0 {\n", new: "		for false {\n",
+		test: "TestRows_index",
+	}, {
+		name: "order-of-rows-by-eight-bytes", file: "gateway/write/rows.go",
+		old: "		return bytes.Compare(r.list[a.row].key, r.list[b.row].key)\n", new: "		return 0\n",
+		test: "TestRows_index",
 	}, {
 		name: "row-of-another-series-guessed", file: "gateway/write/rows.go",
 		old: "return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)", new: "return bytes.Equal(tags, s.Tags) && len(metric) == len(s.Metric)",
@@ -94,6 +106,10 @@ var ofPoints = []mutant{
 		name: "failed-batch-overwritten", file: "gateway/write/writer.go", // while a late call still sends it
 		old: "	if err != nil {\n		return\n	}\n\n	r.reset()\n", new: "	r.reset()\n",
 		test: "TestWriter_failedMemory",
+	}, {
+		name: "escape-not-seen", file: "gateway/api/httpapi/putroutes/scan.go",
+		old: "zero(eight^'\\\\'*ones) | ", new: "",
+		test: "TestFirstEscaped",
 	}, {
 		name: "member-twice-read", file: "gateway/api/httpapi/putroutes/scan.go",
 		old: " || seen&(1<<member) != 0", new: "",

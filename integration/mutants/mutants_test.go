@@ -50,6 +50,9 @@ func deal(all []mutant) (rounds [][]mutant) {
 func packages(mutants []mutant) (out []string) {
 	for _, m := range mutants {
 		dir := "./" + m.file[:strings.LastIndexByte(m.file, '/')]
+		if !strings.HasSuffix(m.file, ".go") {
+			dir = "./" + m.pkg() // which embeds it
+		}
 		if !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}

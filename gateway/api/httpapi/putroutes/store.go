@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
@@ -16,22 +17,39 @@ import (
 type pointList struct {
 	body    []byte // of scanned points
 	scanned []scannedPoint
+	kept    *[]scannedPoint // where scanned lies, of scans
 	decoded []dataPoint
 }
 
 // readPoints reads a body. A list that scanPoints has made refers to the body's bytes, which
-// must not change; any other body is decoded.
+// must not change; any other body is decoded. The caller frees the list.
 func readPoints(ctx context.Context, body []byte) (*pointList, error) {
 	body = bytes.TrimSpace(body)
-	if scanned, ok := scanPoints(body); ok {
-		return &pointList{body: body, scanned: scanned}, nil
+	kept := scans.Get().(*[]scannedPoint)
+	if scanned, ok := scanPoints(body, (*kept)[:0]); ok {
+		*kept = scanned
+		return &pointList{body: body, scanned: scanned, kept: kept}, nil
 	}
+	scans.Put(kept)
 
 	if err := memory.Reserve(ctx, int64(len(body))*decodedBytes); err != nil {
 		return nil, err
 	}
 	decoded, err := decodePoints[dataPoint](body)
 	return &pointList{decoded: decoded}, err
+}
+
+// scans keeps the memory of scanned points.
+var scans = sync.Pool{New: func() any { return new([]scannedPoint) }}
+
+// mostScanned is how many points a list holds whose memory is kept for others.
+const mostScanned = 16 << 10
+
+// free gives the list's memory to others. Points of at are not part of it.
+func (l *pointList) free() {
+	if l.kept != nil && cap(l.scanned) <= mostScanned {
+		scans.Put(l.kept)
+	}
 }
 
 func (l *pointList) len() int { return len(l.scanned) + len(l.decoded) }
