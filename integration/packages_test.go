@@ -75,7 +75,7 @@ func (i *installation) put(n int) {
 func (i *installation) holds(n int) {
 	i.Helper()
 	a := must[e2e.Answer](i.T)(e2e.Get(i.ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:0all-count:installed", i.url, dataStart, dataStart+1000)))
-	if want := fmt.Sprintf(`":%d}`, n); !strings.Contains(string(a.Body), want) {
+	if want := fmt.Sprintf(`":%d.0}`, n); !strings.Contains(string(a.Body), want) {
 		i.Errorf("got %s, want %d points", a.Body, n)
 	}
 }
