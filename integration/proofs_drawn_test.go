@@ -385,23 +385,29 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 	}
 
 	for _, p := range panels {
-		loaded := slices.Contains(changes[p], bulkLoad)
-		if loaded && p.hidden == "" {
-			p.hidden = bulkLoad
-		}
-		remembered := p.last["timestamps"].fromMemory
-		for proof := range w.readers {
-			for _, c := range changes[p] {
-				if p.last[proof].fromMemory {
-					w.armed[proof][c]++
-				}
+		w.compareChanged(p, changes[p])
+	}
+}
+
+// compareChanged asks for a panel after changes, and counts what came after an answer from memory.
+func (w *drawn) compareChanged(p *panel, changes []string) {
+	loaded := slices.Contains(changes, bulkLoad)
+	if loaded && p.hidden == "" {
+		p.hidden = bulkLoad
+	}
+	remembered := p.last["timestamps"].fromMemory
+	for proof := range w.readers {
+		for _, c := range changes {
+			if p.last[proof].fromMemory {
+				w.armed[proof][c]++
 			}
 		}
-		w.draws += len(changes[p])
-		w.compare(p, true)
-		if loaded && remembered && p.last["timestamps"].groups == p.last["truth"].groups {
-			w.loadsSeen++
-		}
+	}
+
+	w.draws += len(changes)
+	w.compare(p, true)
+	if loaded && remembered && p.last["timestamps"].groups == p.last["truth"].groups {
+		w.loadsSeen++
 	}
 }
 

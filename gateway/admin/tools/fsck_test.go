@@ -255,12 +255,12 @@ func TestFsck_from(t *testing.T) {
 		p.lay(st, all)
 	})
 
-	// The first two calls of Next are those of the check of the layout. The third one returns all
-	// rows in one block, and the fourth one fails.
+	// The first two calls of Next are those of the check of the layout. The next ones return
+	// blocks that double, more than 512 rows in all, and the ninth one fails.
 	inner := p.open
 	p.open = func() (tools.Store, error) {
 		st, err := inner()
-		return faultstore.New(st, faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 4, Err: store.ErrUnavailable}), err
+		return faultstore.New(st, faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 9, Err: store.ErrUnavailable}), err
 	}
 	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all", "--threads", "1")
 	if err == nil {
