@@ -3,7 +3,8 @@
 #
 #   downpour-gateway_VERSION-REVISION_ARCH.deb, downpour-pushdown_…
 #   downpour-VERSION-linux-ARCH.tar.gz   both programs, units, settings, licences
-#   PROGRAM-VERSION-linux-ARCH.cdx.json  the modules a program is built from (CycloneDX)
+#   downpour-PROGRAM-VERSION-linux-ARCH.cdx.json
+#                                        the modules a program is built from (CycloneDX)
 #   SHA256SUMS
 #
 # Usage: build.sh [-o OUT] [-r REVISION] [ARCH...]
@@ -47,7 +48,10 @@ mkdir -p "$out"
 # compile PROGRAM ARCH: the program, in $work/ARCH.
 compile() {
 	local program=$1 arch=$2 with_c=0
-	if [ "$arch" = "$(go env GOHOSTARCH)" ] && command -v "$(go env CC)" >/dev/null; then with_c=1; fi
+	if [ "$arch" = "$(go env GOHOSTARCH)" ] && command -v "$(go env CC)" >/dev/null; then
+		with_c=1
+		command -v readelf >/dev/null || { echo "packages: readelf is missing, which tells the libc that a program built with C needs" >&2; exit 1; }
+	fi
 	CGO_ENABLED=$with_c GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=$vcs -o "$work/$arch/downpour-$program" "./$program/cmd/$program"
 }
 
@@ -73,7 +77,7 @@ licences() {
 # libc PROGRAM-FILE: what a program built with C needs of the system, as a dependency.
 libc() {
 	local newest
-	newest=$(readelf -V "$1" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1 || true)
+	newest=$(readelf -V "$1" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1 || true)
 	[ -z "$newest" ] || printf 'libc6 (>= %s), ' "${newest#GLIBC_}"
 }
 

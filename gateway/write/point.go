@@ -111,7 +111,7 @@ func ParseValue(text string) (encoding.Value, error) {
 	if text == "" {
 		return encoding.Value{}, ErrNoValue
 	}
-	if v, ok := shortInt(text); ok {
+	if v, ok := ShortInt(text); ok {
 		return encoding.IntValue(v), nil
 	}
 
@@ -141,10 +141,10 @@ func ParseValue(text string) (encoding.Value, error) {
 	return encoding.FloatValue(v), nil
 }
 
-// shortInt reads an integer of at most 18 digits, which cannot overflow, with an
+// ShortInt reads an integer of at most 18 digits, which cannot overflow, with an
 // optional minus. ok is false for everything else, which may still be a number.
 // text must not be empty.
-func shortInt(text string) (v int64, ok bool) {
+func ShortInt(text string) (v int64, ok bool) {
 	digits := text
 	if text[0] == '-' {
 		digits = text[1:]
@@ -171,7 +171,7 @@ func shortInt(text string) (v int64, ok bool) {
 // Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
 	if text != "" {
-		if t, ok := shortInt(text); ok && t > 0 && t <= maxMillis {
+		if t, ok := ShortInt(text); ok && t > 0 && t <= maxMillis {
 			return t, nil
 		}
 	}

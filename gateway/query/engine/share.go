@@ -11,6 +11,7 @@ import (
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
 )
 
@@ -289,13 +290,19 @@ func (e *Engine) executeShared(ctx context.Context, q *query.Query, p subPlan, n
 }
 
 // fromShared answers a plan with the groups of an execution that began after it was asked for.
-// It spends what that has cost, as fromCache does.
+// It spends what that has cost, as fromCache does, and reserves what it holds of it.
 func (e *Engine) fromShared(ctx context.Context, q *query.Query, p subPlan, answer *cachedGroups, began time.Time, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	e.sharing.answered.Add(1)
 	if e.cfg.Budget != nil {
 		if err := e.cfg.Budget(ctx, q, p.sub).Spend(ctx, answer.stats.Points, answer.stats.Bytes); err != nil {
 			return nil, dispatch.Stats{}, err
 		}
+	}
+
+	// Each of the batch keeps the whole answer until its own client has read it.
+	held := int64(pointsIn(answer.groups))*merge.PointBytes + int64(len(answer.groups))*namedBytes
+	if err := memory.Reserve(ctx, held); err != nil {
+		return nil, dispatch.Stats{}, err
 	}
 
 	groups, stats := trimmed(answer.groups, p.Plan), answer.stats.FromOther()

@@ -25,7 +25,7 @@ func TestInTurn(t *testing.T) {
 			defer cancel()
 			n := 0
 			err := inTurn(ctx, nil, func() error {
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // simulated by synctest: a try takes a second
 				n++
 				return errs[min(n, len(errs))-1]
 			})

@@ -213,9 +213,9 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 	case err := <-w.done:
 		return err
 	case <-ctx.Done():
-		return p.stopWaiting(w, context.Cause(ctx))
+		return p.stopWaiting(&p.queue, w, context.Cause(ctx))
 	case <-timer.C:
-		return p.stopWaiting(w, &BusyError{Need: n, Total: p.total})
+		return p.stopWaiting(&p.queue, w, &BusyError{Need: n, Total: p.total})
 	}
 }
 
@@ -317,17 +317,17 @@ func (p *Pool) serveWaitersLocked() {
 	}
 }
 
-// stopWaiting removes a waiter and returns err. If the waiter was served at the same
-// moment, it returns what that resulted in.
-func (p *Pool) stopWaiting(w *waiter, err error) error {
+// stopWaiting removes a waiter from its queue, p.queue or p.turns, and returns err. If the
+// waiter was served at the same moment, it returns what that resulted in.
+func (p *Pool) stopWaiting(queue *[]*waiter, w *waiter, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	i := slices.Index(p.queue, w)
+	i := slices.Index(*queue, w)
 	if i < 0 {
 		return <-w.done
 	}
-	p.queue = slices.Delete(p.queue, i, i+1)
+	*queue = slices.Delete(*queue, i, i+1)
 	p.refused[w.account.class]++
 	p.serveWaitersLocked() // it may have blocked those that came later
 	return err

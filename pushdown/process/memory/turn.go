@@ -41,9 +41,9 @@ func (a *Account) Turn(ctx context.Context, refused *BusyError, patience time.Du
 	select {
 	case err = <-w.done:
 	case <-ctx.Done():
-		err = p.leaveTurns(w, context.Cause(ctx))
+		err = p.stopWaiting(&p.turns, w, context.Cause(ctx))
 	case <-timer.C:
-		err = p.leaveTurns(w, &BusyError{Need: w.bytes, Total: p.total})
+		err = p.stopWaiting(&p.turns, w, &BusyError{Need: w.bytes, Total: p.total})
 	}
 	if err != nil {
 		return nil, err
@@ -68,19 +68,4 @@ func (p *Pool) endTurn() {
 
 	p.turn = nil
 	p.nextTurnLocked()
-}
-
-// leaveTurns removes a waiter for the turn and returns err; if it has got the turn at the
-// same moment, that is as good.
-func (p *Pool) leaveTurns(w *waiter, err error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	i := slices.Index(p.turns, w)
-	if i < 0 {
-		return <-w.done
-	}
-	p.turns = slices.Delete(p.turns, i, i+1)
-	p.refused[w.account.class]++
-	return err
 }

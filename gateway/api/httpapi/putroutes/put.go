@@ -66,8 +66,10 @@ func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
 // parseTimestamp reads a time and cuts its fraction off. It returns 0 for a text
 // that is not a time.
 func parseTimestamp(text string) int64 {
-	if t, ok := shortTime(text); ok {
-		return t
+	if text != "" {
+		if t, ok := write.ShortInt(text); ok { // nearly all times
+			return t
+		}
 	}
 	// Of a number with an exponent, 1.3569984e9 say, the digits before the point are no time.
 	if !strings.ContainsAny(text, "eE") {
@@ -83,21 +85,6 @@ func parseTimestamp(text string) int64 {
 		return 0
 	}
 	return int64(f)
-}
-
-// shortTime reads a time of 1 to 18 digits, as nearly all are.
-func shortTime(text string) (t int64, ok bool) {
-	if len(text) == 0 || len(text) > 18 {
-		return 0, false
-	}
-	for i := range len(text) {
-		d := text[i] - '0'
-		if d > 9 {
-			return 0, false
-		}
-		t = 10*t + int64(d)
-	}
-	return t, true
 }
 
 // echo is a refused point as the parameter details shows it.

@@ -46,7 +46,7 @@ function faultOf(d) {
 }
 
 function faultOfPanel(p) {
-  if (!isObject(p) || !/^[A-Za-z0-9_-]{1,32}$/.test(p.id)) return 'its id is none';
+  if (!isObject(p) || typeof p.id !== 'string' || !/^[A-Za-z0-9_-]{1,32}$/.test(p.id)) return 'its id is none';
   if (typeof p.type !== 'string' || !p.type || p.type.length > 64) return 'its type is none';
   if (!optional(p.title, (t) => isText(t, limits.title))) return 'its title is none';
   const { x, y, w, h } = isObject(p.place) ? p.place : {};

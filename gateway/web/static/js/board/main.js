@@ -16,7 +16,7 @@ import { decode, encode } from './link.js';
 import { Panel, make } from './panel.js';
 
 const $ = (id) => document.getElementById(id);
-const name = decodeURIComponent(location.pathname.replace(/^\/d\/?/i, '')).replace(/\/$/, '').toLowerCase();
+const name = nameIn(location.pathname);
 
 let board = null;       // the document
 let later = false;      // of a later form: it is shown, and not edited
@@ -46,6 +46,16 @@ const hands = {
 const range = new RangeControls(go);
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
 const grid = new Grid($('grid'), () => board.panels, (list) => change({ panels: list }), (text) => { $('readout').textContent = text; });
+
+// nameIn reads the dashboard's name. Of letters that are not UTF-8 the server says that they are no name.
+function nameIn(path) {
+  const text = path.replace(/^\/d\/?/i, '').replace(/\/$/, '').toLowerCase();
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 // viewOf reads the address. What it does not name, the document says.
 function viewOf() {
