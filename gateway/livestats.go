@@ -32,6 +32,8 @@ var liveNumbers = []liveNumber{
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.FullRuns }},
 	{"loads_total", "Views of sub-queries loaded, first or again.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
+	{"continued_total", "Views loaded from what the result cache had of their older hours, and from newer rows.", prometheus.CounterValue,
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Continued }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},
 	{"rows_changed_total", "Rows found changed.", prometheus.CounterValue,

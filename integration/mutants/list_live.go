@@ -3,6 +3,22 @@ package main
 // ofLiveQueries are faults of live queries.
 var ofLiveQueries = []mutant{
 	{
+		name: "older-row-unseen-by-a-continued-view", file: "gateway/live/changefeed/writes.go",
+		old: "	if int64(k.BaseTime) < s.view.Seam() &&", new: "	if int64(k.BaseTime) < s.view.Seam()-7200 &&",
+		test: "TestLaw_olderHours",
+	}, {
+		name: "series-come-back-behind-the-seam", file: "gateway/live/incremental/seam.go",
+		old: "	if t.stretch == nil || !s.hasData {\n", new: "	if t.stretch == nil || s.hasData {\n",
+		test: "gateway/live/changefeed TestLaw_olderHours",
+	}, {
+		name: "final-points-aggregated-again", file: "gateway/live/incremental/group.go",
+		old: "w.From = max(w.From, g.cut); ", new: "",
+		test: "gateway/live/changefeed TestLaw_olderHours",
+	}, {
+		name: "tails-left-out", file: "gateway/live/incremental/seam.go",
+		old: "	l.parts[sp] = append(l.parts[sp], p)\n", new: "",
+		test: "gateway/live/changefeed TestLaw_olderHours",
+	}, {
 		name: "final-before-the-gap", file: "gateway/live/incremental/watermark.go", // which the next point fills
 		old: "	return min(open, c.Time[before-1]+t.interval())\n", new: "	return open\n",
 		test: "gateway/live/changefeed TestFinalBefore",

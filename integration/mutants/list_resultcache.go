@@ -126,12 +126,24 @@ var ofResultCache = []mutant{
 		test: "TestLookupPlan",
 	}, {
 		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
-		old: "s.CacheHits+s.CacheStored == int64(s.Parts)", new: "s.CacheHits+s.CacheStored <= int64(s.Parts)",
+		old: "s.CacheHits+s.CacheProven == int64(s.Parts)", new: "s.CacheHits+s.CacheProven <= int64(s.Parts)",
 		test: "gateway/query/engine TestCached_dataTime",
 	}, {
 		name: "kept-of-data-time", file: "pushdown/resultcache/operator.go",
-		old: "	case o.stored:\n", new: "	case o.result == lookupStore:\n",
+		old: "	if o.reader.areDataTime() {\n", new: "	if o.reader.areDataTime() && collected == nil {\n",
 		test: "gateway/query/engine TestCached_dataTime",
+	}, {
+		name: "only-small-parts-prove-a-plan", file: "pushdown/resultcache/operator.go",
+		old: "(o.collected != nil || isProving(ctx))", new: "o.collected != nil",
+		test: "TestOpen_proving",
+	}, {
+		name: "proven-without-proof", file: "pushdown/resultcache/operator.go",
+		old: "o.proven = o.proof() == nil; o.proven && collected", new: "o.proven = true; o.proven && collected",
+		test: "TestOpen_proving",
+	}, {
+		name: "dear-mark-kept", file: "pushdown/store/hbase/timestampproof.go",
+		old: "			st.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			st.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
+		test: "TestStampedVersion_dear",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",

@@ -85,8 +85,10 @@ type Stats struct {
 	DecodeTime time.Duration `json:"decodeNanos"`
 	EmitTime   time.Duration `json:"emitNanos"`
 	// For parts whose answers can be cached (package resultcache): parts answered from
-	// the cache; read and cached; read because the rows may have changed.
+	// the cache; read under a version token that still held at their end; of them those that
+	// were cached; parts read because the rows may have changed.
 	CacheHits    int64 `json:"cacheHits,omitempty"`
+	CacheProven  int64 `json:"cacheProven,omitempty"`
 	CacheStored  int64 `json:"cacheStored,omitempty"`
 	CacheChanged int64 `json:"cacheChanged,omitempty"`
 }
@@ -111,6 +113,7 @@ func (s *Stats) Add(o Stats) {
 	s.DecodeTime += o.DecodeTime
 	s.EmitTime += o.EmitTime
 	s.CacheHits += o.CacheHits
+	s.CacheProven += o.CacheProven
 	s.CacheStored += o.CacheStored
 	s.CacheChanged += o.CacheChanged
 }

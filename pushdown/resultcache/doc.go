@@ -61,8 +61,9 @@
 //
 // A caller that makes something of all parts of a plan can cache that too, see
 // LookupPlan. The version tokens of all ranges are taken before the first part is
-// opened. Each part is then answered from memory, or read and cached, so what is
-// said above about TTLs, coprocessors and data time holds. An equal token later
+// opened. Each part is then answered from memory, or read under a token that holds
+// until its last row, so what is said above about TTLs, coprocessors and data time
+// holds; its own answer need not be cached. An equal token later
 // proves that each part would answer the same again. The key of a plan does not
 // name the bounds that its answer is trimmed to: the cached answer has all times of
 // the rows read.

@@ -49,6 +49,8 @@ type cachingOperator struct {
 	proof     func() error  // that version is the token
 	took      time.Duration // to get the version token
 	collected *answer       // with lookupStore: the batches so far; nil once it cannot be stored
+	proving   bool          // whether the token holds is found out at the end
+	proven    bool          // all rows were read, and it held
 	stored    bool
 	replay    *replay // with lookupHit
 }
@@ -68,8 +70,13 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 		return o.replay.Next(ctx)
 	}
 	r, err := o.inner.Next(ctx)
-	if o.collected != nil {
-		o.collect(r, err)
+	switch {
+	case err == nil:
+		o.collect(r)
+	case errors.Is(err, io.EOF):
+		o.end()
+	default:
+		o.proving, o.collected = false, nil
 	}
 	return r, err
 }
@@ -94,8 +101,9 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 		o.replay = &replay{answer: a, mem: o.opts.Mem, inner: o.inner, proof: o.proveAnswer}
 	case lookupStore:
 		o.collected = &answer{}
-		o.reader.on = true // rows with the time of their data must not be cached, see collect
 	}
+	o.proving = version != "" && (o.collected != nil || isProving(ctx))
+	o.reader.on = o.proving // nothing that outlives the query is made of rows with the time of their data
 }
 
 // proveAnswer waits for the proof of the cached answer. If it fails, the answer is
@@ -108,36 +116,38 @@ func (o *cachingOperator) proveAnswer() error {
 	return err
 }
 
-// collect copies a batch that Next is about to return, and stores the answer when
-// the operator has ended. r and err are what inner has returned.
-func (o *cachingOperator) collect(r batch.Record, err error) {
-	switch {
-	case errors.Is(err, io.EOF):
-		if o.reader.areDataTime() {
-			o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
-			break
-		}
-		// Under a token that is not proven nothing is stored: it may name rows of
-		// another opening of the region.
-		if o.proof() == nil {
-			o.collected.stats = o.inner.Stats()
-			o.stored = o.cache.store(o.id, o.version, o.collected)
-		}
-	case err == nil:
-		// The encoding takes about as many bytes as the columns: too many are not encoded.
-		if !o.cache.fits(o.collected.Bytes() + operator.RecordBytes(r)) {
-			break
-		}
-		b, failed := batch.Encode(r)
-		if failed == nil {
+// collect copies a batch that Next is about to return, while the answer may be stored.
+func (o *cachingOperator) collect(r batch.Record) {
+	if o.collected == nil {
+		return
+	}
+	// The encoding takes about as many bytes as the columns: too many are not encoded.
+	if o.cache.fits(o.collected.Bytes() + operator.RecordBytes(r)) {
+		if b, err := batch.Encode(r); err == nil {
 			o.collected.batches = append(o.collected.batches, b)
 			return
 		}
 	}
-
-	// The end, an error, or an answer that is too large: nothing is collected any
-	// more.
 	o.collected = nil
+}
+
+// end is called after the last batch. It finds out whether the rows were read under a
+// version token that held until now, and stores the answer if that was collected.
+func (o *cachingOperator) end() {
+	proving, collected := o.proving, o.collected
+	o.proving, o.collected = false, nil // Next may be called again
+	if !proving {
+		return
+	}
+	if o.reader.areDataTime() {
+		o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
+		return
+	}
+	// A token that is not proven may name rows of another opening of the region.
+	if o.proven = o.proof() == nil; o.proven && collected != nil {
+		collected.stats = o.inner.Stats()
+		o.stored = o.cache.store(o.id, o.version, collected)
+	}
 }
 
 // Stats returns what the part has cost. Of an answer from memory, the rows, cells,
@@ -152,6 +162,9 @@ func (o *cachingOperator) Stats() operator.Stats {
 
 	s := o.inner.Stats()
 	s.ScanTime += o.took
+	if o.proven {
+		s.CacheProven = 1
+	}
 	switch {
 	case o.stored:
 		s.CacheStored = 1

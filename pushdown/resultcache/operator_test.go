@@ -263,3 +263,41 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A part whose answer is too large to be kept tells a plan's answer, if that asks, whether its
+// rows were read under a token that held.
+func TestOpen_proving(t *testing.T) {
+	w, p, _ := cachedWorld(t)
+	w.cache = New(64*answerShare, nil) // no answer fits
+	st := &earlyStore{versioner: &versioner{Store: w.store}}
+	w.store = st
+	f := func(name string, ctx context.Context, want int64) {
+		t.Helper()
+		op := w.open(p, operator.Options{})
+		defer op.Close()
+		for {
+			r, err := op.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
+		}
+		if s := op.Stats(); s.CacheProven != want || s.CacheStored != 0 {
+			t.Errorf("%s: %d parts proven and %d kept, want %d and 0", name, s.CacheProven, s.CacheStored, want)
+		}
+	}
+
+	f("the first ask", Proving(t.Context()), 1)
+	f("nothing is made of it", t.Context(), 1) // asked for again, it would be kept
+	w.cache = New(64*answerShare, nil)
+	f("nothing is made of it, nor would it be kept", t.Context(), 0)
+	f("asked again", Proving(t.Context()), 1)
+	st.proof = errors.New("the region was opened again")
+	f("a token that is not proven", Proving(t.Context()), 0)
+	st.proof = nil
+	w.cache = nil
+	f("no cache", Proving(t.Context()), 0)
+}

@@ -38,6 +38,19 @@ func ProvenAtOnce(ctx context.Context) context.Context {
 	return context.WithValue(ctx, proofsKey{}, (*Proofs)(nil))
 }
 
+type provingKey struct{}
+
+// Proving returns a context in which each part finds out whether its rows were read under a
+// version token that held until their end, also where its answer is not to be stored: for
+// what is made of a whole plan, which may be kept even if the answers of its parts are too
+// large.
+func Proving(ctx context.Context) context.Context {
+	return context.WithValue(ctx, provingKey{}, true)
+}
+
+// isProving tells whether ctx is of Proving.
+func isProving(ctx context.Context) bool { return ctx.Value(provingKey{}) != nil }
+
 // proofsOf returns the proofs of a context, nil if its answers must be proven at once.
 func proofsOf(ctx context.Context) *Proofs {
 	p, _ := ctx.Value(proofsKey{}).(*Proofs)

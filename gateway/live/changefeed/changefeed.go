@@ -77,15 +77,16 @@ type Feed struct {
 	stats stats
 }
 
-type stats struct{ whole, loads, late, changed, rows atomic.Int64 }
+type stats struct{ whole, loads, continued, late, changed, rows atomic.Int64 }
 
 // Stats counts what was done for all live queries since the start.
 type Stats struct {
-	FullRuns int64 // sub-queries that were run in full at a tick
-	Loads    int64 // views loaded, first or again
-	Late     int64 // scans for late points
-	Changed  int64 // rows found changed
-	Rows     int64 // rows read again because of them
+	FullRuns  int64 // sub-queries that were run in full at a tick
+	Loads     int64 // views loaded, first or again
+	Continued int64 // of them, views that went on from what the result cache had of older hours
+	Late      int64 // scans for late points
+	Changed   int64 // rows found changed
+	Rows      int64 // rows read again because of them
 }
 
 // New returns the feed of a store.
@@ -97,7 +98,7 @@ func New(cfg Config) *Feed {
 // Stats returns the present counts.
 func (f *Feed) Stats() Stats {
 	s := &f.stats
-	return Stats{s.whole.Load(), s.loads.Load(), s.late.Load(), s.changed.Load(), s.rows.Load()}
+	return Stats{s.whole.Load(), s.loads.Load(), s.continued.Load(), s.late.Load(), s.changed.Load(), s.rows.Load()}
 }
 
 // Open returns the source of a live query.

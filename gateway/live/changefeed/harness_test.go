@@ -25,6 +25,7 @@ import (
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )
@@ -36,23 +37,28 @@ type world struct {
 	clock  time.Time
 	store  *pebble.Store
 	names  *uid.Dictionary
-	engine *engine.Engine
+	engine *engine.Engine // of live queries
+	reads  *engine.Engine // of fresh ones: it has no result cache
 	schema encoding.Schema
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
 	stamp  atomic.Int64
 	behind time.Duration // by how much the clock of the store's writes is behind
 	fix    query.Fixes
-	metric string // of the rows, "m" if empty
+	metric string  // of the rows, "m" if empty
+	feeds  []*Feed // of all sources
 }
 
 // epoch is the time at which tests begin. It is not at the beginning of an hour.
 var epoch = time.UnixMilli(1_700_000_123_456)
 
-func newWorld(t testing.TB, fixDuplicates bool) *world {
+func newWorld(t testing.TB, fixDuplicates bool) *world { return newCachingWorld(t, fixDuplicates, nil) }
+
+// newCachingWorld makes a world whose engine has a result cache; nil is none.
+func newCachingWorld(t testing.TB, fixDuplicates bool, cache *resultcache.Cache) *world {
 	w := &world{clock: epoch, schema: encoding.DefaultSchema(), uids: map[string]encoding.UID{}}
 	var err error
-	w.store, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Now: w.writing, Logger: quiet})
+	w.store, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: w.schema.RowHours(), Now: w.writing, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +67,11 @@ func newWorld(t testing.TB, fixDuplicates bool) *world {
 		t.Fatal(err)
 	}
 	w.names = uid.New(uid.Config{Store: w.store, Table: "tsdb-uid", Schema: w.schema, Log: quiet})
-	w.engine = engine.New(engine.Config{Names: w.names, Exec: dispatch.New(dispatch.Config{Store: w.store, Log: quiet}),
-		Compile: plan.Options{Schema: w.schema, Table: "tsdb", FixDuplicates: fixDuplicates}})
+	of := func(cache *resultcache.Cache) *engine.Engine {
+		return engine.New(engine.Config{Names: w.names, Exec: dispatch.New(dispatch.Config{Store: w.store, Log: quiet, ResultCache: cache}),
+			Compile: plan.Options{Schema: w.schema, Table: "tsdb", FixDuplicates: fixDuplicates}})
+	}
+	w.engine, w.reads = of(cache), of(nil)
 	return w
 }
 
@@ -131,7 +140,7 @@ func (w *world) fresh(body string) (picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, _, err := w.engine.Run(context.Background(), q)
+	results, _, err := w.reads.Run(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +149,14 @@ func (w *world) fresh(body string) (picture, error) {
 		p.set(&r)
 	}
 	return p, nil
+}
+
+// askAlso runs the query as of now with the engine of live queries, as another client would.
+// Whether it fails does not matter.
+func (w *world) askAlso(body string) {
+	if q, err := (query.Parser{Now: w.clock, Fix: w.fix}).JSON([]byte(body)); err == nil {
+		_, _, _ = w.engine.Run(context.Background(), q)
+	}
 }
 
 // picture is an answer as a subscriber keeps it: by group.
@@ -230,5 +247,6 @@ type unwatched struct{ store.Reader }
 // openSource returns the source of a query over a store.
 func (w *world) openSource(body string, over store.Reader, poll Poll) *source {
 	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})
+	w.feeds = append(w.feeds, f)
 	return f.Open(live.Question{Body: json.RawMessage(body)}).(*source)
 }

@@ -14,6 +14,7 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/query"
 	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
 
@@ -34,8 +35,13 @@ func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFro
 
 // drawQuery draws a query, of every aggregator, fill policy and kind of rate.
 func drawQuery(t *rapid.T) string {
+	return drawQueryFrom(t, `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300), fmt.Sprint(epoch.UnixMilli()-3_600_123))
+}
+
+// drawQueryFrom draws a query that begins at one of some times.
+func drawQueryFrom(t *rapid.T, starts ...string) string {
 	aggregators := aggregate.Names()
-	start := draw(t, "start", `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300), fmt.Sprint(epoch.UnixMilli()-3_600_123))
+	start := draw(t, "start", starts...)
 	var subs []string
 	for range draw(t, "sub-queries", 1, 1, 1, 2) {
 		s := fmt.Sprintf(`{"metric":"m","aggregator":"%s"`, rapid.SampledFrom(aggregators).Draw(t, "aggregator"))
@@ -155,6 +161,11 @@ func (l *law) applyNext() error {
 
 // start draws a query and opens its source over a store.
 func (l *law) start(over store.Reader, poll Poll) {
+	l.startWith(drawQuery(l.T), over, poll)
+}
+
+// startWith opens the source of a query.
+func (l *law) startWith(query string, over store.Reader, poll Poll) {
 	for _, k := range []string{"host", "dc"} {
 		l.world.uid(encoding.UIDTagK, k)
 	}
@@ -162,7 +173,7 @@ func (l *law) start(over store.Reader, poll Poll) {
 		l.world.uid(encoding.UIDTagV, v)
 	}
 	l.world.uid(encoding.UIDMetric, "m")
-	l.query = drawQuery(l.T)
+	l.query = query
 	l.source = l.world.openSource(l.query, over, poll)
 }
 
@@ -209,5 +220,55 @@ func TestLaw_polled(t *testing.T) {
 				l.run()
 			})
 		})
+	}
+}
+
+// Views that begin where the older hours end, of which the result cache has what they made of the
+// groups, show at every tick what a fresh query without a cache shows: whatever is written, also
+// into the older hours, and whenever views are loaded.
+func TestLaw_olderHours(t *testing.T) {
+	var loads, continued int64
+	rapid.Check(t, func(rt *rapid.T) {
+		l := &law{T: rt, world: newCachingWorld(t, false, resultcache.New(4<<20, nil)), deletes: true, step: time.Millisecond}
+		defer l.world.close()
+		l.world.cells = rapid.Bool().Draw(rt, "cells")
+		over, poll := store.Reader(l.world.store), Poll{}
+		if rapid.Bool().Draw(rt, "polled") {
+			over, poll = unwatched{l.world.store}, Poll{Late: 1, CheapLoad: time.Hour}
+		}
+		l.startWith(drawQueryFrom(rt, `"5h-ago"`, `"7h-ago"`, fmt.Sprint(epoch.Unix()-20_000)), over, poll)
+		l.seen = picture{}
+		// Most series go on from hour to hour, as most do.
+		every := draw(rt, "every", 300, 900, 1700)
+		for _, host := range []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "series")] {
+			for at := epoch.Unix() - 26_000; at < epoch.Unix(); at += int64(every) {
+				l.world.apply(l.world.point(at*1000, false, l.value(), "host", host))
+			}
+		}
+
+		for range rapid.IntRange(5, 25).Draw(rt, "steps") {
+			if rapid.IntRange(0, 3).Draw(rt, "load again") == 0 {
+				// As another dashboard would, so that the older hours are in the cache.
+				for range 4 {
+					l.world.askAlso(l.query)
+				}
+				l.source.Close()
+				l.source, l.seen, l.failed = l.world.openSource(l.query, over, poll), picture{}, false
+			}
+			if rapid.IntRange(0, 4).Draw(rt, "act") == 0 {
+				l.act()
+			} else {
+				l.world.apply(l.world.point(l.world.clock.UnixMilli(), false, l.value(), "host", draw(rt, "host", "a", "b", "c")))
+			}
+			l.tick()
+		}
+		l.source.Close()
+		for _, f := range l.world.feeds {
+			loads, continued = loads+f.Stats().Loads, continued+f.Stats().Continued
+		}
+	})
+	t.Logf("%d of %d views had their older hours from the cache", continued, loads)
+	if continued < 20 {
+		t.Errorf("%d views had their older hours from the cache, want at least 20, or the cases test too little", continued)
 	}
 }

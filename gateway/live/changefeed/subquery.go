@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/live"
 	"downpour/gateway/live/incremental"
@@ -26,8 +25,11 @@ type subQuery struct {
 	view     *incremental.View // nil while the sub-query is run in full
 	finder   finder            // nil if and only if view is, between ticks
 	tooLarge bool              // a view of this plan takes too much memory
-	rowsRead int64             // delivered by the store for the last full answer
-	ctx      context.Context   // of the present tick
+	// wholeRows is set once rows have changed hours that the view had from a stretch: until the
+	// plan is another, views have all rows.
+	wholeRows bool
+	rowsRead  int64           // delivered by the store for the last full answer
+	ctx       context.Context // of the present tick
 
 	// alwaysRead holds the keys of rows that are read whenever they change; see
 	// extend.
@@ -75,7 +77,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	// The view is that of one plan; only the bounds of the answer may move.
 	if s.prepared == nil || !s.prepared.Same(p) {
 		s.close()
-		s.tooLarge = false
+		s.tooLarge, s.wholeRows = false, false
 	}
 	s.prepared, s.ctx = p, ctx // the view keeps nameFilter, which reads both
 
@@ -86,6 +88,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 		}
 		// Whatever went wrong with the changes: the rows have the answer.
 		s.feed.cfg.Log.Debug("live: a view is loaded again", "reason", err)
+		s.wholeRows = s.wholeRows || errors.Is(err, incremental.ErrSeam)
 		s.close()
 		// A store that cannot be read would fail again, after a long time.
 		if ctx.Err() != nil || errors.Is(err, dispatch.ErrUnreachable) {
@@ -154,23 +157,75 @@ func (s *subQuery) openView(ctx context.Context, now time.Time) (n news, err err
 // loadView returns a view with all rows of the plan.
 func (s *subQuery) loadView(ctx context.Context) (*incremental.View, error) {
 	start := time.Now()
-	t, err := incremental.New(s.prepared.Plan, s.nameFilter(), incremental.Bounds{Bytes: s.feed.cfg.ViewBytes, Guard: memory.NewLease(ctx)})
+	var older *engine.OlderHours
+	if !s.wholeRows {
+		var err error
+		if older, err = s.prepared.OlderHours(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	var t *incremental.View
+	var rows int64
+	var err error
+	if older == nil {
+		t, rows, err = s.loadRows(ctx)
+	} else {
+		t, rows, err = s.loadFrom(ctx, older)
+		older.Close(ctx) // the view has a copy
+	}
+	if older != nil && err == nil {
+		s.feed.stats.continued.Add(1)
+	}
+	if errors.Is(err, incremental.ErrSeam) {
+		older.Refuse()
+		s.wholeRows = true
+		t, rows, err = s.loadRows(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 
-	load := t.Load()
-	stats, err := s.prepared.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
-	if err != nil {
-		return nil, err
-	}
-	if err := load.Finish(); err != nil {
-		return nil, err
-	}
-
-	s.rowsRead = stats.Rows
+	s.rowsRead = rows
 	s.finder.viewLoaded(time.Since(start)) // by this a poller decides when to load again
 	return t, nil
+}
+
+// loadRows returns a view of all rows of the plan, and their number.
+func (s *subQuery) loadRows(ctx context.Context) (*incremental.View, int64, error) {
+	t, err := s.newView(ctx, s.prepared.Plan)
+	if err != nil {
+		return nil, 0, err
+	}
+	load := t.Load()
+	stats, err := s.prepared.Execute(ctx, load.Add)
+	if err == nil {
+		err = load.Finish()
+	}
+	return t, stats.Rows, err
+}
+
+// loadFrom returns a view that begins where older hours end, which other queries have
+// merged or this one has now. The number of rows is that of all.
+func (s *subQuery) loadFrom(ctx context.Context, older *engine.OlderHours) (*incremental.View, int64, error) {
+	t, err := s.newView(ctx, older.Plan())
+	if err != nil {
+		return nil, 0, err
+	}
+	load := t.Load()
+	if err := load.Continue(older.Stretch(), older.Seam()); err != nil {
+		return nil, 0, err
+	}
+	stats, err := s.prepared.ExecuteNewer(ctx, older, load.Add)
+	if err == nil {
+		err = load.Finish()
+	}
+	return t, stats.Rows, err
+}
+
+// newView returns an empty view.
+func (s *subQuery) newView(ctx context.Context, p *scanplan.Plan) (*incremental.View, error) {
+	return incremental.New(p, s.nameFilter(), incremental.Bounds{Bytes: s.feed.cfg.ViewBytes, Guard: memory.NewLease(ctx)})
 }
 
 // nameFilter returns the filter on names that the plan cannot express, nil for

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"downpour/encoding"
+	"downpour/gateway/live/incremental"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
@@ -38,6 +39,9 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 	}
 
 	s.span = plan.Schema.AppendSpan(s.span[:0], c.Row)
+	if int64(k.BaseTime) < s.view.Seam() && (s.view.Known(s.span) || operator.Admits(plan, s.span)) {
+		return false, incremental.ErrSeam
+	}
 	onlyPoints, ascending := s.decodeWrites(c, k.BaseTime)
 	if _, mustRead := s.alwaysRead[string(c.Row)]; onlyPoints && ascending && !mustRead {
 		if taken, err := s.view.Extend(s.span, s.points); taken || err != nil {

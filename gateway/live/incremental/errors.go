@@ -5,9 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrStale is returned when rows have lost points. A view cannot tell what
-// remains of them: a new one must be loaded.
+// ErrStale is returned when rows have lost points: a view cannot tell what remains of
+// them. A new one must be loaded.
 var ErrStale = errors.New("incremental: rows lost points, the view must be loaded again")
+
+// ErrSeam is returned when rows change what a view has from a stretch of older hours. A new
+// view must be loaded, of all rows.
+var ErrSeam = errors.New("incremental: rows change older hours, the view must be loaded again")
 
 // LimitError is returned when a view would take more memory than Bounds.Bytes.
 type LimitError struct{ Limit int64 }

@@ -20,7 +20,8 @@ type group struct {
 	edges      []edge
 	watermarks []watermark
 
-	points     encoding.Points // of the whole scan range
+	points     encoding.Points // of the whole scan range, and of the stretch's
+	cut        int64           // ms: the points before it are a stretch's and final; 0 without
 	windows    []Window        // to aggregate again, and then to report
 	redescribe bool            // the group is new, or its members have changed
 
@@ -249,6 +250,9 @@ func (s *scratch) recycle() {
 
 // aggregateWindow aggregates a group's points within a window again.
 func (t *View) aggregateWindow(s *scratch, g *group, w Window) error {
+	if w.From = max(w.From, g.cut); w.From > w.To {
+		return nil
+	}
 	p := t.plan
 	s.series = t.memberSeries(s.series[:0], g, w)
 	s.result.Reset()

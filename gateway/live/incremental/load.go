@@ -108,6 +108,10 @@ func (l *Load) Finish() error {
 		if err := l.view.initFilled(sp); err != nil {
 			return err
 		}
+		// Also of a series without points in buckets.
+		if err := l.view.checkSeam(sp); err != nil {
+			return err
+		}
 	}
 
 	l.release()
@@ -206,6 +210,9 @@ func (t *View) replaceUnits(sp *series, starts map[int64]bool, parts []partColum
 		return ErrStale
 	}
 	if err := t.initFilled(sp); err != nil {
+		return err
+	}
+	if err := t.checkSeam(sp); err != nil {
 		return err
 	}
 	t.restoreOpenBucket(sp, &c, parts)

@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator/rate"
 )
 
@@ -10,6 +11,8 @@ type series struct {
 	group   *group // nil if a filter refuses the span or it lacks a tag key
 	index   int    // among the group's members; set when edges or watermarks are made
 	hasData bool   // it has points in the scan range, perhaps outside of all buckets
+
+	tail *merge.StretchMember // what the view's stretch has of it; nil for nothing
 
 	base   column     // points as stored, or buckets
 	open   openBucket // the last bucket of base
@@ -69,7 +72,7 @@ func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	if s.group.watermarks != nil { // otherwise FinalBefore makes all of the group
 		s.group.watermarks[s.index] = t.memberWatermark(s)
 	}
-	return nil
+	return t.checkSeam(s)
 }
 
 // extent returns the window from the first to the last point of two columns, at

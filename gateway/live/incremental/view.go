@@ -18,7 +18,8 @@
 // result equals that of merging everything (package merge) to the last bit.
 //
 // Plans that Covers refuses, and changes that take points away from rows, are not
-// handled: the caller loads a new view.
+// handled: the caller loads a new view. One of many hours may begin where those end that
+// do not change any more (seam.go).
 package incremental
 
 import (
@@ -27,6 +28,7 @@ import (
 	"slices"
 
 	"downpour/encoding/scanplan"
+	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/downsample"
 )
@@ -55,6 +57,9 @@ type View struct {
 	dirty  map[*group]struct{} // groups with windows to aggregate again
 	bytes  int64               // held now
 	bounds Bounds
+
+	stretch *merge.Stretch // of older hours, that the view goes on from; nil for none
+	seam    int64          // ms: the end of these hours, 0 without
 
 	shown Window // the window that Groups or Changes has trimmed the answer to last
 }
@@ -175,7 +180,7 @@ func (t *View) findOrAdd(id []byte) (*series, error) {
 	// A refused span is entered too, so that the filter is not asked again.
 	t.spans[string(s.id)] = s
 	if key, ok := t.plan.AppendGroupKey(nil, s.id); ok && keep {
-		t.addMember(s, key)
+		return s, t.addMember(s, key)
 	}
 	return s, nil
 }
@@ -185,17 +190,21 @@ const seriesBytes = 590
 
 // addMember makes a span a member of the group with the given key, and creates the
 // group if there is none. Members stay in span order.
-func (t *View) addMember(s *series, key []byte) {
+func (t *View) addMember(s *series, key []byte) error {
 	g := t.groups[string(key)]
 	if g == nil {
 		g = &group{key: bytes.Clone(key)}
 		t.groups[string(key)] = g
+		if err := t.continueGroup(g); err != nil {
+			return err
+		}
 	}
 
 	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *series) int { return bytes.Compare(a.id, b.id) })
 	g.members, g.edges = slices.Insert(g.members, i, s), nil
 	s.group = g
 	t.membersChanged(g)
+	return nil
 }
 
 // membersChanged has a group described and aggregated again as a whole.

@@ -64,15 +64,16 @@ func (t *View) memberWatermark(s *series) watermark {
 // activeUntil returns the time (ms) at which a series counts as ended if no point
 // comes.
 func (t *View) activeUntil(s *series) int64 {
-	last, gap := t.plan.From*1000, int64(0)
-	if n := s.base.len(); n > 0 {
-		last = s.base.Time[n-1] + t.interval() // the end of a bucket
-		if n > 1 {
-			gap = s.base.Time[n-1] - s.base.Time[n-2]
-		}
+	last, before := s.lastTimes()
+	if last < 0 {
+		return t.plan.From*1000 + Silence
+	}
+	end := last + t.interval() // of a bucket
+	if before < 0 {
+		return end + Silence
 	}
 	// A series whose points are far apart may be silent for ten times its last gap.
-	return last + max(Silence, 10*gap)
+	return end + max(Silence, 10*(last-before))
 }
 
 // interval returns the length of a bucket in ms, 0 without downsampling.
@@ -93,7 +94,7 @@ func (t *View) interval() int64 {
 func (t *View) earliestChange(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
-		return 0
+		return 0 // or it has ended before the seam: its next point needs a new view
 	}
 
 	// open is the first time at which the next point of the base can lie.
@@ -107,6 +108,8 @@ func (t *View) earliestChange(s *series) int64 {
 	switch {
 	case t.plan.Rate != nil && before < 2:
 		return 0 // a second rate makes the first count at all times before it
+	case before == 0 && s.tail != nil && s.tail.Last[1] >= 0 && s.tail.Last[1] < open:
+		return min(open, s.tail.Last[1]+t.interval()) // the value before lies before the seam
 	case before == 0:
 		return open
 	}

@@ -40,10 +40,10 @@ func (e *Executor) HoldsPlan(plan *scanplan.Plan, name PlanAnswer) bool {
 }
 
 // CacheComplete reports whether all parts were executed in this process, and each was
-// answered from the result cache or stored there. Then what is made of their answers
-// may be cached too.
+// answered from the result cache or read under a version token that held until its end.
+// Then what is made of their answers may be cached, even if they themselves are too large.
 func (s *Stats) CacheComplete() bool {
-	return s.Remote == 0 && s.Parts > 0 && len(s.Missing) == 0 && s.CacheHits+s.CacheStored == int64(s.Parts)
+	return s.Remote == 0 && s.Parts > 0 && len(s.Missing) == 0 && s.CacheHits+s.CacheProven == int64(s.Parts)
 }
 
 // FromCache returns the counts of an answer that is given again from the result
@@ -53,7 +53,7 @@ func (s Stats) FromCache() Stats {
 	s.Attempts, s.Discarded, s.Trace = 0, 0, nil
 	s.RPCs, s.Resumes, s.Batches, s.ShippedBytes = 0, 0, 0, 0
 	s.ScanTime, s.DecodeTime, s.EmitTime = 0, 0, 0
-	s.CacheHits, s.CacheStored, s.CacheChanged = int64(s.Parts), 0, 0
+	s.CacheHits, s.CacheProven, s.CacheStored, s.CacheChanged = int64(s.Parts), 0, 0, 0
 	return s
 }
 

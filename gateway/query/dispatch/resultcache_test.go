@@ -53,9 +53,9 @@ func TestLookupPlan(t *testing.T) {
 }
 
 func TestStats_CacheComplete(t *testing.T) {
-	f := func(want bool, s Stats, hits, kept int64) {
+	f := func(want bool, s Stats, hits, proven int64) {
 		t.Helper()
-		s.CacheHits, s.CacheStored = hits, kept
+		s.CacheHits, s.CacheProven = hits, proven
 		if s.CacheComplete() != want {
 			t.Errorf("%+v: complete %v, want %v", s, !want, want)
 		}

@@ -57,7 +57,7 @@ func (e *Engine) ownGroups(ctx context.Context, q *query.Query, p subPlan, looku
 		return e.fromCache(ctx, q, p, cached, node)
 	}
 	if lookup.Wanted() {
-		groups, stats, err := e.executeAtSeam(ctx, q, p.untrimmed(), p.Plan.End, node)
+		groups, stats, err := e.executeAtSeam(provingIf(ctx, lookup), q, p.untrimmed(), p.Plan.End, node)
 		if err == nil && stats.CacheComplete() {
 			lookup.Store(newCachedGroups(groups, stats))
 		}
@@ -72,6 +72,15 @@ func (e *Engine) ownGroups(ctx context.Context, q *query.Query, p subPlan, looku
 		// The cause may be a time that the query does not ask for: try without it.
 	}
 	return e.executePlan(ctx, q, p, node)
+}
+
+// provingIf returns a context in which a plan's answer can be cached even if those of its
+// parts are too large. That is worth the proofs only if the rows do not change all the time.
+func provingIf(ctx context.Context, lookup *resultcache.PlanLookup) context.Context {
+	if lookup.Unchanged() {
+		return resultcache.Proving(ctx)
+	}
+	return ctx
 }
 
 // pointsIn counts the points of groups.

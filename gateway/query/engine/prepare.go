@@ -62,6 +62,23 @@ func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.St
 	return p.engine.cfg.Exec.Run(ctx, p.Plan, dispatch.Options{Aggregation: dispatch.PerSeries}, sink)
 }
 
+// OlderHours returns the hours of the plan that are over, with their stretch; nil if there is
+// none: the caller executes the whole plan then. Close comes after the last use of it.
+func (p *Prepared) OlderHours(ctx context.Context) (*OlderHours, error) {
+	if p.PostFilter != nil || p.query.AllowPartial { // see lookUpCached
+		return nil, nil
+	}
+	return p.engine.olderHours(ctx, p.query, p.subPlan().untrimmed(), p.Plan.End, nil)
+}
+
+// ExecuteNewer executes the plan from the seam on, as Execute does.
+func (p *Prepared) ExecuteNewer(ctx context.Context, older *OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+	stats := older.stats
+	more, err := p.engine.cfg.Exec.Run(ctx, &older.newer, dispatch.Options{Aggregation: dispatch.PerSeries}, sink)
+	stats.Add(more)
+	return stats, err
+}
+
 // Named returns groups with names in place of their UIDs.
 func (p *Prepared) Named(ctx context.Context, groups []merge.Group) ([]Result, error) {
 	return p.engine.nameGroups(ctx, p.query, p.subPlan(), groups)

@@ -274,7 +274,7 @@ func (e *Engine) executeShared(ctx context.Context, q *query.Query, p subPlan, n
 	execute := e.executePlan
 	if lookup.Wanted() {
 		execute = func(ctx context.Context, q *query.Query, whole subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
-			return e.executeAtSeam(ctx, q, whole, p.Plan.End, node)
+			return e.executeAtSeam(provingIf(ctx, lookup), q, whole, p.Plan.End, node)
 		}
 	}
 	groups, stats, err := execute(ctx, q, p.untrimmed(), node)

@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
 )
 
 // A dashboard asks for the same hours every few seconds, while points are written to the
@@ -76,53 +77,100 @@ func seam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool
 // executeAtSeam executes an untrimmed plan of a query that ends at end, in ms. If it can it
 // reads only the rows after the seam, else all of them.
 func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	began := time.Now()
-	older, newer, ok := seam(p.Plan, end, began.UnixMilli())
-	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation || e.unkept.count(p.Plan, began) >= maxUnkept || e.many.count(p.Plan, began) > 0 {
-		return e.executePlan(ctx, q, p, node)
-	}
-
-	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
-	noteUnproven(lookup, began, node)
-	st, ok := lookup.Found().(*cachedStretch)
-	// A stretch is read before the newer hours, not beside them: that must not be in vain.
-	if wanted := lookup.Wanted() && lookup.Unchanged(); !ok && !wanted || ok && st.refused.Load() {
-		return e.executePlan(ctx, q, p, node)
-	}
-
 	// The rows on both sides of the seam count together.
 	counted := ctx
 	if e.cfg.Budget != nil {
 		counted = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
 	}
-
-	var stats dispatch.Stats
-	var err error
-	if ok {
-		stats, err = e.fromStretch(counted, st, began, node)
-	} else {
-		st, stats, err = e.makeStretch(counted, q, p.with(&older), node)
-	}
+	older, err := e.olderHours(counted, q, p, end, node)
 	if err != nil {
-		return nil, stats, err
+		return nil, dispatch.Stats{}, err
 	}
-	if !ok {
-		// The result cache counts what it keeps, and the groups have copies of their points.
-		defer memory.Release(ctx, st.Bytes())
-		if stats.CacheComplete() {
-			lookup.Store(st)
-		}
-		e.noteKept(p.Plan, &older, began)
+	if older == nil {
+		return e.executePlan(ctx, q, p, node)
 	}
+	defer older.Close(ctx) // the groups have copies of its points
 
-	groups, more, err := e.continueStretch(counted, q, p, st, &newer, node)
+	stats := older.stats
+	groups, more, err := e.continueStretch(counted, q, p, older, node)
 	stats.Add(more)
 	if errors.Is(err, merge.ErrSeam) {
-		st.refused.Store(true)
+		older.Refuse()
 		node.add("again without the seam", 0, map[string]any{"reason": err.Error()})
 		return e.executePlan(ctx, q, p, node)
 	}
 	return groups, stats, err
+}
+
+// OlderHours are the hours of a plan before its seam, of which only their stretch is needed.
+type OlderHours struct {
+	stretch  *cachedStretch
+	newer    scanplan.Plan // of the hours after them
+	stats    dispatch.Stats
+	reserved int64 // of a stretch that was made now
+}
+
+// Stretch is what the older hours make of the groups. It is shared with other queries.
+func (o *OlderHours) Stretch() *merge.Stretch { return o.stretch.Stretch }
+
+// Plan is the plan by which the stretch is continued with newer rows.
+func (o *OlderHours) Plan() *scanplan.Plan { return o.stretch.ContinuedPlan(&o.newer) }
+
+// Seam is the base time, s, of the first newer rows.
+func (o *OlderHours) Seam() int64 { return o.newer.From }
+
+// Refuse notes that newer rows have changed what the stretch took for final.
+func (o *OlderHours) Refuse() { o.stretch.refused.Store(true) }
+
+// Close releases the memory that was reserved in ctx for the stretch. The result cache
+// counts what it keeps.
+func (o *OlderHours) Close(ctx context.Context) { memory.Release(ctx, o.reserved) }
+
+// olderHours returns the older hours of an untrimmed plan of a query that ends at end, ms,
+// with their stretch from the result cache or made now; nil where the plan is better
+// executed as a whole. Close comes after the last use of the stretch.
+func (e *Engine) olderHours(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) (*OlderHours, error) {
+	began := time.Now()
+	older, newer, ok := seam(p.Plan, end, began.UnixMilli())
+	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation {
+		return nil, nil
+	}
+	without := func(reason string) (*OlderHours, error) {
+		node.add("older hours", time.Since(began), map[string]any{"resultCache": "read: " + reason})
+		return nil, nil
+	}
+	switch {
+	case e.unkept.count(p.Plan, began) >= maxUnkept:
+		return without("what was made of them lately could not be kept")
+	case e.many.count(p.Plan, began) > 0:
+		return without("too many series")
+	}
+
+	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
+	if reason := lookup.Reason(); reason != "" {
+		return without(reason)
+	}
+	if st, ok := lookup.Found().(*cachedStretch); ok {
+		if st.refused.Load() {
+			return without("newer rows have changed what is made of them")
+		}
+		stats, err := e.fromStretch(ctx, st, began, node)
+		return &OlderHours{stretch: st, newer: newer, stats: stats}, err
+	}
+
+	// A stretch is read before the newer hours, not beside them: that must not be in vain.
+	if !lookup.Wanted() || !lookup.Unchanged() {
+		return without("they were not asked for before, or have changed since")
+	}
+	st, stats, err := e.makeStretch(resultcache.Proving(ctx), q, p.with(&older), node)
+	if err != nil {
+		return nil, err
+	}
+	if stats.CacheComplete() {
+		lookup.Store(st)
+	}
+	e.noteKept(p.Plan, &older, began)
+	return &OlderHours{stretch: st, newer: newer, stats: stats, reserved: st.Bytes()}, nil
 }
 
 // fromStretch spends what the rows of a stretch from the result cache would have cost:
@@ -174,18 +222,18 @@ func (e *Engine) makeStretch(ctx context.Context, q *query.Query, p subPlan, nod
 
 // continueStretch reads the newer hours of a plan and merges them with the stretch of the
 // older ones.
-func (e *Engine) continueStretch(ctx context.Context, q *query.Query, p subPlan, st *cachedStretch, newer *scanplan.Plan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+func (e *Engine) continueStretch(ctx context.Context, q *query.Query, p subPlan, older *OlderHours, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	// The points of the stretch are counted with those of the answer, see groups.
 	if err := planPointsOf(ctx).set(0); err != nil {
 		return nil, dispatch.Stats{}, err
 	}
-	m := e.newMerger(ctx, p, st.ContinuedPlan(newer))
+	m := e.newMerger(ctx, p, older.Plan())
 	defer m.Free()
-	if err := m.Continue(st.Stretch); err != nil {
+	if err := m.Continue(older.Stretch()); err != nil {
 		return nil, dispatch.Stats{}, err
 	}
 
-	stats, err := e.scanInto(ctx, q, p.with(newer), dispatch.PerSeries, m, node)
+	stats, err := e.scanInto(ctx, q, p.with(&older.newer), dispatch.PerSeries, m, node)
 	if err != nil {
 		return nil, stats, err
 	}

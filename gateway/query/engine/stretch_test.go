@@ -139,6 +139,31 @@ func TestStretch_notInVain(t *testing.T) {
 	}
 }
 
+// A stretch is kept also where the answers of the parts that it was made of are too large.
+func TestStretch_ofLargeParts(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(7, 7)), embedded(t)) // without salt
+	q := b.question(hourZero, hourZero+boardHours*3600-1)
+	for range 200 {
+		b.putAt(boardHours - 2) // every series goes on until the seam
+	}
+	// The points of the older hours take more than an answer may, and the groups' do not.
+	cache := resultcache.New(8*3<<10, nil)
+	cfg := b.caching.cfg
+	cfg.Exec = dispatch.New(dispatch.Config{Store: b.store, ResultCache: cache})
+	b.caching = New(cfg)
+
+	found := 0
+	for range 6 {
+		b.putAt(boardHours - 1)
+		if _, ok := b.continued(q); ok {
+			found++
+		}
+	}
+	if c := cache.Counts(); found == 0 || c.Kept != 1 {
+		t.Errorf("the older hours came from memory %d times, and %d answers are kept; want some, and the stretch alone", found, c.Kept)
+	}
+}
+
 // A stretch that the result cache cannot hold is not made again and again.
 func TestStretch_tooLarge(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(7, 7)), embedded(t))

@@ -84,7 +84,7 @@ type seriesData struct {
 	points  int    // number of stored points among what was added
 	// The list of segments in order of arrival.
 	first, last *segment
-	tail        *stretchMember // of the stretch that is continued; nil if it has none of the span
+	tail        *StretchMember // of the stretch that is continued; nil if it has none of the span
 	// after is the series that was found after this one the last time, for findSeries.
 	after *seriesData
 

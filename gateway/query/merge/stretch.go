@@ -32,22 +32,26 @@ import (
 // A Stretch does not change after it was made and may be shared.
 type Stretch struct {
 	from    int64 // s: where the tails begin
-	members []stretchMember
+	members []StretchMember
 	groups  map[string]stretchGroup
 	bytes   int64
 }
 
-// stretchMember is a span of a stretch.
-type stretchMember struct {
-	span    []byte
-	hasData bool
+// StretchMember is a span of a stretch. Its slices must not be changed.
+type StretchMember struct {
+	Span    []byte
+	HasData bool // see merge.HasData
+	// The tail: buckets, or points as they are stored, before rates are made.
+	Time  []int64
+	Value []float64
+	Raw   encoding.Points
+	// Last are the times of the last value that it contributes and of the one before, ms; -1
+	// for none.
+	Last [2]int64
+
 	columns bool // it contributes to the group, and newer points continue its columns
 	ended   bool // a newer point would change final points
-	// The tail: buckets, or points as they are stored, before rates are made.
-	time  []int64
-	value []float64
-	raw   encoding.Points
-	notes [][]byte
+	notes   [][]byte
 }
 
 // stretchGroup is a group of a stretch.
@@ -138,7 +142,7 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 				return err
 			}
 		}
-		sm := stretchMember{span: bytes.Clone(sp.id), hasData: sp.hasData}
+		sm := StretchMember{Span: bytes.Clone(sp.id), HasData: sp.hasData, Last: [2]int64{-1, -1}}
 		a.segments = sp.inTimeOrder(a.segments[:0])
 		for _, s := range a.segments {
 			for _, note := range s.notes {
@@ -182,13 +186,16 @@ func (a *aggregation) live(t []int64) bool {
 // setTail gives a member with the column of times t the end of its columns: from the last
 // point that is not after the cut, so that what lies between it and the next one can be
 // interpolated.
-func (a *aggregation) setTail(st *Stretch, sm *stretchMember, t []int64, cut int64) {
+func (a *aggregation) setTail(st *Stretch, sm *StretchMember, t []int64, cut int64) {
+	for i := range min(2, len(t)) {
+		sm.Last[i] = t[len(t)-1-i]
+	}
 	rates := a.m.plan.Rate != nil
 	sm.columns = a.contributes(t)
 	if !sm.columns {
 		// It may have a point nonetheless, which the next rate is measured from.
 		if rates {
-			sm.time, sm.value, sm.raw = a.columns.tail(a.segments, math.MaxInt64, true)
+			sm.Time, sm.Value, sm.Raw = a.columns.tail(a.segments, math.MaxInt64, true)
 		}
 		return
 	}
@@ -210,7 +217,7 @@ func (a *aggregation) setTail(st *Stretch, sm *stretchMember, t []int64, cut int
 			begin = t[i-1]
 		}
 	}
-	sm.time, sm.value, sm.raw = a.columns.tail(a.segments, begin, rates)
+	sm.Time, sm.Value, sm.Raw = a.columns.tail(a.segments, begin, rates)
 
 	// Empty buckets of the tail are filled again, also the one that the first rate is measured
 	// from.
@@ -259,16 +266,16 @@ const (
 )
 
 // add adds a member and returns the memory that it takes.
-func (st *Stretch) add(sm stretchMember) (bytes int64) {
+func (st *Stretch) add(sm StretchMember) (bytes int64) {
 	st.members = append(st.members, sm)
-	if len(sm.time) > 0 {
-		st.startAt(sm.time[0])
+	if len(sm.Time) > 0 {
+		st.startAt(sm.Time[0])
 	}
-	if sm.raw.Len() > 0 {
-		st.startAt(sm.raw.Time[0])
+	if sm.Raw.Len() > 0 {
+		st.startAt(sm.Raw.Time[0])
 	}
 
-	bytes = stretchMemberBytes + int64(len(sm.span)) + int64(len(sm.time))*bucketBytes + int64(sm.raw.Len())*pointBytes
+	bytes = stretchMemberBytes + int64(len(sm.Span)) + int64(len(sm.Time))*bucketBytes + int64(sm.Raw.Len())*pointBytes
 	for _, note := range sm.notes {
 		bytes += sliceBytes + int64(len(note))
 	}
@@ -286,7 +293,7 @@ func (m *Merger) Continue(st *Stretch) error {
 			}
 		}
 		sm := &st.members[i]
-		sp, err := m.findSeries(sm.span)
+		sp, err := m.findSeries(sm.Span)
 		if err != nil {
 			return err
 		}
@@ -296,9 +303,9 @@ func (m *Merger) Continue(st *Stretch) error {
 		// The columns are the stretch's own: mergers do not write to them. No part has an
 		// empty start key, so that the tail comes before the segments of all parts.
 		s := &m.memory.segments.alloc(1)[0]
-		s.time, s.value, s.raw, s.notes = sm.time, sm.value, sm.raw, sm.notes
-		sp.hasData, sp.tail = sm.hasData, sm
-		sp.points += sm.raw.Len()
+		s.time, s.value, s.raw, s.notes = sm.Time, sm.Value, sm.Raw, sm.notes
+		sp.hasData, sp.tail = sm.HasData, sm
+		sp.points += sm.Raw.Len()
 		sp.addSegment(s)
 	}
 	return nil
@@ -323,27 +330,67 @@ func (a *aggregation) finalPoints(members groupMembers) (sg stretchGroup, ok boo
 // changesFinal reports whether what a member has after the seam changes points of its group
 // before the cut.
 func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
-	first := sp.firstNewPoint()
-	if sp.tail != nil && sp.tail.columns {
+	var first FirstPoint
+	if s := sp.firstNewPoint(); s != nil {
+		first = FirstPoint{Any: true, Float: len(s.time) > 0 || s.raw.Float[0]}
+	}
+	return sg.changedBy(sp.tail, first, Arithmetic{a.fillsBuckets(), a.query.BogusStart()})
+}
+
+// FirstPoint is the first point, or bucket, that a span has after a seam.
+type FirstPoint struct {
+	Any   bool // there is one
+	Float bool // it is no integer
+}
+
+// Arithmetic is what of a plan decides whether a new member changes final points.
+type Arithmetic struct {
+	Fills      bool // each member has a value in every bucket
+	BogusStart bool // see aggregate.Query.BogusStart
+}
+
+// changedBy reports whether a member with points, tail being what the stretch has of it or
+// nil, changes final points of its group with what it has after the seam.
+func (sg *stretchGroup) changedBy(tail *StretchMember, first FirstPoint, how Arithmetic) bool {
+	if tail != nil && tail.columns {
 		// Before its new point, an ended member would have been interpolated. The tail of any other
 		// is aggregated again.
-		return sp.tail.ended && first != nil
+		return tail.ended && first.Any
 	}
 
 	// The member is new, or has not contributed so far.
 	switch {
-	case a.fillsBuckets():
+	case how.Fills:
 		return true // it has values in all buckets, also in a group that had no members
-	case first == nil:
+	case !first.Any:
 		return false
-	case a.query.BogusStart():
+	case how.BogusStart:
 		// Its first rate contributes at all times before the second; the tail may lack the point
 		// that the first one is of.
-		return sg.members || sp.tail != nil
+		return sg.members || tail != nil
 	}
 	// Integers before its first point become floats if that is one.
-	return sg.members && sg.integers && (len(first.time) > 0 || first.raw.Float[0])
+	return sg.members && sg.integers && first.Float
 }
+
+// ChangedBy reports whether a span with points changes final points of its group with what
+// it has after the seam: then the stretch cannot be continued, see ErrSeam. tail is the
+// span's member, nil if the stretch has none.
+func (st *Stretch) ChangedBy(group string, tail *StretchMember, first FirstPoint, how Arithmetic) bool {
+	sg := st.groups[group]
+	return sg.changedBy(tail, first, how)
+}
+
+// Final returns the points of a group that no newer row can change, all before cut, ms;
+// from there on its members are to be aggregated. ok is false for a group without such
+// points. They must not be changed.
+func (st *Stretch) Final(group string) (points encoding.Points, cut int64, ok bool) {
+	sg := st.groups[group]
+	return sg.points, sg.cut, sg.members
+}
+
+// Members returns the spans of the stretch, those of a group in span order.
+func (st *Stretch) Members() []StretchMember { return st.members }
 
 // firstNewPoint returns the first segment of the span, in time, that has points and is no
 // tail of a stretch; nil if there is none.

@@ -290,11 +290,12 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 	c, readPoint, stamp, err := st.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack)
 	if err != nil {
-		// The next asks do without a scan that takes as long as reading may.
+		// The next asks do without a scan that takes as long as reading may. Then they begin from
+		// a later mark: where a compaction has put cells of old and of recent times into one file,
+		// the scan is dear from each mark that is as old as the recent ones.
 		if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			paused := s.last
-			paused.notBefore = s.began + dearPause
-			st.marks.replace(s.key, s.last, paused)
+			s.now.notBefore = s.began + dearPause
+			st.marks.replace(s.key, s.last, s.now)
 		}
 		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.name, err)
 	}

@@ -21,6 +21,7 @@ type scanner struct {
 	replies int
 	size    int   // bytes of a reply
 	scanned int64 // rows looked at since the last reply
+	dear    bool  // see SetDear
 }
 
 // scan executes the Scan method: it opens, continues or closes a scanner.
@@ -106,6 +107,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	rows := t.rows
 	if len(spec.Attribute) > 0 && spec.Attribute[0].GetName() == "_raw_" {
 		rows = t.rawRows()
+		sc.dear = spec.GetTimeRange().GetFrom() < uint64(s.c.dearUntil)
 	}
 	for _, row := range rows {
 		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
@@ -173,7 +175,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	}
 
 	sc.replies++
-	if n := s.c.opts.HeartbeatEvery; n > 0 && sc.replies%n == 0 && sc.region != nil {
+	if n := s.c.opts.HeartbeatEvery; sc.dear || n > 0 && sc.replies%n == 0 && sc.region != nil {
 		response.HeartbeatMessage = proto.Bool(true)
 		return response, nil
 	}

@@ -20,6 +20,14 @@ func (c *Cluster) SetClock(now func() int64) {
 	c.now = now
 }
 
+// SetDear has raw scans from a time before until, in ms since 1970, come to no end in time: as
+// where a compaction has put cells of recent and of old times into one large file.
+func (c *Cluster) SetDear(until int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dearUntil = until
+}
+
 // Replicate lets the servers say that they have applied edits of another cluster.
 func (c *Cluster) Replicate() {
 	c.mu.Lock()
