@@ -117,6 +117,10 @@ var ofResultCache = []mutant{
 		old: "equal > 0 && 2*equal >= r.cells.Load()", new: "equal > r.cells.Load()",
 		test: "TestOpen_dataTime",
 	}, {
+		name: "shared-answer-held-unreserved", file: "gateway/query/engine/share.go",
+		old: "	if err := memory.Reserve(ctx, held); err != nil {\n", new: "	if err := memory.Reserve(ctx, 0*held); err != nil {\n",
+		test: "TestShared_reserves",
+	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
 		old: "	if !same {\n", new: "	if !same && e.answer == nil {\n",
 		test: "gateway/query/engine TestLaw_cached",

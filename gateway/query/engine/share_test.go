@@ -19,8 +19,10 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
@@ -195,6 +197,54 @@ func TestShared_readsAfterTheAsk(t *testing.T) {
 		if n := len(e.sharing.plans); n != 0 {
 			t.Errorf("%d plans are still held", n)
 		}
+	}
+}
+
+// What a query has of another's execution it holds until its own client has read it: it is reserved
+// as if the query had executed itself.
+func TestShared_reserves(t *testing.T) {
+	h := newHeld(t)
+	first := h.question(hourZero, hourZero+7000)
+	read, hasRead := released()
+	open, release := released()
+	h.spending = func(_ context.Context, q *query.Query) error {
+		if q == first {
+			hasRead()
+			<-open
+		}
+		return nil
+	}
+	pool := memory.New(64 << 20)
+	running := start(t.Context(), h.reading, first)
+	<-read
+	var accounts []*memory.Account
+	var answers []<-chan answered
+	for range 4 {
+		a := pool.Open(memory.Query)
+		defer a.Close()
+		accounts = append(accounts, a)
+		answers = append(answers, start(memory.With(t.Context(), a), h.reading, h.question(hourZero, hourZero+7000)))
+	}
+	h.untilWaiting(h.reading, len(answers))
+	release()
+	if a := <-running; a.err != nil {
+		t.Fatal(a.err)
+	}
+	for i, out := range answers {
+		a := <-out
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		points := 0
+		for _, r := range a.results {
+			points += r.Points.Len()
+		}
+		if least := int64(points) * merge.PointBytes; points == 0 || accounts[i].Held() < least {
+			t.Errorf("%d bytes are held of an answer of %d points, want at least %d", accounts[i].Held(), points, least)
+		}
+	}
+	if n := h.reading.SharedAnswers(); n != int64(len(answers)-1) {
+		t.Errorf("%d answers by another's execution, want %d", n, len(answers)-1)
 	}
 }
 
