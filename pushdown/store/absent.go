@@ -10,10 +10,9 @@ import (
 const absentAtOnce = 32
 
 // PutAbsent writes the value of each cell that does not exist, and tells of each whether it
-// has. The cells differ. A store that is no ManyAtomic makes a call for each, and after an
-// error any of them may have been written.
+// has, as an AbsentPutter does. Any other store is called for each.
 func PutAbsent(ctx context.Context, a Atomic, table string, cells []CellKey, values [][]byte) ([]bool, error) {
-	if many, ok := a.(ManyAtomic); ok {
+	if many, ok := a.(AbsentPutter); ok {
 		return many.PutAbsent(ctx, table, cells, values)
 	}
 

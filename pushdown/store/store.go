@@ -76,8 +76,15 @@ type Atomic interface {
 type ManyAtomic interface {
 	// IncrementAll is Increment of many counters. It returns their new values.
 	IncrementAll(ctx context.Context, table string, cells []CellKey, deltas []int64) ([]int64, error)
+	AbsentPutter
+}
+
+// AbsentPutter is a store that writes many cells at once of those that do not exist. Both
+// stores are.
+type AbsentPutter interface {
 	// PutAbsent writes the value of each cell that does not exist, and tells of each
-	// whether it has.
+	// whether it has. The cells differ. After an error of a store that is no ManyAtomic,
+	// any of them may have been written.
 	PutAbsent(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
 }
 

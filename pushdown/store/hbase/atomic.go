@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -46,13 +48,50 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 		return false, err
 	}
 
-	// The server's condition does not tell an empty value from an absent cell.
 	if len(expected) == 0 {
-		if found, err := st.hasCell(ctx, table, cell); found || err != nil {
+		found, err := st.existing(ctx, table, []store.CellKey{cell})
+		if err != nil || found[0] {
 			return false, err
 		}
 	}
+	return st.checkAndPut(ctx, table, cell, expected, value)
+}
 
+// putsAtOnce bounds the puts of PutAbsent that are under way at a time: as many as a region
+// server has handlers by default.
+const putsAtOnce = 30
+
+// PutAbsent writes the value of each cell that does not exist: it reads all of them at once,
+// and checks those that were absent once more as it puts them.
+func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+	for _, cell := range cells {
+		if err := checkCell(cell.Row, cell.Family); err != nil {
+			return nil, err
+		}
+	}
+	found, err := st.existing(ctx, table, cells)
+	if err != nil {
+		return nil, err
+	}
+
+	wrote := make([]bool, len(cells))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(putsAtOnce)
+	for i := range cells {
+		if found[i] {
+			continue
+		}
+		work.Go(func() (err error) {
+			wrote[i], err = st.checkAndPut(ctx, table, cells[i], nil, values[i])
+			return err
+		})
+	}
+	return wrote, work.Wait()
+}
+
+// checkAndPut writes a cell if its value is expected; an empty one is also that of a cell
+// that does not exist.
+func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
 	comparator, err := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(expected))).ConstructPBComparator()
 	if err != nil {
 		return false, err
@@ -78,20 +117,37 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 	return response.GetProcessed(), nil
 }
 
-// hasCell reports whether a cell exists, before it is put if absent: for HBase's
-// comparison a cell with an empty value is absent too. The get and the put are two
-// steps, so an empty value that is written in between is overwritten.
-func (st *Store) hasCell(ctx context.Context, table string, cell store.CellKey) (bool, error) {
-	rows, err := st.Get(ctx, table, cell.Family, [][]byte{cell.Row})
-	if err != nil || len(rows) == 0 {
-		return false, err
+// existing reports which cells exist, before they are put if absent: for HBase's comparison
+// a cell with an empty value is absent too. The get and the put are two steps, so an empty
+// value that is written in between is overwritten.
+func (st *Store) existing(ctx context.Context, table string, cells []store.CellKey) ([]bool, error) {
+	rows := make(map[string][][]byte, len(cells)) // by family
+	for _, cell := range cells {
+		rows[cell.Family] = append(rows[cell.Family], cell.Row)
 	}
-	for _, c := range rows[0].Cells {
-		if bytes.Equal(c.Qualifier, cell.Qualifier) {
-			return true, nil
+
+	known := map[string]bool{} // by family, row and qualifier
+	name := func(family string, row, qualifier []byte) string {
+		return fmt.Sprintf("%q %q %q", family, row, qualifier)
+	}
+	for family, keys := range rows {
+		slices.SortFunc(keys, bytes.Compare)
+		found, err := st.Get(ctx, table, family, slices.CompactFunc(keys, bytes.Equal))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			for _, c := range row.Cells {
+				known[name(family, row.Key, c.Qualifier)] = true
+			}
 		}
 	}
-	return false, nil
+
+	exists := make([]bool, len(cells))
+	for i, cell := range cells {
+		exists[i] = known[name(cell.Family, cell.Row, cell.Qualifier)]
+	}
+	return exists, nil
 }
 
 // nonNil returns an empty slice for nil, so that a message carries the field.
