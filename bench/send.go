@@ -33,6 +33,8 @@ type SendConfig struct {
 	// Batch is the number of points in a write or request. Default 1000.
 	Batch    int
 	Progress *progress.Progress
+	// Wanted tells which series are sent; nil is all.
+	Wanted func(series int) bool
 	// Sent counts the points that were sent; nil counts nothing.
 	Sent *atomic.Int64
 }
@@ -70,7 +72,7 @@ func (c SendConfig) Stream() Payload {
 	c = c.withDefaults()
 	p := Payload{format: c.Format, Points: c.Data.Points()}
 	for part := range c.Connections {
-		mine := func(series int) bool { return series%c.Connections == part }
+		mine := func(series int) bool { return series%c.Connections == part && (c.Wanted == nil || c.Wanted(series)) }
 		p.parts = append(p.parts, c.Data.Text(c.Format, c.Batch, mine))
 	}
 	return p

@@ -34,32 +34,68 @@ const livingEvery = 10 * time.Second
 // were written to in the last 5.5 minutes are not proven by timestamps.
 const provenAfter = 12 * time.Minute
 
-// livingPanel measures a panel over many days that end now, asked for again and again while
-// its table is written to: by a gateway that proves by timestamps that the older hours have
-// not changed, and by one with the proof that is the default.
+// livingCompacted measures a panel over many days that end now, asked for again and again while
+// other metrics of its table are written to: its open hour is compacted, as the others are. The
+// gateway proves by timestamps that the older hours have not changed.
+func livingCompacted(ctx context.Context, s *stage, g group) error {
+	d := s.livingData(g, 1)
+	if err := s.useWritten(ctx, g, d, byTimestamps); err != nil {
+		return err
+	}
+	if err := peer.Agree(ctx, s.set.tsd, s.set.ours, d.Whole("sum:5m-avg:%s")); err != nil {
+		return err
+	}
+	others := func(series int) bool { return series%livingMetrics != 0 }
+	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d, others) }, func(ctx context.Context) error {
+		panel := livingUntilNow(d)
+		figures, err := s.livingByTimestamps(ctx, g, d, "its open hour is compacted", panel)
+		if err != nil {
+			return err
+		}
+		s.aim(faster("living", g, figures.what, 100, figures.ours, figures.theirs, "OpenTSDB, same tables"))
+		s.aim(report.Aim{Row: "living", Scale: g.scale, What: "the same", Want: 25, Unit: "ms", Figure: figures.ours.Name,
+			Got: report.Ratio{Median: float64(figures.ours.Median()) / float64(time.Millisecond)}})
+		return nil
+	})
+}
+
+// livingPanel measures the same panel while its own series are written to as well, so that its
+// open hour has a cell a point: by a gateway that proves by timestamps, and by one with the proof
+// that is the default.
 func livingPanel(ctx context.Context, s *stage, g group) error {
-	d := s.cfg.dataAt(g.scale)
-	d.MetricCount, d.Step, d.Hours = 1, livingStep, 24*s.cfg.LivingDays
-	now := time.Now().Unix()
-	d.Start = now - now%encoding.RowSeconds - int64(d.Hours)*encoding.RowSeconds
-	if err := s.useWritten(ctx, g, d, map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}); err != nil {
+	d := s.livingData(g, 0)
+	if err := s.useWritten(ctx, g, d, byTimestamps); err != nil {
 		return err
 	}
 	if err := peer.Agree(ctx, s.set.tsd, s.set.ours, d.Whole("sum:5m-avg:%s")); err != nil {
 		return err
 	}
 
-	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d) }, func(ctx context.Context) error {
-		if g.has("living") {
-			if err := s.livingByTimestamps(ctx, g, d); err != nil {
+	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d, nil) }, func(ctx context.Context) error {
+		if g.has("living-cells") {
+			figures, err := s.livingByTimestamps(ctx, g, d, "its open hour has a cell a point", livingUntilNow(d))
+			if err != nil {
 				return err
 			}
+			s.aim(faster("living-cells", g, figures.what, 2, figures.ours, figures.theirs, "OpenTSDB, same tables"))
 		}
 		if g.has("living-exact") {
 			return s.livingExact(ctx, g, d)
 		}
 		return nil
 	})
+}
+
+// byTimestamps are the settings of a gateway that proves by timestamps.
+var byTimestamps = map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}
+
+// livingData returns the hours that are over, and so many more.
+func (s *stage) livingData(g group, more int) workload.Devops {
+	d := s.cfg.dataAt(g.scale)
+	d.MetricCount, d.Step, d.Hours = 1, livingStep, 24*s.cfg.LivingDays+more
+	now := time.Now().Unix()
+	d.Start = now - now%encoding.RowSeconds - int64(24*s.cfg.LivingDays)*encoding.RowSeconds
+	return d
 }
 
 // livingUntilNow returns the panel up to now.
@@ -87,26 +123,27 @@ func (s *stage) livingWhat(d workload.Devops) string {
 		report.Thousands(float64(d.Hosts)), livingEvery, report.Thousands(livingPerSecond))
 }
 
+// besideTSD are the figures of a panel, and what it is.
+type besideTSD struct {
+	what         string
+	ours, theirs report.Figure
+}
+
 // livingByTimestamps measures the panel with proof by timestamps, beside OpenTSDB.
-func (s *stage) livingByTimestamps(ctx context.Context, g group, d workload.Devops) error {
+func (s *stage) livingByTimestamps(ctx context.Context, g group, d workload.Devops, open string, panel func() workload.Query) (besideTSD, error) {
 	s.cfg.Progress.Sayf("waiting until the older hours come from memory")
-	panel := livingUntilNow(d)
 	if err := s.fromMemory(ctx, s.set.ours, panel); err != nil {
-		return err
+		return besideTSD{}, err
 	}
 
 	s.cfg.Progress.Sayf("measuring %s", g)
-	what := s.livingWhat(d) + ", proof by timestamps"
+	what := s.livingWhat(d) + ", " + open + ", proof by timestamps"
 	names := [2]string{what + ", OpenTSDB", what + ", Downpour"}
 	figures, err := s.measure(ctx, s.set.ours, []bench.Step{
 		{Name: names[0], Work: 1, Unit: "queries", Run: livingAsk(s.set.tsd, panel, 0)},
 		{Name: names[1], Of: names[0], Work: 1, Unit: "queries", Run: livingAsk(s.set.ours, panel, livingEvery)},
 	}, 0, s.cfg.Rounds)
-	if err != nil {
-		return err
-	}
-	s.aim(faster("living", g, what, 100, figures[names[1]], figures[names[0]], "OpenTSDB, same tables"))
-	return nil
+	return besideTSD{what, figures[names[1]], figures[names[0]]}, err
 }
 
 // livingExact measures the panel with the default proof beside a gateway without the result
@@ -209,11 +246,11 @@ func (s *stage) another(ctx context.Context, env map[string]string) (*peer.Serve
 	return server, err
 }
 
-// keepWriting puts points of now, until ctx ends.
-func (s *stage) keepWriting(ctx context.Context, d workload.Devops) error {
+// keepWriting puts points of now, of the series that are wanted, until ctx ends.
+func (s *stage) keepWriting(ctx context.Context, d workload.Devops, wanted func(series int) bool) error {
 	d.MetricCount, d.Step, d.Hours = livingMetrics, 1, 24
 	d.Start = time.Now().Unix()
-	c := bench.SendConfig{Server: s.set.ours, Data: d, Format: workload.Telnet, Connections: 1}
+	c := bench.SendConfig{Server: s.set.ours, Data: d, Format: workload.Telnet, Connections: 1, Wanted: wanted}
 	_, err := c.Send(ctx, c.Stream().Paced(ctx, livingPerSecond))
 	return err
 }
