@@ -45,8 +45,7 @@ type partOperator struct {
 	budget  Budget        // of the context
 	memory  *memory.Lease // of the context's account: all that is held but records handed out
 	done    bool          // the scan has ended, and emit has all that is to be returned
-	closed  bool
-	err     error
+	ending
 }
 
 // scratch is memory that a part works in and the next one uses again.
@@ -76,21 +75,7 @@ func newPartOperator(from store.Reader, part *scanplan.Part, f downsampler, opts
 
 // Next returns the next batch; see Operator.
 func (o *partOperator) Next(ctx context.Context) (batch.Record, error) {
-	if o.err != nil {
-		return nil, o.err
-	}
-	if o.closed {
-		o.err = ErrClosed
-		return nil, o.err
-	}
-
-	r, err := o.next(ctx)
-	if err != nil {
-		o.err = err
-		o.release()
-		return nil, err
-	}
-	return r, nil
+	return o.nextUnlessEnded(ctx, o.next, o.release)
 }
 
 // next returns the next batch. It reads blocks of rows until one is ready.

@@ -50,8 +50,7 @@ type hoursOperator struct {
 	budget   Budget
 	memory   *memory.Lease
 	done     bool
-	closed   bool
-	err      error
+	ending
 }
 
 // newHoursOperator returns nil if the hours of the part cannot be read side by side.
@@ -94,21 +93,7 @@ const (
 
 // Next returns the next batch; see Operator.
 func (o *hoursOperator) Next(ctx context.Context) (batch.Record, error) {
-	if o.err != nil {
-		return nil, o.err
-	}
-	if o.closed {
-		o.err = ErrClosed
-		return nil, o.err
-	}
-
-	r, err := o.next(ctx)
-	if err != nil {
-		o.err = err
-		o.release()
-		return nil, err
-	}
-	return r, nil
+	return o.nextUnlessEnded(ctx, o.next, o.release)
 }
 
 // next reads the whole part the first time, and returns its records one by one.
