@@ -191,13 +191,16 @@ function pause() {
   go({ pause: state.pause === null ? Math.floor(now()) : null });
 }
 
-// first chooses something to look at on a page that names nothing.
+// first chooses something to look at on a page that names nothing: a dashboard, while nothing but
+// this host's metrics is stored, or a metric.
 let next = null;
 async function first() {
   clearTimeout(next);
   if (state.queries.some((q) => q.metric)) return;
   let wait = 1000;
   try {
+    const start = location.hash ? '' : await api.startDashboard();
+    if (start && !location.hash) return location.replace(`/d/${start}`);
     const [load] = await api.suggest('metrics')('proc.loadavg.1min');
     const [any] = load ? [load] : await api.suggest('metrics')('');
     metricsExist = any !== undefined;

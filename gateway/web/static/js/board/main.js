@@ -306,7 +306,7 @@ async function list() {
       const item = make('li');
       const to = make('a', '', d.title || d.name);
       to.href = `/d/${d.name}`;
-      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}`));
+      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · ${d.version > 0 ? `version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}` : 'built in'}`));
       return item;
     }));
     fault = { kind: 'complete', text: all.length > 0 ? plural(all.length, 'dashboard') : 'No dashboards yet.' };
