@@ -5,6 +5,7 @@ package integration
 import (
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,9 @@ func TestBrowser_chartMovesAfterPut(t *testing.T) {
 	}
 }
 
-// browserScript runs a script of Node.js tests, which prints their names and failures.
-func browserScript(t *testing.T, script string, args ...string) {
+// browserScript runs a script of Node.js tests, which prints their names and failures, and returns
+// what it printed.
+func browserScript(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	out, err := e2e.Node(within(t, 8*time.Minute), "integration/browser/"+script, args...)
 	if err != nil {
@@ -35,6 +37,7 @@ func browserScript(t *testing.T, script string, args ...string) {
 	if !(strings.Contains(string(out), "# fail 0") && ran.Match(out)) && err == nil {
 		t.Errorf("%s does not say that it has run tests and that none failed: %s", script, out)
 	}
+	return string(out)
 }
 
 // The page against a scripted server: late points, stalls, dropped sockets,
@@ -50,6 +53,15 @@ func TestBrowser_statesOfThePage(t *testing.T) {
 func TestBrowser_pageEqualsGateway(t *testing.T) {
 	ours := embedded(t, map[string]string{"DOWNPOUR_HISTOGRAMS": differential.HistogramConfig})
 	browserScript(t, "gateway.mjs", ours.URL)
+}
+
+// The first start: / leads to a dashboard of this host, whose panels all fill and move. The time
+// from the start of the program until then is printed.
+func TestBrowser_firstStart(t *testing.T) {
+	started := time.Now()
+	ours := startGateway(t, e2e.ProgramOptions{})
+	out := browserScript(t, "first.mjs", ours.URL, strconv.FormatInt(started.UnixMilli(), 10))
+	t.Log(regexp.MustCompile(`filled \d+ ms.*`).FindString(out))
 }
 
 // Dashboards: built, saved, opened again, in conflict, from links and files, over dropped sockets,
