@@ -6,7 +6,8 @@ import { withoutQuery } from '../formula.js';
 import { FormulaRow } from '../formularow.js';
 import { QueryRow, options } from '../queryrow.js';
 import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
-import { chartOf, types, withChart } from './document.js';
+import { chartOf, withChart } from './document.js';
+import { asks, types } from './types.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -17,7 +18,7 @@ export class Editor {
   constructor(onDone) {
     this.onDone = onDone;
     this.dialog = $('editor');
-    options($('panel-type'), Object.entries(types));
+    options($('panel-type'), Object.entries(types).map(([type, { name }]) => [type, name]));
     $('panel-type').addEventListener('change', () => this.#showType());
     $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
     $('add-formula').addEventListener('click', () => this.#change({ formulas: [...this.chart.formulas, emptyFormula()] }));
@@ -34,7 +35,7 @@ export class Editor {
     $('panel-title').value = panel.title ?? '';
     $('panel-type').value = panel.type;
     $('panel-text').value = panel.text ?? '';
-    const chart = panel.type === 'text' ? { queries: [], formulas: [], log: false } : chartOf(panel);
+    const chart = asks(panel.type) ? chartOf(panel) : { queries: [], formulas: [], log: false };
     $('editor-fault').textContent = chart.fault ? `${chart.fault} What you write here replaces all queries.` : '';
     this.chart = { ...chart, queries: chart.queries.length > 0 ? chart.queries : [emptyQuery()] };
     $('log').checked = this.chart.log;
@@ -45,9 +46,9 @@ export class Editor {
   }
 
   #showType() {
-    const text = $('panel-type').value === 'text';
-    $('chart-fields').hidden = text;
-    $('text-field').hidden = !text;
+    const chart = asks($('panel-type').value);
+    $('chart-fields').hidden = !chart;
+    $('text-field').hidden = chart;
   }
 
   #change(part) {
@@ -95,6 +96,6 @@ export class Editor {
     const panel = { ...rest, type, title: $('panel-title').value.trim().slice(0, 200) };
     const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr) };
     this.dialog.close();
-    this.onDone(type === 'text' ? { ...panel, text: $('panel-text').value } : withChart(panel, chart));
+    this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value });
   }
 }
