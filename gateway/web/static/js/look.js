@@ -16,6 +16,9 @@ export function css(name) {
   return getComputedStyle(probe).color;
 }
 
+// pale is a colour that css returned, as clear as alpha says.
+export const pale = (colour, alpha) => colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
+
 // sample is a short piece of the line.
 export function sample(look) {
   const { colour, dash } = lineStyle(look);

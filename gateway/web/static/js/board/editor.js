@@ -7,7 +7,8 @@ import { FormulaRow } from '../formularow.js';
 import { QueryRow, options } from '../queryrow.js';
 import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
 import { chartOf, withChart } from './document.js';
-import { asks, types } from './types.js';
+import { Settings } from './settings.js';
+import { asks, typeOf, types } from './types.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -18,6 +19,7 @@ export class Editor {
   constructor(onDone) {
     this.onDone = onDone;
     this.dialog = $('editor');
+    this.settings = new Settings();
     options($('panel-type'), Object.entries(types).map(([type, { name }]) => [type, name]));
     $('panel-type').addEventListener('change', () => this.#showType());
     $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
@@ -39,6 +41,7 @@ export class Editor {
     $('editor-fault').textContent = chart.fault ? `${chart.fault} What you write here replaces all queries.` : '';
     this.chart = { ...chart, queries: chart.queries.length > 0 ? chart.queries : [emptyQuery()] };
     $('log').checked = this.chart.log;
+    this.settings.show(panel);
     this.#build();
     this.#showType();
     this.dialog.showModal();
@@ -46,9 +49,12 @@ export class Editor {
   }
 
   #showType() {
-    const chart = asks($('panel-type').value);
+    const type = $('panel-type').value;
+    const chart = asks(type);
     $('chart-fields').hidden = !chart;
     $('text-field').hidden = chart;
+    $('log').closest('label').hidden = !typeOf(type).fields.includes('log');
+    this.settings.showType(type);
   }
 
   #change(part) {
@@ -93,8 +99,9 @@ export class Editor {
   #done() {
     const { text, queries, formulas, log, ...rest } = this.panel;
     const type = $('panel-type').value;
-    const panel = { ...rest, type, title: $('panel-title').value.trim().slice(0, 200) };
-    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr) };
+    const panel = this.settings.read({ ...rest, type, title: $('panel-title').value.trim().slice(0, 200) });
+    if (!panel) return;
+    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr), log: this.chart.log && typeOf(type).fields.includes('log') };
     this.dialog.close();
     this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value });
   }

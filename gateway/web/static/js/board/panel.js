@@ -3,14 +3,18 @@
 
 import { labels } from '../columns.js';
 import { make } from '../element.js';
-import { describe } from '../messages.js';
+import { plural } from '../format.js';
+import { describe, seriesLimit } from '../messages.js';
 import { Questions } from '../questions.js';
 import { windowOf } from '../state.js';
+import { top, ways } from '../stats.js';
 import { chartOf } from './document.js';
 import { asks, typeOf } from './types.js';
 import { drawingOf } from './types/drawings.js';
 
 const now = () => Date.now() / 1000;
+
+const manyLines = 5000; // of a question, where they are not all drawn by themselves
 
 export class Panel {
   // board has live, connection(), and what a hand does: zoom(from, to), reset(), pause(), read(text).
@@ -23,7 +27,9 @@ export class Panel {
     this.said = make('p', 'said');
     this.body = make('div', 'body');
     this.head.append(this.title, this.tools);
-    this.element.append(this.head, this.body, this.said);
+    this.remarked = make('p', 'remark');
+    this.remarks = new Map();
+    this.element.append(this.head, this.body, this.remarked, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
     this.seen = false;
     this.lines = [];
@@ -68,7 +74,7 @@ export class Panel {
 
   range() { return this.view.zoom || windowOf(this.view, now()); }
 
-  #state() { return { ...this.view, queries: this.chart.queries, formulas: this.chart.formulas, log: this.chart.log }; }
+  #state() { return { ...this.view, queries: this.chart.queries, formulas: this.chart.formulas, log: this.chart.log, aligned: typeOf(this.panel.type)?.aligned }; }
 
   #ask() {
     if (!this.view) return;
@@ -79,6 +85,8 @@ export class Panel {
   #build() {
     this.drawing?.close?.();
     this.body.replaceChildren();
+    this.remarks.clear();
+    this.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
     const title = this.panel.title || this.chart.queries.map((q) => q.metric).filter(Boolean).join(', ') || (this.panel.type === 'text' ? '' : this.panel.type);
     this.title.textContent = title;
     this.title.hidden = title === '';
@@ -101,14 +109,34 @@ export class Panel {
     const waiting = this.questions.everything().some((e) => !e.answered && !e.error);
     if (this.fresh) {
       const lines = this.questions.lines(this.#state());
-      if (!waiting || lines.length > 0) this.lines = lines;
-      const names = labels(this.lines.map((l) => ({ ...l.group, letter: l.letter })));
-      this.lines.forEach((l, i) => { l.label = names[i]; });
+      if (!waiting || lines.length > 0) this.lines = this.#best(lines);
       this.drawing.draw(this.lines, this);
       this.fresh = false;
     }
     this.element.toggleAttribute('data-stale', waiting && this.lines.length > 0);
     this.say();
+  }
+
+  // wanted is the top of lines that are drawn, undefined for all.
+  #wanted() { return typeOf(this.panel.type)?.fields.includes('top') ? this.panel.top : undefined; }
+
+  // best names the lines, and leaves out those that the panel does not want. Names do not depend on
+  // which these are.
+  #best(lines) {
+    const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
+    lines.forEach((l, i) => { l.label = names[i]; });
+    const wanted = this.#wanted();
+    if (!wanted) return lines;
+    const best = top(lines, wanted, this.range());
+    this.remark('top', best.left > 0 ? `${plural(best.left, 'line')} not shown: these ${wanted.n} have the greatest ${ways[wanted.by]} values` : '');
+    return best.lines;
+  }
+
+  // remark tells what one may not see from the drawing; of each kind there is one, '' for none.
+  remark(kind, text) {
+    this.remarks.set(kind, text);
+    const all = [...this.remarks.values()].filter(Boolean).map((t) => `${t}.`).join(' ');
+    if (this.remarked.textContent !== all) this.remarked.textContent = all;
   }
 
   // say tells what is wrong with this panel, below it. That the connection is lost is told once,

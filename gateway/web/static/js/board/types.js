@@ -1,12 +1,18 @@
 // The types of panels: how each is called, the size of a new one in columns and rows, what it
-// begins with, and which fields it has beside those of all. types/drawings.js draws them.
+// begins with, and which fields it has beside those of all. The lines of one that is aligned want
+// points at equal times; one with all draws nothing of each line, and so takes very many.
+// types/drawings.js draws them.
 
-const asked = { fields: ['queries', 'formulas'], blank: { queries: [] } };
+const asked = (...fields) => ({ fields: ['queries', 'formulas', ...fields], blank: { queries: [] } });
+const axes = ['unit', 'rightUnit', 'thresholds', 'top', 'legend'];
 
 export const types = {
-  lines: { name: 'lines', size: [6, 8], ...asked },
-  number: { name: 'single number', size: [3, 4], ...asked },
-  table: { name: 'table', size: [6, 8], ...asked },
+  lines: { name: 'lines', size: [6, 8], ...asked('log', ...axes) },
+  stacked: { name: 'stacked areas', size: [6, 8], aligned: true, ...asked(...axes) },
+  bars: { name: 'bars', size: [6, 8], aligned: true, ...asked(...axes) },
+  heatmap: { name: 'heat map', size: [6, 8], all: true, ...asked('log', 'unit') },
+  number: { name: 'single number', size: [3, 4], ...asked('unit', 'rightUnit', 'thresholds') },
+  table: { name: 'table', size: [6, 8], ...asked('unit', 'rightUnit', 'top') },
   text: { name: 'text', size: [6, 3], fields: ['text'], blank: { text: '' } },
 };
 

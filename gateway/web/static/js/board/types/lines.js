@@ -1,59 +1,57 @@
-// Lines are the chart of the page, with its legend.
+// Lines are the chart of the page with its legend, a list or a table.
 
-import { Chart } from '../../chart.js';
-import { Looks, toColumns } from '../../columns.js';
+import { Looks, toColumns, usualStep } from '../../columns.js';
 import { make } from '../../element.js';
 import { plural } from '../../format.js';
 import { Legend } from '../../legend.js';
-import { Tooltip } from '../../tooltip.js';
+import { LegendTable } from '../../legendtable.js';
+import { summary } from '../../stats.js';
+import { Plot } from './plot.js';
 
-export class Lines {
-  constructor(owner) {
-    const { board, body } = owner;
-    this.owner = owner;
+export class Lines extends Plot {
+  constructor(owner, kind = 'line chart') {
+    super(owner, kind);
     this.looks = new Looks();
-    this.place = make('div', 'chart');
-    this.place.tabIndex = 0;
-    for (const [k, v] of [['role', 'group'], ['aria-roledescription', 'line chart'], ['aria-describedby', 'keys']]) this.place.setAttribute(k, v);
+    this.hands = { onToggle: (label, alone) => this.#toggle(label, alone), onPoint: (label) => this.chart.emphasise(label) };
+    this.table = owner.panel.legend === 'table' ? new LegendTable('Lines', this.hands) : null;
+    if (this.table) owner.body.append(this.table.element);
+    else this.#list(owner);
+  }
+
+  #list({ body }) {
     const list = make('ul', 'legend');
     list.setAttribute('aria-label', 'Lines');
-    body.append(this.place, list);
-    this.tooltip = new Tooltip(this.place, () => {});
-    this.chart = new Chart(this.place, {
-      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPause: () => board.pause(), onPin: () => {},
-      onRead: (text) => board.read(text), onDraw: () => {},
-      onCursor: (c) => { this.cursor = c; this.#showCursor(); },
-    }, 'board');
-    this.legend = new Legend(list, (label, alone) => this.#toggle(label, alone), (label) => this.chart.emphasise(label));
-    this.picture = null;
+    body.append(list);
+    this.list = new Legend(list, this.hands.onToggle, this.hands.onPoint);
   }
 
   draw(lines, owner) {
     const names = lines.map((l) => l.label);
-    const { log } = owner.chart;
-    this.picture = {
-      labels: names, looks: this.looks.assign(names), sides: lines.map((l) => l.right), range: owner.range(), hidden: owner.hide, notes: [], pins: [],
-      data: toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log), log, zone: owner.view.tz, theme: owner.view.theme,
-    };
-    this.place.setAttribute('aria-label', `${owner.title.textContent}, ${plural(names.length, 'line')}`);
-    this.place.toggleAttribute('data-empty', this.picture.data[0].length === 0);
-    this.chart.draw(this.picture);
-    this.legend.draw(this.picture);
-    this.#showCursor();
+    const log = this.log(owner);
+    const sides = lines.map((l) => l.right);
+    const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log);
+    const style = this.style(data, sides, names.map((n) => owner.hide.has(n)), lines);
+    this.paint({ labels: names, looks: this.looks.assign(names), sides, data, log, style }, plural(names.length, 'line'));
+    this.#drawLegend(lines);
+    this.showCursor();
   }
 
-  move(range) {
-    if (this.picture) this.chart.move(range);
+  // log and style are what areas and bars have another of.
+  log(owner) { return owner.chart.log; }
+
+  style() { return null; }
+
+  #drawLegend(lines) {
+    const { looks, sides, units, hidden, range } = this.picture;
+    if (!this.table) return this.list.draw(this.picture);
+    this.table.draw(lines.map((l, i) => ({ label: l.label, look: looks[i], right: sides[i], unit: units[Number(sides[i])], ...summary(l.group, range) })), hidden);
   }
 
-  close() { this.chart.close(); }
-
-  // showCursor tells the values at the one cross hair in every legend, and beside the hand only
-  // where it is.
-  #showCursor() {
+  // showCursor tells the values at the one cross hair in every list, too.
+  showCursor() {
     if (!this.picture) return;
-    this.legend.values(this.picture.data, this.cursor);
-    this.tooltip.show(this.place.matches(':hover, :focus') ? this.cursor : null, this.picture);
+    this.list?.values(this.picture.data, this.cursor);
+    super.showCursor();
   }
 
   #toggle(label, alone) {
@@ -67,3 +65,6 @@ export class Lines {
     this.draw(this.owner.lines, this.owner);
   }
 }
+
+// leastStep is the smallest distance of points of lines, in s, that is usual for one of them.
+export const leastStep = (lines) => lines.reduce((least, l) => Math.min(least, l.step || usualStep(l.group.times)), Infinity);
