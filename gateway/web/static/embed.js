@@ -105,7 +105,7 @@ class Drawing {
     this.plot?.destroy();
     const grid = this.colour('#e9ecee', '#262b30');
     const series = [{}, ...lines.map(({ name }, i) => this.line(name, i))];
-    this.plot = new uPlot({ ...this.size, axes: axes({ text: this.colour('currentColor'), grid, tick: grid }, false, false), series }, data, this.element);
+    this.plot = new uPlot({ ...this.size, axes: axes({ text: this.colour('currentColor'), grid, tick: grid }), series }, data, this.element);
   }
 
   line(label, i) {

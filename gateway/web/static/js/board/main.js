@@ -3,6 +3,7 @@
 // in view ask.
 
 import * as api from '../api.js';
+import { make } from '../element.js';
 import { plural, time } from '../format.js';
 import { LiveClient } from '../live.js';
 import { describe } from '../messages.js';
@@ -13,7 +14,7 @@ import { empty, inOrder, newPanel, read, settle } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
 import { decode, encode } from './link.js';
-import { Panel, make } from './panel.js';
+import { Panel } from './panel.js';
 
 const $ = (id) => document.getElementById(id);
 const name = nameIn(location.pathname);
