@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -69,6 +70,16 @@ func TestBrowser_firstStart(t *testing.T) {
 func TestBrowser_dashboards(t *testing.T) {
 	ours := embedded(t, nil)
 	browserScript(t, "board.mjs", ours.URL)
+}
+
+// Panels of dashboards in pages of another origin: drawn as on the dashboard, apart from that page's
+// styles, and with words for tokens, names and forms that are wrong.
+func TestBrowser_panelElsewhere(t *testing.T) {
+	port := must[int](t)(e2e.FreePort())
+	const token = "token-of-another-page"
+	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
+	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": fmt.Sprintf("http://127.0.0.1:%d", port), "DOWNPOUR_TOKEN_FILE": tokens})
+	browserScript(t, "elsewhere.mjs", ours.URL, strconv.Itoa(port), token)
 }
 
 // The files that the page takes from npm are those of the packages.

@@ -8,10 +8,15 @@ const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
 export const lineStyle = (look) => ({ colour: `--c${look % colours}`, dash: dashes[Math.floor(look / colours) % dashes.length] });
 
+let probe = null; // an element under app.css
+
+// colouredBy says which element css asks: in a page of ours it is that called probe.
+export const colouredBy = (element) => { probe = element; };
+
 // css is a colour of app.css as the canvas takes it: light-dark() is resolved
 // only where a property is used.
 export function css(name) {
-  const probe = document.getElementById('probe');
+  probe ??= document.getElementById('probe');
   probe.style.color = `var(${name})`;
   return getComputedStyle(probe).color;
 }
