@@ -54,7 +54,7 @@ func TestOtherRequests(t *testing.T) {
 }
 
 var (
-	reference = regexp.MustCompile(`(?:src|href)="([^"]+)"|from '([^']+)'`)
+	reference = regexp.MustCompile(`(?:src|href)="([^"]+)"|(?:from |import\()'([^']+)'`)
 	inline    = regexp.MustCompile(`(?i)<script(?:>| [^>]*[^>]*>[^<])|<style|\son[a-z]+=|\sstyle=`)
 	foreign   = regexp.MustCompile(`https?://[^\s'"` + "`" + `]+`)
 )
@@ -85,7 +85,8 @@ func TestEverythingComesFromHere(t *testing.T) {
 			}
 		}
 		for _, m := range reference.FindAllStringSubmatch(body, -1) {
-			todo = append(todo, resolve(path, m[1]+m[2]))
+			file, _, _ := strings.Cut(m[1]+m[2], "#")
+			todo = append(todo, resolve(path, file))
 		}
 	}
 	for _, path := range []string{"/", "/d/"} {
