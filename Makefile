@@ -120,9 +120,9 @@ soak-names:
 soak-sockets:
 	$(GO) run ./bench/cmd/bench live -stores embedded -parts sockets -sockets 10000
 
-clean:
-	rm -rf build
-
 # An hour of 60 live panels in a browser, beside the other figures of dashboards.
 soak-dashboards: setup
 	$(GO) run ./bench/cmd/bench live -parts viewers,dashboards -stores embedded -wall 1h
+
+clean:
+	rm -rf build

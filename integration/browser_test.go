@@ -82,6 +82,15 @@ func TestBrowser_panelElsewhere(t *testing.T) {
 	browserScript(t, "elsewhere.mjs", ours.URL, strconv.Itoa(port), token)
 }
 
+// What happens to dashboards that nobody wished for, with a real gateway: a connection that dies under
+// 60 live panels, a token that ends, two who save at once, files that are no dashboard.
+func TestBrowser_dashboardsInTrouble(t *testing.T) {
+	const token, next = "token-that-is-ended", "token-that-comes-next"
+	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
+	ours := embedded(t, map[string]string{"DOWNPOUR_TOKEN_FILE": tokens})
+	browserScript(t, "trouble.mjs", ours.URL, tokens, token, next)
+}
+
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
 	browserScript(t, "vendored.mjs")
