@@ -59,8 +59,9 @@ func TestBrowser_pageEqualsGateway(t *testing.T) {
 // The first start: / leads to a dashboard of this host, whose panels all fill and move. The time
 // from the start of the program until then is printed.
 func TestBrowser_firstStart(t *testing.T) {
+	program := must[string](t)(e2e.Build(within(t, 3*time.Minute), "./gateway/cmd/gateway"))
 	started := time.Now()
-	ours := startGateway(t, e2e.ProgramOptions{})
+	ours := startGateway(t, e2e.ProgramOptions{Path: program})
 	out := browserScript(t, "first.mjs", ours.URL, strconv.FormatInt(started.UnixMilli(), 10))
 	t.Log(regexp.MustCompile(`filled \d+ ms.*`).FindString(out))
 }

@@ -48,7 +48,7 @@ const controls = new Controls(go);
 const inspects = ['explain', 'trace'].map((kind) => new Inspect($(kind), kind));
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
   token: api.token,
-  onState: (c) => { connection = c; redraw(); },
+  onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; redraw(); },
 });
 
 const questions = new Questions(live, redraw, (e) => e.about?.close());

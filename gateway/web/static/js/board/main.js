@@ -32,7 +32,7 @@ let view;               // the state of all charts, without their queries
 const panels = new Map(); // by id
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
   token: api.token,
-  onState: (c) => { connection = c; say(); },
+  onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; say(); },
 });
 const inView = new IntersectionObserver((entries) => {
   for (const e of entries) panels.get(e.target.dataset.id)?.see(e.isIntersecting);
