@@ -20,7 +20,7 @@ export class Plot {
     body.append(this.place, this.limits);
     this.tooltip = new Tooltip(this.place, () => {});
     this.chart = new Chart(this.place, {
-      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPause: () => board.pause(), onPin: () => {},
+      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPin: () => {},
       onRead: (text) => board.read(text), onDraw: () => {},
       onCursor: (c) => { this.cursor = c; this.showCursor(); },
     }, 'board');
