@@ -53,7 +53,7 @@ var ofDashboards = []mutant{
 		test: "TestCheck_fieldsAsThePage",
 	}, {
 		name: "dashboard-top-of-half-a-line", file: "gateway/dashboard/fields.go",
-		old: "n != math.Trunc(n) || ", new: "",
+		old: "n != math.Trunc(n) ||", new: "n == math.Inf(1) ||",
 		test: "TestCheck_fieldsAsThePage",
 	}, {
 		name: "dashboard-threshold-of-any-colour", file: "gateway/dashboard/fields.go",

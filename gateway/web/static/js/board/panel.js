@@ -113,6 +113,7 @@ export class Panel {
     this.drawing?.close?.();
     this.body.replaceChildren();
     this.remarks.clear();
+    this.remarked.textContent = '';
     this.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
     const title = this.panel.title || this.chart.queries.map((q) => q.metric).filter(Boolean).join(', ') || (this.panel.type === 'text' ? '' : this.panel.type);
     this.title.textContent = title;
