@@ -87,7 +87,7 @@ test('bars stand at their points', async () => {
   assert.ok(inside.alpha > 150, `a bar is filled: ${inside.alpha}`);
   const beside = await colourAt('bars', drawn.data[0][k] + 29, drawn.data[1][k] / 2, '--c0');
   assert.ok(beside.alpha < 60, `and has room beside it: ${beside.alpha}`);
-  assert.equal(await text('#limits-bars'), 'From 600 ops/s on amber. From 900 ops/s on red.');
+  assert.equal(await text('[data-id=bars] .limits'), 'From 600 ops/s on amber. From 900 ops/s on red.');
   sound();
 });
 

@@ -51,7 +51,7 @@ const hands = {
 const range = new RangeControls(go);
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
 const screen = new Screen(panels, go);
-const order = () => inOrder(board?.panels ?? []).map((p) => p.id);
+const order = () => [...$('grid').children].map((e) => e.dataset.id);
 const fold = new Fold($('fold'), $('tools'));
 const keys = new Keys([
   { title: 'On this page', keys: [
@@ -330,11 +330,11 @@ function printAll() {
   print(() => [...panels.values()].filter((p) => p.seen), (printing) => {
     const [from, to] = view.zoom || windowOf(view, Date.now() / 1000);
     $('sheet').textContent = `${time(Math.floor(from), view.tz)} to ${time(Math.floor(to), view.tz)}`;
-    const shown = printing ? { ...view, theme: 'light' } : view;
-    document.documentElement.dataset.theme = shown.theme;
+    const theme = printing ? 'light' : view.theme;
+    document.documentElement.dataset.theme = theme;
     for (const [id, p] of panels) {
       p.hold(printing && (!screen.id || screen.id === id));
-      p.show(board.panels.find((x) => x.id === id), shown);
+      p.show(p.panel, { ...p.view, theme });
     }
   });
 }
