@@ -92,6 +92,13 @@ func TestBrowser_dashboardsInTrouble(t *testing.T) {
 	browserScript(t, "trouble.mjs", ours.URL, tokens, token, next)
 }
 
+// Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,
+// accessibility.
+func TestBrowser_panels(t *testing.T) {
+	t.Parallel() // it uses a scripted server, not the shared ones
+	browserScript(t, "panels.mjs")
+}
+
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
 	browserScript(t, "vendored.mjs")

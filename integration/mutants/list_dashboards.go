@@ -67,5 +67,21 @@ var ofDashboards = []mutant{
 		name: "dashboard-title-as-markup", file: "gateway/web/static/js/board/panel.js",
 		old: "this.title.textContent = title;", new: "this.title.innerHTML = title;",
 		test: "gateway/web TestNothingBecomesMarkup",
+	}, {
+		name: "dashboard-text-as-markup", file: "gateway/web/static/js/element.js",
+		old: "if (text) e.textContent = text;", new: "if (text) e.innerHTML = text;",
+		test: "gateway/web TestNothingBecomesMarkup",
+	}, {
+		name: "dashboard-fields-of-new-types-unchecked", file: "gateway/dashboard/fields.go",
+		old: `"stacked": axes,`, new: `"stacked": asked,`,
+		test: "TestCheck_fieldsAsThePage",
+	}, {
+		name: "dashboard-top-of-half-a-line", file: "gateway/dashboard/fields.go",
+		old: "n != math.Trunc(n) ||", new: "n == math.Inf(1) ||",
+		test: "TestCheck_fieldsAsThePage",
+	}, {
+		name: "dashboard-threshold-of-any-colour", file: "gateway/dashboard/fields.go",
+		old: `t.oneOf("colour", colours)`, new: `t.oneOf("label", colours)`,
+		test: "TestCheck_fieldsAsThePage",
 	},
 }

@@ -44,6 +44,12 @@ test('one value, none, and what is no number', () => {
   assert.equal(total(byValue([{ times: [1], values: [9007199254740993n] }], [0, 10])), 1);
 });
 
+test('a value on a bound is in the row that begins there, the greatest in the last', () => {
+  const values = Array.from({ length: 21 }, (_, i) => i);
+  const { rows } = byValue([{ times: values.map(() => 1), values }], [0, 2]);
+  assert.deepEqual(rows.map((r) => [r.low, Math.max(...r.counts.filter((c) => c))]), values.slice(0, 20).map((v) => [v, v === 19 ? 2 : 1]));
+});
+
 test('rows have bounds that one can read', () => {
   const values = Array.from({ length: 100 }, (_, i) => i * 1e7);
   const bytes = byValue([{ times: values.map((_, i) => i), values }], [0, 100], { unit: 'bytes' });

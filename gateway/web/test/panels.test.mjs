@@ -60,6 +60,7 @@ test('the greatest lines are kept, and those left out are counted', () => {
   assert.deepEqual(of(3, 'max'), ['abd', 2]);
   assert.deepEqual(of(4, 'avg'), ['abcd', 1]);
   assert.deepEqual(of(5, 'avg'), ['abcde', 0]);
+  assert.deepEqual(top([line('none', NaN), line('below', -5), line('far below', -9)], { n: 2, by: 'max' }, [0, 1]).lines.map((l) => l.label), ['below', 'far below']);
   assert.deepEqual(top(lines, { n: 2, by: 'avg' }, [0, 1]).lines.map((l) => l.label), ['a', 'e'], 'of equal ones the first');
 });
 

@@ -11,8 +11,8 @@ import { bandsOf, colours } from './thresholds.js';
 const dragged = 5; // px that make a drag of a click
 
 export class Chart {
-  // events: onZoom(from, to), onReset(), onCursor(cursor or null), onPin(time),
-  // onPause(), onRead(text), onDraw(plot). A cursor is {plot, time, places}:
+  // events: onZoom(from, to), onReset(), which says whether there was a zoom, onCursor(cursor or null), onPin(time),
+  // onRead(text), onDraw(plot). A cursor is {plot, time, places}:
   // for each row of the data, the place that it reads. Charts of one group have one cross hair.
   constructor(element, events, group = null) {
     this.element = element;
@@ -169,12 +169,13 @@ export class Chart {
   #key(e) {
     if (e.target !== this.element) return; // a button in it
     if (e.key === 'Escape') {
+      const reading = this.at !== null;
       this.at = null;
       this.plot?.setCursor({ left: -10, top: -10 });
-      return this.events.onReset();
+      if (this.events.onReset() || reading) e.preventDefault();
+      return;
     }
     if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
-    if (e.key === 'p') return this.events.onPause();
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity, ArrowUp: 0, ArrowDown: 0 }[e.key];
     if (step === undefined || !this.plot || this.picture.labels.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();

@@ -21,13 +21,15 @@ export function summary({ times, values }, [from, to]) {
   return { last: numbers.at(-1), least, greatest, mean: sum / numbers.length };
 }
 
-export const ways = { last: 'last', max: 'greatest', avg: 'mean' }; // by which lines are ranked, as a document calls them
+// ways are those by which lines are ranked, as a document calls them: the field of summary, and its
+// name.
+export const ways = { last: { field: 'last', name: 'last value' }, max: { field: 'greatest', name: 'maximum' }, avg: { field: 'mean', name: 'mean' } };
 
 // top returns the n lines that are the greatest by one of ways, in the order in which they came, and
 // how many it leaves out. A line without a number in the range is behind all others.
 export function top(lines, { n, by }, range) {
   if (lines.length <= n) return { lines, left: 0 };
-  const rank = lines.map((l, i) => ({ i, v: summary(l.group, range)[ways[by]] }));
+  const rank = lines.map((l, i) => ({ i, v: summary(l.group, range)[ways[by].field] }));
   rank.sort((a, b) => (a.v === null) - (b.v === null) || b.v - a.v || a.i - b.i);
   const kept = new Set(rank.slice(0, n).map(({ i }) => i));
   return { lines: lines.filter((_, i) => kept.has(i)), left: lines.length - n };

@@ -1,6 +1,7 @@
 // The document of a dashboard, as gateway/dashboard takes it, and where its panels lie. A
 // document may come from a link, so nothing in it is trusted to be what it should be.
 
+import { buckets } from '../query.js';
 import { formatM, parseM } from '../state.js';
 import { faultOf as faultOfFields, isObject, isText, optional } from './fields.js';
 import { typeOf } from './types.js';
@@ -70,7 +71,7 @@ function queryOf(q) {
   return subQuery(q);
 }
 
-const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'right']);
+const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'showHistogramBuckets', 'right']);
 
 function subQuery(q) {
   const unknown = Object.keys(q).find((k) => !known.has(k));
@@ -80,8 +81,10 @@ function subQuery(q) {
   if (!Array.isArray(filters) || !filters.every((f) => isObject(f) && ['type', 'tagk', 'filter'].every((k) => typeof f[k] === 'string'))) return { fault: 'its filters are none.' };
   if (!isObject(tags) || !Object.values(tags).every((v) => typeof v === 'string')) return { fault: 'its tags are none.' };
   if (!Array.isArray(percentiles) || !percentiles.every(Number.isFinite)) return { fault: 'its percentiles are none.' };
+  const histograms = q.showHistogramBuckets === true;
+  if (histograms && percentiles.length > 0) return { fault: 'it has percentiles and buckets: a panel draws one of them.' };
   return { query: {
-    aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: percentiles.join(), metric: q.metric,
+    aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: histograms ? buckets : percentiles.join(), metric: q.metric,
     tags: [...filters.map((f) => ({ key: f.tagk, value: valueOf(f), group: f.groupBy === true })), ...Object.entries(tags).map(([key, value]) => ({ key, value, group: true }))],
     right: q.right === true,
   } };

@@ -17,21 +17,25 @@ const now = () => Date.now() / 1000;
 const manyLines = 5000; // of a question, where they are not all drawn by themselves
 
 export class Panel {
-  // board has live, connection(), and what a hand does: zoom(from, to), reset(), pause(), read(text).
+  // board has live, and what a hand does: zoom(from, to), reset(), read(text), full(id).
   constructor(board) {
     this.board = board;
     this.element = make('section', 'panel');
+    this.element.tabIndex = -1; // keys go from one to the next
     this.head = make('div', 'head');
     this.title = make('h2');
     this.tools = make('div', 'tools');
     this.said = make('p', 'said');
     this.body = make('div', 'body');
-    this.head.append(this.title, this.tools);
+    this.full = make('button', 'full', '⛶');
+    this.full.type = 'button';
+    this.full.addEventListener('click', () => board.full(this.panel.id));
+    this.head.append(this.title, this.tools, this.full);
     this.remarked = make('p', 'remark');
     this.remarks = new Map();
     this.element.append(this.head, this.body, this.remarked, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
-    this.seen = false;
+    [this.seen, this.inView, this.held] = [false, false, false];
     this.lines = [];
     this.hide = new Set();
     this.fresh = true;
@@ -52,12 +56,35 @@ export class Panel {
     this.#redraw(true);
   }
 
-  // see says whether the panel is in view: only then it asks.
-  see(seen) {
+  // see says whether the panel is in view: only then it asks. One that is held does, too.
+  see(inView) {
+    this.inView = inView;
+    const seen = this.inView || this.held;
     if (seen === this.seen) return;
     this.seen = seen;
     this.#ask();
     this.#redraw(true);
+  }
+
+  // hold draws the panel wherever it is, until it is held no more.
+  hold(held) {
+    this.held = held;
+    this.see(this.inView);
+  }
+
+  // waiting tells whether anything that is asked has no answer yet, or is not drawn.
+  waiting() { return this.due || !this.view || this.questions.everything().some((e) => !e.answered && !e.error); }
+
+  // fill says whether the panel has the whole window.
+  fill(full) {
+    this.element.toggleAttribute('data-full', full);
+    this.full.setAttribute('aria-pressed', String(full));
+  }
+
+  // focus goes to what of the panel one can do something with.
+  focus() {
+    (this.body.querySelector('[tabindex="0"]') ?? this.element).focus();
+    this.element.scrollIntoView({ block: 'nearest' });
   }
 
   close() {
@@ -86,11 +113,13 @@ export class Panel {
     this.drawing?.close?.();
     this.body.replaceChildren();
     this.remarks.clear();
+    this.remarked.textContent = '';
     this.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
     const title = this.panel.title || this.chart.queries.map((q) => q.metric).filter(Boolean).join(', ') || (this.panel.type === 'text' ? '' : this.panel.type);
     this.title.textContent = title;
     this.title.hidden = title === '';
     this.element.setAttribute('aria-label', title || 'Text');
+    this.full.setAttribute('aria-label', `Full screen: ${title || 'text'}`);
     this.element.dataset.type = typeOf(this.panel.type) ? this.panel.type : 'unknown';
     this.drawing = new (drawingOf(this.panel.type))(this);
   }
@@ -106,7 +135,7 @@ export class Panel {
   draw() {
     // Out of view there is nothing to draw; what was drawn last stays.
     if (!this.seen || !this.view) return;
-    const waiting = this.questions.everything().some((e) => !e.answered && !e.error);
+    const waiting = this.waiting();
     if (this.fresh) {
       const lines = this.questions.lines(this.#state());
       if (!waiting || lines.length > 0) this.lines = this.#best(lines);
@@ -128,7 +157,7 @@ export class Panel {
     const wanted = this.#wanted();
     if (!wanted) return lines;
     const best = top(lines, wanted, this.range());
-    this.remark('top', best.left > 0 ? `${plural(best.left, 'line')} not shown: these ${wanted.n} have the greatest ${ways[wanted.by]} values` : '');
+    this.remark('top', best.left > 0 ? `${plural(best.left, 'line')} not shown: these ${wanted.n} have the greatest ${ways[wanted.by].name}` : '');
     return best.lines;
   }
 

@@ -33,7 +33,7 @@ export class Settings {
   constructor() {
     for (const id of ['panel-unit', 'panel-right-unit']) options($(id), units.map((u) => [u, u]));
     options($('panel-legend'), legends.map((l) => [l, l]));
-    options($('panel-top'), [[all, 'all lines'], ...Object.entries(ways).map(([by, name]) => [by, `the lines with the greatest ${name} value`])]);
+    options($('panel-top'), [[all, 'all lines'], ...Object.entries(ways).map(([by, { name }]) => [by, `the lines with the greatest ${name}`])]);
     $('panel-top').addEventListener('change', () => this.#showTop());
     for (const field of inputs()) field.addEventListener('input', () => this.#tell(''));
   }

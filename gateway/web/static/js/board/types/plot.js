@@ -7,6 +7,8 @@ import { value } from '../../format.js';
 import { bandsOf } from '../../thresholds.js';
 import { Tooltip } from '../../tooltip.js';
 
+let made = 0; // plots, for ids of their own
+
 export class Plot {
   // kind is what a screen reader calls it.
   constructor(owner, kind) {
@@ -14,13 +16,13 @@ export class Plot {
     this.owner = owner;
     this.place = make('div', 'chart');
     this.place.tabIndex = 0;
-    this.limits = make('p', 'hidden');
-    this.limits.id = `limits-${owner.panel.id}`;
+    this.limits = make('p', 'limits hidden');
+    this.limits.id = `limits-${++made}`;
     for (const [k, v] of [['role', 'group'], ['aria-roledescription', kind], ['aria-describedby', `keys ${this.limits.id}`]]) this.place.setAttribute(k, v);
     body.append(this.place, this.limits);
     this.tooltip = new Tooltip(this.place, () => {});
     this.chart = new Chart(this.place, {
-      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPause: () => board.pause(), onPin: () => {},
+      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPin: () => {},
       onRead: (text) => board.read(text), onDraw: () => {},
       onCursor: (c) => { this.cursor = c; this.showCursor(); },
     }, 'board');
