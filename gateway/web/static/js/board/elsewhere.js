@@ -43,7 +43,7 @@ export class Elsewhere {
     this.words.setAttribute('role', 'status');
     this.readout = make('p', 'hidden');
     this.readout.setAttribute('aria-live', 'polite');
-    const keys = make('p', 'hidden', 'Left and right arrow read the points, up and down change the line, p pauses, Escape leaves.');
+    const keys = make('p', 'hidden', 'Left and right arrow read the points, up and down change the line, Escape leaves.');
     keys.id = 'keys';
     const probe = make('span');
     probe.hidden = true;
@@ -53,7 +53,7 @@ export class Elsewhere {
     connection.watchers.add(this.tell);
     this.inView = new IntersectionObserver((entries) => { this.seen = entries.at(-1).isIntersecting; this.panel?.see(this.seen); });
     this.inView.observe(element);
-    this.clock = setInterval(() => { if (!document.hidden && this.shown && !this.shown.view.zoom && this.shown.view.pause === null && !this.shown.view.end) this.panel.move(); }, 1000);
+    this.clock = setInterval(() => { if (!document.hidden && this.shown && !this.shown.view.zoom && !this.shown.view.end) this.panel.move(); }, 1000);
     this.#load();
   }
 
@@ -104,8 +104,11 @@ export class Elsewhere {
     this.panel = new Panel({
       live: this.connection.client,
       zoom: (from, to) => change({ zoom: [from, to] }),
-      reset: () => this.shown.view.zoom && change({ zoom: null }),
-      pause: () => change({ pause: this.shown.view.pause === null ? Math.floor(Date.now() / 1000) : null }),
+      reset: () => {
+        const zoomed = this.shown.view.zoom !== null;
+        if (zoomed) change({ zoom: null });
+        return zoomed;
+      },
       read: (text) => { this.readout.textContent = text; },
     });
     this.shown = { panel, view };
