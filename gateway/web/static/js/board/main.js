@@ -458,5 +458,7 @@ window.__downpour = {
 
 view = viewOf();
 render();
-if (name) load();
-else list();
+if (name) {
+  live.connect(); // beside the document: panels that ask find it open
+  load();
+} else list();
