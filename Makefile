@@ -60,7 +60,7 @@ pictures: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards
 
 soak: $(LONG:%=soak-%)
 
@@ -119,6 +119,10 @@ soak-names:
 # 10,000 WebSockets on one gateway.
 soak-sockets:
 	$(GO) run ./bench/cmd/bench live -stores embedded -parts sockets -sockets 10000
+
+# An hour of 60 live panels in a browser, beside the other figures of dashboards.
+soak-dashboards: setup
+	$(GO) run ./bench/cmd/bench live -parts viewers,dashboards -stores embedded -wall 1h
 
 clean:
 	rm -rf build

@@ -53,7 +53,9 @@ func memoryStore(t testing.TB) *pebble.Store {
 func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	t.Helper()
 	schema := encoding.DefaultSchema()
-	if err := tables.Create(t.Context(), st, tables.Specs(bench.TableNames("tsdb"), schema, "NONE")); err != nil {
+	names := bench.TableNames("tsdb")
+	names.State = "downpour-state"
+	if err := tables.Create(t.Context(), st, tables.Specs(names, schema, "NONE")); err != nil {
 		t.Fatal(err)
 	}
 	return gatewayOver(t, st, "tsdb", "")

@@ -2,8 +2,12 @@ package bench_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -101,7 +105,7 @@ func TestLive_allParts(t *testing.T) {
 	used := time.Duration(0)
 	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // grows faster each time
 	r := report.New("live", nil)
-	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts, Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
+	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts[:4], Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
 		Crowd: 12, CrowdPlans: 3, Long: 3000, Rounds: 1, Report: r,
 		Tick: live.TickConfig{CPU: more, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
 	if err := live.Run(t.Context(), c); err != nil {
@@ -131,6 +135,72 @@ func TestLive_allParts(t *testing.T) {
 	c.Parts = []string{"tick", "tock"}
 	if err := live.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), `parts: got "tock"`) {
 		t.Errorf("error %v, want one that names the part tock", err)
+	}
+}
+
+// Viewers are compared, and what a browser tells becomes figures and aims; what it is asked to open
+// is saved, and its queries have answers.
+func TestLive_dashboards(t *testing.T) {
+	d := small()
+	d.Hosts, d.Hours, d.Step = 30, 2, 2
+	used := time.Duration(0)
+	more := func() (time.Duration, error) { used += time.Second; return used, nil }
+	r := report.New("live", nil)
+	server := gatewayOn(t, memoryStore(t))
+	told := map[string]string{
+		"paint": `{"ms":[900,500.5,600]}`,
+		"wall":  `{"taskMS":120,"scriptMS":80,"points":54000,"samples":[{"seconds":1,"heap":9e6,"resident":1e8},{"seconds":2,"heap":1e7,"resident":1e8},{"seconds":3,"heap":1.2e7,"resident":1e8}]}`,
+	}
+	browse := func(ctx context.Context, args ...string) ([]byte, error) {
+		if args[0] != server.URL {
+			t.Errorf("asked to open %s", args[0])
+		}
+		answer, err := http.Get(args[0] + "/api/dashboards/" + args[2])
+		if err != nil {
+			return nil, err
+		}
+		defer answer.Body.Close()
+		var saved struct {
+			Panels []struct{ Queries []string }
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&saved); err != nil || fmt.Sprint(len(saved.Panels)) != args[3] {
+			t.Errorf("%s has %d panels, %v, want %s", args[2], len(saved.Panels), err, args[3])
+		}
+		for _, p := range saved.Panels {
+			m := strings.Replace(p.Queries[0], ":auto:", ":5m-avg:", 1)
+			if _, err := server.Ask(ctx, workload.Query{Path: "/api/query?start=2h-ago&m=" + url.QueryEscape(m)}); err != nil {
+				t.Error(err)
+			}
+		}
+		return []byte("some words\n" + told[args[1]] + "\n"), nil
+	}
+	c := live.Config{Server: server, Store: live.Embedded, Parts: []string{"viewers", "dashboards"}, Data: d, Rounds: 1, Report: r, Tick: live.TickConfig{CPU: more},
+		Dashboards: live.DashboardsConfig{Browser: browse, Data: d, Paints: 3, Viewers: 3, Seconds: 3, Wall: 3 * time.Second}}
+	if err := live.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, a := range r.Aims {
+		got[a.Row+" "+a.Unit] = a.Got.Median
+	}
+	if want := map[string]float64{"viewers ": 1, "dashboards ms": 600, "dashboards ": 1.2}; !maps.Equal(got, want) || len(r.Figures) != 4 {
+		t.Errorf("aims %v, want %v; figures %+v", got, want, r.Figures)
+	}
+
+	for want, change := range map[string]func(*live.Config){
+		"parts: got viewers, which needs": func(c *live.Config) { c.Tick.CPU = nil },
+		"dashboards: viewers: got 0":      func(c *live.Config) { c.Dashboards.Viewers = 0 },
+		"dashboards: hosts: got 9":        func(c *live.Config) { c.Dashboards.Data.Hosts = 9 },
+		"dashboards: there is no browser": func(c *live.Config) {
+			c.Parts, c.Dashboards.Browser = []string{"dashboards"}, nil
+			c.Server = gatewayOn(t, memoryStore(t))
+		},
+	} {
+		wrong := c
+		change(&wrong)
+		if err := live.Run(t.Context(), wrong); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
 	}
 }
 

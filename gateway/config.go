@@ -89,8 +89,9 @@ type Config struct {
 	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
 	// in process.
 	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
-	// SelfMetrics is the interval of this host's own metrics, 0 for none;
-	// empty is 10s on the embedded store and none on HBase.
+	// SelfMetrics is the interval of this host's own metrics, 0 for none, or auto: 10s, and
+	// more often at the start, in a store that was empty when a gateway first started on it.
+	// Empty is auto on the embedded store and 0 on HBase.
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
@@ -133,7 +134,7 @@ func (c *Config) SetDefaults() {
 	if c.SelfMetrics == "" {
 		c.SelfMetrics = "0"
 		if c.Embedded() {
-			c.SelfMetrics = "10s"
+			c.SelfMetrics = autoMetrics
 		}
 	}
 
@@ -257,15 +258,21 @@ func (c *Config) histogramCodec() (write.Codec, error) {
 	return write.ParseCodec(text)
 }
 
+// autoMetrics is the value of DOWNPOUR_SELF_METRICS that leaves it to the store.
+const autoMetrics = "auto"
+
 // selfMetrics returns the interval of the host's own metrics, 0 for none.
 func (c *Config) selfMetrics() (time.Duration, error) {
-	if c.SelfMetrics == "0" {
+	switch c.SelfMetrics {
+	case "0":
 		return 0, nil
+	case autoMetrics:
+		return 10 * time.Second, nil
 	}
 	d, err := time.ParseDuration(c.SelfMetrics)
 	// The points have whole seconds: two samples in one would be duplicates.
 	if err != nil || d < time.Second {
-		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want 0 or a time of at least 1s, such as 10s", c.SelfMetrics)
+		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want auto, 0, or a time of at least 1s, such as 10s", c.SelfMetrics)
 	}
 	return d, nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
+	"downpour/encoding"
+	"downpour/gateway/admin/selfmetrics"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/pushdown/process/metrics"
 )
@@ -20,6 +22,7 @@ import (
 // counters are the gateway's own metrics, for /metrics.
 type counters struct {
 	registry *prometheus.Registry
+	own      *prometheus.Registry // those that are stored with this host's metrics
 	points   *prometheus.CounterVec
 	queries  *prometheus.HistogramVec
 }
@@ -28,12 +31,18 @@ type counters struct {
 func newCounters() *counters {
 	c := &counters{
 		registry: metrics.NewRegistry(),
+		own:      prometheus.NewRegistry(),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
-			Help: "Points put, by outcome: stored or refused."}, []string{"outcome"}),
+			Help: "Points put, this host's own metrics included, by outcome: stored or refused."}, []string{"outcome"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
 			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}
 	c.registry.MustRegister(c.points, c.queries)
+	c.own.MustRegister(c.points, c.queries)
+
+	// A counter that begins at 0 has a rate from the first time that it counts.
+	c.Puts(0, 0)
+	c.queries.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return c
 }
 
@@ -42,7 +51,7 @@ func (c *counters) handler() http.Handler {
 	return promhttp.HandlerFor(metrics.WithHBase(c.registry), promhttp.HandlerOpts{})
 }
 
-// Puts counts points that came over HTTP or telnet.
+// Puts counts points: those that came over HTTP or telnet, and this host's own metrics.
 func (c *counters) Puts(ok, failed int) {
 	c.points.WithLabelValues("stored").Add(float64(ok))
 	c.points.WithLabelValues("refused").Add(float64(failed))
@@ -77,6 +86,32 @@ func (c *counters) lines(host string) string {
 	}
 
 	return b.String()
+}
+
+// ownPoints returns the counts of points and of queries, as this host's metrics have them.
+func (c *counters) ownPoints() []selfmetrics.Point {
+	families, err := c.own.Gather()
+	if err != nil {
+		return nil // only a metric that is registered wrongly fails
+	}
+
+	var points []selfmetrics.Point
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			p := selfmetrics.Point{Metric: strings.ReplaceAll(f.GetName(), "_", "."), Tags: map[string]string{}}
+			count := m.GetCounter().GetValue()
+			if m.Histogram != nil {
+				p.Metric += ".count"
+				count = float64(m.Histogram.GetSampleCount())
+			}
+			p.Value = encoding.IntValue(int64(count))
+			for _, l := range m.GetLabel() {
+				p.Tags[l.GetName()] = l.GetValue()
+			}
+			points = append(points, p)
+		}
+	}
+	return points
 }
 
 // ownNumber returns the value of a counter or gauge of ours. ok is false for

@@ -86,6 +86,7 @@ type Server struct {
 	zone     *time.Location // of dates without a time zone; nil is UTC
 	fix      query.Fixes
 	clients  []*client.Client
+	own      own
 
 	cancel     context.CancelFunc // ends the goroutines of background
 	ending     <-chan struct{}    // closed by cancel
@@ -128,6 +129,9 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 		return nil, err
 	}
 
+	ctx, ended := context.WithTimeout(ctx, startTimeout)
+	defer ended()
+	s.prepareOwn(ctx)
 	s.serve(l)
 	return s, nil
 }
@@ -303,7 +307,8 @@ func (s *Server) api() *httpapi.API {
 			Names: s.names, Series: s.series, Engine: s.engine,
 		},
 		Dashboards: dashboardroutes.Handlers{
-			Store:    &dashboard.Store{Cells: s.store, Table: s.cfg.TableState, Now: s.cfg.Now},
+			Store:   &dashboard.Store{Cells: s.store, Table: s.cfg.TableState, Now: s.cfg.Now},
+			BuiltIn: s.builtIn(), Start: s.startDashboard,
 			ReadOnly: s.cfg.Mode == "ro", Guard: guard, Timeout: s.cfg.QueryTimeout,
 		},
 		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(), Tools: s.tools(),

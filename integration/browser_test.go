@@ -3,8 +3,10 @@
 package integration
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +26,9 @@ func TestBrowser_chartMovesAfterPut(t *testing.T) {
 	}
 }
 
-// browserScript runs a script of Node.js tests, which prints their names and failures.
-func browserScript(t *testing.T, script string, args ...string) {
+// browserScript runs a script of Node.js tests, which prints their names and failures, and returns
+// what it printed.
+func browserScript(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	out, err := e2e.Node(within(t, 8*time.Minute), "integration/browser/"+script, args...)
 	if err != nil {
@@ -35,6 +38,7 @@ func browserScript(t *testing.T, script string, args ...string) {
 	if !(strings.Contains(string(out), "# fail 0") && ran.Match(out)) && err == nil {
 		t.Errorf("%s does not say that it has run tests and that none failed: %s", script, out)
 	}
+	return string(out)
 }
 
 // The page against a scripted server: late points, stalls, dropped sockets,
@@ -52,11 +56,47 @@ func TestBrowser_pageEqualsGateway(t *testing.T) {
 	browserScript(t, "gateway.mjs", ours.URL)
 }
 
+// The first start: / leads to a dashboard of this host, whose panels all fill and move. The time
+// from the start of the program until then is printed.
+func TestBrowser_firstStart(t *testing.T) {
+	program := must[string](t)(e2e.Build(within(t, 3*time.Minute), "./gateway/cmd/gateway"))
+	started := time.Now()
+	ours := startGateway(t, e2e.ProgramOptions{Path: program})
+	out := browserScript(t, "first.mjs", ours.URL, strconv.FormatInt(started.UnixMilli(), 10))
+	t.Log(regexp.MustCompile(`filled \d+ ms.*`).FindString(out))
+}
+
 // Dashboards: built, saved, opened again, in conflict, from links and files, over dropped sockets,
 // hostile documents, accessibility; and kept by a real gateway.
 func TestBrowser_dashboards(t *testing.T) {
 	ours := embedded(t, nil)
 	browserScript(t, "board.mjs", ours.URL)
+}
+
+// Panels of dashboards in pages of another origin: drawn as on the dashboard, apart from that page's
+// styles, and with words for tokens, names and forms that are wrong.
+func TestBrowser_panelElsewhere(t *testing.T) {
+	port := must[int](t)(e2e.FreePort())
+	const token = "token-of-another-page"
+	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
+	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": fmt.Sprintf("http://127.0.0.1:%d", port), "DOWNPOUR_TOKEN_FILE": tokens})
+	browserScript(t, "elsewhere.mjs", ours.URL, strconv.Itoa(port), token)
+}
+
+// What happens to dashboards that nobody wished for, with a real gateway: a connection that dies under
+// 60 live panels, a token that ends, two who save at once, files that are no dashboard.
+func TestBrowser_dashboardsInTrouble(t *testing.T) {
+	const token, next = "token-that-is-ended", "token-that-comes-next"
+	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
+	ours := embedded(t, map[string]string{"DOWNPOUR_TOKEN_FILE": tokens})
+	browserScript(t, "trouble.mjs", ours.URL, tokens, token, next)
+}
+
+// Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,
+// accessibility.
+func TestBrowser_panels(t *testing.T) {
+	t.Parallel() // it uses a scripted server, not the shared ones
+	browserScript(t, "panels.mjs")
 }
 
 // The files that the page takes from npm are those of the packages.

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -62,17 +63,35 @@ func TestDocs_ownChart(t *testing.T) {
 	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": elsewhere.URL})
 	hostMetrics(ctx, t, ours.URL)
 	defer feed(ctx, t, ours.URL)()
+	keepDashboard(ctx, t, ours.URL)
 	blocks := examples(t, "html", ours.Addr)
-	if len(blocks) != 2 {
-		t.Fatalf("%d examples, want 2", len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("%d examples, want 3", len(blocks))
 	}
 	if n := strings.Count(blocks[0], "\n"); n > 10 {
 		t.Errorf("the first example has %d lines, want at most 10", n)
 	}
-	for i, kind := range []string{"chart", "list"} {
+	for i, kind := range []string{"chart", "panel", "list"} {
 		page = blocks[i]
 		if out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, kind); err != nil || !strings.Contains(string(out), kind+" moved") {
 			t.Errorf("%s: error %v, output %q", kind, err, out)
 		}
+	}
+}
+
+// keepDashboard saves the dashboard that the example of a panel names.
+func keepDashboard(ctx context.Context, t *testing.T, url string) {
+	t.Helper()
+	const document = `{"form": 1, "panels": [{"id": "cpu", "type": "lines", "place": {"x": 0, "y": 0, "w": 6, "h": 8},
+		"queries": ["sum:rate:proc.stat.cpu{type=*}"]}], "range": {"from": "15m-ago"}}`
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url+"/api/dashboards/web", strings.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("If-None-Match", "*")
+	answer := must[*http.Response](t)(http.DefaultClient.Do(request))
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("saving the dashboard: %s", answer.Status)
 	}
 }

@@ -1,7 +1,8 @@
 // Package live measures what live charts and notebooks wait for: what a tick of
 // a live query costs beside asking again, how long a put takes to reach a frame,
-// how many sockets one gateway keeps up to date, and how an answer as Arrow
-// stands beside JSON, beside the scan and beside the wire. Everything goes
+// how many sockets one gateway keeps up to date, how an answer as Arrow
+// stands beside JSON, beside the scan and beside the wire, and what dashboards
+// cost a browser, and the gateway when many look at one. Everything goes
 // through a running gateway, which is asked as its users ask it.
 package live
 
@@ -20,7 +21,7 @@ import (
 )
 
 // Parts are the names of what there is to measure, in the order in which it is.
-var Parts = []string{"frames", "sockets", "tick", "answers"}
+var Parts = []string{"frames", "sockets", "tick", "answers", "viewers", "dashboards"}
 
 // Config says what Run measures on one gateway.
 type Config struct {
@@ -43,8 +44,10 @@ type Config struct {
 	// Floor makes the bare scan that answers are measured beside; nil where only
 	// the gateway can read its store.
 	Floor  func(ctx context.Context, metric string) (*bench.Floor, error)
-	Rounds int // of answers
-	Report *report.Report
+	Rounds int // of answers, and of viewers
+	// Dashboards says how the parts viewers and dashboards are measured.
+	Dashboards DashboardsConfig
+	Report     *report.Report
 	// Progress makes the bar of a part; nil says nothing.
 	Progress func(what string, total int64) *progress.Progress
 }
@@ -63,8 +66,15 @@ func (c *Config) Validate() error {
 		}
 	}
 
-	if c.has("tick") && c.Tick.CPU == nil {
-		return fmt.Errorf("parts: got tick, which needs a gateway that this program has started")
+	for _, p := range []string{"tick", "viewers"} {
+		if c.has(p) && c.Tick.CPU == nil {
+			return fmt.Errorf("parts: got %s, which needs a gateway that this program has started", p)
+		}
+	}
+	if c.has("viewers") || c.has("dashboards") {
+		if err := c.Dashboards.Validate(); err != nil {
+			return fmt.Errorf("dashboards: %w", err)
+		}
 	}
 	if c.Rounds < 1 {
 		return fmt.Errorf("rounds: got %d, want at least 1", c.Rounds)
@@ -96,7 +106,14 @@ func Run(ctx context.Context, c Config) error {
 	}
 
 	if c.has("tick") || c.has("answers") {
-		return c.onHistory(ctx)
+		if err := c.onHistory(ctx); err != nil {
+			return err
+		}
+	}
+	if c.has("viewers") || c.has("dashboards") {
+		if err := c.dashboards(ctx); err != nil {
+			return fmt.Errorf("dashboards: %w", err)
+		}
 	}
 	return nil
 }

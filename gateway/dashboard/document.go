@@ -199,13 +199,7 @@ func (o object) check() (id string, err error) {
 		return "", err
 	}
 
-	switch kind {
-	case "text":
-		_, err = o.text("text", MaxBytes)
-	case "lines", "number", "table":
-		err = errors.Join(o.checkQueries(), o.checkFormulas())
-	}
-	return id, err
+	return id, o.checkFields(kind)
 }
 
 // checkPlace checks that a panel lies inside the grid. Fields of place are looked at by

@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -36,6 +37,7 @@ type file struct {
 	content     []byte
 	contentType string
 	etag        string
+	modules     string // of a page: the header Link, by which the browser asks for all at once
 }
 
 // Handler serves "/", "/d/", "/d/NAME" and "/ui/…"; every other path is 404. It is open to
@@ -53,7 +55,39 @@ func Handler() http.Handler {
 	if err != nil {
 		panic("web: embedded files: " + err.Error()) // cannot happen: they are in the binary
 	}
+	for address, f := range files {
+		if strings.HasPrefix(f.contentType, "text/html") {
+			f.modules = preloads(address, files)
+			files[address] = f
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, files) })
+}
+
+// imported are the modules that a page or a module names; what is imported later is not among them.
+var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'|<script type="module" src="([^"]+)"`)
+
+// preloads returns a header that names all modules of a page. Without it the browser finds one
+// level of imports after the other.
+func preloads(page string, files map[string]file) string {
+	var links []string
+	todo, seen := []string{page}, map[string]bool{}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		for _, m := range imported.FindAllSubmatch(files[at].content, -1) {
+			to := string(m[2])
+			if to == "" {
+				to = path.Join(path.Dir(at), string(m[1]))
+			}
+			if !seen[to] {
+				seen[to] = true
+				links = append(links, "<"+to+">; rel=modulepreload")
+				todo = append(todo, to)
+			}
+		}
+	}
+	return strings.Join(links, ", ")
 }
 
 // address is where a file is served.
@@ -85,7 +119,7 @@ func newFile(name string, content []byte) file {
 		kind = mime.TypeByExtension(".txt")
 	}
 	sum := sha256.Sum256(content)
-	return file{content, kind, `"` + hex.EncodeToString(sum[:12]) + `"`}
+	return file{content: content, contentType: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
 // serve sends one of the page's files, with headers that keep it from loading anything
@@ -107,6 +141,9 @@ func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Type", f.contentType)
 	h.Set("ETag", f.etag)
+	if f.modules != "" {
+		h.Set("Link", f.modules)
+	}
 	h.Set("Cache-Control", "no-cache")                                   // ask each time: a new version's modules belong together
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content)) // no time: the ETag tells versions apart
 }

@@ -54,7 +54,7 @@ func TestOtherRequests(t *testing.T) {
 }
 
 var (
-	reference = regexp.MustCompile(`(?:src|href)="([^"]+)"|from '([^']+)'`)
+	reference = regexp.MustCompile(`(?:src|href)="([^"]+)"|(?:from |import\()'([^']+)'`)
 	inline    = regexp.MustCompile(`(?i)<script(?:>| [^>]*[^>]*>[^<])|<style|\son[a-z]+=|\sstyle=`)
 	foreign   = regexp.MustCompile(`https?://[^\s'"` + "`" + `]+`)
 )
@@ -85,7 +85,8 @@ func TestEverythingComesFromHere(t *testing.T) {
 			}
 		}
 		for _, m := range reference.FindAllStringSubmatch(body, -1) {
-			todo = append(todo, resolve(path, m[1]+m[2]))
+			file, _, _ := strings.Cut(m[1]+m[2], "#")
+			todo = append(todo, resolve(path, file))
 		}
 	}
 	for _, path := range []string{"/", "/d/"} {
@@ -95,6 +96,33 @@ func TestEverythingComesFromHere(t *testing.T) {
 	}
 	if len(seen) < 15 {
 		t.Errorf("only %d files reached from the page: %v", len(seen), seen)
+	}
+}
+
+// The header of each page names every module that it needs, once, and nothing that is not served.
+func TestPreloads(t *testing.T) {
+	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}} {
+		link := get(t, "GET", page).Header().Get("Link")
+		named := map[string]bool{}
+		for _, l := range strings.Split(link, ", ") {
+			address, ok := strings.CutSuffix(strings.TrimPrefix(l, "<"), ">; rel=modulepreload")
+			if !ok || named[address] || get(t, "GET", address).Code != 200 {
+				t.Errorf("%s: %q is twice, or is no module of ours", page, l)
+			}
+			named[address] = true
+		}
+		for address := range named {
+			for _, m := range reference.FindAllStringSubmatch(get(t, "GET", address).Body.String(), -1) {
+				if to := resolve(address, m[2]); m[2] != "" && !named[to] {
+					t.Errorf("%s: %s, which %s imports, is missing", page, to, address)
+				}
+			}
+		}
+		for _, address := range some {
+			if !named[address] {
+				t.Errorf("%s: %s is missing in %q", page, address, link)
+			}
+		}
 	}
 }
 

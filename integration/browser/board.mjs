@@ -5,55 +5,12 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, beforeEach, test } from 'node:test';
-import { boards, metrics, web } from './boards.mjs';
-import { launch, statusOf, until, untilStatus, watch } from './chromium.mjs';
-import { play } from './scenes.mjs';
-import { Scripted } from './scripted.mjs';
+import { test } from 'node:test';
+import { axeFindsNothing, board, button, keep, kept, open, opened, page, panel, panels, server, sound, text } from './boardpage.mjs';
+import { boards, web } from './boards.mjs';
+import { statusOf, until, untilStatus } from './chromium.mjs';
 
 const real = process.argv[2]?.replace(/\/$/, ''); // its URL
-
-let browser;
-let server;
-let page;
-let faults;
-
-// A refused socket or request is logged by the browser itself as an error.
-const provoked = (text) => /WebSocket connection to|Failed to load resource/.test(text);
-
-before(async () => {
-  server = await new Scripted().start();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  server?.close();
-});
-
-const opened = async (options = {}, url = server.url) => {
-  await page?.context().close();
-  page = await (await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true, ...options })).newPage();
-  faults = watch(page, new URL(url).host, provoked);
-};
-
-beforeEach(async () => {
-  server.reset();
-  server.answer = metrics;
-  await opened();
-});
-
-const keep = (document, name = 'web') => server.dashboards.set(name, [JSON.stringify(document)]);
-const kept = (name = 'web') => server.dashboards.get(name).map((text) => JSON.parse(text));
-const open = async (path, status = 'live') => {
-  await page.goto(server.url + path);
-  if (status) await untilStatus(page, status);
-};
-const panels = () => page.evaluate(() => window.__downpour.panels());
-const panel = async (id) => (await panels()).find((p) => p.id === id);
-const board = () => page.evaluate(() => window.__downpour.board());
-const text = (selector) => page.locator(selector).textContent();
-const button = (name) => page.getByRole('button', { name, exact: true });
-const sound = () => assert.deepEqual(faults, []);
 
 // chart is a document of n charts, one below the other, each of a metric of its own.
 const column = (n) => ({ form: 1, title: 'Many', panels: Array.from({ length: n }, (_, i) => (
@@ -69,7 +26,7 @@ test('every panel shows what it is for, and markup is text', async () => {
   assert.equal(await page.locator('#grid :is(script, b[onmouseover], img)').count(), 0);
   await until('a number', async () => Number(await text('[data-id=now] .number')) > 0);
   assert.match(await page.locator('[data-id=now] path').getAttribute('d'), /^M[\d. ML-]+$/);
-  assert.equal(await text('[data-id=later] .text'), 'Unknown panel: this release does not draw “heatmap”. It is kept as it is.');
+  assert.equal(await text('[data-id=later] .text'), 'Unknown panel: this release does not draw “candles”. It is kept as it is.');
   await page.locator('[data-id=rows]').scrollIntoViewIfNeeded();
   await until('rows', async () => (await page.locator('[data-id=rows] tbody tr').count()) === 4);
   await page.locator('[data-id=none]').scrollIntoViewIfNeeded();
@@ -334,23 +291,7 @@ test('on a phone the panels lie in one column', async () => {
   sound();
 });
 
-const axe = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
-
-test('axe finds nothing in any state, light and dark, wide and narrow', async () => {
-  await opened({ bypassCSP: true }); // the policy lets no script in but the page's own
-  for (const [name, scene] of Object.entries(boards)) {
-    for (const [colorScheme, width] of [['light', 1280], ['dark', 390]]) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      if (width > 400) await play(page, server, scene, untilStatus);
-      await page.evaluate(axe);
-      const found = await page.evaluate((t) => window.axe.run(document, { runOnly: { type: 'tag', values: t }, resultTypes: ['violations'] }), tags);
-      assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join('; ')}`), [], `${name}, ${colorScheme}`);
-      await until(`${name} to fit into a window of ${width}`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
-    }
-  }
-});
+test('axe finds nothing in any state, light and dark, wide and narrow', () => axeFindsNothing(boards));
 
 // The same page with a gateway behind it: what is saved there is what the page shows, and a second
 // page that saves is told.

@@ -1,16 +1,16 @@
 // The states that the page of a dashboard can be in, as scenes.mjs has those of the chart's page.
 // A scene's path takes the place of its hash.
 
-import { hostsOf, span } from './scenes.mjs';
+import { hostsOf, span, unfold } from './scenes.mjs';
 import { result } from './scripted.mjs';
 
-const panel = (id, type, [x, y, w, h], rest) => ({ id, type, title: '', place: { x, y, w, h }, ...rest });
+export const panel = (id, type, [x, y, w, h], rest) => ({ id, type, title: '', place: { x, y, w, h }, ...rest });
 
 export const web = {
   form: 1, title: 'Web servers', range: { from: '15m-ago', to: '' }, panels: [
     panel('note', 'text', [0, 0, 6, 3], { text: 'Four hosts behind one balancer.\n<script>window.__ran = 1</script> is text.' }),
     panel('now', 'number', [6, 0, 3, 3], { title: 'Load', queries: ['avg:load.1min'] }),
-    panel('later', 'heatmap', [9, 0, 3, 3], { title: 'Latency', queries: [{ m: 'sum:latency' }] }),
+    panel('later', 'candles', [9, 0, 3, 3], { title: 'Latency', queries: [{ m: 'sum:latency' }] }),
     panel('cpu', 'lines', [0, 3, 6, 7], { title: 'CPU', queries: ['avg:auto:cpu.user{host=*}'] }),
     panel('two', 'lines', [6, 3, 6, 7], { title: 'CPU of web01, and disk', queries: ['avg:cpu.user{host=web01}', { m: 'max:disk.used', right: true }] }),
     panel('rows', 'table', [0, 10, 6, 5], { title: 'By host', queries: [{ aggregator: 'avg', metric: 'cpu.user', filters: [{ type: 'wildcard', tagk: 'host', filter: '*', groupBy: true }] }] }),
@@ -26,12 +26,15 @@ export const metrics = (query) => {
   return [];
 };
 
-const kept = (s, document = web) => {
+export const kept = (s, document = web) => {
   s.answer = metrics;
   s.dashboards.set('web', [JSON.stringify(document)]);
 };
 
-const edit = (page) => page.locator('#edit').click();
+const edit = async (page) => {
+  await unfold(page);
+  await page.locator('#edit').click();
+};
 
 export const boards = {
   boards: { path: '/d/', status: 'complete', script: (s) => { kept(s); s.dashboards.set('db', [JSON.stringify({ ...web, title: 'Databases' })]); } },

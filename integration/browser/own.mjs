@@ -1,7 +1,7 @@
 // Opens a page of somebody's own, an example of the docs, in a real Chromium and
 // watches its two lines come and move.
 //
-// Usage: node own.mjs URL chart|list. Ends with status 1 if the lines do not
+// Usage: node own.mjs URL chart|panel|list. Ends with status 1 if the lines do not
 // appear or do not change, or if the page complains.
 
 import { chromium } from 'playwright-core';
@@ -24,6 +24,12 @@ const drawings = {
       if (data[i + 3] === 255 && counts.has(c)) counts.set(c, counts.get(c) + 1);
     }
     return counts.size === 2 && Math.max(...counts.values()) > 100 && canvas.toDataURL();
+  },
+  // The panel in its shadow tree has both lines in its legend, and a drawing.
+  panel: () => {
+    const { shadowRoot } = document.querySelector('[data-dashboard]');
+    const [canvas, names] = [shadowRoot?.querySelector('canvas'), [...shadowRoot?.querySelectorAll('.legend button') ?? []]];
+    return names.length === 2 && names.every((b) => /type=(user|system)/.test(b.textContent)) && canvas.toDataURL();
   },
   list: () => {
     const items = [...document.querySelectorAll('#list li')].map((li) => li.textContent);

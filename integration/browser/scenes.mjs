@@ -81,7 +81,14 @@ const hover = async (page) => {
   await page.mouse.move(box.x + box.width * 0.62, box.y + box.height * 0.5);
 };
 
-// Each scene: hash, status to wait for; script(server) before, act(page) after.
+// unfold shows what folds on a narrow screen.
+export const unfold = async (page) => {
+  const fold = page.locator('#fold');
+  if (await fold.isVisible() && (await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
+};
+
+// Each scene: hash, status to wait for; script(server) before, act(page) after, narrow(page) once its
+// window has become narrow.
 export const scenes = {
   live: { hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; s.api = notes; }, act: hover },
   several: { hash: `start=6h-ago&${cpu}&o=&m=max:auto:disk.used&o=axis+x1y2`, status: 'live', script: (s) => { s.answer = byMetric; s.api = notes; } },
@@ -115,8 +122,10 @@ export const scenes = {
   inspected: { hash: `start=15m-ago&${cpu}&open=table,notes-list,explain,trace`, status: 'live', script: (s) => { s.answer = byMetric; s.api = inspected; } },
   completion: {
     hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; },
-    act: async (page) => { await page.locator('#tag-value-0').fill('web'); await page.locator('#tag-value-0-list [role=option]').first().waitFor(); await page.keyboard.press('ArrowDown'); },
+    act: async (page) => { await unfold(page); await page.locator('#tag-value-0').fill('web'); await page.locator('#tag-value-0-list [role=option]').first().waitFor(); await page.keyboard.press('ArrowDown'); },
   },
+  unfolded: { hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; }, act: unfold, narrow: unfold },
+  keys: { hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; }, act: (page) => page.keyboard.press('?') },
   nodata: { hash: 'm=avg:quiet.metric{host=nobody}', status: 'nodata', script: () => {} },
   unknown: { hash: 'm=avg:no.such.metric', status: 'unknown', script: (s) => { s.answer = error(400, "No such name for 'metrics': 'no.such.metric'", true); } },
   error: { hash: 'm=avg:cpu.user', status: 'error', script: (s) => { s.answer = error(400, 'Invalid interval: 0m', false); } },

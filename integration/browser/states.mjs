@@ -471,6 +471,7 @@ test('axe finds nothing in any state, light and dark, wide and narrow', async ()
       await p.setViewportSize({ width, height: 800 });
       await p.emulateMedia({ colorScheme });
       if (width > 400) await play(p, server, scene, untilStatus);
+      else await scene.narrow?.(p);
       await p.evaluate(axe);
       const found = await p.evaluate(async (runOnly) => (await window.axe.run(document, { runOnly, resultTypes: ['violations'] })).violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`),
         ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']);

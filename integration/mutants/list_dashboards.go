@@ -40,8 +40,48 @@ var ofDashboards = []mutant{
 		old: "	h.Guard.Audit(r)\n", new: "",
 		test: "gateway TestDashboards_audit",
 	}, {
+		name: "metrics-of-the-host-in-a-filled-store", file: "gateway/selfmetrics.go",
+		old: "!slices.Contains(known, selfmetrics.First)", new: "len(known) > 1",
+		test: "gateway TestSelfMetrics_auto",
+	}, {
+		name: "metrics-of-the-host-in-mode-ro", file: "gateway/selfmetrics.go",
+		old: `interval == 0 || s.cfg.Mode == "ro"`, new: "interval == 0",
+		test: "gateway TestSelfMetrics_auto",
+	}, {
+		name: "metrics-of-the-host-twice-a-second", file: "gateway/admin/selfmetrics/collector.go",
+		old: "next := time.Now().Truncate(time.Second).Add(time.Second)", new: "next := time.Now()",
+		test: "TestFirstSampleInTheNextSecondThenEveryInterval",
+	}, {
+		name: "metrics-of-the-host-with-gaps-in-charts", file: "gateway/admin/selfmetrics/collector.go",
+		old: "		count *= 2\n", new: "		count = 1\n",
+		test: "TestFirstSamplesComeOften",
+	}, {
+		name: "dashboard-start-over-data", file: "gateway/selfmetrics.go",
+		old: "len(names) == ownAtMost || slices", new: "len(names) == ownAtMost || false && slices",
+		test: "gateway TestStartDashboard",
+	}, {
+		name: "dashboard-built-in-over-saved", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
+		old: "number == 0 && errors.Is(err, dashboard.ErrNotFound)", new: "number == 0",
+		test: "gateway TestHostDashboard_saved",
+	}, {
 		name: "dashboard-title-as-markup", file: "gateway/web/static/js/board/panel.js",
 		old: "this.title.textContent = title;", new: "this.title.innerHTML = title;",
 		test: "gateway/web TestNothingBecomesMarkup",
+	}, {
+		name: "dashboard-text-as-markup", file: "gateway/web/static/js/element.js",
+		old: "if (text) e.textContent = text;", new: "if (text) e.innerHTML = text;",
+		test: "gateway/web TestNothingBecomesMarkup",
+	}, {
+		name: "dashboard-fields-of-new-types-unchecked", file: "gateway/dashboard/fields.go",
+		old: `"stacked": axes,`, new: `"stacked": asked,`,
+		test: "TestCheck_fieldsAsThePage",
+	}, {
+		name: "dashboard-top-of-half-a-line", file: "gateway/dashboard/fields.go",
+		old: "n != math.Trunc(n) ||", new: "n == math.Inf(1) ||",
+		test: "TestCheck_fieldsAsThePage",
+	}, {
+		name: "dashboard-threshold-of-any-colour", file: "gateway/dashboard/fields.go",
+		old: `t.oneOf("colour", colours)`, new: `t.oneOf("label", colours)`,
+		test: "TestCheck_fieldsAsThePage",
 	},
 }

@@ -33,7 +33,7 @@ func (s *session) liveFlags() *liveFlags {
 	f := &liveFlags{plans: map[string]*int{}}
 	s.flags.StringVar(&f.url, "url", "", "gateway to ask, for the parts frames and sockets; empty starts one for each store")
 	s.flags.StringVar(&f.stores, "stores", "embedded,hbase", "stores to start a gateway on, by comma")
-	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers", "what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against JSON, the scan and the wire")
+	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers", "what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against JSON, the scan and the wire; and viewers, many of one dashboard; dashboards, in Chromium")
 	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000", "numbers of sockets: of the part frames on one plan, by comma; without that part, of the part sockets")
 	s.flags.IntVar(&f.Puts, "puts", 30, "points put, each plan")
 	s.flags.DurationVar(&f.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
@@ -47,7 +47,11 @@ func (s *session) liveFlags() *liveFlags {
 	f.plans["embedded"] = s.flags.Int("followed", 20, "live queries followed at once, embedded")
 	f.plans["hbase"] = s.flags.Int("followed-hbase", 2, "live queries followed at once, on HBase")
 	s.flags.StringVar(&f.Tick.Downsample, "downsample", "5m-avg", "of the query that is followed")
-	s.flags.IntVar(&f.Rounds, "rounds", 7, "measured rounds of answers")
+	s.flags.IntVar(&f.Rounds, "rounds", 7, "measured rounds of answers, and of viewers")
+	s.flags.IntVar(&f.Dashboards.Viewers, "viewers", 50, "that look at one dashboard at once, against one")
+	s.flags.IntVar(&f.Dashboards.Seconds, "viewing", 20, "seconds of them, in each round")
+	s.flags.IntVar(&f.Dashboards.Paints, "paints", 7, "how often a dashboard is opened in the browser")
+	s.flags.DurationVar(&f.Dashboards.Wall, "wall", 3*time.Minute, "how long 60 live panels are open in the browser; 1h in make soak-dashboards")
 	return f
 }
 
@@ -62,6 +66,11 @@ func liveQueries(ctx context.Context, s *session) error {
 	d := workload.Default()
 	d.Hosts, d.Hours = f.Data.Hosts, f.Data.Hours
 	f.Data, f.Parts = d, list(f.parts)
+	f.Dashboards.Data = workload.Default()
+	f.Dashboards.Data.Hosts, f.Dashboards.Data.Hours = 100, 24
+	f.Dashboards.Browser = func(ctx context.Context, args ...string) ([]byte, error) {
+		return e2e.Node(ctx, "integration/browser/figures.mjs", args...)
+	}
 	var err error
 	if f.Sockets, err = numbers(f.sockets); err != nil {
 		return fmt.Errorf("sockets: %w", err)

@@ -6,8 +6,10 @@
 //	proc.meminfo.memfree   also memtotal, memavailable, buffers, cached, …  bytes
 //	df.bytes.total         also used, free           mount=, fstype=        bytes
 //	proc.net.bytes         iface=, direction=in|out  counter
+//	proc.disk.bytes        dev=, direction=read|write  counter; tcollector counts sectors
 //
-// Every point has the tag host.
+// Every point has the tag host. What the gateway counts of itself comes to them under the
+// names of /metrics, with dots: downpour.put.points.total.
 package selfmetrics
 
 import (
@@ -30,8 +32,11 @@ type Point struct {
 // Collector takes samples and puts them. Put must not keep the slice.
 type Collector struct {
 	Interval time.Duration // between samples; must be positive
-	Host     string        // of tag host
-	Put      func(ctx context.Context, points []Point) error
+	// First is the time between samples at the start, 0 for Interval. It doubles until it is
+	// Interval, see wait.
+	First time.Duration
+	Host  string // of tag host
+	Put   func(ctx context.Context, points []Point) error
 
 	Now  func() time.Time // time.Now
 	Read Reader           // Host metrics through gopsutil
@@ -42,15 +47,15 @@ type Collector struct {
 // could not. It sets neither time nor the tag host.
 type Reader func(ctx context.Context) ([]Point, error)
 
-// Run takes a sample at once and then every Interval, until ctx ends. What goes
-// wrong is logged when it begins and when it is over, not each time.
+// Run takes a sample in the next second and then every Interval, or more often at the start, until
+// ctx ends. What goes wrong is logged when it begins and when it is over, not each time.
 func (c *Collector) Run(ctx context.Context) {
 	c.setDefaults()
 	reading := trouble{log: c.Log, what: "reading this host's metrics"}
 	putting := trouble{log: c.Log, what: "storing this host's metrics"}
-	tick := time.NewTicker(c.Interval)
-	defer tick.Stop()
-	for ctx.Err() == nil {
+	// This second may have a sample of a gateway that has just ended; two would be duplicates.
+	next := time.Now().Truncate(time.Second).Add(time.Second)
+	for n := 0; until(ctx, next); n++ {
 		points, err := c.Read(ctx)
 		c.complete(points)
 		// What fails because the gateway ends is no trouble.
@@ -61,11 +66,39 @@ func (c *Collector) Run(ctx context.Context) {
 		if ctx.Err() == nil {
 			putting.note(err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
+
+		// A sample that took longer than that is not made up for.
+		if next = next.Add(c.wait(n)); next.Before(time.Now()) {
+			next = time.Now().Add(c.wait(n))
 		}
 	}
+}
+
+// until waits for a moment, and reports whether ctx has not ended.
+func until(ctx context.Context, moment time.Time) bool {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(moment)):
+	}
+	return ctx.Err() == nil
+}
+
+// firstSamples is how many samples come at the interval First.
+const firstSamples = 30
+
+// wait returns the time from sample n, from 0, to the next: First for 30 samples, twice as long
+// for twice as many, and so on up to Interval. Charts break a line where points are 2.5 times as
+// far apart as they usually are, so the interval grows slowly.
+func (c *Collector) wait(n int) time.Duration {
+	count := firstSamples
+	for step := c.First; step > 0 && step < c.Interval; step *= 2 {
+		if n < count {
+			return step
+		}
+		n -= count
+		count *= 2
+	}
+	return c.Interval
 }
 
 func (c *Collector) setDefaults() {

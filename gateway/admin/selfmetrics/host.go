@@ -25,7 +25,7 @@ func ReadHost(ctx context.Context) ([]Point, error) {
 	for _, part := range []struct {
 		name string
 		read Reader
-	}{{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory}, {"file systems", readDisks}, {"network", readNet}} {
+	}{{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory}, {"file systems", readFiles}, {"network", readNet}, {"disks", readDisks}} {
 		p, err := part.read(ctx)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("selfmetrics: %s: %w", part.name, err))
@@ -54,7 +54,7 @@ func readLoad(ctx context.Context) ([]Point, error) {
 		return nil, err
 	}
 	of := func(span string, v float64) Point {
-		return Point{Metric: "proc.loadavg." + span, Value: encoding.FloatValue(v)}
+		return Point{Metric: loadPrefix + span, Value: encoding.FloatValue(v)}
 	}
 	return []Point{of("1min", l.Load1), of("5min", l.Load5), of("15min", l.Load15)}, nil
 }
@@ -72,7 +72,7 @@ func readCPU(ctx context.Context) ([]Point, error) {
 		seconds float64
 	}{{"user", t.User}, {"nice", t.Nice}, {"system", t.System}, {"idle", t.Idle}, {"iowait", t.Iowait}, {"irq", t.Irq},
 		{"softirq", t.Softirq}, {"steal", t.Steal}, {"guest", t.Guest}, {"guest_nice", t.GuestNice}} {
-		points = append(points, integer("proc.stat.cpu", int(math.Round(of.seconds*100)), "type", of.kind))
+		points = append(points, integer(cpuMetric, int(math.Round(of.seconds*100)), "type", of.kind))
 	}
 	return points, nil
 }
@@ -90,15 +90,15 @@ func readMemory(ctx context.Context) ([]Point, error) {
 	}{{"memtotal", m.Total}, {"memfree", m.Free}, {"memavailable", m.Available}, {"buffers", m.Buffers}, {"cached", m.Cached},
 		{"active", m.Active}, {"inactive", m.Inactive}, {"dirty", m.Dirty}, {"slab", m.Slab},
 		{"swaptotal", m.SwapTotal}, {"swapfree", m.SwapFree}, {"swapcached", m.SwapCached}} {
-		points = append(points, integer("proc.meminfo."+of.name, of.bytes))
+		points = append(points, integer(memoryPrefix+of.name, of.bytes))
 	}
 	return points, nil
 }
 
-// readDisks takes each device once, under its shortest mount point: a container
+// readFiles takes each device once, under its shortest mount point: a container
 // sees its host's disk under every file that is mounted in. The root is always
 // there, also where no device backs it.
-func readDisks(ctx context.Context) ([]Point, error) {
+func readFiles(ctx context.Context) ([]Point, error) {
 	parts, err := disk.PartitionsWithContext(ctx, false)
 	parts = append(parts, disk.PartitionStat{Device: "root of the file system", Mountpoint: "/"})
 	sort.SliceStable(parts, func(i, j int) bool { return len(parts[i].Mountpoint) < len(parts[j].Mountpoint) })
@@ -127,30 +127,71 @@ func usage(p disk.PartitionStat, u *disk.UsageStat) []Point {
 		return nil
 	}
 	fstype := p.Fstype
-	// The root that readDisks adds has none.
+	// The root that readFiles adds has none.
 	if fstype == "" {
 		fstype = u.Fstype
 	}
 	tags := []string{"mount", p.Mountpoint, "fstype", fstype}
 	return []Point{
-		integer("df.bytes.total", u.Total, tags...),
-		integer("df.bytes.used", u.Used, tags...),
-		integer("df.bytes.free", u.Free, tags...),
+		integer(filesPrefix+"total", u.Total, tags...),
+		integer(filesPrefix+"used", u.Used, tags...),
+		integer(filesPrefix+"free", u.Free, tags...),
 	}
 }
 
 // readNet leaves out the interfaces of single containers: they come and go under
-// ever new names, and each name would be a UID for ever.
+// ever new names, and each name would be a UID for ever. An interface without traffic is left
+// out until it has some.
 func readNet(ctx context.Context) ([]Point, error) {
 	all, err := net.IOCountersWithContext(ctx, true)
 	var points []Point
 	for _, i := range all {
-		if strings.HasPrefix(i.Name, "veth") {
+		if strings.HasPrefix(i.Name, "veth") || i.BytesRecv == 0 && i.BytesSent == 0 {
 			continue
 		}
 		points = append(points,
-			integer("proc.net.bytes", i.BytesRecv, "iface", i.Name, "direction", "in"),
-			integer("proc.net.bytes", i.BytesSent, "iface", i.Name, "direction", "out"))
+			integer(netMetric, i.BytesRecv, "iface", i.Name, "direction", "in"),
+			integer(netMetric, i.BytesSent, "iface", i.Name, "direction", "out"))
 	}
 	return points, err
+}
+
+// readDisks gives the bytes that each whole device has read and written.
+func readDisks(ctx context.Context) ([]Point, error) {
+	all, err := disk.IOCountersWithContext(ctx)
+	var points []Point
+	for name, d := range all {
+		_, known := all[wholeOf(name)]
+		if known || virtual(name) || d.ReadBytes == 0 && d.WriteBytes == 0 {
+			continue
+		}
+		points = append(points,
+			integer(diskMetric, d.ReadBytes, "dev", name, "direction", "read"),
+			integer(diskMetric, d.WriteBytes, "dev", name, "direction", "write"))
+	}
+	return points, err
+}
+
+// wholeOf returns the device of which name would be a partition: sda of sda1, nvme0n1 of
+// nvme0n1p2.
+func wholeOf(name string) string {
+	whole := strings.TrimRight(name, "0123456789")
+	if whole == name {
+		return ""
+	}
+	if p, ok := strings.CutSuffix(whole, "p"); ok && p != "" && p[len(p)-1] >= '0' && p[len(p)-1] <= '9' {
+		return p
+	}
+	return whole
+}
+
+// virtual reports whether a device stands for bytes that are counted elsewhere, or are on no
+// disk: a loop, a RAM disk, a volume over other devices.
+func virtual(name string) bool {
+	for _, prefix := range []string{"loop", "ram", "zram", "dm-", "md"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,9 +3,11 @@
 //
 //   chart('#chart', query)             draws the answer and keeps it up to date
 //   subscribe(query, (lines) => …)     for pages that draw themselves
+//   panel('#cpu', 'web', 'cpu')        draws a panel of a dashboard, as it is saved
 //
-// query is the body of POST /api/query. These two stay as they are from version
-// to version, and so does the address /ui/embed.js; the modules below do not.
+// query is the body of POST /api/query. An element with data-dashboard and data-panel is drawn
+// without a call. These three and the attributes stay as they are from version to version, and
+// so does the address /ui/embed.js; the modules below do not.
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { axes } from './js/axes.js';
@@ -15,6 +17,7 @@ import { lineStyle } from './js/look.js';
 import { describe, ofQuery, seriesLimit } from './js/messages.js';
 
 const gateway = new URL('../', import.meta.url);
+const connections = new Map(); // by token: one socket, whatever is asked on it
 
 // subscribe calls onLines with the whole answer, again after each change: a list
 // of {name, metric, tags, times, values}, times in seconds and ascending, values
@@ -41,6 +44,24 @@ export function chart(place, query, { token = '', height = 300 } = {}) {
   return { close() { subscription.close(); drawing.close(); canvas.remove(); words.remove(); } };
 }
 
+// panel draws a panel of a dashboard, by the names of both, into an element, or the first that a
+// selector finds: over the dashboard's range, in the colours of the first panel's color-scheme.
+// What is wrong stands below. It returns {close()}.
+export function panel(place, dashboard, id, { token = '', height = 300 } = {}) {
+  const element = typeof place === 'string' ? document.querySelector(place) : place;
+  let shown = null;
+  let closed = false;
+  import('./js/board/elsewhere.js').then(({ Elsewhere }) => {
+    if (!closed) shown = new Elsewhere(element, { gateway, name: dashboard, id, token, height, connection: connection(token) });
+  });
+  return { close() { closed = true; shown?.close(); } };
+}
+
+for (const element of globalThis.document?.querySelectorAll('[data-dashboard]') ?? []) {
+  const { dashboard, panel: id, token, height } = element.dataset;
+  panel(element, dashboard, id, { token, height: Number(height) || 300 });
+}
+
 // follow gives at most limit lines, and says so in its status.
 function follow(query, onLines, token, onStatus, limit) {
   const { client, watchers } = connection(token);
@@ -61,8 +82,6 @@ function follow(query, onLines, token, onStatus, limit) {
   });
   return { close() { watchers.delete(tell); subscription.close(); } };
 }
-
-const connections = new Map(); // by token: one socket, whatever is asked on it
 
 function connection(token) {
   if (!connections.has(token)) {
@@ -105,7 +124,7 @@ class Drawing {
     this.plot?.destroy();
     const grid = this.colour('#e9ecee', '#262b30');
     const series = [{}, ...lines.map(({ name }, i) => this.line(name, i))];
-    this.plot = new uPlot({ ...this.size, axes: axes({ text: this.colour('currentColor'), grid, tick: grid }, false, false), series }, data, this.element);
+    this.plot = new uPlot({ ...this.size, axes: axes({ text: this.colour('currentColor'), grid, tick: grid }), series }, data, this.element);
   }
 
   line(label, i) {

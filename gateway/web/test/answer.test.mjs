@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Answer, indexOf } from '../static/js/answer.js';
+import { Answer, indexOf, parse } from '../static/js/answer.js';
 
 const about = (metric, host) => ({ queryIndex: 0, metric, tags: { host }, aggregateTags: [] });
 
@@ -58,4 +58,11 @@ test('times in ms become seconds, and a time is found', () => {
   a.apply({ type: 'delta', upserts: [{ group: 0, dps: [[1795255200100, 3]] }], deletes: [{ group: 0, ts: [1795255200000] }] });
   assert.deepEqual(points(a, 0), [[1795255200.1, 3], [1795255200.25, 2]]);
   assert.deepEqual([1795255200.25, 1795255200.3, 0].map((t) => indexOf(a.groups.get(0), t)), [1, -1, -1]);
+});
+
+test('a long integer is found among fractions, and these alone do not make reading slow', (t) => {
+  const parsed = t.mock.method(JSON, 'parse');
+  const exact = (text) => { parsed.mock.resetCalls(); parse(text); return parsed.mock.calls[0].arguments.length === 2; };
+  for (const text of ['[9007199254740993]', '[-9007199254740993]', '{"v":12345678901234567890}', '[0.1234567890123456,9007199254740993]', '[1234567890123456]']) assert.ok(exact(text), text);
+  for (const text of ['[49.666666666666664]', '[-0.12345678901234567]', '[1234567890123456.5]', '[12345678901234567.25]', '[1234567890123456E3]', '[1e16]', '[123456789012345]']) assert.ok(!exact(text), text);
 });

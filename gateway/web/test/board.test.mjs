@@ -71,7 +71,9 @@ test('queries are texts, texts with an axis, and sub-queries', () => {
   assert.deepEqual(withChart({ id: 'a', type: 'lines' }, { queries, formulas, log }), { id: 'a', type: 'lines', log: true, formulas: [{ expr: 'a / b' }],
     queries: ['avg:auto:rate:m{host=*}', { m: 'sum:n', right: true }, 'sum:1m-avg:rate{counter,9}:k{h=w*}{d=regexp(x.*)}'] });
   assert.match(chartOf({ queries: [{ metric: 'm', explicitTags: true }] }).fault, /“explicitTags”/);
-  for (const q of [{ metric: 7 }, { metric: 'm', filters: 'x' }, { metric: 'm', filters: [{}] }, { metric: 'm', tags: { a: 1 } }, { metric: 'm', percentiles: ['x'] }, {}]) {
+  const histograms = { metric: 'k', aggregator: 'sum', downsample: '1m-sum', showHistogramBuckets: true };
+  assert.deepEqual(withChart({}, chartOf({ queries: [histograms] })).queries, ['sum:1m-sum:show-histogram-buckets:k']);
+  for (const q of [{ metric: 7 }, { ...histograms, percentiles: [50] }, { metric: 'm', filters: 'x' }, { metric: 'm', filters: [{}] }, { metric: 'm', tags: { a: 1 } }, { metric: 'm', percentiles: ['x'] }, {}]) {
     assert.ok(chartOf({ queries: [q] }).fault, JSON.stringify(q));
   }
 });

@@ -48,3 +48,15 @@ test('colour-blind people tell eight lines apart by colour', () => {
     }
   }
 });
+
+test('each level of a heat map is farther from the ground than the last', () => {
+  for (const scheme of [0, 1]) {
+    let before = { name: 'panel', far: 1 };
+    for (let i = 0; i < 6; i++) {
+      const far = contrast(colours[`h${i}`][scheme], colours.panel[scheme]);
+      assert.ok(far >= before.far * 1.25, `h${i}, ${scheme}: ${far.toFixed(2)} from the ground, ${before.name} is ${before.far.toFixed(2)}`);
+      before = { name: `h${i}`, far };
+    }
+    assert.ok(before.far >= 7, `h5, ${scheme}: ${before.far.toFixed(2)}`);
+  }
+});

@@ -26,7 +26,7 @@ test('five situations, five messages', () => {
 });
 
 test('percentiles have words of their own', () => {
-  assert.equal(of({ points: 0, percentiles: [50] }).text, 'No data: m has no histograms in this range with these tags.');
+  assert.equal(of({ points: 0, histograms: [50] }).text, 'No data: m has no histograms in this range with these tags.');
   assert.deepEqual(of({ fault: 'Percentiles are numbers.', answered: false }), { kind: 'error', text: 'Percentiles are numbers.' });
 });
 

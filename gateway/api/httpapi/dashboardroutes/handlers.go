@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,12 @@ import (
 // Handlers answer the routes of dashboards. All fields are set before a request comes.
 type Handlers struct {
 	Store *dashboard.Store
+	// BuiltIn has the documents, by name, that are served as version 0 while none of their names
+	// are saved.
+	BuiltIn map[string]func() []byte
+	// Start returns the name of the dashboard to which the page at / leads, empty for none; nil
+	// is none.
+	Start func(ctx context.Context) (string, error)
 	// ReadOnly says that DOWNPOUR_MODE is ro.
 	ReadOnly bool
 	// Guard checks requests that change something.
@@ -55,7 +62,7 @@ func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error)
 	}
 }
 
-// list answers with {"dashboards": […]}, by name.
+// list answers with {"dashboards": […], "start"}, by name.
 func (h *Handlers) list(w http.ResponseWriter, r *http.Request) error {
 	if err := onlyGet(r); err != nil {
 		return err
@@ -64,10 +71,30 @@ func (h *Handlers) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if all == nil {
-		all = []dashboard.Listed{}
+	answer := struct {
+		Dashboards []dashboard.Listed `json:"dashboards"`
+		Start      string             `json:"start,omitempty"`
+	}{Dashboards: h.withBuiltIn(all)}
+	if h.Start != nil {
+		if answer.Start, err = h.Start(r.Context()); err != nil {
+			return err
+		}
 	}
-	return httpio.WriteJSON(w, r, http.StatusOK, map[string]any{"dashboards": all})
+	return httpio.WriteJSON(w, r, http.StatusOK, answer)
+}
+
+// withBuiltIn adds the built-in dashboards to those that are saved.
+func (h *Handlers) withBuiltIn(saved []dashboard.Listed) []dashboard.Listed {
+	all := append([]dashboard.Listed{}, saved...)
+	for name, document := range h.BuiltIn {
+		if slices.ContainsFunc(saved, func(d dashboard.Listed) bool { return d.Name == name }) {
+			continue
+		}
+		summary, _ := dashboard.Check(document()) // a test checks it
+		all = append(all, dashboard.Listed{Name: name, Version: dashboard.Version{Summary: summary}})
+	}
+	slices.SortFunc(all, func(a, b dashboard.Listed) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // onlyGet refuses all verbs but GET and HEAD.
@@ -140,6 +167,9 @@ func (h *Handlers) get(w http.ResponseWriter, r *http.Request, name string) erro
 		}
 	}
 	document, v, err := h.Store.Get(r.Context(), name, number)
+	if builtIn, ok := h.BuiltIn[name]; ok && number == 0 && errors.Is(err, dashboard.ErrNotFound) {
+		document, v, err = builtIn(), dashboard.Version{Saved: time.Now()}, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -199,7 +229,7 @@ func (h *Handlers) remove(w http.ResponseWriter, r *http.Request, name string) e
 }
 
 // mayChange checks a request that changes something, and returns the version that it was made
-// from, 0 for a new dashboard.
+// from, 0 for a new dashboard: a built-in one has the ETag "0".
 func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) (int64, error) {
 	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
 		return 0, err
@@ -218,7 +248,7 @@ func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) (int64, err
 	text, quoted := strings.CutPrefix(strings.TrimPrefix(match, "W/"), `"`)
 	text, closed := strings.CutSuffix(text, `"`)
 	from, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || from < 1 || quoted != closed {
+	if err != nil || from < 0 || quoted != closed {
 		return 0, httpio.BadRequest("If-Match: got %.80q, want the ETag of a version, as \"7\"", match)
 	}
 	return from, nil

@@ -33,10 +33,14 @@ export class Answer {
   }
 }
 
+// An integer of so many digits may lie beyond 2^53. The digits of a fraction, of which averages
+// have as many, are none.
+const longInteger = /(?<![.\d])\d{16,}(?![.\deE])/;
+
 // parse reads a message. An integer beyond 2^53 becomes a BigInt where the
-// browser gives the digits; looking for one first keeps the usual case fast.
+// browser gives the digits; looking for one first keeps the usual case fast, several times.
 export function parse(text) {
-  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  if (!longInteger.test(text)) return JSON.parse(text);
   return JSON.parse(text, (key, v, context) => (typeof v === 'number' && !Number.isSafeInteger(v) && /^-?\d+$/.test(context?.source) ? BigInt(context.source) : v));
 }
 

@@ -49,6 +49,16 @@ const dashboards = '/api/dashboards';
 
 export const dashboardList = async () => (await get(dashboards)).dashboards;
 
+// startDashboard names the one to which the page at / leads, '' if there is none. Where dashboards
+// cannot be listed there is none.
+export const startDashboard = async () => {
+  const { start } = await get(dashboards).catch((error) => {
+    if (error.status === 401 || error.status === 403 || error.status === undefined) throw error;
+    return {};
+  });
+  return start ?? '';
+};
+
 const versionOf = (response) => Number(/\d+/.exec(response.headers.get('ETag') ?? '')?.[0] ?? 0);
 
 export async function dashboard(name) {

@@ -3,6 +3,7 @@
 
 import uPlot from '../vendor/uplot/uPlot.esm.js';
 import * as format from './format.js';
+import { stepsOf } from './units.js';
 
 // Templates of the time axis: least distance in s, text, text where the day or
 // year changes.
@@ -17,19 +18,27 @@ const times = [
   [0.001, ':{ss}.{fff}', day + ' {HH}:{mm}', null, day + ' {HH}:{mm}', null, '\n{HH}:{mm}', null, 1],
 ];
 
-// axes returns them for colours {text, grid, tick}; right adds the second one.
-export function axes({ text, grid, tick }, log, right) {
+// axes returns them for colours {text, grid, tick}; right adds the second one. units are those
+// of the left axis and of the right one.
+export function axes({ text, grid, tick }, { log = false, right = false, units = [] } = {}) {
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: tick, width: 1, size: 5 }, font: '12px system-ui, sans-serif' };
-  const values = log
-    ? (u, splits) => splits.map((v) => (v === null ? '' : format.value(v)))
-    : (u, splits, index, space, step) => format.ticks(splits, step);
-  const list = [{ ...axis, values: times, space: 70 }, { ...axis, scale: 'y', size: 60, values }];
-  if (right) list.push({ ...axis, scale: 'y2', side: 1, size: 60, values, grid: { show: false } });
+  const vertical = (unit = 'none') => ({
+    ...axis, size: ['none', '%'].includes(unit) ? 60 : 84,
+    ...(log ? {} : { incrs: stepsOf(unit) }),
+    values: log
+      ? (u, splits) => splits.map((v) => (v === null ? '' : format.value(v, unit)))
+      : (u, splits, index, space, step) => format.ticks(splits, step, unit),
+  });
+  const list = [{ ...axis, values: times, space: 70 }, { ...vertical(units[0]), scale: 'y' }];
+  if (right) list.push({ ...vertical(units[1]), scale: 'y2', side: 1, grid: { show: false } });
   return list;
 }
 
-export function scales(range, log) {
-  const y = log ? { distr: 3, range: decades } : { range: padded };
+// scales are those of a range of time. With zero, they reach to zero; fixed returns [from, to] of
+// the values, where these do not come from the lines.
+export function scales(range, { log = false, zero = false, fixed = null } = {}) {
+  const free = zero ? (u, min, max) => padded(u, min === null ? null : Math.min(0, min), max === null ? null : Math.max(0, max)) : padded;
+  const y = { ...(log ? { distr: 3 } : {}), range: fixed ?? (log ? decades : free) };
   return { x: { time: true, auto: false, min: range[0], max: range[1] }, y, y2: { ...y } };
 }
 

@@ -5,19 +5,20 @@ import uPlot from '../vendor/uplot/uPlot.esm.js';
 import { axes, scales } from './axes.js';
 import { alone, nearest } from './columns.js';
 import * as format from './format.js';
-import { css, lineStyle } from './look.js';
+import { css, lineStyle, pale } from './look.js';
+import { bandsOf, colours } from './thresholds.js';
 
 const dragged = 5; // px that make a drag of a click
 
 export class Chart {
-  // events: onZoom(from, to), onReset(), onCursor(cursor or null), onPin(time),
-  // onPause(), onRead(text), onDraw(plot). A cursor is {plot, time, places}:
+  // events: onZoom(from, to), onReset(), which says whether there was a zoom, onCursor(cursor or null), onPin(time),
+  // onRead(text), onDraw(plot). A cursor is {plot, time, places}:
   // for each row of the data, the place that it reads. Charts of one group have one cross hair.
   constructor(element, events, group = null) {
     this.element = element;
     this.group = group;
     this.events = events;
-    this.picture = { labels: [], looks: [], sides: [], data: [[]], range: [0, 1], hidden: new Set(), notes: [], pins: [], log: false, zone: '' };
+    this.picture = { labels: [], looks: [], sides: [], data: [[]], range: [0, 1], hidden: new Set(), notes: [], pins: [], log: false, zone: '', units: [], thresholds: [], style: null };
     this.shape = '';
     this.reading = 1;  // the line that the keys read
     this.at = null;    // the time that they have come to
@@ -29,12 +30,13 @@ export class Chart {
     element.addEventListener('keydown', (e) => this.#key(e));
   }
 
-  // draw shows a picture: data as of columns.js over range, in seconds, and a
-  // name, a look and a side for each line.
+  // draw shows a picture: data as of columns.js over range, in seconds, and a name, a look and a
+  // side for each line. units are of the left and the right axis, thresholds of thresholds.js.
+  // style is one of paint.js; without one each line is a line.
   draw(picture) {
-    this.picture = picture;
-    const { labels, looks, sides, log, zone, theme, data, range, hidden } = picture;
-    const shape = JSON.stringify([labels, looks, sides, log, zone, theme]);
+    this.picture = Object.assign(picture, { units: picture.units ?? [], thresholds: picture.thresholds ?? [], style: picture.style ?? null });
+    const { labels, looks, sides, log, zone, theme, units, style, range, hidden } = this.picture;
+    const shape = JSON.stringify([labels, looks, sides, log, zone, theme, units, style?.name]);
     if (shape !== this.shape) {
       this.shape = shape;
       return this.#build();
@@ -44,7 +46,7 @@ export class Chart {
       if (this.plot.series[i + 1].show !== show) this.plot.setSeries(i + 1, { show }, false);
     });
     this.plot.batch(() => {
-      this.plot.setData(data, false);
+      this.plot.setData(this.#drawn(), false);
       this.plot.setScale('x', { min: range[0], max: range[1] });
     });
     this.#keepReading();
@@ -72,19 +74,23 @@ export class Chart {
 
   get canvas() { return this.plot.ctx.canvas; }
 
+  // drawn are the columns that uPlot gets: a style may put the lines elsewhere than their values
+  // say.
+  #drawn() { return this.picture.style?.drawn ?? this.picture.data; }
+
   #size() {
     return { width: Math.max(200, this.element.clientWidth), height: Math.max(160, this.element.clientHeight) };
   }
 
   #build() {
     this.plot?.destroy();
-    this.plot = new uPlot(this.#options(), this.picture.data, this.element);
+    this.plot = new uPlot(this.#options(), this.#drawn(), this.element);
     this.plot.root.setAttribute('aria-hidden', 'true'); // the table beside it is for reading
     this.#keepReading();
   }
 
   #options() {
-    const { range, log, labels, sides, zone } = this.picture;
+    const { range, log, labels, sides, zone, units, style } = this.picture;
     return {
       ...this.#size(),
       legend: { show: false },
@@ -92,32 +98,33 @@ export class Chart {
       tzDate: (t) => (zone ? uPlot.tzDate(new Date(t * 1000), zone) : new Date(t * 1000)),
       cursor: {
         drag: { x: true, y: false, setScale: false, dist: dragged },
-        points: { size: 7 },
+        points: { size: 7, show: !style?.exact },
         ...(this.group ? { sync: { key: this.group, scales: ['x', null], filters: { pub: (type) => /^mouse(move|leave)$/.test(type), sub: () => true } } } : {}),
         bind: { dblclick: () => () => this.events.onReset() },
-        dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] ? i : nearest(u.data[0], u.data[s], i)),
+        dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] || style?.exact ? i : nearest(u.data[0], this.picture.data[s], i)),
       },
-      scales: scales(range, log),
-      axes: axes({ text: css('--faint'), grid: css('--grid'), tick: css('--line') }, log, sides.some(Boolean)),
+      scales: scales(range, { log, zero: style?.zero, fixed: style?.fixed && (() => this.picture.style.fixed) }),
+      axes: axes({ text: css('--faint'), grid: css('--grid'), tick: css('--line') }, { log, right: sides.some(Boolean), units }),
       series: [{}, ...labels.map((label, i) => this.#line(label, i))],
       hooks: {
         setSelect: [(u) => this.#selected(u)],
         setCursor: [(u) => this.events.onCursor(cursorOf(u))],
         ready: [(u) => this.#clicks(u)],
-        drawAxes: [(u) => this.#marks(u)],
-        draw: [(u) => this.events.onDraw(u)],
+        drawAxes: [(u) => this.#under(u)],
+        draw: [(u) => { this.#over(u); this.events.onDraw(u); }],
       },
     };
   }
 
   #line(label, i) {
-    const { looks, sides, hidden } = this.picture;
+    const { looks, sides, hidden, style } = this.picture;
     const { colour, dash } = lineStyle(looks[i]);
     const stroke = css(colour);
     return {
       label, stroke, dash, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
       // Where points are too dense to mark, those that no line reaches still are.
       points: { size: 5, fill: stroke, filter: (u, s, show) => (show ? null : alone(u.data[s])) },
+      ...(style ? { ...style.line(stroke), paths: (u, s) => this.picture.style.paths(u, s - 1) } : {}),
     };
   }
 
@@ -139,24 +146,36 @@ export class Chart {
     });
   }
 
-  // marks draws annotations and pinned times under the lines.
-  #marks(u) {
-    const { notes, pins } = this.picture;
+  // under draws what lies under the lines: the bands of thresholds, what a style has there,
+  // annotations and pinned times.
+  #under(u) {
+    const { notes, pins, thresholds, style } = this.picture;
     u.ctx.save();
+    band(u, thresholds);
+    style?.under?.(u);
     for (const { time } of notes) mark(u, time, css('--note'), true);
     for (const time of pins) mark(u, time, css('--accent'), false);
+    u.ctx.restore();
+  }
+
+  // over draws what must be seen whatever the lines do.
+  #over(u) {
+    const { thresholds, units } = this.picture;
+    u.ctx.save();
+    limit(u, thresholds, units[0]);
     u.ctx.restore();
   }
 
   #key(e) {
     if (e.target !== this.element) return; // a button in it
     if (e.key === 'Escape') {
+      const reading = this.at !== null;
       this.at = null;
       this.plot?.setCursor({ left: -10, top: -10 });
-      return this.events.onReset();
+      if (this.events.onReset() || reading) e.preventDefault();
+      return;
     }
     if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
-    if (e.key === 'p') return this.events.onPause();
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity, ArrowUp: 0, ArrowDown: 0 }[e.key];
     if (step === undefined || !this.plot || this.picture.labels.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
@@ -174,7 +193,7 @@ export class Chart {
 
   // read moves the cursor to a neighbouring point of the line and says it.
   #read(step) {
-    const { labels, data, range, zone } = this.picture;
+    const { labels, data, range, zone, sides, units, style } = this.picture;
     if (this.reading > labels.length) this.reading = 1;
     if (!this.plot.series[this.reading].show) this.#turn(1);
     const [times, row] = [data[0], data[this.reading]];
@@ -185,19 +204,21 @@ export class Chart {
     const i = here[Math.min(here.length - 1, Math.max(0, from + step))];
     this.at = times[i];
     this.#keepReading();
-    this.events.onRead(`${labels[this.reading - 1]}: ${format.value(row[i])} at ${format.time(times[i], zone)}`);
+    const said = format.value(row[i], style?.counts ? 'none' : units[Number(sides[this.reading - 1])]);
+    this.events.onRead(`${labels[this.reading - 1]}: ${said} at ${style?.span ? format.between(times[i], style.span, zone) : format.time(times[i], zone)}`);
   }
 
   // keepReading holds the cursor on its point while the chart moves on.
   #keepReading() {
     if (this.at === null || !this.plot) return;
-    const v = this.picture.data[this.reading]?.[this.picture.data[0].indexOf(this.at)];
+    const i = this.picture.data[0].indexOf(this.at);
+    const v = this.picture.data[this.reading]?.[i];
     const left = this.plot.valToPos(this.at, 'x');
     if (v == null || left < 0) {
       this.at = null;
       return this.plot.setCursor({ left: -10, top: -10 });
     }
-    this.plot.setCursor({ left, top: this.plot.valToPos(v, this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
+    this.plot.setCursor({ left, top: this.plot.valToPos(this.#drawn()[this.reading][i], this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
   }
 }
 
@@ -219,6 +240,35 @@ function mark({ ctx, bbox, valToPos }, time, colour, flag) {
   ctx.lineTo(x + 5 * ratio, bbox.top);
   ctx.lineTo(x, bbox.top + 7 * ratio);
   ctx.fill();
+}
+
+// band tints the ground between thresholds, each in its own colour.
+function band({ ctx, bbox, valToPos, scales: { y } }, thresholds) {
+  for (const { from, to, colour } of bandsOf(thresholds)) {
+    if (to <= y.min || from >= y.max) continue;
+    const [low, high] = [Math.max(from, y.min), Math.min(to, y.max)].map((v) => valToPos(v, 'y', true));
+    ctx.fillStyle = pale(css(colours[colour]), 0.1);
+    ctx.fillRect(bbox.left, high, bbox.width, low - high);
+  }
+}
+
+// limit draws the line of each threshold, with its value: no colour says it alone.
+function limit({ ctx, bbox, valToPos, scales: { y } }, thresholds, unit) {
+  const ratio = devicePixelRatio;
+  for (const { from, colour } of bandsOf(thresholds)) {
+    if (from <= y.min || from >= y.max) continue;
+    const at = Math.round(valToPos(from, 'y', true));
+    ctx.strokeStyle = ctx.fillStyle = css(colours[colour]);
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([6 * ratio, 4 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, at);
+    ctx.lineTo(bbox.left + bbox.width, at);
+    ctx.stroke();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    [ctx.textAlign, ctx.textBaseline] = ['right', 'bottom'];
+    ctx.fillText(`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 2 * ratio);
+  }
 }
 
 function cursorOf(u) {

@@ -93,8 +93,9 @@ export function labels(groups) {
     const own = [g.percentile, tags].filter(Boolean).join(' ');
     return metrics || !own ? `${g.metric} ${own}`.trim() : own;
   });
-  const twice = new Set(names.filter((n, i) => names.indexOf(n) !== i));
-  return names.map((n, i) => (twice.has(n) && groups[i].letter ? `${groups[i].letter} ${n}` : n));
+  const times = new Map();
+  for (const n of names) times.set(n, (times.get(n) ?? 0) + 1);
+  return names.map((n, i) => (times.get(n) > 1 && groups[i].letter ? `${groups[i].letter} ${n}` : n));
 }
 
 // Looks keeps the look of each line, a number, for as long as it is there: a

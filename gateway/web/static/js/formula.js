@@ -2,7 +2,7 @@
 // POST /api/query/exp. Letters name the queries, in either case.
 
 import { letter } from './columns.js';
-import { effectiveDownsample, filterOf, times } from './query.js';
+import { effectiveDownsample, filterOf, meeting, times } from './query.js';
 
 export const example = 'a / (a + b) * 100';
 
@@ -83,8 +83,6 @@ function metric(q, step) {
 function common(queries, step) {
   return step === '' && queries.length > 1 && queries.every((q) => q.downsample === 'auto') ? meeting : step;
 }
-
-const meeting = '15s-avg';
 
 function faultOfNames(state, expr) {
   const names = tokens(expr).filter(isWord);

@@ -1,28 +1,33 @@
 // How lines look: the colours of app.css first, then dashes. Look 9 is the first
 // colour again, dashed; no two of 32 lines are told apart by colour alone.
 
+import { drawn } from './element.js';
+
 const colours = 8;
 const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
 export const lineStyle = (look) => ({ colour: `--c${look % colours}`, dash: dashes[Math.floor(look / colours) % dashes.length] });
 
+let probe = null; // an element under app.css
+
+// colouredBy says which element css asks: in a page of ours it is that called probe.
+export const colouredBy = (element) => { probe = element; };
+
 // css is a colour of app.css as the canvas takes it: light-dark() is resolved
 // only where a property is used.
 export function css(name) {
-  const probe = document.getElementById('probe');
+  probe ??= document.getElementById('probe');
   probe.style.color = `var(${name})`;
   return getComputedStyle(probe).color;
 }
 
-const svg = 'http://www.w3.org/2000/svg';
+// pale is a colour that css returned, as clear as alpha says.
+export const pale = (colour, alpha) => colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
 
 // sample is a short piece of the line.
 export function sample(look) {
   const { colour, dash } = lineStyle(look);
-  const picture = document.createElementNS(svg, 'svg');
-  const line = document.createElementNS(svg, 'line');
-  for (const [k, v] of [['width', 22], ['height', 8], ['aria-hidden', 'true']]) picture.setAttribute(k, v);
-  for (const [k, v] of [['x1', 0], ['x2', 22], ['y1', 4], ['y2', 4], ['stroke', `var(${colour})`], ['stroke-width', 2.5], ['stroke-dasharray', dash.join(' ')]]) line.setAttribute(k, v);
-  picture.append(line);
+  const picture = drawn('svg', { width: 22, height: 8, 'aria-hidden': 'true' });
+  picture.append(drawn('line', { x1: 0, x2: 22, y1: 4, y2: 4, stroke: `var(${colour})`, 'stroke-width': 2.5, 'stroke-dasharray': dash.join(' ') }));
   return picture;
 }

@@ -9,8 +9,10 @@ import { Looks, labels, letter, toColumns } from './columns.js';
 import { Controls } from './controls.js';
 import { DataTable } from './datatable.js';
 import { arrow, csv, png, save } from './download.js';
+import { Fold } from './fold.js';
 import { plural, time } from './format.js';
 import { Inspect } from './inspect.js';
+import { Keys, ofCharts } from './keys.js';
 import { Legend } from './legend.js';
 import { LiveClient } from './live.js';
 import { describe } from './messages.js';
@@ -35,20 +37,24 @@ const looks = new Looks();
 const tooltip = new Tooltip($('chart'), (t) => go({ pins: state.pins.filter((p) => p !== t) }, true));
 const chart = new Chart($('chart'), {
   onZoom: (from, to) => go({ zoom: [from, to] }),
-  onReset: () => state.zoom && go({ zoom: null }),
+  onReset: () => reset(),
   onCursor: (c) => { cursor = c; showCursor(); },
   onPin: (t) => go({ pins: state.pins.includes(t) ? state.pins.filter((p) => p !== t) : [...state.pins, t].slice(-4) }, true),
-  onPause: () => pause(),
   onRead: (text) => { $('readout').textContent = text; },
   onDraw: (plot) => tooltip.pin(state.pins, plot, picture),
 });
 const table = new DataTable($('table'));
 const legend = new Legend($('legend'), toggle, (label) => chart.emphasise(label));
 const controls = new Controls(go);
+const fold = new Fold($('fold'), $('query'), $('view'));
+const keys = new Keys([
+  { title: 'On this page', keys: [{ key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }] },
+  { ...ofCharts, keys: [...ofCharts.keys, { key: 'Enter', does: 'pins the point' }] },
+]);
 const inspects = ['explain', 'trace'].map((kind) => new Inspect($(kind), kind));
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
   token: api.token,
-  onState: (c) => { connection = c; redraw(); },
+  onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; redraw(); },
 });
 
 const questions = new Questions(live, redraw, (e) => e.about?.close());
@@ -71,6 +77,8 @@ function apply() {
   $('reset-zoom').hidden = !state.zoom;
   const metrics = state.queries.map((q) => q.metric).filter(Boolean);
   document.title = [...metrics, 'Downpour'].join(' · ');
+  $('fold').textContent = `Query${metrics.length > 0 ? `: ${metrics.join(', ')}` : ''}`;
+  if (metrics.length === 0) fold.set(true);
   questions.ask(state, now());
   inspects.forEach((i) => i.show(questions.asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
   redraw(true);
@@ -191,13 +199,23 @@ function pause() {
   go({ pause: state.pause === null ? Math.floor(now()) : null });
 }
 
-// first chooses something to look at on a page that names nothing.
+// reset says whether there was a zoom.
+function reset() {
+  const zoomed = state.zoom !== null;
+  if (zoomed) go({ zoom: null });
+  return zoomed;
+}
+
+// first chooses something to look at on a page that names nothing: a dashboard, while nothing but
+// this host's metrics is stored, or a metric.
 let next = null;
 async function first() {
   clearTimeout(next);
   if (state.queries.some((q) => q.metric)) return;
   let wait = 1000;
   try {
+    const start = location.hash ? '' : await api.startDashboard();
+    if (start && !location.hash) return location.replace(`/d/${start}`);
     const [load] = await api.suggest('metrics')('proc.loadavg.1min');
     const [any] = load ? [load] : await api.suggest('metrics')('');
     metricsExist = any !== undefined;
@@ -239,6 +257,7 @@ for (const details of document.querySelectorAll('details')) {
 }
 $('pause').addEventListener('click', pause);
 $('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('chart').focus(); });
+$('keys-open').addEventListener('click', () => keys.open());
 for (const event of ['popstate', 'hashchange']) {
   addEventListener(event, () => { state = fromHash(location.hash); apply(); first(); });
 }

@@ -32,26 +32,26 @@ export function describe({ connection, metricsExist, queries, pause = null, zone
 
 // ofQuery returns {kind, text} for one query.
 // fault is what the page itself has found.
-export function ofQuery({ metric, fault, error, answered, groups, points, complete, percentiles }) {
+export function ofQuery({ metric, fault, error, answered, groups, points, complete, histograms, limit = seriesLimit }) {
   if (fault) return say('error', fault);
   if (error) return failed(error);
   if (!answered) return say('connecting', 'Asking…');
-  if (points === 0) return say('nodata', `No data: ${metric} has no ${percentiles ? 'histograms' : 'points'} in this range with these tags.`);
-  if (groups > seriesLimit) {
-    return say('toomany', `Too many series: the answer has ${plural(groups, 'series')}, the first ${seriesLimit} are drawn. Filter by a tag, or group by fewer.`);
+  if (points === 0) return say('nodata', `No data: ${metric} has no ${histograms ? 'histograms' : 'points'} in this range with these tags.`);
+  if (groups > limit) {
+    return say('toomany', `Too many series: the answer has ${plural(groups, 'series')}, the first ${limit.toLocaleString('en')} are drawn. Filter by a tag, or group by fewer.`);
   }
   return complete ? say('complete', 'Complete: this range lies in the past.') : say('live', 'Live');
 }
 
 // ofFormula returns {kind, text} for one formula, whose fault, if there is one, the page
 // has found by itself. blank says that no point has a value.
-export function ofFormula({ fault, error, answered, groups, points, blank }) {
+export function ofFormula({ fault, error, answered, groups, points, blank, limit = seriesLimit }) {
   if (fault) return say('error', at(fault.at, fault.text));
   if (error) return failedFormula(error);
   if (!answered) return say('connecting', 'Asking…');
   if (points === 0) return say('nodata', 'No data: its queries have no points in this range.');
   if (blank) return say('nodata', 'Nothing to draw: its queries have no points at the same times. A downsample puts them there.');
-  if (groups > seriesLimit) return say('toomany', `Too many lines: the formula has ${plural(groups, 'line')}, the first ${seriesLimit} are drawn.`);
+  if (groups > limit) return say('toomany', `Too many lines: the formula has ${plural(groups, 'line')}, the first ${limit.toLocaleString('en')} are drawn.`);
   return say('live', '');
 }
 

@@ -14,6 +14,9 @@ export function autoDownsample(seconds) {
   return step[1] + '-avg';
 }
 
+// meeting puts points as stored, which lie at times of their own, at times that they have in common.
+export const meeting = '15s-avg';
+
 const width = ([from, to]) => to - from;
 
 // magnified tells whether a zoom shows more than the whole range would: then it
@@ -25,7 +28,7 @@ function magnified(state, now) {
 
 export function effectiveDownsample(state, q, now) {
   if (q.downsample !== 'auto') return q.downsample;
-  return autoDownsample(width(magnified(state, now) ? state.zoom : windowOf(state, now)));
+  return autoDownsample(width(magnified(state, now) ? state.zoom : windowOf(state, now))) || (state.aligned ? meeting : '');
 }
 
 // toQuery asks for one query of a state. Without a downsample, times come in ms,
@@ -36,15 +39,17 @@ export function toQuery(state, q, now) {
   if (downsample) sub.downsample = downsample;
   if (q.rate) Object.assign(sub, rateOf(q.rate));
   const percentiles = percentilesOf(q.percentiles);
-  if (percentiles.length > 0) {
+  const histograms = percentiles.length > 0 || wantsBuckets(q.percentiles);
+  if (histograms) {
     // Histograms add up, and nothing else can be done with them.
     if (sub.aggregator !== 'none') sub.aggregator = 'sum';
     if (downsample) sub.downsample = downsample.replace(/-.*/, '-sum');
-    sub.percentiles = percentiles;
+    if (percentiles.length > 0) sub.percentiles = percentiles;
+    else sub.showHistogramBuckets = true;
   }
   const query = { ...times(state, now), queries: [sub] };
   // A query that is kept up to date cannot read rollups. Histograms have none.
-  if (downsample && query.end === undefined && percentiles.length === 0) sub.rollupUsage = 'ROLLUP_RAW';
+  if (downsample && query.end === undefined && !histograms) sub.rollupUsage = 'ROLLUP_RAW';
   if (!downsample || /^\d+ms/.test(downsample)) query.msResolution = true;
   if (/^\d+[a-z]+c-/.test(downsample) && state.tz) query.timezone = state.tz; // calendar days and months
   return query;
@@ -57,8 +62,14 @@ const isPercentile = (word) => /^(\d+\.?\d*|\.\d+)$/.test(word) && Number(word) 
 // percentilesOf takes numbers from 0 to 100 out of a text, each once.
 export const percentilesOf = (text) => [...new Set(words(text).filter(isPercentile).map(Number))];
 
+// wantsBuckets tells whether the same text asks for the counts of a histogram's buckets instead.
+export const wantsBuckets = (text) => text.trim() === buckets;
+
+export const buckets = 'buckets';
+
 // faultOf says what of a query cannot be asked, '' for nothing.
 export function faultOf(q) {
+  if (wantsBuckets(q.percentiles)) return '';
   const wrong = words(q.percentiles).find((word) => !isPercentile(word));
   return wrong === undefined ? '' : `Percentiles are numbers from 0 to 100, as in 50,99.9: “${wrong}” is none.`;
 }
@@ -109,6 +120,7 @@ export function stepOf(downsample) {
 export function noting(query, start = query.start) {
   const { rate, rateOptions, rollupUsage, ...sub } = query.queries[0];
   if (sub.percentiles) Object.assign(sub, { percentiles: sub.percentiles.slice(0, 1), downsample: '0all-sum' });
+  else if (sub.showHistogramBuckets) sub.downsample = '0all-sum';
   else sub.downsample = '0all-count';
   return { ...query, start, globalAnnotations: true, queries: [sub] };
 }

@@ -4,13 +4,14 @@
 import { letter, withPercentile } from './columns.js';
 import { named, toFormula } from './formula.js';
 import { ofFormula, ofQuery, seriesLimit } from './messages.js';
-import { faultOf, stepOf, toQuery } from './query.js';
+import { faultOf, meeting, stepOf, toQuery } from './query.js';
 
 export class Questions {
   // onChange(fresh) hears of answers; fresh says that points have changed. onClosed(entry)
   // hears of the end of one.
   constructor(live, onChange, onClosed = () => {}) {
     Object.assign(this, { live, onChange, onClosed });
+    this.limit = seriesLimit; // of the lines of each question
     this.asked = [];   // for each query of the state: its entry, or null without a metric, or with a fault
     this.figured = []; // for each formula: {entry, keys, step}, {fault}, or null for an empty one
   }
@@ -74,12 +75,12 @@ export class Questions {
 
   // lines are the answers' groups: {group, letter, right, step} each.
   lines(state) {
-    const groupsOf = (e) => (e?.shown ? [...e.shown.groups.values()].slice(0, seriesLimit) : []);
+    const groupsOf = (e) => (e?.shown ? [...e.shown.groups.values()].slice(0, this.limit) : []);
     return [
       ...this.asked.flatMap((e, i) => groupsOf(e).map((group) => (
-        { group: e.query.queries[0].percentiles ? withPercentile(group) : group, letter: letter(i), right: state.queries[i].right, step: stepOf(e.query.queries[0].downsample ?? '') }))),
+        { group: e.query.queries[0].percentiles ? withPercentile(group) : group, letter: letter(i), right: state.queries[i].right, step: known(e.query.queries[0].downsample ?? '') }))),
       ...this.figured.flatMap((f, i) => groupsOf(f?.entry).map((group) => (
-        { group: named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: stepOf(f.step) }))),
+        { group: named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: known(f.step) }))),
     ];
   }
 
@@ -90,7 +91,8 @@ export class Questions {
     return this.asked.flatMap((e, i) => {
       const fault = state.queries[i].metric && faultOf(state.queries[i]);
       return e || fault ? [{ letter: letter(i), ...ofQuery({
-        fault, ...e, groups: e?.shown?.groups.size ?? 0, points: e?.shown?.points ?? 0, percentiles: e?.query.queries[0].percentiles,
+        fault, ...e, groups: e?.shown?.groups.size ?? 0, points: e?.shown?.points ?? 0, limit: this.limit,
+        histograms: e && (e.query.queries[0].percentiles ?? e.query.queries[0].showHistogramBuckets),
       }) }] : [];
     });
   }
@@ -101,7 +103,11 @@ export class Questions {
       const e = f?.entry;
       const groups = [...e?.shown?.groups.values() ?? []];
       const blank = !groups.some((g) => g.values.some((v) => !Number.isNaN(v)));
-      return f ? ofFormula({ fault: f.fault, ...e, groups: groups.length, points: e?.shown?.points ?? 0, blank }) : { kind: '', text: '' };
+      return f ? ofFormula({ fault: f.fault, ...e, limit: this.limit, groups: groups.length, points: e?.shown?.points ?? 0, blank }) : { kind: '', text: '' };
     });
   }
 }
+
+// known is the distance of points after a downsample, 0 where they may be farther apart: one that
+// is there for the points to meet says nothing about how often they come.
+const known = (downsample) => (downsample === meeting ? 0 : stepOf(downsample));

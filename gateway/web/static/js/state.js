@@ -99,7 +99,7 @@ export function formatM(q) {
   let tail = '';
   if (grouped || filtered) tail = `{${grouped}}`;
   if (filtered) tail += `{${filtered}}`;
-  const percentiles = q.percentiles && `percentiles[${q.percentiles}]`;
+  const percentiles = q.percentiles && (q.percentiles === 'buckets' ? 'show-histogram-buckets' : `percentiles[${q.percentiles}]`);
   return [q.aggregator, q.downsample, q.rate, percentiles, q.metric + tail].filter(Boolean).join(':');
 }
 
@@ -114,6 +114,7 @@ export function parseM(m) {
   const last = parts.pop() || '';
   for (const p of parts) {
     if (p.startsWith('rate')) out.rate = p;
+    else if (p === 'show-histogram-buckets') out.percentiles = 'buckets';
     else out.downsample = p;
   }
   const [, metric, first, second] = /^([^{]*)(?:\{(.*?)\})?(?:\{(.*)\})?$/s.exec(last) || [null, last];

@@ -1,7 +1,7 @@
 // What the lines are at the cursor's time, beside the cursor; and the same at
 // pinned times, which stay until they are closed.
 
-import { exact, time } from './format.js';
+import { between, exact, time, value } from './format.js';
 import { nearest } from './columns.js';
 import { sample } from './look.js';
 
@@ -83,11 +83,13 @@ function box(className) {
 }
 
 // contents are the text, to see whether it has changed, and the nodes of it.
-function contents(plot, { labels, looks, sides, data, hidden, notes, zone }, t, placeOf, top) {
+function contents(plot, { labels, looks, sides, data, hidden, notes, zone, units = [], style, sampleOf }, t, placeOf, top) {
   let lines = labels.map((label, i) => {
-    const v = data[i + 1][placeOf(i + 1)];
-    const far = v == null || top === null ? Infinity : Math.abs(plot.valToPos(v, sides[i] ? 'y2' : 'y') - top);
-    return { label, look: looks[i], v, far };
+    const place = placeOf(i + 1);
+    const v = data[i + 1][place];
+    const far = v == null || top === null ? Infinity : Math.abs(plot.valToPos(plot.data[i + 1][place], sides[i] ? 'y2' : 'y') - top);
+    const unit = style?.counts ? 'none' : units[Number(sides[i])] ?? 'none';
+    return { label, look: looks[i], v, far, said: unit === 'none' ? exact(short(v)) : value(v, unit, 7), sampleOf };
   }).filter((l) => !hidden.has(l.label) && l.v !== undefined);
   const closest = Math.min(...lines.map((l) => l.far));
   const all = lines.length;
@@ -96,16 +98,17 @@ function contents(plot, { labels, looks, sides, data, hidden, notes, zone }, t, 
   const x = plot.valToPos(t, 'x');
   const told = notes.filter((n) => Math.abs(plot.valToPos(n.time, 'x') - x) < near).map((n) => n.text);
   const more = all > rows ? `${all - rows} more` : '';
-  const text = [time(t, zone), ...lines.flatMap((l) => [l.label, exact(short(l.v))]), more, ...told].join('');
-  return { text, nodes: () => [words('time', time(t, zone)), ...lines.map((l) => line(l, l.far === closest && closest < Infinity)), ...[more, ...told].filter(Boolean).map((s) => words('note', s))] };
+  const when = style?.span ? between(t, style.span, zone) : time(t, zone);
+  const text = [when, ...lines.flatMap((l) => [l.label, l.said]), more, ...told].join('');
+  return { text, nodes: () => [words('time', when), ...lines.map((l) => line(l, l.far === closest && closest < Infinity)), ...[more, ...told].filter(Boolean).map((s) => words('note', s))] };
 }
 
 const short = (v) => (typeof v === 'number' ? Number(v.toPrecision(7)) : v);
 
-function line({ label, look, v }, closest) {
+function line({ label, look, v, said, sampleOf = sample }, closest) {
   const row = document.createElement('div');
   row.className = closest ? 'row closest' : 'row';
-  row.append(sample(look), words('name', label), words('value', exact(short(v))));
+  row.append(sampleOf(look, v), words('name', label), words('value', said));
   return row;
 }
 

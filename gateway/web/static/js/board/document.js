@@ -1,19 +1,17 @@
 // The document of a dashboard, as gateway/dashboard takes it, and where its panels lie. A
 // document may come from a link, so nothing in it is trusted to be what it should be.
 
+import { buckets } from '../query.js';
 import { formatM, parseM } from '../state.js';
+import { faultOf as faultOfFields, isObject, isText, optional } from './fields.js';
+import { typeOf } from './types.js';
 
 export const form = 1;
 export const columns = 12;
-export const types = { lines: 'lines', number: 'single number', table: 'table', text: 'text' };
 
-const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, height: 100, queries: 26, query: 4096, formulas: 8 };
+const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, height: 100 };
 
 export const empty = (title) => ({ form, title, range: { from: '1h-ago', to: '' }, panels: [] });
-
-const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
-const isText = (v, most) => typeof v === 'string' && [...v].length <= most;
-const optional = (v, check) => v === undefined || check(v);
 
 // read returns {document}, {fault}, or both of one that can be shown but not edited.
 export function read(text) {
@@ -51,11 +49,7 @@ function faultOfPanel(p) {
   if (!optional(p.title, (t) => isText(t, limits.title))) return 'its title is none';
   const { x, y, w, h } = isObject(p.place) ? p.place : {};
   if (![x, y, w, h].every(Number.isInteger) || x < 0 || w < 1 || x + w > columns || y < 0 || y > limits.row || h < 1 || h > limits.height) return 'its place is not on the grid';
-  if (p.type === 'text') return optional(p.text, (t) => typeof t === 'string') ? '' : 'its text is none';
-  if (!(p.type in types)) return '';
-  if (!optional(p.queries, (q) => Array.isArray(q) && q.length <= limits.queries && q.every((v) => isText(v, limits.query) || isObject(v)))) return 'its queries are none';
-  if (!optional(p.formulas, (f) => Array.isArray(f) && f.length <= limits.formulas && f.every((v) => isObject(v) && optional(v.expr, (t) => isText(t, limits.query)) && optional(v.name, (t) => isText(t, limits.query))))) return 'its formulas are none';
-  return '';
+  return faultOfFields(p, typeOf(p.type)?.fields ?? []);
 }
 
 // chartOf returns what the chart's state has of a panel, {queries, formulas, log}, or {fault}.
@@ -77,7 +71,7 @@ function queryOf(q) {
   return subQuery(q);
 }
 
-const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'right']);
+const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'showHistogramBuckets', 'right']);
 
 function subQuery(q) {
   const unknown = Object.keys(q).find((k) => !known.has(k));
@@ -87,8 +81,10 @@ function subQuery(q) {
   if (!Array.isArray(filters) || !filters.every((f) => isObject(f) && ['type', 'tagk', 'filter'].every((k) => typeof f[k] === 'string'))) return { fault: 'its filters are none.' };
   if (!isObject(tags) || !Object.values(tags).every((v) => typeof v === 'string')) return { fault: 'its tags are none.' };
   if (!Array.isArray(percentiles) || !percentiles.every(Number.isFinite)) return { fault: 'its percentiles are none.' };
+  const histograms = q.showHistogramBuckets === true;
+  if (histograms && percentiles.length > 0) return { fault: 'it has percentiles and buckets: a panel draws one of them.' };
   return { query: {
-    aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: percentiles.join(), metric: q.metric,
+    aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: histograms ? buckets : percentiles.join(), metric: q.metric,
     tags: [...filters.map((f) => ({ key: f.tagk, value: valueOf(f), group: f.groupBy === true })), ...Object.entries(tags).map(([key, value]) => ({ key, value, group: true }))],
     right: q.right === true,
   } };
@@ -117,9 +113,8 @@ export function newPanel(document, type) {
   let n = document.panels.length + 1;
   while (taken.has(`p${n}`)) n++;
   const y = Math.max(0, ...document.panels.map((p) => p.place.y + p.place.h));
-  const size = { lines: [6, 8], number: [3, 4], table: [6, 8], text: [6, 3] }[type];
-  const panel = { id: `p${n}`, type, title: '', place: { x: 0, y, w: size[0], h: size[1] } };
-  return type === 'text' ? { ...panel, text: '' } : { ...panel, queries: [] };
+  const { size: [w, h], blank } = typeOf(type);
+  return { id: `p${n}`, type, title: '', place: { x: 0, y, w, h }, ...blank };
 }
 
 // inOrder is how panels are read, and lie on a narrow screen: by rows.

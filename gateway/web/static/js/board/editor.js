@@ -6,7 +6,9 @@ import { withoutQuery } from '../formula.js';
 import { FormulaRow } from '../formularow.js';
 import { QueryRow, options } from '../queryrow.js';
 import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
-import { chartOf, types, withChart } from './document.js';
+import { chartOf, withChart } from './document.js';
+import { Settings } from './settings.js';
+import { asks, typeOf, types } from './types.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -17,7 +19,8 @@ export class Editor {
   constructor(onDone) {
     this.onDone = onDone;
     this.dialog = $('editor');
-    options($('panel-type'), Object.entries(types));
+    this.settings = new Settings();
+    options($('panel-type'), Object.entries(types).map(([type, { name }]) => [type, name]));
     $('panel-type').addEventListener('change', () => this.#showType());
     $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
     $('add-formula').addEventListener('click', () => this.#change({ formulas: [...this.chart.formulas, emptyFormula()] }));
@@ -34,10 +37,11 @@ export class Editor {
     $('panel-title').value = panel.title ?? '';
     $('panel-type').value = panel.type;
     $('panel-text').value = panel.text ?? '';
-    const chart = panel.type === 'text' ? { queries: [], formulas: [], log: false } : chartOf(panel);
+    const chart = asks(panel.type) ? chartOf(panel) : { queries: [], formulas: [], log: false };
     $('editor-fault').textContent = chart.fault ? `${chart.fault} What you write here replaces all queries.` : '';
     this.chart = { ...chart, queries: chart.queries.length > 0 ? chart.queries : [emptyQuery()] };
     $('log').checked = this.chart.log;
+    this.settings.show(panel);
     this.#build();
     this.#showType();
     this.dialog.showModal();
@@ -45,9 +49,12 @@ export class Editor {
   }
 
   #showType() {
-    const text = $('panel-type').value === 'text';
-    $('chart-fields').hidden = text;
-    $('text-field').hidden = !text;
+    const type = $('panel-type').value;
+    const chart = asks(type);
+    $('chart-fields').hidden = !chart;
+    $('text-field').hidden = chart;
+    $('log').closest('label').hidden = !typeOf(type).fields.includes('log');
+    this.settings.showType(type);
   }
 
   #change(part) {
@@ -92,9 +99,10 @@ export class Editor {
   #done() {
     const { text, queries, formulas, log, ...rest } = this.panel;
     const type = $('panel-type').value;
-    const panel = { ...rest, type, title: $('panel-title').value.trim().slice(0, 200) };
-    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr) };
+    const panel = this.settings.read({ ...rest, type, title: $('panel-title').value.trim().slice(0, 200) });
+    if (!panel) return;
+    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr), log: this.chart.log && typeOf(type).fields.includes('log') };
     this.dialog.close();
-    this.onDone(type === 'text' ? { ...panel, text: $('panel-text').value } : withChart(panel, chart));
+    this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value });
   }
 }

@@ -1,7 +1,7 @@
 // The grid: where each panel is on the page, and what mouse and keys do to that in edit mode.
 
+import { make } from '../element.js';
 import { columns, moved, put, sized } from './document.js';
-import { make } from './panel.js';
 
 const gap = 8;
 const rowHeight = 40;

@@ -3,17 +3,22 @@
 // in view ask.
 
 import * as api from '../api.js';
+import { make } from '../element.js';
+import { Fold } from '../fold.js';
 import { plural, time } from '../format.js';
+import { Keys, ofCharts } from '../keys.js';
 import { LiveClient } from '../live.js';
 import { describe } from '../messages.js';
 import { options } from '../queryrow.js';
 import { RangeControls } from '../rangecontrols.js';
-import { fromHash } from '../state.js';
+import { fromHash, windowOf } from '../state.js';
 import { empty, inOrder, newPanel, read, settle } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
 import { decode, encode } from './link.js';
-import { Panel, make } from './panel.js';
+import { Panel } from './panel.js';
+import { print } from './print.js';
+import { Screen } from './screen.js';
 
 const $ = (id) => document.getElementById(id);
 const name = nameIn(location.pathname);
@@ -31,7 +36,7 @@ let view;               // the state of all charts, without their queries
 const panels = new Map(); // by id
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
   token: api.token,
-  onState: (c) => { connection = c; say(); },
+  onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; say(); },
 });
 const inView = new IntersectionObserver((entries) => {
   for (const e of entries) panels.get(e.target.dataset.id)?.see(e.isIntersecting);
@@ -39,12 +44,27 @@ const inView = new IntersectionObserver((entries) => {
 const hands = {
   live,
   zoom: (from, to) => go({ zoom: [from, to] }),
-  reset: () => view.zoom && go({ zoom: null }),
-  pause,
+  reset,
+  full: (id) => screen.toggle(id),
   read: (text) => { $('readout').textContent = text; },
 };
 const range = new RangeControls(go);
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
+const screen = new Screen(panels, go);
+const order = () => [...$('grid').children].map((e) => e.dataset.id);
+const fold = new Fold($('fold'), $('tools'));
+const keys = new Keys([
+  { title: 'On this page', keys: [
+    { key: 'f', does: 'fills the window with the panel that has the focus, or is below the mouse; again leaves it', run: () => screen.toggle(screen.at()) },
+    { key: 'Escape', does: 'leaves it, too', run: () => screen.leave() },
+    { key: 'j', does: 'goes to the next panel', run: () => screen.step(order(), 1) },
+    { key: 'k', does: 'goes to the panel before', run: () => screen.step(order(), -1) },
+    { key: 'e', does: 'edits, and ends it', run: () => board && edit() },
+    { key: 'p', does: 'pauses, and goes on', run: () => board && pause() },
+    { key: 'z', does: 'resets the zoom', run: () => reset() },
+  ] },
+  ofCharts,
+]);
 const grid = new Grid($('grid'), () => board.panels, (list) => change({ panels: list }), (text) => { $('readout').textContent = text; });
 
 // nameIn reads the dashboard's name. Of letters that are not UTF-8 the server says that they are no name.
@@ -64,7 +84,7 @@ function viewOf() {
   const { from = '', to = '' } = board?.range ?? {};
   return {
     start: params.get('start') || from || '1h-ago', end: params.has('start') || params.has('end') ? given.end : to,
-    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false,
+    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false, panel: params.get('panel') ?? '',
   };
 }
 
@@ -79,6 +99,7 @@ function address() {
   if (view.pause !== null) params.set('pause', view.pause);
   if (view.tz) params.set('tz', view.tz);
   if (view.theme) params.set('theme', view.theme);
+  if (view.panel) params.set('panel', view.panel);
   for (const [k, v] of Object.entries(carried)) params.set(k, v);
   const text = params.toString();
   return location.pathname + (text && '#' + text);
@@ -89,6 +110,13 @@ function go(part) {
   view = { ...view, ...part };
   history.pushState(null, '', address());
   render();
+}
+
+// reset says whether there was a zoom.
+function reset() {
+  const zoomed = view.zoom !== null;
+  if (zoomed) go({ zoom: null });
+  return zoomed;
 }
 
 function pause() { go({ pause: view.pause === null ? Math.floor(Date.now() / 1000) : null }); }
@@ -114,10 +142,12 @@ function render() {
   document.title = `${title} · Downpour`;
   showEditing();
   place();
+  screen.show(view);
   say();
 }
 
 function showEditing() {
+  if ($('edit').getAttribute('aria-pressed') !== String(editing)) fold.set(editing); // what one edits with is there, also on a phone
   $('edit').setAttribute('aria-pressed', String(editing));
   $('edit').disabled = later;
   $('editing').hidden = !editing;
@@ -288,6 +318,27 @@ async function saveMine() {
   }
 }
 
+function edit() {
+  if (later) return;
+  editing = !editing;
+  tell('');
+  render();
+}
+
+// printAll prints all panels, or the one that fills the window.
+function printAll() {
+  print(() => [...panels.values()].filter((p) => p.seen), (printing) => {
+    const [from, to] = view.zoom || windowOf(view, Date.now() / 1000);
+    $('sheet').textContent = `${time(Math.floor(from), view.tz)} to ${time(Math.floor(to), view.tz)}`;
+    const theme = printing ? 'light' : view.theme;
+    document.documentElement.dataset.theme = theme;
+    for (const [id, p] of panels) {
+      p.hold(printing && (!screen.id || screen.id === id));
+      p.show(p.panel, { ...p.view, theme });
+    }
+  });
+}
+
 async function link() {
   const hash = changed() ? new URLSearchParams({ doc: await encode(written()), v: version }) : null;
   carried = hash ? Object.fromEntries(hash) : {};
@@ -306,7 +357,7 @@ async function list() {
       const item = make('li');
       const to = make('a', '', d.title || d.name);
       to.href = `/d/${d.name}`;
-      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}`));
+      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · ${d.version > 0 ? `version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}` : 'built in'}`));
       return item;
     }));
     fault = { kind: 'complete', text: all.length > 0 ? plural(all.length, 'dashboard') : 'No dashboards yet.' };
@@ -329,7 +380,14 @@ options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']
 $('theme').addEventListener('change', (e) => go({ theme: e.target.value }));
 $('pause').addEventListener('click', pause);
 $('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('range').focus(); });
-$('edit').addEventListener('click', () => { editing = !editing; tell(''); render(); });
+$('edit').addEventListener('click', edit);
+$('keys-open').addEventListener('click', () => keys.open());
+$('print').addEventListener('click', printAll);
+addEventListener('keydown', (e) => {
+  if (e.key !== 'p' || !(e.ctrlKey || e.metaKey) || !board) return;
+  e.preventDefault();
+  printAll();
+});
 $('board-title').addEventListener('input', (e) => change({ title: e.target.value }));
 $('add-panel').addEventListener('click', () => {
   const panel = newPanel(board, 'lines');
@@ -394,10 +452,13 @@ window.__downpour = {
   panels: () => [...panels.values()].map((p) => ({
     id: p.element.dataset.id, seen: p.seen, kind: p.kind, asked: p.questions.everything().length, series: p.lines.map((l) => l.label), points: p.questions.points(),
   })),
+  drawing: (id) => panels.get(id)?.drawing,
   cursors: () => [...panels.values()].map((p) => p.drawing.cursor?.time ?? null),
 };
 
 view = viewOf();
 render();
-if (name) load();
-else list();
+if (name) {
+  live.connect(); // beside the document: panels that ask find it open
+  load();
+} else list();

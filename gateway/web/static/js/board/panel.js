@@ -1,41 +1,41 @@
 // One panel of a dashboard: what it asks while it is in view, and how it is drawn. Whatever a
 // document holds becomes text here, never markup.
 
-import { Chart } from '../chart.js';
-import { Looks, labels, toColumns } from '../columns.js';
-import { clock, exact, plural, value } from '../format.js';
-import { Legend } from '../legend.js';
-import { css, lineStyle } from '../look.js';
-import { describe } from '../messages.js';
+import { labels } from '../columns.js';
+import { make } from '../element.js';
+import { plural } from '../format.js';
+import { describe, seriesLimit } from '../messages.js';
 import { Questions } from '../questions.js';
 import { windowOf } from '../state.js';
-import { Tooltip } from '../tooltip.js';
-import { chartOf, types } from './document.js';
+import { top, ways } from '../stats.js';
+import { chartOf } from './document.js';
+import { asks, typeOf } from './types.js';
+import { drawingOf } from './types/drawings.js';
 
 const now = () => Date.now() / 1000;
 
-// make returns an element with a class and a text.
-export function make(tag, className = '', text = '') {
-  const e = document.createElement(tag);
-  if (className) e.className = className;
-  if (text) e.textContent = text;
-  return e;
-}
+const manyLines = 5000; // of a question, where they are not all drawn by themselves
 
 export class Panel {
-  // board has live, connection(), and what a hand does: zoom(from, to), reset(), pause(), read(text).
+  // board has live, and what a hand does: zoom(from, to), reset(), read(text), full(id).
   constructor(board) {
     this.board = board;
     this.element = make('section', 'panel');
+    this.element.tabIndex = -1; // keys go from one to the next
     this.head = make('div', 'head');
     this.title = make('h2');
     this.tools = make('div', 'tools');
     this.said = make('p', 'said');
     this.body = make('div', 'body');
-    this.head.append(this.title, this.tools);
-    this.element.append(this.head, this.body, this.said);
+    this.full = make('button', 'full', '⛶');
+    this.full.type = 'button';
+    this.full.addEventListener('click', () => board.full(this.panel.id));
+    this.head.append(this.title, this.tools, this.full);
+    this.remarked = make('p', 'remark');
+    this.remarks = new Map();
+    this.element.append(this.head, this.body, this.remarked, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
-    this.seen = false;
+    [this.seen, this.inView, this.held] = [false, false, false];
     this.lines = [];
     this.hide = new Set();
     this.fresh = true;
@@ -48,7 +48,7 @@ export class Panel {
     if (text !== this.text) {
       this.text = text;
       this.panel = panel;
-      this.chart = panel.type in types && panel.type !== 'text' ? chartOf(panel) : { queries: [], formulas: [], log: false };
+      this.chart = asks(panel.type) ? chartOf(panel) : { queries: [], formulas: [], log: false };
       this.#build();
     }
     this.panel = panel;
@@ -56,12 +56,35 @@ export class Panel {
     this.#redraw(true);
   }
 
-  // see says whether the panel is in view: only then it asks.
-  see(seen) {
+  // see says whether the panel is in view: only then it asks. One that is held does, too.
+  see(inView) {
+    this.inView = inView;
+    const seen = this.inView || this.held;
     if (seen === this.seen) return;
     this.seen = seen;
     this.#ask();
     this.#redraw(true);
+  }
+
+  // hold draws the panel wherever it is, until it is held no more.
+  hold(held) {
+    this.held = held;
+    this.see(this.inView);
+  }
+
+  // waiting tells whether anything that is asked has no answer yet, or is not drawn.
+  waiting() { return this.due || !this.view || this.questions.everything().some((e) => !e.answered && !e.error); }
+
+  // fill says whether the panel has the whole window.
+  fill(full) {
+    this.element.toggleAttribute('data-full', full);
+    this.full.setAttribute('aria-pressed', String(full));
+  }
+
+  // focus goes to what of the panel one can do something with.
+  focus() {
+    (this.body.querySelector('[tabindex="0"]') ?? this.element).focus();
+    this.element.scrollIntoView({ block: 'nearest' });
   }
 
   close() {
@@ -78,7 +101,7 @@ export class Panel {
 
   range() { return this.view.zoom || windowOf(this.view, now()); }
 
-  #state() { return { ...this.view, queries: this.chart.queries, formulas: this.chart.formulas, log: this.chart.log }; }
+  #state() { return { ...this.view, queries: this.chart.queries, formulas: this.chart.formulas, log: this.chart.log, aligned: typeOf(this.panel.type)?.aligned }; }
 
   #ask() {
     if (!this.view) return;
@@ -89,13 +112,16 @@ export class Panel {
   #build() {
     this.drawing?.close?.();
     this.body.replaceChildren();
+    this.remarks.clear();
+    this.remarked.textContent = '';
+    this.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
     const title = this.panel.title || this.chart.queries.map((q) => q.metric).filter(Boolean).join(', ') || (this.panel.type === 'text' ? '' : this.panel.type);
     this.title.textContent = title;
     this.title.hidden = title === '';
     this.element.setAttribute('aria-label', title || 'Text');
-    this.element.dataset.type = this.panel.type in types ? this.panel.type : 'unknown';
-    const Drawing = { lines: Lines, number: Single, table: Table, text: Text }[this.panel.type] ?? Unknown;
-    this.drawing = new Drawing(this);
+    this.full.setAttribute('aria-label', `Full screen: ${title || 'text'}`);
+    this.element.dataset.type = typeOf(this.panel.type) ? this.panel.type : 'unknown';
+    this.drawing = new (drawingOf(this.panel.type))(this);
   }
 
   // redraw draws in the next frame, however often it is called.
@@ -109,17 +135,37 @@ export class Panel {
   draw() {
     // Out of view there is nothing to draw; what was drawn last stays.
     if (!this.seen || !this.view) return;
-    const waiting = this.questions.everything().some((e) => !e.answered && !e.error);
+    const waiting = this.waiting();
     if (this.fresh) {
       const lines = this.questions.lines(this.#state());
-      if (!waiting || lines.length > 0) this.lines = lines;
-      const names = labels(this.lines.map((l) => ({ ...l.group, letter: l.letter })));
-      this.lines.forEach((l, i) => { l.label = names[i]; });
+      if (!waiting || lines.length > 0) this.lines = this.#best(lines);
       this.drawing.draw(this.lines, this);
       this.fresh = false;
     }
     this.element.toggleAttribute('data-stale', waiting && this.lines.length > 0);
     this.say();
+  }
+
+  // wanted is the top of lines that are drawn, undefined for all.
+  #wanted() { return typeOf(this.panel.type)?.fields.includes('top') ? this.panel.top : undefined; }
+
+  // best names the lines, and leaves out those that the panel does not want. Names do not depend on
+  // which these are.
+  #best(lines) {
+    const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
+    lines.forEach((l, i) => { l.label = names[i]; });
+    const wanted = this.#wanted();
+    if (!wanted) return lines;
+    const best = top(lines, wanted, this.range());
+    this.remark('top', best.left > 0 ? `${plural(best.left, 'line')} not shown: these ${wanted.n} have the greatest ${ways[wanted.by].name}` : '');
+    return best.lines;
+  }
+
+  // remark tells what one may not see from the drawing; of each kind there is one, '' for none.
+  remark(kind, text) {
+    this.remarks.set(kind, text);
+    const all = [...this.remarks.values()].filter(Boolean).map((t) => `${t}.`).join(' ');
+    if (this.remarked.textContent !== all) this.remarked.textContent = all;
   }
 
   // say tells what is wrong with this panel, below it. That the connection is lost is told once,
@@ -131,7 +177,7 @@ export class Panel {
   }
 
   #said() {
-    if (this.panel.type === 'text' || !(this.panel.type in types)) return { kind: 'still', text: '' };
+    if (!asks(this.panel.type)) return { kind: 'still', text: '' };
     if (this.chart.fault) return { kind: 'error', text: this.chart.fault };
     const told = describe({ connection: null, queries: this.questions.ofQueries(this.#state()), pause: null });
     if (told.kind === 'idle') return { kind: 'idle', text: 'No query yet.' };
@@ -139,171 +185,4 @@ export class Panel {
     const worst = ['live', 'complete', 'connecting'].includes(told.kind) && formula ? formula : told;
     return { kind: worst.kind, text: ['live', 'complete', 'connecting'].includes(worst.kind) ? '' : worst.text };
   }
-}
-
-// Lines are the chart of the page, with its legend.
-class Lines {
-  constructor(owner) {
-    const { board, body } = owner;
-    this.owner = owner;
-    this.looks = new Looks();
-    this.place = make('div', 'chart');
-    this.place.tabIndex = 0;
-    for (const [k, v] of [['role', 'group'], ['aria-roledescription', 'line chart'], ['aria-describedby', 'keys']]) this.place.setAttribute(k, v);
-    const list = make('ul', 'legend');
-    list.setAttribute('aria-label', 'Lines');
-    body.append(this.place, list);
-    this.tooltip = new Tooltip(this.place, () => {});
-    this.chart = new Chart(this.place, {
-      onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPause: () => board.pause(), onPin: () => {},
-      onRead: (text) => board.read(text), onDraw: () => {},
-      onCursor: (c) => { this.cursor = c; this.#showCursor(); },
-    }, 'board');
-    this.legend = new Legend(list, (label, alone) => this.#toggle(label, alone), (label) => this.chart.emphasise(label));
-    this.picture = null;
-  }
-
-  draw(lines, owner) {
-    const names = lines.map((l) => l.label);
-    const { log } = owner.chart;
-    this.picture = {
-      labels: names, looks: this.looks.assign(names), sides: lines.map((l) => l.right), range: owner.range(), hidden: owner.hide, notes: [], pins: [],
-      data: toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log), log, zone: owner.view.tz, theme: owner.view.theme,
-    };
-    this.place.setAttribute('aria-label', `${owner.title.textContent}, ${plural(names.length, 'line')}`);
-    this.place.toggleAttribute('data-empty', this.picture.data[0].length === 0);
-    this.chart.draw(this.picture);
-    this.legend.draw(this.picture);
-    this.#showCursor();
-  }
-
-  move(range) {
-    if (this.picture) this.chart.move(range);
-  }
-
-  close() { this.chart.close(); }
-
-  // showCursor tells the values at the one cross hair in every legend, and beside the hand only
-  // where it is.
-  #showCursor() {
-    if (!this.picture) return;
-    this.legend.values(this.picture.data, this.cursor);
-    this.tooltip.show(this.place.matches(':hover, :focus') ? this.cursor : null, this.picture);
-  }
-
-  #toggle(label, alone) {
-    const { hide } = this.owner;
-    const others = this.picture.labels.filter((n) => n !== label);
-    const isAlone = others.every((n) => hide.has(n)) && !hide.has(label);
-    if (alone) {
-      hide.clear();
-      if (!isAlone) others.forEach((n) => hide.add(n));
-    } else if (!hide.delete(label)) hide.add(label);
-    this.draw(this.owner.lines, this.owner);
-  }
-}
-
-// newest is the last point of a group that is a number, [time, value] or nothing.
-function newest({ times, values }) {
-  for (let i = values.length - 1; i >= 0; i--) if (isNumber(values[i])) return [times[i], values[i]];
-  return [];
-}
-
-const isNumber = (v) => v !== null && !Number.isNaN(v);
-
-const svg = 'http://www.w3.org/2000/svg';
-
-// Single is the last value of the first line, over a spark line of it.
-class Single {
-  constructor(owner) {
-    this.owner = owner;
-    const { body } = owner;
-    this.number = make('p', 'number', '–');
-    this.name = make('p', 'name');
-    this.picture = document.createElementNS(svg, 'svg');
-    for (const [k, v] of [['class', 'spark'], ['viewBox', '0 0 100 30'], ['preserveAspectRatio', 'none'], ['aria-hidden', 'true']]) this.picture.setAttribute(k, v);
-    body.append(this.number, this.name, this.picture);
-  }
-
-  draw(lines, owner) {
-    const [first] = lines;
-    const [at, last] = first ? newest(first.group) : [];
-    this.number.textContent = last === undefined ? '–' : value(Number(last));
-    this.number.title = last === undefined ? '' : exact(last);
-    const which = lines.length > 1 ? `${first.label}, and ${plural(lines.length - 1, 'other line')}, ` : '';
-    this.name.textContent = last === undefined ? '' : `${which}at ${clock(Math.floor(at), owner.view.tz)}`;
-    const path = document.createElementNS(svg, 'path');
-    path.setAttribute('d', first ? spark(first.group, owner.range()) : '');
-    this.picture.replaceChildren(path);
-  }
-
-  // move follows the time: what was drawn would stand still otherwise.
-  move() { this.draw(this.owner.lines, this.owner); }
-}
-
-// spark is the path of a line in a box of 100 by 30; it breaks where there is no number.
-function spark({ times, values }, [from, to]) {
-  const numbers = values.filter(isNumber).map(Number).filter(Number.isFinite);
-  const [low, high] = numbers.reduce(([l, h], v) => [Math.min(l, v), Math.max(h, v)], [Infinity, -Infinity]);
-  let [path, pen] = ['', 'M'];
-  times.forEach((t, i) => {
-    const v = isNumber(values[i]) ? Number(values[i]) : NaN;
-    if (!Number.isFinite(v) || t < from) { pen = 'M'; return; }
-    const y = high === low ? 15 : 28 - (26 * (v - low)) / (high - low);
-    path += `${pen}${((100 * (t - from)) / (to - from)).toFixed(2)} ${y.toFixed(2)}`;
-    pen = 'L';
-  });
-  return path;
-}
-
-// Table has a row for each line: its last, least, greatest and mean value.
-class Table {
-  constructor({ body, title }) {
-    const box = make('div', 'scroll');
-    box.tabIndex = 0;
-    box.setAttribute('role', 'region');
-    box.setAttribute('aria-label', `Table ${title.textContent}`);
-    const table = make('table');
-    const row = make('tr');
-    for (const name of ['Line', 'Last', 'Least', 'Greatest', 'Mean']) {
-      const cell = make('th', '', name);
-      cell.scope = 'col';
-      row.append(cell);
-    }
-    const head = make('thead');
-    head.append(row);
-    this.rows = make('tbody');
-    table.append(head, this.rows);
-    box.append(table);
-    body.append(box);
-  }
-
-  draw(lines) {
-    this.rows.replaceChildren(...lines.map((l) => {
-      const numbers = l.group.values.filter(isNumber).map(Number);
-      const [, last] = newest(l.group);
-      const sum = numbers.reduce((a, b) => a + b, 0);
-      const [least, greatest] = numbers.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
-      const row = make('tr');
-      row.append(make('td', '', l.label), ...(numbers.length > 0 ? [Number(last), least, greatest, sum / numbers.length] : [null, null, null, null]).map((v) => make('td', '', value(v))));
-      return row;
-    }));
-  }
-}
-
-class Text {
-  constructor({ body, panel }) {
-    const text = make('p', 'text', panel.text ?? '');
-    text.tabIndex = 0; // a long one is scrolled by keys
-    body.append(text);
-  }
-
-  draw() {}
-}
-
-// Unknown stands for what a later release may draw. It stays in the document as it is.
-class Unknown {
-  constructor({ body, panel }) { body.append(make('p', 'text', `Unknown panel: this release does not draw “${panel.type}”. It is kept as it is.`)); }
-
-  draw() {}
 }

@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxThresholds = 10
+	maxTop        = 200 // lines
+)
+
+// What some fields may be. The page has the same lists, in static/js/units.js, thresholds.js,
+// stats.js and board/fields.js of gateway/web.
+var (
+	units   = []string{"none", "bytes", "bits/s", "%", "s", "ms", "ops/s"}
+	colours = []string{"green", "amber", "red", "blue"}
+	ways    = []string{"last", "max", "avg"}
+	legends = []string{"list", "table"}
+)
+
+var (
+	asked = []string{"queries", "formulas"}
+	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "thresholds", "top", "legend"})
+)
+
+// typeFields are the fields that panels of a type have beside those of all. Of a type that is not
+// here nothing is known.
+var typeFields = map[string][]string{
+	"lines":   axes,
+	"stacked": axes,
+	"bars":    axes,
+	"heatmap": slices.Concat(asked, []string{"unit"}),
+	"number":  slices.Concat(asked, []string{"unit", "rightUnit", "thresholds"}),
+	"table":   slices.Concat(asked, []string{"unit", "rightUnit", "top"}),
+	"text":    {"text"},
+}
+
+// checkFields checks the fields of a panel of a type.
+func (o object) checkFields(kind string) error {
+	for _, field := range typeFields[kind] {
+		if err := o.checkField(field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o object) checkField(field string) error {
+	switch field {
+	case "text":
+		_, err := o.text(field, MaxBytes)
+		return err
+	case "queries":
+		return o.checkQueries()
+	case "formulas":
+		return o.checkFormulas()
+	case "unit", "rightUnit":
+		return o.oneOf(field, units)
+	case "legend":
+		return o.oneOf(field, legends)
+	case "thresholds":
+		return o.checkThresholds()
+	case "top":
+		return o.checkTop()
+	}
+	return nil
+}
+
+// oneOf checks a field that is one of some words, or missing.
+func (o object) oneOf(field string, words []string) error {
+	raw, ok := o[field]
+	if !ok {
+		return nil
+	}
+	var word string
+	if json.Unmarshal(raw, &word) != nil || !slices.Contains(words, word) {
+		return fmt.Errorf("%s: got %.40s, want one of %s", field, raw, strings.Join(words, ", "))
+	}
+	return nil
+}
+
+// checkThresholds checks thresholds: [{"value", "colour"}].
+func (o object) checkThresholds() error {
+	var thresholds []object
+	if err := o.read("thresholds", &thresholds, false); err != nil {
+		return err
+	}
+	if len(thresholds) > maxThresholds {
+		return fmt.Errorf("thresholds: got %d, want at most %d", len(thresholds), maxThresholds)
+	}
+	for i, t := range thresholds {
+		var value float64
+		if err := t.read("value", &value, true); err != nil {
+			return fmt.Errorf("thresholds[%d].%w", i, err)
+		}
+		if _, ok := t["colour"]; !ok {
+			return fmt.Errorf("thresholds[%d].colour: it is missing", i)
+		}
+		if err := t.oneOf("colour", colours); err != nil {
+			return fmt.Errorf("thresholds[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkTop checks which lines are drawn: {"n", "by"}.
+func (o object) checkTop() error {
+	if _, ok := o["top"]; !ok {
+		return nil
+	}
+	var top object
+	if err := o.read("top", &top, true); err != nil {
+		return err
+	}
+	var n float64
+	if err := top.read("n", &n, true); err != nil {
+		return fmt.Errorf("top.%w", err)
+	}
+	if n != math.Trunc(n) || n < 1 || n > maxTop {
+		return fmt.Errorf("top.n: got %s, want 1 to %d", top["n"], maxTop)
+	}
+	if _, ok := top["by"]; !ok {
+		return fmt.Errorf("top.by: it is missing")
+	}
+	if err := top.oneOf("by", ways); err != nil {
+		return fmt.Errorf("top.%w", err)
+	}
+	return nil
+}
