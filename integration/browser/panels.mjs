@@ -140,7 +140,7 @@ test('units are in legends, tables and numbers, one for each axis', async () => 
   await until('the tooltip', async () => /Mbit\/s/.test(await text('[data-id=axes] .tooltip')));
   assert.match(await text('[data-id=axes] .tooltip'), /\d%/);
   await seen('table');
-  assert.match(await text('[data-id=table] tbody tr'), /^nic=eth0[\d.]+ [MG]bit\/s/);
+  assert.match(await text('[data-id=table] tbody tr:first-child'), /^nic=eth0[\d.]+ [MG]bit\/s/);
   await seen('hot');
   assert.match(await text('[data-id=hot] .number'), /^[\d.]+ GiB$/);
   sound();

@@ -267,7 +267,11 @@ function limit({ ctx, bbox, valToPos, scales: { y } }, thresholds, unit) {
     ctx.stroke();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     [ctx.textAlign, ctx.textBaseline] = ['right', 'bottom'];
-    ctx.fillText(`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 2 * ratio);
+    const text = [`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 3 * ratio];
+    ctx.setLineDash([]); // a rim in the colour of the ground: what lies below may be of any
+    [ctx.strokeStyle, ctx.lineWidth, ctx.lineJoin] = [css('--panel'), 3 * ratio, 'round'];
+    ctx.strokeText(...text);
+    ctx.fillText(...text);
   }
 }
 

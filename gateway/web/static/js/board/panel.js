@@ -2,7 +2,7 @@
 // document holds becomes text here, never markup.
 
 import { labels } from '../columns.js';
-import { make } from '../element.js';
+import { drawn, make } from '../element.js';
 import { plural } from '../format.js';
 import { describe, seriesLimit } from '../messages.js';
 import { Questions } from '../questions.js';
@@ -27,7 +27,8 @@ export class Panel {
     this.tools = make('div', 'tools');
     this.said = make('p', 'said');
     this.body = make('div', 'body');
-    this.full = make('button', 'full', '⛶');
+    this.full = make('button', 'full');
+    this.full.append(corners());
     this.full.type = 'button';
     this.full.addEventListener('click', () => board.full(this.panel.id));
     this.head.append(this.title, this.tools, this.full);
@@ -185,4 +186,11 @@ export class Panel {
     const worst = ['live', 'complete', 'connecting'].includes(told.kind) && formula ? formula : told;
     return { kind: worst.kind, text: ['live', 'complete', 'connecting'].includes(worst.kind) ? '' : worst.text };
   }
+}
+
+// corners is the picture of a window that is filled.
+function corners() {
+  const picture = drawn('svg', { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' });
+  picture.append(drawn('path', { d: 'M1 4V1h3M8 1h3v3M11 8v3h-3M4 11H1v-3', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }));
+  return picture;
 }
