@@ -11,7 +11,8 @@ const dragged = 5; // px that make a drag of a click
 
 export class Chart {
   // events: onZoom(from, to), onReset(), onCursor(cursor or null), onPin(time),
-  // onPause(), onRead(text), onDraw(plot). A cursor is {plot, time, places}:
+  // onPause(), onRead(text), onDraw(plot), onPan(s), and onMark(from, to) of a drag with Ctrl or Alt
+  // while mayMark() is true. A cursor is {plot, time, places}:
   // for each row of the data, the place that it reads. Charts of one group have one cross hair.
   constructor(element, events, group = null) {
     this.element = element;
@@ -45,13 +46,18 @@ export class Chart {
     });
     this.plot.batch(() => {
       this.plot.setData(data, false);
-      this.plot.setScale('x', { min: range[0], max: range[1] });
+      if (!this.panning) this.plot.setScale('x', { min: range[0], max: range[1] });
     });
     this.#keepReading();
   }
 
-  // move shifts the range without new data.
+  // move shifts the range without new data. A hand that is moving it goes first.
   move(range) {
+    if (this.panning) return;
+    this.#place(range);
+  }
+
+  #place(range) {
     this.picture.range = range;
     this.plot?.setScale('x', { min: range[0], max: range[1] });
     this.#keepReading();
@@ -94,7 +100,7 @@ export class Chart {
         drag: { x: true, y: false, setScale: false, dist: dragged },
         points: { size: 7 },
         ...(this.group ? { sync: { key: this.group, scales: ['x', null], filters: { pub: (type) => /^mouse(move|leave)$/.test(type), sub: () => true } } } : {}),
-        bind: { dblclick: () => () => this.events.onReset() },
+        bind: { dblclick: () => () => this.events.onReset(), mousedown: (u, target, select) => (e) => { if (e.button === 0 && e.target === target) this.#down(u, e, select); } },
         dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] ? i : nearest(u.data[0], u.data[s], i)),
       },
       scales: scales(range, log),
@@ -112,10 +118,10 @@ export class Chart {
 
   #line(label, i) {
     const { looks, sides, hidden } = this.picture;
-    const { colour, dash } = lineStyle(looks[i]);
+    const { colour, dash, alpha } = lineStyle(looks[i]);
     const stroke = css(colour);
     return {
-      label, stroke, dash, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
+      label, stroke, dash, alpha, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
       // Where points are too dense to mark, those that no line reaches still are.
       points: { size: 5, fill: stroke, filter: (u, s, show) => (show ? null : alone(u.data[s])) },
     };
@@ -126,7 +132,34 @@ export class Chart {
     if (width < dragged) return;
     const [from, to] = [u.posToVal(left, 'x'), u.posToVal(left + width, 'x')];
     u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-    this.events.onZoom(Math.floor(from), Math.ceil(to));
+    if (this.marking) this.events.onMark(Math.floor(from), Math.ceil(to));
+    else this.events.onZoom(Math.floor(from), Math.ceil(to));
+  }
+
+  // down begins a drag: of the range with Shift, else of a selection, which is a mark with Ctrl or Alt.
+  #down(u, e, select) {
+    if (e.shiftKey && this.events.onPan) return this.#pan(u, e);
+    this.marking = (e.ctrlKey || e.altKey) && Boolean(this.events.mayMark?.());
+    select(e);
+  }
+
+  #pan(u, { clientX }) {
+    const { min, max } = u.scales.x;
+    let by = 0;
+    const move = (e) => {
+      by = (clientX - e.clientX) * ((max - min) / u.over.clientWidth);
+      this.#place([min + by, max + by]);
+    };
+    const up = () => {
+      document.removeEventListener('mousemove', move);
+      document.removeEventListener('mouseup', up);
+      this.panning = false;
+      this.#place([min, max]); // until the page has the new range, which may be none beyond now
+      if (by !== 0) this.events.onPan(by);
+    };
+    this.panning = true;
+    document.addEventListener('mousemove', move);
+    document.addEventListener('mouseup', up);
   }
 
   // clicks are where the button comes up where it went down.
@@ -143,7 +176,10 @@ export class Chart {
   #marks(u) {
     const { notes, pins } = this.picture;
     u.ctx.save();
-    for (const { time } of notes) mark(u, time, css('--note'), true);
+    for (const { time, end } of notes) {
+      if (end > time) shade(u, time, end, css('--note'));
+      mark(u, time, css('--note'), true);
+    }
     for (const time of pins) mark(u, time, css('--accent'), false);
     u.ctx.restore();
   }
@@ -157,6 +193,11 @@ export class Chart {
     }
     if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
     if (e.key === 'p') return this.events.onPause();
+    if (e.shiftKey && ['ArrowLeft', 'ArrowRight'].includes(e.key) && this.events.onPan) {
+      e.preventDefault();
+      const [from, to] = this.picture.range;
+      return this.events.onPan((e.key === 'ArrowLeft' ? -1 : 1) * (to - from) / 4);
+    }
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity, ArrowUp: 0, ArrowDown: 0 }[e.key];
     if (step === undefined || !this.plot || this.picture.labels.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
@@ -199,6 +240,15 @@ export class Chart {
     }
     this.plot.setCursor({ left, top: this.plot.valToPos(v, this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
   }
+}
+
+// shade is a stretch of time.
+function shade({ ctx, bbox, valToPos }, from, to, colour) {
+  const [left, right] = [from, to].map((t) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, valToPos(t, 'x', true))));
+  ctx.fillStyle = colour;
+  ctx.globalAlpha = 0.1;
+  ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  ctx.globalAlpha = 1;
 }
 
 // mark is a vertical line; an annotation's is dashed and has a flag.

@@ -7,6 +7,7 @@ import { FormulaRow } from '../formularow.js';
 import { QueryRow, options } from '../queryrow.js';
 import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
 import { chartOf, types, withChart } from './document.js';
+import { sharedFields } from './sharedfields.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -17,6 +18,7 @@ export class Editor {
   constructor(onDone) {
     this.onDone = onDone;
     this.dialog = $('editor');
+    this.shared = sharedFields();
     options($('panel-type'), Object.entries(types));
     $('panel-type').addEventListener('change', () => this.#showType());
     $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
@@ -27,8 +29,10 @@ export class Editor {
     this.dialog.addEventListener('close', () => this.back?.focus());
   }
 
-  open(panel, back) {
+  // open shows a panel of a document with variables; the focus goes back to an element.
+  open(panel, back, variables = []) {
     this.panel = panel;
+    this.shared.show(panel, variables);
     this.back = back;
     this.names ??= aggregators().then((names) => { this.known = names; this.rows.forEach((r) => r.aggregators(names)); }, () => { this.names = null; });
     $('panel-title').value = panel.title ?? '';
@@ -48,6 +52,7 @@ export class Editor {
     const text = $('panel-type').value === 'text';
     $('chart-fields').hidden = text;
     $('text-field').hidden = !text;
+    this.shared.type($('panel-type').value);
   }
 
   #change(part) {
@@ -90,7 +95,7 @@ export class Editor {
   }
 
   #done() {
-    const { text, queries, formulas, log, ...rest } = this.panel;
+    const { text, queries, formulas, log, ...rest } = this.shared.read(this.panel);
     const type = $('panel-type').value;
     const panel = { ...rest, type, title: $('panel-title').value.trim().slice(0, 200) };
     const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr) };

@@ -8,12 +8,19 @@ import { LiveClient } from '../live.js';
 import { describe } from '../messages.js';
 import { options } from '../queryrow.js';
 import { RangeControls } from '../rangecontrols.js';
-import { fromHash } from '../state.js';
+import { fromHash, panned, windowOf } from '../state.js';
 import { empty, inOrder, newPanel, read, settle } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
-import { decode, encode } from './link.js';
+import { decode, encode, putShared, sharedOf } from './link.js';
+import { Notes } from './notes.js';
 import { Panel, make } from './panel.js';
+import { repeated } from './repeat.js';
+import { shifts } from './sharedfields.js';
+import { Values } from './values.js';
+import { VariableBar } from './variablebar.js';
+import { VariableEditor } from './variableeditor.js';
+import { chosenOf, depending, textWith, usedBy } from './variables.js';
 
 const $ = (id) => document.getElementById(id);
 const name = nameIn(location.pathname);
@@ -27,6 +34,7 @@ let fault = null;       // why there is no document: {kind, text}
 let connection = null;
 let carried = {};       // doc and v of the address
 let view;               // the state of all charts, without their queries
+let chosen = {};        // values of variables
 
 const panels = new Map(); // by id
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
@@ -41,9 +49,17 @@ const hands = {
   zoom: (from, to) => go({ zoom: [from, to] }),
   reset: () => view.zoom && go({ zoom: null }),
   pause,
+  pan: (by) => go(panned(view, by, now())),
+  notes: () => notes.all,
+  mayMark: () => notes.may,
+  mark: (from, to) => notes.open(from, to),
   read: (text) => { $('readout').textContent = text; },
 };
 const range = new RangeControls(go);
+const values = new Values(() => render());
+const bar = new VariableBar($('variables'), values, choose);
+const notes = new Notes(() => { listed(); panels.forEach((p) => p.again()); });
+const variableEditor = new VariableEditor((variables) => change({ variables: variables.length > 0 ? variables : undefined }));
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
 const grid = new Grid($('grid'), () => board.panels, (list) => change({ panels: list }), (text) => { $('readout').textContent = text; });
 
@@ -64,14 +80,14 @@ function viewOf() {
   const { from = '', to = '' } = board?.range ?? {};
   return {
     start: params.get('start') || from || '1h-ago', end: params.has('start') || params.has('end') ? given.end : to,
-    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false,
+    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false, ...sharedOf(params),
   };
 }
 
 function address() {
   const params = new URLSearchParams();
   const { from = '1h-ago', to = '' } = board?.range ?? {};
-  if (view.start !== from || view.end !== to) {
+  if (view.ranged || view.start !== from || view.end !== to) {
     params.set('start', view.start);
     if (view.end) params.set('end', view.end);
   }
@@ -79,9 +95,17 @@ function address() {
   if (view.pause !== null) params.set('pause', view.pause);
   if (view.tz) params.set('tz', view.tz);
   if (view.theme) params.set('theme', view.theme);
+  putShared(params, view);
   for (const [k, v] of Object.entries(carried)) params.set(k, v);
   const text = params.toString();
   return location.pathname + (text && '#' + text);
+}
+
+// choose takes values for a variable. Those that it filters begin anew: their values may be none of
+// these.
+function choose(name, list) {
+  const given = Object.entries(view.given).filter(([n]) => n !== name && !depending(board.variables, name).includes(n));
+  go({ given: { ...Object.fromEntries(given), [name]: list } });
 }
 
 // go changes the view, and the address with it.
@@ -91,7 +115,9 @@ function go(part) {
   render();
 }
 
-function pause() { go({ pause: view.pause === null ? Math.floor(Date.now() / 1000) : null }); }
+const now = () => Date.now() / 1000;
+
+function pause() { go({ pause: view.pause === null ? Math.floor(now()) : null }); }
 
 // change changes the document.
 function change(part) {
@@ -108,13 +134,30 @@ function render() {
   $('theme').value = view.theme;
   if (!board) return say();
   range.show(view);
+  $('compare').value = view.shift;
+  showVariables();
+  notes.show(view, windowOf(view, now()));
   $('reset-zoom').hidden = !view.zoom;
   const title = board.title || name || 'Dashboard';
-  $('title').textContent = title;
-  document.title = `${title} · Downpour`;
+  $('title').textContent = textWith(title, chosen);
+  document.title = `${$('title').textContent} · Downpour`;
   showEditing();
   place();
   say();
+}
+
+// showVariables finds out what is chosen, and shows the controls.
+function showVariables() {
+  const { variables = [] } = board;
+  chosen = chosenOf(variables, view.given, (v, others) => values.of(v, others).values);
+  bar.show(variables, chosen);
+  const unknown = Object.keys(view.given).find((name) => !variables.some((v) => v.name === name));
+  const faults = variables.filter((v) => chosen[v.name].length === 0).map((v) => values.of(v, chosen)).map((list) => list.fault || (list.loading ? '' : 'no value is known yet.'));
+  const at = faults.findIndex(Boolean);
+  const empty = variables.filter((v) => chosen[v.name].length === 0);
+  $('variables-said').textContent = [
+    at < 0 ? '' : `${empty[at].label || empty[at].name}: ${faults[at]}`, unknown ? `The address has a variable “${unknown}”, which this dashboard has not.` : '',
+  ].filter(Boolean).join(' ');
 }
 
 function showEditing() {
@@ -128,20 +171,31 @@ function showEditing() {
 // place makes, lays, orders and removes panels. While one is dragged, their order on the page
 // stays: the browser would drop it.
 function place() {
+  const list = (name) => values.of(board.variables.find((v) => v.name === name), chosen);
+  // What is edited is the panel that the document has, once.
+  const shown = editing ? board.panels.map((p) => ({ ...p, own: p.repeat === undefined ? {} : { [p.repeat]: firstOf(p.repeat, list) } })) : repeated(board.panels, chosen, list);
+  const kept = new Set(shown.map((p) => p.id));
   for (const [id, p] of panels) {
-    if (board.panels.some((x) => x.id === id)) continue;
+    if (kept.has(id)) continue;
     inView.unobserve(p.element);
     p.close();
     panels.delete(id);
   }
   const dragging = document.querySelector('.panel :active') !== null;
-  inOrder(board.panels).forEach((panel, i) => {
+  inOrder(shown).forEach((panel, i) => {
     const p = panels.get(panel.id) ?? add(panel.id);
     lay(p.element, panel.place);
-    p.show(panel, view);
+    const own = { ...chosen, ...panel.own };
+    p.show({ ...panel, title: textWith(panel.title ?? '', own), ...(typeof panel.text === 'string' ? { text: textWith(panel.text, own) } : {}) }, { ...view, chosen: usedBy(panel, own) });
     tools(p, panel);
     if (!dragging && $('grid').children[i] !== p.element) $('grid').insertBefore(p.element, $('grid').children[i] ?? null);
   });
+}
+
+// firstOf is the value for which a repeated panel stands while it is edited.
+function firstOf(name, list) {
+  const [first] = chosen[name];
+  return first === '*' ? list(name).values.slice(0, 1) : [first].filter(Boolean);
 }
 
 function add(id) {
@@ -167,7 +221,7 @@ function tools(p, panel) {
     b.addEventListener('click', onClick);
     return b;
   };
-  const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit));
+  const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit, board.variables));
   edit.disabled = p.element.dataset.type === 'unknown';
   const remove = button('×', 'Remove', () => {
     change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) });
@@ -186,6 +240,7 @@ function say() {
 function overall() {
   if (!board) return { kind: 'connecting', text: 'Asking…' };
   const asked = [...panels.values()].flatMap((p) => p.questions.everything());
+  if (asked.length === 0 && [...panels.values()].some((p) => p.kind === 'connecting')) return { kind: 'connecting', text: 'Asking…' };
   if (asked.length === 0 && (!connection || connection.connected)) return { kind: 'idle', text: board.panels.length === 0 ? 'No panels yet.' : 'No chart in view.' };
   let kind = 'live';
   if (asked.some((e) => !e.answered && !e.error)) kind = 'connecting';
@@ -289,6 +344,8 @@ async function saveMine() {
 }
 
 async function link() {
+  // Whoever opens it sees this range and these values, whatever the document says by then.
+  view = { ...view, given: Object.fromEntries(Object.entries(chosen).filter(([, list]) => list.length > 0)), ranged: true };
   const hash = changed() ? new URLSearchParams({ doc: await encode(written()), v: version }) : null;
   carried = hash ? Object.fromEntries(hash) : {};
   history.replaceState(null, '', address());
@@ -325,6 +382,15 @@ async function imported(file) {
   location.assign(`/d/${to}#${new URLSearchParams({ doc: await encode(text), v: 0 })}`);
 }
 
+// listed shows the annotations in view as a list.
+function listed() { if (board) notes.list(); }
+
+options($('compare'), [['', 'Compare with …'], ...shifts.slice(1)]);
+$('compare').addEventListener('change', (e) => go({ shift: e.target.value }));
+for (const [id, way] of [['before', -1], ['after', 1]]) {
+  $(id).addEventListener('click', () => { const [from, to] = view.zoom ?? windowOf(view, now()); hands.pan(way * (to - from) / 2); });
+}
+$('edit-variables').addEventListener('click', () => variableEditor.open(board));
 options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']]);
 $('theme').addEventListener('change', (e) => go({ theme: e.target.value }));
 $('pause').addEventListener('click', pause);
@@ -335,7 +401,7 @@ $('add-panel').addEventListener('click', () => {
   const panel = newPanel(board, 'lines');
   change({ panels: [...board.panels, panel] });
   panels.get(panel.id).element.scrollIntoView({ block: 'nearest' });
-  editor.open(panel, $('add-panel'));
+  editor.open(panel, $('add-panel'), board.variables);
 });
 $('save').addEventListener('click', () => store(version));
 $('discard').addEventListener('click', () => {
@@ -358,8 +424,11 @@ $('token-form').addEventListener('submit', (e) => {
   api.setToken($('token').value.trim());
   $('token-form').hidden = true;
   live.reconnect();
+  values.forget();
+  notes.forget();
   if (!name) list();
   else if (!board) load();
+  else render();
 });
 for (const event of ['popstate', 'hashchange']) {
   addEventListener(event, () => {
@@ -390,6 +459,8 @@ function download() {
 window.__downpour = {
   status: () => $('status').dataset.kind,
   version: () => version,
+  chosen: () => chosen,
+  notes: () => notes.all,
   board: () => board,
   panels: () => [...panels.values()].map((p) => ({
     id: p.element.dataset.id, seen: p.seen, kind: p.kind, asked: p.questions.everything().length, series: p.lines.map((l) => l.label), points: p.questions.points(),

@@ -2,7 +2,7 @@
 // document holds becomes text here, never markup.
 
 import { Chart } from '../chart.js';
-import { Looks, labels, toColumns } from '../columns.js';
+import { Looks, toColumns } from '../columns.js';
 import { clock, exact, plural, value } from '../format.js';
 import { Legend } from '../legend.js';
 import { css, lineStyle } from '../look.js';
@@ -11,6 +11,8 @@ import { Questions } from '../questions.js';
 import { windowOf } from '../state.js';
 import { Tooltip } from '../tooltip.js';
 import { chartOf, types } from './document.js';
+import { comparing } from './sharedfields.js';
+import { Earlier, labelled, looksOf } from './shift.js';
 
 const now = () => Date.now() / 1000;
 
@@ -23,7 +25,8 @@ export function make(tag, className = '', text = '') {
 }
 
 export class Panel {
-  // board has live, connection(), and what a hand does: zoom(from, to), reset(), pause(), read(text).
+  // board has live, notes(), and what a hand does: zoom(from, to), reset(), pause(), pan(by), read(text),
+  // and mark(from, to) while mayMark().
   constructor(board) {
     this.board = board;
     this.element = make('section', 'panel');
@@ -35,20 +38,22 @@ export class Panel {
     this.head.append(this.title, this.tools);
     this.element.append(this.head, this.body, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
+    this.earlier = new Earlier(board.live, (fresh) => this.#redraw(fresh));
     this.seen = false;
     this.lines = [];
     this.hide = new Set();
     this.fresh = true;
   }
 
-  // show takes the panel's part of the document, and the state of the board: range and colours.
+  // show takes the panel's part of the document, and the state of the board: range, colours, and
+  // what is chosen for the variables that its queries name.
   show(panel, view) {
     this.view = view;
-    const text = JSON.stringify({ ...panel, place: null });
+    const text = JSON.stringify([{ ...panel, place: null }, view.chosen]);
     if (text !== this.text) {
       this.text = text;
       this.panel = panel;
-      this.chart = panel.type in types && panel.type !== 'text' ? chartOf(panel) : { queries: [], formulas: [], log: false };
+      this.chart = panel.type in types && panel.type !== 'text' ? chartOf(panel, view.chosen) : { queries: [], formulas: [], log: false };
       this.#build();
     }
     this.panel = panel;
@@ -66,6 +71,7 @@ export class Panel {
 
   close() {
     this.questions.close();
+    this.earlier.close();
     this.drawing.close?.();
     this.element.remove();
     this.closed = true;
@@ -73,8 +79,14 @@ export class Panel {
 
   // move follows the time.
   move() {
-    if (this.seen && this.lines.length > 0) this.drawing.move?.(this.range());
+    if (!this.seen || this.lines.length === 0) return;
+    this.drawing.move?.(this.range());
+    this.earlier.ask(this.#state(), this.#shift(), now());
+    if (this.earlier.due(now())) this.#redraw(true);
   }
+
+  // again draws what has changed beside the lines, as annotations do.
+  again() { this.#redraw(true); }
 
   range() { return this.view.zoom || windowOf(this.view, now()); }
 
@@ -82,9 +94,16 @@ export class Panel {
 
   #ask() {
     if (!this.view) return;
-    if (this.seen) this.questions.ask(this.#state(), now());
-    else this.questions.close();
+    if (this.seen) {
+      this.questions.ask(this.#state(), now());
+      this.earlier.ask(this.#state(), this.#shift(), now());
+    } else {
+      this.questions.close();
+      this.earlier.close();
+    }
   }
+
+  #shift() { return comparing.has(this.panel.type) ? this.panel.shift ?? this.view.shift : ''; }
 
   #build() {
     this.drawing?.close?.();
@@ -111,10 +130,9 @@ export class Panel {
     if (!this.seen || !this.view) return;
     const waiting = this.questions.everything().some((e) => !e.answered && !e.error);
     if (this.fresh) {
-      const lines = this.questions.lines(this.#state());
+      const lines = [...this.questions.lines(this.#state()), ...this.earlier.lines(Math.min(now(), this.range()[1]))];
       if (!waiting || lines.length > 0) this.lines = lines;
-      const names = labels(this.lines.map((l) => ({ ...l.group, letter: l.letter })));
-      this.lines.forEach((l, i) => { l.label = names[i]; });
+      labelled(this.lines);
       this.drawing.draw(this.lines, this);
       this.fresh = false;
     }
@@ -132,12 +150,13 @@ export class Panel {
 
   #said() {
     if (this.panel.type === 'text' || !(this.panel.type in types)) return { kind: 'still', text: '' };
-    if (this.chart.fault) return { kind: 'error', text: this.chart.fault };
+    if (this.chart.fault) return { kind: this.chart.waiting ? 'connecting' : 'error', text: this.chart.fault };
     const told = describe({ connection: null, queries: this.questions.ofQueries(this.#state()), pause: null });
     if (told.kind === 'idle') return { kind: 'idle', text: 'No query yet.' };
     const formula = this.questions.ofFormulas().find((f) => ['error', 'unknown', 'toomany', 'nodata'].includes(f.kind));
     const worst = ['live', 'complete', 'connecting'].includes(told.kind) && formula ? formula : told;
-    return { kind: worst.kind, text: ['live', 'complete', 'connecting'].includes(worst.kind) ? '' : worst.text };
+    const fine = ['live', 'complete', 'connecting'].includes(worst.kind);
+    return { kind: worst.kind, text: fine ? this.earlier.said() || (this.panel.short ?? '') : worst.text };
   }
 }
 
@@ -157,6 +176,7 @@ class Lines {
     this.chart = new Chart(this.place, {
       onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPause: () => board.pause(), onPin: () => {},
       onRead: (text) => board.read(text), onDraw: () => {},
+      onPan: (by) => board.pan(by), onMark: (from, to) => board.mark(from, to), mayMark: () => board.mayMark(),
       onCursor: (c) => { this.cursor = c; this.#showCursor(); },
     }, 'board');
     this.legend = new Legend(list, (label, alone) => this.#toggle(label, alone), (label) => this.chart.emphasise(label));
@@ -167,7 +187,7 @@ class Lines {
     const names = lines.map((l) => l.label);
     const { log } = owner.chart;
     this.picture = {
-      labels: names, looks: this.looks.assign(names), sides: lines.map((l) => l.right), range: owner.range(), hidden: owner.hide, notes: [], pins: [],
+      labels: names, looks: looksOf(this.looks, lines), sides: lines.map((l) => l.right), range: owner.range(), hidden: owner.hide, notes: owner.board.notes(), pins: [],
       data: toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log), log, zone: owner.view.tz, theme: owner.view.theme,
     };
     this.place.setAttribute('aria-label', `${owner.title.textContent}, ${plural(names.length, 'line')}`);
