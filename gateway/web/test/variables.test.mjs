@@ -231,6 +231,8 @@ test('repeated panels are bounded, and it is said', () => {
   assert.ok(repeated(many, { host: values.slice(0, 1000) }, () => null).length <= 600);
   const none = repeated([at('p', 0, 0, 6, 4, { repeat: 'all' })], { all: ['*'] }, () => ({ values: [], whole: true, fault: 'why' }));
   assert.deepEqual([none.length, none[0].own, none[0].short], [1, { all: [] }, 'why']);
+  const [other] = repeated([at('p', 0, 0, 6, 4, { repeat: 'all' })], { all: ['*'] }, () => ({ values: ['of any tag'], whole: true, others: true }));
+  assert.deepEqual([other.own, other.short], [{ all: [] }, 'No series of the variable’s metric is known here: choose values by themselves.']);
 });
 
 test('repeated panels never overlap', () => {

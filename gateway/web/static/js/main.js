@@ -40,7 +40,7 @@ const chart = new Chart($('chart'), {
   onCursor: (c) => { cursor = c; showCursor(); },
   onPin: (t) => go({ pins: state.pins.includes(t) ? state.pins.filter((p) => p !== t) : [...state.pins, t].slice(-4) }, true),
   onPause: () => pause(),
-  onPan: (by) => go(panned(state, by, now())),
+  onPan: (by) => { const part = panned(state, by, now()); if (part) go(part); },
   onRead: (text) => { $('readout').textContent = text; },
   onDraw: (plot) => tooltip.pin(state.pins, plot, picture),
 });

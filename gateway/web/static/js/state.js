@@ -149,13 +149,13 @@ export function windowOf(state, now) {
   return [parse(state.start, clock, state.tz) ?? to - 900, to];
 }
 
-// panned is what changes of a state when what it shows moves by so many seconds; nothing is shown
-// beyond now.
+// panned is what changes of a state when what it shows moves by so many seconds, null for nothing:
+// it is not moved beyond now.
 export function panned(state, by, now) {
   const window = windowOf(state, now).map(Math.floor);
   const shown = state.zoom ?? window;
   const step = Math.round(Math.min(by, Math.floor(now) - shown[1]));
-  if (step === 0) return {};
+  if (step === 0) return null;
   const [all, part] = [window.map((t) => t + step), shown.map((t) => t + step)];
   if (!state.zoom) return { start: String(all[0]), end: String(all[1]), pause: null };
   if (part[0] >= window[0] && part[1] <= window[1]) return { zoom: part };

@@ -49,7 +49,7 @@ const hands = {
   zoom: (from, to) => go({ zoom: [from, to] }),
   reset: () => view.zoom && go({ zoom: null }),
   pause,
-  pan: (by) => go(panned(view, by, now())),
+  pan: (by) => { const part = panned(view, by, now()); if (part) go(part); },
   notes: () => notes.all,
   mayMark: () => notes.may,
   mark: (from, to) => notes.open(from, to),
@@ -149,16 +149,18 @@ function render() {
 // showVariables finds out what is chosen, and shows the controls.
 function showVariables() {
   const { variables = [] } = board;
-  chosen = chosenOf(variables, view.given, (v, others) => values.of(v, others).values);
+  chosen = chosenOf(variables, view.given, (v, others) => { const list = values.of(v, others); return list.others ? [] : list.values; });
   bar.show(variables, chosen);
   const unknown = Object.keys(view.given).find((name) => !variables.some((v) => v.name === name));
-  const faults = variables.filter((v) => chosen[v.name].length === 0).map((v) => values.of(v, chosen)).map((list) => list.fault || (list.loading ? '' : 'no value is known yet.'));
-  const at = faults.findIndex(Boolean);
   const empty = variables.filter((v) => chosen[v.name].length === 0);
+  const faults = empty.map((v) => whyNone(values.of(v, chosen)));
+  const at = faults.findIndex(Boolean);
   $('variables-said').textContent = [
     at < 0 ? '' : `${empty[at].label || empty[at].name}: ${faults[at]}`, unknown ? `The address has a variable “${unknown}”, which this dashboard has not.` : '',
   ].filter(Boolean).join(' ');
 }
+
+const whyNone = ({ fault, loading, others }) => fault || (loading ? '' : others ? 'no series of its metric is known here: choose a value.' : 'no value is known yet.');
 
 function showEditing() {
   $('edit').setAttribute('aria-pressed', String(editing));
@@ -240,7 +242,8 @@ function say() {
 function overall() {
   if (!board) return { kind: 'connecting', text: 'Asking…' };
   const asked = [...panels.values()].flatMap((p) => p.questions.everything());
-  if (asked.length === 0 && [...panels.values()].some((p) => p.kind === 'connecting')) return { kind: 'connecting', text: 'Asking…' };
+  const empty = (board.variables ?? []).filter((v) => chosen[v.name].length === 0);
+  if (asked.length === 0 && empty.length > 0 && empty.every((v) => values.of(v, chosen).loading)) return { kind: 'connecting', text: 'Asking…' };
   if (asked.length === 0 && (!connection || connection.connected)) return { kind: 'idle', text: board.panels.length === 0 ? 'No panels yet.' : 'No chart in view.' };
   let kind = 'live';
   if (asked.some((e) => !e.answered && !e.error)) kind = 'connecting';

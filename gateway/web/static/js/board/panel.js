@@ -150,7 +150,8 @@ export class Panel {
 
   #said() {
     if (this.panel.type === 'text' || !(this.panel.type in types)) return { kind: 'still', text: '' };
-    if (this.chart.fault) return { kind: this.chart.waiting ? 'connecting' : 'error', text: this.chart.fault };
+    if (this.chart.waiting) return { kind: 'idle', text: this.panel.short || this.chart.fault };
+    if (this.chart.fault) return { kind: 'error', text: this.chart.fault };
     const told = describe({ connection: null, queries: this.questions.ofQueries(this.#state()), pause: null });
     if (told.kind === 'idle') return { kind: 'idle', text: 'No query yet.' };
     const formula = this.questions.ofFormulas().find((f) => ['error', 'unknown', 'toomany', 'nodata'].includes(f.kind));

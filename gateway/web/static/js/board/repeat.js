@@ -36,7 +36,8 @@ function copiesOf(panel, chosen, list, most) {
   const values = panel.repeat === undefined ? undefined : chosen[panel.repeat];
   if (!values) return [{ ...panel, own: {} }];
   const wanted = values[0] === all ? list(panel.repeat) : { values, whole: true };
-  if (wanted.values.length === 0) return [{ ...panel, own: { [panel.repeat]: [] }, short: wanted.fault || '' }];
+  const unknown = wanted.others ? 'No series of the variable’s metric is known here: choose values by themselves.' : wanted.fault;
+  if (wanted.values.length === 0 || unknown) return [{ ...panel, own: { [panel.repeat]: [] }, short: unknown || '' }];
   const taken = wanted.values.slice(0, most);
   const more = wanted.values.length > taken.length || !wanted.whole;
   return taken.map((value, i) => ({

@@ -107,6 +107,7 @@ class Popup {
     if (variable.multi) this.box.append(this.#apply());
     control.element.append(this.box);
     this.#listen();
+    this.box.classList.toggle('right', this.box.getBoundingClientRect().right > document.documentElement.clientWidth);
     this.search.focus();
     this.refresh();
   }
