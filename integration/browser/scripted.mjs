@@ -120,6 +120,11 @@ export class Scripted {
       const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: this.names }[searchParams.get('type')];
       return { body: names.filter((n) => n.startsWith(searchParams.get('q') ?? '')).slice(0, searchParams.get('max') ?? 25) };
     }
+    if (pathname === '/api/search/values') {
+      const tagk = searchParams.get('tagk');
+      const values = [...new Set(this.#lookup({ tags: [{ key: tagk, value: '*' }, ...body.tags] }).map((s) => s.tags[tagk]))].sort();
+      return { body: { values: values.slice(0, body.limit), more: values.length > body.limit } };
+    }
     if (pathname === '/api/search/lookup') return { body: { results: this.#lookup(body) } };
     if (pathname === '/api/annotations') {
       const [from, to] = ['start_time', 'end_time'].map((n) => Number(searchParams.get(n) ?? now()));

@@ -208,7 +208,7 @@ test('a tag of a million values: bounded requests, and the page stays quick', as
   await options('host').nth(4).click();
   await until('the choice', async () => (await chosen()) === '{"dc":["eu"],"host":["node-999998"]}');
   for (const { path, query, body } of server.asked) {
-    if (path === '/api/search/lookup') assert.ok(body.limit <= 5000 && body.tags.length <= 201, JSON.stringify(body).slice(0, 200));
+    if (path.startsWith('/api/search/')) assert.ok(body.limit <= 5000 && body.tags.length <= 201, JSON.stringify(body).slice(0, 200));
     if (path === '/api/suggest') assert.ok(Number(new URLSearchParams(query).get('max')) <= 200, query);
   }
   sound();
@@ -245,7 +245,7 @@ test('variables are made, changed and saved on the page; what is wrong is said i
 });
 
 test('faults of variables in words', async () => {
-  server.api = (path) => (path === '/api/search/lookup' ? { status: 404, body: { error: { code: 404, message: 'Unable to resolve one or more UIDs' } } } : null);
+  server.api = (path) => (path === '/api/search/values' ? { status: 404, body: { error: { code: 404, message: 'Unable to resolve one or more UIDs' } } } : null);
   await open(board([host, { ...dc, default: 'eu' }], [panel('cpu'), panel('other', { place: { x: 6, y: 0, w: 6, h: 6 }, queries: ['avg:load{host=$nobody}'] })]), '', null);
   await until('the reason', async () => (await text('#variables-said')) === 'host: There is no metric load, or no tag host, or no such value of a filter yet.');
   assert.equal(await text('[data-id=other] .said'), 'Query 1: there is no variable “nobody”.');

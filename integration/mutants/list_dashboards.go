@@ -76,6 +76,10 @@ var ofDashboards = []mutant{
 		old: "ok && !variables[repeat] {", new: "ok && false {",
 		test: "TestCheck_variables",
 	}, {
+		name: "values-of-a-tag-cut-silently", file: "gateway/metadata/lookup/values.go",
+		old: "			if more = len(uids) == limit; more {", new: "			if len(uids) == limit {",
+		test: "TestValues",
+	}, {
 		name: "annotations-offered-to-readers", file: "gateway/api/httpapi/metaroutes/annotation.go",
 		old: "h.Guard.Allows(r, auth.Write)", new: "h.Guard.Allows(r, auth.Read)",
 		test: "gateway TestDoors_annotationsAllow",

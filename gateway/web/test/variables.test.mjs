@@ -149,6 +149,11 @@ function server(hosts, tracked = true) {
       const admitted = (h) => (wanted('host').includes('*') || wanted('host').includes(h.host)) && (wanted('dc').length === 0 || wanted('dc').includes(h.dc));
       return tracked ? hosts.filter(admitted).slice(0, limit).map((h) => ({ tags: h })) : [];
     },
+    async tagValues(metric, tagk, tags, limit) {
+      const values = [...new Set((await this.seriesWith(metric, [{ key: tagk, value: '*' }, ...tags], Infinity)).map((s) => s.tags[tagk]))];
+      requests.at(-1).limit = limit;
+      return { values: values.slice(0, limit), more: values.length > limit };
+    },
     suggest: (type, max) => async (q) => {
       requests.push({ type, q, max });
       return [...new Set(hosts.map((h) => h.host)), 'rack-1', 'web-elsewhere'].filter((n) => n.startsWith(q)).sort().slice(0, max);
@@ -195,7 +200,7 @@ test('without tracked series the names of all have to do, and that is said; a fa
 
   let now = 0;
   let fail = { status: 404, message: 'x' };
-  const asking = { seriesWith: async () => { if (fail) throw Object.assign(new Error(fail.message), fail); return [{ tags: { host: 'a' } }]; } };
+  const asking = { tagValues: async () => { if (fail) throw Object.assign(new Error(fail.message), fail); return { values: ['a'], more: false }; } };
   const failing = new Values(() => {}, asking, () => now);
   failing.of(variable('host'), {});
   await settled();

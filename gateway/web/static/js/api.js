@@ -36,6 +36,11 @@ export const seriesWith = async (metric, tags, limit, signal) => (await (await r
   method: 'POST', signal, body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
 })).json()).results;
 
+// tagValues returns {values, more}: those of a tag in the series that have such tags, as above.
+export const tagValues = async (metric, tagk, tags, limit) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
+  method: 'POST', body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
+})).json();
+
 const post = (query, parameters, accept) => request(`/api/query?${parameters}`, {
   method: 'POST', body: JSON.stringify(query), headers: { 'Content-Type': 'application/json', ...(accept ? { Accept: accept } : {}) },
 });

@@ -1,11 +1,12 @@
-// Which values a variable may take: the first some thousand series of its metric are looked up,
-// and while one types, names that begin so. However many values there are, a request is bounded.
+// Which values a variable may take: some thousand at first, and while one types those that begin
+// so. However many values there are, an answer is bounded.
 
 import * as api from '../api.js';
 import { match } from '../complete.js';
 import { questionOf } from './variables.js';
 
-const seriesAtMost = 5000; // looked at for the values of a tag
+const valuesListed = 5000; // of a tag
+const seriesAtMost = 5000; // in which names are looked for
 const namesAtMost = 200;   // that begin as what is typed
 const fresh = 60_000;      // ms for which a list is remembered
 const again = 5_000;       // ms until one that failed is asked for again
@@ -50,9 +51,9 @@ export class Values {
   forget() { this.lists.clear(); }
 
   async #load(question) {
-    const found = await this.#series(question, [{ key: question.tagk, value: '*' }]);
-    if (found.length === 0) return this.#any();
-    return { values: valuesOf(found, question.tagk), whole: found.length < seriesAtMost, fault: '', others: false };
+    const { values, more } = await this.asking.tagValues(question.metric, question.tagk, question.tags, valuesListed);
+    if (values.length === 0) return this.#any();
+    return { values: values.sort(inOrder), whole: !more, fault: '', others: false };
   }
 
   // any are names of any metric: where series are not tracked, none is found.

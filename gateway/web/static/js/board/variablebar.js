@@ -133,7 +133,7 @@ class Popup {
     this.outside = (e) => { if (!this.control.element.contains(e.target)) this.control.close(); };
     document.addEventListener('pointerdown', this.outside);
     this.box.addEventListener('focusout', (e) => { if (e.relatedTarget && !this.control.element.contains(e.relatedTarget)) this.control.close(); });
-    this.search.addEventListener('input', () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.refresh(true), 100); });
+    this.search.addEventListener('input', () => { this.#mark(-1); clearTimeout(this.timer); this.timer = setTimeout(() => this.refresh(), 100); });
     this.box.addEventListener('keydown', (e) => this.#key(e));
   }
 
@@ -144,8 +144,9 @@ class Popup {
     this.box.remove();
   }
 
-  // refresh asks for what is searched for, and shows it. Until that has come, what is there stays.
-  async refresh(typed = false) {
+  // refresh asks for what is searched for, and shows it. Until that has come, what is there stays;
+  // and where the arrows have come to stays with its value.
+  async refresh() {
     const { variable, chosen, bar } = this.control;
     const text = this.search.value.trim();
     this.request?.abort();
@@ -158,7 +159,6 @@ class Popup {
       fault = `The search failed: ${error.message}.`;
     }
     if (signal.aborted) return;
-    if (typed) this.active = -1;
     this.#show(text, found, bar.values.of(variable, chosen), fault);
   }
 
@@ -169,6 +169,7 @@ class Popup {
     // Where not all are known, what is typed may be one.
     if (text && text !== all && !options.includes(text) && (!list.whole || list.fault || fault)) options.push(text);
     this.options = options.slice(0, shown);
+    this.shownFor = text;
     const focused = this.list.children[this.active]?.dataset.value;
     this.list.replaceChildren(...this.options.map((value, i) => this.#option(value, i)));
     this.#mark(focused === undefined ? -1 : this.options.indexOf(focused));
@@ -221,7 +222,7 @@ class Popup {
       this.#mark(e.key === 'ArrowDown' ? (this.active + 1) % n : (this.active + n - (this.active < 0 ? 0 : 1)) % n);
     } else if (e.key === 'Enter') {
       e.preventDefault();
-      const value = this.options?.[this.active] ?? (n === 1 ? this.options[0] : undefined);
+      const value = this.options?.[this.active] ?? (n === 1 && this.shownFor === this.search.value.trim() ? this.options[0] : undefined);
       if (value !== undefined) this.#take(value);
       else if (this.control.variable.multi && this.search.value === '') this.control.close(true, true);
     }
