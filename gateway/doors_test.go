@@ -220,6 +220,19 @@ func TestDoors_tokensChange(t *testing.T) {
 	}
 }
 
+// The list of annotations tells in Allow whether its reader may make one: the page offers it then.
+func TestDoors_annotationsAllow(t *testing.T) {
+	name := tokenFile(t)
+	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
+	for token, want := range map[string]string{readToken: "GET", bothToken: "GET, POST, PUT, DELETE", adminToken: "GET, POST, PUT, DELETE"} {
+		a := b.get("/api/annotations?start_time=1356998400&end_time=1356999400", "Authorization", "Bearer "+token)
+		post := b.do("POST", "/api/annotation", strings.NewReader(`{"startTime":1356998400,"description":"x"}`), "Authorization", "Bearer "+token)
+		if got := a.header.Get("Allow"); a.status != 200 || got != want || (post.status == 200 || post.status == 304) != strings.Contains(want, "POST") {
+			t.Errorf("%s: %d, Allow %q, a POST %d; want Allow %q", token, a.status, got, post.status, want)
+		}
+	}
+}
+
 // A gateway that listens beyond loopback without a token file is refused at start, and so is a
 // token file that is absent.
 func TestDoors_exposed(t *testing.T) {

@@ -28,6 +28,37 @@ func TestSuggest_max(t *testing.T) {
 	b.refused(b.get("/api/suggest?type=metrics&max=2147483648"), 400, "Unable to parse 'max' as a number")
 }
 
+// /api/search/values lists the values of a tag, by other tags, and says whether there are more.
+func TestSearchValues(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=b dc=eu", "m 1356998400 1 host=a dc=eu", "m 1356998400 1 host=c dc=us", "m 1356998400 1 rack=r", "other 1356998400 1 host=z dc=eu")
+	f := func(query, body, want string) {
+		t.Helper()
+		method := "GET"
+		if body != "" {
+			method = "POST"
+		}
+		if a := b.do(method, "/api/search/values"+query, strings.NewReader(body)); a.status != 200 || a.body != want {
+			t.Errorf("%s %s: %d %s, want %s", query, body, a.status, a.body, want)
+		}
+	}
+	f("?tagk=host&m=m", "", `{"values":["a","b","c"],"more":false}`)
+	f("?tagk=host&m=m{dc=eu}", "", `{"values":["a","b"],"more":false}`)
+	f("?tagk=dc&limit=1", `{"metric":"m","limit":2}`, `{"values":["eu","us"],"more":false}`)
+	f("?tagk=host", `{"metric":"m","tags":[{"key":"dc","value":"eu"},{"key":"dc","value":"us"}],"limit":3}`, `{"values":["a","b","c"],"more":false}`)
+	f("?tagk=rack", `{"metric":"other"}`, `{"values":[],"more":false}`)
+	if a := b.get("/api/search/values?tagk=host&m=m&limit=2"); !strings.HasSuffix(a.body, `"more":true}`) {
+		t.Errorf("two of three: %s, want more", a.body)
+	}
+
+	b.refused(b.get("/api/search/values?m=m"), 400, "tagk")
+	b.refused(b.get("/api/search/values?tagk=host"), 400, "Missing parameter")
+	b.refused(b.get("/api/search/values?tagk=host&m=m&limit=0"), 400, "limit: got 0, want 1 to 10000")
+	b.refused(b.get("/api/search/values?tagk=host&m=m&limit=10001"), 400, "limit: got 10001")
+	b.refused(b.get("/api/search/values?tagk=nothing&m=m"), 404, "Unable to resolve one or more UIDs")
+	b.refused(b.get("/api/search/values?tagk=host&m=nothing"), 404, "Unable to resolve one or more UIDs")
+}
+
 // A bulk deletion with an empty UID fails with the same text as message and as details, as OpenTSDB
 // answers errors of deletions.
 func TestBulkDelete_emptyUID(t *testing.T) {

@@ -99,6 +99,13 @@ func TestBrowser_panels(t *testing.T) {
 	browserScript(t, "panels.mjs")
 }
 
+// Variables of dashboards, links with them, comparisons with before, moved ranges, annotations;
+// against a scripted server, and a real gateway.
+func TestBrowser_variables(t *testing.T) {
+	ours := embedded(t, nil)
+	browserScript(t, "variables.mjs", ours.URL)
+}
+
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
 	browserScript(t, "vendored.mjs")

@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +43,7 @@ func TestCheck(t *testing.T) {
 	f(`{"form":1,"panels":[]}`, "")
 	f(panel(`"type":"lines","queries":["avg:m",{"m":"sum:m{host=*}","right":true},{"aggregator":"sum","metric":"m"}],"formulas":[{"expr":"a / b"}]`), "")
 	f(panel(`"type":"heat map of a later release","what":[1,2,{"queries":0}]`), "")
-	f(`{"form":1,"panels":[],"variables":[{"name":"host"}],"range":{"from":"1h-ago","to":""}}`, "")
+	f(`{"form":1,"panels":[],"links":[{"name":"host"}],"range":{"from":"1h-ago","to":""}}`, "")
 	f(panel(`"type":"text","text":"<script>alert(1)</script>"`), "") // the page shows it as text
 	f(string(document("all", MaxPanels)), "")
 
@@ -71,6 +73,45 @@ func TestCheck(t *testing.T) {
 	f(panel(`"type":"lines","queries":["`+strings.Repeat("m", 4097)+`"]`), "queries[0]: got 4097 bytes")
 	f(panel(`"type":"number","queries":[`+strings.Repeat(`"m",`, 26)+`"m"]`), "queries: got 27")
 	f(panel(`"type":"table","formulas":[{"expr":1}]`), "formulas[0].expr")
+}
+
+// TestCheck_variables: the page (variables.js) says the same of the same documents; its test has
+// the same list.
+func TestCheck_variables(t *testing.T) {
+	data, err := os.ReadFile("testdata/variables.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Document json.RawMessage
+		Fault    string // what the gateway says, "" for nothing
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < 30 {
+		t.Errorf("%d documents, want those of the list", len(cases))
+	}
+	for _, c := range cases {
+		_, err := Check(c.Document)
+		if c.Fault == "" && err != nil || c.Fault != "" && (err == nil || !strings.Contains(err.Error(), c.Fault)) {
+			t.Errorf("%s: error %v, want %q", c.Document, err, c.Fault)
+		}
+	}
+
+	many := func(n int) string {
+		var variables []string
+		for i := range n {
+			variables = append(variables, fmt.Sprintf(`{"name":"v%d","metric":"m","tagk":"k"}`, i))
+		}
+		return `{"form":1,"panels":[],"variables":[` + strings.Join(variables, ",") + `]}`
+	}
+	if _, err := Check([]byte(many(maxVariables))); err != nil {
+		t.Error(err)
+	}
+	if _, err := Check([]byte(many(maxVariables + 1))); err == nil || !strings.Contains(err.Error(), "variables: got 21, want at most 20") {
+		t.Errorf("error %v, want one of 21 variables", err)
+	}
 }
 
 func TestCheckName(t *testing.T) {

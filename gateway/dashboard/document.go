@@ -5,9 +5,10 @@
 //	  "form": 1,
 //	  "title": "Web servers",
 //	  "range": {"from": "1h-ago", "to": ""},
+//	  "variables": [{"name": "host", "metric": "proc.stat.cpu", "tagk": "host", "all": true}],
 //	  "panels": [
-//	    {"id": "cpu", "type": "lines", "title": "CPU", "place": {"x": 0, "y": 0, "w": 6, "h": 8},
-//	     "queries": ["avg:auto:rate:proc.stat.cpu{host=*}"]}
+//	    {"id": "cpu", "type": "lines", "title": "CPU of $host", "place": {"x": 0, "y": 0, "w": 6, "h": 8},
+//	     "queries": ["avg:auto:rate:proc.stat.cpu{host=$host}"]}
 //	  ]
 //	}
 //
@@ -96,7 +97,11 @@ func Check(document []byte) (s Summary, err error) {
 	if err := d.checkRange(); err != nil {
 		return s, err
 	}
-	s.Panels, err = d.checkPanels()
+	names, err := d.checkVariables()
+	if err != nil {
+		return s, err
+	}
+	s.Panels, err = d.checkPanels(names)
 	return s, err
 }
 
@@ -149,8 +154,8 @@ func (o object) checkRange() error {
 	return nil
 }
 
-// checkPanels returns the number of panels.
-func (o object) checkPanels() (int, error) {
+// checkPanels returns the number of panels, which name only these variables.
+func (o object) checkPanels(variables map[string]bool) (int, error) {
 	var panels []object
 	if err := o.read("panels", &panels, true); err != nil {
 		return 0, err
@@ -162,6 +167,9 @@ func (o object) checkPanels() (int, error) {
 	seen := map[string]bool{}
 	for i, p := range panels {
 		id, err := p.check()
+		if err == nil {
+			err = p.checkUses(variables)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("panels[%d].%w", i, err)
 		}

@@ -25,7 +25,7 @@ test('every panel shows what it is for, and markup is text', async () => {
   assert.match(await text('[data-id=note] .text'), /<script>window\.__ran = 1<\/script> is text/);
   assert.equal(await page.locator('#grid :is(script, b[onmouseover], img)').count(), 0);
   await until('a number', async () => Number(await text('[data-id=now] .number')) > 0);
-  assert.match(await page.locator('[data-id=now] path').getAttribute('d'), /^M[\d. ML-]+$/);
+  assert.match(await page.locator('[data-id=now] .spark path').getAttribute('d'), /^M[\d. ML-]+$/);
   assert.equal(await text('[data-id=later] .text'), 'Unknown panel: this release does not draw “candles”. It is kept as it is.');
   await page.locator('[data-id=rows]').scrollIntoViewIfNeeded();
   await until('rows', async () => (await page.locator('[data-id=rows] tbody tr').count()) === 4);

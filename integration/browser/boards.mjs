@@ -2,7 +2,7 @@
 // A scene's path takes the place of its hash.
 
 import { hostsOf, span, unfold } from './scenes.mjs';
-import { result } from './scripted.mjs';
+import { now, result } from './scripted.mjs';
 
 export const panel = (id, type, [x, y, w, h], rest) => ({ id, type, title: '', place: { x, y, w, h }, ...rest });
 
@@ -31,6 +31,12 @@ export const kept = (s, document = web) => {
   s.dashboards.set('web', [JSON.stringify(document)]);
 };
 
+// shared is web with a variable, of which a chart's filter and title have the value, compared with a day ago.
+const shared = {
+  ...web, variables: [{ name: 'host', label: 'Host', metric: 'cpu.user', tagk: 'host', multi: true, all: true }],
+  panels: web.panels.map((p) => (p.id === 'cpu' ? { ...p, title: 'CPU of $host', shift: '1d', queries: ['avg:auto:cpu.user{host=$host}'] } : p)),
+};
+
 const edit = async (page) => {
   await unfold(page);
   await page.locator('#edit').click();
@@ -49,6 +55,17 @@ export const boards = {
   boardpanel: {
     path: '/d/web', status: 'live', script: kept,
     act: async (page) => { await edit(page); await page.getByRole('button', { name: 'Edit CPU', exact: true }).click(); },
+  },
+  boardvariables: {
+    path: '/d/web', hash: 'var-host=web02', status: 'live', script: (s) => { kept(s, shared); s.annotations = [{ startTime: now() - 300, endTime: now() - 120, description: 'deployed' }]; },
+    act: async (page) => {
+      await page.locator('[data-name=host] > button').click();
+      await page.locator('[data-name=host] [role=option]').first().waitFor();
+    },
+  },
+  boardvariablesedit: {
+    path: '/d/web', status: 'live', script: (s) => kept(s, shared),
+    act: async (page) => { await edit(page); await page.locator('#edit-variables').click(); },
   },
   boardnew: { path: '/d/fresh', status: 'idle', script: kept },
   boardconflict: {

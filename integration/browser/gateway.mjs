@@ -192,6 +192,32 @@ async function proxy({ host, upgrade }) {
   return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
 }
 
+test('a heat map has the counts that the API answers for the buckets of histograms, and goes on', async () => {
+  const histogram = (host, age, counts) => ({ metric: 'page.heat', timestamp: now - age, tags: { host }, buckets: Object.fromEntries(['0,10', '10,20', '20,40'].map((k, i) => [k, counts[i]])), underflow: 0, overflow: 0 });
+  await post('/api/histogram', [histogram('a', 300, [8, 1, 0]), histogram('b', 300, [2, 5, 0]), histogram('a', 100, [0, 7, 3])]);
+  const document = { form: 1, title: 'Heat', range: { from: '15m-ago', to: '' }, panels: [
+    { id: 'heat', type: 'heatmap', title: 'Heat', place: { x: 0, y: 0, w: 12, h: 8 }, unit: 'ms', queries: ['sum:show-histogram-buckets:page.heat'] }] };
+  const put = await fetch(`${base}/api/dashboards/heat`, { method: 'PUT', headers: { 'If-None-Match': '*' }, body: JSON.stringify(document) });
+  assert.equal(put.status, 200);
+  faults = watch(page, new URL(base).host);
+  await page.goto(`${base}/d/heat`);
+  const drawn = () => page.evaluate(() => {
+    const { labels, data } = window.__downpour.drawing('heat')?.picture ?? { labels: [], data: [[]] };
+    return Object.fromEntries(labels.map((l, i) => [l, data[i + 1].reduce((n, c) => n + (c ?? 0), 0)]));
+  });
+  const answered = async () => {
+    const answer = await (await post('/api/query?arrays=true', { start: now - 900, queries: [{ aggregator: 'sum', metric: 'page.heat', showHistogramBuckets: true }] })).json();
+    const bounds = answer.map((r) => [/_([\d.]+)_([\d.]+)$/.exec(r.metric), r.dps.reduce((n, [, v]) => n + v, 0)]).filter(([b]) => b);
+    return Object.fromEntries(bounds.map(([[, low, high], n]) => [`${Number(low)} ms to ${Number(high)} ms`, n]));
+  };
+  await until('the counts', async () => JSON.stringify(await drawn()) === JSON.stringify({ '0 ms to 10 ms': 10, '10 ms to 20 ms': 13, '20 ms to 40 ms': 3 }));
+  assert.deepEqual(await drawn(), await answered());
+  await post('/api/histogram', [histogram('b', 50, [0, 0, 4])]);
+  await until('the next histogram', async () => (await drawn())['20 ms to 40 ms'] === 7);
+  assert.deepEqual(await drawn(), await answered());
+  assert.deepEqual(faults, []);
+});
+
 test('behind a proxy without WebSocket the page polls, and new points come', async () => {
   const through = await proxy({ upgrade: false });
   try {

@@ -72,6 +72,7 @@ export const panelBoards = {
     path: '/d/web', status: 'live', script,
     act: async (page) => {
       await page.locator('[data-id=latency]').scrollIntoViewIfNeeded();
+      await page.locator('[data-id=latency] .levels li').first().waitFor();
       const box = await page.locator('[data-id=latency] .u-over').boundingBox();
       await page.mouse.move(box.x + box.width * 0.55, box.y + box.height * 0.4);
     },

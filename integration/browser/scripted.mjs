@@ -58,6 +58,10 @@ export class Scripted {
     this.asked = [];     // paths and bodies asked over HTTP
     this.dashboards = new Map(); // the versions of each by its name, texts
     this.metrics = ['cpu.user', 'disk.used', 'proc.loadavg.1min'];
+    this.names = ['other', 'web01', 'web02']; // tag values
+    this.series = ['web01', 'web02', 'web03'].map((host) => ({ host })); // tags of each
+    this.annotations = [];
+    this.mayWrite = true;
   }
 
   drop(code = 1012) {
@@ -106,23 +110,46 @@ export class Scripted {
     this.asked.push({ path: url.pathname, query: url.search, body });
     const told = this.api(url.pathname, url.searchParams, body, request.method);
     if (!told && url.pathname.startsWith('/api/dashboards')) return this.#dashboard(url.pathname.split('/')[3], request, text, response);
-    const { status = 200, body: out } = told ?? this.#usual(url, body);
-    response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(out));
+    const { status = 200, body: out, headers } = told ?? this.#usual(url, body);
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(out));
   }
 
   #usual({ pathname, searchParams }, body) {
     if (pathname === '/api/aggregators') return { body: ['avg', 'count', 'max', 'min', 'p99', 'sum', 'zimsum'] };
     if (pathname === '/api/suggest') {
-      const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: ['other', 'web01', 'web02'] }[searchParams.get('type')];
-      return { body: names.filter((n) => n.startsWith(searchParams.get('q') ?? '')) };
+      const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: this.names }[searchParams.get('type')];
+      return { body: names.filter((n) => n.startsWith(searchParams.get('q') ?? '')).slice(0, searchParams.get('max') ?? 25) };
     }
-    if (pathname === '/api/search/lookup') return { body: { results: ['web01', 'web02', 'web03'].map((host) => ({ tags: { host } })) } };
+    if (pathname === '/api/search/values') {
+      const tagk = searchParams.get('tagk');
+      const values = [...new Set(this.#lookup({ tags: [{ key: tagk, value: '*' }, ...body.tags] }).map((s) => s.tags[tagk]))].sort();
+      return { body: { values: values.slice(0, body.limit), more: values.length > body.limit } };
+    }
+    if (pathname === '/api/search/lookup') return { body: { results: this.#lookup(body) } };
+    if (pathname === '/api/annotations') {
+      const [from, to] = ['start_time', 'end_time'].map((n) => Number(searchParams.get(n) ?? now()));
+      return { body: this.annotations.filter((a) => a.startTime >= from && a.startTime <= to), headers: { Allow: this.mayWrite ? 'GET, POST, PUT, DELETE' : 'GET' } };
+    }
+    if (pathname === '/api/annotation') { this.annotations.push(body); return { body }; }
     if (pathname !== '/api/query') return { status: 404, body: { error: { code: 404, message: 'not scripted' } } };
     const answer = this.answer(body);
     if (answer.error) return { status: answer.error.code, body: { error: answer.error } };
     if (body.globalAnnotations) return { body: answer.map((r) => ({ ...r, dps: [[now(), r.dps.length]] })) };
     if (body.showSummary) return { body: [...answer, { statsSummary: { rowsPreFilter: 12, dpsPreFilter: 340, emittedDPs: answer.length, totalTime: 1.5 } }] };
     return { body: answer };
+  }
+
+  // lookup finds series by tags, of which those of one key are alternatives.
+  #lookup(body) {
+    if (!body) return this.series.map((tags) => ({ tags }));
+    const wanted = new Map(body.tags.map(({ key }) => [key, new Set(body.tags.filter((t) => t.key === key).map((t) => t.value))]));
+    const admitted = (tags) => [...wanted].every(([k, values]) => tags[k] !== undefined && (values.has('*') || values.has(tags[k])));
+    const found = [];
+    for (const tags of this.series) {
+      if (admitted(tags)) found.push({ tags });
+      if (found.length === body.limit) break;
+    }
+    return found;
   }
 
   // dashboard keeps dashboards as the gateway does.

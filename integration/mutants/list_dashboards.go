@@ -83,5 +83,29 @@ var ofDashboards = []mutant{
 		name: "dashboard-threshold-of-any-colour", file: "gateway/dashboard/fields.go",
 		old: `t.oneOf("colour", colours)`, new: `t.oneOf("label", colours)`,
 		test: "TestCheck_fieldsAsThePage",
+	}, {
+		name: "dashboard-variables-in-a-circle", file: "gateway/dashboard/variables.go",
+		old: "return fmt.Errorf(\"variables: the filters of %s go in a circle\", strings.Join(circle, \", \"))", new: "return nil",
+		test: "TestCheck_variables",
+	}, {
+		name: "dashboard-variables-of-one-name", file: "gateway/dashboard/variables.go",
+		old: "		if names[name] {", new: "		if false {",
+		test: "TestCheck_variables",
+	}, {
+		name: "dashboard-variable-filtered-by-none", file: "gateway/dashboard/variables.go",
+		old: "			if !names[other] {", new: "			if !names[other] && false {",
+		test: "TestCheck_variables",
+	}, {
+		name: "dashboard-panel-repeated-for-none", file: "gateway/dashboard/variables.go",
+		old: "ok && !variables[repeat] {", new: "ok && false {",
+		test: "TestCheck_variables",
+	}, {
+		name: "values-of-a-tag-cut-silently", file: "gateway/metadata/lookup/values.go",
+		old: "			if more = len(uids) == limit; more {", new: "			if len(uids) == limit {",
+		test: "TestValues",
+	}, {
+		name: "annotations-offered-to-readers", file: "gateway/api/httpapi/metaroutes/annotation.go",
+		old: "h.Guard.Allows(r, auth.Write)", new: "h.Guard.Allows(r, auth.Read)",
+		test: "gateway TestDoors_annotationsAllow",
 	},
 }

@@ -7,6 +7,7 @@ package lookup
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"downpour/encoding"
 	"downpour/pushdown/process/memory"
@@ -149,17 +150,10 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 // scan returns the TSUIDs of the rows that w admits, up to limit (0 for none), or one
 // more than MaxSeries, so that Find sees that there are too many.
 func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
-	for r, err := range store.Rows(ctx, f.cfg.Store, s) {
+	for tsuid, err := range f.admitted(ctx, s, w, meta) {
 		if err != nil {
-			return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
+			return nil, err
 		}
-
-		tsuid, ok := f.tsuid(r.Key, meta)
-		// The store's filter does not know wanted values under any key, and may let other rows pass.
-		if !ok || !w.admits(f.cfg.Schema, tsuid) {
-			continue
-		}
-
 		if err := memory.Reserve(ctx, int64(tsuidBytes+cap(tsuid))); err != nil {
 			return nil, err
 		}
@@ -168,6 +162,23 @@ func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, m
 		}
 	}
 	return out, nil
+}
+
+// admitted yields the TSUID of each row that w admits. The slice is the caller's.
+func (f *Finder) admitted(ctx context.Context, s store.Scan, w *wanted, meta bool) iter.Seq2[encoding.UID, error] {
+	return func(yield func(encoding.UID, error) bool) {
+		for r, err := range store.Rows(ctx, f.cfg.Store, s) {
+			if err != nil {
+				yield(nil, fmt.Errorf("lookup in table %s: %w", s.Table, err))
+				return
+			}
+			tsuid, ok := f.tsuid(r.Key, meta)
+			// The store's filter does not know wanted values under any key, and may let other rows pass.
+			if ok && w.admits(f.cfg.Schema, tsuid) && !yield(tsuid, nil) {
+				return
+			}
+		}
+	}
 }
 
 // tsuid returns the TSUID of a row. ok is false for a row of no series, such as that of

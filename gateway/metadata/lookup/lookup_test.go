@@ -187,6 +187,49 @@ func (f *fixture) dataTable(t *rapid.T, q Query, want []Series) {
 	}
 }
 
+// The values of a tag are those of the series that match, whatever else these have, each once; of
+// more than the limit so many are returned, and it is said.
+func TestValues(t *testing.T) {
+	f := newFixture(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		key := rapid.SampledFrom([]string{"k0", "k1", "k2"}).Draw(t, "of")
+		limit := rapid.IntRange(1, 5).Draw(t, "limit")
+
+		wanted := q
+		if !slices.ContainsFunc(q.Tags, func(t Tag) bool { return t.Key != nil && *t.Key == key }) {
+			wanted.Tags = append(slices.Clone(q.Tags), Tag{Key: &key})
+		}
+		values := map[string]bool{}
+		for _, s := range f.series {
+			if v, ok := s.Tags[key]; ok && naive(wanted, s) {
+				values[v] = true
+			}
+		}
+		want := slices.Sorted(maps.Keys(values))
+
+		got, more, err := f.Values(t.Context(), q, key, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more != (len(want) > limit) {
+			t.Fatalf("more %t, want %t: there are %v", more, len(want) > limit, want)
+		}
+		if !more && !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if more && (len(got) != limit || slices.ContainsFunc(got, func(v string) bool { return !values[v] })) {
+			t.Fatalf("got %v, want %d of %v", got, limit, want)
+		}
+	})
+
+	m := "m0"
+	var unknown *uid.NoSuchNameError
+	if _, _, err := f.Values(t.Context(), Query{Metric: &m}, "no such key", 5); !errors.As(err, &unknown) {
+		t.Errorf("error %v, want that the key has no UID", err)
+	}
+}
+
 // A lookup of one metric in a salted data table divides the limit among the 4 salt buckets: each
 // may return its quotient, at least 1. A lookup of all metrics is one scan with the whole limit.
 func TestFind_saltedLimit(t *testing.T) {

@@ -79,7 +79,7 @@ test('queries are texts, texts with an axis, and sub-queries', () => {
 });
 
 test('a document is read back as it is, whatever it has beside', () => {
-  const document = { ...empty('t'), variables: [{ name: 'host' }], panels: [{ ...panelOf('a', 0, 0, 1, 1), type: 'of a later release', queries: 7 }] };
+  const document = { ...empty('t'), links: [{ name: 'host' }], panels: [{ ...panelOf('a', 0, 0, 1, 1), type: 'of a later release', queries: 7 }] };
   assert.deepEqual(read(JSON.stringify(document)).document, document);
   assert.equal(read(JSON.stringify({ ...document, form: 2 })).later, true);
   assert.equal(newPanel(document, 'lines').id, 'p2');

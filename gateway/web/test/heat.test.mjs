@@ -40,7 +40,11 @@ test('a cell without points is told from a column without any', () => {
 test('one value, none, and what is no number', () => {
   assert.equal(byValue([{ times: [1], values: [5] }], [0, 10]).rows.length >= 1, true);
   assert.equal(total(byValue([{ times: [1, 2, 3], values: [0, 0, 0] }], [0, 10])), 3);
-  for (const values of [[], [NaN], [null], [Infinity]]) assert.deepEqual(byValue([{ times: values.map((_, i) => i), values }], [0, 10]).rows, []);
+  for (const values of [[], [NaN], [null], [Infinity]]) {
+    const heat = byValue([{ times: values.map((_, i) => i), values }], [0, 10], { log: true });
+    assert.deepEqual(heat.rows, []);
+    assert.ok(heat.bounds[0] > 0, 'an axis without rows is one all the same');
+  }
   assert.equal(total(byValue([{ times: [1], values: [9007199254740993n] }], [0, 10])), 1);
 });
 
@@ -61,7 +65,7 @@ test('rows have bounds that one can read', () => {
 test('levels take each count once, the greatest too', () => {
   assert.deepEqual(levelsOf([1, 3, 2]), [1, 2, 3]);
   assert.deepEqual(levelsOf([]), []);
-  for (const most of [1, 5, 6, 7, 8, 20, 1000, 1e9]) {
+  for (const most of [1, 5, 6, 7, 8, 20, 35, 36, 37, 38, 1000, 1e9]) {
     const levels = levelsOf([1, most]);
     assert.equal(levels[0], 1);
     assert.ok(levels.every((l, i) => i === 0 || l > levels[i - 1]) && levels.at(-1) <= most, `${most}: ${levels}`);

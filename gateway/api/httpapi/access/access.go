@@ -40,6 +40,11 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scop
 	return &httpio.Error{Code: http.StatusForbidden, Message: "Forbidden", Details: "The token's scope does not allow this"}
 }
 
+// Allows reports whether a request's token has a scope.
+func (g *Guard) Allows(r *http.Request, scope auth.Scope) bool {
+	return g.Tokens.Check(bearer(r))&scope == scope
+}
+
 // MayChange checks a request that changes data, whatever its verb is: its route
 // is open to readers. The origin was checked by the verb already (see
 // httpio.Endpoint), but not for a GET that changes something by its parameters.

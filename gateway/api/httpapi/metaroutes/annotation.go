@@ -118,7 +118,7 @@ func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annot
 }
 
 // getGlobalAnnotations answers with the global annotations from one time to another, by
-// default to now.
+// default to now. Its header Allow tells a page whether it may offer to make one.
 func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
 	if c.End != nil && *c.End != 0 { // a body without an end has nil, parameters without one 0
@@ -130,6 +130,11 @@ func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, 
 	if err != nil {
 		return err
 	}
+	verbs := "GET"
+	if h.Guard.Allows(r, auth.Write) {
+		verbs = "GET, POST, PUT, DELETE"
+	}
+	w.Header().Set("Allow", verbs)
 	return httpio.WriteJSON(w, r, http.StatusOK, notes)
 }
 

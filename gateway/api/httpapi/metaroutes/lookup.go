@@ -34,6 +34,8 @@ func (h *Handlers) search(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case kind == "lookup":
 		return h.lookup(w, r, body)
+	case kind == "values":
+		return h.values(w, r, body)
 	case kind == "":
 		return &httpio.Error{Code: http.StatusBadRequest, Message: "Invalid search query type supplied", Details: "Type provided was null or empty"}
 	case !slices.Contains(searches, kind):
@@ -106,12 +108,8 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	}
 
 	found, err := h.Lookup.Find(ctx, q)
-	var unknown *uid.NoSuchIDError
-	if errors.As(err, &unknown) {
-		return &httpio.Error{Code: http.StatusNotFound, Message: "Unable to resolve one or more TSUIDs", Details: err.Error()}
-	}
 	if err != nil {
-		return nameNotFound(err, "Unable to resolve one or more UIDs")
+		return lookupError(err)
 	}
 
 	// StartIndex is only repeated: a lookup has no pages.
@@ -121,6 +119,15 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 		answer.Tags = &in.Tags
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, answer)
+}
+
+// lookupError is the answer to a lookup that failed.
+func lookupError(err error) error {
+	var unknown *uid.NoSuchIDError
+	if errors.As(err, &unknown) {
+		return &httpio.Error{Code: http.StatusNotFound, Message: "Unable to resolve one or more TSUIDs", Details: err.Error()}
+	}
+	return nameNotFound(err, "Unable to resolve one or more UIDs")
 }
 
 // parseLookup reads a lookup from the body, or from the parameters m and limit if there

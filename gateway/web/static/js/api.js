@@ -24,12 +24,22 @@ async function request(path, options = {}) {
 
 const get = async (path, signal) => (await request(path, { signal })).json();
 
-export const suggest = (type) => (q, signal) => get(`/api/suggest?${new URLSearchParams({ type, q, max: 40 })}`, signal);
+export const suggest = (type, max = 40) => (q, signal) => get(`/api/suggest?${new URLSearchParams({ type, q, max })}`, signal);
 
 export const aggregators = () => get('/api/aggregators');
 
 // lookup finds series of a metric: {tags} each, at most limit of them.
 export const lookup = async (m, limit, signal) => (await get(`/api/search/lookup?${new URLSearchParams({ m, limit })}`, signal)).results;
+
+// seriesWith finds series of a metric by tags {key, value}; those of one key are alternatives.
+export const seriesWith = async (metric, tags, limit, signal) => (await (await request('/api/search/lookup', {
+  method: 'POST', signal, body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
+})).json()).results;
+
+// tagValues returns {values, more}: those of a tag in the series that have such tags, as above.
+export const tagValues = async (metric, tagk, tags, limit) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
+  method: 'POST', body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
+})).json();
 
 const post = (query, parameters, accept) => request(`/api/query?${parameters}`, {
   method: 'POST', body: JSON.stringify(query), headers: { 'Content-Type': 'application/json', ...(accept ? { Accept: accept } : {}) },
@@ -42,6 +52,15 @@ export const arrowType = 'application/vnd.apache.arrow.stream';
 
 // arrow answers as a Blob holding an IPC stream.
 export const arrow = async (body) => (await post(body, 'integers=true', arrowType)).blob();
+
+// globalAnnotations returns those of a time, in s, to another or to now (null), and whether the
+// token may make one.
+export async function globalAnnotations(from, to) {
+  const response = await request(`/api/annotations?${new URLSearchParams({ start_time: from, ...(to === null ? {} : { end_time: to }) })}`);
+  return { notes: await response.json(), may: /\bPOST\b/.test(response.headers.get('Allow') ?? '') };
+}
+
+export const annotate = (annotation) => request('/api/annotation', { method: 'POST', body: JSON.stringify(annotation), headers: { 'Content-Type': 'application/json' } });
 
 // Dashboards: a document is text, and its version the ETag.
 

@@ -12,7 +12,8 @@ const dragged = 5; // px that make a drag of a click
 
 export class Chart {
   // events: onZoom(from, to), onReset(), which says whether there was a zoom, onCursor(cursor or null), onPin(time),
-  // onRead(text), onDraw(plot). A cursor is {plot, time, places}:
+  // onRead(text), onDraw(plot), onPan(s), and onMark(from, to) of a drag with Ctrl or Alt
+  // while mayMark() is true. A cursor is {plot, time, places}:
   // for each row of the data, the place that it reads. Charts of one group have one cross hair.
   constructor(element, events, group = null) {
     this.element = element;
@@ -47,13 +48,18 @@ export class Chart {
     });
     this.plot.batch(() => {
       this.plot.setData(this.#drawn(), false);
-      this.plot.setScale('x', { min: range[0], max: range[1] });
+      if (!this.panning) this.plot.setScale('x', { min: range[0], max: range[1] });
     });
     this.#keepReading();
   }
 
-  // move shifts the range without new data.
+  // move shifts the range without new data. A hand that is moving it goes first.
   move(range) {
+    if (this.panning) return;
+    this.#place(range);
+  }
+
+  #place(range) {
     this.picture.range = range;
     this.plot?.setScale('x', { min: range[0], max: range[1] });
     this.#keepReading();
@@ -100,7 +106,7 @@ export class Chart {
         drag: { x: true, y: false, setScale: false, dist: dragged },
         points: { size: 7, show: !style?.exact },
         ...(this.group ? { sync: { key: this.group, scales: ['x', null], filters: { pub: (type) => /^mouse(move|leave)$/.test(type), sub: () => true } } } : {}),
-        bind: { dblclick: () => () => this.events.onReset() },
+        bind: { dblclick: () => () => this.events.onReset(), mousedown: (u, target, select) => (e) => { if (e.button === 0 && e.target === target) this.#down(u, e, select); } },
         dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] || style?.exact ? i : nearest(u.data[0], this.picture.data[s], i)),
       },
       scales: scales(range, { log, zero: style?.zero, fixed: style?.fixed && (() => this.picture.style.fixed) }),
@@ -118,10 +124,10 @@ export class Chart {
 
   #line(label, i) {
     const { looks, sides, hidden, style } = this.picture;
-    const { colour, dash } = lineStyle(looks[i]);
+    const { colour, dash, alpha } = lineStyle(looks[i]);
     const stroke = css(colour);
     return {
-      label, stroke, dash, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
+      label, stroke, dash, alpha, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
       // Where points are too dense to mark, those that no line reaches still are.
       points: { size: 5, fill: stroke, filter: (u, s, show) => (show ? null : alone(u.data[s])) },
       ...(style ? { ...style.line(stroke), paths: (u, s) => this.picture.style.paths(u, s - 1) } : {}),
@@ -133,7 +139,34 @@ export class Chart {
     if (width < dragged) return;
     const [from, to] = [u.posToVal(left, 'x'), u.posToVal(left + width, 'x')];
     u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-    this.events.onZoom(Math.floor(from), Math.ceil(to));
+    if (this.marking) this.events.onMark(Math.floor(from), Math.ceil(to));
+    else this.events.onZoom(Math.floor(from), Math.ceil(to));
+  }
+
+  // down begins a drag: of the range with Shift, else of a selection, which is a mark with Ctrl or Alt.
+  #down(u, e, select) {
+    if (e.shiftKey && this.events.onPan) return this.#pan(u, e);
+    this.marking = (e.ctrlKey || e.altKey) && Boolean(this.events.mayMark?.());
+    select(e);
+  }
+
+  #pan(u, { clientX }) {
+    const { min, max } = u.scales.x;
+    let by = 0;
+    const move = (e) => {
+      by = (clientX - e.clientX) * ((max - min) / u.over.clientWidth);
+      this.#place([min + by, max + by]);
+    };
+    const up = () => {
+      document.removeEventListener('mousemove', move);
+      document.removeEventListener('mouseup', up);
+      this.panning = false;
+      this.#place([min, max]); // until the page has the new range, which may be none beyond now
+      if (by !== 0) this.events.onPan(by);
+    };
+    this.panning = true;
+    document.addEventListener('mousemove', move);
+    document.addEventListener('mouseup', up);
   }
 
   // clicks are where the button comes up where it went down.
@@ -153,7 +186,10 @@ export class Chart {
     u.ctx.save();
     band(u, thresholds);
     style?.under?.(u);
-    for (const { time } of notes) mark(u, time, css('--note'), true);
+    for (const { time, end } of notes) {
+      if (end > time) shade(u, time, end, css('--note'));
+      mark(u, time, css('--note'), true);
+    }
     for (const time of pins) mark(u, time, css('--accent'), false);
     u.ctx.restore();
   }
@@ -176,6 +212,11 @@ export class Chart {
       return;
     }
     if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
+    if (e.shiftKey && ['ArrowLeft', 'ArrowRight'].includes(e.key) && this.events.onPan) {
+      e.preventDefault();
+      const [from, to] = this.picture.range;
+      return this.events.onPan((e.key === 'ArrowLeft' ? -1 : 1) * (to - from) / 4);
+    }
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity, ArrowUp: 0, ArrowDown: 0 }[e.key];
     if (step === undefined || !this.plot || this.picture.labels.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
@@ -220,6 +261,15 @@ export class Chart {
     }
     this.plot.setCursor({ left, top: this.plot.valToPos(this.#drawn()[this.reading][i], this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
   }
+}
+
+// shade is a stretch of time.
+function shade({ ctx, bbox, valToPos }, from, to, colour) {
+  const [left, right] = [from, to].map((t) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, valToPos(t, 'x', true))));
+  ctx.fillStyle = colour;
+  ctx.globalAlpha = 0.1;
+  ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  ctx.globalAlpha = 1;
 }
 
 // mark is a vertical line; an annotation's is dashed and has a flag.
@@ -267,7 +317,11 @@ function limit({ ctx, bbox, valToPos, scales: { y } }, thresholds, unit) {
     ctx.stroke();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     [ctx.textAlign, ctx.textBaseline] = ['right', 'bottom'];
-    ctx.fillText(`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 2 * ratio);
+    const text = [`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 3 * ratio];
+    ctx.setLineDash([]); // a rim in the colour of the ground: what lies below may be of any
+    [ctx.strokeStyle, ctx.lineWidth, ctx.lineJoin] = [css('--panel'), 3 * ratio, 'round'];
+    ctx.strokeText(...text);
+    ctx.fillText(...text);
   }
 }
 

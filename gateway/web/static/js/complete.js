@@ -39,7 +39,7 @@ function nothing(error, signal) {
 }
 
 // match puts names that begin with q before those that hold it.
-function match(names, q) {
+export function match(names, q) {
   const low = q.toLowerCase();
   const rank = (n) => { const i = n.toLowerCase().indexOf(low); return i < 0 ? 2 : Math.min(i, 1); };
   return names.filter((n) => rank(n) < 2).sort((a, b) => rank(a) - rank(b));

@@ -19,7 +19,7 @@ class Heat {
     const used = rows.filter((r) => r.counts.size > 0 || !r.open);
     Object.assign(this, { times: grid.times, width: grid.width, lost });
     this.rows = used.map(({ low, high, label, counts }) => ({ low, high, label, counts: seen.map((any, k) => (any ? counts.get(k) || undefined : null)) }));
-    this.bounds = used.length > 0 ? [used[0].low, used.at(-1).high] : [0, 1];
+    this.bounds = used.length > 0 ? [used[0].low, used.at(-1).high] : [1, 10]; // a log scale has no zero
     this.levels = levelsOf(this.rows.flatMap((r) => r.counts.filter((c) => c > 0)));
   }
 
@@ -27,13 +27,16 @@ class Heat {
   levelOf(count) { return Math.max(0, this.levels.findLastIndex((least) => count >= least)); }
 }
 
-// levelsOf are the least counts of some levels, ascending: each count for itself, or growing by a
-// factor; of counts that are no integers, even.
+const evenUpTo = 36; // counts whose levels are equally wide
+
+// levelsOf are the least counts of some levels, ascending: each count for itself, or equally wide, or
+// growing by a factor where there are counts of very different sizes.
 export function levelsOf(counts) {
   const most = counts.reduce((a, b) => Math.max(a, b), 0);
   if (most === 0) return [];
   if (!counts.every(Number.isInteger)) return Array.from({ length: levels }, (_, i) => (most * i) / levels);
   if (most <= levels) return Array.from({ length: most }, (_, i) => i + 1);
+  if (most <= evenUpTo) return Array.from({ length: levels }, (_, i) => 1 + Math.round((i * most) / levels));
   const out = [1];
   for (let i = 1; i < levels; i++) out.push(Math.max(out.at(-1) + 1, Math.round(most ** (i / levels))));
   return out;

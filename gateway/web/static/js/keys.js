@@ -64,6 +64,7 @@ export const ofCharts = {
   title: 'In a chart', keys: [
     { key: '← →', does: 'read the points of a line; Page Up and Page Down ten at a time, Home and End the first and the last' },
     { key: '↑ ↓', does: 'change the line' },
+    { key: 'Shift ← →', does: 'moves the range by a quarter' },
     { key: 'Escape', does: 'leaves the points, and resets the zoom' },
   ],
 };

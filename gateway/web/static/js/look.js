@@ -6,7 +6,14 @@ import { drawn } from './element.js';
 const colours = 8;
 const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
-export const lineStyle = (look) => ({ colour: `--c${look % colours}`, dash: dashes[Math.floor(look / colours) % dashes.length] });
+export function lineStyle(look) {
+  const whole = Math.floor(look);
+  const dash = dashes[Math.floor(whole / colours) % dashes.length];
+  return look === whole ? { colour: `--c${whole % colours}`, dash, alpha: 1 } : { colour: `--c${whole % colours}`, dash: [3, 4], alpha: 0.6 };
+}
+
+// ofEarlier is the look of the same line at an earlier time: paler, and dashed.
+export const ofEarlier = (look) => look + 0.5;
 
 let probe = null; // an element under app.css
 
@@ -26,8 +33,8 @@ export const pale = (colour, alpha) => colour.replace(/^rgb\((.*)\)$/, `rgba($1,
 
 // sample is a short piece of the line.
 export function sample(look) {
-  const { colour, dash } = lineStyle(look);
+  const { colour, dash, alpha } = lineStyle(look);
   const picture = drawn('svg', { width: 22, height: 8, 'aria-hidden': 'true' });
-  picture.append(drawn('line', { x1: 0, x2: 22, y1: 4, y2: 4, stroke: `var(${colour})`, 'stroke-width': 2.5, 'stroke-dasharray': dash.join(' ') }));
+  picture.append(drawn('line', { x1: 0, x2: 22, y1: 4, y2: 4, stroke: `var(${colour})`, 'stroke-width': 2.5, 'stroke-dasharray': dash.join(' '), 'stroke-opacity': alpha }));
   return picture;
 }

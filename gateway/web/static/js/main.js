@@ -16,9 +16,10 @@ import { Keys, ofCharts } from './keys.js';
 import { Legend } from './legend.js';
 import { LiveClient } from './live.js';
 import { describe } from './messages.js';
+import { listNotes } from './noteslist.js';
 import { effectiveDownsample, faultOf } from './query.js';
 import { Questions } from './questions.js';
-import { fromHash, toHash, windowOf } from './state.js';
+import { fromHash, panned, toHash, windowOf } from './state.js';
 import { Tooltip } from './tooltip.js';
 
 const $ = (id) => document.getElementById(id);
@@ -40,6 +41,7 @@ const chart = new Chart($('chart'), {
   onReset: () => reset(),
   onCursor: (c) => { cursor = c; showCursor(); },
   onPin: (t) => go({ pins: state.pins.includes(t) ? state.pins.filter((p) => p !== t) : [...state.pins, t].slice(-4) }, true),
+  onPan: (by) => { const part = panned(state, by, now()); if (part) go(part); },
   onRead: (text) => { $('readout').textContent = text; },
   onDraw: (plot) => tooltip.pin(state.pins, plot, picture),
 });
@@ -121,7 +123,7 @@ function collect() {
     controls.rows[i].answered([...new Set([...groups.flatMap((g) => Object.keys(g.tags)), ...summed])].sort(), summed);
   });
   showNumbers();
-  listNotes();
+  listNotes(picture.notes, state.tz);
 }
 
 // notes asks for the annotations of what is answered, while they are wanted.
@@ -143,16 +145,6 @@ function showNumbers() {
   $('elapsed').textContent = elapsed >= 0 ? elapsed : '–';
   const lost = state.log ? lines.reduce((n, l) => n + l.group.values.filter((v) => v !== null && v <= 0).length, 0) : 0;
   $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
-}
-
-function listNotes() {
-  const { notes } = picture;
-  const texts = notes.map((n) => `${time(n.time, state.tz)} ${n.text}`);
-  $('notes-list').hidden = texts.length === 0;
-  if ($('notes-list').dataset.texts === texts.join('\n')) return;
-  $('notes-list').dataset.texts = texts.join('\n');
-  $('notes-list').querySelector('summary').textContent = `${plural(texts.length, 'annotation')}`;
-  $('notes-list').querySelector('ul').replaceChildren(...texts.map((text) => Object.assign(document.createElement('li'), { textContent: text })));
 }
 
 function say() {

@@ -28,7 +28,16 @@ function magnified(state, now) {
 
 export function effectiveDownsample(state, q, now) {
   if (q.downsample !== 'auto') return q.downsample;
-  return autoDownsample(width(magnified(state, now) ? state.zoom : windowOf(state, now))) || (state.aligned ? meeting : '');
+  return autoDownsample(state.span ?? width(magnified(state, now) ? state.zoom : windowOf(state, now))) || (state.aligned ? meeting : '');
+}
+
+// earlier is a state whose queries ask for the same by so many seconds before, and a while beyond
+// its end: what has happened already need not be asked again while time goes on.
+export function earlier(state, by, beyond, now) {
+  const { start, end = state.pause ?? now } = times(state, now);
+  const from = isRelative(String(start)) ? parse(start, state.pause ?? now, state.tz) : start;
+  const shown = magnified(state, now) ? state.zoom : windowOf(state, now);
+  return { ...state, start: String(Math.floor(from - by)), end: String(Math.ceil(end - by + beyond)), zoom: null, pause: null, span: width(shown) };
 }
 
 // toQuery asks for one query of a state. Without a downsample, times come in ms,

@@ -149,3 +149,16 @@ export function windowOf(state, now) {
   const to = (state.end && parse(state.end, clock, state.tz)) || clock;
   return [parse(state.start, clock, state.tz) ?? to - 900, to];
 }
+
+// panned is what changes of a state when what it shows moves by so many seconds, null for nothing:
+// it is not moved beyond now.
+export function panned(state, by, now) {
+  const window = windowOf(state, now).map(Math.floor);
+  const shown = state.zoom ?? window;
+  const step = Math.round(Math.min(by, Math.floor(now) - shown[1]));
+  if (step === 0) return null;
+  const [all, part] = [window.map((t) => t + step), shown.map((t) => t + step)];
+  if (!state.zoom) return { start: String(all[0]), end: String(all[1]), pause: null };
+  if (part[0] >= window[0] && part[1] <= window[1]) return { zoom: part };
+  return { zoom: part, start: String(all[0]), end: String(all[1]), pause: null };
+}

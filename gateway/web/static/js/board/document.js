@@ -5,6 +5,7 @@ import { buckets } from '../query.js';
 import { formatM, parseM } from '../state.js';
 import { faultOf as faultOfFields, isObject, isText, optional } from './fields.js';
 import { typeOf } from './types.js';
+import { faultOfVariables, queryWith } from './variables.js';
 
 export const form = 1;
 export const columns = 12;
@@ -40,7 +41,7 @@ function faultOf(d) {
     if (wrong) return `Panel ${i + 1}: ${wrong}.`;
     ids.add(p.id);
   }
-  return '';
+  return faultOfVariables(d);
 }
 
 function faultOfPanel(p) {
@@ -53,11 +54,14 @@ function faultOfPanel(p) {
 }
 
 // chartOf returns what the chart's state has of a panel, {queries, formulas, log}, or {fault}.
-export function chartOf(panel) {
+// With what is chosen for variables the filters have it in their place; fault is waiting if a
+// value is still to come.
+export function chartOf(panel, chosen) {
   const queries = [];
   for (const [i, q] of (panel.queries ?? []).entries()) {
-    const { query, fault } = queryOf(q);
-    if (fault) return { fault: `Query ${i + 1}: ${fault}`, queries: [], formulas: [], log: false };
+    const read = queryOf(q);
+    const { query, fault, waiting } = chosen && read.query ? queryWith(read.query, chosen) : read;
+    if (fault) return { fault: `Query ${i + 1}: ${fault}`, waiting, queries: [], formulas: [], log: false };
     queries.push(query);
   }
   const formulas = (panel.formulas ?? []).map((f) => ({ expr: f.expr ?? '', name: f.name ?? '', right: f.right === true }));

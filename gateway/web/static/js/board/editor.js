@@ -8,6 +8,7 @@ import { QueryRow, options } from '../queryrow.js';
 import { emptyFormula, emptyQuery, formulasAtMost } from '../state.js';
 import { chartOf, withChart } from './document.js';
 import { Settings } from './settings.js';
+import { sharedFields } from './sharedfields.js';
 import { asks, typeOf, types } from './types.js';
 
 const $ = (id) => document.getElementById(id);
@@ -20,6 +21,7 @@ export class Editor {
     this.onDone = onDone;
     this.dialog = $('editor');
     this.settings = new Settings();
+    this.shared = sharedFields();
     options($('panel-type'), Object.entries(types).map(([type, { name }]) => [type, name]));
     $('panel-type').addEventListener('change', () => this.#showType());
     $('add-query').addEventListener('click', () => this.#change({ queries: [...this.chart.queries, emptyQuery()] }));
@@ -30,8 +32,10 @@ export class Editor {
     this.dialog.addEventListener('close', () => this.back?.focus());
   }
 
-  open(panel, back) {
+  // open shows a panel of a document with variables; the focus goes back to an element.
+  open(panel, back, variables = []) {
     this.panel = panel;
+    this.shared.show(panel, variables);
     this.back = back;
     this.names ??= aggregators().then((names) => { this.known = names; this.rows.forEach((r) => r.aggregators(names)); }, () => { this.names = null; });
     $('panel-title').value = panel.title ?? '';
@@ -55,6 +59,7 @@ export class Editor {
     $('text-field').hidden = chart;
     $('log').closest('label').hidden = !typeOf(type).fields.includes('log');
     this.settings.showType(type);
+    this.shared.type(type);
   }
 
   #change(part) {
@@ -97,7 +102,7 @@ export class Editor {
   }
 
   #done() {
-    const { text, queries, formulas, log, ...rest } = this.panel;
+    const { text, queries, formulas, log, ...rest } = this.shared.read(this.panel);
     const type = $('panel-type').value;
     const panel = this.settings.read({ ...rest, type, title: $('panel-title').value.trim().slice(0, 200) });
     if (!panel) return;

@@ -1,8 +1,33 @@
-// A whole dashboard in an address: its document, deflated and in the letters of an address.
+// What an address carries: what is chosen for the variables, a time before to compare with; and a
+// whole dashboard, its document deflated and in the letters of an address.
+
+import { isShift, valuesAtMost } from './variables.js';
 
 const most = 1 << 20; // bytes of a document
 
 const through = (bytes, transform) => new Blob([bytes]).stream().pipeThrough(transform);
+
+const namesAtMost = 20; // of variables
+
+// sharedOf reads var-NAME=value, once for each value of a variable, and shift=1w.
+export function sharedOf(params) {
+  const given = Object.create(null);
+  for (const [key, value] of params) {
+    if (!key.startsWith('var-') || value === '') continue;
+    const name = key.slice(4);
+    if (!(name in given) && Object.keys(given).length >= namesAtMost) continue;
+    given[name] ??= [];
+    if (given[name].length < valuesAtMost) given[name].push(value);
+  }
+  const shift = params.get('shift') ?? '';
+  return { given, shift: isShift(shift) ? shift : '' };
+}
+
+// putShared writes them.
+export function putShared(params, { given, shift }) {
+  for (const [name, values] of Object.entries(given)) for (const v of values) params.append(`var-${name}`, v);
+  if (shift) params.set('shift', shift);
+}
 
 // encode returns a document's text as doc has it.
 export async function encode(text) {

@@ -11,14 +11,21 @@ import { LiveClient } from '../live.js';
 import { describe } from '../messages.js';
 import { options } from '../queryrow.js';
 import { RangeControls } from '../rangecontrols.js';
-import { fromHash, windowOf } from '../state.js';
+import { fromHash, panned, windowOf } from '../state.js';
 import { empty, inOrder, newPanel, read, settle } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
-import { decode, encode } from './link.js';
+import { decode, encode, putShared, sharedOf } from './link.js';
+import { Notes } from './notes.js';
 import { Panel } from './panel.js';
 import { print } from './print.js';
+import { repeated } from './repeat.js';
 import { Screen } from './screen.js';
+import { shifts } from './sharedfields.js';
+import { Values } from './values.js';
+import { VariableBar } from './variablebar.js';
+import { VariableEditor } from './variableeditor.js';
+import { chosenOf, depending, textWith, usedBy } from './variables.js';
 
 const $ = (id) => document.getElementById(id);
 const name = nameIn(location.pathname);
@@ -32,6 +39,7 @@ let fault = null;       // why there is no document: {kind, text}
 let connection = null;
 let carried = {};       // doc and v of the address
 let view;               // the state of all charts, without their queries
+let chosen = {};        // values of variables
 
 const panels = new Map(); // by id
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
@@ -46,9 +54,17 @@ const hands = {
   zoom: (from, to) => go({ zoom: [from, to] }),
   reset,
   full: (id) => screen.toggle(id),
+  pan: (by) => { const part = panned(view, by, now()); if (part) go(part); },
+  notes: () => notes.all,
+  mayMark: () => notes.may,
+  mark: (from, to) => notes.open(from, to),
   read: (text) => { $('readout').textContent = text; },
 };
 const range = new RangeControls(go);
+const values = new Values(() => render());
+const bar = new VariableBar($('variables'), values, choose);
+const notes = new Notes(() => { listed(); panels.forEach((p) => p.again()); });
+const variableEditor = new VariableEditor((variables) => change({ variables: variables.length > 0 ? variables : undefined }));
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
 const screen = new Screen(panels, go);
 const order = () => [...$('grid').children].map((e) => e.dataset.id);
@@ -84,14 +100,14 @@ function viewOf() {
   const { from = '', to = '' } = board?.range ?? {};
   return {
     start: params.get('start') || from || '1h-ago', end: params.has('start') || params.has('end') ? given.end : to,
-    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false, panel: params.get('panel') ?? '',
+    zoom: given.zoom, pause: given.pause, tz: given.tz, theme: given.theme, notes: false, panel: params.get('panel') ?? '', ...sharedOf(params),
   };
 }
 
 function address() {
   const params = new URLSearchParams();
   const { from = '1h-ago', to = '' } = board?.range ?? {};
-  if (view.start !== from || view.end !== to) {
+  if (view.ranged || view.start !== from || view.end !== to) {
     params.set('start', view.start);
     if (view.end) params.set('end', view.end);
   }
@@ -100,9 +116,17 @@ function address() {
   if (view.tz) params.set('tz', view.tz);
   if (view.theme) params.set('theme', view.theme);
   if (view.panel) params.set('panel', view.panel);
+  putShared(params, view);
   for (const [k, v] of Object.entries(carried)) params.set(k, v);
   const text = params.toString();
   return location.pathname + (text && '#' + text);
+}
+
+// choose takes values for a variable. Those that it filters begin anew: their values may be none of
+// these.
+function choose(name, list) {
+  const given = Object.entries(view.given).filter(([n]) => n !== name && !depending(board.variables, name).includes(n));
+  go({ given: { ...Object.fromEntries(given), [name]: list } });
 }
 
 // go changes the view, and the address with it.
@@ -112,6 +136,8 @@ function go(part) {
   render();
 }
 
+const now = () => Date.now() / 1000;
+
 // reset says whether there was a zoom.
 function reset() {
   const zoomed = view.zoom !== null;
@@ -119,7 +145,7 @@ function reset() {
   return zoomed;
 }
 
-function pause() { go({ pause: view.pause === null ? Math.floor(Date.now() / 1000) : null }); }
+function pause() { go({ pause: view.pause === null ? Math.floor(now()) : null }); }
 
 // change changes the document.
 function change(part) {
@@ -136,15 +162,34 @@ function render() {
   $('theme').value = view.theme;
   if (!board) return say();
   range.show(view);
+  $('compare').value = view.shift;
+  showVariables();
+  notes.show(view, windowOf(view, now()));
   $('reset-zoom').hidden = !view.zoom;
   const title = board.title || name || 'Dashboard';
-  $('title').textContent = title;
-  document.title = `${title} · Downpour`;
+  $('title').textContent = textWith(title, chosen);
+  document.title = `${$('title').textContent} · Downpour`;
   showEditing();
   place();
   screen.show(view);
   say();
 }
+
+// showVariables finds out what is chosen, and shows the controls.
+function showVariables() {
+  const { variables = [] } = board;
+  chosen = chosenOf(variables, view.given, (v, others) => { const list = values.of(v, others); return list.others ? [] : list.values; });
+  bar.show(variables, chosen);
+  const unknown = Object.keys(view.given).find((name) => !variables.some((v) => v.name === name));
+  const empty = variables.filter((v) => chosen[v.name].length === 0);
+  const faults = empty.map((v) => whyNone(values.of(v, chosen)));
+  const at = faults.findIndex(Boolean);
+  $('variables-said').textContent = [
+    at < 0 ? '' : `${empty[at].label || empty[at].name}: ${faults[at]}`, unknown ? `The address has a variable “${unknown}”, which this dashboard has not.` : '',
+  ].filter(Boolean).join(' ');
+}
+
+const whyNone = ({ fault, loading, others }) => fault || (loading ? '' : others ? 'no series of its metric is known here: choose a value.' : 'no value is known yet.');
 
 function showEditing() {
   if ($('edit').getAttribute('aria-pressed') !== String(editing)) fold.set(editing); // what one edits with is there, also on a phone
@@ -158,20 +203,31 @@ function showEditing() {
 // place makes, lays, orders and removes panels. While one is dragged, their order on the page
 // stays: the browser would drop it.
 function place() {
+  const list = (name) => values.of(board.variables.find((v) => v.name === name), chosen);
+  // What is edited is the panel that the document has, once.
+  const shown = editing ? board.panels.map((p) => ({ ...p, own: p.repeat === undefined ? {} : { [p.repeat]: firstOf(p.repeat, list) } })) : repeated(board.panels, chosen, list);
+  const kept = new Set(shown.map((p) => p.id));
   for (const [id, p] of panels) {
-    if (board.panels.some((x) => x.id === id)) continue;
+    if (kept.has(id)) continue;
     inView.unobserve(p.element);
     p.close();
     panels.delete(id);
   }
   const dragging = document.querySelector('.panel :active') !== null;
-  inOrder(board.panels).forEach((panel, i) => {
+  inOrder(shown).forEach((panel, i) => {
     const p = panels.get(panel.id) ?? add(panel.id);
     lay(p.element, panel.place);
-    p.show(panel, view);
+    const own = { ...chosen, ...panel.own };
+    p.show({ ...panel, title: textWith(panel.title ?? '', own), ...(typeof panel.text === 'string' ? { text: textWith(panel.text, own) } : {}) }, { ...view, chosen: usedBy(panel, own) });
     tools(p, panel);
     if (!dragging && $('grid').children[i] !== p.element) $('grid').insertBefore(p.element, $('grid').children[i] ?? null);
   });
+}
+
+// firstOf is the value for which a repeated panel stands while it is edited.
+function firstOf(name, list) {
+  const [first] = chosen[name];
+  return first === '*' ? list(name).values.slice(0, 1) : [first].filter(Boolean);
 }
 
 function add(id) {
@@ -197,7 +253,7 @@ function tools(p, panel) {
     b.addEventListener('click', onClick);
     return b;
   };
-  const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit));
+  const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit, board.variables));
   edit.disabled = p.element.dataset.type === 'unknown';
   const remove = button('×', 'Remove', () => {
     change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) });
@@ -216,6 +272,8 @@ function say() {
 function overall() {
   if (!board) return { kind: 'connecting', text: 'Asking…' };
   const asked = [...panels.values()].flatMap((p) => p.questions.everything());
+  const empty = (board.variables ?? []).filter((v) => chosen[v.name].length === 0);
+  if (asked.length === 0 && empty.length > 0 && empty.every((v) => values.of(v, chosen).loading)) return { kind: 'connecting', text: 'Asking…' };
   if (asked.length === 0 && (!connection || connection.connected)) return { kind: 'idle', text: board.panels.length === 0 ? 'No panels yet.' : 'No chart in view.' };
   let kind = 'live';
   if (asked.some((e) => !e.answered && !e.error)) kind = 'connecting';
@@ -340,6 +398,8 @@ function printAll() {
 }
 
 async function link() {
+  // Whoever opens it sees this range and these values, whatever the document says by then.
+  view = { ...view, given: Object.fromEntries(Object.entries(chosen).filter(([, list]) => list.length > 0)), ranged: true };
   const hash = changed() ? new URLSearchParams({ doc: await encode(written()), v: version }) : null;
   carried = hash ? Object.fromEntries(hash) : {};
   history.replaceState(null, '', address());
@@ -376,6 +436,15 @@ async function imported(file) {
   location.assign(`/d/${to}#${new URLSearchParams({ doc: await encode(text), v: 0 })}`);
 }
 
+// listed shows the annotations in view as a list.
+function listed() { if (board) notes.list(); }
+
+options($('compare'), [['', 'Compare with …'], ...shifts.slice(1)]);
+$('compare').addEventListener('change', (e) => go({ shift: e.target.value }));
+for (const [id, way] of [['before', -1], ['after', 1]]) {
+  $(id).addEventListener('click', () => { const [from, to] = view.zoom ?? windowOf(view, now()); hands.pan(way * (to - from) / 2); });
+}
+$('edit-variables').addEventListener('click', () => variableEditor.open(board));
 options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']]);
 $('theme').addEventListener('change', (e) => go({ theme: e.target.value }));
 $('pause').addEventListener('click', pause);
@@ -393,7 +462,7 @@ $('add-panel').addEventListener('click', () => {
   const panel = newPanel(board, 'lines');
   change({ panels: [...board.panels, panel] });
   panels.get(panel.id).element.scrollIntoView({ block: 'nearest' });
-  editor.open(panel, $('add-panel'));
+  editor.open(panel, $('add-panel'), board.variables);
 });
 $('save').addEventListener('click', () => store(version));
 $('discard').addEventListener('click', () => {
@@ -416,8 +485,11 @@ $('token-form').addEventListener('submit', (e) => {
   api.setToken($('token').value.trim());
   $('token-form').hidden = true;
   live.reconnect();
+  values.forget();
+  notes.forget();
   if (!name) list();
   else if (!board) load();
+  else render();
 });
 for (const event of ['popstate', 'hashchange']) {
   addEventListener(event, () => {
@@ -448,6 +520,8 @@ function download() {
 window.__downpour = {
   status: () => $('status').dataset.kind,
   version: () => version,
+  chosen: () => chosen,
+  notes: () => notes.all,
   board: () => board,
   panels: () => [...panels.values()].map((p) => ({
     id: p.element.dataset.id, seen: p.seen, kind: p.kind, asked: p.questions.everything().length, series: p.lines.map((l) => l.label), points: p.questions.points(),

@@ -1,14 +1,15 @@
 // One panel of a dashboard: what it asks while it is in view, and how it is drawn. Whatever a
 // document holds becomes text here, never markup.
 
-import { labels } from '../columns.js';
-import { make } from '../element.js';
+import { drawn, make } from '../element.js';
 import { plural } from '../format.js';
 import { describe, seriesLimit } from '../messages.js';
 import { Questions } from '../questions.js';
 import { windowOf } from '../state.js';
 import { top, ways } from '../stats.js';
 import { chartOf } from './document.js';
+import { comparing } from './sharedfields.js';
+import { Earlier, labelled } from './shift.js';
 import { asks, typeOf } from './types.js';
 import { drawingOf } from './types/drawings.js';
 
@@ -17,7 +18,8 @@ const now = () => Date.now() / 1000;
 const manyLines = 5000; // of a question, where they are not all drawn by themselves
 
 export class Panel {
-  // board has live, and what a hand does: zoom(from, to), reset(), read(text), full(id).
+  // board has live, notes(), and what a hand does: zoom(from, to), reset(), pan(by), read(text),
+  // full(id), and mark(from, to) while mayMark().
   constructor(board) {
     this.board = board;
     this.element = make('section', 'panel');
@@ -27,7 +29,8 @@ export class Panel {
     this.tools = make('div', 'tools');
     this.said = make('p', 'said');
     this.body = make('div', 'body');
-    this.full = make('button', 'full', '⛶');
+    this.full = make('button', 'full');
+    this.full.append(corners());
     this.full.type = 'button';
     this.full.addEventListener('click', () => board.full(this.panel.id));
     this.head.append(this.title, this.tools, this.full);
@@ -35,20 +38,22 @@ export class Panel {
     this.remarks = new Map();
     this.element.append(this.head, this.body, this.remarked, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
+    this.earlier = new Earlier(board.live, (fresh) => this.#redraw(fresh));
     [this.seen, this.inView, this.held] = [false, false, false];
     this.lines = [];
     this.hide = new Set();
     this.fresh = true;
   }
 
-  // show takes the panel's part of the document, and the state of the board: range and colours.
+  // show takes the panel's part of the document, and the state of the board: range, colours, and
+  // what is chosen for the variables that its queries name.
   show(panel, view) {
     this.view = view;
-    const text = JSON.stringify({ ...panel, place: null });
+    const text = JSON.stringify([{ ...panel, place: null }, view.chosen]);
     if (text !== this.text) {
       this.text = text;
       this.panel = panel;
-      this.chart = asks(panel.type) ? chartOf(panel) : { queries: [], formulas: [], log: false };
+      this.chart = asks(panel.type) ? chartOf(panel, view.chosen) : { queries: [], formulas: [], log: false };
       this.#build();
     }
     this.panel = panel;
@@ -89,6 +94,7 @@ export class Panel {
 
   close() {
     this.questions.close();
+    this.earlier.close();
     this.drawing.close?.();
     this.element.remove();
     this.closed = true;
@@ -96,8 +102,14 @@ export class Panel {
 
   // move follows the time.
   move() {
-    if (this.seen && this.lines.length > 0) this.drawing.move?.(this.range());
+    if (!this.seen || this.lines.length === 0) return;
+    this.drawing.move?.(this.range());
+    this.earlier.ask(this.#state(), this.#shift(), now());
+    if (this.earlier.due(now())) this.#redraw(true);
   }
+
+  // again draws what has changed beside the lines, as annotations do.
+  again() { this.#redraw(true); }
 
   range() { return this.view.zoom || windowOf(this.view, now()); }
 
@@ -105,16 +117,23 @@ export class Panel {
 
   #ask() {
     if (!this.view) return;
-    if (this.seen) this.questions.ask(this.#state(), now());
-    else this.questions.close();
+    if (this.seen) {
+      this.questions.ask(this.#state(), now());
+      this.earlier.ask(this.#state(), this.#shift(), now());
+    } else {
+      this.questions.close();
+      this.earlier.close();
+    }
   }
+
+  #shift() { return comparing.has(this.panel.type) ? this.panel.shift ?? this.view.shift : ''; }
 
   #build() {
     this.drawing?.close?.();
     this.body.replaceChildren();
     this.remarks.clear();
     this.remarked.textContent = '';
-    this.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
+    this.questions.limit = this.earlier.questions.limit = this.#wanted() || typeOf(this.panel.type)?.all ? manyLines : seriesLimit;
     const title = this.panel.title || this.chart.queries.map((q) => q.metric).filter(Boolean).join(', ') || (this.panel.type === 'text' ? '' : this.panel.type);
     this.title.textContent = title;
     this.title.hidden = title === '';
@@ -137,7 +156,7 @@ export class Panel {
     if (!this.seen || !this.view) return;
     const waiting = this.waiting();
     if (this.fresh) {
-      const lines = this.questions.lines(this.#state());
+      const lines = [...this.questions.lines(this.#state()), ...this.earlier.lines(Math.min(now(), this.range()[1]))];
       if (!waiting || lines.length > 0) this.lines = this.#best(lines);
       this.drawing.draw(this.lines, this);
       this.fresh = false;
@@ -150,15 +169,15 @@ export class Panel {
   #wanted() { return typeOf(this.panel.type)?.fields.includes('top') ? this.panel.top : undefined; }
 
   // best names the lines, and leaves out those that the panel does not want. Names do not depend on
-  // which these are.
+  // which these are; an earlier line stays with its present one.
   #best(lines) {
-    const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
-    lines.forEach((l, i) => { l.label = names[i]; });
+    labelled(lines);
     const wanted = this.#wanted();
     if (!wanted) return lines;
-    const best = top(lines, wanted, this.range());
+    const best = top(lines.filter((l) => !l.earlier), wanted, this.range());
+    const kept = new Set(best.lines.map((l) => l.present));
     this.remark('top', best.left > 0 ? `${plural(best.left, 'line')} not shown: these ${wanted.n} have the greatest ${ways[wanted.by].name}` : '');
-    return best.lines;
+    return lines.filter((l) => kept.has(l.present));
   }
 
   // remark tells what one may not see from the drawing; of each kind there is one, '' for none.
@@ -178,11 +197,20 @@ export class Panel {
 
   #said() {
     if (!asks(this.panel.type)) return { kind: 'still', text: '' };
+    if (this.chart.waiting) return { kind: 'idle', text: this.panel.short || this.chart.fault };
     if (this.chart.fault) return { kind: 'error', text: this.chart.fault };
     const told = describe({ connection: null, queries: this.questions.ofQueries(this.#state()), pause: null });
     if (told.kind === 'idle') return { kind: 'idle', text: 'No query yet.' };
     const formula = this.questions.ofFormulas().find((f) => ['error', 'unknown', 'toomany', 'nodata'].includes(f.kind));
     const worst = ['live', 'complete', 'connecting'].includes(told.kind) && formula ? formula : told;
-    return { kind: worst.kind, text: ['live', 'complete', 'connecting'].includes(worst.kind) ? '' : worst.text };
+    const fine = ['live', 'complete', 'connecting'].includes(worst.kind);
+    return { kind: worst.kind, text: fine ? this.earlier.said() || (this.panel.short ?? '') : worst.text };
   }
+}
+
+// corners is the picture of a window that is filled.
+function corners() {
+  const picture = drawn('svg', { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' });
+  picture.append(drawn('path', { d: 'M1 4V1h3M8 1h3v3M11 8v3h-3M4 11H1v-3', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }));
+  return picture;
 }

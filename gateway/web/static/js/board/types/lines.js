@@ -6,6 +6,7 @@ import { plural } from '../../format.js';
 import { Legend } from '../../legend.js';
 import { LegendTable } from '../../legendtable.js';
 import { summary } from '../../stats.js';
+import { looksOf } from '../shift.js';
 import { Plot } from './plot.js';
 
 export class Lines extends Plot {
@@ -31,7 +32,7 @@ export class Lines extends Plot {
     const sides = lines.map((l) => l.right);
     const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log);
     const style = this.style(data, sides, names.map((n) => owner.hide.has(n)), lines);
-    this.paint({ labels: names, looks: this.looks.assign(names), sides, data, log, style }, plural(names.length, 'line'));
+    this.paint({ labels: names, looks: looksOf(this.looks, lines), sides, data, log, style }, plural(names.length, 'line'));
     this.#drawLegend(lines);
     this.showCursor();
   }

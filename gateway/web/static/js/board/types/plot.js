@@ -23,6 +23,7 @@ export class Plot {
     this.tooltip = new Tooltip(this.place, () => {});
     this.chart = new Chart(this.place, {
       onZoom: (from, to) => board.zoom(from, to), onReset: () => board.reset(), onPin: () => {},
+      onPan: (by) => board.pan(by), onMark: (from, to) => board.mark(from, to), mayMark: () => board.mayMark(),
       onRead: (text) => board.read(text), onDraw: () => {},
       onCursor: (c) => { this.cursor = c; this.showCursor(); },
     }, 'board');
@@ -34,7 +35,7 @@ export class Plot {
     const { owner } = this;
     const thresholds = owner.panel.thresholds ?? [];
     this.picture = {
-      range: owner.range(), hidden: owner.hide, notes: [], pins: [], zone: owner.view.tz, theme: owner.view.theme,
+      range: owner.range(), hidden: owner.hide, notes: owner.board.notes(), pins: [], zone: owner.view.tz, theme: owner.view.theme,
       units: [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none'), thresholds, ...picture,
     };
     this.place.setAttribute('aria-label', `${owner.title.textContent}, ${words}`);
