@@ -33,3 +33,12 @@ test('why a document was not read, and whether to ask again', () => {
   assert.deepEqual(wordsOf('web', { status: 400, message: 'name: got "A"' }), { text: 'The dashboard cannot be read: name: got "A".', retry: false });
   assert.deepEqual(wordsOf('web', { status: 503, message: 'no store' }), { text: 'The dashboard cannot be read: no store. Trying again.', retry: true });
 });
+
+test('variables have their defaults', () => {
+  const variables = [{ name: 'host', metric: 'm', tagk: 'host', default: 'web01' }, { name: 'dc', metric: 'm', tagk: 'dc', all: true }, { name: 'rack', metric: 'm', tagk: 'rack' }];
+  const shown = (queries, title) => panelOf(document({ variables, panels: [{ ...cpu, title, queries }] }), 'web', 'cpu');
+  const { panel, view } = shown(['sum:m{host=$host,dc=$dc}'], 'CPU of $host, $no');
+  assert.equal(panel.title, 'CPU of web01, $no');
+  assert.deepEqual(view.chosen, { host: ['web01'], dc: ['*'] });
+  assert.deepEqual(shown(['sum:m{rack=$rack}']).view.chosen, { rack: [] }); // the panel says that none is known
+});

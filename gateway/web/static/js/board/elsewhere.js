@@ -4,8 +4,10 @@
 import { make } from '../element.js';
 import { colouredBy } from '../look.js';
 import { describe } from '../messages.js';
+import { panned } from '../state.js';
 import { read } from './document.js';
 import { Panel } from './panel.js';
+import { chosenOf, textWith, usedBy } from './variables.js';
 
 const again = 5000; // ms until a document that could not be read is asked for again
 
@@ -18,7 +20,10 @@ export function panelOf(text, name, id) {
   const known = document.panels.slice(0, 20).map((p) => p.id).join(', ') + (document.panels.length > 20 ? ' …' : '');
   if (!panel) return { fault: `Dashboard “${name}” has no panel “${id ?? ''}”. ${known ? `It has ${known}.` : 'It has none.'}${later ? ' A later release made it.' : ''}` };
   const { from = '', to = '' } = document.range ?? {};
-  return { panel, view: { start: from || '1h-ago', end: to, zoom: null, pause: null, tz: '', theme: '', notes: false } };
+  // Nobody chooses here: variables have their defaults, and the panel says which has none.
+  const chosen = chosenOf(document.variables ?? [], {}, () => []);
+  const words = Object.fromEntries(['title', 'text'].filter((k) => typeof panel[k] === 'string').map((k) => [k, textWith(panel[k], chosen)]));
+  return { panel: { ...panel, ...words }, view: { start: from || '1h-ago', end: to, zoom: null, pause: null, tz: '', theme: '', notes: false, shift: '', chosen: usedBy(panel, chosen) } };
 }
 
 // wordsOf says why a document was not read, {text, retry}: from the answer's status and message, or
@@ -110,6 +115,9 @@ export class Elsewhere {
         return zoomed;
       },
       read: (text) => { this.readout.textContent = text; },
+      pan: (by) => { const part = panned(this.shown.view, by, Date.now() / 1000); if (part) change(part); },
+      notes: () => [],
+      mayMark: () => false,
     });
     this.shown = { panel, view };
     this.box.append(this.panel.element);
