@@ -16,8 +16,8 @@ type Counts struct {
 	Versions  int64              // cells deleted: the former, and older versions
 }
 
-// add adds other counts.
-func (c *Counts) add(o *Counts) {
+// Add adds other counts.
+func (c *Counts) Add(o *Counts) {
 	c.Rows += o.Rows
 	c.Compacted += o.Compacted
 	for i := range c.Left {

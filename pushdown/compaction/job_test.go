@@ -39,7 +39,7 @@ func newBench(t *testing.T, splits ...[]byte) *bench {
 	b.fake.CreateTable("tsdb", []string{family}, splits...)
 	b.fake.KeepVersions("tsdb")
 	b.job = Job{Store: b, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(b.now + 1000) }, Reached: func(c Counts, _ []byte) { b.sum.add(&c) }}
+		Now: func() time.Time { return time.UnixMilli(b.now + 1000) }, Reached: func(c Counts, _ []byte) { b.sum.Add(&c) }}
 	return b
 }
 

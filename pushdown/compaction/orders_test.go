@@ -106,7 +106,7 @@ func (w *world) compact() (Counts, error) {
 	defer func() { w.depth-- }()
 	var total Counts
 	j := Job{Store: w, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(w.now) }, Reached: func(c Counts, _ []byte) { total.add(&c) }}
+		Now: func() time.Time { return time.UnixMilli(w.now) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
 	err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil)
 	if err != nil && !errors.Is(err, errKilled) {
 		w.fail("job: %v", err)
