@@ -25,11 +25,15 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_anotherCell",
 	}, {
 		name: "compaction-bares-older-versions", file: "pushdown/compaction/plan.go",
-		old: "	for _, v := range h.alive {\n", new: "	for _, v := range h.visible {\n",
+		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.visible {\n",
 		test: "TestDecide_answers",
 	}, {
+		name: "compaction-relies-on-markers", file: "pushdown/compaction/plan.go",
+		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.alive {\n",
+		test: "TestDecide_reasons",
+	}, {
 		name: "compaction-deletes-its-result", file: "pushdown/compaction/plan.go",
-		old: "if hasPoints(v.Qualifier) && !result {", new: "if hasPoints(v.Qualifier) && (!result || true) {",
+		old: "		if !result {\n", new: "		if !result || true {\n",
 		test: "TestDecide_answers",
 	}, {
 		name: "compaction-of-young-cells", file: "pushdown/compaction/plan.go",

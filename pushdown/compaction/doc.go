@@ -41,7 +41,9 @@
 //     the merged cell among the parts, puts nothing, and goes on with step 3.
 //   - Where the newest version of a column is deleted, HBase shows an older one that it has
 //     not dropped yet, also with VERSIONS 1. So step 1 reads all versions, and step 3
-//     deletes all of them.
+//     deletes all of them, also those that a marker hides already: when HBase writes its
+//     memory to files, it drops markers under a newer version of their column, and what they
+//     hide in older files is there again.
 //
 // # What this relies on
 //

@@ -15,6 +15,7 @@ type history struct {
 	columns  map[string]int64 // the same by column
 	versions map[version]bool
 
+	puts    []store.Version // with points, hidden or not
 	alive   []store.Version // puts that no marker hides, by qualifier, the newest first
 	visible []store.Version // of each column the newest of these
 	newest  int64           // timestamp of all but the marker of changes
@@ -46,6 +47,9 @@ func newHistory(all []store.Version) *history {
 	}
 
 	for _, v := range all {
+		if v.Kind == store.PutVersion && hasPoints(v.Qualifier) {
+			h.puts = append(h.puts, v)
+		}
 		if v.Kind == store.PutVersion && !h.hides(v) {
 			h.alive = append(h.alive, v)
 		}

@@ -52,8 +52,8 @@ type Plan struct {
 	Reason Reason // None, or why nothing is to be done
 	Merged store.Cell
 	There  bool            // the row has the merged cell: it is not put
-	Stamps []int64         // of all cells that were read
-	Delete []store.Version // the merged cell's parts, and what would come out from under them
+	Stamps []int64         // of all cells that can be read, and of what they hide
+	Delete []store.Version // the merged cell's parts, and what could come out from under them
 	Cells  int             // of points, that can be read now
 	Bytes  int             // of their qualifiers and values
 }
@@ -95,13 +95,18 @@ func Decide(row store.VersionRow, base uint32, o Options) Plan {
 
 	for _, v := range h.alive {
 		p.Stamps = append(p.Stamps, v.Timestamp)
-		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
-		if hasPoints(v.Qualifier) && !result {
-			p.Delete = append(p.Delete, store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
-		}
 	}
 	slices.Sort(p.Stamps)
 	p.Stamps = slices.Compact(p.Stamps)
+
+	// Those that are hidden, too: HBase may drop their markers before them, when it writes its
+	// memory to files and there is a newer version of their column.
+	for _, v := range h.puts {
+		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
+		if !result {
+			p.Delete = append(p.Delete, store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
+		}
+	}
 	return p
 }
 

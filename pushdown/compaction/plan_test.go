@@ -172,6 +172,7 @@ func TestDecide_reasons(t *testing.T) {
 		{"the mark of a job", []store.Version{a, b, mark(store.ColumnMarker, "\xff", 9)}, Options{OlderThan: at + 5}, None, 2, false},
 		{"the hour has not ended", []store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)}, Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
 		{"an append column", []store.Version{a, b, put("\x05\x00\x00", "", 0)}, Options{}, Appended, 0, false},
+		{"a hidden version", []store.Version{a, b, put("\x00\x10", "\x09", -5), mark(store.VersionMarker, "\x00\x10", -5)}, Options{}, None, 3, false},
 		{"a deleted append column", []store.Version{a, b, put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)}, Options{}, None, 2, false},
 		{"differ", []store.Version{a, b, put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)}, Options{}, Duplicates, 0, false},
 		{"differ, resolved", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 3)}, Options{FixDuplicates: true}, None, 3, false},

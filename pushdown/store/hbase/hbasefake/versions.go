@@ -49,22 +49,61 @@ func (c *Cluster) DeleteRow(tableName, key, family string) {
 	t.record([]byte(key), cell{family: []byte(family), timestamp: c.clock(), mark: deleteFamily})
 }
 
-// FlushVersions writes the memstore of a table that keeps versions to files. What a marker in
-// the memstore hides there, or a newer version there, is dropped.
+// FlushVersions writes the memstore of a table that keeps versions to files, see flushed.
 func (c *Cluster) FlushVersions(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	for key, all := range t.versions {
-		inMemory := func(s stored) bool { return !s.inFile }
-		t.versions[key] = slices.DeleteFunc(slices.Clone(all), func(s stored) bool {
-			return inMemory(s) && s.mark == 0 && !shown(all, s, inMemory)
-		})
-		for i := range t.versions[key] {
-			t.versions[key][i].inFile = true
-		}
+		t.versions[key] = flushed(all)
 		t.show([]byte(key))
 	}
+}
+
+// flushed returns a row after its memstore was written to a file. A column is written from its
+// newest version on, a marker before the puts of its time. A put that the marker of a version
+// hides is left out. At a put that another marker hides, or that is the second to be seen, the
+// rest of the column is left out, the markers that come there too: what they hide in older files
+// can come out again. Source: MinorCompactionScanQueryMatcher, ScanWildcardColumnTracker.
+func flushed(all []stored) (kept []stored) {
+	var memory []stored
+	for _, s := range all {
+		if s.inFile {
+			kept = append(kept, s)
+		} else {
+			memory = append(memory, s)
+		}
+	}
+	slices.SortStableFunc(memory, func(a, b stored) int {
+		return cmp.Or(compareCells(a.cell, b.cell), cmp.Compare(b.timestamp, a.timestamp), cmp.Compare(b.mark, a.mark))
+	})
+
+	seen, ended := 0, false
+	for i, s := range memory {
+		if i == 0 || compareCells(memory[i-1].cell, s.cell) != 0 {
+			seen, ended = 0, false
+		}
+		if ended {
+			continue
+		}
+		if s.mark == 0 {
+			single := func(m stored) bool { return m.mark == deleteVersion || m.mark == deleteFamilyVersion }
+			if hidden(memory, s, func(m stored) bool { return !single(m) }) {
+				ended = true
+				continue
+			}
+			if hidden(memory, s, single) {
+				continue
+			}
+			if seen++; seen > 1 {
+				ended = true
+				continue
+			}
+		}
+		s.inFile = true
+		kept = append(kept, s)
+	}
+	return kept
 }
 
 // CompactVersions makes one file of all files of a table that keeps versions. Markers there,
@@ -75,21 +114,26 @@ func (c *Cluster) CompactVersions(tableName string) {
 	t := c.tables[tableName]
 	for key, all := range t.versions {
 		inFile := func(s stored) bool { return s.inFile }
-		t.versions[key] = slices.DeleteFunc(slices.Clone(all), func(s stored) bool {
-			return s.inFile && (s.mark != 0 || !shown(all, s, inFile))
-		})
+		t.versions[key] = nil
+		for i, s := range all {
+			if !s.inFile || s.mark == 0 && shown(all, i, inFile) {
+				t.versions[key] = append(t.versions[key], s)
+			}
+		}
 		t.show([]byte(key))
 	}
 }
 
-// shown says that a put is the newest version of its column that no marker hides, as far as
-// others count.
-func shown(all []stored, put stored, counts func(stored) bool) bool {
+// shown says that put i is the newest version of its column that no marker hides, as far as
+// others count. Of equal versions the one that came last is the newer.
+func shown(all []stored, i int, counts func(stored) bool) bool {
+	put := all[i]
 	if hidden(all, put, counts) {
 		return false
 	}
-	for _, s := range all {
-		if s.mark == 0 && counts(s) && s.timestamp > put.timestamp && compareCells(s.cell, put.cell) == 0 && !hidden(all, s, counts) {
+	for k, s := range all {
+		newer := s.timestamp > put.timestamp || s.timestamp == put.timestamp && k > i
+		if s.mark == 0 && counts(s) && newer && compareCells(s.cell, put.cell) == 0 && !hidden(all, s, counts) {
 			return false
 		}
 	}
@@ -115,11 +159,11 @@ func hidden(all []stored, put stored, counts func(stored) bool) bool {
 	})
 }
 
-// record adds a put or a marker to a table that keeps versions. A put takes the place of one
-// with its column and timestamp.
+// record adds a put or a marker to a table that keeps versions. In memory it takes the place of
+// one with its column and timestamp.
 func (t *table) record(key []byte, x cell) {
 	same := func(s stored) bool {
-		return s.mark == x.mark && s.timestamp == x.timestamp && compareCells(s.cell, x) == 0
+		return !s.inFile && sameVersion(s.cell, x)
 	}
 	all := slices.DeleteFunc(slices.Clone(t.versions[string(key)]), same)
 	t.versions[string(key)] = append(all, stored{cell: x})
@@ -131,12 +175,17 @@ func (t *table) record(key []byte, x cell) {
 func (t *table) show(key []byte) {
 	all := t.versions[string(key)]
 	r := &row{key: bytes.Clone(key)}
-	for _, s := range all {
-		if s.mark == 0 && shown(all, s, func(stored) bool { return true }) {
+	for i, s := range all {
+		if s.mark == 0 && shown(all, i, func(stored) bool { return true }) {
 			r.put(s.cell)
 		}
 	}
 	t.set(r)
+}
+
+// sameVersion says that two puts, or two markers, are of one column and timestamp.
+func sameVersion(a, b cell) bool {
+	return a.mark == b.mark && a.timestamp == b.timestamp && compareCells(a, b) == 0
 }
 
 // changeVersions executes a mutation in a table that keeps versions, and returns the row.
@@ -173,8 +222,10 @@ func (t *table) rawVersions() []*row {
 			continue
 		}
 		r := &row{key: []byte(key)}
-		for _, s := range all {
-			r.cells = append(r.cells, s.cell)
+		for i, s := range all {
+			if !slices.ContainsFunc(all[i+1:], func(o stored) bool { return sameVersion(o.cell, s.cell) }) {
+				r.cells = append(r.cells, s.cell)
+			}
 		}
 		slices.SortFunc(r.cells, func(a, b cell) int {
 			return cmp.Or(compareCells(a, b), cmp.Compare(b.timestamp, a.timestamp), cmp.Compare(b.mark, a.mark))
