@@ -7,9 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"downpour/encoding"
 	"downpour/pushdown/store"
 )
+
+// callRows is the number of rows of one call. A server changes them one after another and syncs
+// its log after each, so the calls of a page are sent at once.
+const callRows = 64
 
 // pageRows is the number of rows that are read and compacted at a time.
 const pageRows = 256
@@ -172,7 +178,7 @@ func (j *Job) change(ctx context.Context, rows []work, of func(work) *store.Cond
 	if len(changes) == 0 {
 		return rows, nil, nil
 	}
-	outcomes, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData, changes)
+	outcomes, err := j.changeAll(ctx, changes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,4 +197,18 @@ func (j *Job) change(ctx context.Context, rows []work, of func(work) *store.Cond
 		i++
 	}
 	return held, not, nil
+}
+
+// changeAll carries out changes in several calls and returns which conditions held.
+func (j *Job) changeAll(ctx context.Context, changes []store.ConditionalChange) ([]bool, error) {
+	outcomes := make([]bool, len(changes))
+	calls, ctx := errgroup.WithContext(ctx)
+	for first := 0; first < len(changes); first += callRows {
+		calls.Go(func() error {
+			held, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData, changes[first:min(first+callRows, len(changes))])
+			copy(outcomes[first:], held)
+			return err
+		})
+	}
+	return outcomes, calls.Wait()
 }

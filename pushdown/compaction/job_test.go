@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type bench struct {
 	// before is called before the changes of the job, which are counted from 1.
 	before  func(change int)
 	changes int
+	mu      sync.Mutex // guards changes: calls are sent at once
 }
 
 // newBench makes a table "tsdb" with regions divided at splits.
@@ -48,9 +50,12 @@ func (b *bench) Versions(ctx context.Context, table, family string, keys store.K
 }
 
 func (b *bench) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+	b.mu.Lock()
 	b.changes++
+	n := b.changes
+	b.mu.Unlock()
 	if b.before != nil {
-		b.before(b.changes)
+		b.before(n)
 	}
 	return b.st.ChangeIf(ctx, table, family, changes)
 }

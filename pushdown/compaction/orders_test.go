@@ -357,6 +357,9 @@ func TestOrders(t *testing.T) {
 		w := &world{T: t, fake: fake, st: st, table: fmt.Sprintf("t%d", order), key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))),
 			now: (rowBase + 7200) * 1000, points: map[int32]written{}}
 		w.note("order %d", order)
+		if order > 0 && order%10_000 == 0 {
+			t.Logf("%d orders", order)
+		}
 		w.fix = w.rng.IntN(2) == 0
 		fake.SetClock(func() int64 { return w.now })
 		fake.CreateTable(w.table, []string{family})
