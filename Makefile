@@ -60,7 +60,7 @@ pictures: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction
 
 soak: $(LONG:%=soak-%)
 
@@ -108,6 +108,10 @@ soak-embedded:
 # 100,000 comparisons of plans with and without a seam.
 soak-stretches:
 	$(GO) test -count 1 -v -timeout 30m -run '^TestStretch$$' ./gateway/query/merge -args -stretches 100000
+
+# 100,000 drawn orders of what happens to a row beside jobs that compact it.
+soak-compaction:
+	$(GO) test -count 1 -v -timeout 60m -run '^TestOrders$$' ./pushdown/compaction -args -orders 100000
 
 # 1,000 drawn faults of a fake HBase that is slow; 2,000 races of names.
 soak-writes:

@@ -28,4 +28,5 @@ var mutants = slices.Concat(
 	ofAligned,         // list_aligned.go
 	ofKerberos,        // list_kerberos.go
 	ofDashboards,      // list_dashboards.go
+	ofCompaction,      // list_compaction.go
 )

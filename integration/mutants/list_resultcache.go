@@ -13,7 +13,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_changes",
 	}, {
 		name: "deletions-unseen", file: "pushdown/store/hbase/timestampproof.go",
-		old: "		Attribute: []*pb.NameBytesPair{{Name: proto.String(\"_raw_\"), Value: []byte{0xff}}},\n", new: "",
+		old: "		Attribute:   rawScan,\n", new: "",
 		test: "TestStampedVersion_changes",
 	}, {
 		name: "files-unseen", file: "pushdown/store/hbase/timestampproof.go",

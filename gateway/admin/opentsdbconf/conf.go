@@ -113,7 +113,12 @@ func (t *translation) key(key string) {
 	}
 
 	if f, ok := constant[key]; ok {
-		if !f.is(value) {
+		switch {
+		case f.is(value):
+			// Downpour does that anyway.
+		case slices.Contains(demanded, key):
+			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %s: %s", t.conf.name, key, value, f.value, f.reason))
+		default:
 			t.note(key, f.reason)
 		}
 		return

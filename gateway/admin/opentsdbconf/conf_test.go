@@ -133,6 +133,9 @@ func TestConf_Environment_wrong(t *testing.T) {
 func TestConf_Environment_constant(t *testing.T) {
 	set := map[string]string{"DOWNPOUR_STORE": "pebble:x"}
 	for key, c := range constant {
+		if slices.Contains(demanded, key) {
+			continue
+		}
 		for _, value := range []string{"true", "false", "0", "7"} {
 			_, notes := translate(t, key+"="+value, set)
 			want := 1
@@ -142,6 +145,21 @@ func TestConf_Environment_constant(t *testing.T) {
 			if len(notes) != want {
 				t.Errorf("%s=%s: notes %q, want %d", key, value, notes, want)
 			}
+		}
+	}
+}
+
+// A key by which others would miss points is an error at another value than Downpour's.
+func TestConf_Environment_demanded(t *testing.T) {
+	set := map[string]string{"DOWNPOUR_STORE": "pebble:x"}
+	for value, want := range map[string]bool{"false": true, "0": true, "true": false, "TRUE": false} {
+		c, err := Parse("tsd.conf", []byte("tsd.storage.use_otsdb_timestamp = "+value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = c.Environment(set)
+		if ok := err == nil; ok != want || !ok && !strings.Contains(err.Error(), "tsd.storage.use_otsdb_timestamp: got ") {
+			t.Errorf("%s: %v, want %v", value, err, want)
 		}
 	}
 }

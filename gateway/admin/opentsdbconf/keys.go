@@ -129,12 +129,14 @@ const (
 	noPlugins = "plugins are Java classes"
 	speedOnly = "it tunes OpenTSDB and changes no answer"
 	noUI      = "the web page is Downpour's own"
+
+	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the times of cells and would not find what gateways put late"
 )
 
 var constant = map[string]fixed{
-	"tsd.storage.enable_compaction":                {"false", "cells are never rewritten; compacted ones are read"},
+	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact alone"},
 	"tsd.storage.repair_appends":                   {"false", "append columns are read in any order and never rewritten"},
-	"tsd.storage.use_otsdb_timestamp":              {"false", "cells get the time of their write"},
+	"tsd.storage.use_otsdb_timestamp":              {"false", otherTimes},
 	"tsd.storage.use_max_value":                    {"true", "of two values the one written later counts"},
 	"tsd.storage.get_date_tiered_compaction_start": {"0", "scans take all times of writing"},
 	"tsd.core.uid.random_metrics":                  {"false", "UIDs are counted"},
@@ -161,9 +163,13 @@ var constant = map[string]fixed{
 	"tsd.http.staticroot":                          {"", noUI},
 }
 
+// demanded are the constant keys of which another value is an error: points would be missing
+// from the answers of others.
+var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
+
 // reasons are those of families of keys. The first prefix that fits counts.
 var reasons = []struct{ prefix, reason string }{
-	{"tsd.storage.compaction.", "cells are never rewritten; compacted ones are read"},
+	{"tsd.storage.compaction.", "rows are compacted by gateway compact alone"},
 	{"tsd.storage.hbase.", speedOnly},
 	{"tsd.storage.flush_interval", speedOnly},
 	{"tsd.core.preload_uid_cache", speedOnly},

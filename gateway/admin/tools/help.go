@@ -60,6 +60,17 @@ is done about it or would be; the counters follow. Nothing is written without
   gateway fsck --fix-all 2013/01/01 2013/02/01 sum sys.cpu.user host=web01
   gateway fsck --full-scan --fix --resolve-duplicates`
 
+	helpCompact = `Points that were put one by one have a cell each on HBase: such rows take several
+times the space and the time of compacted ones. Each row of METRIC becomes one
+cell, in OpenTSDB's form, beside gateways and TSDs that read and write it. Rows
+whose hour or newest cell is younger than -margin wait, and rows with append
+columns or with duplicates that differ stay (DOWNPOUR_FIX_DUPLICATES lets the
+newest count). They are counted, and are no failure. It may be ended at any time
+and run again. Values are not changed.
+
+  gateway compact -dry-run 2024/01/01 2024/02/01 sys.cpu.user
+  gateway compact 2024/01/01 2024/02/01 sys.cpu.user sys.cpu.sys`
+
 	helpDashboard = `get prints the document as it was saved, and its version on standard error. put
 saves FILE, or - for standard input: as a new dashboard, or with -replace N in
 place of version N. If another version is in force nothing is changed, and the

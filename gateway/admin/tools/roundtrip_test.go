@@ -47,7 +47,8 @@ type place struct {
 	open func() (tools.Store, error)
 	// tokens are what tools send.
 	tokens tools.Tokens
-	now    func() time.Time // of tools, nil for the clock
+	now    func() time.Time   // of tools, nil for the clock
+	fake   *hbasefake.Cluster // nil for an embedded store
 	// out and errs are what the last tool wrote.
 	out, errs bytes.Buffer
 }
@@ -86,7 +87,9 @@ func onHBase(t *testing.T, change ...func(*gateway.Config)) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	return newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
+	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
+	p.fake = fake
+	return p
 }
 
 // use opens the store for the time of f.

@@ -10,6 +10,7 @@
 //	uid fsck|metasync|metapurge …     check and repair names, make and delete meta data
 //	scan START [END] AGG METRIC …     print rows as they are stored
 //	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
+//	compact START END METRIC…         make one cell of the points of each row, on HBase
 //	dashboard list|get|put …          list, print and save dashboards
 //	check                             look for damage in an embedded store's files
 //	backup DIR, restore BACKUP        back an embedded store up, and make it from a backup
@@ -128,6 +129,7 @@ func Commands() []Command {
 		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, false},
 		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
+		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
 		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
 		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
 		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},
@@ -144,6 +146,7 @@ type options struct {
 	all, plain             bool
 	ignoreCase, force      bool
 	dryRun                 bool
+	margin                 time.Duration
 	collisions             string
 	fsck                   fsckRequest
 	fixAll                 bool

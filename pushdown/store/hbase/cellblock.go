@@ -10,9 +10,11 @@ import (
 
 // Types of a cell: the byte after its timestamp.
 const (
-	cellPut          = 4
-	cellDeleteColumn = 12 // all versions of the column up to the timestamp
-	cellDeleteFamily = 14 // all cells of the row's family up to the timestamp
+	cellPut                 = 4
+	cellDelete              = 8  // the version of the column with the timestamp
+	cellDeleteFamilyVersion = 10 // all cells of the row's family with the timestamp
+	cellDeleteColumn        = 12 // all versions of the column up to the timestamp
+	cellDeleteFamily        = 14 // all cells of the row's family up to the timestamp
 )
 
 // serverTime is the timestamp in place of which a server sets its clock's time
@@ -54,6 +56,12 @@ func splitCell(block []byte, cell *store.Cell) (row, rest []byte, err error) {
 	cell.Timestamp = int64(binary.BigEndian.Uint64(key[tail:]))
 	cell.Value = block[12+keyLen : 4+total : 4+total]
 	return key[:rowLen:rowLen], block[4+total:], nil
+}
+
+// cellType returns the type of the first cell of a block, which splitCell has accepted.
+func cellType(block []byte) byte {
+	keyLen := binary.BigEndian.Uint32(block[4:])
+	return block[12+keyLen-1]
 }
 
 // appendCell appends one cell to block; kind is its type.

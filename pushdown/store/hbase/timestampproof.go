@@ -374,6 +374,10 @@ func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, s
 	return c, readPoint, 0, nil
 }
 
+// rawScan is the attribute of Scan.setRaw: delete markers, and what they mask, are returned
+// too.
+var rawScan = []*pb.NameBytesPair{{Name: proto.String("_raw_"), Value: []byte{0xff}}}
+
 // changeRequest returns the request of changeSince. It is a raw scan, whose first cell
 // ends it.
 func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
@@ -383,8 +387,7 @@ func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
 		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
 		MaxVersions: proto.Uint32(math.MaxInt32),
 		BatchSize:   proto.Uint32(1), // cells
-		// Scan.setRaw: delete markers, and what they mask, are returned too.
-		Attribute: []*pb.NameBytesPair{{Name: proto.String("_raw_"), Value: []byte{0xff}}},
+		Attribute:   rawScan,
 	}
 	if span.family != "" {
 		scan.Column = []*pb.Column{{Family: []byte(span.family)}}

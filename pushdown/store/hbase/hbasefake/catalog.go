@@ -141,9 +141,9 @@ func (e metaEntry) cells(info []byte) []cell {
 		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, e.number)
 	}
 
-	cells := []cell{{[]byte("info"), []byte("state"), []byte(e.state), e.stateWritten}}
+	cells := []cell{{family: []byte("info"), qualifier: []byte("state"), value: []byte(e.state), timestamp: e.stateWritten}}
 	for qualifier, value := range all {
-		cells = append(cells, cell{[]byte("info"), []byte(qualifier), value, e.writtenAt})
+		cells = append(cells, cell{family: []byte("info"), qualifier: []byte(qualifier), value: value, timestamp: e.writtenAt})
 	}
 
 	slices.SortFunc(cells, compareCells)

@@ -24,7 +24,8 @@ type table struct {
 	rows     []*row
 	regions  []*regionState
 	disabled bool
-	log      []logged // puts and deletions, oldest first
+	log      []logged            // puts and deletions, oldest first
+	versions map[string][]stored // by row key; nil if only the latest cells are kept
 }
 
 // logged is a put or a deletion, as a raw scan finds it.
@@ -44,6 +45,7 @@ type row struct {
 type cell struct {
 	family, qualifier, value []byte
 	timestamp                int64
+	mark                     byte // type of a deletion; 0 for a put
 }
 
 // regionState is a region as hbase:meta and its server see it.
@@ -167,7 +169,7 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	x := cell{[]byte(family), []byte(qualifier), []byte(value), c.clock()}
+	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: c.clock()}
 	t.log = append(t.log, logged{key: []byte(key), cell: x})
 	t.set(t.get([]byte(key)).copied().put(x))
 }
@@ -292,7 +294,7 @@ func appendCell(b, key []byte, c cell) []byte {
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(key))), key...)
 	b = append(append(b, byte(len(c.family))), c.family...)
 	b = binary.BigEndian.AppendUint64(append(b, c.qualifier...), uint64(c.timestamp))
-	return append(append(b, 4), c.value...) // 4: a put
+	return append(append(b, cmp.Or(c.mark, 4)), c.value...) // 4: a put
 }
 
 // countCells returns how many cells a client's block has; each stands after its
@@ -315,6 +317,6 @@ func splitCell(b []byte) (c cell, kind byte, rest []byte) {
 	key = key[2+binary.BigEndian.Uint16(key):]
 	family, tail := key[1:1+key[0]], key[1+key[0]:]
 	n := len(tail) - 9
-	c = cell{bytes.Clone(family), bytes.Clone(tail[:n]), bytes.Clone(value), int64(binary.BigEndian.Uint64(tail[n:]))}
+	c = cell{family: bytes.Clone(family), qualifier: bytes.Clone(tail[:n]), value: bytes.Clone(value), timestamp: int64(binary.BigEndian.Uint64(tail[n:]))}
 	return c, tail[n+8], b[12+keyLen+valueLen:]
 }

@@ -92,7 +92,7 @@ func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 	for _, cv := range m.ColumnValue {
 		for _, qv := range cv.QualifierValue {
 			// A put (4) or an increment, with the server's time (MaxInt64).
-			list = append(list, change{cell{cv.Family, qv.Qualifier, qv.Value, math.MaxInt64}, 4})
+			list = append(list, change{cell{family: cv.Family, qualifier: qv.Qualifier, value: qv.Value, timestamp: math.MaxInt64}, 4})
 		}
 	}
 	return list, block
@@ -131,7 +131,12 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 				list[i].timestamp = s.c.clock()
 			}
 		}
-		if changed, err = changed.change(m.GetMutateType(), list); err != nil {
+		if t.versions != nil {
+			changed, err = t.changeVersions(m.Row, m.GetMutateType(), list)
+		} else {
+			changed, err = changed.change(m.GetMutateType(), list)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 		for _, c := range list {
@@ -186,7 +191,8 @@ func (r *row) remove(d change) *row {
 	kept := &row{key: r.key}
 	for _, c := range r.cells {
 		hit := bytes.Equal(c.family, d.family) && c.timestamp <= d.timestamp &&
-			(d.kind == deleteFamily || bytes.Equal(c.qualifier, d.qualifier))
+			(d.kind == deleteFamily || bytes.Equal(c.qualifier, d.qualifier)) &&
+			(d.kind != deleteVersion || c.timestamp == d.timestamp)
 		if !hit {
 			kept.cells = append(kept.cells, c)
 		}
@@ -217,6 +223,9 @@ func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []
 // BinaryComparator: clients send no other. As in HBase, an absent cell equals an
 // empty value.
 func (t *table) holds(c *pb.Condition) (bool, error) {
+	if c.Filter != nil {
+		return t.passes(c.Row, c.Filter)
+	}
 	if c.GetCompareType() != pb.CompareType_EQUAL || !strings.HasSuffix(c.GetComparator().GetName(), ".BinaryComparator") {
 		return false, throw(illegalValue, "condition %s with %s, want EQUAL with a BinaryComparator", c.GetCompareType(), c.GetComparator().GetName())
 	}
@@ -241,6 +250,21 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 		result := &pb.RegionActionResult{}
 		response.RegionActionResult = append(response.RegionActionResult, result)
 		t, r, regionErr := s.servedRegion(ra.GetRegion())
+		condition, err := conditionOf(ra)
+		if err != nil {
+			return nil, nil, err
+		}
+		if condition != nil {
+			var outcome *pb.RegionActionResult
+			if outcome, block, err = s.multiConditional(t, r, ra, condition, block); regionErr == nil {
+				regionErr = err
+			}
+			if regionErr != nil {
+				outcome = &pb.RegionActionResult{Exception: exceptionPair(regionErr)}
+			}
+			response.RegionActionResult[len(response.RegionActionResult)-1] = outcome
+			continue
+		}
 		if regionErr != nil {
 			result.Exception = exceptionPair(regionErr)
 		}
@@ -281,10 +305,15 @@ func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
 	response := &pb.MultiResponse{}
 	for _, ra := range m.RegionAction {
 		result := &pb.RegionActionResult{}
+		response.RegionActionResult = append(response.RegionActionResult, result)
+		// An atomic action fails as a whole.
+		if ra.GetAtomic() {
+			result.Exception = exceptionPair(err)
+			continue
+		}
 		for _, a := range ra.Action {
 			result.ResultOrException = append(result.ResultOrException, &pb.ResultOrException{Index: a.Index, Exception: exceptionPair(err)})
 		}
-		response.RegionActionResult = append(response.RegionActionResult, result)
 	}
 	return response
 }

@@ -107,6 +107,9 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	rows := t.rows
 	if len(spec.Attribute) > 0 && spec.Attribute[0].GetName() == "_raw_" {
 		rows = t.rawRows()
+		if t.versions != nil {
+			rows = t.rawVersions()
+		}
 		sc.dear = spec.GetTimeRange().GetFrom() < uint64(s.c.dearUntil)
 	}
 	for _, row := range rows {
@@ -187,7 +190,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	var block []byte
 	for sent := 0; len(sc.rows) > 0 && rows > 0; rows-- {
 		r, n := sc.rows[0], uint32(0)
-		for sc.cell < len(r.cells) && len(block) < size && sent < cells {
+		for sc.cell < len(r.cells) && (len(block) < size && sent < cells || !m.GetClientHandlesPartials()) {
 			block = appendCell(block, r.key, r.cells[sc.cell])
 			sc.cell, sent, n = sc.cell+1, sent+1, n+1
 		}

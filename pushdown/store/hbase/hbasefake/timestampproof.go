@@ -41,6 +41,11 @@ func (c *Cluster) Delete(tableName, key, family, qualifier string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	x := cell{family: []byte(family), qualifier: []byte(qualifier), timestamp: c.clock()}
+	if t.versions != nil {
+		x.mark = deleteColumn
+		t.record([]byte(key), x)
+		return
+	}
 	t.log = append(t.log, logged{key: []byte(key), cell: x, deletes: true})
 	t.regionOf([]byte(key)).point++
 	t.set(t.get([]byte(key)).remove(change{cell: x, kind: deleteColumn}))
@@ -61,7 +66,7 @@ func (c *Cluster) LoadBulk(tableName, key, family, qualifier, value string, at i
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	x := cell{[]byte(family), []byte(qualifier), []byte(value), at}
+	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: at}
 	t.log = append(t.log, logged{key: []byte(key), cell: x})
 	t.set(t.get([]byte(key)).copied().put(x))
 	r := t.regionOf([]byte(key))

@@ -1,0 +1,63 @@
+package main
+
+// ofCompaction are faults of the compaction of rows on HBase, each of which loses points, or
+// brings some back.
+var ofCompaction = []mutant{
+	{
+		name: "compaction-deletes-columns", file: "pushdown/store/hbase/changeif.go",
+		old: "v.Qualifier, nil, v.Timestamp, cellDelete)", new: "v.Qualifier, nil, serverTime, cellDeleteColumn)",
+		test: "pushdown/compaction TestOrders",
+	}, {
+		name: "compaction-asks-not-for-the-merged-cell", file: "pushdown/compaction/job.go",
+		old: "Stamps: w.plan.Stamps, Cell: &w.plan.Merged}", new: "Stamps: w.plan.Stamps}",
+		test: "TestJob_hidden",
+	}, {
+		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",
+		old: "filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))", new: "filter.NewTimestampsFilter(stamps)",
+		test: "pushdown/compaction TestJob_writtenMeanwhile",
+	}, {
+		name: "compaction-takes-every-condition-for-true", file: "pushdown/store/hbase/changeif.go",
+		old: "		sent[i].held = held\n", new: "		sent[i].held = held || true\n",
+		test: "pushdown/compaction TestJob_writtenMeanwhile",
+	}, {
+		name: "compaction-deletes-what-a-tsd-relies-on", file: "pushdown/store/hbase/changeif.go",
+		old: "		whole = filter.NewList(filter.MustPassAll, there, whole)\n", new: "		whole = there\n",
+		test: "pushdown/compaction TestJob_anotherCell",
+	}, {
+		name: "compaction-bares-older-versions", file: "pushdown/compaction/plan.go",
+		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.visible {\n",
+		test: "TestDecide_answers",
+	}, {
+		name: "compaction-relies-on-markers", file: "pushdown/compaction/plan.go",
+		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.alive {\n",
+		test: "TestDecide_reasons",
+	}, {
+		name: "compaction-deletes-its-result", file: "pushdown/compaction/plan.go",
+		old: "		if !result {\n", new: "		if !result || true {\n",
+		test: "TestDecide_answers",
+	}, {
+		name: "compaction-of-young-cells", file: "pushdown/compaction/plan.go",
+		old: " || h.newest > o.OlderThan {", new: " {",
+		test: "TestOrders",
+	}, {
+		name: "compaction-newer-than-its-parts", file: "pushdown/compaction/points.go",
+		old: "		merged.Timestamp = max(merged.Timestamp, p.stamp)\n", new: "		merged.Timestamp = max(merged.Timestamp, p.stamp+1000)\n",
+		test: "TestOrders",
+	}, {
+		name: "compaction-hidden-by-an-old-marker", file: "pushdown/compaction/plan.go",
+		old: "	if !p.There && h.hides(", new: "	if false && h.hides(",
+		test: "TestDecide_reasons",
+	}, {
+		name: "compaction-of-times-of-data", file: "pushdown/compaction/plan.go",
+		old: "	if 2*dated > len(parts) {\n", new: "	if false {\n",
+		test: "TestDecide_reasons",
+	}, {
+		name: "compaction-keeps-deleted-cells", file: "pushdown/store/hbase/versions.go",
+		old: `[]string{"KEEP_DELETED_CELLS", "NEW_VERSION_BEHAVIOR"}`, new: `[]string{"NEW_VERSION_BEHAVIOR"}`,
+		test: "pushdown/compaction TestJob_refused",
+	}, {
+		name: "compaction-unseen-by-timestamps", file: "pushdown/store/hbase/changeif.go",
+		old: "changeMarker, nil, serverTime, cellDeleteColumn)", new: "changeMarker, nil, 1, cellDeleteColumn)",
+		test: "TestChangeIf_seenByTimestamps",
+	},
+}

@@ -1,0 +1,235 @@
+package hbase
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"downpour/pushdown/store"
+
+	"github.com/tsuna/gohbase/filter"
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Fields that gohbase's schema lacks; they travel as unknown fields.
+const (
+	fieldCondition = 4 // of RegionAction: Condition
+	fieldProcessed = 3 // of RegionActionResult: bool
+)
+
+// maxConditional bounds the rows of a call of conditional changes.
+const maxConditional = 256
+
+// ChangeIf sends each change as a region action of its own, atomic and with a condition,
+// which the server looks at under the lock of the row. Changes of one region share a call.
+// A call whose reply is lost is sent again, and so are changes that the server refuses for a
+// reason that may pass.
+func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+	if err := st.beginOperation(); err != nil {
+		return nil, err
+	}
+	defer st.wg.Done()
+
+	actions := make([]*conditional, len(changes))
+	for i := range changes {
+		c := &changes[i]
+		if i > 0 && bytes.Compare(changes[i-1].Row, c.Row) >= 0 {
+			return nil, fmt.Errorf("cannot change row %x: it does not come after row %x", c.Row, changes[i-1].Row)
+		}
+		var err error
+		if actions[i], err = newConditional(family, c); err != nil {
+			return nil, fmt.Errorf("cannot change row %x: %w", c.Row, err)
+		}
+	}
+
+	retry := st.newRetrier(ctx, table)
+	for pending := actions; len(pending) > 0; {
+		left, err := st.sendConditional(ctx, table, pending)
+		if len(left) < len(pending) {
+			retry.madeProgress()
+		}
+		pending = left
+		if err == nil {
+			continue
+		}
+		// Asked again, such a server would carry out the changes again.
+		if errors.Is(err, errUnconditional) {
+			return nil, err
+		}
+		if err := retry.afterFailure(err); err != nil {
+			return nil, err
+		}
+	}
+
+	held := make([]bool, len(actions))
+	for i, a := range actions {
+		held[i] = a.held
+	}
+	return held, nil
+}
+
+// errUnconditional is returned when a server does not know the condition of a region action,
+// and carries it out.
+var errUnconditional = errors.New("the server knows no conditions on changes of rows, want HBase 2.4 or later")
+
+// conditional is a change as it is sent.
+type conditional struct {
+	row       []byte
+	condition []byte // the marshalled field of the region action
+	actions   []*pb.Action
+	cells     []byte // of all actions
+	held      bool   // the outcome
+}
+
+// newConditional encodes a change. Puts and deletions are two mutations.
+func newConditional(family string, c *store.ConditionalChange) (*conditional, error) {
+	if err := checkCell(c.Row, family); err != nil {
+		return nil, err
+	}
+	condition, err := newCondition(c.Row, family, &c.If)
+	if err != nil {
+		return nil, err
+	}
+	message, err := proto.Marshal(condition)
+	if err != nil {
+		return nil, err
+	}
+
+	a := &conditional{row: c.Row}
+	a.condition = protowire.AppendBytes(protowire.AppendTag(nil, fieldCondition, protowire.BytesType), message)
+	if len(c.Put) > 0 {
+		for _, x := range c.Put {
+			if x.Timestamp <= 0 {
+				return nil, fmt.Errorf("timestamp: got %d, want that of a cell", x.Timestamp)
+			}
+			a.cells = appendCell(a.cells, c.Row, family, x.Qualifier, x.Value, x.Timestamp, cellPut)
+		}
+		a.add(pb.MutationProto_PUT, len(c.Put))
+	}
+
+	for _, v := range c.Delete {
+		if v.Timestamp <= 0 {
+			return nil, fmt.Errorf("timestamp: got %d, want that of a version", v.Timestamp)
+		}
+		a.cells = appendCell(a.cells, c.Row, family, v.Qualifier, nil, v.Timestamp, cellDelete)
+	}
+	a.cells = appendCell(a.cells, c.Row, family, changeMarker, nil, serverTime, cellDeleteColumn)
+	a.add(pb.MutationProto_DELETE, len(c.Delete)+1)
+	return a, nil
+}
+
+// add adds a mutation whose cells are in a.cells.
+func (a *conditional) add(kind pb.MutationProto_MutationType, cells int) {
+	m := &pb.MutationProto{Row: a.row, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(int32(cells))}
+	a.actions = append(a.actions, &pb.Action{Index: proto.Uint32(uint32(len(a.actions))), Mutation: m})
+}
+
+// newCondition translates a condition to filters: it is true if they leave anything of the row.
+// One drops the row if any cell has another timestamp, one if the column lacks the value.
+func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition, error) {
+	if len(c.Stamps) == 0 {
+		return nil, errors.New("condition: got no timestamps")
+	}
+	stamps := slices.Clone(c.Stamps)
+	slices.Sort(stamps)
+	var whole filter.Filter = filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))
+	if c.Cell != nil {
+		const ifMissing, latestOnly = true, true
+		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))
+		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal, ifMissing, latestOnly)
+		whole = filter.NewList(filter.MustPassAll, there, whole)
+	}
+	f, err := whole.ConstructPBFilter()
+	return &pb.Condition{Row: row, Filter: f}, err
+}
+
+// sendConditional sends the first of the actions that one call may hold. It returns those
+// that are still to be done, and an error if the call or one of its actions has failed.
+func (st *Store) sendConditional(ctx context.Context, table string, pending []*conditional) ([]*conditional, error) {
+	loc, err := st.locate(ctx, table, pending[0].row)
+	if err != nil {
+		return pending, err
+	}
+
+	n, size := 0, 0
+	for n < min(len(pending), maxConditional) && loc.contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
+		size += len(pending[n].cells)
+		n++
+	}
+	sent, rest := pending[:n], pending[n:]
+
+	call := conditionalCall(ctx, loc, sent)
+	c, err := st.callConn(ctx, loc, call)
+	if err != nil {
+		return pending, err
+	}
+	failed, err := conditionalOutcomes(call.response.(*pb.MultiResponse), sent)
+	if err != nil {
+		err = fmt.Errorf("table %q: %w", table, err)
+		st.invalidate(loc, c, err)
+	}
+	return slices.Concat(failed, rest), err
+}
+
+// conditionalCall makes a Multi call with a region action for each change.
+func conditionalCall(ctx context.Context, loc *location, sent []*conditional) *rpc {
+	request := &pb.MultiRequest{}
+	var cells []byte
+	for _, a := range sent {
+		ra := &pb.RegionAction{Region: regionSpecifier(loc.name), Atomic: proto.Bool(true), Action: a.actions}
+		ra.ProtoReflect().SetUnknown(a.condition)
+		request.RegionAction = append(request.RegionAction, ra)
+		cells = append(cells, a.cells...)
+	}
+	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
+	call.table, call.outCells = loc.table, cells
+	return call
+}
+
+// conditionalOutcomes reads which conditions held. It returns the changes that the server
+// has refused to look at, and why it refused one of them.
+func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (failed []*conditional, err error) {
+	results := response.GetRegionActionResult()
+	if len(results) != len(sent) {
+		return sent, fmt.Errorf("%w: %d outcomes of %d changes", errReply, len(results), len(sent))
+	}
+
+	for i, r := range results {
+		if e := r.GetException(); e != nil {
+			failed = append(failed, sent[i])
+			err = newJavaError(e.GetName(), string(e.GetValue()))
+			continue
+		}
+		held, ok := processed(r.ProtoReflect().GetUnknown())
+		if !ok {
+			return sent, fmt.Errorf("%w: of row %x no outcome came", errUnconditional, sent[i].row)
+		}
+		sent[i].held = held
+	}
+	return failed, err
+}
+
+// processed returns the field of this name of a region action's result, and whether it is
+// there.
+func processed(unknown []byte) (value, ok bool) {
+	for b := unknown; len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return false, false
+		}
+		if number == fieldProcessed && kind == protowire.VarintType {
+			v, m := protowire.ConsumeVarint(b[n:])
+			return v != 0, m > 0
+		}
+		skip := protowire.ConsumeFieldValue(number, kind, b[n:])
+		if skip < 0 {
+			return false, false
+		}
+		b = b[n+skip:]
+	}
+	return false, false
+}

@@ -1,0 +1,167 @@
+package hbase
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tsuna/gohbase/pb"
+)
+
+// readVersions returns a line for each version of a range, page by page.
+func (c *cluster) readVersions(keys store.KeyRange, maxRows int) (lines []string) {
+	c.Helper()
+	for {
+		rows, next, err := c.st.Versions(c.ctx, "t", "t", keys, maxRows)
+		if err != nil {
+			c.Fatal(err)
+		}
+		for _, row := range rows {
+			for _, v := range row.Versions {
+				lines = append(lines, fmt.Sprintf("%s %d %s=%s@%d", row.Key, v.Kind, v.Qualifier, v.Value, v.Timestamp))
+			}
+		}
+		if next == nil {
+			return lines
+		}
+		keys.Start = next
+	}
+}
+
+// Versions returns all versions and markers, over pages, regions and replies cut short.
+func TestVersions(t *testing.T) {
+	c := start(t, hbasefake.Options{MaxReplyCells: 3})
+	c.CreateTable("t", []string{"t"}, []byte("r2"), []byte("r4"))
+	c.KeepVersions("t")
+	now := int64(500)
+	c.SetClock(func() int64 { return now })
+	var want []string
+	for i := range 6 {
+		key := fmt.Sprintf("r%d", i)
+		c.PutAt("t", key, "t", "a", "old", 100)
+		c.PutAt("t", key, "t", "a", "new", 200)
+		c.PutAt("t", key, "t", "b", "x", 150)
+		c.Delete("t", key, "t", "b")
+		if i == 3 {
+			c.DeleteRow("t", key, "t")
+			want = append(want, key+" 4 =@500")
+		}
+		want = append(want, key+" 0 a=new@200", key+" 0 a=old@100", key+" 3 b=@500", key+" 0 b=x@150")
+	}
+	c.wantLines(want, c.readVersions(store.KeyRange{}, 2))
+	c.wantLines(want[4:8], c.readVersions(store.KeyRange{Start: []byte("r1"), Stop: []byte("r2")}, 100))
+	c.wantLines(nil, c.readVersions(store.KeyRange{Start: []byte("r9")}, 100))
+}
+
+// wantLines compares lines.
+func (c *cluster) wantLines(want, got []string) {
+	c.Helper()
+	if w, g := strings.Join(want, "\n"), strings.Join(got, "\n"); w != g {
+		c.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+}
+
+// A change is carried out if and only if its condition holds, and as a whole.
+func TestChangeIf(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"}, []byte("r2"))
+	c.KeepVersions("t")
+	c.SetClock(func() int64 { return 500 })
+	for i := range 4 {
+		c.PutAt("t", fmt.Sprintf("r%d", i), "t", "a", "1", 100)
+		c.PutAt("t", fmt.Sprintf("r%d", i), "t", "b", "2", 200)
+	}
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Multi" && call.N == 0 {
+			return hbasefake.Fault{Kind: hbasefake.DropAfter} // carried out, and sent again
+		}
+		return hbasefake.Fault{}
+	})
+
+	put := []store.Cell{{Qualifier: []byte("m"), Value: []byte("12"), Timestamp: 200}}
+	parts := []store.Version{{Qualifier: []byte("a"), Timestamp: 100}, {Qualifier: []byte("b"), Timestamp: 199}}
+	held, err := c.st.ChangeIf(c.ctx, "t", "t", []store.ConditionalChange{
+		{Row: []byte("r0"), If: store.Condition{Stamps: []int64{200, 100}}, Put: put, Delete: parts},
+		{Row: []byte("r1"), If: store.Condition{Stamps: []int64{100, 201}}, Put: put},
+		{Row: []byte("r2"), If: store.Condition{Stamps: []int64{100, 200}, Cell: &store.Cell{Qualifier: []byte("b"), Value: []byte("2")}}, Delete: parts},
+		{Row: []byte("r3"), If: store.Condition{Stamps: []int64{100, 200}, Cell: &store.Cell{Qualifier: []byte("b"), Value: []byte("3")}}, Delete: parts},
+		{Row: []byte("r4"), If: store.Condition{Stamps: []int64{100, 200}}, Put: put},
+	})
+	if err != nil || fmt.Sprint(held) != "[true false true false false]" {
+		t.Fatalf("%v, %v", held, err)
+	}
+	got, _, err := c.read(store.Scan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wantLines([]string{"r0 b 2", "r0 m 12", "r1 a 1", "r1 b 2", "r2 b 2", "r3 a 1", "r3 b 2"}, got)
+
+	for _, bad := range [][]store.ConditionalChange{
+		{{Row: []byte("r0"), Put: put}},
+		{{Row: []byte("r1"), If: store.Condition{Stamps: []int64{1}}}, {Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}}},
+		{{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}, Put: []store.Cell{{Qualifier: []byte("a")}}}},
+		{{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}, Delete: []store.Version{{Qualifier: []byte("a")}}}},
+	} {
+		if _, err := c.st.ChangeIf(c.ctx, "t", "t", bad); err == nil {
+			t.Errorf("%+v: no error", bad)
+		}
+	}
+}
+
+// A server that does not know conditions is told from one that does before anything is deleted.
+func TestCheckVersions_oldServer(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	if err := c.st.CheckVersions(c.ctx, "t", "t"); err != nil {
+		t.Fatal(err)
+	}
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{Change: func(m proto.Message) {
+			if response, ok := m.(*pb.MultiResponse); ok {
+				for _, r := range response.RegionActionResult {
+					r.ProtoReflect().SetUnknown(nil)
+				}
+			}
+		}}
+	})
+	err := c.st.CheckVersions(c.ctx, "t", "t")
+	if err == nil || !strings.Contains(err.Error(), "want HBase 2.4") || c.Calls("Multi") != 1 {
+		t.Errorf("%v, after %d calls", err, c.Calls("Multi"))
+	}
+}
+
+// Changes with old timestamps are seen by the proof by timestamps.
+func TestChangeIf_seenByTimestamps(t *testing.T) {
+	c := startStamped(t)
+	for name, change := range map[string]store.ConditionalChange{
+		"put":      {Row: []byte("r0007"), Put: []store.Cell{{Qualifier: []byte("m"), Value: []byte("12"), Timestamp: 5}}},
+		"deletion": {Row: []byte("r0008"), Delete: []store.Version{{Qualifier: []byte("q9"), Timestamp: 5}}},
+	} {
+		before := c.rest()
+		change.If.Stamps = []int64{c.stampOf(change.Row), 5}
+		held, err := c.st.ChangeIf(c.ctx, "t", "t", []store.ConditionalChange{change})
+		if err != nil || !held[0] {
+			t.Fatalf("%s: %v, %v", name, held, err)
+		}
+		c.pass(time.Second)
+		if after := c.stableVersion(oldRows); after == before {
+			t.Errorf("%s: the version token stays %x", name, after)
+		}
+	}
+}
+
+// stampOf returns the timestamp of a row's first cell.
+func (c *stampedCluster) stampOf(key []byte) int64 {
+	c.Helper()
+	rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{key})
+	if err != nil || len(rows) != 1 {
+		c.Fatal(rows, err)
+	}
+	return rows[0].Cells[0].Timestamp
+}
