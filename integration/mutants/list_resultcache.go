@@ -57,7 +57,7 @@ var ofResultCache = []mutant{
 		test: "gateway/query/engine TestShared_not",
 	}, {
 		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
-		old: "		return sp.tail.ended && first != nil\n", new: "		return false\n",
+		old: "		return tail.ended && first.Any\n", new: "		return false\n",
 		test: "TestStretch",
 	}, {
 		name: "tail-without-the-rate-before", file: "gateway/query/merge/stretch.go",
@@ -81,7 +81,7 @@ var ofResultCache = []mutant{
 		test: "TestStretch_memory",
 	}, {
 		name: "stretch-in-vain", file: "gateway/query/engine/stretch.go",
-		old: "lookup.Wanted() && lookup.Unchanged()", new: "lookup.Wanted()",
+		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
 		test: "TestStretch_notInVain",
 	}, {
 		name: "expiry-forgotten", file: "pushdown/store/hbase/version.go",
@@ -230,7 +230,7 @@ var ofResultCache = []mutant{
 		test: "TestOpen_unproven",
 	}, {
 		name: "part-stored-before-proven", file: "pushdown/resultcache/operator.go",
-		old: "		if o.proof() == nil {\n", new: "		if true {\n",
+		old: "o.proof() == nil; o.proven && collected != nil {\n", new: "o.proof() == nil; collected != nil {\n",
 		test: "TestOpen_unproven",
 	}, {
 		name: "unproven-is-failed", file: "gateway/query/dispatch/run.go",
