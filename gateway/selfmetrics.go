@@ -35,7 +35,8 @@ func (s *Server) prepareOwn(ctx context.Context) {
 		return
 	}
 	names, err := s.names.Suggest(ctx, encoding.UIDMetric, "", ownAtMost)
-	if err == nil && s.cfg.SelfMetrics == autoMetrics && len(names) > 0 {
+	// A gateway that ended during its first sample may have left any of the names.
+	if err == nil && s.cfg.SelfMetrics == autoMetrics && !onlyOwn(names) {
 		var known []string
 		known, err = s.names.Suggest(ctx, encoding.UIDMetric, selfmetrics.First, 1)
 		if err == nil && !slices.Contains(known, selfmetrics.First) {
@@ -117,8 +118,14 @@ func (s *Server) startDashboard(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	names, err := s.names.Suggest(ctx, encoding.UIDMetric, "", ownAtMost)
-	if err != nil || len(names) == ownAtMost || slices.ContainsFunc(names, func(n string) bool { return !selfmetrics.Collects(n) }) {
+	if err != nil || !onlyOwn(names) {
 		return "", err
 	}
 	return dashboard.HostName, nil
+}
+
+// onlyOwn reports whether the first ownAtMost metrics of a store are all that it has, and all
+// of this host.
+func onlyOwn(names []string) bool {
+	return len(names) < ownAtMost && !slices.ContainsFunc(names, func(n string) bool { return !selfmetrics.Collects(n) })
 }

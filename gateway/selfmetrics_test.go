@@ -166,6 +166,13 @@ func TestSelfMetrics_auto(t *testing.T) {
 	if all := other.boards(); all.Start != "" || len(all.Dashboards) != 0 {
 		t.Errorf("a store that somebody has filled: %+v, want no dashboard of this host", all)
 	}
+	cut := open(t, nil) // as of a gateway that ended during its first sample
+	cut.put("proc.loadavg.1min 1356998400 1 host=a")
+	resumed := *cut.cfg
+	resumed.SelfMetrics = "auto"
+	if all := (&bench{T: t, cfg: &resumed, store: cut.store, g: start(t, &resumed, cut.store)}).boards(); all.Start != "host" {
+		t.Errorf("a store with a part of a sample: %+v, want it to be gone on with", all)
+	}
 	auto.SelfMetrics = "1h" // asked for
 	asked := &bench{T: t, cfg: &auto, store: filled.store, g: start(t, &auto, filled.store)}
 	asked.stored()

@@ -57,7 +57,7 @@ var ofDashboards = []mutant{
 		test: "TestFirstSamplesComeOften",
 	}, {
 		name: "dashboard-start-over-data", file: "gateway/selfmetrics.go",
-		old: "len(names) == ownAtMost || slices", new: "len(names) == ownAtMost || false && slices",
+		old: "len(names) < ownAtMost && !slices", new: "len(names) < ownAtMost || !slices",
 		test: "gateway TestStartDashboard",
 	}, {
 		name: "dashboard-built-in-over-saved", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
