@@ -101,12 +101,9 @@ func document(from string, across int, ms []string) []byte {
 
 // dashboards measures the part viewers, and with a browser the part dashboards.
 func (c *Config) dashboards(ctx context.Context) error {
-	d := c.Dashboards.Data
-	p := c.Progress("load, points, "+c.Store, int64(d.Points()))
-	h, err := newHistory(ctx, c.Server, d, p)
-	p.End()
+	h, err := c.load(ctx, c.Dashboards.Data)
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	defer h.close()
 
@@ -210,6 +207,9 @@ func (c *Config) inBrowser(ctx context.Context, h *history) error {
 	var painted struct{ MS []float64 }
 	if err := c.browse(ctx, &painted, "paint", "bench-paint", fmt.Sprint(paintPanels), fmt.Sprint(c.Dashboards.Paints)); err != nil {
 		return err
+	}
+	if len(painted.MS) == 0 {
+		return errors.New("first paint: the browser tells no time")
 	}
 	c.addPaints(painted.MS)
 

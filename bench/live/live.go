@@ -200,13 +200,22 @@ func (c *Config) measureSockets(ctx context.Context) error {
 	return nil
 }
 
+// load puts a data set, which is to be closed.
+func (c *Config) load(ctx context.Context, d workload.Devops) (*history, error) {
+	p := c.Progress("load, points, "+c.Store, int64(d.Points()))
+	defer p.End()
+	h, err := newHistory(ctx, c.Server, d, p)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	return h, nil
+}
+
 // onHistory puts the data set and measures what is asked over it.
 func (c *Config) onHistory(ctx context.Context) error {
-	p := c.Progress("load, points, "+c.Store, int64(c.Data.Points()))
-	h, err := newHistory(ctx, c.Server, c.Data, p)
-	p.End()
+	h, err := c.load(ctx, c.Data)
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	defer h.close()
 

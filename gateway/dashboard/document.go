@@ -129,6 +129,17 @@ func (o object) read(field string, to any, must bool) error {
 	return nil
 }
 
+// objects returns a field that is a list of at most so many objects, or missing.
+func (o object) objects(field string, most int) (list []object, err error) {
+	if err := o.read(field, &list, false); err != nil {
+		return nil, err
+	}
+	if len(list) > most {
+		return nil, fmt.Errorf("%s: got %d, want at most %d", field, len(list), most)
+	}
+	return list, nil
+}
+
 // text returns a field that is a text of at most that many characters, or missing.
 func (o object) text(field string, most int) (s string, err error) {
 	if err := o.read(field, &s, false); err != nil {
@@ -255,12 +266,9 @@ func (o object) checkQueries() error {
 
 // checkFormulas checks formulas over the queries: {"expr", "name"}.
 func (o object) checkFormulas() error {
-	var formulas []object
-	if err := o.read("formulas", &formulas, false); err != nil {
+	formulas, err := o.objects("formulas", maxFormulas)
+	if err != nil {
 		return err
-	}
-	if len(formulas) > maxFormulas {
-		return fmt.Errorf("formulas: got %d, want at most %d", len(formulas), maxFormulas)
 	}
 	for i, f := range formulas {
 		for _, field := range []string{"expr", "name"} {

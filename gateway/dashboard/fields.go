@@ -85,12 +85,9 @@ func (o object) oneOf(field string, words []string) error {
 
 // checkThresholds checks thresholds: [{"value", "colour"}].
 func (o object) checkThresholds() error {
-	var thresholds []object
-	if err := o.read("thresholds", &thresholds, false); err != nil {
+	thresholds, err := o.objects("thresholds", maxThresholds)
+	if err != nil {
 		return err
-	}
-	if len(thresholds) > maxThresholds {
-		return fmt.Errorf("thresholds: got %d, want at most %d", len(thresholds), maxThresholds)
 	}
 	for i, t := range thresholds {
 		var value float64

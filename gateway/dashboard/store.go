@@ -39,9 +39,9 @@ var ErrNotFound = errors.New("no such dashboard")
 
 // Version describes one version of a dashboard.
 type Version struct {
-	Version int64     `json:"version"` // from 1
-	Saved   time.Time `json:"saved"`   // by the clock of the gateway that saved it
-	By      string    `json:"by"`      // the name of the token, empty where none is needed
+	Version int64     `json:"version"`        // from 1
+	Saved   time.Time `json:"saved,omitzero"` // by the clock of the gateway that saved it
+	By      string    `json:"by"`             // the name of the token, empty where none is needed
 	Summary
 	// Row is the key of its document; empty for a deletion, which is a version, too.
 	Row string `json:"row,omitempty"`

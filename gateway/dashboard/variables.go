@@ -31,12 +31,12 @@ var (
 // checkVariables checks the variables: the values of a tag, which the page offers. It returns
 // their names.
 func (o object) checkVariables() (names map[string]bool, err error) {
-	var variables []object
-	if err := errors.Join(o.notNull("variables"), o.read("variables", &variables, false)); err != nil {
+	if err := o.notNull("variables"); err != nil {
 		return nil, err
 	}
-	if len(variables) > maxVariables {
-		return nil, fmt.Errorf("variables: got %d, want at most %d", len(variables), maxVariables)
+	variables, err := o.objects("variables", maxVariables)
+	if err != nil {
+		return nil, err
 	}
 
 	names, wanted := map[string]bool{}, map[string][]string{}

@@ -27,7 +27,7 @@ func TestFirstSampleInTheNextSecondThenEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var puts [][]Point
 		began := time.Now().Unix()
-		time.Sleep(300 * time.Millisecond) // a gateway starts within a second
+		time.Sleep(300 * time.Millisecond) // simulated by synctest: a gateway starts within a second
 		c := Collector{Interval: 10 * time.Second, Host: "my host", Read: fixed,
 			Put: func(_ context.Context, p []Point) error { puts = append(puts, p); return nil }}
 		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
@@ -151,7 +151,7 @@ func TestSlowSampleIsNotMadeUpFor(t *testing.T) {
 		c := Collector{Interval: 2 * time.Second, Host: "h", Read: fixed, Put: func(_ context.Context, p []Point) error {
 			times = append(times, p[0].Time-began)
 			if len(times) == 2 {
-				time.Sleep(7500 * time.Millisecond)
+				time.Sleep(7500 * time.Millisecond) // simulated by synctest: the sample takes so long
 			}
 			return nil
 		}}

@@ -83,7 +83,7 @@ type stats struct{ whole, loads, continued, late, changed, rows atomic.Int64 }
 type Stats struct {
 	FullRuns  int64 // sub-queries that were run in full at a tick
 	Loads     int64 // views loaded, first or again
-	Continued int64 // of them, views that went on from what the result cache had of older hours
+	Continued int64 // of these, and of views loaded for late points: begun with older hours from the result cache
 	Late      int64 // scans for late points
 	Changed   int64 // rows found changed
 	Rows      int64 // rows read again because of them

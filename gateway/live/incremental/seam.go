@@ -17,12 +17,12 @@ import (
 // Nothing before the cut is aggregated again. What would change it gives ErrSeam, and the
 // caller loads a view of all rows.
 
-// Continue gives a new view the older hours that it does not load. The view's plan is the
-// stretch's ContinuedPlan of a plan that begins at the seam; it comes before the first Add.
-// The errors are those of Add.
-func (l *Load) Continue(st *merge.Stretch, newer int64) error {
+// Continue gives a new view the older hours that it does not load; seam is their end, s. The
+// view's plan is the stretch's ContinuedPlan of a plan that begins at the seam. Continue comes
+// before the first Add, and its errors are those of Add.
+func (l *Load) Continue(st *merge.Stretch, seam int64) error {
 	t := l.view
-	t.stretch, t.seam = st, newer*1000
+	t.stretch, t.seam = st, seam*1000
 
 	for i, members := 0, st.Members(); i < len(members); i++ {
 		if i%checkSpans == 0 {

@@ -28,6 +28,7 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (va
 	seen := map[string]bool{}
 	var uids []encoding.UID
 	var pairs []encoding.TagPair
+scans:
 	for _, s := range f.scans(w, true) {
 		for tsuid, err := range f.admitted(ctx, s, w, true) {
 			if err != nil {
@@ -40,7 +41,7 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (va
 				continue
 			}
 			if more = len(uids) == limit; more {
-				break
+				break scans
 			}
 			if err := memory.Reserve(ctx, tagBytes+tsuidBytes); err != nil {
 				return nil, false, err
