@@ -25,6 +25,8 @@ const livingStep = 60
 const (
 	livingMetrics   = 5
 	livingPerSecond = 5_000
+	// livingNew is how many series of a compacted panel are written to.
+	livingNew = 10
 )
 
 // livingEvery is the time between two asks of the panel.
@@ -35,8 +37,9 @@ const livingEvery = 10 * time.Second
 const provenAfter = 12 * time.Minute
 
 // livingCompacted measures a panel over many days that end now, asked for again and again while
-// other metrics of its table are written to: its open hour is compacted, as the others are. The
-// gateway proves by timestamps that the older hours have not changed.
+// other metrics of its table are written to: its open hour is compacted, as the others are. A
+// gateway proves by timestamps that the older hours have not changed, another one by the proof
+// that is the default.
 func livingCompacted(ctx context.Context, s *stage, g group) error {
 	d := s.livingData(g, 1)
 	if err := s.useWritten(ctx, g, d, byTimestamps); err != nil {
@@ -45,24 +48,36 @@ func livingCompacted(ctx context.Context, s *stage, g group) error {
 	if err := peer.Agree(ctx, s.set.tsd, s.set.ours, d.Whole("sum:5m-avg:%s")); err != nil {
 		return err
 	}
-	others := func(series int) bool { return series%livingMetrics != 0 }
-	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d, others) }, func(ctx context.Context) error {
-		panel := livingUntilNow(d)
-		figures, err := s.livingByTimestamps(ctx, g, d, "its open hour is compacted", panel)
-		if err != nil {
-			return err
+
+	// The panel gets new series: were nothing of its answer to change, all of it would come from
+	// memory.
+	written := d
+	written.Hosts += livingNew
+	wanted := func(series int) bool {
+		own := series%livingMetrics == 0
+		isNew := series/livingMetrics >= d.Hosts
+		return own == isNew
+	}
+	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, written, wanted) }, func(ctx context.Context) error {
+		if g.has("living") {
+			figures, err := s.livingByTimestamps(ctx, g, d, "its open hour is compacted", livingUntilNow(d))
+			if err != nil {
+				return err
+			}
+			s.aim(faster("living", g, figures.what, 100, figures.ours, figures.theirs, "OpenTSDB, same tables"))
+			s.aim(report.Aim{Row: "living", Scale: g.scale, What: "the same", Want: 25, Unit: "ms", Figure: figures.ours.Name,
+				Got: report.Ratio{Median: float64(figures.ours.Median()) / float64(time.Millisecond)}})
 		}
-		s.aim(faster("living", g, figures.what, 100, figures.ours, figures.theirs, "OpenTSDB, same tables"))
-		s.aim(report.Aim{Row: "living", Scale: g.scale, What: "the same", Want: 25, Unit: "ms", Figure: figures.ours.Name,
-			Got: report.Ratio{Median: float64(figures.ours.Median()) / float64(time.Millisecond)}})
+		if g.has("living-exact") {
+			return s.livingExact(ctx, g, d)
+		}
 		return nil
 	})
 }
 
-// livingPanel measures the same panel while its own series are written to as well, so that its
-// open hour has a cell a point: by a gateway that proves by timestamps, and by one with the proof
-// that is the default.
-func livingPanel(ctx context.Context, s *stage, g group) error {
+// livingCells measures the same panel while its own series are written to as well, so that its
+// open hour has a cell a point.
+func livingCells(ctx context.Context, s *stage, g group) error {
 	d := s.livingData(g, 0)
 	if err := s.useWritten(ctx, g, d, byTimestamps); err != nil {
 		return err
@@ -72,16 +87,11 @@ func livingPanel(ctx context.Context, s *stage, g group) error {
 	}
 
 	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d, nil) }, func(ctx context.Context) error {
-		if g.has("living-cells") {
-			figures, err := s.livingByTimestamps(ctx, g, d, "its open hour has a cell a point", livingUntilNow(d))
-			if err != nil {
-				return err
-			}
-			s.aim(faster("living-cells", g, figures.what, 2, figures.ours, figures.theirs, "OpenTSDB, same tables"))
+		figures, err := s.livingByTimestamps(ctx, g, d, "its open hour has a cell a point", livingUntilNow(d))
+		if err != nil {
+			return err
 		}
-		if g.has("living-exact") {
-			return s.livingExact(ctx, g, d)
-		}
+		s.aim(faster("living-cells", g, figures.what, 2, figures.ours, figures.theirs, "OpenTSDB, same tables"))
 		return nil
 	})
 }
@@ -158,11 +168,13 @@ func (s *stage) livingExact(ctx context.Context, g group, d workload.Devops) err
 	if err != nil {
 		return err
 	}
-	if err := peer.Agree(ctx, reads, exact, d.Whole("sum:5m-avg:%s")); err != nil {
+	panel := livingUntilNow(d)
+	older := panel()
+	older.End = d.Start + int64(24*s.cfg.LivingDays)*encoding.RowSeconds - 1
+	if err := peer.Agree(ctx, reads, exact, older); err != nil {
 		return err
 	}
 
-	panel := livingUntilNow(d)
 	beside := func(where string) (ours, theirs report.Figure, err error) {
 		s.cfg.Progress.Sayf("measuring %s, %s", g, where)
 		what := s.livingWhat(d) + ", " + where
@@ -182,19 +194,21 @@ func (s *stage) livingExact(ctx context.Context, g group, d workload.Devops) err
 	s.aim(within("living-exact", g, s.livingWhat(d)+", the region is written to", 1.1, ours, theirs, "every row read"))
 
 	// Behind the last full hour: the rows of the panel's metric come first in the table.
+	now := time.Now().Unix()
+	sealed := now - now%encoding.RowSeconds
 	metric, err := s.metricUID(ctx, d)
 	if err != nil {
 		return err
 	}
 	schema := encoding.DefaultSchema()
-	if err := s.hbase.Admin.Split(ctx, s.set.tables.Data, schema.AppendRowKey(nil, metric, uint32(d.End()), nil)); err != nil {
+	if err := s.hbase.Admin.Split(ctx, s.set.tables.Data, schema.AppendRowKey(nil, metric, uint32(sealed), nil)); err != nil {
 		return err
 	}
 	s.cfg.Progress.Sayf("waiting until the older hours come from memory")
 	if err := s.fromMemory(ctx, exact, panel); err != nil {
 		return err
 	}
-	if err := peer.Agree(ctx, reads, exact, d.Whole("sum:5m-avg:%s")); err != nil {
+	if err := peer.Agree(ctx, reads, exact, older); err != nil {
 		return err
 	}
 	if ours, theirs, err = beside("older hours in a region that rests"); err != nil {
@@ -256,7 +270,7 @@ func (s *stage) keepWriting(ctx context.Context, d workload.Devops, wanted func(
 }
 
 // cacheSaid is what a trace says of the result cache.
-var cacheSaid = regexp.MustCompile(`"resultCache":"[^"]*"`)
+var cacheSaid = regexp.MustCompile(`"resultCache":"(?:[^"\\]|\\.)*"`)
 
 // fromMemory asks a gateway for a panel until its older hours come from memory.
 func (s *stage) fromMemory(ctx context.Context, server *peer.Server, panel func() workload.Query) error {

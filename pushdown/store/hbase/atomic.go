@@ -11,7 +11,6 @@ import (
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -57,54 +56,16 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 	return st.checkAndPut(ctx, table, cell, expected, value)
 }
 
-// putsAtOnce bounds the puts of PutAbsent that are under way at a time: as many as a region
-// server has handlers by default.
-const putsAtOnce = 30
-
-// PutAbsent writes the value of each cell that does not exist: it reads all of them at once,
-// and checks those that were absent once more as it puts them.
-func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
-	for _, cell := range cells {
-		if err := checkCell(cell.Row, cell.Family); err != nil {
-			return nil, err
-		}
-	}
-	found, err := st.existing(ctx, table, cells)
-	if err != nil {
-		return nil, err
-	}
-
-	wrote := make([]bool, len(cells))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(putsAtOnce)
-	for i := range cells {
-		if found[i] {
-			continue
-		}
-		work.Go(func() (err error) {
-			wrote[i], err = st.checkAndPut(ctx, table, cells[i], nil, values[i])
-			return err
-		})
-	}
-	return wrote, work.Wait()
-}
-
 // checkAndPut writes a cell if its value is expected; an empty one is also that of a cell
 // that does not exist.
 func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
-	comparator, err := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(expected))).ConstructPBComparator()
+	condition, err := valueCondition(cell, expected)
 	if err != nil {
 		return false, err
 	}
 	call, err := st.mutate(ctx, table, &pb.MutateRequest{
-		Mutation: cellMutation(cell, pb.MutationProto_PUT, value),
-		Condition: &pb.Condition{
-			Row:         cell.Row,
-			Family:      []byte(cell.Family),
-			Qualifier:   nonNil(cell.Qualifier),
-			CompareType: pb.CompareType_EQUAL.Enum(),
-			Comparator:  comparator,
-		},
+		Mutation:  cellMutation(cell, pb.MutationProto_PUT, value),
+		Condition: condition,
 	}, sendOnce)
 	if err != nil {
 		return false, err
@@ -115,6 +76,19 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
 	}
 	return response.GetProcessed(), nil
+}
+
+// valueCondition is true if a cell has a value; an empty one is also that of a cell that does
+// not exist.
+func valueCondition(cell store.CellKey, value []byte) (*pb.Condition, error) {
+	comparator, err := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(value))).ConstructPBComparator()
+	return &pb.Condition{
+		Row:         cell.Row,
+		Family:      []byte(cell.Family),
+		Qualifier:   nonNil(cell.Qualifier),
+		CompareType: pb.CompareType_EQUAL.Enum(),
+		Comparator:  comparator,
+	}, err
 }
 
 // existing reports which cells exist, before they are put if absent: for HBase's comparison

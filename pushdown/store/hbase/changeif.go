@@ -48,7 +48,7 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 
 	retry := st.newRetrier(ctx, table)
 	for pending := actions; len(pending) > 0; {
-		left, err := st.sendConditional(ctx, table, pending)
+		left, err := st.sendConditional(ctx, table, family, pending)
 		if len(left) < len(pending) {
 			retry.madeProgress()
 		}
@@ -56,7 +56,6 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 		if err == nil {
 			continue
 		}
-		// Asked again, such a server would carry out the changes again.
 		if errors.Is(err, errUnconditional) {
 			return nil, err
 		}
@@ -73,7 +72,7 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 }
 
 // errUnconditional is returned when a server does not know the condition of a region action,
-// and carries it out.
+// and carries it out. Nothing but a trial is sent to such a server.
 var errUnconditional = errors.New("the server knows no conditions on changes of rows, want HBase 2.4 or later")
 
 // conditional is a change as it is sent.
@@ -94,13 +93,11 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 	if err != nil {
 		return nil, err
 	}
-	message, err := proto.Marshal(condition)
+	a, err := actionIf(condition)
 	if err != nil {
 		return nil, err
 	}
 
-	a := &conditional{row: c.Row}
-	a.condition = protowire.AppendBytes(protowire.AppendTag(nil, fieldCondition, protowire.BytesType), message)
 	if len(c.Put) > 0 {
 		for _, x := range c.Put {
 			if x.Timestamp <= 0 {
@@ -120,6 +117,16 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 	a.cells = appendCell(a.cells, c.Row, family, changeMarker, nil, serverTime, cellDeleteColumn)
 	a.add(pb.MutationProto_DELETE, len(c.Delete)+1)
 	return a, nil
+}
+
+// actionIf returns a change of the row of a condition that has no mutation yet.
+func actionIf(condition *pb.Condition) (*conditional, error) {
+	message, err := proto.Marshal(condition)
+	if err != nil {
+		return nil, err
+	}
+	field := protowire.AppendBytes(protowire.AppendTag(nil, fieldCondition, protowire.BytesType), message)
+	return &conditional{row: condition.Row, condition: field}, nil
 }
 
 // add adds a mutation whose cells are in a.cells.
@@ -147,11 +154,20 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	return &pb.Condition{Row: row, Filter: f}, err
 }
 
-// sendConditional sends the first of the actions that one call may hold. It returns those
-// that are still to be done, and an error if the call or one of its actions has failed.
-func (st *Store) sendConditional(ctx context.Context, table string, pending []*conditional) ([]*conditional, error) {
+// sendConditional sends the first of the actions that one call may hold, to a server that
+// is known to look at their conditions. It returns those that are still to be done, and an error
+// if the call or one of its actions has failed.
+func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
 	loc, err := st.locate(ctx, table, pending[0].row)
 	if err != nil {
+		return pending, err
+	}
+	server, err := st.servers.get(ctx, loc.addr)
+	if err == nil {
+		err = st.tryCondition(ctx, server, loc, family, pending[0].row)
+	}
+	if err != nil {
+		st.invalidate(loc, server, err)
 		return pending, err
 	}
 
@@ -163,16 +179,53 @@ func (st *Store) sendConditional(ctx context.Context, table string, pending []*c
 	sent, rest := pending[:n], pending[n:]
 
 	call := conditionalCall(ctx, loc, sent)
-	c, err := st.callConn(ctx, loc, call)
-	if err != nil {
+	if err := st.callOn(ctx, server, loc, call); err != nil {
 		return pending, err
 	}
 	failed, err := conditionalOutcomes(call.response.(*pb.MultiResponse), sent)
 	if err != nil {
 		err = fmt.Errorf("table %q: %w", table, err)
-		st.invalidate(loc, c, err)
+		st.invalidate(loc, server, err)
 	}
 	return slices.Concat(failed, rest), err
+}
+
+// What is known of a server's conditions on region actions.
+const (
+	conditionsUntried = iota
+	conditionsKnown
+	conditionsIgnored // changes are carried out whatever they say
+)
+
+// tryCondition returns errUnconditional if the server of a connection does not know conditions on
+// region actions. It tries one, once in a connection's life, which does no harm if it is
+// carried out: it deletes a column that never exists.
+func (st *Store) tryCondition(ctx context.Context, c *conn, loc *location, family string, row []byte) error {
+	switch c.conditions.Load() {
+	case conditionsKnown:
+		return nil
+	case conditionsIgnored:
+		return fmt.Errorf("server %s: %w", c.addr, errUnconditional)
+	}
+	trial, err := newConditional(family, &store.ConditionalChange{Row: row, If: store.Condition{Stamps: []int64{1}}})
+	if err != nil {
+		return err
+	}
+
+	call := conditionalCall(ctx, loc, []*conditional{trial})
+	if err := st.callOn(ctx, c, loc, call); err != nil {
+		// Whatever has become of the trial, nothing that matters was sent.
+		return fmt.Errorf("cannot try a condition on a region action: %w", err)
+	}
+	_, err = conditionalOutcomes(call.response.(*pb.MultiResponse), []*conditional{trial})
+	switch {
+	case err == nil:
+		c.conditions.Store(conditionsKnown)
+		return nil
+	case errors.Is(err, errUnconditional):
+		c.conditions.Store(conditionsIgnored)
+	}
+	return fmt.Errorf("server %s, table %q: %w", c.addr, loc.table, err)
 }
 
 // conditionalCall makes a Multi call with a region action for each change.

@@ -121,18 +121,100 @@ func TestCheckVersions_oldServer(t *testing.T) {
 	if err := c.st.CheckVersions(c.ctx, "t", "t"); err != nil {
 		t.Fatal(err)
 	}
-	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
-		return hbasefake.Fault{Change: func(m proto.Message) {
-			if response, ok := m.(*pb.MultiResponse); ok {
-				for _, r := range response.RegionActionResult {
-					r.ProtoReflect().SetUnknown(nil)
-				}
-			}
-		}}
-	})
+	c.SetHook(withoutConditions)
 	err := c.st.CheckVersions(c.ctx, "t", "t")
 	if err == nil || !strings.Contains(err.Error(), "want HBase 2.4") || c.Calls("Multi") != 1 {
 		t.Errorf("%v, after %d calls", err, c.Calls("Multi"))
+	}
+}
+
+// withoutConditions makes the servers' replies those of HBase before 2.4, which carries out
+// region actions without a look at their conditions.
+func withoutConditions(hbasefake.Call) hbasefake.Fault {
+	return hbasefake.Fault{Change: func(m proto.Message) {
+		if response, ok := m.(*pb.MultiResponse); ok {
+			for _, r := range response.RegionActionResult {
+				r.ProtoReflect().SetUnknown(nil)
+			}
+		}
+	}}
+}
+
+// Many cells that do not exist are put by few calls; a server that knows no conditions gets a call for
+// each instead, and after its first reply no put that it would carry out in any case.
+func TestPutAbsent_calls(t *testing.T) {
+	const n = 900
+	for name, old := range map[string]bool{"HBase 2.4": false, "HBase 2.3": true} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, hbasefake.Options{})
+			c.CreateTable("t", []string{"t"}, []byte("r5"))
+			c.Put("t", "r0300", "t", "a", "before")
+			if old {
+				c.SetHook(withoutConditions)
+			}
+			cells, values := make([]store.CellKey, n), make([][]byte, n)
+			for i := range n {
+				k := (i*7 + 3) % n // in no order
+				cells[i] = store.CellKey{Row: fmt.Appendf(nil, "r%04d", k), Family: "t", Qualifier: []byte("a")}
+				values[i] = fmt.Appendf(nil, "v%d", k)
+			}
+
+			wrote, err := c.st.PutAbsent(c.ctx, "t", cells, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range wrote {
+				if want := string(cells[i].Row) != "r0300"; w != want {
+					t.Errorf("row %s: written %v, want %v", cells[i].Row, w, want)
+				}
+			}
+			// Reads, a trial or more for each server, and two calls for a part that lies in two regions.
+			if multi, one := c.Calls("Multi"), c.Calls("Mutate"); old && one != n-1 || !old && (one > 0 || multi > 3*putsAtOnce) {
+				t.Errorf("%d calls of Multi, %d of Mutate", multi, one)
+			}
+			got, _, err := c.read(store.Scan{})
+			if err != nil || len(got) != n || got[300] != "r0300 a before" || got[301] != "r0301 a v301" {
+				t.Errorf("%d rows, %v, %v", len(got), got[300:302], err)
+			}
+		})
+	}
+}
+
+// A cell that another writer puts after it was read as absent keeps its value.
+func TestPutAbsent_race(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.Put("t", "r1", "t", "a", "theirs")
+	put, err := absentPut(store.CellKey{Row: []byte("r1"), Family: "t", Qualifier: []byte("a")}, []byte("ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.st.putAll(c.ctx, "t", "t", []*conditional{put}); err != nil || put.held {
+		t.Errorf("written %v, %v", put.held, err)
+	}
+	got, _, err := c.read(store.Scan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wantLines([]string{"r1 a theirs"}, got)
+}
+
+// A put whose reply is lost is not sent again; a trial whose reply is lost is.
+func TestPutAbsent_lostReply(t *testing.T) {
+	cell := []store.CellKey{{Row: []byte("r1"), Family: "t", Qualifier: []byte("a")}}
+	for lost, want := range map[int]string{1: "", 2: "may have been made"} {
+		c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+		c.CreateTable("t", []string{"t"})
+		c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+			if call.Method == "Multi" && call.N == lost { // 0 is the read, 1 the trial
+				return hbasefake.Fault{Kind: hbasefake.DropAfter}
+			}
+			return hbasefake.Fault{}
+		})
+		wrote, err := c.st.PutAbsent(c.ctx, "t", cell, [][]byte{[]byte("v")})
+		if want == "" && (err != nil || !wrote[0]) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("reply %d lost: %v, %v, want %q", lost, wrote, err, want)
+		}
 	}
 }
 

@@ -26,6 +26,10 @@ type conn struct {
 	err      error         // of dialling; may be read once ready is closed
 	liveness liveness
 
+	// conditions says whether the server has shown that it knows conditions on region
+	// actions, see tryCondition.
+	conditions atomic.Int32
+
 	// writing is held while a call is written, if another call's parts could come
 	// between its parts; nil if they cannot.
 	writing chan struct{}

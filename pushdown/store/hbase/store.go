@@ -106,14 +106,21 @@ func (st *Store) call(ctx context.Context, loc *location, call *rpc) error {
 // callConn is like call and also returns the connection that the call was sent
 // on, nil if it was not sent.
 func (st *Store) callConn(ctx context.Context, loc *location, call *rpc) (*conn, error) {
-	call.loc = loc
 	c, err := st.servers.get(ctx, loc.addr)
-	if err == nil {
-		st.servers.send(c, call)
-		err = st.servers.wait(ctx, c, call)
+	if err != nil {
+		st.invalidate(loc, c, err)
+		return c, err
 	}
+	return c, st.callOn(ctx, c, loc, call)
+}
+
+// callOn makes one attempt at a call to a region, on a connection to its server.
+func (st *Store) callOn(ctx context.Context, c *conn, loc *location, call *rpc) error {
+	call.loc = loc
+	st.servers.send(c, call)
+	err := st.servers.wait(ctx, c, call)
 	st.invalidate(loc, c, err)
-	return c, err
+	return err
 }
 
 // invalidate drops the cached locations and the connection that the outcome of
