@@ -72,7 +72,7 @@ type Dictionary struct {
 
 	generations generations
 	changing    chan struct{} // holds a token while names are being changed
-	preparing   chan struct{} // holds a token while Prepare runs
+	preparing   claims        // the names that Prepare is giving UIDs
 
 	assigned, leaked, conflicts atomic.Int64
 	warned                      [3]atomic.Bool // by kind: the warning that few UIDs are left is logged
@@ -86,7 +86,7 @@ func New(cfg Config) *Dictionary {
 	if cfg.MaxName <= 0 || cfg.MaxName > MostName {
 		cfg.MaxName = MostName
 	}
-	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1), preparing: make(chan struct{}, 1)}
+	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
 	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
 	half := uint64(cfg.Bytes+1) / 2
 	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half,

@@ -3,6 +3,7 @@ package uid
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"downpour/encoding"
@@ -36,19 +37,60 @@ func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []stri
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 
-	// One at a time: two that prepare the same names would count numbers for both.
-	select {
-	case d.preparing <- struct{}{}:
-		defer func() { <-d.preparing }()
-	case <-ctx.Done():
-		return
-	}
+	mine, theirs, release := d.preparing.claim(kind, s.assignable(kind, names))
+	func() {
+		defer release() // before it waits for others, who may wait for these
+		for part := range slices.Chunk(mine, preparedAtOnce) {
+			// A single name is cheaper by Assign, which shares it with other callers.
+			if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
+				return
+			}
+		}
+	}()
 
-	for part := range slices.Chunk(s.assignable(kind, names), preparedAtOnce) {
-		// A single name is cheaper by Assign, which shares it with other callers.
-		if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
+	for _, done := range theirs {
+		select {
+		case <-done:
+		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// claims are the names that are being prepared: two that prepare the same names would count
+// numbers for both. The zero value is ready for use.
+type claims struct {
+	mu    sync.Mutex
+	names map[nameKey]chan struct{} // closed when the name is no longer being prepared
+}
+
+// claim splits names into those that nobody prepares, which are the caller's until it calls
+// release, and what tells when others are done with the rest.
+func (c *claims) claim(kind encoding.UIDKind, names []string) (mine []string, theirs []<-chan struct{}, release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.names == nil {
+		c.names = map[nameKey]chan struct{}{}
+	}
+	done := make(chan struct{}) // one for all of them
+	for _, name := range names {
+		key := nameKey{kind, name}
+		if other := c.names[key]; other == nil {
+			c.names[key] = done
+			mine = append(mine, name)
+		} else if !slices.Contains(theirs, (<-chan struct{})(other)) {
+			theirs = append(theirs, other)
+		}
+	}
+
+	return mine, theirs, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, name := range mine {
+			delete(c.names, nameKey{kind, name})
+		}
+		close(done)
 	}
 }
 
