@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -162,6 +163,43 @@ func TestPrepare_oneDictionary(t *testing.T) {
 	}
 	work.Wait()
 	if got, want := d.Stats(), (Stats{Assigned: int64(len(names))}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// gated is a store whose first increment waits.
+type gated struct {
+	store.Store
+	begun         atomic.Bool
+	reached, open chan struct{}
+}
+
+func (g *gated) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	if !g.begun.Swap(true) {
+		close(g.reached)
+		<-g.open
+	}
+	return g.Store.Increment(ctx, table, cell, delta)
+}
+
+// Who prepares names waits for others that prepare the same ones, and for no others.
+func TestPrepare_sideBySide(t *testing.T) {
+	g := &gated{Store: newMemory(), reached: make(chan struct{}), open: make(chan struct{})}
+	d := dictionary(g)
+	var work sync.WaitGroup
+	work.Go(func() { Staged{d}.Prepare(context.Background(), encoding.UIDTagV, []string{"a", "b"}) })
+	<-g.reached
+	// Its own names are released before it waits for b, so the third waits for nobody.
+	work.Go(func() { Staged{d}.Prepare(context.Background(), encoding.UIDTagV, []string{"b", "c", "d"}) })
+	for !d.Cached(encoding.UIDTagV, "c") || !d.Cached(encoding.UIDTagV, "d") {
+		Staged{d}.Prepare(t.Context(), encoding.UIDTagV, []string{"c", "d"})
+	}
+	if d.Cached(encoding.UIDTagV, "b") {
+		t.Error("b is cached while its number is being counted")
+	}
+	close(g.open)
+	work.Wait()
+	if got, want := d.Stats(), (Stats{Assigned: 4}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
