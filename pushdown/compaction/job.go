@@ -223,3 +223,6 @@ func (j *Job) changeAll(ctx context.Context, changes []store.ConditionalChange) 
 	}
 	return outcomes, calls.Wait()
 }
+
+// LeaseName is the name of the lease of a region's rows, by the first key of the region.
+func LeaseName(table string, start []byte) string { return fmt.Sprintf("compact/%s/%x", table, start) }
