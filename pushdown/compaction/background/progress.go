@@ -29,7 +29,10 @@ func (k key) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(k)
 
 // UnmarshalText reads a key in hex.
 func (k *key) UnmarshalText(text []byte) (err error) {
-	*k, err = hex.DecodeString(string(text))
+	*k = nil
+	if len(text) > 0 {
+		*k, err = hex.DecodeString(string(text))
+	}
 	return err
 }
 
@@ -136,7 +139,7 @@ func (p *progress) finish() {
 	if w.Rows == 0 {
 		p.Step = min(2*(w.To-w.From), maxStep)
 	}
-	p.Done = append(p.Done, w.span)
+	p.Done = append(slices.Clone(p.Done), w.span)
 	slices.SortFunc(p.Done, func(a, b span) int { return int(a.From - b.From) })
 	merged := p.Done[:1]
 	for _, s := range p.Done[1:] {

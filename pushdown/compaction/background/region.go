@@ -40,29 +40,31 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 	if err != nil {
 		return 0, err
 	}
-	sealed, next := w.sealed(r)
-	interval := p.next(sealed)
-	if interval == nil {
-		r.last = &p
-		return next, nil
-	}
+	for until := time.Now().Add(pieceTime); time.Now().Before(until); {
+		sealed, next := w.sealed(r)
+		interval := p.next(sealed)
+		if interval == nil {
+			r.last = &p
+			return next, nil
+		}
 
-	began := time.Now()
-	failed := w.walk(ctx, r, interval, began.Add(pieceTime))
-	r.took += time.Since(began)
-	done := failed == nil
-	if done {
-		p.finish()
-	}
-	// What was done is saved also if something has failed since, or the process ends.
-	if err := w.save(context.WithoutCancel(ctx), l, r, p); err != nil {
-		return 0, errors.Join(failed, err)
-	}
-	if failed != nil && !errors.Is(failed, errPause) {
-		return 0, failed
-	}
-	if done {
-		w.finished(r, interval)
+		began := time.Now()
+		failed := w.walk(ctx, r, interval, until)
+		r.took += time.Since(began)
+		done := failed == nil
+		if done {
+			p.finish()
+		}
+		// What was done is saved also if something has failed since, or the process ends.
+		if err := w.save(context.WithoutCancel(ctx), l, r, p); err != nil {
+			return 0, errors.Join(failed, err)
+		}
+		if failed != nil && !errors.Is(failed, errPause) {
+			return 0, failed
+		}
+		if done {
+			w.finished(r, interval)
+		}
 	}
 	return rest, nil
 }
