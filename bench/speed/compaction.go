@@ -170,7 +170,7 @@ func (s *stage) besideCompaction(ctx context.Context, g group, d workload.Devops
 	if err != nil {
 		return err
 	}
-	quiet, err := s.light(ctx, d, "without compaction", 1)
+	without, err := s.light(ctx, d, "without compaction", 1)
 	if err != nil {
 		return err
 	}
@@ -181,6 +181,7 @@ func (s *stage) besideCompaction(ctx context.Context, g group, d workload.Devops
 	if err := s.set.pushdown.Close(); err != nil {
 		return err
 	}
+	s.set.pushdown = nil
 	rate := max(1, rowsIn(d)/int64(s.cfg.Seconds))
 	if err := s.startPushed(ctx, "DOWNPOUR_COMPACT", strconv.FormatInt(rate, 10), "DOWNPOUR_COMPACT_MARGIN", compactMargin.String(), "DOWNPOUR_TABLE_STATE", s.set.tables.Data+"-state"); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (s *stage) besideCompaction(ctx context.Context, g group, d workload.Devops
 	}
 	s.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s", stats.Cells, d.Points(), s.cfg.Seconds)
 	for i, what := range []string{"one host of all", "put of 10 points"} {
-		s.aim(within("compaction", g, fmt.Sprintf("%s beside compaction of %d rows/s in the background, p99", what, rate), 1.2, busy[i], quiet[i], "without"))
+		s.aim(within("compaction", g, fmt.Sprintf("%s beside compaction of %d rows/s in the background, p99", what, rate), 1.2, busy[i], without[i], "without"))
 	}
 
 	// The rows of the points that were put meanwhile are of an hour that goes on.
