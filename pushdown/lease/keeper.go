@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,11 +108,9 @@ func (k *Keeper) check() error {
 // Take takes the lease called name, waiting while another living holder has it. ctx bounds
 // the wait, not the lease, which must be released.
 func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
-	// One turn for all attempts: a write that comes late is known for ours.
-	turn, told := random(16), ""
-	failed := 0
-	for number := int64(0); ; number++ {
-		l, holder, err := k.attempt(ctx, name, turn, number)
+	turns, told := []string{random(16)}, ""
+	for failed := 0; ; {
+		l, holder, err := k.attempt(ctx, name, turns)
 		if l != nil {
 			return l, nil
 		}
@@ -123,6 +122,7 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 			if failed++; failed == takeAttempts || errors.Is(err, store.ErrNoTable) {
 				return nil, err
 			}
+			turns = append(turns, random(16)) // the one before may have been written, or may be later
 		default:
 			failed = 0
 			if holder != told && holder != "" && k.Waits != nil {
@@ -140,7 +140,7 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 // dead yet; a later Try of the same Keeper learns that. After an error of the store the lease
 // may be taken by nobody for as long as a dead holder's.
 func (k *Keeper) Try(ctx context.Context, name string) (l *Lease, ok bool, err error) {
-	l, _, err = k.attempt(ctx, name, random(16), 0)
+	l, _, err = k.attempt(ctx, name, []string{random(16)})
 	return l, l != nil, err
 }
 
@@ -154,10 +154,10 @@ func (k *Keeper) Do(ctx context.Context, name string, work func(ctx context.Cont
 	return l.Do(ctx, func(ctx context.Context) error { return work(ctx, l) })
 }
 
-// attempt takes the lease if it is free, of this turn, or of a dead holder. Otherwise it
-// returns who has it, "" if that is an earlier attempt of this turn. The attempts of a turn
-// have numbers, so that what one of them has written is not taken for the write of a later one.
-func (k *Keeper) attempt(ctx context.Context, name, turn string, number int64) (l *Lease, holder string, err error) {
+// attempt takes the lease with the last of some turns if it is free, of a dead holder, or of an
+// earlier of the turns, whose write came late. Otherwise it returns who has it, "" if that is
+// such an earlier turn.
+func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *Lease, holder string, err error) {
 	if err := k.check(); err != nil {
 		return nil, "", err
 	}
@@ -165,12 +165,12 @@ func (k *Keeper) attempt(ctx context.Context, name, turn string, number int64) (
 	if err != nil {
 		return nil, "", err
 	}
-	if !old.free() && old.Turn != turn && !k.isDead(name, old) {
+	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isDead(name, old) {
 		return nil, old.Holder, nil
 	}
 
-	began := time.Now()
-	next, err := record{Holder: k.Holder, Turn: turn, Beat: old.Beat + 1 + number, state: old.state}.encoded()
+	began, turn := time.Now(), turns[len(turns)-1]
+	next, err := record{Holder: k.Holder, Turn: turn, Beat: old.Beat + 1, state: old.state}.encoded()
 	if err != nil {
 		return nil, "", err
 	}
@@ -179,7 +179,7 @@ func (k *Keeper) attempt(ctx context.Context, name, turn string, number int64) (
 		// The call was cut off. If it has taken the lease, nobody would release it.
 		settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 		defer cancel()
-		if now, err := k.read(settle, name); err == nil && now.Turn == turn {
+		if now, err := k.read(settle, name); err == nil && slices.Contains(turns, now.Turn) {
 			l := newLease(ctx, k, name, now, began)
 			close(l.ended)
 			_ = l.Release(settle)
@@ -189,9 +189,10 @@ func (k *Keeper) attempt(ctx context.Context, name, turn string, number int64) (
 		return nil, "", err
 	}
 	switch {
-	case now.Turn == turn && !bytes.Equal(now.value, next.value):
+	case now.Turn == turn:
+	case slices.Contains(turns, now.Turn):
 		return nil, "", nil
-	case now.Turn != turn:
+	default:
 		return nil, now.Holder, nil // another was faster
 	}
 
