@@ -43,7 +43,7 @@ func TestCompaction_background(t *testing.T) {
 	before := ask(ctx, t, ours.URL, q)
 
 	// The points were written just now.
-	if !e2eWait(ctx, 3*time.Second) {
+	if !pause(ctx, 3*time.Second) {
 		t.Fatal(ctx.Err())
 	}
 	env := l.env(t, tables)
@@ -101,8 +101,8 @@ func TestCompaction_background(t *testing.T) {
 	}
 }
 
-// e2eWait waits, unless ctx ends first.
-func e2eWait(ctx context.Context, d time.Duration) bool {
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

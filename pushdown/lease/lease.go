@@ -90,6 +90,9 @@ func (l *Lease) Save(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
 		return fmt.Errorf("cannot save the state of lease %s: got %d bytes, want at most %d", l.name, len(state), maxState)
 	}
+	if l.ctx.Err() != nil {
+		return l.explained("save the state", context.Cause(l.ctx))
+	}
 	under, cancel := context.WithTimeout(ctx, l.keeper.beat())
 	defer cancel()
 	stop := context.AfterFunc(l.ctx, cancel)

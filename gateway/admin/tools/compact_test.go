@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,8 @@ import (
 	"downpour/gateway/admin/tools"
 	"downpour/pushdown/compaction"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
 )
 
 // TestCompact: the rows of the named metric and hours become one cell each, those of other
@@ -131,12 +133,14 @@ func TestCompact_waits(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := make(chan struct{}, 1000)
-		p.fake.SetHook(func(c hbasefake.Call) hbasefake.Fault {
-			if c.Method == "Get" && c.Table == p.cfg.TableState {
-				asked <- struct{}{}
+		open := p.open
+		p.open = func() (tools.Store, error) {
+			st, err := open()
+			if err != nil {
+				return nil, err
 			}
-			return hbasefake.Fault{}
-		})
+			return &asking{st.(*hbase.Store), p.cfg.TableState, asked}, nil
+		}
 		done := make(chan error, 1)
 		go func() { done <- p.tool("", nil, "compact", fmt.Sprint(base), fmt.Sprint(base+3599), "m1") }()
 		for range 2 { // the second time comes after the first has found the lease held
@@ -162,4 +166,18 @@ func TestCompact_waits(t *testing.T) {
 			t.Errorf("printed %q, want %q", &p.out, want)
 		}
 	})
+}
+
+// asking tells of each look at a table's rows by their keys.
+type asking struct {
+	*hbase.Store
+	table string
+	asked chan struct{}
+}
+
+func (a *asking) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	if table == a.table {
+		a.asked <- struct{}{}
+	}
+	return a.Store.Get(ctx, table, family, keys)
 }
