@@ -25,6 +25,7 @@ type table struct {
 	mu    sync.Mutex
 	value []byte
 	turns []string
+	late  sync.WaitGroup // writes that come later
 }
 
 func (c *table) get() []byte {
@@ -121,10 +122,10 @@ func (v *view) CompareAndPut(ctx context.Context, _ string, _ store.CellKey, exp
 		return false, errLost
 	case 1:
 		late := time.Duration(v.draw(int64(2 * time.Minute)))
-		go func() {
+		v.late.Go(func() {
 			time.Sleep(late)
 			v.compareAndPut(expected, value)
-		}()
+		})
 		return false, errLost
 	}
 	wrote := v.compareAndPut(expected, value)
@@ -243,6 +244,7 @@ func TestLease_one(t *testing.T) {
 				all.Go(func() { o.work(ctx, n, k, v) })
 			}
 			all.Wait()
+			o.cell.late.Wait()
 			taken, saves = taken+len(o.taken), saves+o.saves
 		})
 		if t.Failed() {

@@ -23,7 +23,7 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 	if bytes.Compare(w.At, at) > 0 {
 		at = w.At
 	}
-	for at != nil && (len(region.Stop) == 0 || bytes.Compare(at, region.Stop) < 0) {
+	for len(region.Stop) == 0 || bytes.Compare(at, region.Stop) < 0 {
 		if err := job.Before(ctx); err != nil {
 			return err
 		}
@@ -56,8 +56,11 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 		} else {
 			count(compaction.Counts{}) // the look-up has its cost, too
 		}
-		at = after(prefix)
-		w.At = at
+		next := after(prefix)
+		if next == nil {
+			return nil // no key comes after these
+		}
+		at, w.At = next, next
 	}
 	return nil
 }
