@@ -265,7 +265,7 @@ func checkMetrics(w *world, worker *Worker) {
 // TestWorker_two: of two workers each row is read by one, and where one stops, the other goes on.
 func TestWorker_two(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
-		w.fill(2, 40, 30)
+		w.fill(2, 40, 6)
 		slow := func(c *Config) { c.Rate = 20 }
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
@@ -292,7 +292,7 @@ func TestWorker_two(t *testing.T) {
 // TestWorker_killed: what a dead worker has begun is taken over within 60 s.
 func TestWorker_killed(t *testing.T) {
 	simulate(t, nil, func(w *world) {
-		w.fill(1, 200, 20)
+		w.fill(1, 200, 4)
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
 		slow := func(c *Config) { c.Rate = 20 }
@@ -314,7 +314,7 @@ func TestWorker_killed(t *testing.T) {
 				}
 			}
 		})
-		time.Sleep(10 * time.Minute)
+		time.Sleep(90 * time.Second)
 		mu.Lock()
 		if after < 30*time.Second || after > time.Minute {
 			w.Errorf("taken over after %v, want 60 s at most, and not from a living worker", after)
