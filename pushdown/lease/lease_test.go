@@ -313,13 +313,13 @@ func TestTry_living(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(2, 2)))
 		holder, _ := o.worker(1, time.Second, false)
-		other, _ := o.worker(2, time.Second, false)
+		other, _ := o.worker(2, 0, false)
 		l, ok, err := holder.Try(t.Context(), "x")
 		if !ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
 		}
-		for range 300 {
-			time.Sleep(2 * time.Second)
+		for range 6000 {
+			time.Sleep(100 * time.Millisecond)
 			if _, ok, err := other.Try(t.Context(), "x"); ok || err != nil {
 				t.Fatalf("%v, %v, want a lease that is held", ok, err)
 			}
