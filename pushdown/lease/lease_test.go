@@ -82,8 +82,8 @@ func (v *view) kill() {
 
 // way is one way of a call.
 func (v *view) way(ctx context.Context) error {
-	if err := sleep(ctx, time.Duration(v.draw(int64(v.slow)+1))); err != nil {
-		return err
+	if err := sleep(ctx, time.Duration(v.draw(int64(v.slow)+1))); err != nil || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	v.mu.Lock()
 	dead := v.dead
