@@ -77,7 +77,7 @@ func (c *call) compactStretches(ctx context.Context, st Store, versions store.Ve
 	job := compaction.Job{Store: versions, Table: c.Tables.Data, Schema: c.Schema, FixDuplicates: c.Compile.FixDuplicates, Margin: c.margin, Now: c.Now, DryRun: c.dryRun}
 	job.Reached = func(done compaction.Counts, next []byte) {
 		counts.Add(&done)
-		if now := c.Now(); now.Sub(told) >= tellEvery {
+		if now := c.Now(); next != nil && now.Sub(told) >= tellEvery {
 			told = now
 			c.tell(fmt.Sprintf("%s; %.0f rows/s; all before row %x is done", &counts, float64(counts.Rows)/now.Sub(begun).Seconds(), next))
 		}
