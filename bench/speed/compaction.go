@@ -37,6 +37,9 @@ const (
 // it goes, beside OpenTSDB's, and in the background beside light queries and puts.
 func compacting(ctx context.Context, s *stage, g group) error {
 	d := s.cfg.dataAt(g.scale)
+	// Hours that have ended lately, where the work in the background begins.
+	now := time.Now().Unix()
+	d.Start = now - now%encoding.RowSeconds - int64(d.Hours+1)*encoding.RowSeconds
 	ours, theirs := report.Figure{Name: "row compaction, Downpour", Unit: "rows"}, report.Figure{Name: "row compaction, OpenTSDB", Unit: "rows"}
 	ours.Work, theirs.Work, ours.Of = rowsIn(d), rowsIn(d), theirs.Name
 	var size [2]int64
