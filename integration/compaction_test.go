@@ -219,10 +219,10 @@ func (b *besides) check(ctx context.Context, metric string) {
 	b.mu.Unlock()
 }
 
-// compact runs the command.
-func (b *besides) compact(ctx context.Context, margin time.Duration) (string, error) {
+// compact runs the command, with its leases in a table.
+func (b *besides) compact(ctx context.Context, margin time.Duration, state string) (string, error) {
 	env := b.l.env(b.T, b.tables)
-	env["DOWNPOUR_FIX_DUPLICATES"] = "true"
+	env["DOWNPOUR_FIX_DUPLICATES"], env["DOWNPOUR_TABLE_STATE"] = "true", state
 	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: b.TempDir(), Args: []string{
 		"compact", "-margin", margin.String(), strconv.Itoa(compactStart), strconv.Itoa(compactStart + compactHours*encoding.RowSeconds - 1), "compact.over", "compact.late"}})
 	if err == nil && status != 0 {
@@ -232,6 +232,8 @@ func (b *besides) compact(ctx context.Context, margin time.Duration) (string, er
 }
 
 // jobs runs jobs, two at a time, of which some are killed, beside flushes and compactions of files.
+// Leases are no part of what keeps points, so here each of the two has leases of its own, and
+// nobody waits for the killed ones.
 func (b *besides) jobs(ctx context.Context) {
 	rounds := 6
 	if *soak {
@@ -239,21 +241,28 @@ func (b *besides) jobs(ctx context.Context) {
 	}
 	admin := hbase(b.T).Admin
 	for round := range rounds {
+		state := fmt.Sprintf("%s-killed%d", b.tables.Data, round)
+		if err := admin.CreateTable(ctx, state, "NONE", []string{"s"}); err != nil {
+			b.Fatal(err)
+		}
 		var both sync.WaitGroup
 		both.Go(func() {
 			// Killed after a while; with luck that is in the middle.
 			brief, cancel := context.WithTimeout(ctx, time.Duration(100+rand.IntN(1000))*time.Millisecond)
 			defer cancel()
-			b.compact(brief, time.Second)
+			b.compact(brief, time.Second, state)
 		})
 		both.Go(func() {
-			out, err := b.compact(ctx, time.Second)
+			out, err := b.compact(ctx, time.Second, "downpour-state")
 			b.Logf("round %d: %s", round, out)
 			if err != nil {
 				b.Error(err)
 			}
 		})
 		both.Wait()
+		if err := admin.DropTable(ctx, state); err != nil {
+			b.Error(err)
+		}
 		if err := admin.Flush(ctx, b.tables.Data); err != nil {
 			b.Error(err)
 		}
@@ -267,7 +276,7 @@ func (b *besides) jobs(ctx context.Context) {
 
 // settle compacts what is left once nobody writes, and compares.
 func (b *besides) settle(ctx context.Context, tsd string) {
-	out, err := b.compact(ctx, 0)
+	out, err := b.compact(ctx, 0, "downpour-state")
 	b.Logf("in the end: %s", out)
 	if err != nil {
 		b.Fatal(err)

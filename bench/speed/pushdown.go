@@ -46,8 +46,9 @@ func byPushdown(ctx context.Context, s *stage, g group) error {
 	return nil
 }
 
-// startPushed starts a pushdown server over the set's tables, and a gateway that asks it.
-func (s *stage) startPushed(ctx context.Context) (err error) {
+// startPushed starts a pushdown server over the set's tables, with further settings, names and
+// values, and a gateway that asks it.
+func (s *stage) startPushed(ctx context.Context, more ...string) (err error) {
 	if s.set.pushed != nil {
 		return nil
 	}
@@ -57,6 +58,9 @@ func (s *stage) startPushed(ctx context.Context) (err error) {
 		"DOWNPOUR_TABLE_DATA": t.Data, "DOWNPOUR_TABLE_UID": t.UID, "DOWNPOUR_TABLE_META": t.Meta, "DOWNPOUR_TABLE_TREE": t.Tree,
 	}
 	maps.Copy(env, s.cfg.ScanEnv)
+	for i := 0; i+1 < len(more); i += 2 {
+		env[more[i]] = more[i+1]
+	}
 	if s.set.pushdown, err = e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env}); err != nil {
 		return err
 	}

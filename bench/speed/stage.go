@@ -29,6 +29,7 @@ const (
 	rolled    = "rolled" // tables of rollups and histograms
 	living    = "living" // tables that are written to
 	viewed    = "viewed" // the same, with a dashboard over them
+	calm      = "calm"   // tables whose rows are compacted
 )
 
 // stage holds what runs at the moment: one HBase with one data set, the servers over

@@ -134,7 +134,7 @@ const (
 )
 
 var constant = map[string]fixed{
-	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact alone"},
+	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact and by pushdown servers (DOWNPOUR_COMPACT)"},
 	"tsd.storage.repair_appends":                   {"false", "append columns are read in any order and never rewritten"},
 	"tsd.storage.use_otsdb_timestamp":              {"false", otherTimes},
 	"tsd.storage.use_max_value":                    {"true", "of two values the one written later counts"},
@@ -169,7 +169,7 @@ var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
 
 // reasons are those of families of keys. The first prefix that fits counts.
 var reasons = []struct{ prefix, reason string }{
-	{"tsd.storage.compaction.", "rows are compacted by gateway compact alone"},
+	{"tsd.storage.compaction.", "rows are compacted by gateway compact and by pushdown servers (DOWNPOUR_COMPACT)"},
 	{"tsd.storage.hbase.", speedOnly},
 	{"tsd.storage.flush_interval", speedOnly},
 	{"tsd.core.preload_uid_cache", speedOnly},

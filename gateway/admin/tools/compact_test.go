@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,10 @@ import (
 	"downpour/gateway/admin/fsck"
 	"downpour/gateway/admin/fsck/damage"
 	"downpour/gateway/admin/tools"
+	"downpour/pushdown/compaction"
+	"downpour/pushdown/lease"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
 )
 
 // TestCompact: the rows of the named metric and hours become one cell each, those of other
@@ -101,4 +106,78 @@ func TestCompact_refused(t *testing.T) {
 	if err := e.tool("", nil, "compact", "1356998400", "1357002000", "m1"); err != nil || !strings.Contains(e.out.String(), "nothing to do") {
 		t.Errorf("embedded: %v, %s", err, &e.out)
 	}
+}
+
+// TestCompact_waits: while another process works on a region the command says for whom it
+// waits, changes nothing, and goes on once the lease is released.
+func TestCompact_waits(t *testing.T) {
+	p := onHBase(t)
+	p.fake.KeepVersions("tsdb")
+	base := uint32(1356998400)
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		key := cfg.Schema.AppendRowKey(nil, cfg.Series[0].Metric, base, cfg.Series[0].Tags)
+		at := int64(base)*1000 + 700
+		p.lay(st, []damage.Row{{Row: fsck.Row{Key: key, Cells: []fsck.Cell{
+			{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: at}, {Qualifier: []byte{0, 0x10}, Value: []byte{2}, Timestamp: at + 1000},
+		}}}})
+	})
+	now := time.Unix(int64(base)+86_400, 0)
+	p.now = func() time.Time { return now }
+
+	p.use(func(st tools.Store) {
+		before := p.rowCells(st)
+		other := &lease.Keeper{Store: st, Table: p.cfg.TableState, Holder: "other:1:x"}
+		held, err := other.Take(t.Context(), compaction.LeaseName("tsdb", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan struct{}, 1000)
+		open := p.open
+		p.open = func() (tools.Store, error) {
+			st, err := open()
+			if err != nil {
+				return nil, err
+			}
+			return &asking{st.(*hbase.Store), p.cfg.TableState, asked}, nil
+		}
+		done := make(chan error, 1)
+		go func() { done <- p.tool("", nil, "compact", fmt.Sprint(base), fmt.Sprint(base+3599), "m1") }()
+		for range 2 { // the second time comes after the first has found the lease held
+			select {
+			case <-asked:
+			case err := <-done:
+				t.Fatalf("the command has not waited: %v, %s", err, &p.out)
+			}
+		}
+		if after := p.rowCells(st); !slices.Equal(before, after) {
+			t.Errorf("changed while another has the lease: %q", after)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if want := "waits for other:1:x, which has the lease compact/tsdb/"; !strings.Contains(p.errs.String(), want) {
+			t.Errorf("told %q, want %q", &p.errs, want)
+		}
+		if want := "1 rows: 1 compacted"; !strings.HasPrefix(p.out.String(), want) {
+			t.Errorf("printed %q, want %q", &p.out, want)
+		}
+	})
+}
+
+// asking tells of each look at a table's rows by their keys.
+type asking struct {
+	*hbase.Store
+	table string
+	asked chan struct{}
+}
+
+func (a *asking) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	if table == a.table {
+		a.asked <- struct{}{}
+	}
+	return a.Store.Get(ctx, table, family, keys)
 }

@@ -66,7 +66,8 @@ cell, in OpenTSDB's form, beside gateways and TSDs that read and write it. Rows
 whose hour or newest cell is younger than -margin wait, and rows with append
 columns or with duplicates that differ stay (DOWNPOUR_FIX_DUPLICATES lets the
 newest count). They are counted, and are no failure. It may be ended at any time
-and run again. Values are not changed.
+and run again. Values are not changed. One process works on a region at a time:
+it says for whom it waits, for a dead one a minute at most.
 
   gateway compact -dry-run 2024/01/01 2024/02/01 sys.cpu.user
   gateway compact 2024/01/01 2024/02/01 sys.cpu.user sys.cpu.sys`

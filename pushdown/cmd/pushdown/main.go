@@ -12,10 +12,14 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/caarlos0/env/v9"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"downpour/pushdown/compaction/background"
+	"downpour/pushdown/lease"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
@@ -81,11 +85,15 @@ func readConfig() (cfg settings.Pushdown, err error) {
 
 // serve opens the store and runs the server on it until ctx ends.
 func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
-	server, st, err := assemble(&cfg, log)
+	server, compacting, st, err := assemble(&cfg, log)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 
 	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
 	// that its tables and layout were not.
@@ -100,46 +108,78 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		return fmt.Errorf("DOWNPOUR_PUSHDOWN_LISTEN=%s: %w", cfg.Listen, err)
 	}
 
+	if compacting != nil {
+		work.Go(func() { compacting.Run(ctx) })
+		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
+	}
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
 	return server.Serve(ctx, l)
 }
 
-// assemble builds the server and opens its store.
-func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.Store, error) {
+// assemble builds the server and, if rows are to be compacted, the worker that does it. It
+// opens their store.
+func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *background.Worker, store.Store, error) {
 	tls, err := cfg.ServerTLS()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	tokens, err := auth.Load(cfg.TokenFile, auth.Read, log)
 	if err != nil {
-		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+		return nil, nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
 
 	st, err := open.OpenAs(cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(),
 		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
 	// From here on the store is open, so each error closes it again.
 	bytes, err := cfg.ResultCacheBytes()
 	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
+		return nil, nil, nil, errors.Join(err, st.Close())
 	}
 	pool, err := cfg.MemoryPool(log)
 	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
+		return nil, nil, nil, errors.Join(err, st.Close())
 	}
 	heap.Limit(pool.Total() - cfg.OutsideHeap()) // Go does not count what C's malloc allocates
 
-	server, err := server.NewServer(server.Config{
+	var serving *server.Server
+	compacting, err := compactor(cfg, st, log, func() int { return serving.Parts() })
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, st.Close())
+	}
+	var metrics []prometheus.Collector
+	if compacting != nil {
+		metrics = append(metrics, compacting)
+	}
+	serving, err = server.NewServer(server.Config{
 		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
+		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Metrics: metrics, Log: log,
 	}, st)
 	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
+		return nil, nil, nil, errors.Join(err, st.Close())
 	}
-	return server, st, nil
+	return serving, compacting, st, nil
+}
+
+// compactor returns the worker that compacts rows in the background, nil if there is to be
+// none. parts tells how many parts of queries run.
+func compactor(cfg *settings.Pushdown, st open.Store, log *slog.Logger, parts func() int) (*background.Worker, error) {
+	rate, err := cfg.CompactRate()
+	if rate == 0 || err != nil {
+		return nil, err
+	}
+	versioned, ok := st.(background.Store)
+	if !ok {
+		return nil, fmt.Errorf("DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s keeps no versions of cells, want off", cfg.Compact, cfg.Store)
+	}
+	leases := &lease.Keeper{Store: st, Table: cfg.TableState, Holder: lease.Holder()}
+	return background.New(background.Config{
+		Store: versioned, Table: cfg.TableData, Schema: cfg.Schema(), FixDuplicates: cfg.FixDuplicates, Margin: cfg.CompactMargin,
+		Rate: rate, Beside: cfg.Beside, Leases: leases, Busy: parts, Log: log,
+	}), nil
 }
 
 // allow returns the function that admits callers by their token. Without a token

@@ -3,6 +3,7 @@ package settings
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -101,4 +102,32 @@ func TestCommon_OutsideHeap(t *testing.T) {
 	f("pebble:data", "256MiB", 256<<20/20, 32<<20)
 	f("pebble:data", "16GiB", 128<<20, 32<<20)
 	f("hbase:localhost:2181", "256MiB", 0, 0)
+}
+
+// TestPushdown_compaction: the rate is off or a number of rows a second, on HBase alone, with a
+// margin and a table of its own.
+func TestPushdown_compaction(t *testing.T) {
+	f := func(want string, rate float64, change func(*Pushdown)) {
+		t.Helper()
+		c := Pushdown{Common: valid(), Listen: "127.0.0.1:4280", Compact: "500", CompactMargin: time.Minute, TableState: "state"}
+		c.Store = "hbase:localhost:2181"
+		change(&c)
+		err := c.Validate()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+		if got, _ := c.CompactRate(); got != rate {
+			t.Errorf("got rate %v, want %v", got, rate)
+		}
+	}
+	f("", 500, func(*Pushdown) {})
+	f("", 0, func(c *Pushdown) { c.Compact = "off" })
+	f("", 0, func(c *Pushdown) { c.Compact, c.Store = "", "pebble:data" })
+	for _, rate := range []string{"0", "-1", "1.5", "500/s", "1000001"} {
+		f("DOWNPOUR_COMPACT: got \""+rate, 0, func(c *Pushdown) { c.Compact = rate })
+	}
+	f("keeps the points of a row in one cell by itself", 500, func(c *Pushdown) { c.Store = "pebble:data" })
+	f("DOWNPOUR_COMPACT_MARGIN: got 0s", 500, func(c *Pushdown) { c.CompactMargin = 0 })
+	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = c.TableData })
+	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = "" })
 }

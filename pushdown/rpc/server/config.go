@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/pushdown/operator/access"
@@ -64,6 +66,8 @@ type Config struct {
 	// Seek is what parts learn for skip scans, see package access; nil learns
 	// nothing.
 	Seek *access.PrefixCache
+	// Metrics are further ones that /metrics has, of what else the process does.
+	Metrics []prometheus.Collector
 	// Log gets internal errors. Default slog.Default().
 	Log *slog.Logger
 }

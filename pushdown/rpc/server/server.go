@@ -87,6 +87,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// Parts returns how many parts run or wait for a slot, for whoever yields to them.
+func (s *Server) Parts() int { return len(s.service.queue) }
+
 // authorize checks a call's token. The error is a status for the client.
 func (s *Server) authorize(ctx context.Context) error {
 	if s.cfg.Allow == nil {

@@ -42,8 +42,10 @@ func newService(cfg Config, st store.Reader) *service {
 	if cfg.Mem == nil {
 		cfg.Mem = arrowmemory.DefaultAllocator
 	}
+	count := newCounters(cfg.ResultCache, cfg.Memory)
+	count.registry.MustRegister(cfg.Metrics...)
 	return &service{
-		cfg: cfg, store: st, count: newCounters(cfg.ResultCache, cfg.Memory),
+		cfg: cfg, store: st, count: count,
 		slots: newFairSlots(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
 	}
 }

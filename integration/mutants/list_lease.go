@@ -1,0 +1,50 @@
+package main
+
+// ofLeases are faults by which two do the work of one, or none does it.
+var ofLeases = []mutant{
+	{
+		name: "lease-of-the-living-is-taken", file: "pushdown/lease/keeper.go",
+		old: " && !k.isDead(name, old) {\n", new: " && false {\n",
+		test: "TestTry_living",
+	}, {
+		name: "lease-takes-the-slow-for-dead", file: "pushdown/lease/keeper.go",
+		old: "	return now.Sub(s.since) >= k.dead()\n", new: "	return now.Sub(s.since) >= k.beat()\n",
+		test: "TestTry_living",
+	}, {
+		name: "lease-of-the-dead-is-never-taken", file: "pushdown/lease/keeper.go",
+		old: "	return now.Sub(s.since) >= k.dead()\n", new: "	return now.Sub(s.since) >= 100*k.dead()\n",
+		test: "TestTake_dead",
+	}, {
+		name: "lease-takes-a-lost-reply-for-a-failure", file: "pushdown/lease/keeper.go",
+		old: "	if err != nil && bytes.Equal(now.value, old.value) {\n", new: "	if err != nil && (true || bytes.Equal(now.value, old.value)) {\n",
+		test: "TestStores",
+	}, {
+		name: "lease-forgets-the-state", file: "pushdown/lease/keeper.go",
+		old: "old.Beat + 1, state: old.state}", new: "old.Beat + 1}",
+		test: "TestTake_dead",
+	}, {
+		name: "lease-outlives-its-renewal", file: "pushdown/lease/lease.go",
+		old: "began.Add(l.keeper.dead() - l.keeper.beat())", new: "began.Add(l.keeper.dead() + time.Hour)",
+		test: "TestTake_dead",
+	}, {
+		name: "lease-stays-with-who-was-cut-off", file: "pushdown/lease/keeper.go",
+		old: "			_ = l.Release(settle)\n", new: "			_ = l\n",
+		test: "TestTake_ended",
+	}, {
+		name: "compaction-under-a-lease-of-ones-own", file: "pushdown/compaction/background/worker.go",
+		old: "compaction.LeaseName(w.cfg.Table, r.Start)", new: "compaction.LeaseName(w.cfg.Leases.Holder, r.Start)",
+		test: "TestWorker_two",
+	}, {
+		name: "compaction-forgets-how-far-it-is", file: "pushdown/compaction/background/region.go",
+		old: "l.Save(ctx, state)", new: "l.Save(ctx, state[:0])",
+		test: "TestWorker_two",
+	}, {
+		name: "compaction-of-the-regions-of-others", file: "pushdown/compaction/background/worker.go",
+		old: `if w.cfg.Beside == "" || r.Server == w.cfg.Beside {`, new: "if true {",
+		test: "TestWorker_beside",
+	}, {
+		name: "compact-without-a-lease", file: "gateway/admin/tools/compact.go",
+		old: "		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })\n", new: "		_ = leases\n		return work(ctx)\n",
+		test: "TestCompact_waits",
+	},
+}

@@ -1,0 +1,85 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/pushdown/compaction"
+)
+
+// pages runs pages of 10 rows each, whose calls take so long, and returns the time of all.
+func pages(t *testing.T, p *pacer, n int, call time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for range n {
+		if err := p.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(call)
+		p.changed(call, 9)
+		p.done(compaction.Counts{Rows: 10, Compacted: 10})
+	}
+	return time.Since(began)
+}
+
+// TestPacer: the rate is kept, is not made up for after a pause, falls while calls are slow and
+// comes back.
+func TestPacer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(110, nil) // ten pages of 10 rows a second, with what a page costs
+		if took := pages(t, p, 101, time.Millisecond); took < 10*time.Second || took > 10100*time.Millisecond {
+			t.Errorf("101 pages took %v, want 10 s", took)
+		}
+		time.Sleep(time.Minute)
+		if took := pages(t, p, 101, time.Millisecond); took < 10*time.Second {
+			t.Errorf("after a pause 101 pages took %v, want 10 s", took)
+		}
+
+		pages(t, p, 20, 20*time.Millisecond)
+		if rate, _ := p.state(); rate > 20 {
+			t.Errorf("the rate is %.1f while calls take twenty times as long, want far less than 110", rate)
+		}
+		if rate, _ := p.state(); rate < 110*slowest {
+			t.Errorf("the rate is %.1f, want the work to go on", rate)
+		}
+		pages(t, p, 60, time.Millisecond)
+		if rate, _ := p.state(); rate != 110 {
+			t.Errorf("the rate is %.1f after calls are fast again, want 110", rate)
+		}
+	})
+}
+
+// TestPacer_yields: while queries run a page waits, but not for ever, and it ends with its
+// context.
+func TestPacer_yields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var parts atomic.Int64
+		p := newPacer(1000, func() int { return int(parts.Load()) })
+		parts.Store(1)
+		go func() {
+			time.Sleep(2 * time.Second)
+			parts.Store(0)
+		}()
+		if took := pages(t, p, 1, 0); took < 2*time.Second || took > 2*time.Second+yieldLook {
+			t.Errorf("a page took %v beside a query of 2 s", took)
+		}
+		parts.Store(3)
+		if took := pages(t, p, 1, 0); took < yieldMost || took > yieldMost+yieldLook {
+			t.Errorf("a page took %v beside queries without end, want %v", took, yieldMost)
+		}
+		if _, yielded := p.state(); yielded < 7*time.Second || yielded > 8*time.Second {
+			t.Errorf("yielded for %v, want 7 s", yielded)
+		}
+
+		ended := errors.New("ended")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(ended)
+		if err := p.wait(ctx); !errors.Is(err, ended) {
+			t.Errorf("got %v, want %v", err, ended)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package background
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"downpour/pushdown/compaction"
+	"downpour/pushdown/lease"
+	"downpour/pushdown/store"
+)
+
+// region is a region and what this process knows of it.
+type region struct {
+	store.KeyRange
+	due    time.Time // when to look at it again
+	warned string    // its last warning
+	last   *progress // as this process has saved it; nil if it has not
+	parent *progress // of the region that it was a part of, nil if that is not known
+
+	// Of the interval that is being worked on, in this process.
+	counts compaction.Counts
+	took   time.Duration
+}
+
+// work does a piece of work under the lease of a region, and returns how long nothing is to be
+// done in it.
+func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time.Duration, err error) {
+	// The process has other work, which goes on.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	p, err := w.progressOf(l, r)
+	if err != nil {
+		return 0, err
+	}
+	for until := time.Now().Add(pieceTime); time.Now().Before(until); {
+		sealed, next := w.sealed(r)
+		interval := p.next(sealed)
+		if interval == nil {
+			r.last = &p
+			return next, nil
+		}
+
+		began := time.Now()
+		failed := w.walk(ctx, r, interval, until)
+		r.took += time.Since(began)
+		done := failed == nil
+		if done {
+			p.finish()
+		}
+		// What was done is saved also if something has failed since, or the process ends.
+		if err := w.save(context.WithoutCancel(ctx), l, r, p); err != nil {
+			return 0, errors.Join(failed, err)
+		}
+		if failed != nil && !errors.Is(failed, errPause) {
+			return 0, failed
+		}
+		if done {
+			w.finished(r, interval)
+		}
+	}
+	return rest, nil
+}
+
+// progressOf reads the state of a region's lease.
+func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
+	p, err := parseProgress(l.State())
+	if err != nil {
+		return p, err
+	}
+	p.fit(r.Stop)
+	if len(p.Done) == 0 && p.Work == nil && r.parent != nil {
+		p = *r.parent
+		p.Done = slices.Clone(p.Done)
+		p.Work = nil // it may be behind this region
+		p.fit(r.Stop)
+	}
+	r.parent = nil
+	return p, nil
+}
+
+// walk works on an interval until a time.
+func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time.Time) error {
+	job := compaction.Job{
+		Store: timed{w.cfg.Store, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
+		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: w.pace.page(),
+		Before: func(ctx context.Context) error {
+			if !time.Now().Before(until) {
+				return errPause
+			}
+			return w.pace.wait(ctx)
+		},
+	}
+	return walk(ctx, w.cfg.Store, job, r.KeyRange, interval, func(c compaction.Counts) {
+		w.pace.done(c)
+		w.totals.add(c)
+		r.counts.Add(&c)
+	})
+}
+
+// save saves how far a region is.
+func (w *Worker) save(ctx context.Context, l *lease.Lease, r *region, p progress) error {
+	state, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := l.Save(ctx, state); err != nil {
+		return err
+	}
+	r.last, r.warned = &p, ""
+	return nil
+}
+
+// finished logs an interval that is done.
+func (w *Worker) finished(r *region, interval *work) {
+	w.totals.count(&w.totals.intervals)
+	hour := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
+	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from", hour(interval.From), "to", hour(interval.To),
+		"second look", interval.Second, "done", r.counts.String(), "took", r.took.Round(time.Millisecond))
+	r.counts, r.took = compaction.Counts{}, 0
+}

@@ -1,0 +1,106 @@
+package background
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"downpour/encoding"
+	"downpour/pushdown/compaction"
+	"downpour/pushdown/store"
+)
+
+// errPause ends a walk that is to go on later.
+var errPause = errors.New("the time of this piece of work is over")
+
+// walk compacts the rows of an interval of hours in a region, from work.At on. In row keys
+// the time stands behind the metric: of each metric the first row is looked up, then the rows
+// of the interval are read. An error of job.Before ends it; work.At says where to go on.
+func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work, count func(compaction.Counts)) error {
+	at := region.Start
+	if bytes.Compare(w.At, at) > 0 {
+		at = w.At
+	}
+	for len(region.Stop) == 0 || bytes.Compare(at, region.Stop) < 0 {
+		if err := job.Before(ctx); err != nil {
+			return err
+		}
+		first, err := firstKey(ctx, from, job.Table, store.KeyRange{Start: at, Stop: region.Stop})
+		if err != nil || first == nil {
+			return err
+		}
+		key, err := job.Schema.ParseRowKey(first)
+		if err != nil {
+			at = append(first, 0) // no row of points
+			w.At = at
+			continue
+		}
+
+		if base, ok := job.Schema.RowHours().Time(first); ok {
+			w.Oldest = min(w.Oldest, int64(base))
+		}
+		prefix := first[:job.Schema.BaseTimeAt()]
+		rows := store.KeyRange{Start: withTime(prefix, w.From), Stop: withTime(prefix, w.To)}
+		if bytes.Compare(at, rows.Start) > 0 {
+			rows.Start = at
+		}
+		if len(region.Stop) > 0 && bytes.Compare(region.Stop, rows.Stop) < 0 {
+			rows.Stop = region.Stop
+		}
+		if int64(key.BaseTime) < w.To && bytes.Compare(rows.Start, rows.Stop) < 0 {
+			if err := compactRows(ctx, job, rows, w, count); err != nil {
+				return err
+			}
+		} else {
+			count(compaction.Counts{}) // the look-up has its cost, too
+		}
+		next := after(prefix)
+		if next == nil {
+			return nil // no key comes after these
+		}
+		at, w.At = next, next
+	}
+	return nil
+}
+
+// compactRows compacts rows of one metric.
+func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w *work, count func(compaction.Counts)) error {
+	job.Reached = func(done compaction.Counts, next []byte) {
+		w.Rows += done.Rows
+		if next != nil {
+			w.At = bytes.Clone(next)
+		}
+		count(done)
+	}
+	return job.Run(ctx, rows, nil)
+}
+
+// firstKey returns the first key of a range that is there, nil if there is none.
+func firstKey(ctx context.Context, from store.Reader, table string, keys store.KeyRange) ([]byte, error) {
+	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, MaxRows: 1, KeysOnly: true}
+	for row, err := range store.Rows(ctx, from, scan) {
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for the first row from %x on: %w", keys.Start, err)
+		}
+		return bytes.Clone(row.Key), nil
+	}
+	return nil, nil
+}
+
+// withTime returns the first key of a metric, with its salt, at a time.
+func withTime(prefix []byte, seconds int64) []byte {
+	return binary.BigEndian.AppendUint32(bytes.Clone(prefix), uint32(max(seconds, 0)))
+}
+
+// after returns the first key behind all that begin with prefix, nil if there is none.
+func after(prefix []byte) []byte {
+	stop := bytes.Clone(prefix)
+	for i := len(stop) - 1; i >= 0; i-- {
+		if stop[i]++; stop[i] != 0 {
+			return stop[:i+1]
+		}
+	}
+	return nil
+}
