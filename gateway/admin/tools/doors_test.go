@@ -22,6 +22,7 @@ func TestRoutes_doors(t *testing.T) {
 		{"POST", "delete", `{"kind":"tagk","name":"host"}`, "admin"},
 		{"POST", "uid", `{"command":"fsck"}`, "admin"},
 		{"POST", "fsck", `{"full":true}`, "admin"},
+		{"POST", "retention", `{}`, "admin"},
 		{"POST", "checkpoint", "{}", "admin"}, // neither reads nor writes points: in every mode
 	}
 	for mode, refused := range map[string]string{"rw": "", "ro": "POST", "wo": "GET"} {
