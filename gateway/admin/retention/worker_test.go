@@ -68,6 +68,7 @@ func working(t *testing.T, ruled string, f func(w *world, log *text, start func(
 // points within a day. A second worker beside it, or after it, makes no runs of its own.
 func TestWorker(t *testing.T) {
 	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
 		first := int64(now-2*86_400) / hour * hour // wholly past at the next full hour
 		for i := range 40 {
 			w.put("tsdb", 2, now/hour*hour, i)
@@ -108,6 +109,7 @@ func TestWorker(t *testing.T) {
 // command has run, the worker goes on.
 func TestWorker_refused(t *testing.T) {
 	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
 		for i := range 10 {
 			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
 		}
@@ -134,6 +136,7 @@ func TestWorker_refused(t *testing.T) {
 // Other rules count from the start with all rows.
 func TestWorker_otherRules(t *testing.T) {
 	working(t, "net 2d", func(w *world, _ *text, start func() func()) {
+		t := w.T // of the simulated time
 		for i := range 10 {
 			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
 			w.put("tsdb", 1, now/hour*hour, i)
@@ -158,6 +161,7 @@ func TestWorker_otherRules(t *testing.T) {
 // The names of metrics cannot be read for a while: the log says so, and the next try works.
 func TestWorker_error(t *testing.T) {
 	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
 		w.put("tsdb", 0, (now-10*86_400)/hour*hour, 1)
 		w.put("tsdb", 0, now/hour*hour, 1)
 		var mu sync.Mutex

@@ -114,7 +114,7 @@ func metric(i int) encoding.UID { return encoding.UID{0, 0, byte(i + 1)} }
 // put puts a row of a metric, 0 for the first, which holds a base time.
 func (w *world) put(table string, i int, base int64, series int) {
 	w.Helper()
-	tags := []byte{0, 0, 1, 0, 0, byte(series)}
+	tags := []byte{0, 0, 1, 0, byte(series >> 8), byte(series)}
 	key := w.schema.AppendRowKey(nil, metric(i), uint32(base), tags)
 	name := "" // of a metric that the UID table does not name
 	if i < len(w.names) {
