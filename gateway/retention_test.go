@@ -52,7 +52,7 @@ func TestRetention_wrong(t *testing.T) {
 const (
 	retainTime  = 1356998400 + 3600 + 86_400
 	retainQuery = "/api/query?start=1356998400&end=1357084800&m=sum:1h-count:"
-	allRetained = `{"1356998400":2,"1357002000":2,"1357005600":2}`
+	allRetained = `{"1356998400":2.0,"1357002000":2.0,"1357005600":2.0}`
 )
 
 // putRetained puts the first and the last point of each of three hours of some metrics.
@@ -90,7 +90,7 @@ func TestRetention_background(t *testing.T) {
 			for _, c := range []struct {
 				now  int64
 				want string
-			}{{retainTime - 1, allRetained}, {retainTime, `{"1357002000":2,"1357005600":2}`}} {
+			}{{retainTime - 1, allRetained}, {retainTime, `{"1357002000":2.0,"1357005600":2.0}`}} {
 				b.putRetained("sign") // which is deleted behind the rows of m
 				for range 4 {         // remembered
 					if a := b.get(retainQuery + "m"); !strings.Contains(a.body, allRetained) {

@@ -68,7 +68,7 @@ func working(t *testing.T, ruled string, f func(w *world, log *text, start func(
 // points within a day. A second worker beside it, or after it, makes no runs of its own.
 func TestWorker(t *testing.T) {
 	working(t, ". 2d", func(w *world, log *text, start func() func()) {
-		t := w.T // of the simulated time
+		t := w.T                                   // of the simulated time
 		first := int64(now-2*86_400) / hour * hour // wholly past at the next full hour
 		for i := range 40 {
 			w.put("tsdb", 2, now/hour*hour, i)

@@ -28,7 +28,7 @@ func TestRoutes_doors(t *testing.T) {
 	for mode, refused := range map[string]string{"rw": "", "ro": "POST", "wo": "GET"} {
 		p := embedded(t)
 		p.use(func(st tools.Store) { p.named(st) })
-		p.cfg.Mode, p.cfg.TokenFile = mode, file
+		p.cfg.Mode, p.cfg.TokenFile, p.cfg.Retention = mode, file, "400d"
 		p.serve(func(url string, _ tools.Store) {
 			defer http.DefaultClient.CloseIdleConnections()
 			for _, r := range routes {

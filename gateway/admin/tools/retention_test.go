@@ -100,7 +100,7 @@ func TestRetention_guard(t *testing.T) {
 		}
 		if served {
 			// The gateway's own run is refused, too.
-			p.serveOpen(work)
+			p.serve(func(url string, _ tools.Store) { work(url) })
 			http.DefaultClient.CloseIdleConnections()
 		} else {
 			work("http://127.0.0.1:1")
