@@ -40,6 +40,10 @@ var ofRetention = []mutant{
 		old: "	if from == 0 {\n", new: "	if true {\n",
 		test: "TestWorker",
 	}, {
+		name: "retention-unseen-by-timestamps", file: "gateway/admin/retention/delete.go",
+		old: "Family: encoding.FamilyData})", new: "Family: encoding.FamilyData, Timestamp: 1})",
+		test: "TestRun_proofs",
+	}, {
 		name: "ranges-unseen-by-tokens", file: "pushdown/store/pebble/changes.go",
 		old: "		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)\n", new: "",
 		test: "TestVersion_ranges",

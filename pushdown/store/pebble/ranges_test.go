@@ -393,6 +393,9 @@ func TestReclaim(t *testing.T) {
 	if err := errors.Join(s.DeleteRows(t.Context(), "t", ranges(30)), s.Reclaim(t.Context(), "t", ranges(30))); err != nil {
 		t.Fatal(err)
 	}
+	if n, err := s.DiskBytes(t.Context(), "t", ranges(30)); err != nil || n > before/reclaimPart {
+		t.Errorf("deleted rows take %d bytes of %d, %v", n, before, err)
+	}
 	// Files go soon after they are not needed any more.
 	free := func() bool { return used() < before*2/5 }
 	for deadline := time.Now().Add(time.Minute); !free() && time.Now().Before(deadline); {
