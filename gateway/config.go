@@ -34,6 +34,9 @@ type Config struct {
 	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
 	// TableState is the table of what Downpour itself keeps: dashboards.
 	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
+	// Retention is how long rows are kept: off, an age such as 400d for all points, or the
+	// path of a file of rules, see package rules.
+	Retention string `env:"DOWNPOUR_RETENTION" envDefault:"off"`
 	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
 	// sets the same.
 	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
@@ -202,6 +205,9 @@ func (c *Config) validateChoices() (errs []error) {
 	}
 	if c.MaxTags < 0 || c.MaxTags > 255 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 0 to 255", c.MaxTags))
+	}
+	if _, err := c.retentionRules(); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_RETENTION: %w", err))
 	}
 	if _, err := c.histogramCodec(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err))

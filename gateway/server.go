@@ -15,6 +15,7 @@ import (
 
 	"downpour/gateway/admin/logtail"
 	"downpour/gateway/admin/putlog"
+	"downpour/gateway/admin/retention"
 	"downpour/gateway/api/httpapi"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
@@ -87,6 +88,8 @@ type Server struct {
 	fix      query.Fixes
 	clients  []*client.Client
 	own      own
+	// retention gives the deletion of rows that are past to one worker at a time.
+	retention retention.Turns
 
 	cancel     context.CancelFunc // ends the goroutines of background
 	ending     <-chan struct{}    // closed by cancel
@@ -245,6 +248,7 @@ func (s *Server) build() error {
 		Compile: s.cfg.compileWith(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
 	s.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
 		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(s.engine.SharedAnswers()) }))
+	s.retention = s.newTurns()
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
@@ -278,6 +282,8 @@ func (s *Server) serve(l net.Listener) {
 	})
 
 	s.collect(ctx)
+	s.retain(ctx)
+	s.watchDisk(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 }
 

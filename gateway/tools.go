@@ -18,14 +18,14 @@ func (c *Config) ToolSettings() (tools.Settings, error) {
 
 func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 	return tools.Settings{Store: c.Store, Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
-		Auto: c.Auto(), MaxName: c.LimitName, KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Trees: c.TreeProcessing, Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
+		Auto: c.Auto(), MaxName: c.LimitName, Retention: c.retention(), KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Trees: c.TreeProcessing, Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
 }
 
 // tools returns the handler for tools of other processes, which cannot open an
 // embedded store while this process has it open.
 func (s *Server) tools() http.Handler {
 	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names, Series: s.series, Forest: s.trees,
-		Ending: s.ending, ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
+		Ending: s.ending, Turns: s.retention, Now: s.cfg.Now, ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
 	if s.tracker != nil {
 		served.Flush = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
 	}

@@ -56,7 +56,7 @@ var withoutOutside = []string{
 	"gateway/query/plan", "gateway/query/merge",
 	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp", "gateway/query/javahash",
 	"gateway/graph", "gateway/graph/gnuformat", "gateway/graph/picture",
-	"gateway/metadata/tree", "gateway/admin/fsck",
+	"gateway/metadata/tree", "gateway/admin/fsck", "gateway/admin/retention/rules", "gateway/admin/diskfill",
 	"pushdown/store/hbase/sasl",
 }
 

@@ -30,4 +30,5 @@ var mutants = slices.Concat(
 	ofDashboards,      // list_dashboards.go
 	ofCompaction,      // list_compaction.go
 	ofLeases,          // list_lease.go
+	ofRetention,       // list_retention.go
 )

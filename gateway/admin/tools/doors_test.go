@@ -22,12 +22,13 @@ func TestRoutes_doors(t *testing.T) {
 		{"POST", "delete", `{"kind":"tagk","name":"host"}`, "admin"},
 		{"POST", "uid", `{"command":"fsck"}`, "admin"},
 		{"POST", "fsck", `{"full":true}`, "admin"},
+		{"POST", "retention", `{}`, "admin"},
 		{"POST", "checkpoint", "{}", "admin"}, // neither reads nor writes points: in every mode
 	}
 	for mode, refused := range map[string]string{"rw": "", "ro": "POST", "wo": "GET"} {
 		p := embedded(t)
 		p.use(func(st tools.Store) { p.named(st) })
-		p.cfg.Mode, p.cfg.TokenFile = mode, file
+		p.cfg.Mode, p.cfg.TokenFile, p.cfg.Retention = mode, file, "400d"
 		p.serve(func(url string, _ tools.Store) {
 			defer http.DefaultClient.CloseIdleConnections()
 			for _, r := range routes {

@@ -72,6 +72,16 @@ it says for whom it waits, for a dead one a minute at most.
   gateway compact -dry-run 2024/01/01 2024/02/01 sys.cpu.user
   gateway compact 2024/01/01 2024/02/01 sys.cpu.user sys.cpu.sys`
 
+	helpRetention = `DOWNPOUR_RETENTION is an age such as 400d, or a file of lines PATTERN AGE. A row goes
+when its whole hour, or the whole time of a row of rollups, is older. plan counts
+rows and bytes of each metric and changes nothing; run deletes. If that were more
+than half of a table, it deletes nothing and says how many rows -yes-delete has to
+allow. It may be ended at any time and run again. A gateway does the same by
+itself, each hour, while the setting is there.
+
+  DOWNPOUR_RETENTION=rules.txt gateway retention plan
+  DOWNPOUR_RETENTION=rules.txt gateway retention run -yes-delete 1200000`
+
 	helpDashboard = `get prints the document as it was saved, and its version on standard error. put
 saves FILE, or - for standard input: as a new dashboard, or with -replace N in
 place of version N. If another version is in force nothing is changed, and the

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/admin/retention"
 	"downpour/gateway/api/pace"
 	"downpour/gateway/metadata/forest"
 	"downpour/gateway/uid"
@@ -33,6 +34,10 @@ type Served struct {
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
+	// Turns are those of deleting rows that are past, which the gateway does by itself, too.
+	Turns retention.Turns
+	// Now is the clock by which rows are past; nil for the system's.
+	Now func() time.Time
 	// Ending is closed when the gateway begins to end. Nil, if it never does.
 	Ending <-chan struct{}
 	// ReadOnly and WriteOnly leave out the routes that write or read, as DOWNPOUR_MODE
@@ -52,6 +57,7 @@ type Served struct {
 //	POST trees   {"purge":1,"definition":true}, or {}  see treesRequest and treesDone
 //	POST uid     {"command":"fsck","fix":true}         lines, see uidWork and uidDone
 //	POST fsck    see fsckRequest                       findings, a line each
+//	POST retention {"run":true,"yesDelete":120}        see retentionDone
 //	POST checkpoint {}                                 the name of a checkpoint, then progress while it is kept
 //
 // lines.go says what answers of lines look like. What fails before its first line is
@@ -64,7 +70,7 @@ func Handler(s Served) http.Handler {
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
 		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
 		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck, "GET /api/tools/scan": h.scan,
-		"POST " + checkpointPath: h.checkpoint,
+		"POST " + checkpointPath: h.checkpoint, "POST " + retentionPath: h.retention,
 	} {
 		// What may write is posted. A checkpoint neither reads nor writes points.
 		writes, always := strings.HasPrefix(route, "POST"), strings.HasSuffix(route, checkpointPath)

@@ -11,6 +11,7 @@
 //	scan START [END] AGG METRIC …     print rows as they are stored
 //	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
 //	compact START END METRIC…         make one cell of the points of each row, on HBase
+//	retention plan|run                count or delete rows that are past
 //	dashboard list|get|put …          list, print and save dashboards
 //	check                             look for damage in an embedded store's files
 //	backup DIR, restore BACKUP        back an embedded store up, and make it from a backup
@@ -64,6 +65,8 @@ type Settings struct {
 	// trees.
 	Meta  meta.Flags
 	Trees bool
+	// Retention says which rows are past.
+	Retention Retention
 	// Allowed are characters that names may have beside the usual ones.
 	Allowed []rune
 	// Appends is set if points go to append columns. Otherwise import writes several
@@ -130,6 +133,7 @@ func Commands() []Command {
 		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
 		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
+		{"retention", "plan | run [-yes-delete N] [-rate N]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
 		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
 		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
 		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},
@@ -151,6 +155,7 @@ type options struct {
 	fsck                   fsckRequest
 	fixAll                 bool
 	scan                   scanRequest
+	retention              retentionRequest
 	keep                   int
 	version                int64
 	replace                string

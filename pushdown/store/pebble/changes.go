@@ -39,6 +39,9 @@ type changes struct {
 	groups  map[string]*group // by name; groups that are not kept have not changed since dropped
 	dropped uint64            // last, when groups were last dropped
 	running int               // batches in progress
+
+	deletions  map[string]*deletion // deletions of ranges, by table, 00 and prefix
+	everywhere int                  // such in progress whose groups are not known
 }
 
 // group is what is known of the changes of one group of rows.
@@ -48,7 +51,7 @@ type group struct {
 }
 
 func newChanges(grouping Grouping) *changes {
-	return &changes{grouping: grouping, opening: openings.Add(1), groups: map[string]*group{}}
+	return &changes{grouping: grouping, opening: openings.Add(1), groups: map[string]*group{}, deletions: map[string]*deletion{}}
 }
 
 // begin notes that a batch is about to become visible. end must be called when it
@@ -167,6 +170,7 @@ func (c *changes) version(table string, r store.KeyRange) string {
 		// no group, it adds what is known of one.
 		at, running = c.addGroup(name, at, running)
 		name = append(name, prefix...)
+		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)
 		for n := uint64(first); n <= uint64(last); n++ {
 			at, running = c.addGroup(binary.BigEndian.AppendUint32(name, uint32(n)), at, running)
 		}

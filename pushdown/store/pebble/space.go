@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"fmt"
 
 	"downpour/pushdown/store"
@@ -87,4 +88,19 @@ func (s *Store) stalling() error {
 		return unreadable(*compaction)
 	}
 	return nil
+}
+
+var _ store.DiskGauge = (*Store)(nil)
+
+// DiskUsage returns the bytes that the store takes on its disk, and those that are free.
+func (s *Store) DiskUsage() (used, free int64, err error) {
+	if err := s.begin(context.Background()); err != nil {
+		return 0, 0, err
+	}
+	defer s.life.RUnlock()
+	usage, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("data directory %s: %w", s.dir, err)
+	}
+	return int64(s.db.Metrics().DiskSpaceUsage()), int64(usage.AvailBytes), nil
 }

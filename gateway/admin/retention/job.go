@@ -1,0 +1,158 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/admin/retention/rules"
+	"downpour/gateway/uid"
+	"downpour/pushdown/store"
+)
+
+// Job deletes rows that are past. All fields but those that say so are set.
+type Job struct {
+	Store  store.Cells
+	Schema encoding.Schema
+	Tables []Table
+	Rules  *rules.Rules
+	// Names yields the metrics.
+	Names func(context.Context) iter.Seq2[uid.Entry, error]
+	Now   func() time.Time
+	// Rate bounds the rows that are deleted one by one in a second; 0 is no bound.
+	Rate int
+	// Progress, if not nil, is told how far a run is, every ten seconds at most.
+	Progress func(line string)
+}
+
+// DefaultRate is the rate at which rows are deleted beside puts and queries.
+const DefaultRate = 5000
+
+// A RefusedError says that more would go than a run was allowed to delete. Nothing was deleted.
+type RefusedError struct {
+	Table   string
+	Past    int64 // rows of the table that are past
+	Rows    int64 // that are past, of all tables
+	Allowed int64 // by the caller; 0 if it has not said
+	stay    int64 // rows of the table that stay
+}
+
+// Error names the counts, and the command that would delete the rows.
+func (e *RefusedError) Error() string {
+	confirm := fmt.Sprintf("if that is meant: gateway retention run -yes-delete %d", e.Rows)
+	if e.Allowed > 0 {
+		return fmt.Sprintf("nothing is deleted: %d rows are past, at most %d may go; %s", e.Rows, e.Allowed, confirm)
+	}
+	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong pattern or clock; %s (gateway retention plan lists them)",
+		e.Table, e.Past, e.stay, confirm)
+}
+
+// Run deletes the rows that are past, but for those that were at the time since, in seconds:
+// a run has deleted them before. 0 is all. If allowed is 0 and more than half of the rows of a
+// table would go, or if more than allowed would, it returns a *RefusedError. After any other
+// error, rows may be gone; the report says how many.
+func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
+	all, report, err := j.counted(ctx, since, true)
+	if err != nil {
+		return report, err
+	}
+	if err := j.guard(ctx, all, report.Rows, allowed); err != nil {
+		return report, err
+	}
+
+	for i, p := range all {
+		if p.rows == 0 && since > 0 {
+			continue
+		}
+		n, err := j.delete(ctx, p)
+		report.Tables[i].Deleted += n
+		report.Deleted += n
+		if err != nil {
+			return report, fmt.Errorf("%w (what is deleted is gone; run it again to go on)", err)
+		}
+	}
+	return report, nil
+}
+
+// Plan counts the rows that are past, and their bytes, and deletes nothing. refused is what Run
+// would return without a number of rows that may go, nil if it would delete.
+func (j *Job) Plan(ctx context.Context) (report *Report, refused *RefusedError, err error) {
+	all, report, err := j.counted(ctx, 0, false)
+	if err != nil {
+		return report, nil, err
+	}
+	if ranges, ok := j.Store.(store.RangeDeleter); ok {
+		for i, p := range all {
+			if report.Tables[i].DiskBytes, err = diskBytes(ctx, ranges, p); err != nil {
+				return report, nil, err
+			}
+		}
+	}
+
+	err = j.guard(ctx, all, report.Rows, 0)
+	if errors.As(err, &refused) {
+		return report, refused, nil
+	}
+	return report, nil, err
+}
+
+// counted finds and counts the rows that go.
+func (j *Job) counted(ctx context.Context, since int64, keysOnly bool) ([]*past, *Report, error) {
+	now := j.Now().Unix()
+	all, kept, err := j.find(ctx, since, now)
+	report := &Report{At: now, Kept: kept}
+	if err != nil {
+		return nil, report, err
+	}
+	for _, p := range all {
+		if err := j.count(ctx, p, keysOnly); err != nil {
+			return nil, report, err
+		}
+		report.add(p)
+	}
+	return all, report, nil
+}
+
+// guard refuses a run that would delete too much.
+func (j *Job) guard(ctx context.Context, all []*past, rows, allowed int64) error {
+	if allowed > 0 {
+		if rows > allowed {
+			return &RefusedError{Rows: rows, Allowed: allowed}
+		}
+		return nil
+	}
+
+	for _, p := range all {
+		// As many rows as go are enough: no table has to be counted as a whole.
+		stay, err := j.stay(ctx, p, p.rows)
+		if err != nil {
+			return err
+		}
+		if stay < p.rows {
+			return &RefusedError{Table: p.table.Name, Past: p.rows, Rows: rows, stay: stay}
+		}
+	}
+	return nil
+}
+
+// tellEvery is the time between two lines of progress.
+const tellEvery = 10 * time.Second
+
+// teller returns a function that passes on a line of progress now and then.
+func (j *Job) teller() func(line func() string) {
+	told := j.Now()
+	n := 0
+	return func(line func() string) {
+		// Not for each row, of which there are very many.
+		if n++; j.Progress == nil || n%256 != 0 {
+			return
+		}
+		if now := j.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			j.Progress(line())
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package retention
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Worker runs a job now and then, beside other workers on the same tables.
+type Worker struct {
+	Job   *Job
+	Turns Turns
+	Log   *slog.Logger
+}
+
+const (
+	// every is the time between two runs, whichever worker makes them.
+	every = time.Hour
+	// wholeEvery is the time between two runs over all rows that are past. Those in between
+	// leave out what the last one has deleted: until HBase's next major compaction a scan has
+	// to pass over every deleted row. So a late point of an hour that is past may stay so long.
+	wholeEvery = 24 * time.Hour
+	// askEvery is how often a worker asks whether it is its turn.
+	askEvery = 5 * time.Minute
+)
+
+// state is what runs leave for later ones, as JSON. Times are in seconds.
+type state struct {
+	Rules string `json:"rules"` // a hash of their text
+	Tried int64  `json:"tried"` // begin of the last run, also of one that was refused
+	Done  int64  `json:"done"`  // begin of the last run that has deleted all that was past
+	Whole int64  `json:"whole"` // begin of the last such run over all rows
+}
+
+// Run works until ctx ends. The first run comes at once, unless one was less than an hour ago; the
+// times of later ones follow from that, and not from the hour, when all collectors are busy.
+func (w *Worker) Run(ctx context.Context) {
+	ask := time.NewTicker(askEvery)
+	defer ask.Stop()
+	for {
+		if err := w.once(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Warn("rows that are past could not be deleted", "err", err)
+		}
+		select {
+		case <-ask.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// once makes a run if it is time.
+func (w *Worker) once(ctx context.Context) (err error) {
+	turn, ok, err := w.Turns.Try(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	defer func() { err = errors.Join(err, release(ctx, turn)) }()
+
+	now := w.Job.Now().Unix()
+	s := w.read(turn)
+	// A time in the future is that of a clock which was wrong.
+	if since := now - s.Tried; since >= 0 && since < int64(every/time.Second) {
+		return nil
+	}
+	var from int64
+	if whole := now - s.Whole; whole >= 0 && whole < int64(wholeEvery/time.Second) && s.Done <= now {
+		from = s.Done
+	}
+
+	work, cancel := during(ctx, turn)
+	defer cancel()
+	report, err := w.Job.Run(work, from, 0)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		w.Log.Warn("retention: "+refused.Error(), "table", refused.Table, "rows", refused.Rows)
+		s.Tried = report.At
+		return w.save(work, turn, s)
+	}
+	if err != nil {
+		return err
+	}
+	if report.Deleted > 0 {
+		w.Log.Info("retention: rows deleted", "rows", report.Deleted)
+	}
+	s.Tried, s.Done = report.At, report.At
+	if from == 0 {
+		s.Whole = report.At
+	}
+	return w.save(work, turn, s)
+}
+
+// RunNow makes a run over all rows once it is the caller's turn. say is told if it has to wait.
+// allowed is the number of rows that may go, 0 for what the guard allows.
+func (w *Worker) RunNow(ctx context.Context, allowed int64, say func(line string)) (report *Report, err error) {
+	turn, ok, err := w.Turns.Try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		say("waits for another run to end")
+		if turn, err = w.Turns.Take(ctx); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { err = errors.Join(err, release(ctx, turn)) }()
+
+	work, cancel := during(ctx, turn)
+	defer cancel()
+	if report, err = w.Job.Run(work, 0, allowed); err != nil {
+		return report, err
+	}
+	s := w.read(turn)
+	s.Tried, s.Done, s.Whole = report.At, report.At, report.At
+	return report, w.save(work, turn, s)
+}
+
+// read returns the state that earlier runs under the same rules have left. A state that cannot be
+// read is none: then all rows are looked at.
+func (w *Worker) read(t Turn) *state {
+	s := &state{}
+	rules := fmt.Sprintf("%x", sha256.Sum256([]byte(w.Job.Rules.Text())))
+	if err := json.Unmarshal(t.State(), s); err != nil || s.Rules != rules {
+		return &state{Rules: rules}
+	}
+	return s
+}
+
+func (w *Worker) save(ctx context.Context, t Turn, s *state) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return t.Save(ctx, text)
+}
+
+// during returns a context that ends with ctx, and with the turn.
+func during(ctx context.Context, t Turn) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(t.Context(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// releaseWithin is how long it may take to give a turn back.
+const releaseWithin = 5 * time.Second
+
+// release gives a turn back, also when ctx has ended: otherwise the next worker waits until it is
+// seen that this one is gone.
+func release(ctx context.Context, t Turn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+	defer cancel()
+	return t.Release(ctx)
+}

@@ -1,0 +1,259 @@
+package retention_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/gateway/admin/retention"
+	"downpour/gateway/admin/retention/rules"
+)
+
+// text is a log that can be read while it is written.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// take returns what was written since the last call.
+func (l *text) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.b.Reset()
+	return l.b.String()
+}
+
+// working runs workers on an embedded store in simulated time, which begins at the world's now.
+func working(t *testing.T, ruled string, f func(w *world, log *text, start func() (stop func()))) {
+	synctest.Test(t, func(t *testing.T) {
+		w := embedded(t, rand.New(rand.NewPCG(3, 3)))
+		w.job.Rules = parse(t, ruled)
+		began := time.Now()
+		w.job.Now = func() time.Time { return time.Unix(now, 0).Add(time.Since(began)) }
+		log := new(text)
+		turns := retention.NewLocal()
+		start := func() func() {
+			job := *w.job
+			worker := &retention.Worker{Job: &job, Turns: turns, Log: slog.New(slog.NewTextHandler(log, nil))}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				worker.Run(ctx)
+			}()
+			return func() {
+				cancel()
+				<-done
+			}
+		}
+		f(w, log, start)
+	})
+}
+
+// A worker deletes what is past at its start and then within the hour after it is past, and finds late
+// points within a day. A second worker beside it, or after it, makes no runs of its own.
+func TestWorker(t *testing.T) {
+	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T                                   // of the simulated time
+		first := int64(now-2*86_400) / hour * hour // wholly past at the next full hour
+		for i := range 40 {
+			w.put("tsdb", 2, now/hour*hour, i)
+		}
+		w.put("tsdb", 0, first-hour, 1)
+		w.put("tsdb", 0, first, 1)
+		w.put("tsdb", 0, first+hour, 1)
+		rows := func() int { return len(w.keys("tsdb")) - 40 }
+
+		stop, stopOther := start(), start()
+		time.Sleep(time.Minute)
+		if n := rows(); n != 2 {
+			t.Errorf("at the start %d rows stay, want 2", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := rows(); n != 0 {
+			t.Errorf("after two hours %d rows stay, want none", n)
+		}
+
+		w.put("tsdb", 0, first-10*hour, 1)
+		time.Sleep(3 * time.Hour)
+		if n := rows(); n != 1 {
+			t.Errorf("a late row of an hour that was deleted: %d rows, want that hourly runs leave it", n)
+		}
+		time.Sleep(24 * time.Hour)
+		if n := rows(); n != 0 {
+			t.Errorf("a late row stays for more than a day")
+		}
+		stop()
+		stopOther()
+		if said := log.take(); strings.Count(said, "rows deleted") != 4 {
+			t.Errorf("four runs delete rows, the log says\n%s", said)
+		}
+	})
+}
+
+// A wrong pattern deletes nothing: the log names the command that would, once an hour. After the
+// command has run, the worker goes on.
+func TestWorker_refused(t *testing.T) {
+	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
+		for i := range 10 {
+			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
+		}
+		stop := start()
+		defer stop()
+		time.Sleep(150 * time.Minute)
+		said := log.take()
+		if n := len(w.keys("tsdb")); n != 10 || strings.Count(said, "gateway retention run -yes-delete 10") != 3 {
+			t.Errorf("%d rows stay, and the log says\n%s", n, said)
+		}
+
+		worker := &retention.Worker{Job: w.job, Turns: retention.NewLocal()}
+		report, err := worker.RunNow(t.Context(), 10, func(string) {})
+		if err != nil || report.Deleted != 10 || len(w.keys("tsdb")) != 0 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		time.Sleep(2 * time.Hour)
+		if said := log.take(); said != "" {
+			t.Errorf("afterwards the log says\n%s", said)
+		}
+	})
+}
+
+// Other rules count from the start with all rows.
+func TestWorker_otherRules(t *testing.T) {
+	working(t, "net 2d", func(w *world, _ *text, start func() func()) {
+		t := w.T // of the simulated time
+		for i := range 10 {
+			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
+			w.put("tsdb", 1, now/hour*hour, i)
+			w.put("tsdb", 1, now/hour*hour+hour, i)
+		}
+		stop := start()
+		time.Sleep(time.Minute)
+		stop()
+		if n := len(w.keys("tsdb")); n != 30 {
+			t.Errorf("%d rows, want 30", n)
+		}
+		w.job.Rules = rules.All(2 * 86_400)
+		stop = start()
+		time.Sleep(time.Minute)
+		stop()
+		if n := len(w.keys("tsdb")); n != 20 {
+			t.Errorf("%d rows, want 20", n)
+		}
+	})
+}
+
+// The names of metrics cannot be read for a while: the log says so, and the next try works.
+func TestWorker_error(t *testing.T) {
+	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
+		w.put("tsdb", 0, (now-10*86_400)/hour*hour, 1)
+		w.put("tsdb", 0, now/hour*hour, 1)
+		var mu sync.Mutex
+		broken, each := true, w.job.Names
+		w.job.Names = func(ctx context.Context) seq {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken {
+				return func(yield func(entry, error) bool) { yield(entry{}, errors.New("no region")) }
+			}
+			return each(ctx)
+		}
+		stop := start()
+		defer stop()
+		time.Sleep(time.Minute)
+		if said := log.take(); !strings.Contains(said, "no region") {
+			t.Errorf("the log says %q", said)
+		}
+		mu.Lock()
+		broken = false
+		mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		if n := len(w.keys("tsdb")); n != 1 {
+			t.Errorf("%d rows, want 1", n)
+		}
+	})
+}
+
+// One at a time has its turn; whoever takes one waits for it, or until its context ends. What is
+// saved is there for the next one.
+func TestLocal(t *testing.T) {
+	l := retention.NewLocal()
+	first, ok, err := l.Try(t.Context())
+	if !ok || err != nil || first.State() != nil {
+		t.Fatal(ok, err)
+	}
+	if _, ok, err := l.Try(t.Context()); ok || err != nil {
+		t.Error("two have their turn")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Take(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("taken: %v", err)
+	}
+	if err := first.Save(t.Context(), []byte("s")); err != nil {
+		t.Error(err)
+	}
+	taken := make(chan string)
+	go func() {
+		second, err := l.Take(t.Context())
+		if err != nil {
+			taken <- err.Error()
+			return
+		}
+		taken <- string(second.State())
+	}()
+	for range 2 { // a second release does nothing
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if first.Context().Err() == nil {
+		t.Error("the context of a released turn goes on")
+	}
+	if state := <-taken; state != "s" {
+		t.Errorf("the next one has %q", state)
+	}
+}
+
+// Rows that are deleted one by one are so many a second.
+func TestRun_rate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schema := schemaOf(0)
+		w := onHBaseWith(t, rand.New(rand.NewPCG(1, 1)), schema)
+		w.job.Rules, w.job.Rate = parse(t, ". 1d"), 100
+		for i := range 2000 {
+			w.put("tsdb", 0, (now-20*86_400)/hour*hour, i)
+		}
+		var lines []string
+		w.job.Now = func() time.Time {
+			return time.Unix(now, 0).Add(time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+		}
+		w.job.Progress = func(line string) { lines = append(lines, line) }
+		began := time.Now()
+		if _, err := w.job.Run(t.Context(), 0, 2000); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 19*time.Second || took > 25*time.Second {
+			t.Errorf("2000 rows took %v, want 20 s", took)
+		}
+		if len(lines) == 0 || !strings.Contains(fmt.Sprint(lines), "of 2000 rows deleted; all before row") {
+			t.Errorf("progress %q", lines)
+		}
+	})
+}

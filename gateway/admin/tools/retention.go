@@ -1,0 +1,186 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/admin/retention"
+	"downpour/gateway/admin/retention/rules"
+	"downpour/gateway/uid"
+	"downpour/pushdown/process/memory"
+)
+
+// Retention is how long rows are kept, and where they are.
+type Retention struct {
+	Rules  *rules.Rules // nil to keep all
+	Tables []retention.Table
+}
+
+// RetentionJob returns the job that deletes rows that are past.
+func (s *Settings) RetentionJob(st Store, names *uid.Dictionary, now func() time.Time) *retention.Job {
+	return &retention.Job{Store: st, Schema: s.Schema, Tables: s.Retention.Tables, Rules: s.Retention.Rules, Now: now,
+		Names: func(ctx context.Context) iter.Seq2[uid.Entry, error] { return names.Each(ctx, encoding.UIDMetric, "") }}
+}
+
+// retentionTurns are the turns of those who delete rows that are past.
+func (s *Settings) retentionTurns(st Store) retention.Turns {
+	if s.Embedded {
+		return retention.NewLocal() // this process has the store for itself
+	}
+	return retention.NewLeased(st, s.Tables.State)
+}
+
+func retentionFlags(f *flag.FlagSet, o *options) {
+	f.Int64Var(&o.retention.YesDelete, "yes-delete", 0, "for run: the most rows that may go. Without it nothing goes if it would be more than half of a table")
+	f.IntVar(&o.retention.Rate, "rate", retention.DefaultRate, "for run on HBase: rows deleted a second, 0 for no bound")
+}
+
+// retentionRequest says what to do. It is the body of POST retention.
+type retentionRequest struct {
+	Run       bool  `json:"run"`
+	YesDelete int64 `json:"yesDelete,omitempty"`
+	Rate      int   `json:"rate"`
+}
+
+// check returns an error for a request that is none.
+func (r *retentionRequest) check(s *Settings) error {
+	switch {
+	case s.Retention.Rules == nil:
+		return errors.New("DOWNPOUR_RETENTION is off, want an age such as 400d or a file of rules; nothing is deleted without it")
+	case r.YesDelete < 0:
+		return fmt.Errorf("yes-delete: got %d, want a number of rows", r.YesDelete)
+	case r.YesDelete > 0 && !r.Run:
+		return errors.New("yes-delete is for run: plan deletes nothing")
+	case r.Rate < 0:
+		return fmt.Errorf("rate: got %d, want rows a second, or 0 for no bound", r.Rate)
+	}
+	return nil
+}
+
+// retentionDone is what the work ends with.
+type retentionDone struct {
+	Report *retention.Report `json:"report"`
+	// Refused says why a run would delete nothing, empty if it would.
+	Refused string `json:"refused,omitempty"`
+}
+
+// runRetention counts or deletes the rows that are past, here or in the gateway that has the store.
+func runRetention(ctx context.Context, c *call) (err error) {
+	req := &c.retention
+	if len(c.args) != 1 || c.args[0] != "plan" && c.args[0] != "run" {
+		return c.usage("got %q, want plan or run", c.args)
+	}
+	req.Run = c.args[0] == "run"
+	// Only the gateway that is asked knows its own rules.
+	if c.gateway == "" {
+		if err := req.check(&c.Settings); err != nil {
+			return err
+		}
+	}
+
+	conn, err := c.connect(ctx, existing)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+
+	done := new(retentionDone)
+	if conn.store == nil {
+		err = conn.remote.stream(ctx, retentionPath, req, c.Out, c.tell, done)
+	} else {
+		worker := &retention.Worker{Job: c.RetentionJob(conn.store, conn.names, c.Now), Turns: c.retentionTurns(conn.store)}
+		err = req.do(ctx, worker, seldom(c.Now, c.tell), done)
+	}
+	if done.Report == nil {
+		return err
+	}
+
+	if req.Run {
+		fmt.Fprintln(c.Out, done.Report)
+		return err
+	}
+	done.Report.Print(c.Out)
+	c.adviseTTL(done.Report)
+	if done.Refused != "" {
+		fmt.Fprintln(c.Out, "run: "+done.Refused)
+	}
+	return err
+}
+
+// do does what a request asks for.
+func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, progress func(string), done *retentionDone) (err error) {
+	w.Job.Rate, w.Job.Progress = r.Rate, progress
+	if r.Run {
+		done.Report, err = w.RunNow(ctx, r.YesDelete, progress)
+		return err
+	}
+	report, refused, err := w.Job.Plan(ctx)
+	done.Report = report
+	if refused != nil {
+		done.Refused = refused.Error()
+	}
+	return err
+}
+
+// adviseTTL says where HBase could do the same by itself, and what that costs.
+func (c *call) adviseTTL(r *retention.Report) {
+	if c.Embedded {
+		return
+	}
+	for _, t := range r.Tables {
+		if t.OneAge == 0 {
+			continue
+		}
+		fmt.Fprintf(c.Out, "table %s has one age: HBase would do without these runs with alter '%s', {NAME => '%s', TTL => %d}. It counts from the time "+
+			"of writing, so points that are put late stay as much longer, and no answer over the table comes from the result cache any more\n",
+			t.Name, t.Name, encoding.FamilyData, t.OneAge)
+	}
+}
+
+// retentionPath is the route of the work in a gateway.
+const retentionPath = "/api/tools/retention"
+
+// retention answers with the lines of the work.
+func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
+	var in retentionRequest
+	if err := decode(w, r, &in); err != nil {
+		return err
+	}
+	if err := in.check(&h.Settings); err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), servedBytes); err != nil {
+		return err
+	}
+
+	// The store is closed soon after the gateway begins to end.
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.Ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return writeLines(w, func(_ io.Writer, progress func(string)) (any, error) {
+		done := new(retentionDone)
+		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now()), Turns: h.Turns}
+		return done, in.do(ctx, worker, seldom(time.Now, progress), done)
+	})
+}
+
+// now is the clock by which rows are past.
+func (h *served) now() func() time.Time {
+	if h.Now != nil {
+		return h.Now
+	}
+	return time.Now
+}

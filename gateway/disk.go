@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"downpour/gateway/admin/diskfill"
+	"downpour/gateway/metadata/tables"
+	"downpour/pushdown/store"
+)
+
+// The cell of the history of an embedded store's bytes, in the table of our own.
+const (
+	diskRow    = "disk"
+	diskColumn = "history"
+)
+
+const (
+	// warnWithin is how soon the disk must be full to be told.
+	warnWithin = 30 * 24 * time.Hour
+	// measureEvery is the time between two looks at the disk.
+	measureEvery = time.Hour
+)
+
+// watchDisk logs at the start of an embedded store when its disk will be full, if that is soon,
+// and notes now and then how much it takes.
+func (s *Server) watchDisk(ctx context.Context) {
+	gauge, ok := s.store.(store.DiskGauge)
+	if !ok || s.cfg.Mode == "ro" {
+		return
+	}
+	s.background.Go(func() {
+		look := time.NewTicker(measureEvery)
+		defer look.Stop()
+		for first := true; ; first = false {
+			if err := s.measureDisk(ctx, gauge, first); err != nil && ctx.Err() == nil {
+				// Nothing depends on it, and a full disk is told by every put.
+				s.log.Debug("how fast the disk fills is not known", "err", err)
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// measureDisk notes how much of the disk the store takes. With warn it logs if the disk will be
+// full soon.
+func (s *Server) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool) error {
+	used, free, err := gauge.DiskUsage()
+	if err != nil {
+		return err
+	}
+	now := diskfill.Sample{At: s.cfg.Now().Unix(), Used: used}
+	var h diskfill.History
+	rows, err := s.store.Get(ctx, s.cfg.TableState, tables.FamilyState, [][]byte{[]byte(diskRow)})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for _, c := range row.Cells {
+			if string(c.Qualifier) == diskColumn {
+				_ = json.Unmarshal(c.Value, &h) // what cannot be read is begun anew
+			}
+		}
+	}
+
+	if left, since, ok := h.Left(now, free); ok && warn && left < warnWithin {
+		s.log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan tells how much that would free",
+			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since", time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
+	}
+	noted := h.With(now)
+	if slices.Equal(noted, h) {
+		return nil
+	}
+	value, err := json.Marshal(noted)
+	if err != nil {
+		return err
+	}
+	return s.store.Apply(ctx, s.cfg.TableState, []store.Mutation{{Kind: store.Put, Row: []byte(diskRow), Family: tables.FamilyState, Qualifier: []byte(diskColumn), Value: value}})
+}

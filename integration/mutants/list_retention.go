@@ -1,0 +1,59 @@
+package main
+
+// ofRetention are faults of the deletion of old rows, each of which deletes younger ones, or lets
+// deleted ones be answered.
+var ofRetention = []mutant{
+	{
+		name: "retention-an-hour-early", file: "gateway/admin/retention/rules/age.go",
+		old: "	last := span.BaseTime(stays - 1)\n", new: "	last := stays\n",
+		test: "TestAge_Cut",
+	}, {
+		name: "retention-by-the-last-line", file: "gateway/admin/retention/rules/rules.go",
+		old: "	for i := range r.Lines {\n		if r.Lines[i].pattern.", new: "	for i := len(r.Lines) - 1; i >= 0; i-- {\n		if r.Lines[i].pattern.",
+		test: "TestParse",
+	}, {
+		name: "retention-of-rollups-by-the-hour", file: "gateway/admin/retention/ranges.go",
+		old: "m.age.Cut(now, t.Span)", new: "m.age.Cut(now, rules.Hour)",
+		test: "TestRun_drawn",
+	}, {
+		name: "retention-of-rollups-as-of-points", file: "gateway/admin/retention/ranges.go",
+		old: "n.rule.Age(t.Interval)", new: `n.rule.Age("")`,
+		test: "TestRun_drawn",
+	}, {
+		name: "retention-by-any-name", file: "gateway/admin/retention/ranges.go",
+		old: "rules.Longest(m.age, n.age) == n.age", new: "rules.Longest(m.age, n.age) != n.age",
+		test: "TestRun_sharedUID",
+	}, {
+		name: "retention-without-a-guard", file: "gateway/admin/retention/job.go",
+		old: "		if stay < p.rows {\n", new: "		if stay < 0 {\n",
+		test: "TestRun_guard",
+	}, {
+		name: "retention-beyond-what-is-allowed", file: "gateway/admin/retention/job.go",
+		old: "		if rows > allowed {\n", new: "		if rows > allowed+100 {\n",
+		test: "TestRun_guard",
+	}, {
+		name: "retention-of-impossible-rows", file: "gateway/admin/retention/ranges.go",
+		old: "r.Contains(keys[0]);", new: "false && r.Contains(keys[0]);",
+		test: "TestRun_drawn",
+	}, {
+		name: "retention-of-hours-never-looked-at-again", file: "gateway/admin/retention/worker.go",
+		old: "	if from == 0 {\n", new: "	if true {\n",
+		test: "TestWorker",
+	}, {
+		name: "retention-unseen-by-timestamps", file: "gateway/admin/retention/delete.go",
+		old: "Family: encoding.FamilyData})", new: "Family: encoding.FamilyData, Timestamp: 1})",
+		test: "TestRun_proofs",
+	}, {
+		name: "ranges-unseen-by-tokens", file: "pushdown/store/pebble/changes.go",
+		old: "		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)\n", new: "",
+		test: "TestVersion_ranges",
+	}, {
+		name: "ranges-unseen-by-watches", file: "pushdown/store/pebble/deletions.go",
+		old: "			p.watch.lose()\n", new: "",
+		test: "TestWatch_ranges",
+	}, {
+		name: "ranges-never-reclaimed", file: "pushdown/store/pebble/ranges.go",
+		old: "	return deleted >= max(reclaimLeast, all/reclaimPart), err\n", new: "	return deleted > all, err\n",
+		test: "TestReclaim",
+	},
+}

@@ -1,0 +1,214 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"downpour/pushdown/store"
+)
+
+var _ store.RangeDeleter = (*Store)(nil)
+
+// DeleteRows deletes all rows of ranges by one batch of range deletions; see
+// store.RangeDeleter. It goes through the log like every other batch, so a crash leaves all
+// of it or nothing.
+func (s *Store) DeleteRows(ctx context.Context, table string, ranges []store.KeyRange) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+
+	bounds, err := s.bounds(table, ranges)
+	if err != nil {
+		return err
+	}
+	if len(bounds) == 0 {
+		return nil
+	}
+	b := s.newBatch(0)
+	for _, k := range bounds {
+		if err := b.DeleteRange(k.Start, k.End, nil); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+
+	s.change.RLock()
+	err = s.makeRangesVisible(b, table, ranges)
+	s.change.RUnlock()
+	if err != nil {
+		return err
+	}
+	return s.awaitDurable(b)
+}
+
+// bounds returns the keys that bound ranges of rows, without ranges that are empty. The
+// keys have a suffix, as all keys that are stored, the least that there is.
+func (s *Store) bounds(table string, ranges []store.KeyRange) (out []pebble.KeyRange, err error) {
+	if err := s.tables.check(table, ""); err != nil {
+		return nil, err
+	}
+	for i, r := range ranges {
+		if len(r.Start) == 0 || len(r.Stop) == 0 {
+			return nil, fmt.Errorf("table %q: range %d is [%x, %x), want both bounds", table, i, r.Start, r.Stop)
+		}
+		k := pebble.KeyRange{Start: appendKey(nil, table, r.Start, "", nil), End: appendKey(nil, table, r.Stop, "", nil)}
+		if compareKeys(k.Start, k.End) < 0 {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// makeRangesVisible is makeVisible for a batch of range deletions. The room that puts
+// are refused is there for it: it makes room.
+func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRange) error {
+	if err := s.stalling(); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", store.ErrStalled, err), b.Close())
+	}
+
+	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < startBytes+uint64(b.Len()) {
+		return errors.Join(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d", store.ErrFull, s.dir, usage.AvailBytes>>10, (startBytes+uint64(b.Len()))>>10), b.Close())
+	}
+
+	b.bytes = b.Len()
+	defer s.changes.beginRanges(table, ranges)()
+	if err := s.watches.applyRanges(s.db, b.Batch, table, ranges); err != nil {
+		return errors.Join(fmt.Errorf("cannot delete %d ranges: %w", len(ranges), err), b.Close())
+	}
+	return nil
+}
+
+// Bounds of what Reclaim does by itself.
+const (
+	// reclaimPart is the part of a table's bytes that deleted rows take at least before
+	// tables are written anew for them: else each run would write much to free little.
+	// What is less goes with later compactions.
+	reclaimPart = 16
+	// reclaimLeast is the fewest bytes for which it is done.
+	reclaimLeast = 1 << 20
+	// reclaimStep bounds the bytes of one compaction, which needs as much room meanwhile.
+	reclaimStep = 256 << 20
+	// reclaimWait is how long pebble has to delete tables of which no row is left. It does so
+	// soon after the flush, without reading them.
+	reclaimWait = 5 * time.Second
+	reclaimLook = 50 * time.Millisecond
+)
+
+// Reclaim gives the place of deleted rows back; see store.RangeDeleter. Tables that hold
+// nothing else are deleted by pebble, the others are written anew without them.
+func (s *Store) Reclaim(ctx context.Context, table string, ranges []store.KeyRange) error {
+	bounds, err := s.bounds(table, ranges)
+	if err != nil || len(bounds) == 0 {
+		return err
+	}
+	if err := s.Flush(ctx); err != nil {
+		return err
+	}
+
+	worth := false
+	for until := time.Now().Add(reclaimWait); ; {
+		if worth, err = s.worthReclaiming(ctx, table, bounds); err != nil || !worth {
+			return err
+		}
+		if time.Now().After(until) {
+			break
+		}
+		if err := pause(ctx, reclaimLook); err != nil {
+			return err
+		}
+	}
+
+	for len(bounds) > 0 {
+		n, err := s.reclaimSome(ctx, bounds)
+		if err != nil {
+			return err
+		}
+		bounds = bounds[n:]
+	}
+	return nil
+}
+
+// worthReclaiming tells whether deleted rows take enough of a table.
+func (s *Store) worthReclaiming(ctx context.Context, table string, bounds []pebble.KeyRange) (bool, error) {
+	if err := s.begin(ctx); err != nil {
+		return false, err
+	}
+	defer s.life.RUnlock()
+
+	all, err := s.db.EstimateDiskUsage(appendPrefix(nil, table, nil), appendTableEnd(nil, table))
+	if err != nil {
+		return false, fmt.Errorf("table %q: bytes on the disk: %w", table, unreadable(err))
+	}
+	deleted, err := s.diskBytes(bounds)
+	return deleted >= max(reclaimLeast, all/reclaimPart), err
+}
+
+// reclaimSome compacts the first of some ranges together with what lies between them, and
+// returns how many.
+func (s *Store) reclaimSome(ctx context.Context, bounds []pebble.KeyRange) (n int, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+
+	start := bounds[0].Start
+	var bytes uint64
+	for n = 1; n < len(bounds); n++ {
+		if bytes, err = s.db.EstimateDiskUsage(start, bounds[n].End); err != nil {
+			return 0, fmt.Errorf("bytes on the disk: %w", unreadable(err))
+		}
+		if bytes > reclaimStep {
+			break
+		}
+	}
+	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < bytes+maxReserve {
+		return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free", store.ErrFull, bytes>>10, usage.AvailBytes>>10)
+	}
+	if err := s.db.Compact(ctx, start, bounds[n-1].End, true); err != nil {
+		return 0, fmt.Errorf("compaction of deleted rows: %w", unreadable(err))
+	}
+	return n, nil
+}
+
+// DiskBytes returns about how many bytes on the disk hold the rows of some ranges; see
+// store.RangeDeleter.
+func (s *Store) DiskBytes(ctx context.Context, table string, ranges []store.KeyRange) (int64, error) {
+	bounds, err := s.bounds(table, ranges)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.life.RUnlock()
+	n, err := s.diskBytes(bounds)
+	return int64(n), err
+}
+
+// diskBytes is DiskBytes of keys.
+func (s *Store) diskBytes(bounds []pebble.KeyRange) (sum uint64, err error) {
+	for _, k := range bounds {
+		n, err := s.db.EstimateDiskUsage(k.Start, k.End)
+		if err != nil {
+			return 0, fmt.Errorf("bytes on the disk: %w", unreadable(err))
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// pause waits for a time.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
