@@ -29,4 +29,5 @@ var mutants = slices.Concat(
 	ofKerberos,        // list_kerberos.go
 	ofDashboards,      // list_dashboards.go
 	ofCompaction,      // list_compaction.go
+	ofMadeRollups,     // list_made.go
 )

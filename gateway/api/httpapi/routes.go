@@ -37,6 +37,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"api/tools/trees":   {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/uid":     {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/rollup":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/fsck":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		// It keeps the store's files for a backup, in the store's own directory.
 		"api/tools/checkpoint": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
