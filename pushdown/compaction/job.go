@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // its log after each, so the calls of a page are sent at once.
 const callRows = 64
 
-// pageRows is the number of rows that are read and compacted at a time.
+// pageRows is the number of rows that are read and compacted at a time by default.
 const pageRows = 256
 
 // attempts is how often a row is read and tried, while others write to it.
@@ -35,6 +36,10 @@ type Job struct {
 	Now    func() time.Time
 	// DryRun says that nothing is written.
 	DryRun bool
+	// PageRows is how many rows are read and compacted at a time. Default 256.
+	PageRows int
+	// Before, if set, is called before a page is read, and may wait. Its error ends Run.
+	Before func(ctx context.Context) error
 	// Reached is told of each stretch that is done: what was counted, and the first key that
 	// is not done, nil at the end of the range.
 	Reached func(done Counts, next []byte)
@@ -52,11 +57,17 @@ func (j *Job) Check(ctx context.Context) error {
 // some rows of the stretch that was not reached may be compacted; the others are as before,
 // or hold their points twice with equal values until the next run.
 func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byte, key encoding.RowKey) bool) error {
+	page := cmp.Or(j.PageRows, pageRows)
 	for at := keys.Start; ; {
+		if j.Before != nil {
+			if err := j.Before(ctx); err != nil {
+				return err
+			}
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: at, Stop: keys.Stop}, pageRows)
+		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: at, Stop: keys.Stop}, page)
 		if err != nil {
 			return fmt.Errorf("cannot read rows from %x on: %w", at, err)
 		}

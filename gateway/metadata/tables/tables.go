@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"downpour/encoding"
+	"downpour/pushdown/lease"
 	"downpour/pushdown/store"
 )
 
@@ -42,7 +43,7 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 		{Name: n.Meta, Families: []store.FamilySpec{family("name", "")}},
 	}
 	if n.State != "" {
-		specs = append(specs, store.TableSpec{Name: n.State, Families: []store.FamilySpec{family(FamilyState, "1")}})
+		specs = append(specs, lease.Table(n.State, compression))
 	}
 	for _, name := range n.Rollups {
 		specs = append(specs, store.TableSpec{Name: name, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)})
@@ -51,7 +52,7 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 }
 
 // FamilyState is the one family of our own table.
-const FamilyState = "s"
+const FamilyState = lease.Family
 
 // splits returns the first key of each salt bucket but the first.
 func splits(schema encoding.Schema) (keys [][]byte) {

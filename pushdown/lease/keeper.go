@@ -1,0 +1,289 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"downpour/pushdown/store"
+)
+
+// rowPrefix is what the keys of leases begin with, and column their qualifier.
+const (
+	rowPrefix = "lease/"
+	column    = "lease"
+)
+
+// Times that a Keeper has by default. A holder that dies is replaced after Dead and a
+// quarter of a beat by who waits for it, within 60 s by who looks every ten.
+const (
+	defaultBeat = 10 * time.Second
+	defaultDead = 45 * time.Second
+)
+
+// releaseWithin bounds a release, and what is asked after a call whose context has ended.
+const releaseWithin = 5 * time.Second
+
+// takeAttempts is how often Take tries again after an error of the store.
+const takeAttempts = 3
+
+// Cells is what a Keeper needs of a store.
+type Cells interface {
+	Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error)
+	CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error)
+}
+
+// Keeper takes leases in one table. A process has one: it remembers for how long it has seen
+// the leases of others unchanged. The fields are set before it is used.
+type Keeper struct {
+	Store Cells
+	Table string
+	// Holder says to people who holds a lease, see Holder.
+	Holder string
+	// Beat is the time between two renewals, and Dead that after which a lease that was not
+	// renewed may be taken. Default 10 s and 45 s; Dead is at least four beats.
+	Beat, Dead time.Duration
+	// Waits, if set, is told for whom Take waits, once for each holder.
+	Waits func(name, holder string)
+
+	mu   sync.Mutex
+	seen map[string]sighting // by the name of a lease that another holds
+}
+
+// sighting is a value of a lease, and since when it was seen.
+type sighting struct {
+	value string
+	since time.Time
+	last  time.Time
+}
+
+// Holder returns a name for this process: HOST:PID:RANDOM.
+func Holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), random(4))
+}
+
+// random returns so many random bytes in hex.
+func random(bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func (k *Keeper) beat() time.Duration {
+	if k.Beat > 0 {
+		return k.Beat
+	}
+	return defaultBeat
+}
+
+func (k *Keeper) dead() time.Duration {
+	if k.Dead > 0 {
+		return k.Dead
+	}
+	return defaultDead
+}
+
+// check returns the first field that is wrong.
+func (k *Keeper) check() error {
+	if k.Holder == "" {
+		return errors.New("lease: the holder has no name")
+	}
+	if k.dead() < 4*k.beat() {
+		return fmt.Errorf("lease: dead after %v with a beat of %v, want at least four beats", k.dead(), k.beat())
+	}
+	return nil
+}
+
+// Take takes the lease called name, waiting while another living holder has it. ctx bounds
+// the wait, not the lease, which must be released.
+func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
+	// One turn for all attempts: a write that comes late is known for ours.
+	turn, told := random(16), ""
+	failed := 0
+	for number := int64(0); ; number++ {
+		l, holder, err := k.attempt(ctx, name, turn, number)
+		if l != nil {
+			return l, nil
+		}
+		wait := k.beat() / 4
+		switch {
+		case ctx.Err() != nil:
+			return nil, errors.Join(context.Cause(ctx), err)
+		case err != nil:
+			if failed++; failed == takeAttempts || errors.Is(err, store.ErrNoTable) {
+				return nil, err
+			}
+		default:
+			failed = 0
+			if holder != told && holder != "" && k.Waits != nil {
+				k.Waits(name, holder)
+			}
+			told = holder
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, fmt.Errorf("lease %s is held by %s: %w", name, told, err)
+		}
+	}
+}
+
+// Try takes the lease if it is free. ok is false if somebody has it who is not known to be
+// dead yet; a later Try of the same Keeper learns that. After an error of the store the lease
+// may be taken by nobody for as long as a dead holder's.
+func (k *Keeper) Try(ctx context.Context, name string) (l *Lease, ok bool, err error) {
+	l, _, err = k.attempt(ctx, name, random(16), 0)
+	return l, l != nil, err
+}
+
+// Do takes the lease as Take does, calls work and releases the lease. The context of work
+// ends with ctx, and when the lease is lost; then the error says so.
+func (k *Keeper) Do(ctx context.Context, name string, work func(ctx context.Context, l *Lease) error) error {
+	l, err := k.Take(ctx, name)
+	if err != nil {
+		return err
+	}
+	return l.Do(ctx, func(ctx context.Context) error { return work(ctx, l) })
+}
+
+// attempt takes the lease if it is free, of this turn, or of a dead holder. Otherwise it
+// returns who has it, "" if that is an earlier attempt of this turn. The attempts of a turn
+// have numbers, so that what one of them has written is not taken for the write of a later one.
+func (k *Keeper) attempt(ctx context.Context, name, turn string, number int64) (l *Lease, holder string, err error) {
+	if err := k.check(); err != nil {
+		return nil, "", err
+	}
+	old, err := k.read(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if !old.free() && old.Turn != turn && !k.isDead(name, old) {
+		return nil, old.Holder, nil
+	}
+
+	began := time.Now()
+	next, err := record{Holder: k.Holder, Turn: turn, Beat: old.Beat + 1 + number, state: old.state}.encoded()
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := k.swap(ctx, name, old, next)
+	if err != nil && ctx.Err() != nil {
+		// The call was cut off. If it has taken the lease, nobody would release it.
+		settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+		defer cancel()
+		if now, err := k.read(settle, name); err == nil && now.Turn == turn {
+			l := newLease(ctx, k, name, now, began)
+			close(l.ended)
+			_ = l.Release(settle)
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	switch {
+	case now.Turn == turn && !bytes.Equal(now.value, next.value):
+		return nil, "", nil
+	case now.Turn != turn:
+		return nil, now.Holder, nil // another was faster
+	}
+
+	k.mu.Lock()
+	delete(k.seen, name)
+	k.mu.Unlock()
+	l = newLease(ctx, k, name, next, began)
+	go l.renew()
+	return l, "", nil
+}
+
+// isDead notes what was read of a lease that another holds, and tells whether it has not
+// changed for so long that its holder is dead.
+func (k *Keeper) isDead(name string, r record) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	// After the read, so that the value is at least as old as is counted.
+	now := time.Now()
+	s := k.seen[name]
+	if s.value != string(r.value) {
+		s = sighting{value: string(r.value), since: now}
+	}
+	s.last = now
+	if k.seen == nil {
+		k.seen = map[string]sighting{}
+	}
+	k.seen[name] = s
+
+	// What nobody has asked about for long is forgotten: names may be many.
+	if len(k.seen) > 1000 {
+		for other, o := range k.seen {
+			if now.Sub(o.last) > 2*k.dead() {
+				delete(k.seen, other)
+			}
+		}
+	}
+	return now.Sub(s.since) >= k.dead()
+}
+
+// cell is the cell of a lease.
+func cell(name string) store.CellKey {
+	return store.CellKey{Row: []byte(rowPrefix + name), Family: Family, Qualifier: []byte(column)}
+}
+
+// read returns what the cell of a lease says; the zero record if there is none.
+func (k *Keeper) read(ctx context.Context, name string) (record, error) {
+	rows, err := k.Store.Get(ctx, k.Table, Family, [][]byte{cell(name).Row})
+	if err != nil {
+		return record{}, fmt.Errorf("cannot read lease %s in table %s: %w", name, k.Table, err)
+	}
+	for _, row := range rows {
+		for _, c := range row.Cells {
+			if string(c.Qualifier) != column {
+				continue
+			}
+			r, err := parseRecord(c.Value)
+			if err != nil {
+				return record{}, fmt.Errorf("cannot read lease %s in row %q of table %s: %w", name, row.Key, k.Table, err)
+			}
+			return r, nil
+		}
+	}
+	return record{}, nil
+}
+
+// swap replaces one record by another, and returns the one that is there then: next, or what
+// another has written. After an error next may have been written, or may be later.
+func (k *Keeper) swap(ctx context.Context, name string, old, next record) (record, error) {
+	wrote, err := k.Store.CompareAndPut(ctx, k.Table, cell(name), old.value, next.value)
+	if err == nil && wrote {
+		return next, nil
+	}
+
+	now, readErr := k.read(ctx, name)
+	if readErr != nil {
+		return record{}, errors.Join(err, readErr)
+	}
+	if err != nil && bytes.Equal(now.value, old.value) {
+		return record{}, fmt.Errorf("cannot write lease %s in table %s: %w", name, k.Table, err)
+	}
+	return now, nil
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

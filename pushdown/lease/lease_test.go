@@ -1,0 +1,460 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/pushdown/store"
+)
+
+var rounds = flag.Int("rounds", 300, "drawn rounds of workers that share a lease")
+
+// table is the one cell of a lease. It fails the test if a turn writes again after another.
+type table struct {
+	*testing.T
+	mu    sync.Mutex
+	value []byte
+	turns []string
+}
+
+func (c *table) get() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value
+}
+
+func (c *table) compareAndPut(expected, value []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !bytes.Equal(c.value, expected) {
+		return false
+	}
+	c.value = bytes.Clone(value)
+	r, err := parseRecord(value)
+	if err != nil {
+		c.Error(err)
+	}
+	if n := len(c.turns); n == 0 || c.turns[n-1] != r.Turn {
+		if slices.Contains(c.turns, r.Turn) {
+			c.Errorf("turn %s has written after another one", r.Turn)
+		}
+		c.turns = append(c.turns, r.Turn)
+	}
+	return true
+}
+
+// view is how one worker reaches the table: slowly, with calls that fail before or after
+// they were carried out, or that are carried out much later.
+type view struct {
+	*table
+	mu     sync.Mutex
+	rng    *rand.Rand
+	slow   time.Duration // calls take up to so long each way
+	faulty bool
+	dead   bool // nothing passes any more, as if the process had ended
+}
+
+var errLost = fmt.Errorf("the reply is lost: %w", store.ErrUnavailable)
+
+// draw returns a number below n.
+func (v *view) draw(n int64) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.rng.Int64N(n)
+}
+
+func (v *view) kill() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.dead = true
+}
+
+// way is one way of a call.
+func (v *view) way(ctx context.Context) error {
+	if err := sleep(ctx, time.Duration(v.draw(int64(v.slow)+1))); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	dead := v.dead
+	v.mu.Unlock()
+	if dead {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (v *view) Get(ctx context.Context, _, _ string, keys [][]byte) ([]store.Row, error) {
+	if err := v.way(ctx); err != nil {
+		return nil, err
+	}
+	if v.faulty && v.draw(10) == 0 {
+		return nil, errLost
+	}
+	value := v.get()
+	if err := v.way(ctx); err != nil || value == nil {
+		return nil, err
+	}
+	return []store.Row{{Key: keys[0], Cells: []store.Cell{{Qualifier: []byte(column), Value: value}}}}, nil
+}
+
+func (v *view) CompareAndPut(ctx context.Context, _ string, _ store.CellKey, expected, value []byte) (bool, error) {
+	if err := v.way(ctx); err != nil {
+		return false, err
+	}
+	fault := int64(9)
+	if v.faulty {
+		fault = v.draw(10)
+	}
+	switch fault {
+	case 0:
+		return false, errLost
+	case 1:
+		late := time.Duration(v.draw(int64(2 * time.Minute)))
+		go func() {
+			time.Sleep(late)
+			v.compareAndPut(expected, value)
+		}()
+		return false, errLost
+	}
+	wrote := v.compareAndPut(expected, value)
+	if fault == 2 {
+		return false, errLost
+	}
+	return wrote, v.way(ctx)
+}
+
+// office is workers that take one lease in turn.
+type office struct {
+	*testing.T
+	cell *table
+	rng  *rand.Rand
+
+	mu      sync.Mutex
+	holding map[*Lease]int // of living workers
+	// What was saved: acknowledged last, and then tried without an acknowledgement.
+	saved string
+	tried []string
+	saves int
+	taken []time.Time
+}
+
+func newOffice(t *testing.T, rng *rand.Rand) *office {
+	return &office{T: t, cell: &table{T: t}, rng: rng, holding: map[*Lease]int{}}
+}
+
+// worker returns a worker's keeper and its way to the table.
+func (o *office) worker(n int, slow time.Duration, faulty bool) (*Keeper, *view) {
+	v := &view{table: o.cell, rng: rand.New(rand.NewPCG(o.rng.Uint64(), uint64(n))), slow: slow, faulty: faulty}
+	return &Keeper{Store: v, Table: "state", Holder: fmt.Sprintf("w%d", n)}, v
+}
+
+// took checks that nobody else holds the lease, and that its state was saved.
+func (o *office) took(l *Lease, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = append(o.taken, time.Now())
+	for other, m := range o.holding {
+		if other.Context().Err() == nil {
+			o.Errorf("worker %d has taken the lease, worker %d holds it", n, m)
+		}
+	}
+	if l.Context().Err() == nil {
+		o.holding[l] = n
+	}
+	if state := string(l.State()); state != o.saved && !slices.Contains(o.tried, state) {
+		o.Errorf("worker %d: the state is %q, want %q or one of %q", n, state, o.saved, o.tried)
+	}
+}
+
+// save saves the next state.
+func (o *office) save(ctx context.Context, l *Lease) {
+	o.mu.Lock()
+	o.saves++
+	state := fmt.Sprint(o.saves)
+	o.tried = append(o.tried, state)
+	o.mu.Unlock()
+
+	err := l.Save(ctx, []byte(state))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil {
+		o.saved, o.tried = state, nil
+	} else if errors.Is(err, ErrLost) && l.Context().Err() == nil {
+		o.Errorf("the lease is lost, and its context lives: %v", err)
+	}
+}
+
+func (o *office) left(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.holding, l)
+}
+
+// work takes the lease again and again, until the worker dies or ctx ends.
+func (o *office) work(ctx context.Context, n int, k *Keeper, v *view) {
+	for ctx.Err() == nil {
+		l, err := k.Take(ctx, "x")
+		if err != nil {
+			continue
+		}
+		o.took(l, n)
+		for v.draw(5) > 0 && l.Context().Err() == nil {
+			_ = sleep(l.Context(), time.Duration(v.draw(int64(time.Minute))))
+			o.save(ctx, l)
+		}
+		o.left(l)
+		if v.draw(6) == 0 {
+			v.kill() // its goroutines end with their context
+			_ = sleep(l.Context(), time.Hour)
+			return
+		}
+		if err := l.Release(ctx); err == nil && l.Context().Err() == nil {
+			o.Error("a released lease's context lives")
+		}
+	}
+}
+
+// TestLease_one: however slow calls are, whatever fails and whatever comes late, no two living
+// workers hold the lease at once, no turn writes after another, and no saved state is lost.
+func TestLease_one(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	taken, saves := 0, 0
+	for round := range *rounds {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t, rand.New(rand.NewPCG(seed, uint64(round))))
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+			defer cancel()
+			slow := []time.Duration{0, time.Second, 12 * time.Second}[round%3]
+			var all sync.WaitGroup
+			for n := range 4 {
+				k, v := o.worker(n, slow, round%4 > 0)
+				all.Go(func() { o.work(ctx, n, k, v) })
+			}
+			all.Wait()
+			taken, saves = taken+len(o.taken), saves+o.saves
+		})
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	t.Logf("taken %d times, saved %d times", taken, saves)
+	if taken < *rounds || saves < *rounds {
+		t.Errorf("taken %d times, saved %d times in %d rounds", taken, saves, *rounds)
+	}
+}
+
+// TestTake_dead: who waits for a holder that dies takes the lease within 60 s, and not before
+// the holder's own context would have ended.
+func TestTake_dead(t *testing.T) {
+	for dies := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t, rand.New(rand.NewPCG(1, uint64(dies))))
+			holder, v := o.worker(1, time.Second, false)
+			waiter, _ := o.worker(2, time.Second, false)
+			told := ""
+			waiter.Waits = func(name, holder string) { told += name + " " + holder + "\n" }
+
+			held, err := holder.Take(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Save(t.Context(), []byte("half")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(dies) * time.Second)
+			taken := make(chan *Lease)
+			go func() {
+				l, err := waiter.Take(t.Context(), "x")
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- l
+			}()
+			time.Sleep(5 * time.Second)
+			v.kill()
+			death := time.Now()
+
+			l := <-taken
+			if took := time.Since(death); took > time.Minute {
+				t.Errorf("taken %v after the holder's death, want 60 s at most", took)
+			}
+			if held.Context().Err() == nil {
+				t.Error("taken while the holder's context lives")
+			}
+			if cause := context.Cause(held.Context()); !errors.Is(cause, ErrLost) {
+				t.Errorf("the holder's context ended by %v, want %v", cause, ErrLost)
+			}
+			if told != "x w1\n" || string(l.State()) != "half" {
+				t.Errorf("told %q, state %q", told, l.State())
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTry_living: a lease that is renewed is never taken, however long somebody tries.
+func TestTry_living(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, rand.New(rand.NewPCG(2, 2)))
+		holder, _ := o.worker(1, time.Second, false)
+		other, _ := o.worker(2, time.Second, false)
+		l, ok, err := holder.Try(t.Context(), "x")
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		for range 300 {
+			time.Sleep(2 * time.Second)
+			if _, ok, err := other.Try(t.Context(), "x"); ok || err != nil {
+				t.Fatalf("%v, %v, want a lease that is held", ok, err)
+			}
+		}
+		if l.Context().Err() != nil {
+			t.Fatal(context.Cause(l.Context()))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil || !errors.Is(context.Cause(l.Context()), ErrReleased) {
+			t.Errorf("released again: %v, ended by %v", err, context.Cause(l.Context()))
+		}
+		l, ok, err = other.Try(t.Context(), "x")
+		if !ok || err != nil {
+			t.Fatalf("a released lease: %v, %v", ok, err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLease_unreachable: a holder that cannot reach the table ends its work before another
+// could begin, and a release says that nothing was written.
+func TestLease_unreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, rand.New(rand.NewPCG(3, 3)))
+		k, v := o.worker(1, 0, false)
+		began := time.Now()
+		l, err := k.Take(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.kill()
+		<-l.Context().Done()
+		if lived := time.Since(began); lived != defaultDead-defaultBeat {
+			t.Errorf("the context ended after %v, want %v", lived, defaultDead-defaultBeat)
+		}
+		if err := l.Save(t.Context(), nil); !errors.Is(err, ErrLost) {
+			t.Errorf("a save: %v, want %v", err, ErrLost)
+		}
+		if err := l.Release(t.Context()); err == nil {
+			t.Error("a release that has reached nothing says nothing")
+		}
+	})
+}
+
+// TestTake_ended: a Take that is cut off after it has written releases what it has taken.
+func TestTake_ended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, rand.New(rand.NewPCG(4, 4)))
+		k, _ := o.worker(1, 0, false)
+		k.Store = cutting{k.Store}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := k.Take(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of its context", err)
+		}
+		r, err := parseRecord(o.cell.get())
+		if err != nil || !r.free() {
+			t.Errorf("the lease is held: %+v, %v", r, err)
+		}
+	})
+}
+
+// cutting replies to a write only after its context.
+type cutting struct{ Cells }
+
+func (c cutting) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	if _, err := c.Cells.CompareAndPut(ctx, table, cell, expected, value); err != nil {
+		return false, err
+	}
+	if _, limited := ctx.Deadline(); limited && !bytes.Contains(value, []byte(`"holder":""`)) {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return true, nil
+}
+
+// TestDo: work ends with its context and with the lease, and the lease is released then.
+func TestDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
+		k, v := o.worker(1, 0, false)
+		failed := errors.New("failed")
+		if err := k.Do(t.Context(), "x", func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
+			t.Errorf("got %v, want %v", err, failed)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := k.Do(ctx, "x", func(ctx context.Context, l *Lease) error {
+			cancel()
+			<-ctx.Done()
+			return l.Context().Err() // it goes on
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = k.Do(t.Context(), "x", func(ctx context.Context, _ *Lease) error {
+			v.kill()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("got %v, want %v", err, ErrLost)
+		}
+	})
+}
+
+// TestKeeper_refused: settings that would let a living holder be taken for dead, cells that
+// are none, and states that are too large are told.
+func TestKeeper_refused(t *testing.T) {
+	o := newOffice(t, rand.New(rand.NewPCG(6, 6)))
+	f := func(want string, change func(*Keeper)) {
+		t.Helper()
+		k, _ := o.worker(1, 0, false)
+		change(k)
+		if _, _, err := k.Try(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	f("no name", func(k *Keeper) { k.Holder = "" })
+	f("want at least four beats", func(k *Keeper) { k.Beat = 20 * time.Second })
+	for _, value := range []string{"x", "x\n", "{}\n"} {
+		f(`cannot read lease x in row "lease/x" of table state`, func(*Keeper) { o.cell.value = []byte(value) })
+	}
+
+	o.cell.value = nil
+	k, _ := o.worker(1, 0, false)
+	l, err := k.Take(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil || !strings.Contains(err.Error(), "want at most") {
+		t.Errorf("a large state: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
