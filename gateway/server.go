@@ -278,6 +278,7 @@ func (s *Server) serve(l net.Listener) {
 	})
 
 	s.collect(ctx)
+	s.startRollups(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 }
 

@@ -29,6 +29,10 @@ type Job struct {
 	Now    func() time.Time
 	// Keeper takes the lease of each metric; nil takes none.
 	Keeper *lease.Keeper
+	// Skip leaves out metrics whose lease somebody else has, instead of waiting for it.
+	Skip bool
+	// Pace, if set, is told how many raw points were read, and waits as long as it likes.
+	Pace func(ctx context.Context, points int64) error
 	// DryRun says that nothing is written.
 	DryRun bool
 	// Reached, if set, is told what was done, after each day and salt bucket.
@@ -132,7 +136,15 @@ func (j *Job) locked(ctx context.Context, metric encoding.UID, do func(ctx conte
 	if j.Keeper == nil || j.DryRun {
 		return do(ctx)
 	}
-	return j.Keeper.Do(ctx, recordPrefix+hex.EncodeToString(metric), func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
+	name := recordPrefix + hex.EncodeToString(metric)
+	if !j.Skip {
+		return j.Keeper.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
+	}
+	l, ok, err := j.Keeper.Try(ctx, name)
+	if err != nil || !ok {
+		return err
+	}
+	return l.Do(ctx, do)
 }
 
 // work is what a job does with one interval and salt bucket of a metric.
@@ -200,11 +212,6 @@ func (w *work) roll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The mark comes before anything of the raw rows is read.
-	proof := w.rawMark(ctx, w.Range)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	var done []piece
 	for i := range rec.Stretches {
 		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
@@ -212,7 +219,17 @@ func (w *work) roll(ctx context.Context) error {
 	}
 	w.counts.Kept += int64(len(done))
 
-	for _, missing := range w.missing(done) {
+	missing := w.missing(done)
+	if len(missing) == 0 {
+		return nil
+	}
+	// The mark comes before anything of the raw rows is read.
+	proof := w.rawMark(ctx, Range{missing[0].From, missing[len(missing)-1].To})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// The newest first, for they are asked for most.
+	for _, missing := range slices.Backward(missing) {
 		made, err := w.rollUp(ctx, missing)
 		if err != nil {
 			return err
@@ -305,6 +322,11 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	w.counts.Made++
 	if u.readRaw != "" {
 		w.counts.Raw++
+	}
+	if w.Pace != nil {
+		if err := w.Pace(ctx, u.points); err != nil {
+			return nil, err
+		}
 	}
 	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: u.readRaw}}, nil
 }

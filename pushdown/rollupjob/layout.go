@@ -1,6 +1,7 @@
 package rollupjob
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -76,14 +77,20 @@ func (l *layout) rolledKeys(bucket int, metric encoding.UID, r Range) store.KeyR
 
 // qualifiers are those of the layout's columns, ascending.
 func (l *layout) qualifiers() (out []store.KeyRange) {
+	var prefixes [][]byte
 	for _, c := range l.columns {
-		for _, prefix := range c.Prefixes() {
-			out = append(out, store.KeyRange{Start: prefix, Stop: encoding.PrefixEnd(prefix)})
-		}
+		of := c.Prefixes()
+		prefixes = append(prefixes, of[:]...)
 	}
-	slices.SortFunc(out, func(a, b store.KeyRange) int { return slices.Compare(a.Start, b.Start) })
-	// An ID may be the letter that an old column's name begins with.
-	return slices.CompactFunc(out, func(a, b store.KeyRange) bool { return len(a.Stop) == 0 || slices.Compare(b.Start, a.Stop) < 0 })
+	slices.SortFunc(prefixes, bytes.Compare)
+	for i, p := range prefixes {
+		// An ID may be the letter that an old column's name begins with.
+		if i > 0 && bytes.HasPrefix(p, out[len(out)-1].Start) {
+			continue
+		}
+		out = append(out, store.KeyRange{Start: p, Stop: encoding.PrefixEnd(p)})
+	}
+	return out
 }
 
 // timeOf returns the start of the interval that a cell of a row holds a value of; ok is false

@@ -73,6 +73,10 @@ func (w *work) unproven(n int, why error) {
 func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []stretch) ([]byte, error) {
 	times := Range{run[0].Pieces[0].From, run[len(run)-1].Pieces[0].To}
 	keys := w.rolledKeys(w.bucket, w.metric, times)
+	if w.stillProven(ctx, run, times) {
+		w.counts.Proven += int64(len(run))
+		return value, nil
+	}
 	// The mark comes first: what is written while the rows are read makes it void.
 	mark, err := w.marker.Mark(ctx, w.table, encoding.FamilyData, keys)
 	if err != nil {
@@ -94,11 +98,30 @@ func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []st
 			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table, time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
 			continue
 		}
-		run[i].Rolled = mark.Text
+		run[i].Rolled, run[i].RolledResting = mark.Text, mark.Resting
 		same = append(same, run[i])
 	}
 	w.counts.Proven += int64(len(same))
 	return w.save(ctx, rec, value, times, w.joined(ctx, same)...)
+}
+
+// maxMarks is how many marks of raw rows in a row a record may have, before they are replaced
+// by one: a query asks for each.
+const maxMarks = 4
+
+// stillProven tells whether stretches that follow one another need not be read back again: they
+// have marks that hold, also if rows nearby are written to, and not too many.
+func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool {
+	marks := 0
+	for i := range run {
+		if run[i].Rolled == "" || run[i].RolledResting || run[i].Rolled != run[0].Rolled {
+			return false
+		}
+		if i == 0 || run[i].Raw != run[i-1].Raw {
+			marks++
+		}
+	}
+	return marks <= maxMarks && w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times), run[0].Rolled) == nil
 }
 
 // joined gives stretches one mark of their raw rows in place of several, if it can: a query

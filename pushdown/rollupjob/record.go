@@ -39,8 +39,9 @@ type stretch struct {
 	Resting bool   `json:"resting,omitempty"` // see store.Mark
 	Why     string `json:"why,omitempty"`
 	// Rolled is the mark of the rollup rows, from before they were read back; empty until then.
-	Rolled string  `json:"rolled,omitempty"`
-	Pieces []piece `json:"pieces"` // ascending, without a hole between them
+	Rolled        string  `json:"rolled,omitempty"`
+	RolledResting bool    `json:"rolledResting,omitempty"`
+	Pieces        []piece `json:"pieces"` // ascending, without a hole between them
 }
 
 // piece is what was rolled up at a time.

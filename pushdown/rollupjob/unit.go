@@ -2,6 +2,7 @@ package rollupjob
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -221,7 +222,7 @@ type rolledRow struct {
 
 // make returns the rows that hold the unit's rollups, ascending by key.
 func (u *unit) make(bucket int, metric encoding.UID) (rows []rolledRow) {
-	head := u.layout.schema.AppendSalt(nil, bucket)
+	head := append(u.layout.schema.AppendSalt(nil, bucket), metric...)
 	for tags, slots := range u.series {
 		var row *rolledRow
 		last := int64(-1)
@@ -235,7 +236,7 @@ func (u *unit) make(bucket int, metric encoding.UID) (rows []rolledRow) {
 				panic(err)
 			}
 			if base != last {
-				key := append(slices.Concat(head, metric), byte(base>>24), byte(base>>16), byte(base>>8), byte(base))
+				key := binary.BigEndian.AppendUint32(slices.Clone(head), uint32(base))
 				rows = append(rows, rolledRow{key: append(key, tags...)})
 				row, last = &rows[len(rows)-1], base
 			}
