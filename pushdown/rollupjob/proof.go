@@ -122,6 +122,9 @@ func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.
 	return out, nil
 }
 
+// notRolledUp says why nothing is proven of times without a piece.
+const notRolledUp = "some hours are not rolled up"
+
 // provenBucket is what can be read of a salt bucket.
 type provenBucket struct {
 	ranges []Range // ascending
@@ -132,7 +135,8 @@ type provenBucket struct {
 // proven finds out what can be read of a salt bucket.
 func (l *layout) proven(ctx context.Context, marker store.Marker, data string, bucket int, metric encoding.UID, rec *record, r Range) (out provenBucket) {
 	note := func(format string, args ...any) {
-		if out.why == "" {
+		// That some are missing says least.
+		if out.why == "" || out.why == notRolledUp {
 			out.why = fmt.Sprintf(format, args...)
 		}
 	}
@@ -143,7 +147,7 @@ func (l *layout) proven(ctx context.Context, marker store.Marker, data string, b
 			continue
 		}
 		if s.Pieces[0].From > at {
-			note("some hours are not rolled up")
+			note(notRolledUp)
 		}
 		at = s.times().To
 		switch {
@@ -182,8 +186,8 @@ func (l *layout) proven(ctx context.Context, marker store.Marker, data string, b
 			}
 		}
 	}
-	if at < r.To {
-		note("some hours are not rolled up")
+	if at < r.To && out.why == "" {
+		note(notRolledUp)
 	}
 	return out
 }

@@ -138,7 +138,7 @@ func (c *call) metricsBetween(ctx context.Context, conn *connection, args []stri
 	for _, p := range plans {
 		metrics = append(metrics, p.Plan.Metric)
 	}
-	return metrics, q.Start / 1000, q.End/1000 + 1, nil
+	return metrics, q.Start / 1000, (q.End + 999) / 1000, nil // END itself is in the next day
 }
 
 // rollup answers with progress, and with what was rolled up.

@@ -65,7 +65,7 @@ func (e *Engine) chooseMade(ctx context.Context, q *query.Query, p subPlan) (c m
 
 	for i := range p.Made {
 		m := &p.Made[i]
-		whole := aligned(rollupjob.Range{From: p.Plan.From, To: p.Plan.To}, m.Align)
+		whole := asked(p.Plan, m.Align)
 		if whole.From >= whole.To {
 			c.why = "no whole bucket lies between the raw rows that are read"
 			continue
@@ -87,6 +87,13 @@ func (e *Engine) chooseMade(ctx context.Context, q *query.Query, p subPlan) (c m
 		}
 	}
 	return c
+}
+
+// asked returns the time of a plan's rows of which rollups may be read: that of the buckets that
+// its answer has.
+func asked(p *scanplan.Plan, align int64) rollupjob.Range {
+	first, last := p.Start/1000/align*align, p.End/1000/align*align+align
+	return aligned(rollupjob.Range{From: max(p.From, first), To: min(p.To, last)}, align)
 }
 
 // aligned returns the largest range inside r whose ends are multiples of n.
