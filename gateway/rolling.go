@@ -25,7 +25,7 @@ func (s *Server) startRollups(ctx context.Context) {
 	}
 	job := &rollupjob.Job{Store: s.store, Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates,
 		Margin: rollupMargin, Now: s.cfg.Now, Pace: paced(s.cfg.RollupRate), Skip: true,
-		Keeper: &lease.Keeper{Store: s.store, Table: s.cfg.TableState, Holder: lease.Holder()}}
+		Leases: &lease.Keeper{Store: s.store, Table: s.cfg.TableState, Holder: lease.Holder()}}
 	s.background.Go(func() {
 		for ctx.Err() == nil {
 			s.rollUpAll(ctx, job)

@@ -27,8 +27,8 @@ type Job struct {
 	// Margin is how long ago an hour has ended before it is sealed.
 	Margin time.Duration
 	Now    func() time.Time
-	// Keeper takes the lease of each metric; nil takes none.
-	Keeper *lease.Keeper
+	// Leases takes the lease of each metric; nil takes none.
+	Leases *lease.Keeper
 	// Skip leaves out metrics whose lease somebody else has, instead of waiting for it.
 	Skip bool
 	// Pace, if set, is told how many raw points were read, and waits as long as it likes.
@@ -133,14 +133,14 @@ func (j *Job) Prove(ctx context.Context, metric encoding.UID, from, to int64) (c
 
 // locked does something while this process has the lease of a metric.
 func (j *Job) locked(ctx context.Context, metric encoding.UID, do func(ctx context.Context) error) error {
-	if j.Keeper == nil || j.DryRun {
+	if j.Leases == nil || j.DryRun {
 		return do(ctx)
 	}
 	name := recordPrefix + hex.EncodeToString(metric)
 	if !j.Skip {
-		return j.Keeper.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
+		return j.Leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
 	}
-	l, ok, err := j.Keeper.Try(ctx, name)
+	l, ok, err := j.Leases.Try(ctx, name)
 	if err != nil || !ok {
 		return err
 	}

@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, Store: st}
 	tables := Tables{Data: "tsdb", State: "state"}
 	w.job = &Job{Store: w, Tables: tables, Schema: schema, Config: config, Margin: 10 * time.Minute, Now: func() time.Time { return time.Unix(midnight+3*day, 0) },
-		Keeper: &lease.Keeper{Store: st, Table: "state", Holder: "test"}}
+		Leases: &lease.Keeper{Store: st, Table: "state", Holder: "test"}}
 	w.prover = &Prover{Store: w, Tables: tables, Schema: schema, Config: config}
 	return w
 }
@@ -239,7 +239,7 @@ func TestJob_record(t *testing.T) {
 		if s.Table == "tsdb" && !once {
 			once = true
 			other := *w.job
-			other.Keeper = nil
+			other.Leases = nil
 			if _, err := other.Roll(t.Context(), metric, midnight, midnight+3*day); err != nil {
 				t.Error(err)
 			}

@@ -89,8 +89,8 @@ func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest,
 	told, reached := begun, rollupjob.Counts{}
 	job := rollupjob.Job{Store: conn.store, Tables: rollupjob.Tables{Data: c.Tables.Data, State: c.Tables.State}, Schema: c.Schema, Config: c.Rollups,
 		FixDuplicates: c.Compile.FixDuplicates, Margin: margin, Now: c.Now, DryRun: req.DryRun}
-	job.Keeper = &lease.Keeper{Store: conn.store, Table: c.Tables.State, Holder: lease.Holder()}
-	job.Keeper.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
+	job.Leases = &lease.Keeper{Store: conn.store, Table: c.Tables.State, Holder: lease.Holder()}
+	job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
 	job.Reached = func(done rollupjob.Counts) {
 		reached.Add(&done)
 		if now := c.Now(); now.Sub(told) >= tellEvery {
