@@ -70,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-cells", "living-exact", "newseries", "firstlook", "sparse", "rollup", "percentiles",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-cells", "living-exact", "newseries", "firstlook", "sparse", "rollup", "percentiles", "rollup-auto",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -167,7 +167,8 @@ func groups() (all []group) {
 				group{[]string{"living"}, scale, living, 900, livingCompacted},
 				group{[]string{"living-cells", "living-exact"}, scale, living, 900, livingPanel},
 				group{[]string{"newseries", "firstlook", "sparse"}, scale, "", 300, pods},
-				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups})
+				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups},
+				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto})
 		}
 	}
 
