@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -311,6 +312,62 @@ func TestMade_hbase(t *testing.T) {
 	b.wantRead("a late point", "sum:1h-sum:m", "raw rows: raw rows: ")
 	other.roll("2013/01/01", "2013/01/03")
 	b.wantRead("rolled up again", "sum:1h-sum:m", whole)
+}
+
+// By timestamps rollups stay proven while others write to the region of their raw rows, and a late
+// point ends that for its day alone.
+func TestMade_timestamps(t *testing.T) {
+	cluster, err := hbasefake.Start(hbasefake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	cluster.CreateTable("tsdb", []string{"t"})
+	cluster.CreateTable("tsdb-uid", []string{"id", "name"})
+	for _, table := range []string{"r10m", "r1h", "r1d", "pre", "r10m-pre", "r1h-pre", "r1d-pre"} {
+		cluster.CreateTable(table, []string{"t"})
+	}
+	where, err := hbase.ParseAddress(cluster.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	where.Proof, where.VersionTimeout = hbase.ProofTimestamps, patience
+	st, err := hbase.Open(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	cfg := config(0)
+	cfg.Store, cfg.AutoMetrics, cfg.ResultCacheProof = "hbase:"+cluster.Address(), "true", "timestamps"
+	withMade(cfg)
+	cluster.CreateTable(cfg.TableState, []string{"s"})
+	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+
+	// Written an hour ago, and flushed.
+	cluster.SetClock(func() int64 { return time.Now().Add(-time.Hour).UnixMilli() })
+	b.twoDays()
+	cluster.Flush("tsdb")
+	cluster.SetClock(func() int64 { return time.Now().UnixMilli() })
+
+	b.roll("2013/01/01", "2013/01/03")
+	const whole = "table r1h from 2013-01-01 00:00:00 to 2013-01-03 00:00:00 UTC"
+	b.wantRead("rolled up", "sum:1h-sum:m", whole)
+	b.put(fmt.Sprintf("other %d 1 host=a", midnight+5*3600))
+	cluster.Flush("tsdb")
+	b.wantRead("another metric was written to", "sum:1h-sum:m", whole)
+	b.put(fmt.Sprintf("m %d 1000 host=a", midnight+5*3600+17))
+	b.wantRead("a late point", "sum:1h-sum:m", "table r1h from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC; raw rows at other times: raw rows: ")
+
+	// It is made again, but the point is too young for a proof by timestamps: only while the
+	// region rests it is proven.
+	if c := b.roll("2013/01/01", "2013/01/03"); c.Made != 3 || c.Kept != 3 {
+		t.Errorf("got %+v, want a day of each interval made again", c)
+	}
+	b.wantRead("rolled up again", "sum:1h-sum:m", whole)
+	b.put(fmt.Sprintf("other %d 2 host=a", midnight+5*3600))
+	b.wantRead("the region is written to", "sum:1h-sum:m", "table r1h from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC")
+	cluster.CompactAll("tsdb")
+	b.wantRead("all files are compacted", "sum:1h-sum:m", "raw rows: raw rows: ")
 }
 
 // Whatever is put, late, overwritten or deleted, before and after it is rolled up, and whatever is

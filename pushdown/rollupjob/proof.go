@@ -206,7 +206,13 @@ func cutToTimes(pieces []piece, r Range) (out []piece) {
 // intersection returns the times that two ascending lists both have.
 func intersection(a, b []Range) (out []Range) {
 	for i, k := 0, 0; i < len(a) && k < len(b); {
-		if both := a[i].intersect(b[k]); !both.empty() {
+		both := a[i].intersect(b[k])
+		switch {
+		case both.empty():
+		// Two stretches with proofs of their own: a bucket may lie in both.
+		case len(out) > 0 && out[len(out)-1].To == both.From:
+			out[len(out)-1].To = both.To
+		default:
 			out = append(out, both)
 		}
 		if a[i].To < b[k].To {
