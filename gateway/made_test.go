@@ -254,7 +254,7 @@ func TestMade_onlyRaw(t *testing.T) {
 func TestMade_sealed(t *testing.T) {
 	b := open(t, withMade)
 	now := b.cfg.Now().Unix()
-	b.put(fmt.Sprintf("m %d 1 host=a", now-3*3600), fmt.Sprintf("m %d 2 host=a", now))
+	b.put(fmt.Sprintf("m %d 1 host=a", now-3*3600), fmt.Sprintf("m %d 2 host=a", now-600), fmt.Sprintf("m %d 2 host=a", now))
 	b.roll("2d-ago", "now")
 	for row, err := range store.Rows(t.Context(), b.store, store.Scan{Table: "r1h", Family: "t"}) {
 		if err != nil {
