@@ -79,6 +79,7 @@ func TestMark_timestamps(t *testing.T) {
 		{"a deletion whose marker is gone", func(c *stampedCluster) { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") }, false, false},
 		{"a file loaded in bulk", func(c *stampedCluster) { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) }, false, false},
 		{"a compaction of all files", func(c *stampedCluster) { c.CompactAll("t") }, false, false},
+		{"a move", func(c *stampedCluster) { c.MoveRegion("t", []byte("r0010")) }, false, false},
 		{"edits of another cluster", func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v"); c.Replicate() }, false, false},
 	} {
 		c := startStamped(t)
