@@ -26,16 +26,11 @@ type RollupsConfig struct {
 	// RollupSplit reads raw data where a rollup may not be there yet, because its interval
 	// says how late it may be. Source: tsd.rollups.split_query.enable.
 	RollupSplit bool `env:"DOWNPOUR_ROLLUP_SPLIT" envDefault:"false"`
-	// RollupRate is how many raw points a second this gateway reads to make rollups by itself,
-	// of DOWNPOUR_ROLLUPS=auto:…, on average; 0 makes none. RollupDays is how many days back.
-	RollupRate int `env:"DOWNPOUR_ROLLUP_RATE" envDefault:"0"`
-	RollupDays int `env:"DOWNPOUR_ROLLUP_DAYS" envDefault:"40"`
 }
 
 func (c *RollupsConfig) setDefaults() {
 	c.RollupTagKey = cmp.Or(c.RollupTagKey, "_aggregate")
 	c.RollupRawValue = cmp.Or(c.RollupRawValue, "RAW")
-	c.RollupDays = cmp.Or(c.RollupDays, 40)
 }
 
 // validate checks that the tag can be stored.
@@ -44,12 +39,6 @@ func (c *RollupsConfig) validate() (errs []error) {
 		if err := encoding.ValidateName("name", v.got); err != nil {
 			errs = append(errs, fmt.Errorf("%s: got %q: %w", v.name, v.got, err))
 		}
-	}
-	if c.RollupRate < 0 {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_ROLLUP_RATE: got %d, want points a second, or 0 for none", c.RollupRate))
-	}
-	if c.RollupDays < 1 || c.RollupDays > 36_500 {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_ROLLUP_DAYS: got %d, want 1 to 36500", c.RollupDays))
 	}
 	return errs
 }

@@ -278,7 +278,6 @@ func (s *Server) serve(l net.Listener) {
 	})
 
 	s.collect(ctx)
-	s.startRollups(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 }
 
