@@ -48,7 +48,7 @@ func config(saltWidth int) *gateway.Config {
 
 func memoryStore(t *testing.T, cfg *gateway.Config) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: cfg.Schema().RowHours()})
 	if err != nil {
 		t.Fatal(err)
 	}

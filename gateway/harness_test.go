@@ -113,6 +113,14 @@ func (f *faulty) Version(ctx context.Context, table, family string, r store.KeyR
 	return f.now.Load().Version(ctx, table, family, r)
 }
 
+func (f *faulty) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
+	return f.Store.(store.Marker).Mark(ctx, table, family, r)
+}
+
+func (f *faulty) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
+	return f.Store.(store.Marker).Unchanged(ctx, table, family, r, mark)
+}
+
 func (f *faulty) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	return f.now.Load().Apply(ctx, table, m)
 }

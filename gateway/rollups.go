@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"downpour/encoding"
 	"downpour/gateway/query/plan"
 	"downpour/pushdown/rollup"
+	"downpour/pushdown/rollupjob"
 )
 
 // RollupsConfig holds how rollups and pre-aggregates are told apart; which there are is
@@ -41,12 +43,46 @@ func (c *RollupsConfig) validate() (errs []error) {
 	return errs
 }
 
+// validateMade checks that rollups that we make ourselves can be read as raw data is: they
+// have the tags of the series.
+func (c *Config) validateMade() error {
+	if c.RollupsMade() && c.RollupTagRaw {
+		return errors.New("DOWNPOUR_ROLLUP_TAG_RAW: got true, want false with DOWNPOUR_ROLLUPS=auto:…, whose rollups have the tags of their series")
+	}
+	return nil
+}
+
 // compileWith returns the settings that scan plans depend on, those of queries that read
 // rollups included. nil is no rollups.
 func (c *Config) compileWith(rollups *rollup.Config) plan.Options {
 	out := c.Compile()
 	if rollups != nil {
 		out.Rollups = &plan.Rollups{Config: rollups, TagKey: c.RollupTagKey, RawValue: c.RollupRawValue, Split: c.RollupSplit}
+		if made := c.madeIntervals(rollups); made != nil {
+			out.Rollups.Made, out.Rollups.MadeIntervals = true, made
+		}
 	}
 	return out
+}
+
+// madeIntervals returns the intervals whose rollups are made by ourselves, the longest first;
+// nil if somebody else makes them.
+func (c *Config) madeIntervals(rollups *rollup.Config) []*rollup.Interval {
+	if rollups == nil || !c.RollupsMade() {
+		return nil
+	}
+	made, _ := rollups.MadeIntervals() // RollupConfig has told of an error
+	return made
+}
+
+// prover returns what proves the rollups that are made by ourselves, nil if there are none.
+func (s *Server) prover(rollups *rollup.Config) *rollupjob.Prover {
+	if s.cfg.madeIntervals(rollups) == nil {
+		return nil
+	}
+	return &rollupjob.Prover{Store: s.store, Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates}
+}
+
+func (c *Config) rollupJobTables() rollupjob.Tables {
+	return rollupjob.Tables{Data: c.TableData, State: c.TableState}
 }

@@ -242,10 +242,10 @@ func (s *Server) build() error {
 		return fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err)
 	}
 	s.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: s.cfg.RollupTagKey, RawValue: s.cfg.RollupRawValue,
-		TagRaw: s.cfg.RollupTagRaw, BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
+		TagRaw: s.cfg.RollupTagRaw, Made: s.cfg.RollupsMade(), BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
 
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
-		Compile: s.cfg.compileWith(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
+		Compile: s.cfg.compileWith(rollups), Made: s.prover(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
 	s.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
 		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(s.engine.SharedAnswers()) }))
 	s.retention = s.newTurns()

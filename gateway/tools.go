@@ -8,6 +8,7 @@ import (
 
 	"downpour/gateway/admin/tools"
 	"downpour/gateway/uid"
+	"downpour/pushdown/rollup"
 )
 
 // ToolSettings returns the part of these settings that the tools need.
@@ -17,7 +18,11 @@ func (c *Config) ToolSettings() (tools.Settings, error) {
 }
 
 func (c *Config) toolSettings(zone *time.Location) tools.Settings {
-	return tools.Settings{Store: c.Store, Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
+	var made *rollup.Config
+	if c.RollupsMade() {
+		made, _ = c.RollupConfig() // Validate has told of an error
+	}
+	return tools.Settings{Rollups: made, Store: c.Store, Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
 		Auto: c.Auto(), MaxName: c.LimitName, Retention: c.retention(), KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Trees: c.TreeProcessing, Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
 }
 

@@ -70,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "rollup-auto",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -168,7 +168,8 @@ func groups() (all []group) {
 				group{[]string{"living-cells"}, scale, living, 900, livingCells},
 				group{[]string{"newseries", "firstlook", "sparse"}, scale, "", 300, pods},
 				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups},
-				group{[]string{"compaction"}, scale, calm, 300, compacting})
+				group{[]string{"compaction"}, scale, calm, 300, compacting},
+				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto})
 		}
 	}
 

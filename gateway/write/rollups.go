@@ -36,6 +36,8 @@ type RollupsConfig struct {
 	// of single series, which get it only if TagRaw is set.
 	TagKey, RawValue string
 	TagRaw           bool
+	// Made refuses rollups of series, because they are made from raw data by ourselves.
+	Made bool
 	// BlockDerived refuses averages and deviations, which cannot be aggregated further.
 	BlockDerived bool
 }
@@ -69,6 +71,7 @@ func NewRollups(cfg RollupsConfig, to store.Writer, series *SeriesCache) *Rollup
 // Errors of rollups, in OpenTSDB's words.
 var (
 	errNoRollups    = errors.New("No rollup or aggregations were configured")
+	errMade         = errors.New("Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
 	errNoAggregator = errors.New("Aggregator cannot be null or empty.")
 	// ErrNoInterval is returned for a point that has neither an interval nor a group-by
 	// aggregator.
@@ -192,6 +195,9 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 		id, ok := r.cfg.Rollups.ID(p.Aggregator)
 		if !ok {
 			return nil, fmt.Errorf("No ID found mapping to aggregator: %s", p.Aggregator)
+		}
+		if r.cfg.Made && !p.Grouped {
+			return nil, errMade
 		}
 		// In the table of raw data a rollup's qualifier means something else.
 		if interval.Default {

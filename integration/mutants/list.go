@@ -31,4 +31,5 @@ var mutants = slices.Concat(
 	ofCompaction,      // list_compaction.go
 	ofLeases,          // list_lease.go
 	ofRetention,       // list_retention.go
+	ofMadeRollups,     // list_made.go
 )

@@ -82,6 +82,15 @@ itself, each hour, while the setting is there.
   DOWNPOUR_RETENTION=rules.txt gateway retention plan
   DOWNPOUR_RETENTION=rules.txt gateway retention run -yes-delete 1200000`
 
+	helpRollup = `Makes the rollups that DOWNPOUR_ROLLUPS=auto:FILE says of all hours that ended
+before -margin, from START to END, in whole days of UTC, and reads them back, so
+that queries use them where nothing has changed since. What is rolled up already
+and has not changed is left alone. It may be ended at any time and run again, and
+runs beside gateways and TSDs. How much of it is proven it says at the end.
+
+  gateway rollup -dry-run 2024/01/01 2024/02/01 sys.cpu.user
+  gateway rollup 30d-ago now sys.cpu.user sys.cpu.sys`
+
 	helpDashboard = `get prints the document as it was saved, and its version on standard error. put
 saves FILE, or - for standard input: as a new dashboard, or with -replace N in
 place of version N. If another version is in force nothing is changed, and the

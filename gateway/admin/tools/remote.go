@@ -65,7 +65,7 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 }
 
 // writing are the paths that need more than a token for reading.
-var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete", "/api/tools/trees", "/api/tools/uid", "/api/tools/fsck", checkpointPath, retentionPath}
+var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete", "/api/tools/trees", "/api/tools/uid", "/api/tools/fsck", checkpointPath, retentionPath, rollupPath}
 
 // send sends a request, with pairs of header fields; the answer's body is the caller's to close.
 func (r *remote) send(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, error) {

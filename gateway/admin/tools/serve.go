@@ -58,6 +58,7 @@ type Served struct {
 //	POST uid     {"command":"fsck","fix":true}         lines, see uidWork and uidDone
 //	POST fsck    see fsckRequest                       findings, a line each
 //	POST retention {"run":true,"yesDelete":120}        see retentionDone
+//	POST rollup  see rollupRequest                     progress, and rollupjob.Counts
 //	POST checkpoint {}                                 the name of a checkpoint, then progress while it is kept
 //
 // lines.go says what answers of lines look like. What fails before its first line is
@@ -70,7 +71,7 @@ func Handler(s Served) http.Handler {
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
 		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
 		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck, "GET /api/tools/scan": h.scan,
-		"POST " + checkpointPath: h.checkpoint, "POST " + retentionPath: h.retention,
+		"POST " + checkpointPath: h.checkpoint, "POST " + retentionPath: h.retention, "POST " + rollupPath: h.rollup,
 	} {
 		// What may write is posted. A checkpoint neither reads nor writes points.
 		writes, always := strings.HasPrefix(route, "POST"), strings.HasSuffix(route, checkpointPath)

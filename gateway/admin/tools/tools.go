@@ -12,6 +12,7 @@
 //	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
 //	compact START END METRIC…         make one cell of the points of each row, on HBase
 //	retention plan|run                count or delete rows that are past
+//	rollup START END METRIC…          make rollups of sealed hours
 //	dashboard list|get|put …          list, print and save dashboards
 //	check                             look for damage in an embedded store's files
 //	backup DIR, restore BACKUP        back an embedded store up, and make it from a backup
@@ -37,6 +38,7 @@ import (
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/write"
+	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
 )
 
@@ -57,6 +59,8 @@ type Settings struct {
 	Tables   tables.Names
 	Compile  plan.Options
 	Auto     write.Auto
+	// Rollups are those that we make ourselves, nil if we make none.
+	Rollups *rollup.Config
 	// MaxName bounds the bytes of a name that gets a UID, see uid.Config.
 	MaxName int
 	// KnownWithin is the time after which other processes know that a name is deleted.
@@ -134,6 +138,7 @@ func Commands() []Command {
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
 		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
 		{"retention", "plan | run [-yes-delete N] [-rate N]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
+		{"rollup", "[-margin 10m] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, false},
 		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
 		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
 		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},

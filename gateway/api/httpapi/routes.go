@@ -37,6 +37,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"api/tools/trees":   {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/uid":     {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/rollup":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/fsck":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		// It deletes points.
 		"api/tools/retention": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},

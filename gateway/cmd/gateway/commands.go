@@ -101,7 +101,8 @@ func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.
 			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 		}
 	}
-	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, Security: open.Security(cfg.HBaseSecurity)})
+	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, Security: open.Security(cfg.HBaseSecurity),
+		ProofByTimestamps: cfg.ProofByTimestamps()})
 }
 
 // terminal tells whether a progress bar can be drawn on w.

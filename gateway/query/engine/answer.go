@@ -79,7 +79,7 @@ func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o
 	// Partial aggregates and rollups make few points, and the plan may have to be executed
 	// again, or another one; the lines of histograms are made of one sum: there is nothing
 	// to win by making the points later.
-	if p.sub.Histogram() || p.Plan.Rollup != nil || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
+	if p.sub.Histogram() || p.Plan.Rollup != nil || len(p.Made) > 0 || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
 		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
 		return o, err
 	}

@@ -4,6 +4,7 @@
 //	resolve.go    resolve the names of each sub-query and compile its scan plan
 //	subqueries.go answer the sub-queries, two at a time
 //	rollup.go     choose among rollups and raw data
+//	made.go       read rollups that we make ourselves, where they are proven
 //	cached.go     look the plan's answer up in the result cache
 //	share.go      share one execution among equal queries
 //	execute.go    have the plan executed and merge what its parts return
@@ -25,6 +26,7 @@ import (
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/rollupjob"
 )
 
 // Config is what an engine works with.
@@ -33,6 +35,8 @@ type Config struct {
 	Exec  *dispatch.Executor
 	// Compile holds the properties of the tables, and the limits of plans.
 	Compile plan.Options
+	// Made proves the rollups that we make ourselves; nil if there are none.
+	Made *rollupjob.Prover
 	// Budget returns what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
 	// Now returns the time by which rollups are late. Default time.Now.

@@ -34,8 +34,8 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 	return results, stats, err
 }
 
-// groups returns a plan's groups, from the result cache if no row has changed, or made by
-// an execution that equal plans may share, see share.go.
+// groups returns a plan's groups, from the result cache if no row has changed, from proven
+// rollups, see made.go, or made by an execution that equal plans may share, see share.go.
 //
 // A plan that was asked for before is worth caching. It is answered for all times of
 // its rows, so that a later time window inside the same hours finds the answer, and
@@ -46,6 +46,9 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *No
 	noteUnproven(lookup, began, node)
 	if lookup.Found() != nil {
 		return e.ownGroups(ctx, q, p, lookup, node)
+	}
+	if groups, stats, ok, err := e.fromRollups(ctx, q, p, node); ok || err != nil {
+		return groups, stats, err
 	}
 	return e.madeGroups(ctx, q, p, lookup, node)
 }

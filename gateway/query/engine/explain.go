@@ -14,6 +14,9 @@ type Explained struct {
 	// ResultCache is "kept" if the answer of the whole plan is in the result cache: it
 	// is given again if no row has changed.
 	ResultCache string `json:"resultCache,omitempty"`
+	// Rollups says which rollups, made by ourselves, are read in place of raw rows, and why
+	// not others; it is empty if none are made.
+	Rollups string `json:"rollups,omitempty"`
 }
 
 // Explain returns what Run would do, sub-query by sub-query, without reading a row.
@@ -39,7 +42,8 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		if p.PostFilter != nil {
 			text += p.PostFilter.String()
 		}
-		x := Explained{Plan: text, Parts: parts}
+		made := e.chooseMade(ctx, q, p)
+		x := Explained{Plan: text, Parts: parts, Rollups: made.String()}
 		if e.cfg.Exec.HoldsPlan(p.Plan, planAnswer(how)) {
 			x.ResultCache = "kept"
 		}

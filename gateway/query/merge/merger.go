@@ -17,7 +17,9 @@ package merge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -138,6 +140,19 @@ func (m *Merger) AllowRounding() { m.roundingAllowed = true }
 // answer, an error of the bounds or of the name filter, or says what is wrong with the
 // batch.
 func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
+	return m.addBetween(part, rec, math.MinInt64, math.MaxInt64)
+}
+
+// AddBetween adds a batch of a part as Add does, but of buckets of series only those that begin
+// from from on and before to, in ms: of rows that other parts have the rest of.
+func (m *Merger) AddBetween(part scanplan.KeyRange, rec batch.Record, from, to int64) error {
+	if m.plan.Histograms != nil || m.plan.Downsample == nil || batch.IsPartial(rec) || batch.IsAligned(rec) {
+		return errors.New("merge: a batch without the buckets of series cannot be cut in time")
+	}
+	return m.addBetween(part, rec, from, to)
+}
+
+func (m *Merger) addBetween(part scanplan.KeyRange, rec batch.Record, from, to int64) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
@@ -162,6 +177,11 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 		if err := r.At(i, &s); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
+		if from > math.MinInt64 {
+			if cutBuckets(&s, from, to); len(s.Time) == 0 {
+				continue
+			}
+		}
 		sp, err := m.findSeries(s.Span)
 		if err != nil {
 			return err
@@ -178,6 +198,15 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 		sp.addSegment(m.memory.copySegment(partStart, &s))
 	}
 	return nil
+}
+
+// cutBuckets leaves a series the buckets that begin from from on and before to, and nothing
+// else.
+func cutBuckets(s *batch.Series, from, to int64) {
+	i, _ := slices.BinarySearch(s.Time, from)
+	j, _ := slices.BinarySearch(s.Time, to)
+	s.Time, s.Value, s.Notes = s.Time[i:j], s.Value[i:j], nil
+	s.Raw.Reset()
 }
 
 // findSeries returns the entry of a span, and asks the name filter about a new one. All

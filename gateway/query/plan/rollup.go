@@ -18,6 +18,11 @@ type Rollups struct {
 	// ms. Source: tsd.rollups.split_query.enable.
 	Split bool
 	Now   int64
+	// Made says that rollups of series are made by ourselves, and by nobody else: a query then
+	// reads raw data, and rollups only where they are proven to be what that gives. They are
+	// of MadeIntervals.
+	Made          bool
+	MadeIntervals []*rollup.Interval
 }
 
 // RawData is what a query that reads no rollup names as its table; see Compiled.Reads.
@@ -44,6 +49,9 @@ func (c *compiler) sources() ([]source, error) {
 	preAggregates := c.wantsPreAggregates()
 	if preAggregates {
 		raw.table = r.Config.Raw().PreTable
+	} else if r.Made {
+		c.out.Made, c.out.NotMade = c.madeSources()
+		return []source{raw}, nil
 	}
 	matching := c.matchingIntervals()
 	// The default interval is that of raw data.

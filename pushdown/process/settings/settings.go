@@ -31,7 +31,8 @@ type Common struct {
 	TableMeta string `env:"DOWNPOUR_TABLE_META" envDefault:"tsdb-meta"`
 	TableTree string `env:"DOWNPOUR_TABLE_TREE" envDefault:"tsdb-tree"`
 	// Rollups is OpenTSDB's tsd.rollups.config: the path of a file that ends in .json, or
-	// the JSON itself; empty for no rollups.
+	// the JSON itself; empty for no rollups. After auto: it is of rollups that we make
+	// ourselves.
 	Rollups string `env:"DOWNPOUR_ROLLUPS"`
 	// The layout of row keys; it must be that of the rows that exist.
 	SaltWidth   int `env:"DOWNPOUR_SALT_WIDTH" envDefault:"0"`
@@ -254,9 +255,14 @@ func (c *Common) RollupConfig() (*rollup.Config, error) {
 	if c.Rollups == "" {
 		return nil, nil
 	}
-	config, err := rollup.Read(c.Rollups)
+	config, err := rollup.Read(strings.TrimPrefix(c.Rollups, madePrefix))
 	if err != nil {
 		return nil, err
+	}
+	if c.RollupsMade() {
+		if _, err := config.MadeIntervals(); err != nil {
+			return nil, err
+		}
 	}
 
 	for _, t := range config.Tables() {
@@ -266,6 +272,12 @@ func (c *Common) RollupConfig() (*rollup.Config, error) {
 	}
 	return config, nil
 }
+
+// madePrefix is before a configuration of rollups that we make ourselves.
+const madePrefix = "auto:"
+
+// RollupsMade tells whether rollups of series are made by ourselves, and by nobody else.
+func (c *Common) RollupsMade() bool { return strings.HasPrefix(c.Rollups, madePrefix) }
 
 // RollupTables returns the tables of a valid configuration's rollups and pre-aggregates,
 // but for the data table.

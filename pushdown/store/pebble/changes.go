@@ -54,17 +54,13 @@ func newChanges(grouping Grouping) *changes {
 	return &changes{grouping: grouping, opening: openings.Add(1), groups: map[string]*group{}, deletions: map[string]*deletion{}}
 }
 
-// begin notes that a batch is about to become visible. end must be called when it
-// is visible, or when that has failed.
-func (c *changes) begin(b *pebble.Batch) (end func()) {
+// begin notes that a batch with changes of groups is about to become visible. end must be
+// called when it is visible, or when that has failed.
+func (c *changes) begin(names []string) (end func()) {
 	// Nobody has asked for a version token yet.
 	if !c.on.Load() {
 		return func() {}
 	}
-
-	// The keys are read now because pebble may take a large batch's memory for
-	// itself once it is applied.
-	names := c.groupNames(b)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,19 +112,24 @@ func (c *changes) groupNames(b *pebble.Batch) (names []string) {
 	known := map[string]struct{}{}
 	var name, last []byte
 	for {
-		_, key, _, ok, err := reader.Next()
+		kind, key, value, ok, err := reader.Next()
 		if !ok || err != nil {
 			return names // err is nil: this process has just made the batch
 		}
 
 		prefix := key[:split(key)]
-		if bytes.Equal(prefix, last) {
-			continue // another cell of the same row
-		}
-		last = prefix
-
 		table, row, _ := bytes.Cut(prefix, []byte{0})
-		name = c.appendName(name[:0], table, row[:len(row)-1]) // without the 00 that ends the row
+		switch {
+		// A deletion of several rows, whose end is its value: it counts as one of a row that
+		// may be anywhere in the table.
+		case kind == pebble.InternalKeyKindRangeDelete && !bytes.Equal(prefix, value[:split(value)]):
+			name, last = append(append(name[:0], table...), 0), nil
+		case bytes.Equal(prefix, last):
+			continue // another cell of the same row
+		default:
+			last = prefix
+			name = c.appendName(name[:0], table, row[:len(row)-1]) // without the 00 that ends the row
+		}
 		if _, ok := known[string(name)]; !ok {
 			known[string(name)] = struct{}{}
 			names = append(names, string(name))

@@ -79,7 +79,7 @@ func TestVersion_inProgress(t *testing.T) {
 	before := s.mustVersion(t, here)
 	b := s.newBatch(0)
 	b.put("t", hourRow(1, 0, "aaaaaa"), "t", []byte("q"), 1, nil)
-	end := s.changes.begin(b.Batch)
+	end := s.changes.begin(s.changes.groupNames(b.Batch))
 	if token := s.mustVersion(t, here); token != "" {
 		t.Errorf("token %q while a batch is in progress, want none", token)
 	}

@@ -74,6 +74,7 @@ func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRang
 		return errors.Join(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d", store.ErrFull, s.dir, usage.AvailBytes>>10, (startBytes+uint64(b.Len()))>>10), b.Close())
 	}
 
+	s.noteRanges(b, table, ranges)
 	b.bytes = b.Len()
 	defer s.changes.beginRanges(table, ranges)()
 	if err := s.watches.applyRanges(s.db, b.Batch, table, ranges); err != nil {

@@ -42,6 +42,7 @@ type Store struct {
 	scanners scanners
 	watches  watches
 	changes  *changes
+	marks    marks
 }
 
 var (
@@ -101,6 +102,9 @@ func (s *Store) start() error {
 			return errors.Join(err, s.db.Close(), s.disk.Close())
 		}
 		s.log.Errorf("the table of tables cannot be read, every table is taken to be there: %v", err)
+	}
+	if err := s.loadMarks(); err != nil {
+		return errors.Join(err, s.db.Close(), s.disk.Close())
 	}
 	return nil
 }

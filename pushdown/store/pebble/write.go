@@ -149,9 +149,15 @@ func (s *Store) makeVisible(b *batch) error {
 		return errors.Join(err, b.Close())
 	}
 
-	b.bytes = b.Len() // before pebble may take a large batch's memory for itself
+	// All of this before pebble may take a large batch's memory for itself.
+	var groups []string
+	if s.changes.on.Load() || s.marks.on.Load() {
+		groups = s.changes.groupNames(b.Batch)
+	}
+	s.marks.note(b, groups)
+	b.bytes = b.Len()
 	// No version token may be given while the batch is becoming visible.
-	defer s.changes.begin(b.Batch)()
+	defer s.changes.begin(groups)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {
 		return errors.Join(fmt.Errorf("cannot write %d bytes: %w", b.bytes, err), b.Close())
 	}

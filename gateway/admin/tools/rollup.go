@@ -1,0 +1,157 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/lease"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rollupjob"
+)
+
+// rollupPath is the route by which a gateway rolls up for a tool.
+const rollupPath = "/api/tools/rollup"
+
+func rollupFlags(f *flag.FlagSet, o *options) {
+	f.DurationVar(&o.margin, "margin", 10*time.Minute, "how long ago an hour has ended before it is rolled up, more than points come late")
+	f.BoolVar(&o.dryRun, "dry-run", false, "count and change nothing")
+}
+
+// rollupRequest says what to roll up. It is the body of POST rollup.
+type rollupRequest struct {
+	Args   []string `json:"args"` // START END METRIC…
+	Margin string   `json:"margin"`
+	DryRun bool     `json:"dryRun"`
+}
+
+// runRollup rolls up the sealed hours of metrics, and prints what it has done.
+func runRollup(ctx context.Context, c *call) (err error) {
+	if len(c.args) < 3 || !c.isTime(c.args[1]) {
+		return c.usage("want START, END and METRIC")
+	}
+	if c.margin < 0 {
+		return c.usage("margin: got %v, want 0 or more", c.margin)
+	}
+	conn, err := c.connect(ctx, existing)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+
+	req := rollupRequest{Args: c.args, Margin: c.margin.String(), DryRun: c.dryRun}
+	var counts rollupjob.Counts
+	if conn.store == nil {
+		err = conn.remote.stream(ctx, rollupPath, req, c.Out, c.tell, &counts)
+	} else {
+		counts, err = c.rollUp(ctx, conn, &req, c.tell)
+	}
+
+	// A run that has failed may have done much.
+	if err == nil || counts.Made > 0 {
+		dry := ""
+		if c.dryRun {
+			dry = "dry run, nothing is changed: "
+		}
+		fmt.Fprintln(c.Out, dry+counts.String())
+	}
+	if err == nil && counts.Failed > 0 {
+		err = fmt.Errorf("%d days cannot be rolled up", counts.Failed)
+	}
+	return err
+}
+
+// rollUp carries out a request and tells progress.
+func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest, tell func(string)) (counts rollupjob.Counts, err error) {
+	if c.Rollups == nil {
+		return counts, errors.New("DOWNPOUR_ROLLUPS: want auto: and the rollups to make, auto:rollups.json")
+	}
+	margin, err := time.ParseDuration(req.Margin)
+	if err != nil || margin < 0 {
+		return counts, fmt.Errorf("margin: got %q, want 0 or more, such as 10m", req.Margin)
+	}
+	metrics, from, to, err := c.metricsBetween(ctx, conn, req.Args)
+	if err != nil {
+		return counts, err
+	}
+	if !req.DryRun {
+		if err := lease.CreateTable(ctx, conn.store, c.Tables.State); err != nil {
+			return counts, err
+		}
+	}
+
+	begun := c.Now()
+	told, reached := begun, rollupjob.Counts{}
+	job := rollupjob.Job{Store: conn.store, Tables: rollupjob.Tables{Data: c.Tables.Data, State: c.Tables.State}, Schema: c.Schema, Config: c.Rollups,
+		FixDuplicates: c.Compile.FixDuplicates, Margin: margin, Now: c.Now, DryRun: req.DryRun}
+	job.Leases = &lease.Keeper{Store: conn.store, Table: c.Tables.State, Holder: lease.Holder()}
+	job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
+	job.Reached = func(done rollupjob.Counts) {
+		reached.Add(&done)
+		if now := c.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			tell(fmt.Sprintf("%s; %.0f points/s", &reached, float64(reached.Points)/now.Sub(begun).Seconds()))
+		}
+	}
+
+	// Everything is written before anything is read back, see Job.Prove.
+	for _, step := range []func(context.Context, encoding.UID, int64, int64) (rollupjob.Counts, error){job.Roll, job.Prove} {
+		for _, metric := range metrics {
+			done, err := step(ctx, metric, from, to)
+			counts.Add(&done)
+			if err != nil {
+				return counts, fmt.Errorf("metric %s: %w; run it again to go on", metric, err)
+			}
+		}
+	}
+	return counts, nil
+}
+
+// metricsBetween returns the metrics that START END METRIC… name, and the times in s.
+func (c *call) metricsBetween(ctx context.Context, conn *connection, args []string) (metrics []encoding.UID, from, to int64, err error) {
+	if len(args) < 3 {
+		return nil, 0, 0, fmt.Errorf("got %d arguments, want START, END and METRIC", len(args))
+	}
+	// An aggregator is part of a query, and says nothing about its rows.
+	words := *c // a copy, whose arguments queryArguments reads
+	words.args = args[:2:2]
+	for _, metric := range args[2:] {
+		words.args = append(words.args, "sum", metric)
+	}
+	body, err := words.queryArguments()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	q, err := c.parse(body)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	plans, err := c.engine(conn).Compile(ctx, q)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for _, p := range plans {
+		metrics = append(metrics, p.Plan.Metric)
+	}
+	return metrics, q.Start / 1000, (q.End + 999) / 1000, nil // END itself is in the next day
+}
+
+// rollup answers with progress, and with what was rolled up.
+func (h *served) rollup(w http.ResponseWriter, r *http.Request) error {
+	var req rollupRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), rollupjob.Bytes); err != nil {
+		return err
+	}
+	c, conn := h.call("rollup")
+	return writeLines(w, func(_ io.Writer, progress func(string)) (any, error) {
+		return c.rollUp(r.Context(), conn, &req, progress)
+	})
+}

@@ -1,0 +1,40 @@
+package rollup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"downpour/encoding"
+)
+
+// MadeColumns are the aggregators whose rollups we make ourselves.
+var MadeColumns = [...]string{"sum", "count", "min", "max"}
+
+// MadeIntervals returns the intervals of a configuration if we make its rollups ourselves, the
+// longest first, and an error that names the first of which we cannot: intervals are counted
+// from 1970, as the buckets of a query are, and no row may begin inside of one.
+func (c *Config) MadeIntervals() (out []*Interval, err error) {
+	if !slices.ContainsFunc(MadeColumns[:], func(name string) bool { _, ok := c.ID(name); return ok }) {
+		return nil, fmt.Errorf("rollups: aggregationIds: got none of %q, want some to make", MadeColumns)
+	}
+
+	for i := range c.Intervals {
+		one := &c.Intervals[i]
+		if one.Default {
+			continue
+		}
+		n, align := one.Layout.Interval, one.Layout.Span.Alignment()
+		if align%n != 0 || n%encoding.RowSeconds != 0 && encoding.RowSeconds%n != 0 {
+			return nil, fmt.Errorf("rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
+				one.Name, one.Layout.Span, align)
+		}
+		out = append(out, one)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("rollups: got the default interval alone, want one to make")
+	}
+	slices.SortStableFunc(out, func(a, b *Interval) int { return cmp.Compare(b.Layout.Interval, a.Layout.Interval) })
+	return out, nil
+}

@@ -1,0 +1,357 @@
+package rollupjob
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/lease"
+	"downpour/pushdown/rollup"
+	"downpour/pushdown/store"
+)
+
+// Job makes rollups. Its fields are set before it is used.
+type Job struct {
+	Store  store.Cells
+	Tables Tables
+	Schema encoding.Schema
+	Config *rollup.Config
+	// FixDuplicates is that of the queries, see encoding.RowDecoder.
+	FixDuplicates bool
+	// Margin is how long ago an hour has ended before it is sealed.
+	Margin time.Duration
+	Now    func() time.Time
+	// Leases takes the lease of each metric; nil takes none.
+	Leases *lease.Keeper
+	// Skip leaves out metrics whose lease somebody else has, instead of waiting for it.
+	Skip bool
+	// Pace, if set, is told how many raw points were read, and waits as long as it likes.
+	Pace func(ctx context.Context, points int64) error
+	// DryRun says that nothing is written.
+	DryRun bool
+	// Reached, if set, is told what was done, after each day and salt bucket.
+	Reached func(done Counts)
+}
+
+// Counts is what a job has done.
+type Counts struct {
+	Points int64 `json:"points"` // raw points read
+	Rows   int64 `json:"rows"`   // raw rows read
+	Made   int64 `json:"made"`   // pieces rolled up: about a day of a metric, interval and salt bucket each
+	Kept   int64 `json:"kept"`   // pieces whose raw rows have not changed since
+	Cells  int64 `json:"cells"`  // rollup cells written or deleted
+	Raw    int64 `json:"raw"`    // pieces that queries read from raw rows all the same
+	Failed int64 `json:"failed"` // pieces whose raw rows cannot be read
+	// Proven are pieces that queries read from rollups from now on, and Unproven those that
+	// they do not. Why says why not, of one of them.
+	Proven   int64  `json:"proven"`
+	Unproven int64  `json:"unproven"`
+	Why      string `json:"why,omitempty"`
+}
+
+// Add adds other counts.
+func (c *Counts) Add(o *Counts) {
+	c.Points += o.Points
+	c.Rows += o.Rows
+	c.Made += o.Made
+	c.Kept += o.Kept
+	c.Cells += o.Cells
+	c.Raw += o.Raw
+	c.Failed += o.Failed
+	c.Proven += o.Proven
+	c.Unproven += o.Unproven
+	if o.Why != "" {
+		c.Why = o.Why
+	}
+}
+
+// String is the counts in words.
+func (c *Counts) String() string {
+	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points, c.Rows, c.Made, c.Kept, c.Cells)
+	if c.Raw > 0 {
+		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)
+	}
+	if c.Failed > 0 {
+		s += fmt.Sprintf("; %d days cannot be read", c.Failed)
+	}
+	if c.Proven+c.Unproven > 0 {
+		s += fmt.Sprintf("; proven: %d of %d", c.Proven, c.Proven+c.Unproven)
+	}
+	if c.Why != "" {
+		s += ": " + c.Why
+	}
+	return s
+}
+
+// errRecord is returned when another worker has changed a record meanwhile.
+var errRecord = errors.New("another worker has changed what is recorded of the rollups meanwhile; run it again")
+
+// Roll rolls up the sealed hours of a metric between two times, in s, widened to whole days:
+// those that are not rolled up yet, or whose raw rows are not proven to be as they were.
+// After an error it can be run again, and goes on.
+func (j *Job) Roll(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, err error) {
+	err = j.locked(ctx, metric, func(ctx context.Context) error {
+		return j.each(metric, func(w *work) error {
+			w.Range = w.sealed(from, to)
+			if w.empty() {
+				return nil
+			}
+			err := w.roll(ctx)
+			counts.Add(&w.counts)
+			return err
+		})
+	})
+	return counts, err
+}
+
+// Prove reads back what Roll has written between two times, and marks it, so that queries
+// read it. It comes after all metrics were rolled up: where a region of HBase must rest for a
+// proof, writing the rollups of one metric ends that of another.
+func (j *Job) Prove(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, err error) {
+	if j.DryRun {
+		return counts, nil
+	}
+	err = j.locked(ctx, metric, func(ctx context.Context) error {
+		return j.each(metric, func(w *work) error {
+			w.Range = w.sealed(from, to)
+			if w.empty() {
+				return nil
+			}
+			err := w.prove(ctx)
+			counts.Add(&w.counts)
+			return err
+		})
+	})
+	return counts, err
+}
+
+// locked does something while this process has the lease of a metric.
+func (j *Job) locked(ctx context.Context, metric encoding.UID, do func(ctx context.Context) error) error {
+	if j.Leases == nil || j.DryRun {
+		return do(ctx)
+	}
+	name := recordPrefix + hex.EncodeToString(metric)
+	if !j.Skip {
+		return j.Leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
+	}
+	l, ok, err := j.Leases.Try(ctx, name)
+	if err != nil || !ok {
+		return err
+	}
+	return l.Do(ctx, do)
+}
+
+// work is what a job does with one interval and salt bucket of a metric.
+type work struct {
+	*Job
+	*layout
+	Range  // what is rolled up
+	marker store.Marker
+	metric encoding.UID
+	bucket int
+	counts Counts
+}
+
+// each calls f for each interval and salt bucket of a metric.
+func (j *Job) each(metric encoding.UID, f func(w *work) error) error {
+	intervals, err := j.Config.MadeIntervals()
+	if err != nil {
+		return err
+	}
+	marker, _ := j.Store.(store.Marker)
+	for _, i := range intervals {
+		l := newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates)
+		for bucket := range j.Schema.Buckets() {
+			w := &work{Job: j, layout: l, marker: marker, metric: metric, bucket: bucket}
+			if err := f(w); err != nil {
+				return fmt.Errorf("interval %s, salt bucket %d: %w", i.Name, bucket, err)
+			}
+			if j.Reached != nil {
+				j.Reached(w.counts)
+			}
+		}
+	}
+	return nil
+}
+
+// sealed returns the sealed time between two times: from the start of a piece to the end of
+// one, or to that of the last sealed step.
+func (w *work) sealed(from, to int64) Range {
+	sealed := w.Now().Add(-w.Margin).Unix()
+	sealed -= sealed % w.step()
+	p := w.piece()
+	return Range{max(from, 0) / p * p, min((to+p-1)/p*p, sealed)}
+}
+
+// rawMark returns the beginning of a stretch: the mark of the raw rows of a time, or why they
+// have none.
+func (w *work) rawMark(ctx context.Context, r Range) stretch {
+	s := stretch{Made: w.made, Why: noMarks}
+	if w.marker == nil {
+		return s
+	}
+	mark, err := w.marker.Mark(ctx, w.Tables.Data, encoding.FamilyData, w.rawKeys(w.bucket, w.metric, r))
+	if s.Raw, s.Resting, s.Why = mark.Text, mark.Resting, ""; err != nil {
+		s.Raw, s.Why = "", err.Error()
+	}
+	return s
+}
+
+// noMarks says why nothing is proven on a store that is no store.Marker.
+const noMarks = "the store makes no marks"
+
+// roll rolls up what is not rolled up yet, or has changed since.
+func (w *work) roll(ctx context.Context) error {
+	rec, value, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	var done []piece
+	for i := range rec.Stretches {
+		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
+		done = append(done, kept...)
+	}
+	w.counts.Kept += int64(len(done))
+
+	missing := w.missing(done)
+	if len(missing) == 0 {
+		return nil
+	}
+	// The mark comes before anything of the raw rows is read.
+	proof := w.rawMark(ctx, Range{missing[0].From, missing[len(missing)-1].To})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// The newest first, for they are asked for most.
+	for _, missing := range slices.Backward(missing) {
+		made, err := w.rollUp(ctx, missing)
+		if err != nil {
+			return err
+		}
+		// What is saved now need not be read again after a restart. Where nothing was made
+		// nothing may be left.
+		if value, err = w.save(ctx, &rec, value, missing, runs(proof, made)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the record, and its value in the table.
+func (w *work) read(ctx context.Context) (record, []byte, error) {
+	records, values, err := readRecords(ctx, w.Store, w.Tables, w.layout, w.metric, []int{w.bucket})
+	if err != nil {
+		return record{}, nil, err
+	}
+	return records[0], values[0], nil
+}
+
+// unchangedOf returns the pieces of a stretch inside a time whose raw rows have not changed
+// since they were rolled up, and why others are left out.
+func (w *work) unchangedOf(ctx context.Context, s *stretch, r Range) (kept []piece, why error) {
+	if s.Made != w.made {
+		return nil, errors.New("they were rolled up with other settings")
+	}
+	if s.Raw == "" || w.marker == nil {
+		return nil, errors.New(s.Why)
+	}
+	inside := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool { return p.times().intersect(r) != p.times() })
+	return unchangedPieces(ctx, inside, maxChecks, func(ctx context.Context, r Range) error {
+		return w.marker.Unchanged(ctx, w.Tables.Data, encoding.FamilyData, w.rawKeys(w.bucket, w.metric, r), s.Raw)
+	})
+}
+
+// missing returns the times that ascending pieces do not have, cut at the ends of days.
+func (w *work) missing(done []piece) (out []Range) {
+	at := w.From
+	add := func(to int64) {
+		for at < to {
+			end := min(at/w.piece()*w.piece()+w.piece(), to)
+			out = append(out, Range{at, end})
+			at = end
+		}
+	}
+	for _, p := range done {
+		add(p.From)
+		at = p.To
+	}
+	add(w.To)
+	return out
+}
+
+// rollUp reads the raw rows of a time and writes their rollups. It returns what it has
+// rolled up: nothing of a time with rows that cannot be read.
+func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
+	u := newUnit(w.layout, r, w.FixDuplicates)
+	err := u.read(ctx, w.Store, w.Tables.Data, w.rawKeys(w.bucket, w.metric, r))
+	var damage *damageError
+	switch {
+	case errors.Is(err, errTooMany) && r.To-r.From > w.step():
+		middle := r.From + (r.To-r.From)/w.step()/2*w.step()
+		first, err := w.rollUp(ctx, Range{r.From, middle})
+		if err != nil {
+			return nil, err
+		}
+		second, err := w.rollUp(ctx, Range{middle, r.To})
+		return append(first, second...), err
+	case errors.As(err, &damage), errors.Is(err, errTooMany):
+		w.counts.Failed++
+		w.counts.Why = err.Error()
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot read raw rows: %w", err)
+	}
+
+	rows := u.make(w.bucket, w.metric)
+	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
+	if err == nil && !w.DryRun {
+		err = write(ctx, w.Store, w.table, changes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
+	}
+	w.counts.Points += u.points
+	w.counts.Rows += u.rows
+	w.counts.Cells += int64(len(changes))
+	w.counts.Made++
+	if u.readRaw != "" {
+		w.counts.Raw++
+	}
+	if w.Pace != nil {
+		if err := w.Pace(ctx, u.points); err != nil {
+			return nil, err
+		}
+	}
+	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: u.readRaw}}, nil
+}
+
+// save records stretches in place of what was recorded of a time, and returns the record's
+// new value.
+func (w *work) save(ctx context.Context, r *record, old []byte, within Range, with ...stretch) ([]byte, error) {
+	if w.DryRun {
+		return old, nil
+	}
+	r.replace(within, with...)
+	value, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(value, old) {
+		return old, nil
+	}
+	cell := store.CellKey{Row: recordKey(w.layout, w.metric, w.bucket), Family: lease.Family, Qualifier: []byte(recordColumn)}
+	ok, err := w.Store.CompareAndPut(ctx, w.Tables.State, cell, old, value)
+	if err == nil && !ok {
+		err = errRecord
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot record what was rolled up in table %s: %w", w.Tables.State, err)
+	}
+	return value, nil
+}

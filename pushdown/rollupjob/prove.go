@@ -1,0 +1,158 @@
+package rollupjob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"downpour/encoding"
+)
+
+// prove reads back the rollups of the time, and of whatever else is in their rows: writing
+// some of a row's values has made the mark of the others void.
+func (w *work) prove(ctx context.Context) error {
+	rec, value, err := w.read(ctx)
+	if err != nil {
+		return err
+	}
+	rows := Range{w.rows.Span.BaseTime(w.From), w.rows.Span.Next(w.rows.Span.BaseTime(w.To - 1))}
+
+	// Stretches with a piece each, and the mark of its raw rows.
+	var good []stretch
+	for i := range rec.Stretches {
+		s := &rec.Stretches[i]
+		inside := cutToRows(s.Pieces, rows)
+		if len(inside) == 0 {
+			continue
+		}
+		kept, why := w.unchangedOf(ctx, s, Range{inside[0].From, inside[len(inside)-1].To})
+		if n := len(inside) - len(kept); n > 0 {
+			w.unproven(n, why)
+		}
+		for _, p := range kept {
+			one := *s
+			one.Pieces = []piece{p}
+			good = append(good, one)
+		}
+	}
+
+	for len(good) > 0 {
+		n := 1
+		for n < len(good) && good[n].Pieces[0].From == good[n-1].Pieces[0].To {
+			n++
+		}
+		if value, err = w.proveRun(ctx, &rec, value, good[:n]); err != nil {
+			return err
+		}
+		good = good[n:]
+	}
+	return nil
+}
+
+// cutToRows returns the pieces that have times of r, as a whole.
+func cutToRows(pieces []piece, r Range) (out []piece) {
+	for _, p := range pieces {
+		if !p.times().intersect(r).empty() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// unproven counts pieces that queries do not read.
+func (w *work) unproven(n int, why error) {
+	w.counts.Unproven += int64(n)
+	if why != nil {
+		w.counts.Why = why.Error()
+	}
+}
+
+// proveRun marks the rollup rows of stretches that follow one another, reads them back, and
+// records those that hold what was made of the raw rows.
+func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []stretch) ([]byte, error) {
+	times := Range{run[0].Pieces[0].From, run[len(run)-1].Pieces[0].To}
+	keys := w.rolledKeys(w.bucket, w.metric, times)
+	if w.stillProven(ctx, run, times) {
+		w.counts.Proven += int64(len(run))
+		return value, nil
+	}
+	// The mark comes first: what is written while the rows are read makes it void.
+	mark, err := w.marker.Mark(ctx, w.table, encoding.FamilyData, keys)
+	if err != nil {
+		w.unproven(len(run), err)
+		return value, ctx.Err()
+	}
+
+	pieces := make([]piece, len(run))
+	for i := range run {
+		pieces[i] = run[i].Pieces[0]
+	}
+	sums, err := w.readBack(ctx, w.Store, keys, pieces)
+	if err != nil {
+		return value, fmt.Errorf("cannot read back table %s: %w", w.table, err)
+	}
+	var same []stretch
+	for i := range run {
+		if !bytes.Equal(pieces[i].Digest, sums[i]) {
+			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table, time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
+			continue
+		}
+		run[i].Rolled, run[i].RolledResting = mark.Text, mark.Resting
+		same = append(same, run[i])
+	}
+	w.counts.Proven += int64(len(same))
+	return w.save(ctx, rec, value, times, w.joined(ctx, same)...)
+}
+
+// maxMarks is how many marks of raw rows in a row a record may have, before they are replaced
+// by one: a query asks for each.
+const maxMarks = 4
+
+// stillProven tells whether stretches that follow one another need not be read back again: they
+// have marks that hold, also if rows nearby are written to, and not too many.
+func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool {
+	marks := 0
+	for i := range run {
+		if run[i].Rolled == "" || run[i].RolledResting || run[i].Rolled != run[0].Rolled {
+			return false
+		}
+		if i == 0 || run[i].Raw != run[i-1].Raw {
+			marks++
+		}
+	}
+	return marks <= maxMarks && w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times), run[0].Rolled) == nil
+}
+
+// joined gives stretches one mark of their raw rows in place of several, if it can: a query
+// asks for each.
+func (w *work) joined(ctx context.Context, all []stretch) []stretch {
+	several, resting := false, true
+	for i := range all {
+		several = several || all[i].Raw != all[0].Raw
+		resting = resting && all[i].Resting
+		if i > 0 && all[i].Pieces[0].From != all[i-1].Pieces[0].To {
+			return all
+		}
+	}
+	if !several {
+		return all
+	}
+
+	times := Range{all[0].Pieces[0].From, all[len(all)-1].Pieces[0].To}
+	mark := w.rawMark(ctx, times)
+	if mark.Raw == "" || mark.Resting && !resting {
+		return all
+	}
+	// What has not changed until after the new mark was made is what it names.
+	out := make([]stretch, len(all))
+	for i := range all {
+		kept, _ := w.unchangedOf(ctx, &all[i], times)
+		if len(kept) != 1 {
+			return all
+		}
+		out[i] = all[i]
+		out[i].Raw, out[i].Resting = mark.Raw, mark.Resting
+	}
+	return out
+}

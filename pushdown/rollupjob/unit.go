@@ -1,0 +1,265 @@
+package rollupjob
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// slot has the values of one series and interval while its points are added. They are those
+// of the downsampling functions of package aggregate, added in the same order.
+type slot struct {
+	sum      float64
+	count    int64
+	min, max float64
+	any      bool // there is a point, which may be NaN
+}
+
+var emptySlot = slot{min: math.Inf(1), max: math.Inf(-1)}
+
+// add adds points in the order of time. NaN is skipped, and of equal values the first stays.
+func (s *slot) add(values []float64) {
+	s.any = s.any || len(values) > 0
+	for _, v := range values {
+		if v == v { // not NaN
+			s.sum += v
+			s.count++
+		}
+		if v < s.min {
+			s.min = v
+		}
+		if v > s.max {
+			s.max = v
+		}
+	}
+}
+
+// value returns that of one of rollup.MadeColumns.
+func (s *slot) value(column int) float64 {
+	switch {
+	case column == 1:
+		return float64(s.count)
+	case column == 0 && s.count == 0, column == 2 && math.IsInf(s.min, 1), column == 3 && math.IsInf(s.max, -1):
+		return math.NaN()
+	case column == 0:
+		return s.sum
+	case column == 2:
+		return s.min
+	}
+	return s.max
+}
+
+// largest is the largest value of which no order of adding gives an infinite sum: as many
+// points of it as a series can have stay finite.
+const largest = 1e290
+
+// addable tells whether the slot's sum can be added to others as its points could be.
+func (s *slot) addable() bool {
+	return s.count == 0 || -largest <= s.min && s.max <= largest
+}
+
+// unit is the rollups of a time that are being made: of all series of a metric in one salt
+// bucket.
+type unit struct {
+	layout *layout
+	Range
+	series  map[string][]slot // by tags; a slot for each interval
+	decoder encoding.RowDecoder
+	doubles []float64
+	most    int // slots
+
+	points, rows      int64
+	looked, dataTimes int64 // cells looked at; those that have the time of their point
+	readRaw           string
+}
+
+// maxSlots bounds the slots of a unit. One that needs more is cut. Bytes is about what it
+// takes at most: the cells of a slot take some 600 bytes.
+const (
+	maxSlots = 256 << 10
+	Bytes    = maxSlots * 600
+)
+
+// errTooMany is returned for a unit with more than maxSlots slots.
+var errTooMany = errors.New("too many series to roll up at a time")
+
+// damageError is returned for a row that a query could not read, either.
+type damageError struct {
+	key []byte
+	err error
+}
+
+func (e *damageError) Error() string { return fmt.Sprintf("row %x: %v", e.key, e.err) }
+func (e *damageError) Unwrap() error { return e.err }
+
+func newUnit(l *layout, r Range, fixDuplicates bool) *unit {
+	return &unit{layout: l, Range: r, most: maxSlots, series: map[string][]slot{}, decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates}}
+}
+
+// read adds all raw rows of a key range.
+func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange) error {
+	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData}
+	for row, err := range store.Rows(ctx, from, scan) {
+		if err != nil {
+			return err
+		}
+		if err := u.add(&row); err != nil {
+			return err
+		}
+	}
+	// As for the result cache: half of them are no chance.
+	if u.dataTimes > 0 && 2*u.dataTimes >= u.looked {
+		u.readRaw = "cells carry the time of their data"
+	}
+	return nil
+}
+
+// add adds a raw row.
+func (u *unit) add(row *store.Row) error {
+	key, err := u.layout.schema.ParseRowKey(row.Key)
+	if err != nil {
+		return &damageError{slices.Clone(row.Key), err}
+	}
+	u.decoder.Reset(key.BaseTime)
+	for i := range row.Cells {
+		c := &row.Cells[i]
+		if err := u.decoder.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+			return &damageError{slices.Clone(row.Key), err}
+		}
+	}
+	offsets, values, err := u.decoder.FinishDoubles(u.doubles)
+	if err != nil {
+		return &damageError{slices.Clone(row.Key), err}
+	}
+	u.doubles = values
+
+	u.rows++
+	u.points += int64(len(offsets))
+	u.lookAtTimes(row, key.BaseTime)
+	// A query tells of annotations, and counts a series that has no points.
+	if len(offsets) == 0 || u.decoder.Skipped() > 0 || len(u.decoder.Annotations()) > 0 {
+		u.readRaw = "rows with annotations, histograms or other cells that are no points"
+	}
+	if len(offsets) == 0 {
+		return nil
+	}
+	slots, err := u.slots(key.Tags)
+	if err != nil {
+		return err
+	}
+	u.addPoints(slots, int64(key.BaseTime), offsets, values)
+	return nil
+}
+
+// slots returns the slots of a series.
+func (u *unit) slots(tags []byte) ([]slot, error) {
+	if s, ok := u.series[string(tags)]; ok {
+		return s, nil
+	}
+	n := int((u.To - u.From) / u.layout.rows.Interval)
+	if (len(u.series)+1)*n > u.most {
+		return nil, errTooMany
+	}
+	s := slices.Repeat([]slot{emptySlot}, n)
+	u.series[string(tags)] = s
+	return s, nil
+}
+
+// addPoints adds the points of a row, whose times are offsets in ms from its base time.
+func (u *unit) addPoints(slots []slot, base int64, offsets []int32, values []float64) {
+	width := u.layout.rows.Interval
+	for len(offsets) > 0 {
+		at := base + int64(offsets[0])/1000
+		index := (at - u.From) / width
+		end := (u.From + (index+1)*width - base) * 1000 // ms from the base time
+		n := 1
+		for n < len(offsets) && int64(offsets[n]) < end {
+			n++
+		}
+		slots[index].add(values[:n])
+		if !slots[index].addable() {
+			u.readRaw = "values near the largest double"
+		}
+		offsets, values = offsets[n:], values[n:]
+	}
+}
+
+// lookAtTimes looks whether the row's first cell of one point has the time of that.
+func (u *unit) lookAtTimes(row *store.Row, base uint32) {
+	for i := range row.Cells {
+		c := &row.Cells[i]
+		if len(c.Qualifier) == 0 || len(c.Qualifier)%2 != 0 {
+			continue
+		}
+		u.looked++
+		for rest := c.Qualifier; len(rest) > 0; {
+			q, more, err := encoding.ParseQualifier(rest)
+			if err != nil {
+				return
+			}
+			if int64(base)*1000+int64(q.OffsetMS) == c.Timestamp {
+				u.dataTimes++
+				return
+			}
+			rest = more
+		}
+		return
+	}
+}
+
+// rolledRow is a row of a rollup table with cells of the layout's columns.
+type rolledRow struct {
+	key   []byte
+	cells []store.Cell // ascending by qualifier
+}
+
+// make returns the rows that hold the unit's rollups, ascending by key.
+func (u *unit) make(bucket int, metric encoding.UID) (rows []rolledRow) {
+	head := append(u.layout.schema.AppendSalt(nil, bucket), metric...)
+	for tags, slots := range u.series {
+		var row *rolledRow
+		last := int64(-1)
+		for i := range slots {
+			if !slots[i].any {
+				continue
+			}
+			at := u.From + int64(i)*u.layout.rows.Interval
+			base, index, err := u.layout.rows.Split(at)
+			if err != nil { // Intervals has made sure that rows hold whole intervals
+				panic(err)
+			}
+			if base != last {
+				key := binary.BigEndian.AppendUint32(slices.Clone(head), uint32(base))
+				rows = append(rows, rolledRow{key: append(key, tags...)})
+				row, last = &rows[len(rows)-1], base
+			}
+			for _, c := range u.layout.columns {
+				row.cells = append(row.cells, cellOf(c.ID, index, slots[i].value(c.value)))
+			}
+		}
+	}
+
+	for i := range rows {
+		slices.SortFunc(rows[i].cells, func(a, b store.Cell) int { return strings.Compare(string(a.Qualifier), string(b.Qualifier)) })
+	}
+	slices.SortFunc(rows, func(a, b rolledRow) int { return strings.Compare(string(a.key), string(b.key)) })
+	return rows
+}
+
+// maxInteger is the largest integer up to which doubles hold each.
+const maxInteger = 1 << 53
+
+// cellOf returns the cell of a value: an integer if it is one, which takes fewer bytes.
+func cellOf(id byte, index int, v float64) store.Cell {
+	if n := int64(v); math.Abs(v) <= maxInteger && float64(n) == v && (n != 0 || !math.Signbit(v)) {
+		return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, false, encoding.IntWidth(n)), Value: encoding.AppendInt(nil, n)}
+	}
+	return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, true, 8), Value: encoding.AppendDouble(nil, v)}
+}

@@ -1,0 +1,208 @@
+package pebble
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/store"
+)
+
+// marked are the hours 10 to 12 of metric 1.
+var marked = store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
+
+func (s *Store) mustMark(t *testing.T, r store.KeyRange) string {
+	t.Helper()
+	m, err := s.Mark(t.Context(), "t", "t", r)
+	if err != nil || m.Resting {
+		t.Fatal(m, err)
+	}
+	return m.Text
+}
+
+func (s *Store) wantUnchanged(t *testing.T, what string, r store.KeyRange, mark string, want bool) {
+	t.Helper()
+	err := s.Unchanged(t.Context(), "t", "t", r, mark)
+	if want && err != nil || !want && !errors.Is(err, store.ErrRowsChanged) {
+		t.Errorf("%s: got %v, want unchanged %v", what, err, want)
+	}
+}
+
+// A mark holds until something in its hours changes, and for the other hours longer.
+func TestMark_changes(t *testing.T) {
+	row := hourRow(1, 11, "aaaaaa")
+	for _, c := range []struct {
+		what    string
+		m       store.Mutation
+		changes bool
+	}{
+		{"a put", store.Mutation{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}, true},
+		{"a put of an old time", store.Mutation{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v"), Timestamp: 1}, true},
+		{"an append", store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}, true},
+		{"a deleted cell", store.Mutation{Kind: store.DeleteCell, Row: row, Family: "t", Qualifier: []byte("q")}, true},
+		{"a deleted row", store.Mutation{Kind: store.DeleteRow, Row: row, Family: "t"}, true},
+		{"a row without an hour", store.Mutation{Row: []byte{1}, Family: "t", Qualifier: []byte("q")}, true},
+		{"the hour before", store.Mutation{Row: hourRow(1, 9, "aaaaaa"), Family: "t", Qualifier: []byte("q")}, false},
+		{"the hour behind", store.Mutation{Row: hourRow(1, 13, ""), Family: "t", Qualifier: []byte("q")}, false},
+		{"another metric", store.Mutation{Row: hourRow(2, 11, "aaaaaa"), Family: "t", Qualifier: []byte("q")}, false},
+	} {
+		s := openGrouped(t)
+		s.write(t, row)
+		mark := s.mustMark(t, marked)
+		s.wantUnchanged(t, "nothing", marked, mark, true)
+		if err := s.Apply(t.Context(), "t", []store.Mutation{c.m}); err != nil {
+			t.Fatal(err)
+		}
+		s.wantUnchanged(t, c.what, marked, mark, !c.changes)
+		if len(c.m.Row) > 1 {
+			s.wantUnchanged(t, c.what+", another hour", store.KeyRange{Start: hourRow(1, 12, ""), Stop: hourRow(1, 13, "")}, mark, true)
+		}
+		s.wantUnchanged(t, c.what+", a new mark", marked, s.mustMark(t, marked), true)
+	}
+}
+
+// A range of rows that is deleted changes its hours and no others.
+func TestMark_deletedRange(t *testing.T) {
+	last := store.KeyRange{Start: hourRow(1, 12, ""), Stop: hourRow(1, 13, "")}
+	for what, c := range map[string]struct {
+		r                 store.KeyRange
+		first, all, other bool // what stays unchanged
+	}{
+		"hours before":   {store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 10, "")}, true, true, true},
+		"the first hour": {store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 11, "")}, false, true, true},
+		"all hours":      {store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 20, "")}, false, false, true},
+		"another metric": {store.KeyRange{Start: hourRow(2, 1, ""), Stop: hourRow(2, 20, "")}, true, true, false},
+	} {
+		s := openGrouped(t)
+		mark, other := s.mustMark(t, marked), store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 13, "")}
+		otherMark := s.mustMark(t, other)
+		if err := s.DeleteRows(t.Context(), "t", []store.KeyRange{c.r}); err != nil {
+			t.Fatal(err)
+		}
+		s.wantUnchanged(t, what, marked, mark, c.first)
+		s.wantUnchanged(t, what+", the last hour", last, mark, c.all)
+		s.wantUnchanged(t, what+", of metric 2", other, otherMark, c.other)
+	}
+}
+
+// Marks hold in later openings of the store, and changes are seen whichever opening they were
+// made in.
+func TestMark_reopened(t *testing.T) {
+	files := vfs.NewMem()
+	open := func(salvage bool) *Store {
+		t.Helper()
+		s, err := Open("db", Options{FS: files, Grouping: hourly, Salvage: salvage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	reopen := func(s *Store, salvage bool) *Store {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return open(salvage)
+	}
+
+	s := open(false)
+	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, hourRow(1, 11, "aaaaaa"))
+	first := s.mustMark(t, marked)
+	s = reopen(s, false)
+	s.wantUnchanged(t, "opened again", marked, first, true)
+	s.write(t, hourRow(1, 11, "aaaaaa"))
+	s = reopen(s, false)
+	s.wantUnchanged(t, "written to in an earlier opening", marked, first, false)
+	second := s.mustMark(t, marked)
+	s.wantUnchanged(t, "marked again", marked, second, true)
+	s.wantUnchanged(t, "the first mark", marked, first, false)
+
+	// A store that has lost data may have lost changes.
+	s = reopen(s, true)
+	if err := s.Unchanged(t.Context(), "t", "t", marked, second); err == nil {
+		t.Error("a mark holds in a store that has lost data")
+	}
+	s = reopen(s, false)
+	if third := s.mustMark(t, marked); s.Unchanged(t.Context(), "t", "t", marked, third) != nil {
+		t.Error("a new mark does not hold")
+	}
+	if err := s.Unchanged(t.Context(), "t", "t", marked, second); err == nil {
+		t.Error("an old mark holds beside a new one")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing is proven of hours that were not marked, by marks of other stores, or by texts that
+// are none.
+func TestMark_refused(t *testing.T) {
+	s, other := openGrouped(t), openGrouped(t)
+	mark := s.mustMark(t, marked)
+	other.mustMark(t, marked)
+	for what, err := range map[string]error{
+		"another store":  other.Unchanged(t.Context(), "t", "t", marked, mark),
+		"more hours":     s.Unchanged(t.Context(), "t", "t", store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 14, "")}, mark),
+		"another metric": s.Unchanged(t.Context(), "t", "t", store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 11, "")}, mark),
+		"no mark":        s.Unchanged(t.Context(), "t", "t", marked, "17"),
+		"all keys":       s.Unchanged(t.Context(), "t", "t", store.KeyRange{}, mark),
+	} {
+		if err == nil || errors.Is(err, store.ErrRowsChanged) {
+			t.Errorf("%s: got %v, want an error that says why nothing is proven", what, err)
+		}
+	}
+	if _, err := s.Mark(t.Context(), "t", "t", store.KeyRange{}); err == nil {
+		t.Error("all keys were marked")
+	}
+}
+
+// A deletion of many rows at once changes the marked rows among them.
+func TestMark_rangeDelete(t *testing.T) {
+	s := openGrouped(t)
+	mark := s.mustMark(t, marked)
+	b := s.newBatch(0)
+	if err := b.DeleteRange(appendPrefix(nil, "t", hourRow(1, 3, "")), appendPrefix(nil, "t", hourRow(1, 12, "")), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.commit(b); err != nil {
+		t.Fatal(err)
+	}
+	s.wantUnchanged(t, "rows deleted at once", marked, mark, false)
+}
+
+// While others write, no change that was made after a mark is missed.
+func TestMark_concurrent(t *testing.T) {
+	s := openGrouped(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	done := make(chan error, 2)
+	for w := range uint64(2) {
+		go func() {
+			rng := rand.New(rand.NewPCG(seed, w))
+			for range 300 {
+				m := store.Mutation{Row: hourRow(1, uint32(20+rng.IntN(2)), "aaaaaa"), Family: "t", Qualifier: []byte("q")}
+				if err := s.Apply(t.Context(), "t", []store.Mutation{m}); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	r := store.KeyRange{Start: hourRow(1, 20, ""), Stop: hourRow(1, 23, "")}
+	for range 100 {
+		mark := s.mustMark(t, r)
+		s.write(t, hourRow(1, 22, "aaaaaa"))
+		s.wantUnchanged(t, "a write beside others", store.KeyRange{Start: hourRow(1, 22, ""), Stop: hourRow(1, 23, "")}, mark, false)
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
