@@ -17,12 +17,14 @@ import (
 type socket struct {
 	server  *Server
 	conn    *websocket.Conn
+	writes  *together // below conn
 	token   string
 	wake    chan struct{} // a subscription may have an update; holds one value
 	replies chan []byte   // from the reader to the writer; when it is full the reader waits
 	done    chan struct{} // closed when the writer ends
 
 	liveness *liveness
+	unsaid   int // bytes sent that liveness does not know yet; of the writer
 
 	mu struct {
 		sync.Mutex
@@ -40,8 +42,8 @@ type subscriber struct {
 }
 
 // newSocket returns the socket of a connection; serve starts its goroutines.
-func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
-	k := &socket{server: s, conn: conn, token: token}
+func newSocket(s *Server, conn *websocket.Conn, writes *together, token string) *socket {
+	k := &socket{server: s, conn: conn, writes: writes, token: token}
 	k.wake = make(chan struct{}, 1)
 	k.replies = make(chan []byte, 16)
 	k.done = make(chan struct{})
