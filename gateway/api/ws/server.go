@@ -85,6 +85,8 @@ type Server struct {
 	stopping context.Context
 	sockets  sync.WaitGroup
 
+	gathering gathering
+
 	mu struct {
 		sync.Mutex
 		open int

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // together is a connection of which several messages leave in one write: while hold is
@@ -22,8 +23,9 @@ import (
 // reader, which answers pings.
 type together struct {
 	net.Conn
-	hold atomic.Bool
-	kept *[]byte // nil while nothing is kept
+	hold     atomic.Bool
+	kept     *[]byte   // nil while nothing is kept
+	deadline time.Time // of writes, as it was set last
 }
 
 const (
@@ -65,6 +67,21 @@ func (c *together) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline sets the deadline of writes, if it is another one: gorilla sets it for each.
+func (c *together) SetWriteDeadline(t time.Time) error {
+	if t.Equal(c.deadline) {
+		return nil
+	}
+	c.deadline = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets the deadlines of reads and writes.
+func (c *together) SetDeadline(t time.Time) error {
+	c.deadline = t
+	return c.Conn.SetDeadline(t)
 }
 
 func (c *together) keep(b []byte) {

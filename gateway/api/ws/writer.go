@@ -33,7 +33,6 @@ func (k *socket) write(stopping context.Context) {
 		case <-ping.C:
 			alive = k.ping()
 		case <-k.wake:
-			k.gather()
 			alive = k.sendUpdates(stopping)
 		}
 		if !alive {
@@ -59,32 +58,6 @@ func (k *socket) ping() bool {
 	return k.conn.WriteControl(websocket.PingMessage, k.liveness.pingPayload(), time.Time{}) == nil
 }
 
-// A tick of a dashboard's queries ends for one after the other, within some milliseconds.
-const (
-	gatherPause = 2 * time.Millisecond // without news: the tick is over
-	gatherMost  = 10                   // pauses at most
-)
-
-// gather waits until the subscriptions of the socket have no more news, so that what one
-// tick brings leaves together. A socket with one subscription does not wait.
-func (k *socket) gather() {
-	for n := 0; n < gatherMost && k.many(); n++ {
-		time.Sleep(gatherPause)
-		select {
-		case <-k.wake:
-		default:
-			return
-		}
-	}
-}
-
-// many reports whether the socket has more than one subscription.
-func (k *socket) many() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.mu.order) > 1
-}
-
 // update is one of a subscription that is still to be sent.
 type update struct {
 	of *subscriber
@@ -92,15 +65,33 @@ type update struct {
 }
 
 // sendUpdates sends one update of each subscription. Those that had one may have another,
-// as an error behind an answer, so it wakes the writer again instead of going on: replies,
-// pings and the other subscriptions of the socket are not held up. It returns false when
-// the socket is over.
+// as an error behind an answer: they are asked once more, and then the writer is woken
+// again instead of going on, so that replies, pings and the other subscriptions of the
+// socket are not held up. It returns false when the socket is over.
 func (k *socket) sendUpdates(stopping context.Context) bool {
 	subs, closed := k.subscribers()
 	if closed {
 		return false
 	}
 
+	for range 2 {
+		var sent bool
+		if subs, sent = k.sendRound(stopping, subs); !sent {
+			// While the server stops the socket is not over: write has its close frame to send.
+			return stopping.Err() != nil
+		}
+		if len(subs) == 0 {
+			return true
+		}
+	}
+	k.wakeUp()
+	return true
+}
+
+// sendRound sends one update of each of some subscriptions, together where they are
+// short, and returns those that had one. It returns false when the socket is over, or the
+// server stops.
+func (k *socket) sendRound(stopping context.Context, subs []*subscriber) (had []*subscriber, sent bool) {
 	// Each is sent once it is known whether another one follows, with which it leaves. No
 	// more than one is taken in advance, because what waits for a slow client grows old.
 	var last update
@@ -110,16 +101,12 @@ func (k *socket) sendUpdates(stopping context.Context) bool {
 			continue
 		}
 		if last.Update != nil && !k.sendUpdate(stopping, last, true) {
-			return stopping.Err() != nil
+			return nil, false
 		}
 		last = update{s, u}
+		had = append(had, s)
 	}
-	if last.Update == nil {
-		return true
-	}
-	k.wakeUp()
-	// While the server stops the socket is not over: write has its close frame to send.
-	return k.sendUpdate(stopping, last, false) || stopping.Err() != nil
+	return had, last.Update == nil || k.sendUpdate(stopping, last, false)
 }
 
 // drop closes a subscription and removes it.
@@ -152,7 +139,8 @@ func (k *socket) sendUpdate(stopping context.Context, u update, more bool) bool 
 
 // sendFormat sends one update in the format that the subscription asked for.
 func (k *socket) sendFormat(u update, more bool) bool {
-	head := appendHead(nil, u.Kind, &u.of.id)
+	k.head = appendHead(k.head[:0], u.Kind, u.of.quoted)
+	head := k.head
 	// Errors, and the end, have no points: they are JSON in either format.
 	if !u.of.arrow || u.Kind != live.KindSnapshot && u.Kind != live.KindDelta {
 		text, err := u.JSON()
