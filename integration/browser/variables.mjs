@@ -265,7 +265,7 @@ test('faults of variables in words', async () => {
 });
 
 test('a variable in a metric stands for the one value that is chosen', async () => {
-  await open(board([{ ...dc, multi: true }], [panel('cpu', { title: '', queries: ['avg:load.$dc{host=*}'] })]));
+  await open(board([{ ...dc, multi: true }], [panel('cpu', { title: '', queries: ['avg:load.$dc{host=*}'] })]), '', '');
   await until('the reason', async () => (await text('[data-id=cpu] .said')) === 'Query 1: the metric “load.$dc” takes one value of “dc”: choose one, or repeat the panel for each.');
   assert.deepEqual(server.subs, [], 'nothing is asked');
   await page.goto(`${server.url}/d/web#var-dc=eu`);
