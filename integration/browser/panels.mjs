@@ -136,7 +136,7 @@ test('units are in legends, tables and numbers, one for each axis', async () => 
   await show();
   await seen('axes');
   await until('values', async () => /bit\/s/.test(await text('[data-id=axes] .legend')));
-  assert.equal(await text('[data-id=axes] .limits'), 'From 700 Mbit/s on amber. From 900 Mbit/s on red. From 30% on blue, on the right axis.');
+  assert.equal(await text('[data-id=axes] .limits'), 'From 700 Mbit/s on amber. From 900 Mbit/s on red. From 20% on blue, on the right axis.');
   assert.match(await text('[data-id=axes] .legend'), /nic=eth0[\d.]+ Mbit\/s.*cpu\.user.*right axis[\d.]+%/);
   await page.locator('[data-id=axes] .chart').hover();
   await until('the tooltip', async () => /Mbit\/s/.test(await text('[data-id=axes] .tooltip')));

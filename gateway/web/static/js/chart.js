@@ -191,7 +191,7 @@ export class Chart {
   #under(u) {
     const { notes, pins, thresholds, style } = this.picture;
     u.ctx.save();
-    for (const side of sidesOf(thresholds)) band(u, side);
+    for (const side of sidesOf(u, thresholds)) band(u, side);
     style?.under?.(u);
     for (const { time, end } of notes) {
       if (end > time) shade(u, time, end, css('--note'));
@@ -205,7 +205,7 @@ export class Chart {
   #over(u) {
     const { thresholds, units } = this.picture;
     u.ctx.save();
-    for (const side of sidesOf(thresholds)) limit(u, side, units[Number(side.right)]);
+    for (const side of sidesOf(u, thresholds)) limit(u, side, units[Number(side.right)]);
     u.ctx.restore();
   }
 
@@ -299,20 +299,21 @@ function mark({ ctx, bbox, valToPos }, time, colour, flag) {
   ctx.fill();
 }
 
-// sidesOf are the axes that have thresholds, {right, bands, shared}: where both have some they share
-// the ground, each has the half at which its values are written.
-function sidesOf(thresholds) {
-  const sides = [false, true].map((right) => ({ right, bands: bandsOf(thresholds, right) })).filter(({ bands }) => bands.length > 0);
+// sidesOf are the axes that have thresholds in view, {right, bands, y, key, shared}: where both have
+// some they share the ground, each has the half at which its values are written.
+function sidesOf({ scales }, thresholds) {
+  const sides = [false, true].map((right) => {
+    const key = right ? 'y2' : 'y';
+    const y = scales[key];
+    return { right, key, y, bands: bandsOf(thresholds, right).filter(({ from, to }) => y.min != null && to > y.min && from < y.max) };
+  }).filter(({ bands }) => bands.length > 0);
   return sides.map((side) => ({ ...side, shared: sides.length > 1 }));
 }
 
 // band tints the ground between thresholds of an axis, each in its own colour.
-function band({ ctx, bbox, valToPos, scales }, { right, bands, shared }) {
-  const key = right ? 'y2' : 'y';
-  const y = scales[key];
+function band({ ctx, bbox, valToPos }, { right, bands, y, key, shared }) {
   const [left, width] = shared ? [bbox.left + (right ? bbox.width / 2 : 0), bbox.width / 2] : [bbox.left, bbox.width];
   for (const { from, to, colour } of bands) {
-    if (y.min == null || to <= y.min || from >= y.max) continue;
     const [low, high] = [Math.max(from, y.min), Math.min(to, y.max)].map((v) => valToPos(v, key, true));
     ctx.fillStyle = pale(css(colours[colour]), 0.1);
     ctx.fillRect(left, high, width, low - high);
@@ -320,13 +321,11 @@ function band({ ctx, bbox, valToPos, scales }, { right, bands, shared }) {
 }
 
 // limit draws the line of each threshold of an axis, with its value: no colour says it alone.
-function limit({ ctx, bbox, valToPos, scales }, { right, bands, shared }, unit) {
+function limit({ ctx, bbox, valToPos }, { right, bands, y, key, shared }, unit) {
   const ratio = devicePixelRatio;
-  const key = right ? 'y2' : 'y';
-  const y = scales[key];
   const left = shared && !right;
   for (const { from, colour } of bands) {
-    if (y.min == null || from <= y.min || from >= y.max) continue;
+    if (from <= y.min) continue;
     const at = Math.round(valToPos(from, key, true));
     ctx.strokeStyle = ctx.fillStyle = css(colours[colour]);
     ctx.lineWidth = ratio;
