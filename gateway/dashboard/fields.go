@@ -24,7 +24,7 @@ var (
 
 var (
 	asked = []string{"queries", "formulas"}
-	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "thresholds", "top", "legend"})
+	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "thresholds", "top", "legend", "annotations"})
 )
 
 // typeFields are the fields that panels of a type have beside those of all. Of a type that is not
@@ -66,6 +66,8 @@ func (o object) checkField(field string) error {
 		return o.checkThresholds()
 	case "top":
 		return o.checkTop()
+	case "annotations":
+		return o.flag(field)
 	}
 	return nil
 }
@@ -83,7 +85,16 @@ func (o object) oneOf(field string, words []string) error {
 	return nil
 }
 
-// checkThresholds checks thresholds: [{"value", "colour"}].
+// flag checks a field that is true or false, or missing.
+func (o object) flag(field string) error {
+	raw, ok := o[field]
+	if ok && string(raw) != "true" && string(raw) != "false" {
+		return fmt.Errorf("%s: got %.40s, want true or false", field, raw)
+	}
+	return nil
+}
+
+// checkThresholds checks thresholds: [{"value", "colour", "right"}].
 func (o object) checkThresholds() error {
 	thresholds, err := o.objects("thresholds", maxThresholds)
 	if err != nil {
@@ -98,6 +109,9 @@ func (o object) checkThresholds() error {
 			return fmt.Errorf("thresholds[%d].colour: it is missing", i)
 		}
 		if err := t.oneOf("colour", colours); err != nil {
+			return fmt.Errorf("thresholds[%d].%w", i, err)
+		}
+		if err := t.flag("right"); err != nil {
 			return fmt.Errorf("thresholds[%d].%w", i, err)
 		}
 	}

@@ -42,6 +42,8 @@ func TestCheck_fieldsAreNamed(t *testing.T) {
 		`"thresholds":[{"value":1,"colour":"red"},{"value":2,"colour":"pink"}]`: `thresholds[1].colour: got "pink", want one of green, amber, red, blue`,
 		`"top":{"n":0,"by":"max"}`: `top.n: got 0, want 1 to 200`,
 		`"legend":"none"`:          `legend: got "none", want one of list, table`,
+		`"annotations":1`:          `annotations: got 1, want true or false`,
+		`"thresholds":[{"value":1,"colour":"red","right":"yes"}]`: `thresholds[0].right: got "yes", want true or false`,
 	} {
 		_, err := Check([]byte(`{"form":1,"panels":[{"id":"a","type":"lines","place":{"x":0,"y":0,"w":6,"h":4},` + field + `}]}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

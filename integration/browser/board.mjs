@@ -189,6 +189,34 @@ test('a conflict is told, and nothing is overwritten unasked', async () => {
   sound();
 });
 
+test('a version is shown as a change, and a save makes it the newest', async () => {
+  keep(web);
+  server.dashboards.get('web').push(JSON.stringify({ ...web, title: 'Second', panels: web.panels.slice(0, 2) }));
+  await open('/d/web');
+  await button('Edit').click();
+  await button('Versions').click();
+  await until('both', async () => (await page.locator('#versions-list li').count()) === 2);
+  assert.deepEqual((await page.locator('#versions-list li span').allTextContents()).map((t) => t.replace(/ · .* · /, ' · ')), ['2 (in force) · Second, 2 panels', '1 · Web servers, 7 panels']);
+  await button('Show version 1').click();
+  await until('the first', async () => (await text('#title')) === 'Web servers');
+  assert.equal(await text('#told'), 'This is version 1. “Save” makes it the newest, “Discard” leaves it.');
+  assert.equal(kept().length, 2, 'nothing is saved yet');
+  await button('Discard').click();
+  await until('the one in force', async () => (await text('#title')) === 'Second');
+
+  await button('Edit').click();
+  await page.locator('#board-title').fill('Mine');
+  assert.ok(await page.locator('#versions-open').isDisabled(), 'changes would be lost');
+  await page.locator('#board-title').fill('Second');
+  await button('Versions').click();
+  await button('Show version 1').click();
+  await until('the first again', async () => (await text('#title')) === 'Web servers');
+  await button('Save').click();
+  await until('version 3', async () => kept().length === 3);
+  assert.deepEqual(kept()[2], { ...web, range: { ...web.range } });
+  sound();
+});
+
 test('what cannot be saved stays, and says why', async () => {
   keep(web);
   await open('/d/web');

@@ -59,6 +59,7 @@ export const boards = {
   boardvariables: {
     path: '/d/web', hash: 'var-host=web02', status: 'live', script: (s) => { kept(s, shared); s.annotations = [{ startTime: now() - 300, endTime: now() - 120, description: 'deployed' }]; },
     act: async (page) => {
+      await unfold(page);
       await page.locator('[data-name=host] > button').click();
       await page.locator('[data-name=host] [role=option]').first().waitFor();
     },
@@ -66,6 +67,10 @@ export const boards = {
   boardvariablesedit: {
     path: '/d/web', status: 'live', script: (s) => kept(s, shared),
     act: async (page) => { await edit(page); await page.locator('#edit-variables').click(); },
+  },
+  boardversions: {
+    path: '/d/web', status: 'live', script: (s) => { kept(s); s.dashboards.get('web').push(JSON.stringify({ ...web, title: 'Second' })); },
+    act: async (page) => { await edit(page); await page.locator('#versions-open').click(); await page.locator('#versions-list li').first().waitFor(); },
   },
   boardnew: { path: '/d/fresh', status: 'idle', script: kept },
   boardconflict: {

@@ -13,7 +13,7 @@ export const types = {
     panel('bars', 'bars', [6, 0, 6, 7], { title: 'Requests a minute', unit: 'ops/s', queries: ['sum:1m-sum:requests{code=*}'], thresholds: red(900, 600) }),
     panel('many', 'heatmap', [0, 7, 6, 7], { title: 'Memory of 120 hosts', unit: 'bytes', queries: ['avg:30s-avg:memory{host=*}'] }),
     panel('latency', 'heatmap', [6, 7, 6, 7], { title: 'Latency', unit: 'ms', log: true, queries: ['sum:1m-sum:show-histogram-buckets:latency'] }),
-    panel('axes', 'lines', [0, 14, 6, 8], { title: 'Traffic, and CPU on the right', unit: 'bits/s', rightUnit: '%', thresholds: red(9e8, 7e8), queries: ['avg:traffic{nic=*}', { m: 'avg:cpu.user{host=web01}', right: true }] }),
+    panel('axes', 'lines', [0, 14, 6, 8], { title: 'Traffic, and CPU on the right', unit: 'bits/s', rightUnit: '%', thresholds: [...red(9e8, 7e8), { value: 20, colour: 'blue', right: true }], queries: ['avg:traffic{nic=*}', { m: 'avg:cpu.user{host=web01}', right: true }] }),
     panel('top', 'lines', [6, 14, 6, 8], { title: 'Memory, the three greatest', unit: 'bytes', legend: 'table', top: { n: 3, by: 'max' }, queries: ['avg:memory{host=*}'] }),
     panel('fine', 'number', [0, 22, 3, 4], { title: 'Used', unit: '%', thresholds: [...red(90, 80), { value: 0, colour: 'green' }], queries: ['avg:cpu.user{host=web01}'] }),
     panel('hot', 'number', [3, 22, 3, 4], { title: 'Memory', unit: 'bytes', thresholds: red(2 ** 31, 2 ** 30), queries: ['sum:memory'] }),

@@ -136,6 +136,7 @@ test('units are in legends, tables and numbers, one for each axis', async () => 
   await show();
   await seen('axes');
   await until('values', async () => /bit\/s/.test(await text('[data-id=axes] .legend')));
+  assert.equal(await text('[data-id=axes] .limits'), 'From 700 Mbit/s on amber. From 900 Mbit/s on red. From 20% on blue, on the right axis.');
   assert.match(await text('[data-id=axes] .legend'), /nic=eth0[\d.]+ Mbit\/s.*cpu\.user.*right axis[\d.]+%/);
   await page.locator('[data-id=axes] .chart').hover();
   await until('the tooltip', async () => /Mbit\/s/.test(await text('[data-id=axes] .tooltip')));
@@ -295,6 +296,28 @@ test('all panels are drawn for a sheet, also those out of view', async () => {
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), '');
   await page.emulateMedia({ media: 'print' });
   assert.deepEqual([await page.locator('#tools').isVisible(), await page.locator('#time').isVisible(), await page.locator('.full:visible').count()], [false, false, 0]);
+  sound();
+});
+
+test('the browser’s own menu prints all panels, too', async () => {
+  server.answer = hostsOf;
+  keep({ form: 1, title: 'Many', panels: Array.from({ length: 12 }, (_, i) => (
+    { id: `p${i}`, type: ['lines', 'table', 'stacked', 'number'][i % 4], title: `Panel ${i}`, place: { x: 0, y: 8 * i, w: 12, h: 8 }, queries: [`avg:load{n=${i}}{host=*}`] })) });
+  await page.addInitScript(() => addEventListener('afterprint', () => { window.__printed = {
+    panels: window.__downpour.panels().map((p) => p.series.length), drawn: window.__downpour.panels().map(({ id }) => window.__downpour.drawing(id).chart?.plot.series.length), theme: document.documentElement.dataset.theme,
+    pale: document.querySelectorAll('[data-stale]').length, width: window.__downpour.drawing('p0').chart.plot.width,
+  }; }));
+  await open('/d/web');
+  await until('those in view', async () => (await panel('p0')).series.length === 4);
+  assert.ok((await panels()).filter((p) => p.series.length > 0).length < 5);
+  await page.pdf(); // as the browser prints
+  await until('the sheets', () => page.evaluate(() => window.__printed !== undefined));
+  const printed = await page.evaluate(() => window.__printed);
+  assert.deepEqual(printed.panels, Array(12).fill(4));
+  assert.deepEqual(printed.drawn.filter((n) => n !== null && n !== undefined), Array(6).fill(5));
+  assert.deepEqual([printed.theme, printed.pale], ['light', 0]);
+  assert.ok(printed.width <= 700, `a chart is ${printed.width} px wide`);
+  await until('those out of view to ask no more', async () => (await panels()).filter((p) => p.asked > 0).length < 5);
   sound();
 });
 

@@ -109,7 +109,7 @@ export class Scripted {
     if (!url.pathname.startsWith('/api/')) return this.#file(url.pathname, response);
     this.asked.push({ path: url.pathname, query: url.search, body });
     const told = this.api(url.pathname, url.searchParams, body, request.method);
-    if (!told && url.pathname.startsWith('/api/dashboards')) return this.#dashboard(url.pathname.split('/')[3], request, text, response);
+    if (!told && url.pathname.startsWith('/api/dashboards')) return this.#dashboard(url.pathname.split('/').slice(3), Number(url.searchParams.get('version') ?? 0), request, text, response);
     const { status = 200, body: out, headers } = told ?? this.#usual(url, body);
     response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(out));
   }
@@ -153,12 +153,17 @@ export class Scripted {
   }
 
   // dashboard keeps dashboards as the gateway does.
-  #dashboard(name, { method, headers }, text, response) {
+  #dashboard([name, path], number, { method, headers }, text, response) {
     const answer = (status, body, version) => response.writeHead(status, { 'Content-Type': 'application/json', ...(version ? { ETag: `"${version}"` } : {}) }).end(body);
     const fail = (code, message) => answer(code, JSON.stringify({ error: { code, message } }));
+    if (path === 'versions') {
+      const saved = (text) => { const { title, panels } = JSON.parse(text); return { title, panels: panels.length }; };
+      const all = (this.dashboards.get(name) ?? []).map((t, i) => ({ version: i + 1, saved: '2026-11-21T10:30:00Z', by: '', ...saved(t) }));
+      return answer(200, JSON.stringify({ name, versions: all.reverse() }));
+    }
     if (!name) return answer(200, JSON.stringify({ dashboards: [...this.dashboards].map(([n, v]) => ({ name: n, version: v.length, saved: '2026-11-21T10:30:00Z', by: '', title: JSON.parse(v.at(-1)).title, panels: JSON.parse(v.at(-1)).panels.length })) }));
     const versions = this.dashboards.get(name) ?? [];
-    if (method === 'GET') return versions.length > 0 ? answer(200, versions.at(-1), versions.length) : fail(404, `no such dashboard: ${name}`);
+    if (method === 'GET') return versions.length > 0 ? answer(200, versions.at(number - 1), number || versions.length) : fail(404, `no such dashboard: ${name}`);
     const from = headers['if-none-match'] === '*' ? 0 : Number(headers['if-match'].replaceAll('"', ''));
     if (from !== versions.length) return fail(409, `dashboard ${name}: version ${versions.length} was saved at 2026-11-21 10:30:00 UTC, this change is made from version ${from}`);
     this.dashboards.set(name, [...versions, text]);

@@ -264,6 +264,35 @@ test('faults of variables in words', async () => {
   }
 });
 
+test('a variable in a metric stands for the one value that is chosen', async () => {
+  await open(board([{ ...dc, multi: true }], [panel('cpu', { title: '', queries: ['avg:load.$dc{host=*}'] })]), '', '');
+  await until('the reason', async () => (await text('[data-id=cpu] .said')) === 'Query 1: the metric “load.$dc” takes one value of “dc”: choose one, or repeat the panel for each.');
+  assert.deepEqual(server.subs, [], 'nothing is asked');
+  await page.goto(`${server.url}/d/web#var-dc=eu`);
+  await until('its metric', async () => server.subs.map((s) => s.query.queries[0].metric).join() === 'load.eu');
+  await until('lines', async () => (await series('cpu')).startsWith('host=web01'));
+  assert.equal(await text('[data-id=cpu] h2'), 'load.eu');
+  await page.goto(`${server.url}/d/web#var-dc=us`);
+  await until('the other metric', async () => server.subs.map((s) => s.query.queries[0].metric).join() === 'load.us');
+  sound();
+});
+
+test('on a phone the variables fold with the rest', async () => {
+  await opened(server.url, { viewport: { width: 390, height: 800 } });
+  await open(board([dc, host], [panel('cpu')]));
+  await until('a line', async () => (await series('cpu')) === 'host=db01');
+  assert.equal(await control('host').isVisible(), false);
+  assert.ok((await page.locator('[data-id=cpu]').boundingBox()).y < 200, 'the chart comes first');
+  await page.locator('#fold').click();
+  await control('host').click();
+  await untilOptions('host', 'db01,db02,web01,web02');
+  await options('host').nth(2).click();
+  await until('the other line', async () => (await series('cpu')) === 'host=web01');
+  await page.locator('#fold').click();
+  assert.equal(await control('host').isVisible(), false);
+  sound();
+});
+
 const marks = () => page.evaluate(() => [...document.querySelectorAll('[data-id=cpu] .legend button')].map((b) => `${b.querySelector('span').textContent} ${b.querySelector('b').textContent} ${b.querySelector('line').getAttribute('stroke-dasharray')}`));
 
 test('a week ago is drawn at the present time, dashed, and goes on; the whole board can be compared', async () => {
@@ -365,6 +394,28 @@ test('a drag with Alt makes an annotation, which all charts show; a reader is no
   sound();
 });
 
+test('a panel that wants them shows the annotations of its own series', async () => {
+  const at = now() - 1200;
+  server.api = (path, params, body) => (path !== '/api/query' || !body?.globalAnnotations ? null : { body: [{
+    metric: 'load', tags: { host: 'web01' }, aggregateTags: [], dps: [[at, 1]], globalAnnotations: [{ tsuid: '', startTime: at, description: 'of all' }],
+    annotations: [{ tsuid: '000001000001000001', startTime: at, endTime: at + 300, description: '<b>disk replaced</b>' }],
+  }] });
+  const of = (host) => ({ queries: [`avg:load{host=${host}}`] });
+  await open(board([], [panel('cpu', { annotations: true, ...of('web01') }), panel('two', { place: { x: 6, y: 0, w: 6, h: 6 }, ...of('db01') })]));
+  await until('both lines', async () => (await series('cpu')) === 'host=web01' && (await series('two')) === 'host=db01');
+  const notesOf = (id) => page.evaluate((i) => window.__downpour.drawing(i).picture.notes.map((n) => [n.text, n.end - n.time]), id);
+  await until('the annotation', async () => JSON.stringify(await notesOf('cpu')) === '[["<b>disk replaced</b>",300]]');
+  assert.deepEqual(await notesOf('two'), [], 'the other panel has none');
+  await until('the list', async () => (await text('#notes-list')).includes('<b>disk replaced</b>'));
+  const asked = server.asked.filter((a) => a.body?.globalAnnotations).map((a) => a.body.queries[0].filters[0].filter);
+  assert.deepEqual(asked, ['web01'], 'and asks for none');
+  await page.locator('[data-id=cpu]').evaluate((e) => e.scrollIntoView());
+  const box = await page.locator('[data-id=cpu] .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width * (1 - 1200 / 3600), box.y + 40);
+  await until('it beside the hand', async () => (await text('[data-id=cpu] .tooltip')).includes('disk replaced'));
+  sound();
+});
+
 const axe = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
@@ -383,6 +434,7 @@ test('axe finds nothing in the controls and dialogs, light and dark, wide and na
     for (const [colorScheme, width] of [['light', 1280], ['dark', 390]]) {
       await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme });
+      if (width < 400) await page.evaluate(() => { const fold = document.getElementById('fold'); if (fold.getAttribute('aria-expanded') === 'false') fold.click(); });
       await page.evaluate(axe);
       const found = await page.evaluate((t) => window.axe.run(document, { runOnly: { type: 'tag', values: t }, resultTypes: ['violations'] }), tags);
       assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(' ')).join('; ')}`), [], `${name}, ${colorScheme}`);

@@ -84,6 +84,10 @@ var ofDashboards = []mutant{
 		old: `t.oneOf("colour", colours)`, new: `t.oneOf("label", colours)`,
 		test: "TestCheck_fieldsAsThePage",
 	}, {
+		name: "dashboard-threshold-of-no-side", file: "gateway/dashboard/fields.go",
+		old: `t.flag("right")`, new: `t.flag("label")`,
+		test: "TestCheck_fieldsAsThePage",
+	}, {
 		name: "dashboard-variables-in-a-circle", file: "gateway/dashboard/variables.go",
 		old: "return fmt.Errorf(\"variables: the filters of %s go in a circle\", strings.Join(circle, \", \"))", new: "return nil",
 		test: "TestCheck_variables",

@@ -23,6 +23,14 @@ var ofTheDoors = []mutant{
 		old: "l.lastSign.Add(l.wait + l.pace.Least(l.sent-l.received))", new: "l.lastSign.Add(l.wait)",
 		test: "TestSlowReader",
 	}, {
+		name: "tick-written-message-by-message", file: "gateway/api/ws/together.go",
+		old: "wait := c.hold.Load() &&", new: "wait := false &&",
+		test: "TestTickInOneWrite",
+	}, {
+		name: "close-frame-kept-for-what-follows", file: "gateway/api/ws/together.go",
+		old: " && b[0]&control == 0", new: "",
+		test: "TestTogether",
+	}, {
 		name: "every-frame-a-sign-of-life", file: "gateway/api/ws/liveness.go",
 		old: "	l.sent += int64(n)\n", new: "	l.sent += int64(n)\n	l.lastSign = time.Now()\n",
 		test: "TestLife",

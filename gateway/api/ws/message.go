@@ -62,20 +62,30 @@ func badRequest(format string, args ...any) *live.Error {
 }
 
 // appendHead appends the beginning of a server message: type, and id if there is one.
-func appendHead(b []byte, kind live.Kind, id *string) []byte {
+// The id is JSON, empty for none.
+func appendHead(b []byte, kind live.Kind, id []byte) []byte {
 	b = append(append(append(b, `{"type":"`...), kind...), '"')
-	if id != nil {
-		quoted, _ := json.Marshal(*id) // a string always encodes
-		b = append(append(b, `,"id":`...), quoted...)
+	if len(id) > 0 {
+		b = append(append(b, `,"id":`...), id...)
 	}
 	return b
+}
+
+// quote returns a string as JSON.
+func quote(s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always encodes
+	return quoted
 }
 
 // errorMessage returns a complete error message.
 func errorMessage(id *string, e *live.Error) []byte {
 	u := live.Update{Kind: live.KindError, Err: e}
 	text, _ := u.JSON() // an update without an account reserves no memory
-	return append(appendHead(nil, live.KindError, id), text...)
+	var quoted []byte
+	if id != nil {
+		quoted = quote(*id)
+	}
+	return append(appendHead(nil, live.KindError, quoted), text...)
 }
 
 var heartbeat = []byte(`{"type":"heartbeat"}`)

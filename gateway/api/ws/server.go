@@ -5,7 +5,8 @@
 //
 // A socket has one reading and one writing goroutine and no queue of data. The
 // writer is woken, takes one update from each of its subscriptions in turn, and
-// writes it. What a slow client misses meanwhile is merged by package live. Package
+// writes it; short ones of one tick leave together, in one write. What a slow client
+// misses meanwhile is merged by package live. Package
 // pace decides whether a client is too slow, so the server's connections must be
 // those of pace.Listen.
 //
@@ -84,6 +85,8 @@ type Server struct {
 	stopping context.Context
 	sockets  sync.WaitGroup
 
+	gathering gathering
+
 	mu struct {
 		sync.Mutex
 		open int
@@ -140,7 +143,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	conn, err := s.upgrader.Upgrade(w, r, nil)
+	taken := &hijacker{ResponseWriter: w}
+	conn, err := s.upgrader.Upgrade(taken, r, nil)
 	if err != nil {
 		return // Upgrade has answered
 	}
@@ -153,11 +157,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	// The handler returns, so that the HTTP server frees what it keeps for a
 	// request: buffers and headers take more memory than the socket itself.
-	go s.serve(conn, token)
+	go s.serve(conn, taken.conn, token)
 }
 
 // serve serves a socket until it ends. A panic ends the socket, not the process.
-func (s *Server) serve(conn *websocket.Conn, token string) {
+func (s *Server) serve(conn *websocket.Conn, writes *together, token string) {
 	defer s.uncountSocket()
 	defer func() {
 		if p := recover(); p != nil {
@@ -165,7 +169,7 @@ func (s *Server) serve(conn *websocket.Conn, token string) {
 			conn.Close()
 		}
 	}()
-	newSocket(s, conn, token).serve(s.stopping)
+	newSocket(s, conn, writes, token).serve(s.stopping)
 }
 
 // checkRequest returns the token, or the status and the reason of a refusal.

@@ -33,8 +33,9 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// inMemory serves on connections in memory; end stops it.
-func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(*slow) *client, end func()) {
+// inMemory serves on connections in memory; end stops it. What is around a connection sees what the
+// client reads.
+func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(conn *slow, around ...func(net.Conn) net.Conn) *client, end func()) {
 	t.Helper()
 	b = &bench{t: t}
 	b.hub = live.New(live.Config{Ask: b.ask, Interval: interval, Log: quiet})
@@ -45,8 +46,11 @@ func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(*slow) 
 	serving.Go(func() { server.Serve(pace.Listen(l, pace.Limits{})) })
 
 	var clients []*client
-	dial = func(conn *slow) *client {
+	dial = func(conn *slow, around ...func(net.Conn) net.Conn) *client {
 		conn.Conn = l.Dial()
+		for _, f := range around {
+			conn.Conn = f(conn.Conn)
+		}
 		d := websocket.Dialer{Subprotocols: []string{Subprotocol}, NetDial: func(string, string) (net.Conn, error) { return conn, nil }}
 		ws, _, err := d.Dial("ws://gateway/api/ws", nil)
 		if err != nil {

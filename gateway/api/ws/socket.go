@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorilla/websocket"
 
@@ -17,12 +18,17 @@ import (
 type socket struct {
 	server  *Server
 	conn    *websocket.Conn
+	writes  *together // below conn
 	token   string
 	wake    chan struct{} // a subscription may have an update; holds one value
 	replies chan []byte   // from the reader to the writer; when it is full the reader waits
 	done    chan struct{} // closed when the writer ends
 
 	liveness *liveness
+	waiting  atomic.Bool // see gathering
+	many     atomic.Bool // it has more than one subscription
+	unsaid   int         // bytes sent that liveness does not know yet; of the writer
+	head     []byte      // of the message that is sent; of the writer
 
 	mu struct {
 		sync.Mutex
@@ -34,14 +40,15 @@ type socket struct {
 
 // subscriber is one subscription of a socket.
 type subscriber struct {
-	id    string
-	arrow bool
-	sub   *live.Subscription
+	id     string
+	quoted []byte // the id as JSON
+	arrow  bool
+	sub    *live.Subscription
 }
 
 // newSocket returns the socket of a connection; serve starts its goroutines.
-func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
-	k := &socket{server: s, conn: conn, token: token}
+func newSocket(s *Server, conn *websocket.Conn, writes *together, token string) *socket {
+	k := &socket{server: s, conn: conn, writes: writes, token: token}
 	k.wake = make(chan struct{}, 1)
 	k.replies = make(chan []byte, 16)
 	k.done = make(chan struct{})
@@ -62,7 +69,7 @@ func (k *socket) serve(stopping context.Context) {
 	k.read()
 	k.conn.Close() // ends the writer, if it is in a write
 	k.closeAll()
-	k.wakeUp() // lets the writer find the socket closed, if it waits
+	k.wakeNow() // lets the writer find the socket closed, if it waits
 	writer.Wait()
 }
 
@@ -73,8 +80,18 @@ func (k *socket) cut() {
 	go k.conn.Close() // Close of a TLS connection may wait to send its alert
 }
 
-// wakeUp makes the writer look for updates. It never blocks.
+// wakeUp makes the writer look for updates, together with those of the other
+// subscriptions if there are any. It never blocks.
 func (k *socket) wakeUp() {
+	if k.many.Load() {
+		k.server.gathering.add(k)
+		return
+	}
+	k.wakeNow()
+}
+
+// wakeNow makes the writer look for updates at once. It never blocks.
+func (k *socket) wakeNow() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -140,7 +157,7 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
 	}
 
-	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
+	s := &subscriber{id: *m.ID, quoted: quote(*m.ID), arrow: m.Format == formatArrow}
 	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
 	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
 		return refusal
@@ -148,6 +165,7 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	s.sub = sub
 	k.mu.subs[s.id] = s
 	k.mu.order = append(k.mu.order, s)
+	k.many.Store(len(k.mu.subs) > 1)
 	return nil
 }
 
@@ -171,6 +189,7 @@ func (k *socket) dropLocked(s *subscriber) {
 	if i := slices.Index(k.mu.order, s); i >= 0 {
 		k.mu.order = slices.Delete(k.mu.order, i, i+1)
 	}
+	k.many.Store(len(k.mu.subs) > 1)
 }
 
 // closeAll closes all subscriptions.

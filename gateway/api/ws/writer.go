@@ -29,7 +29,7 @@ func (k *socket) write(stopping context.Context) {
 			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway, "the server stops; come back after a pause of random length")
 			return
 		case reply := <-k.replies:
-			alive = k.send(websocket.TextMessage, reply)
+			alive = k.send(websocket.TextMessage, false, reply)
 		case <-ping.C:
 			alive = k.ping()
 		case <-k.wake:
@@ -41,8 +41,8 @@ func (k *socket) write(stopping context.Context) {
 	}
 }
 
-// ping sends a ping, which asks for a sign of life, and a heartbeat, which scripts in
-// browsers can see. It checks the token again. It returns false when the socket is
+// ping sends a heartbeat, which scripts in browsers can see, and a ping, which asks for a
+// sign of life. It checks the token again. It returns false when the socket is
 // over.
 func (k *socket) ping() bool {
 	cfg := &k.server.cfg
@@ -50,38 +50,63 @@ func (k *socket) ping() bool {
 		closeWith(k.conn, cfg.CloseWait, websocket.ClosePolicyViolation, "the token is no longer valid")
 		return false
 	}
-	// Without a deadline: package pace bounds the write, as that of a message.
-	if k.conn.WriteControl(websocket.PingMessage, k.liveness.pingPayload(), time.Time{}) != nil {
+	if !k.send(websocket.TextMessage, true, heartbeat) {
 		return false
 	}
-	return k.send(websocket.TextMessage, heartbeat)
+	k.tellSent()
+	// Without a deadline: package pace bounds the write, as that of a message.
+	return k.conn.WriteControl(websocket.PingMessage, k.liveness.pingPayload(), time.Time{}) == nil
 }
 
-// sendUpdates sends one update of each subscription. If there were any it wakes the
-// writer again instead of going on, so that replies, pings and the other
-// subscriptions of the socket are not held up. It returns false when the socket is
-// over.
+// update is one of a subscription that is still to be sent.
+type update struct {
+	of *subscriber
+	*live.Update
+}
+
+// sendUpdates sends one update of each subscription. Those that had one may have another,
+// as an error behind an answer: they are asked once more, and then the writer is woken
+// again instead of going on, so that replies, pings and the other subscriptions of the
+// socket are not held up. It returns false when the socket is over.
 func (k *socket) sendUpdates(stopping context.Context) bool {
 	subs, closed := k.subscribers()
 	if closed {
 		return false
 	}
 
+	for range 2 {
+		var sent bool
+		if subs, sent = k.sendRound(stopping, subs); !sent {
+			// While the server stops the socket is not over: write has its close frame to send.
+			return stopping.Err() != nil
+		}
+		if len(subs) == 0 {
+			return true
+		}
+	}
+	k.wakeUp()
+	return true
+}
+
+// sendRound sends one update of each of some subscriptions, together where they are
+// short, and returns those that had one. It returns false when the socket is over, or the
+// server stops.
+func (k *socket) sendRound(stopping context.Context, subs []*subscriber) (had []*subscriber, sent bool) {
+	// Each is sent once it is known whether another one follows, with which it leaves. No
+	// more than one is taken in advance, because what waits for a slow client grows old.
+	var last update
 	for _, s := range subs {
 		u := s.sub.Next()
 		if u == nil {
 			continue
 		}
-		// While the server stops the socket is not over: write has its close frame to send.
-		if stopping.Err() != nil || !k.sendUpdate(s, u) {
-			return stopping.Err() != nil
+		if last.Update != nil && !k.sendUpdate(stopping, last, true) {
+			return nil, false
 		}
-		if u.Ends() {
-			k.drop(s)
-		}
-		k.wakeUp()
+		last = update{s, u}
+		had = append(had, s)
 	}
-	return true
+	return had, last.Update == nil || k.sendUpdate(stopping, last, false)
 }
 
 // drop closes a subscription and removes it.
@@ -99,23 +124,37 @@ func (k *socket) subscribers() (subs []*subscriber, closed bool) {
 	return append(subs, k.mu.order...), k.mu.closed
 }
 
-// sendUpdate sends one update in the format that the subscription asked for.
-func (k *socket) sendUpdate(s *subscriber, u *live.Update) bool {
-	head := appendHead(nil, u.Kind, &s.id)
+// sendUpdate sends one update in the format that the subscription asked for, and removes
+// the subscription if the update ends it. More says that another message follows. It
+// returns false when the socket is over, or the server stops.
+func (k *socket) sendUpdate(stopping context.Context, u update, more bool) bool {
+	if stopping.Err() != nil || !k.sendFormat(u, more) {
+		return false
+	}
+	if u.Ends() {
+		k.drop(u.of)
+	}
+	return true
+}
+
+// sendFormat sends one update in the format that the subscription asked for.
+func (k *socket) sendFormat(u update, more bool) bool {
+	k.head = appendHead(k.head[:0], u.Kind, u.of.quoted)
+	head := k.head
 	// Errors, and the end, have no points: they are JSON in either format.
-	if !s.arrow || u.Kind != live.KindSnapshot && u.Kind != live.KindDelta {
+	if !u.of.arrow || u.Kind != live.KindSnapshot && u.Kind != live.KindDelta {
 		text, err := u.JSON()
 		if err != nil {
 			return k.cannotEncode(err)
 		}
-		return k.send(websocket.TextMessage, head, text)
+		return k.send(websocket.TextMessage, more, head, text)
 	}
 
 	header, frame, err := u.Arrow()
 	if err != nil {
 		return k.cannotEncode(err)
 	}
-	return k.send(websocket.TextMessage, head, header) && k.send(websocket.BinaryMessage, frame)
+	return k.send(websocket.TextMessage, true, head, header) && k.send(websocket.BinaryMessage, more, frame)
 }
 
 // cannotEncode ends a socket for which an update cannot be encoded. It returns false.
@@ -128,15 +167,24 @@ func (k *socket) cannotEncode(err error) bool {
 }
 
 // send sends one message made of several parts, which may be shared with other
-// sockets. It returns false if the client does not take it: after half a message
-// nothing else can be sent on a socket.
-func (k *socket) send(kind int, parts ...[]byte) bool {
+// sockets. With more, another message follows at once, and a short one may leave
+// together with it. It returns false if the client does not take it: after half a
+// message nothing else can be sent on a socket.
+func (k *socket) send(kind int, more bool, parts ...[]byte) bool {
+	k.writes.hold.Store(true)
 	w, err := k.conn.NextWriter(kind)
 	if err == nil {
 		err = k.writeAll(w, parts)
 	}
+	k.writes.hold.Store(more)
+	if err == nil {
+		err = w.Close()
+	}
 	if err != nil {
 		k.server.cfg.Log.Info("stream: socket cut off", "error", err, "remote", k.conn.RemoteAddr())
+	}
+	if !more {
+		k.tellSent()
 	}
 	return err == nil
 }
@@ -144,16 +192,24 @@ func (k *socket) send(kind int, parts ...[]byte) bool {
 // frameBytes bounds the bytes of one frame of a large message.
 const frameBytes = 64 << 10
 
-// writeAll writes a message frame by frame, so that the bytes that a slow client has
-// received count before the message is complete.
-func (k *socket) writeAll(w io.WriteCloser, parts [][]byte) error {
+// writeAll writes a message but for its end, frame by frame, so that the bytes that a slow
+// client has received count before the message is complete.
+func (k *socket) writeAll(w io.Writer, parts [][]byte) error {
 	for _, p := range parts {
 		for frame := range slices.Chunk(p, frameBytes) {
 			if _, err := w.Write(frame); err != nil {
 				return err
 			}
-			k.liveness.addSent(len(frame))
+			if k.unsaid += len(frame); k.unsaid >= keptBytes {
+				k.tellSent()
+			}
 		}
 	}
-	return w.Close()
+	return nil
+}
+
+// tellSent counts what was sent.
+func (k *socket) tellSent() {
+	k.liveness.addSent(k.unsaid)
+	k.unsaid = 0
 }

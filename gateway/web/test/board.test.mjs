@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chartOf, columns, empty, moved, newPanel, put, read, settle, sized, withChart } from '../static/js/board/document.js';
 import { decode, encode } from '../static/js/board/link.js';
+import { wordsOf } from '../static/js/board/versions.js';
 
 // random is a generator of numbers below n, whose seed a failure shows.
 function random(seed) {
@@ -93,4 +94,10 @@ test('a link holds a document, and no more than one may be', async () => {
   assert.equal(await decode(letters), text);
   await assert.rejects(decode(await encode('x'.repeat((1 << 20) + 1))), /more than 1 MiB/);
   for (const bad of ['AAAA', '%', letters.slice(0, 40)]) await assert.rejects(decode(bad));
+});
+
+test('a version is told in words', () => {
+  const version = { version: 7, saved: new Date(2026, 10, 21, 10, 30).toISOString(), by: 'ops', title: 'Web', panels: 1 };
+  assert.equal(wordsOf(version, 7), '7 (in force) · 2026-11-21 10:30:00 by ops · Web, 1 panel');
+  assert.equal(wordsOf({ ...version, by: '', title: '', deleted: true }, 8), '7 · 2026-11-21 10:30:00 · deleted');
 });

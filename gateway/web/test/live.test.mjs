@@ -168,3 +168,25 @@ test('a request for expressions is asked as such, again after a break', () => {
   w.last().open();
   assert.deepEqual(w.last().sent, [{ type: 'subscribe', id: '1', exp: { time: {} }, resume: { epoch: 'e', seq: 4 } }]);
 });
+
+test('what is answered at once is answered by the socket, too', () => {
+  const w = world();
+  const seen = [];
+  const first = w.client.subscribe({ start: 1 }, { onData: () => seen.push('first') });
+  w.last().open();
+  w.last().say(snapshot('1', 'e', 1, [[10, 1]]));
+  const second = w.client.subscribe({ start: 2 }, { onData: () => seen.push('second') });
+  const asked = [];
+  w.client.poller.env.XMLHttpRequest = class {
+    open() {}
+    setRequestHeader() {}
+    send(body) { asked.push(JSON.parse(body).start); [this.status, this.responseText] = [200, '[{"metric":"m","tags":{},"dps":[[10,7]]}]']; }
+  };
+  w.client.answerAtOnce(Date.now() + 60_000);
+  assert.deepEqual([asked, seen, second.answer.groups.get(0).values], [[2], ['first', 'second'], [7]]);
+  w.last().say(delta('2', 2, [[20, 2]])); // nobody knows to what it would belong
+  assert.deepEqual(second.answer.groups.get(0).times, [10]);
+  w.last().say(snapshot('2', 'e', 1, [[10, 8]]));
+  w.last().say(delta('2', 2, [[20, 9]]));
+  assert.deepEqual([first.answer.groups.get(0).values, second.answer.groups.get(0).values], [[1], [8, 9]]);
+});

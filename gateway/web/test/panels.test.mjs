@@ -79,8 +79,13 @@ test('thresholds are bands from each to the next, and a text', () => {
   assert.deepEqual([79.9, 80, 94, 95, 1e9, Infinity, -Infinity, NaN].map((v) => bandOf(list, v)?.colour), [undefined, 'blue', 'blue', 'red', 'red', 'red', undefined, undefined]);
   assert.deepEqual(parse(' 80 amber,95  red, '), { thresholds: [{ value: 80, colour: 'amber' }, { value: 95, colour: 'red' }] });
   assert.deepEqual(parse(format(list)).thresholds, list);
+  const both = [...list, { value: 5, colour: 'red', right: true }];
+  assert.deepEqual([bandsOf(both).length, bandsOf(both, true)], [2, [{ from: 5, to: Infinity, colour: 'red' }]]);
+  assert.deepEqual([bandOf(both, 7), bandOf(both, 7, true)?.colour], [undefined, 'red']);
+  assert.equal(format(both), '95 red, 80 amber, 80 blue, 5 red right');
+  assert.deepEqual(parse(format(both)).thresholds, both);
   assert.deepEqual(parse(''), { thresholds: [] });
-  for (const bad of ['80', 'red', '80 pink', 'x red', '80 red 90', 'Infinity red', '80 toString']) assert.match(parse(bad).fault, /^A threshold is a value and a colour/, bad);
+  for (const bad of ['80', 'red', '80 pink', 'x red', '80 red 90', '80 red left', '80 red right 1', '80 right', 'Infinity red', '80 toString']) assert.match(parse(bad).fault, /^A threshold is a value and a colour/, bad);
   assert.match(parse(Array.from({ length: 11 }, (_, i) => `${i} red`).join()).fault, /10 thresholds at most/);
 });
 

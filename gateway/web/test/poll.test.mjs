@@ -80,3 +80,24 @@ test('expressions are asked below, and their tables become results', async () =>
   assert.deepEqual(w.asked.map(([path, body]) => [path, body]).slice(0, 1), [['http://h/api/query/exp', { time: { start: 1 } }]]);
   assert.deepEqual(w.said, [['a', 'snapshot', 2], ['b', 'snapshot', 2], ['b', 'complete', undefined], ['c', 'error', { code: 400, message: 'No intersections found: a has 1 series', temporary: true }]]);
 });
+
+// Request is an XMLHttpRequest that waits for its answer; answers() may throw, as a network does.
+const requestsOf = (asked, answers) => class Request {
+  open(method, path, later) { Object.assign(this, { method, path, later, headers: {} }); }
+  setRequestHeader(k, v) { this.headers[k] = v; }
+  send(body) { asked.push([this.method, this.path, this.later, this.headers.Authorization, JSON.parse(body)]); [this.status, this.responseText] = answers(JSON.parse(body)); }
+};
+
+test('at once it asks while the page waits, up to a time', () => {
+  const w = world(() => [500, '']);
+  const asked = [];
+  w.poller.env.XMLHttpRequest = requestsOf(asked, ({ start }) => (start === 'bad' ? [400, '{"error":{"message":"no"}}'] : [200, '[{"dps":[[1,2]]}]']));
+  w.poller.atOnce([{ id: 'a', query: { start: '1h-ago' } }, { id: 'b', query: { start: 'bad' } }, { id: 'c', query: { start: 1, end: 2 } }], Date.now() + 60_000);
+  assert.deepEqual(asked[0], ['POST', 'http://h/api/query?arrays=true', false, 'Bearer sesame', { start: '1h-ago', showSummary: true }]);
+  assert.deepEqual(w.said, [['a', 'snapshot', 1], ['b', 'error', { code: 400, message: 'no', temporary: false }], ['c', 'snapshot', 1], ['c', 'complete', undefined]]);
+  w.poller.atOnce([{ id: 'd', query: {} }], Date.now() - 1);
+  assert.equal(asked.length, 3, 'the time is over');
+  w.poller.env.XMLHttpRequest = requestsOf(asked, () => { throw new Error('the network'); });
+  w.poller.atOnce([{ id: 'e', query: {} }, { id: 'f', query: {} }], Date.now() + 60_000);
+  assert.equal(asked.length, 4, 'what does not get through is not tried for each');
+});

@@ -9,6 +9,7 @@ import { repeated, repeatsAtMost } from '../static/js/board/repeat.js';
 import { Values } from '../static/js/board/values.js';
 import { chosenOf, depending, faultOfVariables, filterWith, questionOf, textWith, usedBy } from '../static/js/board/variables.js';
 import { filterOf } from '../static/js/query.js';
+import { formatM, parseM } from '../static/js/state.js';
 
 test('the page and the gateway take the same documents', () => {
   const cases = JSON.parse(readFileSync(new URL('../../dashboard/testdata/variables.json', import.meta.url), 'utf8'));
@@ -98,8 +99,20 @@ test('whatever a value holds, a filter admits that value and no other', () => {
   }
 });
 
-test('a variable stands in filters, not in the metric; without choices a query stays as written', () => {
-  assert.equal(chartOf({ queries: ['avg:m.$host'] }, { host: ['a'] }).fault, 'Query 1: a variable stands in the metric “m.$host”: they are for the values of filters, titles and texts.');
+test('a variable in a metric takes one value, of which nothing is read again', () => {
+  const metricOf = (text, chosen) => { const { fault, queries } = chartOf({ queries: [text] }, chosen); return fault ?? queries[0].metric; };
+  assert.equal(metricOf('avg:1m-avg:m.$host', { host: ['a'] }), 'm.a');
+  assert.equal(metricOf('avg:m.${host}.x{dc=*}', { host: ['a{b=c}:$host'] }), 'm.a{b=c}:$host.x');
+  assert.deepEqual(chartOf({ queries: ['avg:m.${host}.x{dc=*}'] }, { host: ['a'] }).queries[0].tags, [{ key: 'dc', value: '*', group: true }]);
+  for (const m of ['avg:m.${host}.x{dc=*}{host=${host}}', 'sum:${host}', 'avg:m$host{dc=*}']) assert.equal(formatM(parseM(m)), m);
+  assert.equal(metricOf('avg:m.$hots', { host: ['a'] }), 'Query 1: there is no variable “hots”.');
+  for (const several of [['a', 'b'], ['*']]) assert.equal(metricOf('avg:m.$host', { host: several }), 'Query 1: the metric “m.$host” takes one value of “host”: choose one, or repeat the panel for each.');
+  assert.equal(chartOf({ queries: ['avg:m.$host'] }, { host: [] }).waiting, true);
+  assert.equal(chartOf({ queries: [{ metric: 'm.$host', filters: [] }] }, { host: ['a'] }).queries[0].metric, 'm.a');
+  assert.deepEqual(Object.keys(usedBy({ queries: ['avg:m.$host'] }, { host: ['a'], dc: ['b'] })), ['host']);
+});
+
+test('a variable stands in filters; without choices a query stays as written', () => {
   assert.equal(chartOf({ queries: ['avg:m{host=$hots}'] }, { host: ['a'] }).fault, 'Query 1: there is no variable “hots”.');
   assert.equal(chartOf({ queries: ['avg:m{host=$host}'] }, { host: [] }).waiting, true);
   assert.equal(chartOf({ queries: ['avg:m{host=${host}}{dc=${dc}}'] }).queries[0].tags[1].value, '${dc}');

@@ -37,7 +37,7 @@ export class About {
 
 const seconds = (t) => (t > 1e11 ? t / 1000 : t);
 
-const noteOf = ({ startTime, description, notes }) => ({ time: seconds(startTime), text: description || notes || 'annotation' });
+const noteOf = ({ tsuid, startTime, endTime, description, notes }) => ({ time: seconds(startTime), end: seconds(endTime ?? 0), own: Boolean(tsuid), text: description || notes || 'annotation' });
 
 // merged are the notes of several, in order of time, each once, within a range.
 export function merged(abouts, [from, to]) {

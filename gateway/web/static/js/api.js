@@ -80,10 +80,14 @@ export const startDashboard = async () => {
 
 const versionOf = (response) => Number(/\d+/.exec(response.headers.get('ETag') ?? '')?.[0] ?? 0);
 
-export async function dashboard(name) {
-  const response = await request(`${dashboards}/${name}`);
+// dashboard is the one in force, or an earlier version.
+export async function dashboard(name, version = 0) {
+  const response = await request(`${dashboards}/${name}${version > 0 ? `?version=${version}` : ''}`);
   return { text: await response.text(), version: versionOf(response) };
 }
+
+// dashboardVersions are those that are kept, the newest first.
+export const dashboardVersions = async (name) => (await get(`${dashboards}/${name}/versions`)).versions;
 
 // saveDashboard saves what was made from a version, 0 for a new one, and returns its version. If
 // another is in force, the error's status is 409.

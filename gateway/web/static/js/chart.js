@@ -23,7 +23,7 @@ export class Chart {
     this.shape = '';
     this.reading = 1;  // the line that the keys read
     this.at = null;    // the time that they have come to
-    this.resized = new ResizeObserver(() => this.plot?.setSize(this.#size()));
+    this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(element);
     this.dark = matchMedia('(prefers-color-scheme: dark)');
     this.recolour = () => this.#build();
@@ -86,6 +86,13 @@ export class Chart {
 
   #size() {
     return { width: Math.max(200, this.element.clientWidth), height: Math.max(160, this.element.clientHeight) };
+  }
+
+  // fit draws the chart anew if its place has another size: the first call of an observer tells what
+  // is known.
+  fit() {
+    const { width, height } = this.#size();
+    if (this.plot && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
   }
 
   #build() {
@@ -184,7 +191,7 @@ export class Chart {
   #under(u) {
     const { notes, pins, thresholds, style } = this.picture;
     u.ctx.save();
-    band(u, thresholds);
+    for (const side of sidesOf(u, thresholds)) band(u, side);
     style?.under?.(u);
     for (const { time, end } of notes) {
       if (end > time) shade(u, time, end, css('--note'));
@@ -198,7 +205,7 @@ export class Chart {
   #over(u) {
     const { thresholds, units } = this.picture;
     u.ctx.save();
-    limit(u, thresholds, units[0]);
+    for (const side of sidesOf(u, thresholds)) limit(u, side, units[Number(side.right)]);
     u.ctx.restore();
   }
 
@@ -292,22 +299,34 @@ function mark({ ctx, bbox, valToPos }, time, colour, flag) {
   ctx.fill();
 }
 
-// band tints the ground between thresholds, each in its own colour.
-function band({ ctx, bbox, valToPos, scales: { y } }, thresholds) {
-  for (const { from, to, colour } of bandsOf(thresholds)) {
-    if (to <= y.min || from >= y.max) continue;
-    const [low, high] = [Math.max(from, y.min), Math.min(to, y.max)].map((v) => valToPos(v, 'y', true));
+// sidesOf are the axes that have thresholds in view, {right, bands, y, key, shared}: where both have
+// some they share the ground, each has the half at which its values are written.
+function sidesOf({ scales }, thresholds) {
+  const sides = [false, true].map((right) => {
+    const key = right ? 'y2' : 'y';
+    const y = scales[key];
+    return { right, key, y, bands: bandsOf(thresholds, right).filter(({ from, to }) => y.min != null && to > y.min && from < y.max) };
+  }).filter(({ bands }) => bands.length > 0);
+  return sides.map((side) => ({ ...side, shared: sides.length > 1 }));
+}
+
+// band tints the ground between thresholds of an axis, each in its own colour.
+function band({ ctx, bbox, valToPos }, { right, bands, y, key, shared }) {
+  const [left, width] = shared ? [bbox.left + (right ? bbox.width / 2 : 0), bbox.width / 2] : [bbox.left, bbox.width];
+  for (const { from, to, colour } of bands) {
+    const [low, high] = [Math.max(from, y.min), Math.min(to, y.max)].map((v) => valToPos(v, key, true));
     ctx.fillStyle = pale(css(colours[colour]), 0.1);
-    ctx.fillRect(bbox.left, high, bbox.width, low - high);
+    ctx.fillRect(left, high, width, low - high);
   }
 }
 
-// limit draws the line of each threshold, with its value: no colour says it alone.
-function limit({ ctx, bbox, valToPos, scales: { y } }, thresholds, unit) {
+// limit draws the line of each threshold of an axis, with its value: no colour says it alone.
+function limit({ ctx, bbox, valToPos }, { right, bands, y, key, shared }, unit) {
   const ratio = devicePixelRatio;
-  for (const { from, colour } of bandsOf(thresholds)) {
-    if (from <= y.min || from >= y.max) continue;
-    const at = Math.round(valToPos(from, 'y', true));
+  const left = shared && !right;
+  for (const { from, colour } of bands) {
+    if (from <= y.min) continue;
+    const at = Math.round(valToPos(from, key, true));
     ctx.strokeStyle = ctx.fillStyle = css(colours[colour]);
     ctx.lineWidth = ratio;
     ctx.setLineDash([6 * ratio, 4 * ratio]);
@@ -316,8 +335,8 @@ function limit({ ctx, bbox, valToPos, scales: { y } }, thresholds, unit) {
     ctx.lineTo(bbox.left + bbox.width, at);
     ctx.stroke();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-    [ctx.textAlign, ctx.textBaseline] = ['right', 'bottom'];
-    const text = [`≥ ${format.value(from, unit)}`, bbox.left + bbox.width - 4 * ratio, at - 3 * ratio];
+    [ctx.textAlign, ctx.textBaseline] = [left ? 'left' : 'right', 'bottom'];
+    const text = [`≥ ${format.value(from, unit)}`, bbox.left + (left ? 4 * ratio : bbox.width - 4 * ratio), at - 3 * ratio];
     ctx.setLineDash([]); // a rim in the colour of the ground: what lies below may be of any
     [ctx.strokeStyle, ctx.lineWidth, ctx.lineJoin] = [css('--panel'), 3 * ratio, 'round'];
     ctx.strokeText(...text);

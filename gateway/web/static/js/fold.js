@@ -3,10 +3,10 @@
 const narrow = matchMedia('(max-width: 640px)');
 
 export class Fold {
-  // part folds behind button. With view, both stand behind it while the screen is narrow, also in the
+  // parts fold behind button. With view, all stand behind it while the screen is narrow, also in the
   // order in which keys and screen readers go.
-  constructor(button, part, view = null) {
-    Object.assign(this, { button, part, view });
+  constructor(button, parts, view = null) {
+    Object.assign(this, { button, parts, view });
     button.addEventListener('click', () => this.set(button.getAttribute('aria-expanded') !== 'true'));
     narrow.addEventListener('change', () => this.#place());
     this.set(false);
@@ -15,12 +15,12 @@ export class Fold {
 
   set(open) {
     this.button.setAttribute('aria-expanded', String(open));
-    this.part.toggleAttribute('data-folded', !open);
+    this.parts.forEach((part) => part.toggleAttribute('data-folded', !open));
   }
 
   #place() {
     if (!this.view) return;
-    if (narrow.matches) this.view.after(this.button, this.part);
-    else this.view.before(this.button, this.part);
+    if (narrow.matches) this.view.after(this.button, ...this.parts);
+    else this.view.before(this.button, ...this.parts);
   }
 }

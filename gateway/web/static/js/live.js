@@ -21,7 +21,7 @@ export class LiveClient {
     this.token = token;
     this.onState = onState;
     this.env = {
-      WebSocket: globalThis.WebSocket, random: Math.random, fetch: (...a) => fetch(...a), hidden: () => globalThis.document?.hidden,
+      WebSocket: globalThis.WebSocket, XMLHttpRequest: globalThis.XMLHttpRequest, random: Math.random, fetch: (...a) => fetch(...a), hidden: () => globalThis.document?.hidden,
       setTimeout: (f, ms) => setTimeout(f, ms), clearTimeout: (id) => clearTimeout(id), ...env,
     };
     this.subs = new Map();
@@ -66,6 +66,14 @@ export class LiveClient {
     if (this.socket) this.socket.close();
     else this.connect();
     this.poller.now();
+  }
+
+  // answerAtOnce asks by HTTP, while the page waits, for what has no answer yet, up to a time in ms.
+  // The socket's own answers follow.
+  answerAtOnce(until) {
+    const waiting = [...this.subs.values()].filter((s) => s.place === null);
+    this.poller.atOnce(waiting, until);
+    for (const s of waiting) Object.assign(s, { place: null, greeted: false });
   }
 
   #opened() {

@@ -17,15 +17,26 @@ export const ofEarlier = (look) => look + 0.5;
 
 let probe = null; // an element under app.css
 
+// known are the colours that css has found in this task: to look one up has the browser work out
+// all styles that have changed.
+const known = new Map();
+let dark = null;
+
 // colouredBy says which element css asks: in a page of ours it is that called probe.
-export const colouredBy = (element) => { probe = element; };
+export const colouredBy = (element) => { probe = element; known.clear(); };
 
 // css is a colour of app.css as the canvas takes it: light-dark() is resolved
 // only where a property is used.
 export function css(name) {
   probe ??= document.getElementById('probe');
-  probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
+  dark ??= matchMedia('(prefers-color-scheme: dark)');
+  const key = `${document.documentElement.dataset.theme ?? ''} ${dark.matches} ${name}`;
+  if (known.size === 0) setTimeout(() => known.clear());
+  if (!known.has(key)) {
+    probe.style.color = `var(${name})`;
+    known.set(key, getComputedStyle(probe).color);
+  }
+  return known.get(key);
 }
 
 // pale is a colour that css returned, as clear as alpha says.

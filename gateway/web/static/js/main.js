@@ -48,7 +48,7 @@ const chart = new Chart($('chart'), {
 const table = new DataTable($('table'));
 const legend = new Legend($('legend'), toggle, (label) => chart.emphasise(label));
 const controls = new Controls(go);
-const fold = new Fold($('fold'), $('query'), $('view'));
+const fold = new Fold($('fold'), [$('query')], $('view'));
 const keys = new Keys([
   { title: 'On this page', keys: [{ key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }] },
   { ...ofCharts, keys: [...ofCharts.keys, { key: 'Enter', does: 'pins the point' }] },

@@ -63,19 +63,47 @@ export class Poller {
   }
 
   async #ask(sub) {
-    const headers = { 'Content-Type': 'application/json' };
-    if (this.token()) headers.Authorization = 'Bearer ' + this.token();
-    const [path, body] = sub.kind === 'exp' ? ['/exp', sub.query] : ['?arrays=true', { ...sub.query, showSummary: true }];
-    const response = await this.env.fetch(this.address + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    const text = await response.text();
-    if (response.status === 401) return { refused: 'the server wants a token' };
-    if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
-    if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
-    const all = parse(text);
-    if (sub.kind === 'exp') return whole({ type: 'snapshot', results: ofTables(all.outputs) }, sub.query.time.end);
-    const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
-    return whole({ type: 'snapshot', results: all.filter((r) => r.dps), rows }, sub.query.end);
+    const { path, headers, body } = requestOf(sub, this.token());
+    const response = await this.env.fetch(this.address + path, { method: 'POST', headers, body });
+    return answerOf(sub, response.status, await response.text());
   }
+
+  // atOnce asks for some subscriptions while the page waits, up to a time in ms. It is for what
+  // cannot wait itself, as printing: a request that stalls stalls the page.
+  atOnce(subs, until) {
+    for (const sub of subs) {
+      if (Date.now() > until) return;
+      const { path, headers, body } = requestOf(sub, this.token());
+      const request = new this.env.XMLHttpRequest();
+      request.open('POST', this.address + path, false);
+      for (const [k, v] of Object.entries(headers)) request.setRequestHeader(k, v);
+      try {
+        request.send(body);
+      } catch {
+        return; // the network does not get through, or the browser does not let it
+      }
+      const messages = answerOf(sub, request.status, request.responseText);
+      if (!messages.refused) for (const message of messages) this.deliver(sub, message);
+    }
+  }
+}
+
+// requestOf is what to ask over HTTP for a subscription.
+function requestOf(sub, token) {
+  const headers = { 'Content-Type': 'application/json', ...(token ? { Authorization: 'Bearer ' + token } : {}) };
+  const [path, body] = sub.kind === 'exp' ? ['/exp', sub.query] : ['?arrays=true', { ...sub.query, showSummary: true }];
+  return { path, headers, body: JSON.stringify(body) };
+}
+
+// answerOf is the answer as messages of a socket, or {refused}.
+function answerOf(sub, status, text) {
+  if (status === 401) return { refused: 'the server wants a token' };
+  if (status === 403) return { refused: `the server refuses this page: ${message(text)}` };
+  if (status < 200 || status > 299) return [{ type: 'error', error: { code: status, message: message(text), temporary: mayHeal(status, text) } }];
+  const all = parse(text);
+  if (sub.kind === 'exp') return whole({ type: 'snapshot', results: ofTables(all.outputs) }, sub.query.time.end);
+  const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
+  return whole({ type: 'snapshot', results: all.filter((r) => r.dps), rows }, sub.query.end);
 }
 
 // whole ends the answer to a query with an end.

@@ -117,7 +117,8 @@ export function parseM(m) {
     else if (p === 'show-histogram-buckets') out.percentiles = 'buckets';
     else out.downsample = p;
   }
-  const [, metric, first, second] = /^([^{]*)(?:\{(.*?)\})?(?:\{(.*)\})?$/s.exec(last) || [null, last];
+  // A metric may have ${name} in it, which begins no filter.
+  const [, metric, first, second] = /^((?:\$\{\w+\}|[^{])*)(?:\{(.*?)\})?(?:\{(.*)\})?$/s.exec(last) || [null, last];
   out.metric = metric;
   out.tags = [...tagsOf(first, true), ...tagsOf(second, false)];
   return out;

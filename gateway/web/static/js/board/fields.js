@@ -28,6 +28,7 @@ const fields = {
   rightUnit: { ...isUnit, fault: `its right axis’ unit is none of ${units.join(', ')}` },
   thresholds: { check: (v) => Array.isArray(v) && v.length <= most && v.every(isThreshold), fault: `its thresholds are not up to ${most} values with a colour each, ${Object.keys(colours).join(', ')}` },
   top: { check: isTop, fault: `its top is no n from 1 to ${limits.top} by ${Object.keys(ways).join(', ')}` },
+  annotations: { check: (v) => typeof v === 'boolean', fault: 'its annotations are neither true nor false' },
   legend: { check: (v) => legends.includes(v), fault: `its legend is none of ${legends.join(', ')}` },
 };
 

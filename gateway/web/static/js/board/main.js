@@ -2,6 +2,7 @@
 // is; range, zoom and colours are in the address. One socket serves all panels, of which those
 // in view ask.
 
+import { About } from '../about.js';
 import * as api from '../api.js';
 import { make } from '../element.js';
 import { Fold } from '../fold.js';
@@ -18,7 +19,7 @@ import { Grid, lay } from './grid.js';
 import { decode, encode, putShared, sharedOf } from './link.js';
 import { Notes } from './notes.js';
 import { Panel } from './panel.js';
-import { print } from './print.js';
+import { byMenu, print } from './print.js';
 import { repeated } from './repeat.js';
 import { Screen } from './screen.js';
 import { shifts } from './sharedfields.js';
@@ -26,6 +27,7 @@ import { Values } from './values.js';
 import { VariableBar } from './variablebar.js';
 import { VariableEditor } from './variableeditor.js';
 import { chosenOf, depending, textWith, usedBy } from './variables.js';
+import { Versions } from './versions.js';
 
 const $ = (id) => document.getElementById(id);
 const name = nameIn(location.pathname);
@@ -34,6 +36,7 @@ let board = null;       // the document
 let later = false;      // of a later form: it is shown, and not edited
 let version = 0;        // that it was made from, 0 for a new dashboard
 let savedText = '';     // the document as it is saved
+let versionText = '';   // the document as the version that is shown has it, '' for the one in force
 let editing = false;
 let fault = null;       // why there is no document: {kind, text}
 let connection = null;
@@ -56,6 +59,7 @@ const hands = {
   full: (id) => screen.toggle(id),
   pan: (by) => { const part = panned(view, by, now()); if (part) go(part); },
   notes: () => notes.all,
+  about: (query, onChange) => new About(query, () => { onChange(); listed(); }),
   mayMark: () => notes.may,
   mark: (from, to) => notes.open(from, to),
   read: (text) => { $('readout').textContent = text; },
@@ -65,10 +69,11 @@ const values = new Values(() => render());
 const bar = new VariableBar($('variables'), values, choose);
 const notes = new Notes(() => { listed(); panels.forEach((p) => p.again()); });
 const variableEditor = new VariableEditor((variables) => change({ variables: variables.length > 0 ? variables : undefined }));
+const versions = new Versions(earlierVersion);
 const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
 const screen = new Screen(panels, go);
 const order = () => [...$('grid').children].map((e) => e.dataset.id);
-const fold = new Fold($('fold'), $('tools'));
+const fold = new Fold($('fold'), [$('variables'), $('tools')]);
 const keys = new Keys([
   { title: 'On this page', keys: [
     { key: 'f', does: 'fills the window with the panel that has the focus, or is below the mouse; again leaves it', run: () => screen.toggle(screen.at()) },
@@ -198,6 +203,8 @@ function showEditing() {
   $('editing').hidden = !editing;
   if ($('board-title') !== document.activeElement) $('board-title').value = board.title ?? '';
   $('save').disabled = !changed();
+  $('versions-open').hidden = version === 0;
+  $('versions-open').disabled = changed() && written() !== versionText; // changes would be lost
 }
 
 // place makes, lays, orders and removes panels. While one is dragged, their order on the page
@@ -300,8 +307,14 @@ function take(text, from, saved) {
     editing = false;
     tell('A later release made this dashboard. It is shown as far as this one knows it, and cannot be edited here.');
   }
+  versionText = '';
   view = viewOf();
   render();
+  // The observer tells only after a frame, in which those in view could have asked.
+  for (const p of panels.values()) {
+    const { top, bottom } = p.element.getBoundingClientRect();
+    if (top < innerHeight && bottom > 0) p.see(true);
+  }
 }
 
 // load takes what the address holds, or what is saved.
@@ -337,6 +350,17 @@ function missing({ status, message }) {
     if (status === undefined || status >= 500) again = setTimeout(load, 5000);
   }
   view = viewOf();
+  render();
+}
+
+// earlierVersion shows a version as a change of the one in force.
+function earlierVersion(text, number) {
+  const got = read(text);
+  if (got.fault || got.later) return tell(`Version ${number} cannot be shown: ${got.fault ?? 'a later release made it.'}`, 'error');
+  board = got.document;
+  versionText = written();
+  view = viewOf();
+  tell(`This is version ${number}. “Save” makes it the newest, “Discard” leaves it.`);
   render();
 }
 
@@ -383,19 +407,22 @@ function edit() {
   render();
 }
 
-// printAll prints all panels, or the one that fills the window.
-function printAll() {
-  print(() => [...panels.values()].filter((p) => p.seen), (printing) => {
-    const [from, to] = view.zoom || windowOf(view, Date.now() / 1000);
-    $('sheet').textContent = `${time(Math.floor(from), view.tz)} to ${time(Math.floor(to), view.tz)}`;
-    const theme = printing ? 'light' : view.theme;
-    document.documentElement.dataset.theme = theme;
-    for (const [id, p] of panels) {
-      p.hold(printing && (!screen.id || screen.id === id));
-      p.show(p.panel, { ...p.view, theme });
-    }
-  });
+// sheet shows all panels as for a sheet, or the one that fills the window, and ends that.
+function sheet(printing) {
+  if (!board) return;
+  const [from, to] = view.zoom || windowOf(view, Date.now() / 1000);
+  $('sheet').textContent = `${time(Math.floor(from), view.tz)} to ${time(Math.floor(to), view.tz)}`;
+  const theme = printing ? 'light' : view.theme;
+  document.documentElement.dataset.theme = theme;
+  for (const [id, p] of panels) {
+    p.hold(printing && (!screen.id || screen.id === id));
+    p.show(p.panel, { ...p.view, theme });
+  }
 }
+
+const held = () => [...panels.values()].filter((p) => p.seen);
+
+const printAll = () => print(held, sheet);
 
 async function link() {
   // Whoever opens it sees this range and these values, whatever the document says by then.
@@ -436,8 +463,10 @@ async function imported(file) {
   location.assign(`/d/${to}#${new URLSearchParams({ doc: await encode(text), v: 0 })}`);
 }
 
-// listed shows the annotations in view as a list.
-function listed() { if (board) notes.list(); }
+// listed shows the annotations in view as a list: those of all charts, and those of the panels' series.
+function listed() {
+  if (board) notes.list([...panels.values()].flatMap((p) => p.ownNotes()));
+}
 
 options($('compare'), [['', 'Compare with …'], ...shifts.slice(1)]);
 $('compare').addEventListener('change', (e) => go({ shift: e.target.value }));
@@ -451,6 +480,10 @@ $('pause').addEventListener('click', pause);
 $('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('range').focus(); });
 $('edit').addEventListener('click', edit);
 $('keys-open').addEventListener('click', () => keys.open());
+byMenu(sheet, (until) => {
+  live.answerAtOnce(until);
+  held().forEach((p) => p.drawAtOnce());
+});
 $('print').addEventListener('click', printAll);
 addEventListener('keydown', (e) => {
   if (e.key !== 'p' || !(e.ctrlKey || e.metaKey) || !board) return;
@@ -475,6 +508,7 @@ $('discard').addEventListener('click', () => {
 });
 $('take-theirs').addEventListener('click', () => $('discard').click());
 $('save-mine').addEventListener('click', saveMine);
+$('versions-open').addEventListener('click', () => versions.open(name, version, $('versions-open')));
 $('link').addEventListener('click', link);
 $('export').addEventListener('click', () => download());
 $('import').addEventListener('change', (e) => e.target.files[0] && imported(e.target.files[0]));

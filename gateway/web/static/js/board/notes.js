@@ -58,11 +58,16 @@ export class Notes {
   #take(notes, may) {
     this.may = may;
     $('annotate').hidden = !may;
+    const before = JSON.stringify(this.all);
     this.all = notes.map((n) => ({ time: seconds(n.startTime), end: seconds(n.endTime ?? 0), text: n.description || n.notes || 'annotation' })).sort((a, b) => a.time - b.time);
-    this.onChange();
+    if (JSON.stringify(this.all) !== before) this.onChange(); // all charts are drawn again
   }
 
-  list() { listNotes(this.all, this.view.tz); }
+  // list shows them, with those of series, each once.
+  list(own) {
+    const all = new Map([...this.all, ...own].map((n) => [`${n.time} ${n.text}`, n]));
+    listNotes([...all.values()].sort((a, b) => a.time - b.time), this.view.tz);
+  }
 
   #now() {
     const { zoom, pause } = this.view;

@@ -1,6 +1,7 @@
 // One panel of a dashboard: what it asks while it is in view, and how it is drawn. Whatever a
 // document holds becomes text here, never markup.
 
+import { merged } from '../about.js';
 import { drawn, make } from '../element.js';
 import { plural } from '../format.js';
 import { describe, seriesLimit } from '../messages.js';
@@ -19,7 +20,8 @@ const manyLines = 5000; // of a question, where they are not all drawn by themse
 
 export class Panel {
   // board has live, notes(), and what a hand does: zoom(from, to), reset(), pan(by), read(text),
-  // full(id), and mark(from, to) while mayMark().
+  // full(id), and mark(from, to) while mayMark(). It may have about(query, onChange), which asks for
+  // the annotations of a query's series.
   constructor(board) {
     this.board = board;
     this.element = make('section', 'panel');
@@ -37,7 +39,7 @@ export class Panel {
     this.remarked = make('p', 'remark');
     this.remarks = new Map();
     this.element.append(this.head, this.body, this.remarked, this.said);
-    this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh));
+    this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh), (e) => e.about?.close());
     this.earlier = new Earlier(board.live, (fresh) => this.#redraw(fresh));
     [this.seen, this.inView, this.held] = [false, false, false];
     this.lines = [];
@@ -78,7 +80,9 @@ export class Panel {
   }
 
   // waiting tells whether anything that is asked has no answer yet, or is not drawn.
-  waiting() { return this.due || !this.view || this.questions.everything().some((e) => !e.answered && !e.error); }
+  waiting() { return this.due || !this.view || this.#unanswered(); }
+
+  #unanswered() { return this.questions.everything().some((e) => !e.answered && !e.error); }
 
   // fill says whether the panel has the whole window.
   fill(full) {
@@ -151,18 +155,26 @@ export class Panel {
     requestAnimationFrame(() => { this.due = false; if (!this.closed) this.draw(); });
   }
 
+  // drawAtOnce draws all anew, without waiting for a frame.
+  drawAtOnce() {
+    this.fresh = true;
+    this.draw();
+    this.drawing.fit?.();
+  }
+
   draw() {
     // Out of view there is nothing to draw; what was drawn last stays.
     if (!this.seen || !this.view) return;
-    const waiting = this.waiting();
+    const waiting = this.#unanswered();
+    this.say(); // first: the words take room from the drawing
     if (this.fresh) {
       const lines = [...this.questions.lines(this.#state()), ...this.earlier.lines(Math.min(now(), this.range()[1]))];
       if (!waiting || lines.length > 0) this.lines = this.#best(lines);
-      this.drawing.draw(this.lines, this);
+      // A chart without lines would be drawn anew with the first answer.
+      if (!waiting || this.lines.length > 0) this.drawing.draw(this.lines, this);
       this.fresh = false;
     }
     this.element.toggleAttribute('data-stale', waiting && this.lines.length > 0);
-    this.say();
   }
 
   // wanted is the top of lines that are drawn, undefined for all.
@@ -185,6 +197,18 @@ export class Panel {
     this.remarks.set(kind, text);
     const all = [...this.remarks.values()].filter(Boolean).map((t) => `${t}.`).join(' ');
     if (this.remarked.textContent !== all) this.remarked.textContent = all;
+  }
+
+  // ownNotes are the annotations of the panel's series, if it wants them. They are asked for once
+  // the series are answered.
+  ownNotes() {
+    const wanted = this.board.about && asks(this.panel?.type) && this.panel.annotations === true;
+    const answered = this.questions.entries().filter((e) => e.answered);
+    for (const e of answered) {
+      if (wanted) e.about ??= this.board.about(e.query, () => this.#redraw(true));
+      else if (e.about) { e.about.close(); e.about = null; }
+    }
+    return wanted ? merged(answered.map((e) => e.about), this.range()).filter((n) => n.own) : [];
   }
 
   // say tells what is wrong with this panel, below it. That the connection is lost is told once,

@@ -3,6 +3,7 @@
 
 const root = document.documentElement;
 const patience = 20_000; // ms, for answers; a panel without one prints what it is waiting for
+const atOnce = 5_000;    // ms, for those that the browser's own menu waits for
 
 const frames = () => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
 
@@ -14,9 +15,25 @@ export async function print(panels, set) {
   set(true);
   for (const end = Date.now() + patience; panels().some((p) => p.waiting()) && Date.now() < end;) await new Promise((resolve) => { setTimeout(resolve, 50); });
   await frames();
+  end(set);
+  window.print();
+}
+
+// byMenu prepares the page where the browser itself prints, as from its menu. Nothing can be awaited
+// then, so fill(until) asks and draws while the page waits, up to a time in ms.
+export function byMenu(set, fill) {
+  addEventListener('beforeprint', () => {
+    if (root.hasAttribute('data-print')) return;
+    root.toggleAttribute('data-print', true);
+    set(true);
+    fill(Date.now() + atOnce);
+    end(set);
+  });
+}
+
+function end(set) {
   addEventListener('afterprint', () => {
     root.toggleAttribute('data-print', false);
     set(false);
   }, { once: true });
-  window.print();
 }

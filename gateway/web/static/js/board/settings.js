@@ -23,6 +23,7 @@ const fields = {
     show: (v) => { [$('panel-top').value, $('panel-top-n').value] = [v?.by ?? all, v?.n ?? 5]; },
     read: () => ($('panel-top').value === all ? undefined : { n: Number($('panel-top-n').value), by: $('panel-top').value }),
   },
+  annotations: { show: (v = false) => { $('panel-annotations').checked = v; }, read: () => $('panel-annotations').checked || undefined },
   thresholds: {
     show: (v = []) => { $('panel-thresholds').value = format(v); },
     read: () => { const { thresholds } = parse($('panel-thresholds').value); return thresholds?.length > 0 ? thresholds : undefined; },

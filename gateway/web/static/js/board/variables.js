@@ -148,17 +148,37 @@ const words = (values) => (values.length === 0 ? '…' : values.map((v) => (v ==
 // stays as it is written.
 export const textWith = (text, chosen) => text.replace(names, (written, a, b) => (Object.hasOwn(chosen, a ?? b) ? words(chosen[a ?? b]) : written));
 
-// queryWith is a query with the values in its filters: {query}, or {fault}, and waiting if it
-// only has to wait for values.
+// missing says why the values of some variables cannot be put anywhere: {fault, waiting}, or null.
+function missing(found, chosen) {
+  const unknown = found.find((name) => !Object.hasOwn(chosen, name));
+  if (unknown) return { fault: `there is no variable “${unknown}”.` };
+  const empty = found.find((name) => chosen[name].length === 0);
+  return empty ? { fault: `no value of “${empty}” is known yet.`, waiting: true } : null;
+}
+
+// metricWith is a metric with the values in it, {metric} or {fault}. It names one metric, so each
+// variable in it has one value.
+function metricWith(text, chosen) {
+  const found = namesIn(text);
+  const none = missing(found, chosen);
+  if (none) return none;
+  const several = found.find((name) => chosen[name].length > 1 || chosen[name][0] === all);
+  if (several) return { fault: `the metric “${text}” takes one value of “${several}”: choose one, or repeat the panel for each.` };
+  return { metric: text.replace(names, (written, a, b) => chosen[a ?? b][0]) };
+}
+
+// queryWith is a query with the values in its metric and its filters: {query}, or {fault}, and
+// waiting if it only has to wait for values.
 export function queryWith(query, chosen) {
-  if (namesIn(query.metric).length > 0) return { fault: `a variable stands in the metric “${query.metric}”: they are for the values of filters, titles and texts.` };
+  const { metric, fault: none, waiting: late } = metricWith(query.metric, chosen);
+  if (none) return { fault: none, waiting: late };
   const tags = [];
   for (const tag of query.tags) {
     const { value, fault, waiting } = filterWith(tag.value, chosen);
     if (fault) return { fault, waiting };
     tags.push({ ...tag, value });
   }
-  return { query: { ...query, tags } };
+  return { query: { ...query, metric, tags } };
 }
 
 const star = Symbol('any characters');
@@ -179,10 +199,8 @@ const kinds = {
 export function filterWith(text, chosen) {
   const found = namesIn(text);
   if (found.length === 0) return { value: text };
-  const unknown = found.find((name) => !Object.hasOwn(chosen, name));
-  if (unknown) return { fault: `there is no variable “${unknown}”.` };
-  const empty = found.find((name) => chosen[name].length === 0);
-  if (empty) return { fault: `no value of “${empty}” is known yet.`, waiting: true };
+  const none = missing(found, chosen);
+  if (none) return none;
 
   const [, call, inner] = /^([a-z_]+)\((.*)\)$/s.exec(text) ?? [];
   const body = call ? inner : text;

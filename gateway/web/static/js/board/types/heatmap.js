@@ -26,9 +26,10 @@ export class HeatMap extends Plot {
       labels, looks: labels.map(() => 0), sides: labels.map(() => false), hidden: new Set(), log, style: new Cells(heat),
       data: heat.rows.length > 0 ? [heat.times, ...heat.rows.map((r) => r.counts)] : [[]],
       sampleOf: (look, count) => swatch(heat.levelOf(count), heat.levels.length),
-    }, `${plural(lines.length, histograms ? 'bucket' : 'line')} in ${plural(labels.length, 'row')}`);
-    owner.remark('log', heat.lost > 0 ? `${plural(heat.lost, 'point')} at or below zero: not on a log scale` : '');
-    this.#drawLevels(heat);
+    }, `${plural(lines.length, histograms ? 'bucket' : 'line')} in ${plural(labels.length, 'row')}`, () => {
+      owner.remark('log', heat.lost > 0 ? `${plural(heat.lost, 'point')} at or below zero: not on a log scale` : '');
+      this.#drawLevels(heat);
+    });
     this.showCursor();
   }
 

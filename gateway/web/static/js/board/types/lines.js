@@ -32,8 +32,7 @@ export class Lines extends Plot {
     const sides = lines.map((l) => l.right);
     const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log);
     const style = this.style(data, sides, names.map((n) => owner.hide.has(n)), lines);
-    this.paint({ labels: names, looks: looksOf(this.looks, lines), sides, data, log, style }, plural(names.length, 'line'));
-    this.#drawLegend(lines);
+    this.paint({ labels: names, looks: looksOf(this.looks, lines), sides, data, log, style }, plural(names.length, 'line'), () => this.#drawLegend(lines));
     this.showCursor();
   }
 
@@ -44,7 +43,10 @@ export class Lines extends Plot {
 
   #drawLegend(lines) {
     const { looks, sides, units, hidden, range } = this.picture;
-    if (!this.table) return this.list.draw(this.picture);
+    if (!this.table) {
+      this.list.draw(this.picture);
+      return this.list.values(this.picture.data, this.cursor);
+    }
     this.table.draw(lines.map((l, i) => ({ label: l.label, look: looks[i], right: sides[i], unit: units[Number(sides[i])], ...summary(l.group, range) })), hidden);
   }
 

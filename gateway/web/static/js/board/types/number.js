@@ -22,7 +22,7 @@ export class Single {
     const said = (v) => value(v, first.right ? rightUnit : unit);
     this.number.textContent = last === undefined ? '–' : said(last);
     this.number.title = last === undefined ? '' : exact(last);
-    const band = last === undefined ? undefined : bandOf(thresholds, Number(last));
+    const band = last === undefined ? undefined : bandOf(thresholds, Number(last), first.right);
     this.number.dataset.colour = this.level.dataset.colour = band?.colour ?? '';
     this.level.textContent = band ? `${band.colour}: ${said(band.from)} or more` : '';
     const which = lines.length > 1 ? `${first.label}, and ${plural(lines.length - 1, 'other line')}, ` : '';

@@ -19,6 +19,7 @@ export class Plot {
     this.limits = make('p', 'limits hidden');
     this.limits.id = `limits-${++made}`;
     for (const [k, v] of [['role', 'group'], ['aria-roledescription', kind], ['aria-describedby', `keys ${this.limits.id}`]]) this.place.setAttribute(k, v);
+    this.place.setAttribute('aria-label', owner.title.textContent);
     body.append(this.place, this.limits);
     this.tooltip = new Tooltip(this.place, () => {});
     this.chart = new Chart(this.place, {
@@ -30,23 +31,29 @@ export class Plot {
     this.picture = null;
   }
 
-  // paint shows a picture, whose frame is the panel's, and says in words what it is.
-  paint(picture, words) {
+  // paint shows a picture, whose frame is the panel's, and says in words what it is. What takes
+  // room from the chart comes first, in beside(): a chart that changes its size is drawn twice.
+  paint(picture, words, beside = () => {}) {
     const { owner } = this;
     const thresholds = owner.panel.thresholds ?? [];
     this.picture = {
-      range: owner.range(), hidden: owner.hide, notes: owner.board.notes(), pins: [], zone: owner.view.tz, theme: owner.view.theme,
+      range: owner.range(), hidden: owner.hide, notes: [...owner.board.notes(), ...owner.ownNotes()], pins: [], zone: owner.view.tz, theme: owner.view.theme,
       units: [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none'), thresholds, ...picture,
     };
     this.place.setAttribute('aria-label', `${owner.title.textContent}, ${words}`);
-    this.limits.textContent = bandsOf(thresholds).map(({ from, colour }) => `From ${value(from, this.picture.units[0])} on ${colour}.`).join(' ');
+    const said = (right) => bandsOf(thresholds, right).map(({ from, colour }) => `From ${value(from, this.picture.units[Number(right)])} on ${colour}${right ? ', on the right axis' : ''}.`);
+    this.limits.textContent = [...said(false), ...said(true)].join(' ');
     this.place.toggleAttribute('data-empty', this.picture.data[0].length === 0);
+    beside();
     this.chart.draw(this.picture);
   }
 
   move(range) {
     if (this.picture) this.chart.move(range);
   }
+
+  // fit follows the size of the place at once.
+  fit() { this.chart.fit(); }
 
   close() { this.chart.close(); }
 

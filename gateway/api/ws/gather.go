@@ -1,0 +1,69 @@
+package ws
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// gathering wakes the writers of sockets with several subscriptions, all at once and
+// only when no more news comes. A tick of a dashboard's queries ends for one after the
+// other, within some milliseconds: by then its messages can leave together.
+//
+//	news of a, b, c   2 ms without news   all sockets with news write
+//	─┬─┬──┬──────────────────────────────▶
+//
+// There is one timer for all sockets, because many viewers of one dashboard have their
+// news at one time.
+type gathering struct {
+	news atomic.Bool // since the last pause began
+
+	mu      sync.Mutex
+	waiting []*socket
+	pauses  int // since the first of them waits
+}
+
+const (
+	gatherPause = 2 * time.Millisecond // without news: the tick is over
+	gatherMost  = 10                   // pauses at most
+)
+
+// add has a socket woken at the end of the tick. It does not block.
+func (g *gathering) add(k *socket) {
+	g.news.Store(true)
+	if k.waiting.Swap(true) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, k)
+	if len(g.waiting) == 1 {
+		g.pauses = 0
+		g.pauseLocked()
+	}
+}
+
+// pauseLocked begins a pause. REQUIRES: g.mu is held.
+func (g *gathering) pauseLocked() {
+	g.news.Store(false)
+	g.pauses++
+	time.AfterFunc(gatherPause, g.end)
+}
+
+// end ends a pause: another one follows if there was news in it.
+func (g *gathering) end() {
+	g.mu.Lock()
+	if g.news.Load() && g.pauses < gatherMost {
+		g.pauseLocked()
+		g.mu.Unlock()
+		return
+	}
+	over := g.waiting
+	g.waiting = nil
+	g.mu.Unlock()
+
+	for _, k := range over {
+		k.waiting.Store(false) // first: news from now on wakes it again
+		k.wakeNow()
+	}
+}
