@@ -36,7 +36,7 @@ type socket struct {
 type subscriber struct {
 	id    string
 	arrow bool
-	sub   *live.Subscription
+	sub   source
 }
 
 // newSocket returns the socket of a connection; serve starts its goroutines.
@@ -141,14 +141,31 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	}
 
 	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
-	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
-	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
+	sub, refusal := k.open(m)
+	if refusal != nil {
 		return refusal
 	}
 	s.sub = sub
 	k.mu.subs[s.id] = s
 	k.mu.order = append(k.mu.order, s)
 	return nil
+}
+
+// open opens what a message subscribes to. The error is for the client.
+func (k *socket) open(m *clientMessage) (source, *live.Error) {
+	if m.Ops {
+		s, refusal := k.server.ops.subscribe(k.token, k.wakeUp)
+		if refusal != nil {
+			return nil, refusal
+		}
+		return s, nil
+	}
+
+	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
+	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
+		return nil, refusal
+	}
+	return sub, nil
 }
 
 // unsubscribe ends a subscription. It says nothing about one that does not exist,

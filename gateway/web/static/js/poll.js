@@ -65,17 +65,33 @@ export class Poller {
   async #ask(sub) {
     const headers = { 'Content-Type': 'application/json' };
     if (this.token()) headers.Authorization = 'Bearer ' + this.token();
+    if (sub.kind === 'ops') return this.#askOps(headers);
     const [path, body] = sub.kind === 'exp' ? ['/exp', sub.query] : ['?arrays=true', { ...sub.query, showSummary: true }];
     const response = await this.env.fetch(this.address + path, { method: 'POST', headers, body: JSON.stringify(body) });
     const text = await response.text();
-    if (response.status === 401) return { refused: 'the server wants a token' };
-    if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
-    if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
+    const fault = faultOf(response, text);
+    if (fault) return fault;
     const all = parse(text);
     if (sub.kind === 'exp') return whole({ type: 'snapshot', results: ofTables(all.outputs) }, sub.query.time.end);
     const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
     return whole({ type: 'snapshot', results: all.filter((r) => r.dps), rows }, sub.query.end);
   }
+
+  // askOps asks for what operators see.
+  async #askOps(headers) {
+    const response = await this.env.fetch(this.address.replace(/query$/, 'ops'), { headers });
+    const text = await response.text();
+    return faultOf(response, text) ?? [{ type: 'ops', ops: JSON.parse(text) }];
+  }
+}
+
+// faultOf is what an answer that is none leads to: the end of asking, or an error of the one
+// subscription. undefined for an answer.
+function faultOf(response, text) {
+  if (response.status === 401) return { refused: 'the server wants a token' };
+  if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
+  if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
+  return undefined;
 }
 
 // whole ends the answer to a query with an end.
