@@ -150,7 +150,7 @@ func TestOps_endingOneOfEqual(t *testing.T) {
 // The report has what was asked and put: by door, with reasons, of live queries, memory, caches,
 // places and UIDs.
 func TestOps_report(t *testing.T) {
-	b := open(t, nil)
+	b := open(t, func(c *gateway.Config) { c.ResultCache = "16MiB" })
 	b.put("m 1356998400 1 host=a", "m 1356998401 2 host=b")
 	if a := b.post("/api/put?details", `[{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998402,"value":"x","tags":{"host":"a"}}]`); a.status != http.StatusBadRequest {
 		t.Fatalf("%d %s", a.status, a.body)

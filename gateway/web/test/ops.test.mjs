@@ -13,7 +13,7 @@ test('points by second: the newest, the most, and what was refused', () => {
 
 test('the result cache: a share of the asks, and nothing where it is off', () => {
   const c = { limit: 1024, bytes: 512, entries: 3, hits: 30, new: 5, changed: 4, unproven: 1, evictions: 0, savedRows: 1200, savedBytes: 2048, shared: 7 };
-  assert.equal(words.cache(c), '75 % of 40 asks answered from memory');
+  assert.equal(words.cache(c), '75% of 40 asks answered from memory');
   assert.deepEqual(words.cacheRows(c)[1], { what: 'Not read again', text: '2 KiB, 1.2k rows' });
   assert.equal(words.cache({ ...c, limit: 0 }), 'It is off.');
   assert.deepEqual(words.cacheRows({ limit: 0 }), []);

@@ -121,14 +121,14 @@ func (l *Log) End(name, by string) error {
 	}
 	for e := range l.running {
 		if e.number == number {
-			return e.end(by)
+			return e.endBy(by)
 		}
 	}
 	return &httpio.Error{Code: http.StatusGone, Message: fmt.Sprintf("The query %s is over: it has been answered, or was ended before", name)}
 }
 
-// end ends a query that runs.
-func (e *Entry) end(by string) error {
+// endBy ends a query that runs.
+func (e *Entry) endBy(by string) error {
 	var before *errEnded
 	switch {
 	case errors.As(context.Cause(e.ctx), &before):
