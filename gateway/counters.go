@@ -40,7 +40,7 @@ func newCounters() *counters {
 		doors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_door_points_total",
 			Help: "Points stored, by the door through which they came: http, telnet, or own for this host's own metrics."}, []string{"door"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
-			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names; without those of requests that could not be read."}, []string{"via", "reason"}),
+			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names, with _ for spaces; without those of requests that could not be read."}, []string{"via", "reason"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
 			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}

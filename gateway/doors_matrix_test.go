@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -355,6 +356,9 @@ func (b *bench) telnetDoor(line string) func(string) (bool, string) {
 		}
 		if line == "diediedie" && strings.Contains(answer, "diediedie: refused") {
 			return true, ""
+		}
+		if line == "stats" { // points that were refused are counted by that word, too
+			answer = regexp.MustCompile(`(?m)^downpour\..*$`).ReplaceAllString(answer, "")
 		}
 		return !strings.Contains(answer, "authorized") && !strings.Contains(answer, "auth: unknown token"), ""
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +66,8 @@ func (s *Server) newQueryLog() *querylog.Log {
 // toldRefusal takes in points that were refused.
 func (s *Server) toldRefusal(r putlog.Refusal) {
 	s.ops.puts.Refused(time.Now(), r.Via, r.Reason, r.Points, r.Err)
-	s.count.refused.WithLabelValues(r.Via, r.Reason).Add(float64(r.Points))
+	// Without spaces: telnet's stats and /api/stats make tags of labels.
+	s.count.refused.WithLabelValues(strings.ReplaceAll(r.Via, " ", "_"), strings.ReplaceAll(r.Reason, " ", "_")).Add(float64(r.Points))
 }
 
 // report tells what the gateway does.

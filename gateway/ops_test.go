@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -163,6 +164,15 @@ func TestOps_report(t *testing.T) {
 		!strings.Contains(r.Queries.Heaviest[1].Failure, "No such name") {
 		t.Errorf("queries: %+v", r.Queries)
 	}
+	c := b.dial()
+	fmt.Fprint(c, "put nosuch.metric 1356998400 1\nstats\n")
+	for line := range strings.Lines(c.rest()) {
+		for _, word := range strings.Fields(line)[1:] {
+			if strings.HasPrefix(line, "downpour.") && strings.Count(word, "=") != 1 && strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyz") {
+				t.Errorf("the tag %q of the line %q of stats is none", word, line)
+			}
+		}
+	}
 	if p := r.Puts.Reasons; len(p) != 1 || p[0].Via != "/api/put" || p[0].Reason != "value" || p[0].Points != 1 {
 		t.Errorf("refusals: %+v", p)
 	}
@@ -175,7 +185,7 @@ func TestOps_report(t *testing.T) {
 	// A second is shown once it is over.
 	eventually(t, "the points by second", func() bool {
 		p := b.report().Puts
-		return sum(p.Telnet) == 2 && sum(p.HTTP) == 1 && sum(p.Refused) == 1
+		return sum(p.Telnet) == 2 && sum(p.HTTP) == 1 && sum(p.Refused) == 2
 	})
 	if len(r.UIDs) != 3 || r.UIDs[0].Kind != "metrics" || r.UIDs[0].Used != 1 || r.UIDs[2].Used != 2 || r.UIDs[0].Most != 1<<24-1 {
 		t.Errorf("UIDs: %+v, %s", r.UIDs, r.UIDsFailed)

@@ -53,7 +53,7 @@ const memory = new Table($('memory'), [
   { title: 'Refused', text: (h) => words.number(h.refused), class: (h) => (h?.refused > 0 ? 'warn' : '') },
 ], '', (h) => h.name);
 
-const cache = new Table($('cache'), [text('Since the start', (c) => c.what), figure('Count', (c) => c.text)], '', (c) => c.what);
+const cache = new Table($('cache'), [text('Since the start', (c) => c.what), { title: 'Count', text: (c) => c.text, class: () => 'wrap' }], '', (c) => c.what);
 
 const uids = new Table($('uids'), [
   text('Kind', (u) => words.kinds[u.kind] ?? u.kind), figure('Used', (u) => words.number(u.used)),
