@@ -25,7 +25,7 @@ type counters struct {
 	registry *prometheus.Registry
 	own      *prometheus.Registry // those that are stored with this host's metrics
 	points   *prometheus.CounterVec
-	doors    *prometheus.CounterVec
+	sources  *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	queries  *prometheus.HistogramVec
 }
@@ -37,20 +37,20 @@ func newCounters() *counters {
 		own:      prometheus.NewRegistry(),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
 			Help: "Points put, this host's own metrics included, by outcome: stored or refused."}, []string{"outcome"}),
-		doors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_door_points_total",
-			Help: "Points stored, by the door through which they came: http, telnet, or own for this host's own metrics."}, []string{"door"}),
+		sources: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_stored_points_total",
+			Help: "Points stored, by source: http, telnet, or own for this host's own metrics."}, []string{"source"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
 			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names, with _ for spaces; without those of requests that could not be read."}, []string{"via", "reason"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
 			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}
-	c.registry.MustRegister(c.points, c.doors, c.refused, c.queries)
+	c.registry.MustRegister(c.points, c.sources, c.refused, c.queries)
 	c.own.MustRegister(c.points, c.queries)
 
 	// A counter that begins at 0 has a rate from the first time that it counts.
 	c.Puts(0, 0)
-	for _, d := range []activity.Door{activity.HTTP, activity.Telnet, activity.Own} {
-		c.doors.WithLabelValues(d.String())
+	for _, d := range []activity.Source{activity.HTTP, activity.Telnet, activity.Own} {
+		c.sources.WithLabelValues(d.String())
 	}
 	c.queries.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return c
@@ -67,25 +67,25 @@ func (c *counters) Puts(ok, failed int) {
 	c.points.WithLabelValues("refused").Add(float64(failed))
 }
 
-// door counts the points that come through one door.
-type door struct {
-	s    *Server
-	door activity.Door
+// sourceCounter counts the points of one source.
+type sourceCounter struct {
+	s      *Server
+	source activity.Source
 }
 
 // Puts counts points.
-func (d door) Puts(ok, failed int) {
-	d.s.count.Puts(ok, failed)
-	d.s.count.doors.WithLabelValues(d.door.String()).Add(float64(ok))
-	d.s.ops.puts.Add(time.Now(), d.door, ok, failed)
+func (c sourceCounter) Puts(ok, failed int) {
+	c.s.count.Puts(ok, failed)
+	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(ok))
+	c.s.ops.puts.Add(time.Now(), c.source, ok, failed)
 }
 
 // Lines counts telnet lines. A line whose write fails after it was counted as stored
 // is counted as refused, too: then ok is negative.
-func (d door) Lines(ok, bad int) {
-	d.s.count.Puts(max(ok, 0), bad)
-	d.s.count.doors.WithLabelValues(d.door.String()).Add(float64(max(ok, 0)))
-	d.s.ops.puts.Add(time.Now(), d.door, ok, bad)
+func (c sourceCounter) Lines(ok, bad int) {
+	c.s.count.Puts(max(ok, 0), bad)
+	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(max(ok, 0)))
+	c.s.ops.puts.Add(time.Now(), c.source, ok, bad)
 }
 
 // lines returns the counters as the telnet command stats prints them.

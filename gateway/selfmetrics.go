@@ -98,7 +98,7 @@ func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
 		}
 	}
 
-	door{s, activity.Own}.Puts(len(points), 0)
+	sourceCounter{s, activity.Own}.Puts(len(points), 0)
 	return nil
 }
 

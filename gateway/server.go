@@ -297,7 +297,7 @@ func (s *Server) api() *httpapi.API {
 	}
 	metadata := s.metadataHandlers(guard)
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: door{s, activity.HTTP}, Log: s.putLog},
+		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: sourceCounter{s, activity.HTTP}, Log: s.putLog},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,

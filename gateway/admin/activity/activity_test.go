@@ -88,7 +88,7 @@ func TestPuts(t *testing.T) {
 	p.Add(noon.Add(3*time.Second), Telnet, -3, 3) // lines that were lost after they were counted
 	p.Add(noon.Add(4*time.Second), HTTP, 100, 100)
 	got := p.Lately(noon.Add(4*time.Second), 5)
-	want := Lately{From: noon.Unix() - 1, Stored: [doors][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: {0, 0, 0, 0, 0}}, Refused: []int64{0, 1, 0, 2, 3}}
+	want := Lately{From: noon.Unix() - 1, Stored: [sources][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: {0, 0, 0, 0, 0}}, Refused: []int64{0, 1, 0, 2, 3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -11,19 +11,19 @@ import (
 // Seconds is how many seconds of puts are kept.
 const Seconds = 300
 
-// Door is where points come in.
-type Door uint8
+// Source is where points come from.
+type Source uint8
 
-// The doors.
+// The sources.
 const (
-	HTTP   Door = iota
-	Telnet      // the line protocol
-	Own         // this host's own metrics
-	doors
+	HTTP   Source = iota
+	Telnet        // the line protocol
+	Own           // this host's own metrics
+	sources
 )
 
-// String returns the name of the door, as metrics and answers have it.
-func (d Door) String() string { return [doors]string{"http", "telnet", "own"}[d] }
+// String returns the name of the source, as metrics and answers have it.
+func (f Source) String() string { return [sources]string{"http", "telnet", "own"}[f] }
 
 // Puts counts points by second, and refusals by reason. The zero value is empty. Its methods may
 // be called from many goroutines.
@@ -36,7 +36,7 @@ type Puts struct {
 // second are the points of one second.
 type second struct {
 	at      int64 // seconds since 1970
-	stored  [doors]int64
+	stored  [sources]int64
 	refused int64
 }
 
@@ -58,9 +58,9 @@ const (
 	maxErr     = 300 // of an error's text, in bytes
 )
 
-// Add counts points that came through a door. A number may be negative: it takes back what was
+// Add counts points that came from a source. A number may be negative: it takes back what was
 // counted before.
-func (p *Puts) Add(now time.Time, door Door, stored, refused int) {
+func (p *Puts) Add(now time.Time, from Source, stored, refused int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -69,7 +69,7 @@ func (p *Puts) Add(now time.Time, door Door, stored, refused int) {
 	if s.at < at {
 		*s = second{at: at}
 	}
-	s.stored[door] += int64(stored)
+	s.stored[from] += int64(stored)
 	s.refused += int64(refused)
 }
 
@@ -113,9 +113,9 @@ func shortened(text string) string {
 // Lately are the points of the last seconds, the oldest first: those that have passed, without the
 // one of now, which is not over.
 type Lately struct {
-	From    int64          // seconds since 1970, of the first
-	Stored  [doors][]int64 // by door
-	Refused []int64        // by all doors
+	From    int64            // seconds since 1970, of the first
+	Stored  [sources][]int64 // by source
+	Refused []int64          // of all sources
 }
 
 // Lately returns the points of the last n seconds, Seconds-1 at most.

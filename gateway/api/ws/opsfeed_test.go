@@ -12,6 +12,20 @@ import (
 	"downpour/gateway/live"
 )
 
+// told is what a subscription gets next, "" for nothing.
+func told(t *testing.T, s *opsSubscription) string {
+	t.Helper()
+	u := s.Next()
+	if u == nil {
+		return ""
+	}
+	text, err := u.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(u.Kind) + string(text)
+}
+
 // What operators see is made once for all, only while one of them looks, and each gets the newest.
 func TestOpsFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -32,20 +46,9 @@ func TestOpsFeed(t *testing.T) {
 		if _, refusal := f.subscribe("c", func() {}); refusal == nil || refusal.Code != 403 {
 			t.Errorf("without the scope: %v, want 403", refusal)
 		}
-		told := func(s *opsSubscription) string {
-			u := s.Next()
-			if u == nil {
-				return ""
-			}
-			text, err := u.JSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(u.Kind) + string(text)
-		}
 		check := func(s *opsSubscription, want string) {
 			t.Helper()
-			if got := told(s); got != want {
+			if got := told(t, s); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
@@ -89,7 +92,7 @@ func TestOpsFeed(t *testing.T) {
 		}
 		// Who comes back is told what is, not what was.
 		c, _ := f.subscribe("b", func() {})
-		if got := told(c); got != "" && got != `ops,"ops":{"n":6}}` {
+		if got := told(t, c); got != "" && got != `ops,"ops":{"n":6}}` {
 			t.Errorf("got %q, want what is now", got)
 		}
 		time.Sleep(2 * time.Second)

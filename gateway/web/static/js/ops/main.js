@@ -118,12 +118,12 @@ function draw() {
   drawPlaces(report.places);
 }
 
-const doors = [['http', 'p0', 'HTTP'], ['telnet', 'p1', 'telnet'], ['own', 'p6', 'this host’s own'], ['refused', 'refused', 'refused']];
+const sources = [['http', 'p0', 'HTTP'], ['telnet', 'p1', 'telnet'], ['own', 'p6', 'this host’s own'], ['refused', 'refused', 'refused']];
 
 function drawPuts(puts) {
   set('puts-said', words.puts(puts));
-  drawStack($('puts-strip'), doors.map(([name]) => puts[name]), doors.map(([, look]) => look), `Points by second, ${puts.http.length} s: ${words.puts(puts)}`);
-  key($('puts-key'), doors.map(([, look, name]) => [look, name]));
+  drawStack($('puts-strip'), sources.map(([name]) => puts[name]), sources.map(([, look]) => look), `Points by second, ${puts.http.length} s: ${words.puts(puts)}`);
+  key($('puts-key'), sources.map(([, look, name]) => [look, name]));
   refusals.draw(puts.reasons);
 }
 

@@ -1,4 +1,4 @@
-// Small pictures: points by second, stacked by door, and regions by the place where they are read.
+// Small pictures: points by second, stacked by source, and regions by the place where they are read.
 
 import { drawn } from '../element.js';
 
