@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"downpour/encoding"
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/admin/selfmetrics"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/pushdown/process/metrics"
@@ -24,6 +25,8 @@ type counters struct {
 	registry *prometheus.Registry
 	own      *prometheus.Registry // those that are stored with this host's metrics
 	points   *prometheus.CounterVec
+	sources  *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	queries  *prometheus.HistogramVec
 }
 
@@ -34,14 +37,21 @@ func newCounters() *counters {
 		own:      prometheus.NewRegistry(),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
 			Help: "Points put, this host's own metrics included, by outcome: stored or refused."}, []string{"outcome"}),
+		sources: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_stored_points_total",
+			Help: "Points stored, by source: http, telnet, or own for this host's own metrics."}, []string{"source"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
+			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names, with _ for spaces; without those of requests that could not be read."}, []string{"via", "reason"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
 			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}
-	c.registry.MustRegister(c.points, c.queries)
+	c.registry.MustRegister(c.points, c.sources, c.refused, c.queries)
 	c.own.MustRegister(c.points, c.queries)
 
 	// A counter that begins at 0 has a rate from the first time that it counts.
 	c.Puts(0, 0)
+	for _, d := range []activity.Source{activity.HTTP, activity.Telnet, activity.Own} {
+		c.sources.WithLabelValues(d.String())
+	}
 	c.queries.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return c
 }
@@ -57,9 +67,26 @@ func (c *counters) Puts(ok, failed int) {
 	c.points.WithLabelValues("refused").Add(float64(failed))
 }
 
+// sourceCounter counts the points of one source.
+type sourceCounter struct {
+	s      *Server
+	source activity.Source
+}
+
+// Puts counts points.
+func (c sourceCounter) Puts(ok, failed int) {
+	c.s.count.Puts(ok, failed)
+	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(ok))
+	c.s.ops.puts.Add(time.Now(), c.source, ok, failed)
+}
+
 // Lines counts telnet lines. A line whose write fails after it was counted as stored
 // is counted as refused, too: then ok is negative.
-func (c *counters) Lines(ok, bad int) { c.Puts(max(ok, 0), bad) }
+func (c sourceCounter) Lines(ok, bad int) {
+	c.s.count.Puts(max(ok, 0), bad)
+	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(max(ok, 0)))
+	c.s.ops.puts.Add(time.Now(), c.source, ok, bad)
+}
 
 // lines returns the counters as the telnet command stats prints them.
 func (c *counters) lines(host string) string {

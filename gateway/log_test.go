@@ -1,14 +1,19 @@
 package gateway_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/api/httpapi/access"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
@@ -116,18 +121,32 @@ func TestAudit(t *testing.T) {
 	fmt.Fprintf(c, "auth %s\nput m 1356998400 1 host=a\ndropcaches\n", adminToken)
 	c.rest()
 	b.logLine("an administrative request command=dropcaches token=line 3 client=127.0.0.1", admin...)
+	if line := b.logLine("an administrative request ended command=dropcaches token=line 3", admin...); !strings.Contains(line, "outcome=Caches dropped.") {
+		t.Errorf("got the line %s, want the answer", line)
+	}
 
-	for _, k := range []struct{ method, path, want string }{
-		{"GET", "/api/dropcaches", "method=GET path=/api/dropcaches parameters="},
-		{"DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", "method=DELETE path=/api/query parameters=start=1356998400&end=1356998401&m=sum:m"},
-		{"GET", "/api/query?start=1356998400&end=1356998401&m=sum:m&method_override=delete", "method=DELETE path=/api/query"},
-		{"GET", "/api/uid/rename?metric=m&name=n", "method=GET path=/api/uid/rename parameters=metric=m&name=n"},
-		{"DELETE", "/api/annotation?start_time=1356998400", "method=DELETE path=/api/annotation"},
-		{"POST", "/api/tools/delete", "method=POST path=/api/tools/delete"},
+	for i, k := range []struct{ method, path, want, outcome string }{
+		{"GET", "/api/dropcaches", "method=GET path=/api/dropcaches parameters=", "200"},
+		{"DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", "method=DELETE path=/api/query parameters=start=1356998400&end=1356998401&m=sum:m", "200"},
+		{"GET", "/api/query?start=1356998400&end=1356998401&m=sum:m&method_override=delete", "method=DELETE path=/api/query", "200"},
+		{"GET", "/api/uid/rename?metric=m&name=n", "method=GET path=/api/uid/rename parameters=metric=m&name=n", "200"},
+		{"DELETE", "/api/annotation?start_time=1356998400", "method=DELETE path=/api/annotation", "204"},
+		{"POST", "/api/tools/delete", "method=POST path=/api/tools/delete", "400"},
 	} {
-		b.do(k.method, k.path, strings.NewReader(""), append(admin, "X-Request-Id", "audited")...)
-		if line := b.logLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") || !strings.Contains(line, "request=audited") {
+		id := fmt.Sprint("audited-", i)
+		b.do(k.method, k.path, strings.NewReader(""), append(admin, "X-Request-Id", id)...)
+		if line := b.logLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") || !strings.Contains(line, "request="+id) {
 			t.Errorf("%s %s: got the line %s, want the token's name and the request's id", k.method, k.path, line)
+		}
+		// Its client may have the answer before the line is there.
+		ended := regexp.MustCompile("an administrative request ended " + regexp.QuoteMeta(k.want) + ".* token=line 3 .* request=" + id + " outcome=(.*)")
+		var outcome []string
+		eventually(t, "the line of its end", func() bool {
+			outcome = ended.FindStringSubmatch(b.get("/logs", admin...).body)
+			return outcome != nil
+		})
+		if outcome[1] != k.outcome {
+			t.Errorf("%s %s: ended with %s, want %s", k.method, k.path, outcome[1], k.outcome)
 		}
 	}
 
@@ -142,5 +161,22 @@ func TestAudit(t *testing.T) {
 	}
 	if strings.Contains(log, adminToken) {
 		t.Error("a token is in the log")
+	}
+}
+
+// What clients send into a line about an administrative request breaks no line and reaches no terminal
+// as a code, in the log that is written and in the one of /logs.
+func TestAudit_hostile(t *testing.T) {
+	var text, lines bytes.Buffer
+	for _, h := range []slog.Handler{slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&lines, nil)} {
+		guard := &access.Guard{Log: slog.New(h)}
+		r := httptest.NewRequest(http.MethodDelete, "/api/annotation", nil)
+		r.URL.Path, r.URL.RawQuery = "/api/\x1b[2J\nlevel=INFO msg=forged", strings.Repeat("\r\n\x9b", 1000)
+		guard.Audit(r)
+	}
+	for _, out := range []string{text.String(), lines.String()} {
+		if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\n") || strings.ContainsAny(out, "\x1b\r") || strings.Contains(out, "\x9b") || len(out) > 4000 {
+			t.Errorf("got %q, want one line without codes", out)
+		}
 	}
 }

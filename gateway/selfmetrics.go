@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/admin/selfmetrics"
 	"downpour/gateway/dashboard"
 	"downpour/gateway/write"
@@ -97,7 +98,7 @@ func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
 		}
 	}
 
-	s.count.Puts(len(points), 0)
+	sourceCounter{s, activity.Own}.Puts(len(points), 0)
 	return nil
 }
 

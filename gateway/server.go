@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/admin/logtail"
 	"downpour/gateway/admin/putlog"
 	"downpour/gateway/admin/retention"
@@ -20,8 +21,8 @@ import (
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/gateway/api/httpapi/dashboardroutes"
+	"downpour/gateway/api/httpapi/opsroutes"
 	"downpour/gateway/api/httpapi/putroutes"
-	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/api/listener"
 	"downpour/gateway/api/origin"
@@ -90,6 +91,7 @@ type Server struct {
 	own      own
 	// retention gives the deletion of rows that are past to one worker at a time.
 	retention retention.Turns
+	ops       operations
 
 	cancel     context.CancelFunc // ends the goroutines of background
 	ending     <-chan struct{}    // closed by cancel
@@ -103,6 +105,7 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
 	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts}
+	s.ops.started, s.putLog.Told = time.Now(), s.toldRefusal
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -208,7 +211,8 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	results := resultcache.New(s.memory.Cache(bytes), s.log)
+	s.ops.cacheOf = s.memory.Cache(bytes)
+	results := resultcache.New(s.ops.cacheOf, s.log)
 	s.count.registry.MustRegister(resultcache.Metrics(results), memory.Metrics(s.memory))
 
 	s.startTracker()
@@ -244,7 +248,9 @@ func (s *Server) build() error {
 	s.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: s.cfg.RollupTagKey, RawValue: s.cfg.RollupRawValue,
 		TagRaw: s.cfg.RollupTagRaw, Made: s.cfg.RollupsMade(), BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
 
-	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
+	exec := dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log})
+	s.ops.exec, s.ops.results, s.ops.queries = exec, results, s.newQueryLog()
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: exec,
 		Compile: s.cfg.compileWith(rollups), Made: s.prover(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
 	s.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
 		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(s.engine.SharedAnswers()) }))
@@ -252,7 +258,8 @@ func (s *Server) build() error {
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
-	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
+	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Ops: s.reportText, AuthorizeOps: s.mayOperate, Log: s.log})
+	s.count.registry.MustRegister(opsCounts{s})
 
 	return nil
 }
@@ -295,23 +302,23 @@ func (s *Server) api() *httpapi.API {
 		guard.Picture = queryroutes.IsPicture
 	}
 	metadata := s.metadataHandlers(guard)
-	queries := &querylog.Log{Slow: querylog.Slow{From: s.cfg.SlowQuery, Log: s.log}}
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: s.count, Log: s.putLog},
+		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: sourceCounter{s, activity.HTTP}, Log: s.putLog},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,
 			Limits: s.limits, AnswerLimits: s.cfg.answerLimits(), Timeout: s.cfg.QueryTimeout, SubQueries: s.cfg.subQueries(),
 			Now: s.cfg.Now, Zone: s.zone, Fix: s.fix,
-			Running: queries, Count: s.count, Log: s.log,
+			Running: s.ops.queries, Count: s.count, Log: s.log,
 		},
 		Meta: metadata, Trees: s.treeHandlers(guard, metadata.FlushMeta),
 		Admin: adminroutes.Handlers{
 			LogLines: s.tail.Lines,
 			Ready:    s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
-			Stats: s.stats, Queries: queries, Now: time.Now,
+			Stats: s.stats, Queries: s.ops.queries, Now: time.Now,
 			Names: s.names, Series: s.series, Engine: s.engine,
 		},
+		Ops: opsroutes.Handlers{Report: s.report, Queries: s.ops.queries, Guard: guard, Log: s.log},
 		Dashboards: dashboardroutes.Handlers{
 			Store:   &dashboard.Store{Cells: s.store, Table: s.cfg.TableState, Now: s.cfg.Now},
 			BuiltIn: s.builtIn(), Start: s.startDashboard,

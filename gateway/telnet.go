@@ -4,13 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/api/telnet"
 	"downpour/pushdown/rpc/auth"
 )
 
 // telnetConfig wires the line protocol.
 func (s *Server) telnetConfig() telnet.Config {
-	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines, PutLog: s.putLog}
+	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: sourceCounter{s, activity.Telnet}.Lines, PutLog: s.putLog}
 	if s.tokens != nil {
 		cfg.Authorize = func(token string) (telnet.Rights, bool) {
 			scope := s.tokens.Check(token)

@@ -92,6 +92,15 @@ func TestBrowser_dashboardsInTrouble(t *testing.T) {
 	browserScript(t, "trouble.mjs", ours.URL, tokens, token, next)
 }
 
+// The operator's page with a real gateway: a query that runs is shown and ended, a refused put is
+// counted, names from outside are texts, only a token with the scope admin is let in; accessibility.
+func TestBrowser_operations(t *testing.T) {
+	const admin, reader, writer = "token-of-an-operator", "token-of-a-reader", "token-of-a-writer"
+	tokens := writeFile(t, "tokens", "admin "+admin+" alice\nread "+reader+" grafana\nwrite "+writer+"\n")
+	ours := embedded(t, map[string]string{"DOWNPOUR_TOKEN_FILE": tokens})
+	browserScript(t, "ops.mjs", ours.URL, admin, reader, writer)
+}
+
 // Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,
 // accessibility.
 func TestBrowser_panels(t *testing.T) {

@@ -40,7 +40,7 @@ type file struct {
 	modules     string // of a page: the header Link, by which the browser asks for all at once
 }
 
-// Handler serves "/", "/d/", "/d/NAME" and "/ui/…"; every other path is 404. It is open to
+// Handler serves "/", "/d/", "/d/NAME", "/ops" and "/ui/…"; every other path is 404. It is open to
 // everybody: the pages hold no data.
 func Handler() http.Handler {
 	files := map[string]file{}
@@ -101,12 +101,18 @@ func address(name string) string {
 // board is the one page of all dashboards; it takes a dashboard's name from its address.
 const board = "/ui/dashboard.html"
 
+// operations is the operator's page.
+const operations = "/ui/ops.html"
+
 // fileOf returns the address of the file that a path stands for. Paths of dashboards are in
 // lower case or not, as all paths of the gateway are.
 func fileOf(urlPath string) string {
 	first, name, _ := strings.Cut(strings.Trim(urlPath, "/"), "/")
 	if strings.EqualFold(first, "d") && !strings.Contains(name, "/") {
 		return board
+	}
+	if strings.EqualFold(first, "ops") && name == "" {
+		return operations
 	}
 	return urlPath
 }

@@ -46,6 +46,7 @@ func TestOtherRequests(t *testing.T) {
 		{"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/ui/", 404}, {"GET", "/ui/js", 404}, {"GET", "/ui/../web.go", 404},
 		{"GET", "/index.html", 404}, {"GET", "/nothing", 404}, {"GET", "/ui/vendor/uplot/LICENSE", 200},
 		{"GET", "/d/", 200}, {"GET", "/d", 200}, {"GET", "/D/Web", 200}, {"HEAD", "/d/web", 200}, {"PUT", "/d/web", 405}, {"GET", "/d/web/x", 404}, {"GET", "/dx", 404},
+		{"GET", "/ops", 200}, {"GET", "/OPS/", 200}, {"GET", "/ops/x", 404}, {"DELETE", "/ops", 405},
 	} {
 		if w := get(t, tc.method, tc.path); w.Code != tc.code {
 			t.Errorf("%s %s: %d, want %d", tc.method, tc.path, w.Code, tc.code)
@@ -62,7 +63,7 @@ var (
 // The gateway serves every file to which the page, or the module for other pages, leads, and none
 // of them names another host.
 func TestEverythingComesFromHere(t *testing.T) {
-	todo, seen := []string{"/", "/d/", "/ui/embed.js"}, map[string]bool{}
+	todo, seen := []string{"/", "/d/", "/ops", "/ui/embed.js"}, map[string]bool{}
 	for len(todo) > 0 {
 		path := todo[0]
 		todo = todo[1:]
@@ -89,7 +90,7 @@ func TestEverythingComesFromHere(t *testing.T) {
 			todo = append(todo, resolve(path, file))
 		}
 	}
-	for _, path := range []string{"/", "/d/"} {
+	for _, path := range []string{"/", "/d/", "/ops"} {
 		if page := get(t, "GET", path).Body.String(); inline.MatchString(page) {
 			t.Errorf("%s has inline script or style: %q", path, inline.FindString(page))
 		}
@@ -101,7 +102,7 @@ func TestEverythingComesFromHere(t *testing.T) {
 
 // The header of each page names every module that it needs, once, and nothing that is not served.
 func TestPreloads(t *testing.T) {
-	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}} {
+	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}, "/ops": {"/ui/js/ops/main.js", "/ui/js/live.js"}} {
 		link := get(t, "GET", page).Header().Get("Link")
 		named := map[string]bool{}
 		for _, l := range strings.Split(link, ", ") {

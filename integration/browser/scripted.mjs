@@ -62,6 +62,7 @@ export class Scripted {
     this.series = ['web01', 'web02', 'web03'].map((host) => ({ host })); // tags of each
     this.annotations = [];
     this.mayWrite = true;
+    this.operations = () => null; // what operators see; null refuses the token
   }
 
   drop(code = 1012) {
@@ -84,10 +85,16 @@ export class Scripted {
     const gone = this.subs.findIndex((s) => s.socket === socket && s.id === message.id);
     if (gone >= 0) this.subs.splice(gone, 1);
     if (message.type !== 'subscribe' || this.mute) return;
+    if (message.ops) return this.#tellOperator(socket, message.id);
     const sub = { socket, id: message.id, query: message.query ?? message.exp, resume: message.resume, seq: message.resume?.seq ?? 0 };
     this.subs.push(sub);
     if (message.resume?.epoch === this.epoch) return;
     this.snapshot(sub);
+  }
+
+  #tellOperator(socket, id) {
+    const ops = this.operations();
+    socket.send(JSON.stringify(ops ? { type: 'ops', id, ops } : { type: 'error', id, error: { code: 403, message: 'A token with scope admin is wanted', temporary: false } }));
   }
 
   // snapshot answers a subscription, whole.
@@ -115,6 +122,7 @@ export class Scripted {
   }
 
   #usual({ pathname, searchParams }, body) {
+    if (pathname === '/api/ops') return { body: this.operations() };
     if (pathname === '/api/aggregators') return { body: ['avg', 'count', 'max', 'min', 'p99', 'sum', 'zimsum'] };
     if (pathname === '/api/suggest') {
       const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: this.names }[searchParams.get('type')];
@@ -172,7 +180,7 @@ export class Scripted {
 
   #file(path, response) {
     try {
-      const name = path === '/' ? 'index.html' : /^\/d(\/|$)/.test(path) ? 'dashboard.html' : path.replace('/ui/', '');
+      const name = path === '/' ? 'index.html' : path === '/ops' ? 'ops.html' : /^\/d(\/|$)/.test(path) ? 'dashboard.html' : path.replace('/ui/', '');
       const content = readFileSync(join(web, 'static', name));
       response.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain', 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).end(content);
     } catch {

@@ -11,6 +11,7 @@ var mutants = slices.Concat(
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
 	ofTheDoors,            // list_doors.go
 	ofTheLog,              // list_log.go
+	ofOperations,          // list_ops.go
 	ofWrites,              // list_writes.go
 	ofExpressions, ofGexp, // list_expressions.go, list_gexp.go
 	ofLiveExpressions, // list_explive.go

@@ -175,6 +175,13 @@ victoria_metrics() {
 	logged victoria-start "$program" -version
 }
 
+promtool() {
+	local program=$out/promtool/usr/bin/promtool
+	if [ -f "$out/promtool.stamp" ] && "$program" --version >/dev/null 2>&1; then return; fi
+	unpacked promtool "promtool, which checks our alert rules" prometheus
+	logged promtool-start "$program" --version
+}
+
 collectd() {
 	local program=$out/collectd/usr/sbin/collectd libraries
 	libraries=$out/collectd/usr/lib/$(uname -m)-linux-gnu
@@ -212,7 +219,7 @@ debian_system() {
 
 need go "everything"
 
-all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd kerberos_kdc debian_system)
+all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics promtool collectd kerberos_kdc debian_system)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

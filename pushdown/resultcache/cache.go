@@ -33,6 +33,8 @@ type Counts struct {
 	Unproven  int64 // asks for which the store gave no version token
 	Evictions int64 // entries removed to make room for others
 
+	SavedRows, SavedBytes int64 // that the hits did not read again
+
 	Entries, Bytes int64 // held now
 }
 
@@ -47,7 +49,8 @@ type entry struct {
 // Answer is what is cached: of a part an *answer, of a plan whatever the caller has
 // made of its parts. It is shared by all who ask and must not change.
 type Answer interface {
-	// Bytes returns about the memory that the answer takes.
+	// Bytes returns about the memory that the answer takes. If the answer also has a method
+	// Read, see reader, what a hit saves is counted.
 	Bytes() int64
 }
 
@@ -115,10 +118,26 @@ func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 		return lookupStore, nil
 	}
 
-	c.counts.Hits++
+	c.countHit(e.answer)
 	a, _ := e.answer.(*answer) // plans have other IDs, so it is that of a part
 	return lookupHit, a
 }
+
+// reader is an answer that tells what it took to read it.
+type reader interface{ Read() (rows, bytes int64) }
+
+// countHit counts an answer that is given again. REQUIRES: c.mu is held.
+func (c *Cache) countHit(a Answer) {
+	c.counts.Hits++
+	if r, ok := a.(reader); ok {
+		rows, bytes := r.Read()
+		c.counts.SavedRows += rows
+		c.counts.SavedBytes += bytes
+	}
+}
+
+// Read returns what was read for the answer.
+func (a *answer) Read() (rows, bytes int64) { return a.stats.Rows, a.stats.Bytes }
 
 // addEntry adds an entry without an answer. REQUIRES: c.mu is held.
 func (c *Cache) addEntry(id ID, version string) {

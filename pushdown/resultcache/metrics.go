@@ -21,6 +21,8 @@ var metrics = []metric{
 	newMetric("changed_total", "Parts and plans read again because their rows may have changed.", prometheus.CounterValue, func(c Counts) int64 { return c.Changed }),
 	newMetric("unproven_total", "Parts and plans for which the store gave no version token.", prometheus.CounterValue, func(c Counts) int64 { return c.Unproven }),
 	newMetric("evictions_total", "Parts and plans removed to make room for others.", prometheus.CounterValue, func(c Counts) int64 { return c.Evictions }),
+	newMetric("saved_rows_total", "Rows that answers from memory did not read again.", prometheus.CounterValue, func(c Counts) int64 { return c.SavedRows }),
+	newMetric("saved_bytes_total", "Bytes of the store that answers from memory did not read again.", prometheus.CounterValue, func(c Counts) int64 { return c.SavedBytes }),
 	newMetric("entries", "Parts and plans in the cache, with or without their answers.", prometheus.GaugeValue, func(c Counts) int64 { return c.Entries }),
 	newMetric("bytes", "Memory of the cache.", prometheus.GaugeValue, func(c Counts) int64 { return c.Bytes }),
 }

@@ -191,7 +191,7 @@ func (c *Cache) lookupPlan(id ID, version string) (found Answer, same, ok bool) 
 		c.resetEntry(e, version)
 	}
 	if e.answer != nil {
-		c.counts.Hits++
+		c.countHit(e.answer)
 		c.counts.PlanHits++
 	}
 	return e.answer, same, true

@@ -24,6 +24,10 @@ const (
 
 // Log logs refused points. It may be used from many goroutines; a nil Log logs nothing.
 type Log struct {
+	// Told, if it is set, is told of every refusal, also of those that have no line of their own. It
+	// is set before the first one.
+	Told func(Refusal)
+
 	log *slog.Logger
 
 	mu   sync.Mutex
@@ -65,6 +69,9 @@ func New(log *slog.Logger) *Log { return &Log{log: log, held: map[kind]*tally{}}
 func (l *Log) Refused(r Refusal) {
 	if l == nil {
 		return
+	}
+	if l.Told != nil {
+		l.Told(r)
 	}
 	k := kind{host(r.Client), r.Via, r.Reason}
 

@@ -7,6 +7,7 @@
 //	metaroutes   annotations, UIDs, UIDMeta and TSMeta, lookups, last points, suggest
 //	treeroutes   trees, their rules and branches
 //	dashboardroutes  dashboards: documents and their versions
+//	opsroutes    what the gateway does, for its operator; ends queries
 //	adminroutes  health, version, settings, stats, profiles, dropping caches
 //	querylog     the running and the last completed queries
 //	access       origins, CORS and tokens
@@ -30,6 +31,7 @@ import (
 	"downpour/gateway/api/httpapi/dashboardroutes"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
+	"downpour/gateway/api/httpapi/opsroutes"
 	"downpour/gateway/api/httpapi/putroutes"
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/api/httpapi/treeroutes"
@@ -46,6 +48,7 @@ type API struct {
 	Trees      treeroutes.Handlers
 	Admin      adminroutes.Handlers
 	Dashboards dashboardroutes.Handlers
+	Ops        opsroutes.Handlers
 
 	Live    http.Handler // /api/ws
 	Page    http.Handler // everything that is not API

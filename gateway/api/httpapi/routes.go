@@ -23,7 +23,9 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"":            {Scope: noScope, Serve: page, Reads: httpio.Get},
 		"favicon.ico": {Scope: noScope, Serve: page, Reads: httpio.Get},
 		// The page of dashboards lists them, and below it each has a page.
-		"d":       {Scope: noScope, Serve: page, Reads: httpio.Get},
+		"d": {Scope: noScope, Serve: page, Reads: httpio.Get},
+		// The page shows what /api/ops tells, which needs a token's scope.
+		"ops":     {Scope: noScope, Serve: page, Reads: httpio.Get},
 		"metrics": {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
 		// The socket checks token and origin itself: its token comes as a
 		// subprotocol.
@@ -50,6 +52,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 	maps.Copy(routes, a.Trees.Endpoints())
 	maps.Copy(routes, a.Admin.Endpoints())
 	maps.Copy(routes, a.Dashboards.Endpoints())
+	maps.Copy(routes, a.Ops.Endpoints())
 	return routes
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -242,14 +243,19 @@ func (c *conn) command() error {
 	c.awaitCommits(everyBatch)
 	c.flushCounts() // the answer to stats has them
 
-	if string(c.words[0]) == "dropcaches" && c.cfg.Log != nil {
-		c.cfg.Log.Info("an administrative request", "command", "dropcaches", "token", c.rights.Name, "client", c.nc.RemoteAddr())
+	audited := string(c.words[0]) == "dropcaches" && c.cfg.Log != nil
+	who := []any{"command", "dropcaches", "token", c.rights.Name, "client", c.nc.RemoteAddr()}
+	if audited {
+		c.cfg.Log.Info("an administrative request", who...)
 	}
 	words := make([]string, len(c.words))
 	for i, w := range c.words {
 		words[i] = latin1(w)
 	}
 	answer, ok := c.cfg.Commands(c.ctx, words)
+	if audited {
+		c.cfg.Log.Info("an administrative request ended", append(who, "outcome", strings.TrimSpace(answer))...)
+	}
 	if !ok {
 		c.refuse("unknown command: " + words[0] + ".  Try `help'.")
 		return nil

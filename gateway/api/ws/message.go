@@ -13,6 +13,7 @@ type clientMessage struct {
 	ID     *string         `json:"id"`
 	Query  json.RawMessage `json:"query"`
 	Exp    json.RawMessage `json:"exp"` // in place of query
+	Ops    bool            `json:"ops"` // in place of query: what operators see
 	Format string          `json:"format"`
 	Resume *live.Resume    `json:"resume"`
 }
@@ -43,6 +44,8 @@ func readMessage(data []byte) (*clientMessage, *live.Error) {
 		return m, badRequest("Format %q is not known: want json or arrow", m.Format)
 	case m.Query != nil && m.Exp != nil:
 		return m, badRequest("Message subscribe has both query and exp: want one of them")
+	case m.Ops && (m.Query != nil || m.Exp != nil):
+		return m, badRequest("Message subscribe has ops beside a query: want one of them")
 	}
 	return m, nil
 }

@@ -55,6 +55,13 @@ type Config struct {
 	// empty. It is checked again at every ping.
 	Authorize func(token string) bool
 
+	// Ops returns what operators see, as a JSON object; nil if there is nothing to see. It is
+	// called while one of them has subscribed to it, and must return when ctx ends.
+	Ops func(ctx context.Context) ([]byte, error)
+	// AuthorizeOps tells whether a token may see it; nil allows everybody.
+	AuthorizeOps func(token string) bool
+	OpsEvery     time.Duration // between two of them; 2 s
+
 	Subscriptions int           // of one socket; 100
 	Sockets       int           // at a time; 16,384
 	ReadLimit     int64         // bytes of a client's message; 64 KiB
@@ -66,6 +73,7 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
+	live.SetDefault(&c.OpsEvery, 2*time.Second)
 	live.SetDefault(&c.Subscriptions, 100)
 	live.SetDefault(&c.Sockets, 16384)
 	live.SetDefault(&c.ReadLimit, 64<<10)
@@ -84,6 +92,7 @@ type Server struct {
 	stop     context.CancelFunc
 	stopping context.Context
 	sockets  sync.WaitGroup
+	ops      *opsFeed
 
 	gathering gathering
 
@@ -97,6 +106,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg.setDefaults()
 	s := &Server{cfg: cfg}
+	s.ops = newOpsFeed(&s.cfg)
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.upgrader = websocket.Upgrader{
 		Subprotocols:    []string{Subprotocol},
@@ -117,7 +127,11 @@ func (s *Server) Close(ctx context.Context) error {
 	s.mu.Unlock()
 
 	done := make(chan struct{})
-	go func() { s.sockets.Wait(); close(done) }()
+	go func() {
+		s.sockets.Wait()
+		s.ops.work.Wait() // the last subscriber has ended it
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil

@@ -43,7 +43,7 @@ type subscriber struct {
 	id     string
 	quoted []byte // the id as JSON
 	arrow  bool
-	sub    *live.Subscription
+	sub    source
 }
 
 // newSocket returns the socket of a connection; serve starts its goroutines.
@@ -158,8 +158,8 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	}
 
 	s := &subscriber{id: *m.ID, quoted: quote(*m.ID), arrow: m.Format == formatArrow}
-	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
-	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
+	sub, refusal := k.open(m)
+	if refusal != nil {
 		return refusal
 	}
 	s.sub = sub
@@ -167,6 +167,23 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	k.mu.order = append(k.mu.order, s)
 	k.many.Store(len(k.mu.subs) > 1)
 	return nil
+}
+
+// open opens what a message subscribes to. The error is for the client.
+func (k *socket) open(m *clientMessage) (source, *live.Error) {
+	if m.Ops {
+		s, refusal := k.server.ops.subscribe(k.token, k.wakeUp)
+		if refusal != nil {
+			return nil, refusal
+		}
+		return s, nil
+	}
+
+	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
+	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
+		return nil, refusal
+	}
+	return sub, nil
 }
 
 // unsubscribe ends a subscription. It says nothing about one that does not exist,

@@ -66,6 +66,7 @@ type Executor struct {
 	servers *registry
 	regions regionLists
 	sizes   *sizes
+	tallies *tallies
 }
 
 // New returns an executor.
@@ -79,7 +80,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Rollups, cfg.Log), sizes: newSizes()}
+	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Rollups, cfg.Log), sizes: newSizes(), tallies: newTallies(len(cfg.Servers))}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.

@@ -195,6 +195,7 @@ func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
 func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	defer a.release()
 	r.traceAttempt(a)
+	r.e.tallies.of(a.place).count(ctx, time.Now(), time.Since(a.began), a.stats.Bytes, a.err)
 	if a.err == nil {
 		return r.accept(a)
 	}

@@ -53,6 +53,9 @@ func (c *cachedGroups) Bytes() int64 {
 	return int64(n)
 }
 
+// Read returns what was read to make the groups.
+func (c *cachedGroups) Read() (rows, bytes int64) { return c.stats.Rows, c.stats.Bytes }
+
 // newCachedGroups copies groups, so that they do not keep the merger's memory alive. Of
 // each group's members it keeps the TSUIDs, and one span, from which nameGroups sees
 // that the group has members.

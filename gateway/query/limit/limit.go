@@ -63,6 +63,7 @@ func New(cfg Config) *Limits {
 type Entry struct {
 	slot    *heavySlot
 	account *memory.Account
+	read    tally
 }
 
 // Enter returns a context for one query. It carries a random name, by which pushdown
@@ -76,6 +77,7 @@ func (l *Limits) Enter(ctx context.Context, class memory.Class) (context.Context
 
 	ctx = operator.WithQuery(ctx, rand.Text())
 	ctx = memory.With(ctx, e.account)
+	ctx = context.WithValue(ctx, tallyKey{}, &e.read)
 	return context.WithValue(ctx, heavySlotKey{}, e.slot), e
 }
 
@@ -105,10 +107,14 @@ func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) 
 		bytes = 0
 	}
 
-	budget := operator.NewBudget(points, bytes)
+	read := operator.NewBudget(points, bytes)
+	budget := operator.Budget(read)
 	// Without a gate heavy queries are not bounded.
 	if s, ok := ctx.Value(heavySlotKey{}).(*heavySlot); ok && s.gate != nil {
-		return &gatedBudget{ReadBudget: budget, heavyAt: l.cfg.HeavyPoints, slot: s}
+		budget = &gatedBudget{ReadBudget: read, heavyAt: l.cfg.HeavyPoints, slot: s}
+	}
+	if t, ok := ctx.Value(tallyKey{}).(*tally); ok {
+		budget = &talliedBudget{Budget: budget, read: t}
 	}
 	return budget
 }

@@ -61,27 +61,8 @@ func (g *Guard) MayChange(w http.ResponseWriter, r *http.Request, scope auth.Sco
 	return nil
 }
 
-// Audit logs a request that may change the gateway or remove data, before it does, with the
-// name of its token.
-func (g *Guard) Audit(r *http.Request) {
-	method, _ := httpio.Method(r) // an unknown one was refused
-	g.Log.Info("an administrative request", "method", method, "path", r.URL.Path, "parameters", shownParameters(r),
-		"token", g.Tokens.Name(bearer(r)), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
-}
-
 // TokenName returns the name of a request's token, "" where none is needed.
 func (g *Guard) TokenName(r *http.Request) string { return g.Tokens.Name(bearer(r)) }
-
-// mostParameters bounds the parameters that Audit shows, in bytes.
-const mostParameters = 300
-
-// shownParameters returns the parameters of a request's URL.
-func shownParameters(r *http.Request) string {
-	if q := r.URL.RawQuery; len(q) <= mostParameters {
-		return q
-	}
-	return r.URL.RawQuery[:mostParameters] + "…"
-}
 
 // bearer returns the token of a request, "" for none.
 func bearer(r *http.Request) string {

@@ -74,7 +74,8 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 	// this. But a client that has only closed its own side of the connection looks
 	// the same, and would be told 200 if nothing were written here. A body that did
 	// not come in time cancels the request in the same way, and keeps its status.
-	if r.Context().Err() == context.Canceled && e.Code != http.StatusRequestTimeout {
+	// One that an operator has ended has a cause of its own.
+	if context.Cause(r.Context()) == context.Canceled && e.Code != http.StatusRequestTimeout {
 		e = &Error{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
 	} else if e.Code >= 500 {
 		id := RequestID(r.Context())

@@ -1,8 +1,9 @@
 // Package querylog keeps the queries that are running and the last ones that have
-// completed, for /api/stats/query. Source: QueryStats.
+// completed, for /api/stats/query, and ends those that an operator wants to end. Source: QueryStats.
 package querylog
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/limit"
 )
 
 // maxCompleted is how many completed queries are kept.
@@ -31,10 +33,14 @@ const (
 // repeated from the same connection and ends with the same status is counted in
 // its earlier entry and not listed again. The zero value is empty, and logs no slow query.
 type Log struct {
-	// Slow is set before the first query.
+	// Slow and Done are set before the first query.
 	Slow Slow
+	// Done, if it is set, is told of each query that has ended.
+	Done func(*Done)
 
 	mu        sync.Mutex
+	instance  string // random: the ids of this process's queries are unlike those of others
+	begun     uint64 // queries so far
 	running   map[*Entry]bool
 	completed []*Entry // the newest last
 	bytes     int64    // of the completed ones
@@ -46,6 +52,9 @@ type Entry struct {
 	// has read, and whether its answer was sent to the end.
 	Stats engine.Stats
 	Sent  bool
+
+	whileRunning
+	route string
 
 	query   any               // as it is shown
 	digest  [sha256.Size]byte // of query and connection: equal for repetitions
@@ -62,9 +71,16 @@ type Entry struct {
 	executed int    // how often, with repetitions
 }
 
-// Begin adds a query to the running ones.
-func (l *Log) Begin(r *http.Request, q *query.Query, now time.Time) *Entry {
+// Begin adds a query to the running ones. cost tells what it has cost so far, from any goroutine;
+// nil is nothing.
+func (l *Log) Begin(r *http.Request, q *query.Query, cost func() limit.Cost, now time.Time) *Entry {
 	e := &Entry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
+	e.route = "/" + httpio.Path(r)
+	e.ctx, e.cost = r.Context(), cost
+	e.origin, _ = e.ctx.Value(originKey{}).(Origin)
+	if cost == nil {
+		e.cost = func() limit.Cost { return limit.Cost{} }
+	}
 	e.bytes = entryOverhead
 	if n := q.Size(); n <= maxShownBytes {
 		e.bytes += 3 * n // as it was read and as it is shown
@@ -85,7 +101,10 @@ func (l *Log) Begin(r *http.Request, q *query.Query, now time.Time) *Entry {
 	defer l.mu.Unlock()
 	if l.running == nil {
 		l.running = map[*Entry]bool{}
+		l.instance = strings.ToLower(rand.Text()[:8])
 	}
+	l.begun++
+	e.number = l.begun
 	l.running[e] = true
 	return e
 }
@@ -112,11 +131,15 @@ func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
 		e.bytes += int64(len(e.failure))
 	}
 	l.logSlow(e)
+	if l.Done != nil {
+		l.Done(e.done())
+	}
 	e.plans = nil
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.running, e)
+	e.whileRunning = whileRunning{} // it may hold a lot
 	// The log does not show these, and they may be large.
 	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
 

@@ -27,7 +27,7 @@ func TestLog_bytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := l.Begin(httptest.NewRequest("POST", "/api/query", nil), q, now)
+		e := l.Begin(httptest.NewRequest("POST", "/api/query", nil), q, nil, now)
 		e.Stats.Trace = &engine.Node{Name: strings.Repeat("t", 1<<20)}
 		l.Finish(e, 400, fmt.Errorf("no such name %s", metric), now)
 		if l.bytes > maxCompletedBytes || len(l.completed) == 0 || l.completed[len(l.completed)-1] != e {
@@ -62,7 +62,7 @@ func TestSlow_took(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, now), 200, nil, now.Add(1530*time.Millisecond))
+		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, nil, now), 200, nil, now.Add(1530*time.Millisecond))
 		if !strings.Contains(out.String(), form.want) {
 			t.Errorf("got %s, want%s", out.String(), form.want)
 		}

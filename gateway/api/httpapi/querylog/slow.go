@@ -37,14 +37,14 @@ func (l *Log) logSlow(e *Entry) {
 	if more > 0 {
 		attrs = append(attrs, "morePlans", more)
 	}
-	l.Slow.Log.Warn("a query was slow", append(attrs, "query", shortened(e.asked()))...)
+	l.Slow.Log.Warn("a query was slow", append(attrs, "query", shortened(asked(e.query)))...)
 }
 
-// asked returns the query as JSON, without what says nothing: members that are null, false or
+// asked returns a query as JSON, without what says nothing: members that are null, false or
 // empty.
-func (e *Entry) asked() string {
+func asked(query any) string {
 	var all any
-	text, err := json.Marshal(e.query)
+	text, err := json.Marshal(query)
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}

@@ -32,8 +32,8 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	if x.Query.Explain {
 		return h.explain(ctx, w, r, x.Query)
 	}
-	entry := h.Running.Begin(r, x.Query, h.Now())
-	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
+	entry := h.Running.Begin(r, x.Query, entered.Cost, h.Now())
+	defer h.finish(entry, &err)
 
 	arrow, check := wantsArrow(r), h.AnswerLimits.checkJSON
 	var compression batch.Compression

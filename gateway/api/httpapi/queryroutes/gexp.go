@@ -44,8 +44,8 @@ func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
 		return h.explainReads(ctx, w, r, g)
 	}
 
-	entry := h.Running.Begin(r, g.Query, h.Now())
-	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
+	entry := h.Running.Begin(r, g.Query, entered.Cost, h.Now())
+	defer h.finish(entry, &err)
 	results, err := h.runGexp(ctx, g, &entry.Stats)
 	entered.Computed() // only sending is left: a slow client keeps no heavy query waiting
 	if err != nil {

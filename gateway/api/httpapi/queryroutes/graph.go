@@ -78,10 +78,10 @@ func (h *Handlers) answerGraph(w http.ResponseWriter, r *http.Request, start tim
 	defer entered.Close()
 	ctx, cancel := context.WithTimeout(request, h.Timeout)
 	defer cancel()
-	g.entry = h.Running.Begin(r, g.Query, h.Now())
+	g.entry = h.Running.Begin(r, g.Query, entered.Cost, h.Now())
 	err = h.runGraph(ctx, w, r.WithContext(request), g, entered.Computed)
 	g.entry.Sent = err == nil
-	h.Running.Finish(g.entry, statusOf(err), err, h.Now())
+	h.finish(g.entry, &err)
 	return err
 }
 

@@ -5,6 +5,7 @@
 package queryroutes
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -62,18 +63,32 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query":      {Scope: auth.Read, Serve: planned(h.query), Reads: httpio.GetOrPost},
-		"api/query/exp":  {Scope: auth.Read, Serve: planned(h.exp), Reads: httpio.GetOrPost},
-		"api/query/gexp": {Scope: auth.Read, Serve: planned(h.gexp), Reads: httpio.GetOrPost},
-		"q":              {Scope: auth.Read, Serve: planned(h.graph), Reads: httpio.GetOrPost},
+		"api/query":      {Scope: auth.Read, Serve: h.followed(h.query), Reads: httpio.GetOrPost},
+		"api/query/exp":  {Scope: auth.Read, Serve: h.followed(h.exp), Reads: httpio.GetOrPost},
+		"api/query/gexp": {Scope: auth.Read, Serve: h.followed(h.gexp), Reads: httpio.GetOrPost},
+		"q":              {Scope: auth.Read, Serve: h.followed(h.graph), Reads: httpio.GetOrPost},
 	}
 }
 
-// planned serves requests whose scan plans are collected, for the log of slow queries.
-func planned(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+// followed serves requests whose scan plans are collected, for the log of slow queries, and which
+// an operator can end.
+func (h *Handlers) followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		return serve(w, r.WithContext(engine.WithPlans(r.Context(), new(engine.Plans))))
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+
+		ctx = querylog.WithOrigin(ctx, querylog.Origin{Token: h.Guard.TokenName(r), End: end})
+		return serve(w, r.WithContext(engine.WithPlans(ctx, new(engine.Plans))))
 	}
+}
+
+// finish tells the log that a query has ended with *err. If an operator has ended it, that becomes
+// its error.
+func (h *Handlers) finish(entry *querylog.Entry, err *error) {
+	if ended := entry.Ended(); ended != nil && *err != nil {
+		*err = ended
+	}
+	h.Running.Finish(entry, statusOf(*err), *err, h.Now())
 }
 
 // AnswerLimits bound the points of an answer in either form; 0 is no bound.

@@ -35,8 +35,8 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		return h.explain(ctx, w, r, q)
 	}
 
-	entry := h.Running.Begin(r, q, h.Now())
-	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
+	entry := h.Running.Begin(r, q, entered.Cost, h.Now())
+	defer h.finish(entry, &err)
 	if wantsArrow(r) {
 		return h.arrow(request, w, r, q, entered, entry) // sets the timeout for its work by itself
 	}

@@ -95,3 +95,9 @@ export async function saveDashboard(name, text, from) {
   const made = from > 0 ? { 'If-Match': `"${from}"` } : { 'If-None-Match': '*' };
   return versionOf(await request(`${dashboards}/${name}`, { method: 'PUT', body: text, headers: { 'Content-Type': 'application/json', ...made } }));
 }
+
+// operations is what /api/ops tells an operator.
+export const operations = () => get('/api/ops');
+
+// endQuery ends a running query.
+export const endQuery = (id) => request(`/api/ops/queries/${encodeURIComponent(id)}`, { method: 'DELETE' });

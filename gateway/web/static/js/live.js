@@ -34,7 +34,8 @@ export class LiveClient {
 
   // subscribe returns a subscription; handlers: onData(answer, message),
   // onError({code, message, temporary}), onComplete(). query is the body of a POST
-  // /api/query, or with kind 'exp' that of a POST /api/query/exp.
+  // /api/query, or with kind 'exp' that of a POST /api/query/exp. With kind 'ops' and the query true
+  // onData gets what /api/ops tells.
   subscribe(query, handlers, kind = 'query') {
     const sub = { id: String(++this.made), query, kind, handlers, answer: new Answer(), place: null, greeted: false };
     this.subs.set(sub.id, sub);
@@ -115,6 +116,9 @@ export class LiveClient {
         sub.place.seq = message.seq;
         sub.answer.apply(message);
         sub.handlers.onData?.(sub.answer, message);
+        break;
+      case 'ops':
+        sub.handlers.onData?.(message.ops);
         break;
       case 'error':
         if (!message.error.temporary) this.subs.delete(sub.id);

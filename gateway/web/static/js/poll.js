@@ -63,9 +63,17 @@ export class Poller {
   }
 
   async #ask(sub) {
+    if (sub.kind === 'ops') return this.#askOps();
     const { path, headers, body } = requestOf(sub, this.token());
     const response = await this.env.fetch(this.address + path, { method: 'POST', headers, body });
     return answerOf(sub, response.status, await response.text());
+  }
+
+  // askOps asks for what operators see.
+  async #askOps() {
+    const response = await this.env.fetch(this.address.replace(/query$/, 'ops'), { headers: headersOf(this.token()) });
+    const text = await response.text();
+    return faultOf(response.status, text) ?? [{ type: 'ops', ops: JSON.parse(text) }];
   }
 
   // atOnce asks for some subscriptions while the page waits, up to a time in ms. It is for what
@@ -88,22 +96,35 @@ export class Poller {
   }
 }
 
+// headersOf are the headers of a request.
+function headersOf(token) {
+  return { 'Content-Type': 'application/json', ...(token ? { Authorization: 'Bearer ' + token } : {}) };
+}
+
 // requestOf is what to ask over HTTP for a subscription.
 function requestOf(sub, token) {
-  const headers = { 'Content-Type': 'application/json', ...(token ? { Authorization: 'Bearer ' + token } : {}) };
+  const headers = headersOf(token);
   const [path, body] = sub.kind === 'exp' ? ['/exp', sub.query] : ['?arrays=true', { ...sub.query, showSummary: true }];
   return { path, headers, body: JSON.stringify(body) };
 }
 
 // answerOf is the answer as messages of a socket, or {refused}.
 function answerOf(sub, status, text) {
-  if (status === 401) return { refused: 'the server wants a token' };
-  if (status === 403) return { refused: `the server refuses this page: ${message(text)}` };
-  if (status < 200 || status > 299) return [{ type: 'error', error: { code: status, message: message(text), temporary: mayHeal(status, text) } }];
+  const fault = faultOf(status, text);
+  if (fault) return fault;
   const all = parse(text);
   if (sub.kind === 'exp') return whole({ type: 'snapshot', results: ofTables(all.outputs) }, sub.query.time.end);
   const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
   return whole({ type: 'snapshot', results: all.filter((r) => r.dps), rows }, sub.query.end);
+}
+
+// faultOf is what an answer that is none leads to: the end of asking, or an error of the one
+// subscription. undefined for an answer.
+function faultOf(status, text) {
+  if (status === 401) return { refused: 'the server wants a token' };
+  if (status === 403) return { refused: `the server refuses this page: ${message(text)}` };
+  if (status < 200 || status > 299) return [{ type: 'error', error: { code: status, message: message(text), temporary: mayHeal(status, text) } }];
+  return undefined;
 }
 
 // whole ends the answer to a query with an end.

@@ -1,0 +1,271 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"downpour/gateway"
+	"downpour/gateway/api/httpapi/opsroutes"
+	"downpour/pushdown/store/faultstore"
+)
+
+// report is what /api/ops answers.
+func (b *bench) report(header ...string) (r opsroutes.Report) {
+	b.Helper()
+	a := b.get("/api/ops", header...)
+	if err := json.Unmarshal([]byte(a.body), &r); err != nil || a.status != http.StatusOK {
+		b.Fatalf("%d, %v: %s", a.status, err, a.body)
+	}
+	return r
+}
+
+// hanging asks a query whose scan hangs after its first rows, and returns its answer, once it has
+// one, and the query as it is listed.
+func (b *bench) hanging(path string, header ...string) (<-chan answer, opsroutes.Running) {
+	b.Helper()
+	b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+	got := make(chan answer, 1)
+	go func() {
+		a, err := b.try(b.Context(), "GET", path, nil, header...)
+		a.err = err
+		got <- a
+	}()
+	var all []opsroutes.Running
+	eventually(b.T, "the query is listed", func() bool { all = b.report(header...).Queries.Running; return len(all) == 1 })
+	return got, all[0]
+}
+
+// A running query is listed with who asked it and what it has cost, and an operator can end it: its
+// client is told by whom, and it is not at fault. Of routes that answer in other forms, too.
+func TestOps_ending(t *testing.T) {
+	tokens := writeTokens(t, "admin operator-0123456789 alice\nread reader-0123456789 bob\nwrite writer-0123456789\n")
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
+	admin, reader := []string{"Authorization", "Bearer operator-0123456789"}, []string{"Authorization", "Bearer reader-0123456789"}
+	if a := b.post("/api/put", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`, "Authorization", "Bearer writer-0123456789"); a.status != http.StatusNoContent {
+		t.Fatalf("put: %d %s", a.status, a.body)
+	}
+	b.refused(b.get("/api/ops", reader...), http.StatusForbidden, "Forbidden")
+	for path, want := range map[string]string{
+		pastQuery: `"message":"The query was ended by alice"`,
+		"/q?start=1356998400&end=1357002000&m=sum:m&json":                    "The query was ended by alice",
+		"/api/query/gexp?start=1356998400&end=1357002000&exp=scale(sum:m,2)": `"message":"The query was ended by alice"`,
+	} {
+		b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+		got := make(chan answer, 1)
+		go func() {
+			a, err := b.try(t.Context(), "GET", path, nil, reader...)
+			a.err = err
+			got <- a
+		}()
+		var all []opsroutes.Running
+		eventually(t, "the query is listed", func() bool { all = b.report(admin...).Queries.Running; return len(all) == 1 })
+		q := all[0]
+		if q.Token != "bob" || !strings.HasPrefix(q.Client, "127.0.0.1:") || !strings.Contains(q.Query, `"metric":"m"`) || !strings.HasPrefix(path, q.Route) || q.EndedBy != "" || q.Start == 0 {
+			t.Errorf("%s: listed as %+v", path, q)
+		}
+		b.refused(b.do("DELETE", "/api/ops/queries/"+q.ID, nil, reader...), http.StatusForbidden, "Forbidden")
+		if a := b.do("DELETE", "/api/ops/queries/"+strings.ToUpper(q.ID), nil, append(admin, "X-Request-Id", "ending")...); a.status != http.StatusOK || a.body != `{"id":"`+q.ID+`","state":"ending"}` {
+			t.Errorf("%s: ended with %d %s", path, a.status, a.body)
+		}
+		if a := <-got; a.status != http.StatusConflict || !strings.Contains(a.body, want) {
+			t.Errorf("%s: got %d %s, %v; want 409 and %s", path, a.status, a.body, a.err, want)
+		}
+		eventually(t, "the query is gone", func() bool { return len(b.report(admin...).Queries.Running) == 0 })
+		b.refused(b.do("DELETE", "/api/ops/queries/"+q.ID, nil, admin...), http.StatusGone, "is over: it has been answered, or was ended before")
+		b.logLine(`an administrative request method=DELETE path=/api/ops/queries/`, admin...)
+	}
+	b.store.set()
+	if a := b.get(pastQuery, reader...); a.status != http.StatusOK || b.store.scans.Load() != 0 {
+		t.Errorf("afterwards: %d %s with %d scans open, want an answer and none", a.status, a.body, b.store.scans.Load())
+	}
+
+	instance, _, _ := strings.Cut(b.endedID(admin...), "-")
+	for _, id := range []string{"x", "x-1", instance + "-999", instance + "-0", instance + "-", instance + "--1"} {
+		b.refused(b.do("DELETE", "/api/ops/queries/"+id, nil, admin...), http.StatusNotFound, "This gateway has no query "+id)
+	}
+	for _, path := range []string{"/api/ops/queries/", "/api/ops/x", "/api/ops/queries/a/b"} {
+		b.refused(b.do("DELETE", path, nil, admin...), http.StatusNotFound, "Endpoint not found")
+	}
+	b.refused(b.do("DELETE", "/api/ops", nil, admin...), http.StatusMethodNotAllowed, "Method not allowed")
+	b.refused(b.get("/api/ops/queries/x-1", admin...), http.StatusMethodNotAllowed, "Method not allowed")
+}
+
+// endedID returns the id of a query that has hung and was ended.
+func (b *bench) endedID(admin ...string) string {
+	b.Helper()
+	got, q := b.hanging(pastQuery, admin...)
+	b.do("DELETE", "/api/ops/queries/"+q.ID, nil, admin...)
+	<-got
+	b.store.set()
+	return q.ID
+}
+
+// Other queries that wait for the same plan get their answers when one is ended.
+func TestOps_endingOneOfEqual(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a")
+	var hung atomic.Bool
+	first := func(ctx context.Context) error { // the first scan hangs after its rows, the others do not
+		if !hung.CompareAndSwap(false, true) {
+			return nil
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	b.store.after.Store(&first)
+	ask := func() <-chan answer {
+		got := make(chan answer, 1)
+		go func() {
+			a, err := b.try(t.Context(), "GET", pastQuery, nil)
+			a.err = err
+			got <- a
+		}()
+		return got
+	}
+	ended := ask()
+	eventually(t, "the scan hangs", hung.Load)
+	others := []<-chan answer{ask(), ask()}
+	id := b.report().Queries.Running[0].ID // the oldest is the first
+	if a := b.do("DELETE", "/api/ops/queries/"+id, nil); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	b.refused(<-ended, http.StatusConflict, "The query was ended by an operator")
+	for _, other := range others {
+		if a := <-other; a.status != http.StatusOK {
+			t.Errorf("an equal query: %d %s, %v; want its answer", a.status, a.body, a.err)
+		}
+	}
+}
+
+// The report has what was asked and put: by door, with reasons, of live queries, memory, caches,
+// places and UIDs.
+func TestOps_report(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.ResultCache = "16MiB" })
+	b.put("m 1356998400 1 host=a", "m 1356998401 2 host=b")
+	if a := b.post("/api/put?details", `[{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998402,"value":"x","tags":{"host":"a"}}]`); a.status != http.StatusBadRequest {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	b.get(pastQuery)
+	b.get(strings.Replace(pastQuery, "sum:m", "sum:unknown", 1))
+
+	r := b.report()
+	if len(r.Queries.Slowest) != 2 || len(r.Queries.Heaviest) != 2 || r.Queries.Heaviest[0].Points != 3 || r.Queries.Heaviest[0].Status != 200 || r.Queries.Heaviest[1].Status != 400 ||
+		!strings.Contains(r.Queries.Heaviest[1].Failure, "No such name") {
+		t.Errorf("queries: %+v", r.Queries)
+	}
+	c := b.dial()
+	fmt.Fprint(c, "put nosuch.metric 1356998400 1\nstats\n")
+	for line := range strings.Lines(c.rest()) {
+		for _, word := range strings.Fields(line)[1:] {
+			if strings.HasPrefix(line, "downpour.") && strings.Count(word, "=") != 1 && strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyz") {
+				t.Errorf("the tag %q of the line %q of stats is none", word, line)
+			}
+		}
+	}
+	if p := r.Puts.Reasons; len(p) != 1 || p[0].Via != "/api/put" || p[0].Reason != "value" || p[0].Points != 1 {
+		t.Errorf("refusals: %+v", p)
+	}
+	sum := func(list []int64) (n int64) {
+		for _, v := range list {
+			n += v
+		}
+		return n
+	}
+	// A second is shown once it is over.
+	eventually(t, "the points by second", func() bool {
+		p := b.report().Puts
+		return sum(p.Telnet) == 2 && sum(p.HTTP) == 1 && sum(p.Refused) == 2
+	})
+	if len(r.UIDs) != 3 || r.UIDs[0].Kind != "metrics" || r.UIDs[0].Used != 1 || r.UIDs[2].Used != 2 || r.UIDs[0].Most != 1<<24-1 {
+		t.Errorf("UIDs: %+v, %s", r.UIDs, r.UIDsFailed)
+	}
+	if l := r.Places.List; len(l) != 1 || l[0].Address != "in-process" || l[0].Parts == 0 || l[0].Bytes == 0 {
+		t.Errorf("places: %+v", l)
+	}
+	if r.Memory.Limit == 0 || len(r.Memory.Held) != 4 || r.Memory.Held[0].Bytes == 0 || r.ResultCache.Limit == 0 || r.ResultCache.New == 0 {
+		t.Errorf("memory %+v, result cache %+v", r.Memory, r.ResultCache)
+	}
+}
+
+// An operator's socket gets the report again and again; one without the scope is refused, and one
+// whose token is taken back is told so.
+func TestOps_socket(t *testing.T) {
+	tokens := writeTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
+	dial := func(token string) *websocket.Conn {
+		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer." + token}}).Dial("ws://"+b.address()+"/api/ws", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"o","ops":true}`)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	type message struct {
+		Type, ID string
+		Ops      *opsroutes.Report
+		Error    struct {
+			Code      int
+			Message   string
+			Temporary bool
+		}
+	}
+	next := func(c *websocket.Conn) (m message) {
+		c.SetReadDeadline(time.Now().Add(patience))
+		for m.Type == "" || m.Type == "heartbeat" {
+			if err := c.ReadJSON(&m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return m
+	}
+	if m := next(dial("reader-0123456789")); m.Type != "error" || m.Error.Code != 403 || m.Error.Temporary {
+		t.Errorf("a reader: %+v, want 403", m)
+	}
+	operator := dial("operator-0123456789")
+	first, second := next(operator), next(operator)
+	if first.Type != "ops" || first.ID != "o" || first.Ops == nil || first.Ops.Live.Sockets != 2 || second.Ops == nil || second.Ops.Time <= first.Ops.Time {
+		t.Errorf("an operator: %+v, then %+v; want two reports", first, second)
+	}
+	rewriteTokens(t, tokens, "admin another-0123456789\nread operator-0123456789\n")
+	m := next(operator)
+	for m.Type == "ops" {
+		m = next(operator)
+	}
+	if m.Type != "error" || m.Error.Code != 403 || m.Error.Temporary {
+		t.Errorf("without the scope: %+v, want 403", m)
+	}
+}
+
+// writeTokens writes a file of tokens.
+func writeTokens(t *testing.T, text string) (name string) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// rewriteTokens writes other tokens into it.
+func rewriteTokens(t *testing.T, name, text string) {
+	t.Helper()
+	later := time.Now().Add(time.Hour)
+	err := os.WriteFile(name, []byte(text), 0o600)
+	if err = errors.Join(err, os.Chtimes(name, later, later)); err != nil {
+		t.Fatal(err)
+	}
+}

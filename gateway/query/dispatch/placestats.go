@@ -1,0 +1,177 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/store"
+)
+
+// States of a pushdown server.
+const (
+	StateHealthy   = "healthy"
+	StateAway      = "away"      // it has failed, and gets nothing for a while
+	StateUnchecked = "unchecked" // nobody has asked it lately: it is asked before the next query
+)
+
+// PlaceStats is what an operator is told of one place where parts are executed. Counts are those
+// of the last hour.
+type PlaceStats struct {
+	Address string // of a pushdown server, or InProcess
+	Beside  string // the region server beside it, "" if it has named none, and for this process
+	State   string // "" for this process
+	Regions int    // that are read there, of the table that was asked about
+
+	Parts   int64 // accepted
+	Failed  int64 // attempts
+	Bytes   int64 // read from the store, by accepted parts
+	Mean    time.Duration
+	Longest time.Duration // of accepted parts
+
+	LastError string // "" for none since the start
+	LastFail  time.Time
+}
+
+// PlaceRun is a run of neighbouring regions that are read at the same place.
+type PlaceRun struct {
+	Place   int // index of the places, -1 if it is not known which
+	Regions int
+}
+
+// maxRuns bounds the runs of one table.
+const maxRuns = 1000
+
+// Places returns what is known of all places, the pushdown servers in the order of the settings
+// and this process last, and where the regions of a table are read, in the order of their keys.
+// There are none if no query has listed them since the start. It asks nobody.
+func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
+	now := time.Now()
+	for i, s := range e.cfg.Servers {
+		p := e.tallies.of(i).stats(now)
+		p.Address = s.Address()
+		p.Beside, p.State = e.servers.state(i, now)
+		places = append(places, p)
+	}
+	own := e.tallies.of(local).stats(now)
+	own.Address = InProcess
+	places = append(places, own)
+
+	for i, r := range e.regions.last(table) {
+		at := len(places) - 1
+		if order := e.servers.candidates(table, r.Server, i); len(order) > 0 {
+			at = order[0]
+		}
+		places[at].Regions++
+		if n := len(runs); n > 0 && runs[n-1].Place == at || n == maxRuns {
+			runs[n-1].Regions++
+			continue
+		}
+		runs = append(runs, PlaceRun{Place: at, Regions: 1})
+	}
+	return places, runs
+}
+
+// state returns the region server beside a server, and its state.
+func (r *registry) state(i int, now time.Time) (beside, state string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	switch e := &r.mu.entries[i]; {
+	case e.backoff > 0:
+		return e.regionServer, StateAway
+	case e.checked.IsZero() || now.Sub(e.checked) >= healthTTL:
+		return e.regionServer, StateUnchecked
+	default:
+		return e.regionServer, StateHealthy
+	}
+}
+
+// last returns the regions of a table as they were listed last, however long ago.
+func (l *regionLists) last(table string) []store.Region {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tables[table].regions
+}
+
+// tallies count the attempts at each place.
+type tallies struct{ places []tally } // this process last
+
+func newTallies(servers int) *tallies { return &tallies{make([]tally, servers+1)} }
+
+// of returns the tally of a place, which is local or an index of the servers.
+func (t *tallies) of(place int) *tally {
+	if place == local {
+		return &t.places[len(t.places)-1]
+	}
+	return &t.places[place]
+}
+
+// tally counts the attempts at one place within the last hour, by minutes.
+type tally struct {
+	mu        sync.Mutex
+	ring      [60]tallied
+	lastError string
+	lastFail  time.Time
+}
+
+// tallied are the attempts that ended within a minute.
+type tallied struct {
+	minute               int64 // since 1970
+	parts, failed, bytes int64
+	took, longest        time.Duration // of accepted parts
+}
+
+// maxLastError bounds the text of an error that is kept, in bytes.
+const maxLastError = 500
+
+// count takes in an attempt that has ended. One that ended because the query did, or because a
+// cached answer could not be proven, has not failed.
+func (t *tally) count(ctx context.Context, now time.Time, took time.Duration, bytes int64, err error) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, resultcache.ErrUnproven)) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	minute := now.Unix() / 60
+	m := &t.ring[minute%60]
+	if m.minute < minute {
+		*m = tallied{minute: minute}
+	}
+	if err != nil {
+		m.failed++
+		text := err.Error()
+		t.lastError, t.lastFail = text[:min(len(text), maxLastError)], now
+		return
+	}
+	m.parts++
+	m.bytes += bytes
+	m.took += took
+	m.longest = max(m.longest, took)
+}
+
+// stats sums up the last hour.
+func (t *tally) stats(now time.Time) PlaceStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	p := PlaceStats{LastError: t.lastError, LastFail: t.lastFail}
+	var took time.Duration
+	for _, m := range t.ring {
+		if m.minute <= now.Unix()/60-60 {
+			continue
+		}
+		p.Parts += m.parts
+		p.Failed += m.failed
+		p.Bytes += m.bytes
+		p.Longest = max(p.Longest, m.longest)
+		took += m.took
+	}
+	if p.Parts > 0 {
+		p.Mean = took / time.Duration(p.Parts)
+	}
+	return p
+}

@@ -1,0 +1,59 @@
+package main
+
+// ofOperations are faults of what operators see and end: others' queries that end, ended ones that
+// look like faults of their clients, figures that are not those of the time that they are shown for.
+var ofOperations = []mutant{
+	{
+		name: "query-ended-by-any-gateway's-id", file: "gateway/api/httpapi/querylog/running.go",
+		old: "err != nil || instance != l.instance ||", new: "err != nil ||",
+		test: "gateway TestOps_ending",
+	}, {
+		name: "ended-query-answers-as-if-its-client-had-left", file: "gateway/api/httpapi/httpio/errors.go",
+		old: "if context.Cause(r.Context()) == context.Canceled &&", new: "if r.Context().Err() == context.Canceled &&",
+		test: "gateway TestOps_ending",
+	}, {
+		name: "ended-query-is-at-fault", file: "gateway/api/httpapi/queryroutes/handlers.go",
+		old: "ended != nil && *err != nil {", new: "ended != nil && *err == nil {",
+		test: "gateway TestOps_ending",
+	}, {
+		name: "queries-ended-by-readers", file: "gateway/api/httpapi/opsroutes/handlers.go",
+		old: "\"api/ops/\": {Scope: auth.Admin,", new: "\"api/ops/\": {Scope: auth.Read,",
+		test: "gateway TestDoors",
+	}, {
+		name: "operations-told-to-readers", file: "gateway/api/ws/opsfeed.go",
+		old: "	if !f.allows(token) {\n", new: "	if false {\n",
+		test: "TestOpsFeed",
+	}, {
+		name: "operations-told-after-the-scope-is-lost", file: "gateway/api/ws/opsfeed.go",
+		old: "	case !allowed:\n", new: "	case false && allowed:\n",
+		test: "TestOpsFeed",
+	}, {
+		name: "report-made-while-nobody-looks", file: "gateway/api/ws/opsfeed.go",
+		old: "len(f.mu.subs) == 0 && f.mu.stop != nil {", new: "len(f.mu.subs) < 0 && f.mu.stop != nil {",
+		test: "TestOpsFeed",
+	}, {
+		name: "slow-queries-of-hours-ago", file: "gateway/admin/activity/queries.go",
+		old: "m.at >= oldest {", new: "m.at >= 0 {",
+		test: "TestQueries",
+	}, {
+		name: "points-of-five-minutes-ago", file: "gateway/admin/activity/puts.go",
+		old: "		if s.at != at {\n", new: "		if s.at == 0 {\n",
+		test: "TestPuts",
+	}, {
+		name: "reasons-of-refusals-without-bound", file: "gateway/admin/activity/puts.go",
+		old: "len(p.reasons) >= maxReasons {", new: "len(p.reasons) >= 1<<30 {",
+		test: "TestPuts_refusals",
+	}, {
+		name: "cancelled-parts-are-failures", file: "gateway/query/dispatch/placestats.go",
+		old: "err != nil && (ctx.Err() != nil ||", new: "err != nil && (false && ctx.Err() != nil ||",
+		test: "TestTally",
+	}, {
+		name: "cost-counts-parts-twice", file: "gateway/query/limit/cost.go",
+		old: "	b.read.bytes.Add(-bytes)\n", new: "",
+		test: "TestEntry_Cost",
+	}, {
+		name: "end-of-administrative-requests-not-logged", file: "gateway/api/httpapi/access/audit.go",
+		old: "		*audited = true\n", new: "		*audited = false\n",
+		test: "gateway TestAudit",
+	},
+}
