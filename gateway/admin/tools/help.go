@@ -79,8 +79,8 @@ than half of a table, it deletes nothing and says how many rows -yes-delete has 
 allow. It may be ended at any time and run again. A gateway does the same by
 itself, each hour, while the setting is there.
 
-  DOWNPOUR_RETENTION=rules.txt gateway retention plan
-  DOWNPOUR_RETENTION=rules.txt gateway retention run -yes-delete 1200000`
+  gateway retention plan
+  gateway retention run -yes-delete 1200000`
 
 	helpRollup = `Makes the rollups that DOWNPOUR_ROLLUPS=auto:FILE says of all hours that ended
 before -margin, from START to END, in whole days of UTC, and reads them back, so
