@@ -5,7 +5,7 @@ package main
 var ofOperations = []mutant{
 	{
 		name: "query-ended-by-any-gateway's-id", file: "gateway/api/httpapi/querylog/running.go",
-		old: "err != nil || instance != l.instance ||", new: "err != nil ||",
+		old: "err != nil || instance != l.instance ||", new: "err != nil || instance == \"\" ||",
 		test: "gateway TestOps_ending",
 	}, {
 		name: "ended-query-answers-as-if-its-client-had-left", file: "gateway/api/httpapi/httpio/errors.go",
@@ -33,7 +33,7 @@ var ofOperations = []mutant{
 		test: "TestOpsFeed",
 	}, {
 		name: "slow-queries-of-hours-ago", file: "gateway/admin/activity/queries.go",
-		old: "m.at >= oldest {", new: "m.at >= 0 {",
+		old: "m.at >= oldest {", new: "m.at >= min(0, oldest) {",
 		test: "TestQueries",
 	}, {
 		name: "points-of-five-minutes-ago", file: "gateway/admin/activity/puts.go",
