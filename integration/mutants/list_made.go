@@ -51,5 +51,9 @@ var ofMadeRollups = []mutant{
 		name: "mark-without-files", file: "pushdown/store/hbase/durablemark.go",
 		old: "	if err == nil && !sameStore(marked.Files, fileNames(files)) {\n", new: "	if err == nil && len(files) == 0 {\n",
 		test: "TestMark_timestamps",
+	}, {
+		name: "deleted-range-leaves-marks", file: "pushdown/store/pebble/ranges.go",
+		old: "	s.noteRanges(b, table, ranges)\n", new: "",
+		test: "TestMark_deletedRange",
 	},
 }
