@@ -272,8 +272,9 @@ func TestMade_sealed(t *testing.T) {
 	b.sameAsRaw(q, "sum:1h-count:m")
 }
 
-// The same on HBase, where a region that rests is a proof, and a point of a TSD ends it.
-func TestMade_hbase(t *testing.T) {
+// madeCluster is a fake HBase with the tables of withMade.
+func madeCluster(t *testing.T) *hbasefake.Cluster {
+	t.Helper()
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +285,12 @@ func TestMade_hbase(t *testing.T) {
 	for _, table := range []string{"r10m", "r1h", "r1d", "pre", "r10m-pre", "r1h-pre", "r1d-pre"} {
 		cluster.CreateTable(table, []string{"t"})
 	}
+	return cluster
+}
+
+// The same on HBase, where a region that rests is a proof, and a point of a TSD ends it.
+func TestMade_hbase(t *testing.T) {
+	cluster := madeCluster(t)
 	cfg, st := hbaseConfig(t, cluster.Address())
 	withMade(cfg)
 	cluster.CreateTable(cfg.TableState, []string{"s"})
@@ -317,16 +324,7 @@ func TestMade_hbase(t *testing.T) {
 // By timestamps rollups stay proven while others write to the region of their raw rows, and a late
 // point ends that for its day alone.
 func TestMade_timestamps(t *testing.T) {
-	cluster, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	cluster.CreateTable("tsdb", []string{"t"})
-	cluster.CreateTable("tsdb-uid", []string{"id", "name"})
-	for _, table := range []string{"r10m", "r1h", "r1d", "pre", "r10m-pre", "r1h-pre", "r1d-pre"} {
-		cluster.CreateTable(table, []string{"t"})
-	}
+	cluster := madeCluster(t)
 	where, err := hbase.ParseAddress(cluster.Address())
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/compaction"
@@ -73,23 +72,13 @@ func compacting(ctx context.Context, s *stage, g group) error {
 // rowsIn is the number of rows of a data set.
 func rowsIn(d workload.Devops) int64 { return int64(d.Series() * d.Hours) }
 
-// useCells loads the data set into new tables with a cell a point, in one file a region.
-func (s *stage) useCells(ctx context.Context, g group, d workload.Devops) (err error) {
-	s.set = tableSet{form: g.form, scale: g.scale, data: d}
-	if s.set.tables, err = s.newTables(ctx); err != nil {
+// useCells loads the data set into new tables with a cell a point, and waits until none is too
+// young to be compacted.
+func (s *stage) useCells(ctx context.Context, g group, d workload.Devops) error {
+	if err := s.useLoaded(ctx, g, d, write.Single); err != nil {
 		return err
 	}
-	s.cfg.Progress.Sayf("loading a cell a point, %s", d)
-	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: s.set.tables.Data, Form: write.Single,
-		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: schema})}}
-	if _, err := target.Load(ctx, d, nil); err != nil {
-		return err
-	}
-	if err := s.hbase.Admin.Compact(ctx, s.set.tables.Data); err != nil {
-		return err
-	}
-	if !bench.Until(ctx, time.Now().Add(2*compactMargin)) { // so that no cell is too young
+	if !bench.Until(ctx, time.Now().Add(2*compactMargin)) {
 		return ctx.Err()
 	}
 	return nil

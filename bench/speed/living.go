@@ -224,9 +224,8 @@ func (s *stage) metricUID(ctx context.Context, d workload.Devops) (encoding.UID,
 	return names.Resolve(ctx, encoding.UIDMetric, d.Metric())
 }
 
-// useWritten loads hours that are over, compacted, and starts servers over them. The gateway
-// has the settings that users have, and env.
-func (s *stage) useWritten(ctx context.Context, g group, d workload.Devops, env map[string]string) (err error) {
+// useLoaded loads a data set into new tables, in one file a region.
+func (s *stage) useLoaded(ctx context.Context, g group, d workload.Devops, form write.Form) (err error) {
 	s.set = tableSet{form: g.form, scale: g.scale, data: d}
 	if s.set.tables, err = s.newTables(ctx); err != nil {
 		return err
@@ -234,12 +233,18 @@ func (s *stage) useWritten(ctx context.Context, g group, d workload.Devops, env 
 
 	s.cfg.Progress.Sayf("loading %s", d)
 	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: s.set.tables.Data, Form: write.MultiPoint,
+	target := bench.Target{Store: s.store, Schema: schema, Table: s.set.tables.Data, Form: form,
 		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: schema})}}
 	if _, err := target.Load(ctx, d, nil); err != nil {
 		return err
 	}
-	if err := s.hbase.Admin.Compact(ctx, s.set.tables.Data); err != nil {
+	return s.hbase.Admin.Compact(ctx, s.set.tables.Data)
+}
+
+// useWritten loads hours that are over, compacted, and starts servers over them. The gateway
+// has the settings that users have, and env.
+func (s *stage) useWritten(ctx context.Context, g group, d workload.Devops, env map[string]string) (err error) {
+	if err := s.useLoaded(ctx, g, d, write.MultiPoint); err != nil {
 		return err
 	}
 

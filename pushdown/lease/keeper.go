@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -114,7 +115,7 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 		if l != nil {
 			return l, nil
 		}
-		wait := k.beat() / 4
+		pause := k.beat() / 4
 		switch {
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
@@ -130,8 +131,8 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 			}
 			told = holder
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return nil, fmt.Errorf("lease %s is held by %s: %w", name, told, err)
+		if wait.For(ctx, pause) != nil {
+			return nil, fmt.Errorf("lease %s is held by %s: %w", name, told, context.Cause(ctx))
 		}
 	}
 }
@@ -275,16 +276,4 @@ func (k *Keeper) swap(ctx context.Context, name string, old, next record) (recor
 		return record{}, fmt.Errorf("cannot write lease %s in table %s: %w", name, k.Table, err)
 	}
 	return now, nil
-}
-
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

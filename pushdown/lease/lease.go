@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"downpour/pushdown/process/wait"
 )
 
 // ErrLost is the cause of the end of a lease's context if it was not released: another has
@@ -160,10 +162,10 @@ func (l *Lease) unlock() { <-l.writing }
 // renew writes a beat again and again until the lease is lost or released.
 func (l *Lease) renew() {
 	defer close(l.ended)
-	for wait := l.keeper.beat(); sleep(l.ctx, wait) == nil; {
-		wait = l.keeper.beat()
+	for pause := l.keeper.beat(); wait.For(l.ctx, pause) == nil; {
+		pause = l.keeper.beat()
 		if l.renewOnce() != nil {
-			wait /= 5
+			pause /= 5
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -82,7 +83,7 @@ func (v *view) kill() {
 
 // way is one way of a call.
 func (v *view) way(ctx context.Context) error {
-	if err := sleep(ctx, time.Duration(v.draw(int64(v.slow)+1))); err != nil || ctx.Err() != nil {
+	if err := wait.For(ctx, time.Duration(v.draw(int64(v.slow)+1))); err != nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	v.mu.Lock()
@@ -211,13 +212,13 @@ func (o *office) work(ctx context.Context, n int, k *Keeper, v *view) {
 		}
 		o.took(l, n)
 		for v.draw(5) > 0 && l.Context().Err() == nil {
-			_ = sleep(l.Context(), time.Duration(v.draw(int64(time.Minute))))
+			_ = wait.For(l.Context(), time.Duration(v.draw(int64(time.Minute))))
 			o.save(ctx, l)
 		}
 		o.left(l)
 		if v.draw(6) == 0 {
 			v.kill() // its goroutines end with their context
-			_ = sleep(l.Context(), time.Hour)
+			_ = wait.For(l.Context(), time.Hour)
 			return
 		}
 		if err := l.Release(ctx); err == nil && l.Context().Err() == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -93,19 +94,10 @@ type pace struct {
 
 // wait returns when so many are due since the begin.
 func (p pace) wait(ctx context.Context, done int64) error {
-	if p.rate <= 0 {
-		return ctx.Err()
+	if err := ctx.Err(); err != nil || p.rate <= 0 {
+		return err
 	}
-	early := time.Duration(float64(done)/float64(p.rate)*float64(time.Second)) - time.Since(p.begun)
-	if early <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(early)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+
+	due := time.Duration(float64(done) / float64(p.rate) * float64(time.Second))
+	return wait.For(ctx, due-time.Since(p.begun))
 }

@@ -13,6 +13,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/access"
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
@@ -305,11 +306,11 @@ func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]stor
 			e.regions.set(plan.Table, regions, began)
 			return overlapping(regions, start, stop), nil
 		}
-		// Once ctx has ended, the error may say no more than that, and sleep ends the loop.
+		// Once ctx has ended, the error may say no more than that, and the wait ends the loop.
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			return nil, fmt.Errorf("cannot list the regions of table %s: %w", plan.Table, err)
 		}
-		if !sleep(ctx, pause) {
+		if wait.For(ctx, pause) != nil {
 			return nil, deadlineError(ctx, plan.Ranges, 0, unlessContext(err)) // 0 parts accepted
 		}
 	}
@@ -326,17 +327,4 @@ func unlessContext(err error) error {
 		return nil
 	}
 	return err
-}
-
-// sleep waits for d. It returns false if the context ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

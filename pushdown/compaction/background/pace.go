@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"downpour/pushdown/compaction"
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -52,19 +53,17 @@ func (p *pacer) page() int { return int(max(1, min(64, p.most/4))) }
 func (p *pacer) wait(ctx context.Context) error {
 	began := time.Now()
 	for p.busy() > 0 && time.Since(began) < yieldMost {
-		if err := sleep(ctx, yieldLook); err != nil {
-			return err
+		if wait.For(ctx, yieldLook) != nil {
+			return context.Cause(ctx)
 		}
 	}
 	p.mu.Lock()
 	p.yielded += time.Since(began)
-	wait := time.Until(p.next)
+	early := time.Until(p.next)
 	p.mu.Unlock()
 
-	if wait > 0 {
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
+	if wait.For(ctx, early) != nil {
+		return context.Cause(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,16 +155,4 @@ func (t timed) ChangeIf(ctx context.Context, table, family string, changes []sto
 	held, err := t.Versioned.ChangeIf(ctx, table, family, changes)
 	t.pace.changed(time.Since(began), len(changes))
 	return held, err
-}
-
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/compaction"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -85,15 +86,15 @@ func New(cfg Config) *Worker {
 func (w *Worker) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.list(ctx)
-		wait := failedWait
+		pause := failedWait
 		if err == nil {
 			w.warned = ""
-			wait = w.round(ctx)
+			pause = w.round(ctx)
 		} else if ctx.Err() == nil {
 			w.totals.count(&w.totals.failures)
 			w.warn(err.Error())
 		}
-		_ = sleep(ctx, wait)
+		_ = wait.For(ctx, pause)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -132,7 +133,7 @@ func (r *counted) chooses(op Op, table string) bool {
 func call[T any](ctx context.Context, s *Store, op Op, table string, do func() (T, error)) (T, error) {
 	var none T
 	f := s.choose(op, table)
-	if err := wait(ctx, f.delay); err != nil {
+	if err := wait.For(ctx, f.delay); err != nil {
 		return none, err
 	}
 	if f.before != nil {
@@ -147,19 +148,4 @@ func call[T any](ctx context.Context, s *Store, op Op, table string, do func() (
 		_ = c.Close() // the caller does not get the scanner
 	}
 	return none, f.after
-}
-
-// wait waits for d or the context's end.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -58,7 +58,9 @@ func (st *Store) putAbsent(ctx context.Context, table string, cells []store.Cell
 		}
 	}
 
-	err := st.putAll(ctx, table, cells[part[0]].Family, actions)
+	// A put that is sent again after a lost reply would find the value of the first one, and report
+	// that it had not written.
+	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, sendOnce)
 	for k, i := range part {
 		wrote[i] = actions[k].held
 	}
@@ -90,37 +92,4 @@ func absentPut(cell store.CellKey, value []byte) (*conditional, error) {
 	a.cells = appendCell(nil, cell.Row, cell.Family, cell.Qualifier, value, serverTime, cellPut)
 	a.add(pb.MutationProto_PUT, 1)
 	return a, nil
-}
-
-// putAll sends puts until the server has looked at the condition of each. After a lost reply
-// none is sent again: it would find the value of the first one, and report that
-// it had not written.
-func (st *Store) putAll(ctx context.Context, table, family string, actions []*conditional) error {
-	if err := st.beginOperation(); err != nil {
-		return err
-	}
-	defer st.wg.Done()
-
-	retry := st.newRetrier(ctx, table)
-	for pending := actions; len(pending) > 0; {
-		left, err := st.sendConditional(ctx, table, family, pending)
-		if len(left) < len(pending) {
-			retry.madeProgress()
-		}
-		pending = left
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, errUnconditional) {
-			return err
-		}
-		if lost, ok := err.(*lostError); ok {
-			retry.lastErr = lost
-			return retry.unavailable(errUnknownOutcome)
-		}
-		if err := retry.afterFailure(err); err != nil {
-			return err
-		}
-	}
-	return nil
 }

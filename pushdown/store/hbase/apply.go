@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/pb"
@@ -56,7 +57,7 @@ func (st *Store) Apply(ctx context.Context, table string, mutations []store.Muta
 		}
 
 		// The last phase is waited for as well: the caller may write to the same rows next.
-		wait := collectFailures(&failed, phase, sent)
+		behind := collectFailures(&failed, phase, sent)
 		if len(failed.Failed) > 0 {
 			for _, rest := range phases[i+1:] {
 				failUnsent(&failed, rest)
@@ -66,7 +67,7 @@ func (st *Store) Apply(ctx context.Context, table string, mutations []store.Muta
 
 		// After the last phase everything has been applied, so the end of ctx is
 		// no failure.
-		if err := waitForClock(ctx, wait); err != nil && i+1 < len(phases) {
+		if err := wait.For(ctx, behind); err != nil && i+1 < len(phases) {
 			return err
 		}
 	}
@@ -105,22 +106,6 @@ func failUnsent(failed *store.ApplyError, phase []*action) {
 			failed.Failed = append(failed.Failed, i)
 			failed.Errs = append(failed.Errs, fmt.Errorf("not sent after an earlier failure: %w", failed.Errs[0]))
 		}
-	}
-}
-
-// waitForClock waits for d, if that is positive, or until ctx ends.
-func waitForClock(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

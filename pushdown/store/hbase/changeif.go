@@ -29,11 +29,6 @@ const maxConditional = 256
 // A call whose reply is lost is sent again, and so are changes that the server refuses for a
 // reason that may pass.
 func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
-	if err := st.beginOperation(); err != nil {
-		return nil, err
-	}
-	defer st.wg.Done()
-
 	actions := make([]*conditional, len(changes))
 	for i := range changes {
 		c := &changes[i]
@@ -46,6 +41,24 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 		}
 	}
 
+	if err := st.sendAll(ctx, table, family, actions, resendLost); err != nil {
+		return nil, err
+	}
+	held := make([]bool, len(actions))
+	for i, a := range actions {
+		held[i] = a.held
+	}
+	return held, nil
+}
+
+// sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
+// returns errUnconditional if one of them cannot.
+func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy resendPolicy) error {
+	if err := st.beginOperation(); err != nil {
+		return err
+	}
+	defer st.wg.Done()
+
 	retry := st.newRetrier(ctx, table)
 	for pending := actions; len(pending) > 0; {
 		left, err := st.sendConditional(ctx, table, family, pending)
@@ -56,19 +69,19 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 		if err == nil {
 			continue
 		}
+
+		// Asked again, the server would answer the same.
 		if errors.Is(err, errUnconditional) {
-			return nil, err
+			return err
+		}
+		if lost, ok := err.(*lostError); ok && policy == sendOnce {
+			return retry.unknownOutcome(lost)
 		}
 		if err := retry.afterFailure(err); err != nil {
-			return nil, err
+			return err
 		}
 	}
-
-	held := make([]bool, len(actions))
-	for i, a := range actions {
-		held[i] = a.held
-	}
-	return held, nil
+	return nil
 }
 
 // errUnconditional is returned when a server does not know the condition of a region action,

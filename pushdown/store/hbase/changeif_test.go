@@ -189,7 +189,7 @@ func TestPutAbsent_race(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.st.putAll(c.ctx, "t", "t", []*conditional{put}); err != nil || put.held {
+	if err := c.st.sendAll(c.ctx, "t", "t", []*conditional{put}, sendOnce); err != nil || put.held {
 		t.Errorf("written %v, %v", put.held, err)
 	}
 	got, _, err := c.read(store.Scan{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -42,7 +43,7 @@ var _ store.Replacer = (*Store)(nil)
 // deletion until a major compaction, as after OpenTSDB's own row compaction.
 func (st *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
 	r := &replacer{rows: st, table: table, family: family, changes: changes, outcomes: make([]store.Outcome, len(changes)),
-		moment: func(ctx context.Context) error { return waitForClock(ctx, waitAfterDelete) }}
+		moment: func(ctx context.Context) error { return wait.For(ctx, waitAfterDelete) }}
 	return r.outcomes, r.run(ctx)
 }
 

@@ -341,6 +341,13 @@ func (r *retrier) unavailable(cause error) error {
 	return fmt.Errorf("%w: table %q: %w: the last fault: %w", store.ErrUnavailable, r.table, cause, r.lastErr)
 }
 
+// unknownOutcome returns the error of an operation that must not be sent again after its reply
+// was lost.
+func (r *retrier) unknownOutcome(lost *lostError) error {
+	r.lastErr = lost
+	return r.unavailable(errUnknownOutcome)
+}
+
 // finalError translates a failure that no other attempt can mend: table not found
 // and table exists become the store's errors.
 func (r *retrier) finalError(err error) error {

@@ -176,9 +176,7 @@ func (st *Store) callRow(ctx context.Context, table string, key []byte, policy r
 				return call, nil
 			}
 			if lost, ok := err.(*lostError); ok && policy == sendOnce {
-				// The error names it as the last fault.
-				retry.lastErr = lost
-				return nil, retry.unavailable(errUnknownOutcome)
+				return nil, retry.unknownOutcome(lost)
 			}
 		}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -118,7 +119,7 @@ func (s *Store) Reclaim(ctx context.Context, table string, ranges []store.KeyRan
 		if time.Now().After(until) {
 			break
 		}
-		if err := pause(ctx, reclaimLook); err != nil {
+		if err := wait.For(ctx, reclaimLook); err != nil {
 			return err
 		}
 	}
@@ -200,16 +201,4 @@ func (s *Store) diskBytes(bounds []pebble.KeyRange) (sum uint64, err error) {
 		sum += n
 	}
 	return sum, nil
-}
-
-// pause waits for a time.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

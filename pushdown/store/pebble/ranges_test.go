@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -399,7 +400,7 @@ func TestReclaim(t *testing.T) {
 	// Files go soon after they are not needed any more.
 	free := func() bool { return used() < before*2/5 }
 	for deadline := time.Now().Add(time.Minute); !free() && time.Now().Before(deadline); {
-		if err := pause(t.Context(), 10*time.Millisecond); err != nil {
+		if err := wait.For(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
