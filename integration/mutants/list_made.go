@@ -5,7 +5,7 @@ package main
 var ofMadeRollups = []mutant{
 	{
 		name: "made-token-after-reading", file: "pushdown/rollupjob/job.go",
-		old: "		made, err := w.rollUp(ctx, missing)\n", new: "		made, err := w.rollUp(ctx, missing)\n		proof = w.rawMark(ctx, missing)\n",
+		old: "		pieces, err := w.rollUp(ctx, r)\n", new: "		pieces, err := w.rollUp(ctx, r)\n		proof = w.rawMark(ctx, r)\n",
 		test: "TestJob_changesWhileReading",
 	}, {
 		name: "made-proof-of-raw-rows-ignored", file: "pushdown/rollupjob/proof.go",

@@ -2,6 +2,7 @@ package rollupjob
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -229,18 +230,50 @@ func (w *work) roll(ctx context.Context) error {
 		return ctx.Err()
 	}
 	// The newest first, for they are asked for most.
-	for _, missing := range slices.Backward(missing) {
-		made, err := w.rollUp(ctx, missing)
-		if err != nil {
-			return err
-		}
-		// What is saved now need not be read again after a restart. Where nothing was made
-		// nothing may be left.
-		if value, err = w.save(ctx, &rec, value, missing, runs(proof, made)...); err != nil {
+	slices.Reverse(missing)
+	for part := range slices.Chunk(missing, savedAtOnce) {
+		if value, err = w.rollPart(ctx, &rec, value, proof, part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+const (
+	// savedAtOnce bounds the times that are rolled up before they are recorded: a record holds
+	// those of ten years, and is written as a whole. What a killed process had not recorded is
+	// rolled up again.
+	savedAtOnce = 32
+	// saveTimeout bounds how long a job goes on to record what it has done when it is ended.
+	saveTimeout = 5 * time.Second
+)
+
+// rollPart rolls up times, the newest first, and records them with the mark of proof. Of those
+// before an error it records what is done. It returns the record's new value.
+func (w *work) rollPart(ctx context.Context, rec *record, value []byte, proof stretch, times []Range) ([]byte, error) {
+	var done []Range
+	var made []piece
+	var failed error
+	for _, r := range times {
+		pieces, err := w.rollUp(ctx, r)
+		if failed = err; err != nil {
+			break
+		}
+		done, made = append(done, r), append(made, pieces...)
+	}
+	if len(done) == 0 {
+		return value, failed
+	}
+
+	saving, cancel := ctx, context.CancelFunc(func() {})
+	if failed != nil {
+		saving, cancel = context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	}
+	defer cancel()
+	slices.SortFunc(made, func(a, b piece) int { return cmp.Compare(a.From, b.From) })
+	// Where nothing was made nothing may be left.
+	value, err := w.save(saving, rec, value, done, runs(proof, made)...)
+	return value, errors.Join(failed, err)
 }
 
 // read returns the record, and its value in the table.
@@ -331,9 +364,9 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: u.readRaw}}, nil
 }
 
-// save records stretches in place of what was recorded of a time, and returns the record's
+// save records stretches in place of what was recorded of some times, and returns the record's
 // new value.
-func (w *work) save(ctx context.Context, r *record, old []byte, within Range, with ...stretch) ([]byte, error) {
+func (w *work) save(ctx context.Context, r *record, old []byte, within []Range, with ...stretch) ([]byte, error) {
 	if w.DryRun {
 		return old, nil
 	}

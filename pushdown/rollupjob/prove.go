@@ -102,7 +102,7 @@ func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []st
 		same = append(same, run[i])
 	}
 	w.counts.Proven += int64(len(same))
-	return w.save(ctx, rec, value, times, w.joined(ctx, same)...)
+	return w.save(ctx, rec, value, []Range{times}, w.joined(ctx, same)...)
 }
 
 // maxMarks is how many marks of raw rows in a row a record may have, before they are replaced

@@ -115,11 +115,13 @@ func (r *record) validate() error {
 	return nil
 }
 
-// replace puts stretches in place of whatever lies in the time within.
-func (r *record) replace(within Range, with ...stretch) {
+// replace puts stretches in place of whatever lies in the times within.
+func (r *record) replace(within []Range, with ...stretch) {
 	var out []stretch
 	for _, s := range r.Stretches {
-		kept := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool { return !p.times().intersect(within).empty() })
+		kept := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool {
+			return slices.ContainsFunc(within, func(r Range) bool { return !p.times().intersect(r).empty() })
+		})
 		out = append(out, runs(s, kept)...)
 	}
 	out = append(out, with...)
