@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -346,10 +347,13 @@ func (b *bench) telnetDoor(line string) func(string) (bool, string) {
 	return func(token string) (bool, string) {
 		b.Helper()
 		c := b.dial()
+		lines := line + "\n"
 		if token != noToken {
-			fmt.Fprintf(c, "auth %s\n", token)
+			lines = "auth " + token + "\n" + lines
 		}
-		fmt.Fprintf(c, "%s\n", line)
+		// One write: an unknown token ends the connection, and a line that comes after its end would
+		// reset it before the answer is read.
+		io.WriteString(c, lines)
 		answer := c.rest()
 		if token == wrongToken && !strings.HasPrefix(answer, "auth: unknown token\n") {
 			return false, "answered " + answer
