@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -379,4 +380,15 @@ func TestStampedVersion_dear(t *testing.T) {
 			t.Errorf("asked every %s: %d scans were dear, want 1 to %d", every, dear, most)
 		}
 	}
+}
+
+// A range of many bytes is proven as well where its old cells lie in one file with recent ones:
+// the server looks at all of them in one reply.
+func TestStampedVersion_large(t *testing.T) {
+	c := startStamped(t)
+	for i := range 20 {
+		c.Put("t", fmt.Sprintf("r%04d", 5+i), "t", "q1", strings.Repeat("v", 32<<10))
+	}
+	c.Flush("t")
+	c.rest()
 }

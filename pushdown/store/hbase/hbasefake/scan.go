@@ -22,6 +22,8 @@ type scanner struct {
 	size    int   // bytes of a reply
 	scanned int64 // rows looked at since the last reply
 	dear    bool  // see SetDear
+	passed  int   // bytes of values before the first that passes the filter
+	plain   bool  // the scan names no read type
 }
 
 // scan executes the Scan method: it opens, continues or closes a scanner.
@@ -111,6 +113,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			rows = t.rawVersions()
 		}
 		sc.dear = spec.GetTimeRange().GetFrom() < uint64(s.c.dearUntil)
+		sc.plain = unknownVarint(spec, 23) < 0
 	}
 	for _, row := range rows {
 		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
@@ -121,6 +124,11 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 		sc.scanned++
 		if kept := f.apply(row); len(kept.cells) > 0 {
 			sc.rows = append(sc.rows, kept)
+		}
+		if len(sc.rows) == 0 {
+			for _, c := range row.cells {
+				sc.passed += len(c.value)
+			}
 		}
 	}
 
@@ -178,7 +186,8 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	}
 
 	sc.replies++
-	if n := s.c.opts.HeartbeatEvery; sc.dear || n > 0 && sc.replies%n == 0 && sc.region != nil {
+	toStream := sc.plain && sc.passed > preadBytes && sc.replies == 1
+	if n := s.c.opts.HeartbeatEvery; sc.dear || toStream || n > 0 && sc.replies%n == 0 && sc.region != nil {
 		response.HeartbeatMessage = proto.Bool(true)
 		return response, nil
 	}
@@ -221,15 +230,23 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	return response, block
 }
 
-// limitOfRows returns field 11 of a request, the rows that the client still wants,
-// which gohbase's schema lacks; -1 if it is not there.
-func limitOfRows(m *pb.ScanRequest) int {
+// preadBytes is hbase.storescanner.pread.max.bytes: a server ends the first reply of a scan
+// without a read type there, and goes on with streaming reads. The fake counts as if all cells
+// lay in one file.
+const preadBytes = 256 << 10
+
+// limitOfRows returns field 11 of a request, the rows that the client still wants; -1 if
+// it is not there.
+func limitOfRows(m *pb.ScanRequest) int { return unknownVarint(m, 11) }
+
+// unknownVarint returns a field of a message that gohbase's schema lacks; -1 if it is not there.
+func unknownVarint(m proto.Message, field protowire.Number) int {
 	for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			break
 		}
-		if number == 11 && kind == protowire.VarintType {
+		if number == field && kind == protowire.VarintType {
 			v, _ := protowire.ConsumeVarint(b[n:])
 			return int(v)
 		}
