@@ -224,7 +224,7 @@ func (s *Server) build() error {
 	// Staged: where the store can order its writes, a new series does not wait until its
 	// UIDs are on the disk.
 	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
-		Bytes: s.memory.Cache(write.SeriesBytes)})
+		Bytes: s.memory.LargeCache(write.SeriesBytes)})
 
 	codec, err := s.cfg.histogramCodec()
 	if err != nil {

@@ -67,6 +67,31 @@ func TestProofs_living(t *testing.T) {
 	}
 }
 
+// A range of more bytes than HBase reads before it changes to streaming reads (256 KiB) is proven by
+// timestamps where its old cells lie in one file with recent ones.
+func TestProofs_large(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	l := startLiving(ctx, t)
+	admin, r := hbase(t).Admin, store.KeyRange{Start: []byte("k"), Stop: []byte("l")}
+	for i := range 40 {
+		row := fmt.Appendf(nil, "k%02d", i)
+		if err := admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: row, Qualifier: []byte("q0"), Value: make([]byte, 32<<10), At: l.base}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(admin.Flush(ctx, l.table), admin.Compact(ctx, l.table)); err != nil {
+		t.Fatal(err)
+	}
+
+	before := l.settled(ctx, "1.25 MiB in one file with recent cells", r)
+	if err := admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: []byte("k39"), Qualifier: []byte("q0"), Value: []byte("changed!"), At: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := l.stores["timestamps"].Version(ctx, l.table, "t", r); err != nil || after == before["timestamps"] {
+		t.Errorf("after a put to its last row: token %x, error %v; want another one than %x", after, err, before["timestamps"])
+	}
+}
+
 // living is a table of one region, one row of which is written to all the time.
 type living struct {
 	*testing.T
@@ -77,7 +102,7 @@ type living struct {
 }
 
 func startLiving(ctx context.Context, t *testing.T) *living {
-	l := &living{T: t, table: "proofs", base: time.Now().Add(-time.Hour).UnixMilli(), stores: map[string]store.Versioner{}}
+	l := &living{T: t, table: t.Name(), base: time.Now().Add(-time.Hour).UnixMilli(), stores: map[string]store.Versioner{}}
 	if err := hbase(t).Admin.CreateTable(ctx, l.table, "NONE", []string{"t"}); err != nil {
 		t.Fatal(err)
 	}

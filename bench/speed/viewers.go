@@ -21,6 +21,10 @@ import (
 // viewersEvery is the time between two refreshes of a viewer's dashboard.
 const viewersEvery = 10 * time.Second
 
+// viewerConnections is how many requests of a viewer run at a time: as many as browsers make of
+// HTTP/1.1 to a host.
+const viewerConnections = 6
+
 // viewedMetrics is of how many metrics the dashboard shows viewedPanels.
 const viewedMetrics = 4
 
@@ -113,7 +117,8 @@ func (s *stage) watch(ctx context.Context, g group, d workload.Devops, asked []*
 		before, began := sent.Load(), time.Now()
 		l, err := bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: endingNow(window), Duration: time.Duration(s.cfg.Seconds) * time.Second,
 			Rate: float64(s.cfg.Viewers*len(viewersPanels(0, 0))) / viewersEvery.Seconds(), Burst: len(viewersPanels(0, 0)), Seed: 1,
-			CutOff: time.Duration(4*s.cfg.Seconds) * time.Second, Name: fmt.Sprintf("%d viewers, %s", s.cfg.Viewers, name)})
+			Clients: s.cfg.Viewers * viewerConnections,
+			CutOff:  time.Duration(4*s.cfg.Seconds) * time.Second, Name: fmt.Sprintf("%d viewers, %s", s.cfg.Viewers, name)})
 		if err != nil {
 			return err
 		}

@@ -118,7 +118,15 @@ func CacheShare(total int64) int64 { return total / 20 }
 
 // Cache takes bytes from the budget for as long as the process runs, and returns how
 // many a cache may hold: want, or CacheShare if that is less.
-func (p *Pool) Cache(want int64) int64 {
+func (p *Pool) Cache(want int64) int64 { return p.cache(want, CacheShare) }
+
+// LargeCache is Cache for the one without which a process cannot do its work at its pace:
+// it may hold an eighth of the budget.
+func (p *Pool) LargeCache(want int64) int64 {
+	return p.cache(want, func(total int64) int64 { return total / 8 })
+}
+
+func (p *Pool) cache(want int64, share func(total int64) int64) int64 {
 	if p == nil {
 		return want
 	}
@@ -126,7 +134,7 @@ func (p *Pool) Cache(want int64) int64 {
 	defer p.mu.Unlock()
 
 	// Each cache leaves at least half of what the common share still has.
-	got := max(0, min(want, CacheShare(p.total), p.common.size/2))
+	got := max(0, min(want, share(p.total), p.common.size/2))
 	p.caches += got
 	p.common.size -= got
 	p.accountLimit = p.common.size / 2
