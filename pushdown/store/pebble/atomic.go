@@ -158,22 +158,39 @@ func (s *Store) readCells(table string, cells []store.CellKey, got func(i int, v
 	}
 	keys := sortedKeys(table, cells)
 	if len(cells) == 1 {
-		return s.readCell(keys[0], got)
+		return s.readApart(table, keys, got)
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: keys[0].key, UpperBound: appendTableEnd(nil, table)})
 	if err != nil {
 		return fmt.Errorf("cannot read %d cells: %w", len(cells), unreadable(err))
 	}
 	left, err := walk(it, keys, got)
-	if err = errors.Join(err, it.Close()); err != nil {
+	if err = errors.Join(err, it.Close()); err != nil || len(left) == 0 {
 		return err
 	}
-	for _, k := range left {
-		if err := s.readCell(k, got); err != nil {
-			return err
+	return s.readApart(table, left, got)
+}
+
+// readApart is readCells for cells of rows that lie far apart, most of which do not exist: bloom
+// filters answer for these. Those of the last level, which pebble leaves out unless it is told,
+// are the ones that matter: without them each such read uncompresses a block there.
+func (s *Store) readApart(table string, keys []cellAt, got func(i int, value []byte, found bool) error) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: keys[0].key, UpperBound: appendTableEnd(nil, table), UseL6Filters: true})
+	if err != nil {
+		return fmt.Errorf("cannot read %d cells: %w", len(keys), unreadable(err))
+	}
+	for _, k := range keys {
+		// It seeks the whole key, among the keys of its row.
+		if !it.SeekPrefixGE(k.key) && it.Error() != nil {
+			err = fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(it.Error()))
+		} else {
+			err = k.read(it, got)
+		}
+		if err != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(err, it.Close())
 }
 
 // cellAt is the key of a cell and its place among others.
@@ -224,18 +241,23 @@ func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, foun
 			}
 		}
 
-		if !it.Valid() || !bytes.Equal(it.Key(), k.key) {
-			err = got(k.at, nil, false)
-		} else if stored, failed := it.ValueAndErr(); failed != nil {
-			err = fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(failed))
-		} else {
-			err = k.parse(stored, got)
-		}
-		if err != nil {
+		if err := k.read(it, got); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// read calls got with the cell under an iterator, if it is this one.
+func (k cellAt) read(it *pebble.Iterator, got func(i int, value []byte, found bool) error) error {
+	if !it.Valid() || !bytes.Equal(it.Key(), k.key) {
+		return got(k.at, nil, false)
+	}
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
+	}
+	return k.parse(stored, got)
 }
 
 // parse calls got with what is stored.
@@ -245,16 +267,4 @@ func (k cellAt) parse(stored []byte, got func(i int, value []byte, found bool) e
 		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), err)
 	}
 	return got(k.at, value, true)
-}
-
-// readCell is readCells for one cell.
-func (s *Store) readCell(k cellAt, got func(i int, value []byte, found bool) error) error {
-	stored, closer, err := s.db.Get(k.key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return got(k.at, nil, false)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
-	}
-	return errors.Join(k.parse(stored, got), closer.Close())
 }

@@ -95,3 +95,48 @@ func BenchmarkPutAbsent(b *testing.B) {
 		})
 	}
 }
+
+// Rows that do not exist, far apart among many that do, are answered by the bloom filters of the last
+// level: no block is uncompressed for them.
+func TestAtomic_absentByFilter(t *testing.T) {
+	const rows, absent = 20_000, 200
+	s := openMem(t, Options{})
+	create(t, s)
+	var all []store.Mutation
+	for i := range rows {
+		all = append(all, cell(store.Put, fmt.Sprintf("r%06d", 2*i), "q", "v"))
+	}
+	apply(t, s, all...)
+	if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
+		t.Fatal(err)
+	}
+
+	var cells []store.CellKey
+	var keys, values [][]byte
+	for i := range absent {
+		row := fmt.Appendf(nil, "r%06d", 2*i*(rows/absent)+1)
+		cells = append(cells, store.CellKey{Row: row, Family: "t", Qualifier: []byte("q")})
+		keys, values = append(keys, row), append(values, []byte("new"))
+	}
+	// One of 100 passes a filter by chance, and a few are sought without one, see maxAlone.
+	const want = absent * 9 / 10
+	filtered := func(what string, read func()) {
+		t.Helper()
+		before := s.db.Metrics().Filter.Hits
+		read()
+		if got := s.db.Metrics().Filter.Hits - before; got < want {
+			t.Errorf("%s: filters answered for %d of %d rows, want %d", what, got, absent, want)
+		}
+	}
+	filtered("get", func() {
+		if got, err := s.Get(t.Context(), "tsdb", "t", keys); err != nil || len(got) != 0 {
+			t.Fatalf("%d rows, error %v", len(got), err)
+		}
+	})
+	filtered("put absent", func() {
+		wrote, err := s.PutAbsent(t.Context(), "tsdb", cells, values)
+		if err != nil || slices.Contains(wrote, false) {
+			t.Fatalf("wrote %v, error %v", wrote, err)
+		}
+	})
+}

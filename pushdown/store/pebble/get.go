@@ -24,7 +24,7 @@ func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([
 		return nil, err
 	}
 
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table), UseL6Filters: true})
 	if err != nil {
 		return nil, fmt.Errorf("get from table %q: %w", table, unreadable(err))
 	}
@@ -58,7 +58,7 @@ func (g *getter) readRows(ctx context.Context, keys [][]byte) error {
 }
 
 // readRow copies one row, if it exists. The bloom filters of the tables answer for
-// most rows that do not.
+// most rows that do not: names that get a UID now, above all.
 func (g *getter) readRow(key []byte) error {
 	g.prefix = appendPrefix(g.prefix[:0], g.table, key)
 	if !g.it.SeekPrefixGE(g.prefix) {
