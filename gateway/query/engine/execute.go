@@ -114,18 +114,25 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 	return groups, stats, err
 }
 
+// maxSmallGroups is how many series a plan may have that is executed per series because its
+// groups are small, in this process: their columns are in memory together.
+const maxSmallGroups = 20_000
+
 // noteSmallGroups notes a plan whose groups have hardly more than one series. A partial
 // aggregate is larger than the value of a series, and takes longer to make and to merge, so that
 // the next plan like it is executed per series. That notes it again, while it is so.
 func (e *Engine) noteSmallGroups(p *scanplan.Plan, groups []merge.Group, stats dispatch.Stats) {
-	if p.Histograms != nil || p.Downsample == nil || stats.Remote == 0 || len(p.GroupBy) == 0 {
+	if p.Histograms != nil || p.Downsample == nil || len(p.GroupBy) == 0 {
 		return
 	}
 	series := 0
 	for i := range groups {
 		series += len(groups[i].Spans)
 	}
-	if now := time.Now(); series < 2*len(groups) && (stats.Partial > 0 || e.small.count(p, now) > 0) {
+	if series >= 2*len(groups) || stats.Remote == 0 && series > maxSmallGroups {
+		return
+	}
+	if now := time.Now(); stats.Partial > 0 || e.small.count(p, now) > 0 {
 		e.small.add(p, now, now)
 	}
 }

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"time"
 
+	"downpour/encoding"
 	"downpour/encoding/scanplan"
 )
 
@@ -34,12 +34,38 @@ const (
 	maxRefused = 1000
 )
 
-// planHash hashes what plans of other times have in common.
+// planHash hashes what plans of other times have in common. Every query asks for it several
+// times, so nothing is formatted.
 func planHash(p *scanplan.Plan) uint64 {
 	var h maphash.Hash
 	h.SetSeed(planSeed)
-	fmt.Fprint(&h, p.Table, p.Metric, p.Aggregator, p.GroupBy, p.Downsample, p.Tags, p.Exact, p.TSUIDs, p.Rate)
+	maphash.WriteComparable(&h, p.Table)
+	maphash.WriteComparable(&h, p.Aggregator)
+	maphash.WriteComparable(&h, p.Exact)
+	hashUIDs(&h, []encoding.UID{p.Metric})
+	hashUIDs(&h, p.GroupBy)
+	hashUIDs(&h, p.TSUIDs)
+	maphash.WriteComparable(&h, len(p.Tags))
+	for _, t := range p.Tags {
+		hashUIDs(&h, []encoding.UID{t.TagK})
+		maphash.WriteComparable(&h, t.Op)
+		hashUIDs(&h, t.Values)
+	}
+	if p.Downsample != nil {
+		maphash.WriteComparable(&h, *p.Downsample)
+	}
+	if p.Rate != nil {
+		maphash.WriteComparable(&h, *p.Rate)
+	}
 	return h.Sum64()
+}
+
+func hashUIDs(h *maphash.Hash, uids []encoding.UID) {
+	maphash.WriteComparable(h, len(uids))
+	for _, u := range uids {
+		maphash.WriteComparable(h, len(u))
+		h.Write(u)
+	}
 }
 
 func (r *refusedPlans) duration() time.Duration {
@@ -85,6 +111,9 @@ func (r *refusedPlans) count(p *scanplan.Plan, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	if len(r.entries) == 0 {
+		return 0
+	}
 	e := r.entries[planHash(p)]
 	if now.Sub(e.last) >= r.duration() {
 		return 0
