@@ -104,7 +104,7 @@ func TestRun_serves(t *testing.T) {
 	address := listening(t, reader)
 
 	c := settings.Common{TLSCert: made.CertFile, TLSKey: made.KeyFile}
-	tls, err := c.ClientTLS()
+	tls, err := c.PushdownTLS(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
