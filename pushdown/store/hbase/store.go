@@ -62,7 +62,7 @@ func Open(cfg Config) (*Store, error) {
 		st.nodes = newBootstrapNodes(st)
 		st.locator = newLocator(st, st.nodes)
 	} else {
-		st.locator = newLocator(st, newZooKeeper(st))
+		st.locator = newLocator(st, newZKDirectory(st))
 	}
 	return st, nil
 }

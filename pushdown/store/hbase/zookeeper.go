@@ -9,22 +9,22 @@ import (
 	"github.com/tsuna/gohbase/zk"
 )
 
-// zooKeeper is the directory of a cluster whose clients ask ZooKeeper. gohbase's client
+// zkDirectory is the directory of a cluster whose clients ask ZooKeeper. gohbase's client
 // opens a session for every look-up and cannot be interrupted; its connections are closed
 // with the store.
-type zooKeeper struct {
+type zkDirectory struct {
 	st     *Store
 	client zk.Client
 }
 
-func newZooKeeper(st *Store) *zooKeeper {
-	z := &zooKeeper{st: st}
+func newZKDirectory(st *Store) *zkDirectory {
+	z := &zkDirectory{st: st}
 	z.client = zk.NewClient(st.cfg.Quorum, st.cfg.ZooKeeperTimeout, z.dial, st.cfg.Logger)
 	return z
 }
 
 // dial connects to a ZooKeeper server. The connection is closed with the store.
-func (z *zooKeeper) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (z *zkDirectory) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if err := z.st.lifetime.Err(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *boundConn) Close() error {
 var resources = map[role]zk.ResourceName{metaServer: zk.Meta, activeMaster: zk.Master}
 
 // lookUp reads the address of a server from ZooKeeper.
-func (z *zooKeeper) lookUp(r role) (addr string, err error) {
+func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 	began := time.Now()
 	defer func() {
 		// gohbase panics if a znode is empty.
