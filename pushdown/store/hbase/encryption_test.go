@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -159,9 +160,31 @@ func TestEncrypted_calls(t *testing.T) {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			cfg := serverConfig(t, ca.Issue("127.0.0.1"), func(cfg *tls.Config) { cfg.MaxVersion = version })
 			f := tlsFronts(t, func() *tls.Config { return cfg })
-			startEncrypted(t, f, encryption(t, certificates.Files{Roots: ca.File})).manyCalls()
+			startEncrypted(t, f, encryption(t, certificates.Files{Roots: ca.File}), slowWrites).manyCalls()
 		})
 	}
+}
+
+// slowWrites has each write to a server take so long that the others that wait have their turn
+// before the next part of the same call, if nothing keeps its parts together.
+func slowWrites(cfg *Config) {
+	dial := cfg.Dial
+	cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		return &slowConn{nc}, err
+	}
+}
+
+type slowConn struct{ net.Conn }
+
+// Write writes, and returns later. A mutex that was waited for longer than a millisecond goes to
+// who waits.
+func (c *slowConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	for began := time.Now(); time.Since(began) < 2*time.Millisecond; {
+		runtime.Gosched()
+	}
+	return n, err
 }
 
 // Kerberos works inside of TLS, with and without tokens of its own.

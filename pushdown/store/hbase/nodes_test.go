@@ -80,8 +80,10 @@ func TestNodes_refreshed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The nodes are asked for behind the first look-up.
+	limit, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
 	for len(c.st.nodes.order()) < 3 {
-		if err := c.ctx.Err(); err != nil {
+		if err := limit.Err(); err != nil {
 			t.Fatalf("nodes: got %v, want three", c.st.nodes.order())
 		}
 	}
