@@ -14,7 +14,7 @@ PARALLEL ?= 3
 # so they are tested one behind the other (-p 1).
 SERVERS = -p 1 ./integration ./bench
 
-.PHONY: test setup vet unit page mutants integration packages screenshots pictures soak clean
+.PHONY: test setup vet unit page mutants integration packages screenshots pictures matrix soak clean
 
 test: setup vet unit page mutants integration
 
@@ -58,9 +58,14 @@ screenshots: setup
 pictures: setup
 	CHROMIUM=$$(command -v chromium) node integration/browser/pictures.mjs gateway/web/docs
 
+# Every version of HBase that setup gets, with every protection of connections and both ways to
+# find servers. It writes the table of pushdown/docs/hbase.md.
+matrix: setup
+	$(GO) test -tags integration -count 1 -v -timeout 100m ./integration -run '^TestMatrix$$' -args -matrix
+
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction matrix
 
 soak: $(LONG:%=soak-%)
 
@@ -127,6 +132,8 @@ soak-sockets:
 # An hour of 60 live panels in a browser, beside the other figures of dashboards.
 soak-dashboards: setup
 	$(GO) run ./bench/cmd/bench live -parts viewers,dashboards -stores embedded -wall 1h
+
+soak-matrix: matrix
 
 clean:
 	rm -rf build

@@ -446,7 +446,7 @@ func (b *bench) flight() flight.FlightServiceClient {
 	if err != nil {
 		b.Fatal(err)
 	}
-	serverTLS, err := b.cfg.ServerTLS()
+	serverTLS, err := b.cfg.PushdownServerTLS(nil)
 	if err != nil {
 		b.Fatal(err)
 	}

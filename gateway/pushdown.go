@@ -15,7 +15,7 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	tls, err := s.cfg.ClientTLS()
+	tls, err := s.cfg.PushdownTLS(s.log)
 	if err != nil {
 		return nil, err
 	}

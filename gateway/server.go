@@ -178,13 +178,13 @@ func (s *Server) listen() (net.Listener, error) {
 	l = pace.Listen(l, pace.Limits{})
 
 	scheme := "http"
-	if s.cfg.TLSCert != "" {
-		certificate, err := tls.LoadX509KeyPair(s.cfg.TLSCert, s.cfg.TLSKey)
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("DOWNPOUR_TLS_CERT, DOWNPOUR_TLS_KEY: %w", err)
-		}
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	cfg, err := s.cfg.ServerTLS(s.log)
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	if cfg != nil {
+		l = tls.NewListener(l, cfg)
 		scheme = "https"
 	}
 

@@ -187,7 +187,7 @@ func TestHouse_names(t *testing.T) {
 		oneFile("gateway/write/x.go", "package write\n\ntype t struct{ PartInfo, partInfoOf int }\n"))
 	plant("gateway/write/new_ledger.go: new_ledger has the word ledger; say coverage",
 		oneFile("gateway/write/new_ledger.go", "package write\n"))
-	plant("pushdown/keeper: keeper has the word keeper; say ZooKeeper locator",
+	plant("pushdown/keeper: keeper has the word keeper; say locator",
 		oneFile("pushdown/keeper/x.go", "// Package keeper is there.\npackage keeper\n"))
 	plant("", oneFile("gateway/write/x.go", "package write\n\nimport \"x/ledger\"\n\nvar bundled, knowledge = ledger.Ledger, 1 // ledger\n"))
 	plant("", oneFile("integration/x/x.go", "// Package x is there.\npackage x\n\nvar era, startZooKeeper = 1, 2\n"))

@@ -33,6 +33,12 @@ type HBaseOptions struct {
 	// cluster.
 	KDC *KDC
 
+	// TLS encrypts the connections to the servers; nil does without.
+	TLS *HBaseTLS
+
+	// Version is one of HBaseVersions; empty means the first of them.
+	Version string
+
 	// Site holds further hbase-site.xml properties; they win over ours.
 	Site map[string]string
 }
@@ -60,13 +66,14 @@ func (o HBaseOptions) withDefaults() HBaseOptions {
 type HBase struct {
 	Admin *Admin
 
-	dir     string
-	options HBaseOptions
-	class   string
-	zkPort  int
-	zk      *Process
-	master  *Process
-	regions []*regionServer
+	dir        string
+	options    HBaseOptions
+	class      string
+	zkPort     int
+	masterPort int
+	zk         *Process
+	master     *Process
+	regions    []*regionServer
 }
 
 type regionServer struct {
@@ -78,7 +85,7 @@ type regionServer struct {
 // the master takes admin calls. On an error everything is ended again; the
 // error says where the logs are.
 func StartHBase(ctx context.Context, o HBaseOptions) (*HBase, error) {
-	class, err := classPath("hbase")
+	class, err := hbaseClassPath(o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("start HBase: %w", err)
 	}
@@ -101,8 +108,8 @@ func (h *HBase) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.zkPort = ports[0]
-	if err := h.writeConfig(ctx, ports[1]); err != nil {
+	h.zkPort, h.masterPort = ports[0], ports[1]
+	if err := h.writeConfig(ctx); err != nil {
 		return err
 	}
 	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
@@ -150,6 +157,9 @@ func (h *HBase) Durable() bool { return h.options.HDFS != nil }
 
 // Len returns the number of region servers, dead ones included.
 func (h *HBase) Len() int { return len(h.regions) }
+
+// MasterAddr returns host:port of the master.
+func (h *HBase) MasterAddr() string { return net.JoinHostPort("localhost", strconv.Itoa(h.masterPort)) }
 
 // RegionServerAddr returns host:port of region server i as HBase names it in
 // hbase:meta.

@@ -14,8 +14,8 @@ import (
 
 // writeConfig writes hbase-site.xml and the logging configuration into the
 // cluster's directory, which is the first entry of every class path.
-func (h *HBase) writeConfig(ctx context.Context, masterPort int) error {
-	site := h.site(masterPort)
+func (h *HBase) writeConfig(ctx context.Context) error {
+	site := h.site()
 	maps.Copy(site, h.filesSite())
 	if h.options.KDC != nil {
 		secured, err := h.secure(ctx)
@@ -23,6 +23,9 @@ func (h *HBase) writeConfig(ctx context.Context, masterPort int) error {
 			return fmt.Errorf("HBase configuration: %w", err)
 		}
 		maps.Copy(site, secured)
+	}
+	if h.options.TLS != nil {
+		maps.Copy(site, h.options.TLS.site())
 	}
 	maps.Copy(site, h.options.Site)
 
@@ -56,7 +59,7 @@ func writeText(b *strings.Builder, s string) {
 }
 
 // site returns the properties of the cluster, without those of its files.
-func (h *HBase) site(masterPort int) map[string]string {
+func (h *HBase) site() map[string]string {
 	n := strconv.Itoa(h.options.RegionServers)
 	session := h.options.SessionTimeout.Milliseconds()
 	// ZooKeeper grants sessions of 2 to 20 ticks: a tenth of the wanted one is a good tick.
@@ -69,7 +72,7 @@ func (h *HBase) site(masterPort int) map[string]string {
 		"hbase.zookeeper.property.tickTime":          strconv.FormatInt(max(session/10, 100), 10),
 		"hbase.zookeeper.property.clientPortAddress": "127.0.0.1",
 		"zookeeper.session.timeout":                  strconv.FormatInt(session, 10),
-		"hbase.master.port":                          strconv.Itoa(masterPort),
+		"hbase.master.port":                          strconv.Itoa(h.masterPort),
 		"hbase.master.hostname":                      "localhost",
 		"hbase.regionserver.hostname":                "localhost",
 		"hbase.master.ipc.address":                   "127.0.0.1",

@@ -28,6 +28,7 @@ var mutants = slices.Concat(
 	ofRefusals,        // list_refusals.go
 	ofAligned,         // list_aligned.go
 	ofKerberos,        // list_kerberos.go
+	ofTLS,             // list_tls.go
 	ofDashboards,      // list_dashboards.go
 	ofCompaction,      // list_compaction.go
 	ofLeases,          // list_lease.go

@@ -67,8 +67,31 @@ classpath() { # classpath NAME VERSIONS -Dproperty=...
 	echo "setup: $name class path, $(tr ':' '\n' <"$out/$name.classpath" | wc -l) jars"
 }
 
+# Other versions of HBase: the file of a class path is named by its version, so it needs no
+# stamp.
+other_hbases() {
+	local version path
+	mkdir -p "$root/build/hbase"
+	for version in $HBASE_OTHER_VERSIONS; do
+		path=$root/build/hbase/$version.classpath
+		jars_present "$path" && continue
+		need java "real HBase servers"
+		need mvn "the class path of HBase $version"
+		if ! mvn -B -ntp -q -f "$here/maven/hbase/pom.xml" "-Dhbase.version=$version" \
+			"org.apache.maven.plugins:maven-dependency-plugin:$MAVEN_DEPENDENCY_PLUGIN_VERSION:build-classpath" \
+			"-Dmdep.outputFile=$path.new" >"$root/build/hbase/$version.log" 2>&1; then
+			tail -n 15 "$root/build/hbase/$version.log" >&2
+			fail "hbase-$version: Maven failed; whole output in $root/build/hbase/$version.log"
+		fi
+		jars_present "$path.new" || fail "hbase-$version: Maven ended well but $path.new names missing jars"
+		mv "$path.new" "$path"
+		echo "setup: HBase $version class path, $(tr ':' '\n' <"$path" | wc -l) jars"
+	done
+}
+
 java_programs() { # one after the other: Maven's local repository has no lock
 	classpath hbase "$HBASE_VERSION" "-Dhbase.version=$HBASE_VERSION"
+	other_hbases
 	classpath opentsdb "$OPENTSDB_VERSION $JAXB_API_VERSION" \
 		"-Dopentsdb.version=$OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
 	classpath writers "$MICROMETER_VERSION $METRICS_OPENTSDB_VERSION $JAXB_API_VERSION" \

@@ -261,7 +261,7 @@ func (t *translation) security() {
 		if named {
 			t.note(clientConfigKey, "DOWNPOUR_HBASE_KERBEROS is set")
 		}
-	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase:"):
+	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase"):
 		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: DOWNPOUR_HBASE_KERBEROS is not set, want keytab:PATH, and in DOWNPOUR_HBASE_PRINCIPAL our principal, as keyTab and principal stand in the section %s of the JAAS file",
 			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}

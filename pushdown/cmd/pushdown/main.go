@@ -78,7 +78,7 @@ func readConfig() (cfg settings.Pushdown, err error) {
 		return cfg, err
 	}
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
-		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode]")
+		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
 	}
 	return cfg, cfg.Validate()
 }
@@ -119,7 +119,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 // assemble builds the server and, if rows are to be compacted, the worker that does it. It
 // opens their store.
 func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *background.Worker, store.Store, error) {
-	tls, err := cfg.ServerTLS()
+	tls, err := cfg.PushdownServerTLS(log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -156,7 +156,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 	}
 	serving, err = server.NewServer(server.Config{
 		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Metrics: metrics, Log: log,
+		Allow: allow(tokens, cfg.PushdownCA != ""), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Metrics: metrics, Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, st.Close())
@@ -184,8 +184,11 @@ func compactor(cfg *settings.Pushdown, st open.Store, log *slog.Logger, parts fu
 
 // allow returns the function that admits callers by their token. Without a token
 // file it returns nil, and everybody may read.
-func allow(tokens *auth.Tokens) func(token string) bool {
-	if tokens == nil {
+func allow(tokens *auth.Tokens, certified bool) func(token string) bool {
+	switch {
+	case tokens == nil && certified:
+		return func(string) bool { return false }
+	case tokens == nil:
 		return nil
 	}
 	return func(token string) bool { return tokens.Check(token)&auth.Read != 0 }

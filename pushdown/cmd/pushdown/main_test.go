@@ -60,7 +60,7 @@ func TestRun_refuses(t *testing.T) {
 	const hbase = "DOWNPOUR_STORE=hbase:127.0.0.1:2181"
 	f("DOWNPOUR_STORE is not set")
 	f("DOWNPOUR_STOER", hbase, "DOWNPOUR_STOER=pebble:x")
-	f("want pebble:DIR or hbase:", "DOWNPOUR_STORE=oracle:x")
+	f("want pebble:DIR, hbase:", "DOWNPOUR_STORE=oracle:x")
 	f("beyond loopback", hbase, "DOWNPOUR_PUSHDOWN_LISTEN=0.0.0.0:4280")
 	f(`DOWNPOUR_BESIDE: got "region-host", want HOST:PORT`, hbase, "DOWNPOUR_BESIDE=region-host")
 	f("salt width 9", hbase, "DOWNPOUR_SALT_WIDTH=9")
@@ -104,7 +104,7 @@ func TestRun_serves(t *testing.T) {
 	address := listening(t, reader)
 
 	c := settings.Common{TLSCert: made.CertFile, TLSKey: made.KeyFile}
-	tls, err := c.ClientTLS()
+	tls, err := c.PushdownTLS(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,24 +5,31 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+
+	"downpour/pushdown/process/certificates"
 )
 
 // ErrExposed is returned when a server would listen on an address that other machines
 // can reach, without a token file and without leave to do so.
 var ErrExposed = errors.New("listening beyond loopback needs DOWNPOUR_TOKEN_FILE, or DOWNPOUR_INSECURE=true")
 
+// pushdownListen is the variable of the address at which a pushdown server listens.
+const pushdownListen = "DOWNPOUR_PUSHDOWN_LISTEN"
+
 // checkListen returns ErrExposed for an address to listen on that other machines can
-// reach, unless tokens guard it or Insecure allows it.
+// reach, unless tokens, or certificates of gateways, guard it or Insecure allows it.
 func (c *Common) checkListen(variable, address string) error {
 	local, err := Loopback(address)
 	if err != nil {
 		return fmt.Errorf("%s: got %q, want HOST:PORT: %w", variable, address, err)
 	}
-	if c.TokenFile == "" && !c.Insecure && !local {
+	guarded := c.TokenFile != "" || c.PushdownCA != "" && variable == pushdownListen
+	if !guarded && !c.Insecure && !local {
 		return fmt.Errorf("%s=%s: %w", variable, address, ErrExposed)
 	}
 	return nil
@@ -54,16 +61,78 @@ func Loopback(address string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// ServerTLS returns the TLS configuration to listen with, nil without a certificate.
-func (c *Common) ServerTLS() (*tls.Config, error) {
+// certificates returns what reads the files of our certificate, and of the authorities that
+// are trusted.
+func (c *Common) certificates(roots string, log *slog.Logger) (*certificates.Reader, error) {
+	r, err := certificates.Open(certificates.Files{Roots: roots, Cert: c.TLSCert, Key: c.TLSKey}, log)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s, DOWNPOUR_PUSHDOWN_CA=%s: %w", c.TLSCert, c.TLSKey, roots, err)
+	}
+	return r, nil
+}
+
+// ServerTLS returns the TLS configuration to listen with, nil without a certificate. A
+// replaced certificate counts from the next connection on.
+func (c *Common) ServerTLS(log *slog.Logger) (*tls.Config, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	r, err := c.certificates("", log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s: %w", c.TLSCert, c.TLSKey, err)
+		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	return serverTLS(r), nil
+}
+
+func serverTLS(r *certificates.Reader) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		_, pair := r.Current()
+		return pair, nil
+	}}
+}
+
+// PushdownServerTLS is ServerTLS of a pushdown server. With PushdownCA clients may show a
+// certificate, which must then be one of that authority; who shows none needs a token.
+func (c *Common) PushdownServerTLS(log *slog.Logger) (*tls.Config, error) {
+	if c.PushdownCA == "" {
+		return c.ServerTLS(log)
+	}
+	r, err := c.certificates(c.PushdownCA, log)
+	if err != nil {
+		return nil, err
+	}
+	cfg := serverTLS(r)
+	cfg.ClientAuth = tls.RequestClientCert
+	cfg.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) == 0 {
+			return nil
+		}
+		roots, _ := r.Current()
+		return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)
+	}
+	return cfg, nil
+}
+
+// PushdownTLS returns a function that makes the TLS configuration of a new connection to a
+// pushdown server; nil without a certificate. With PushdownCA our certificate is shown, and
+// that of the server must be of the authority. Otherwise it is verified as ClientTLS does.
+func (c *Common) PushdownTLS(log *slog.Logger) (func() *tls.Config, error) {
+	cfg, err := c.ClientTLS()
+	switch {
+	case cfg == nil || err != nil:
+		return nil, err
+	case c.PushdownCA == "":
+		return func() *tls.Config { return cfg }, nil
+	}
+	r, err := c.certificates(c.PushdownCA, log)
+	if err != nil {
+		return nil, err
+	}
+	return func() *tls.Config {
+		roots, pair := r.Current()
+		return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }}
+	}, nil
 }
 
 // ClientTLS returns the TLS configuration to connect to pushdown servers with, nil

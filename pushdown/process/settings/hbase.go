@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -26,6 +27,14 @@ type HBaseSecurity struct {
 	// Krb5Config and TicketCache are the variables of all Kerberos programs.
 	Krb5Config  string `env:"KRB5_CONFIG" envDefault:"/etc/krb5.conf"`
 	TicketCache string `env:"KRB5CCNAME"`
+
+	// TLS is off, on for the system's authorities, or the path of a PEM file with those that
+	// are trusted. ClientCert and ClientKey are our certificate, where servers ask for one;
+	// both are set or none. VerifyHost wants the server's name in its certificate.
+	TLS        string `env:"DOWNPOUR_HBASE_TLS" envDefault:"off"`
+	ClientCert string `env:"DOWNPOUR_HBASE_TLS_CERT"`
+	ClientKey  string `env:"DOWNPOUR_HBASE_TLS_KEY"`
+	VerifyHost bool   `env:"DOWNPOUR_HBASE_TLS_VERIFY_HOST" envDefault:"true"`
 }
 
 // validate returns the faults of what can be seen without reading files.
@@ -52,6 +61,18 @@ func (s *HBaseSecurity) validate() (errs []error) {
 		default:
 			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
 		}
+	}
+	return append(errs, s.validateTLS()...)
+}
+
+// validateTLS returns the faults of the settings of TLS.
+func (s *HBaseSecurity) validateTLS() (errs []error) {
+	if (s.ClientCert == "") != (s.ClientKey == "") {
+		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
+	}
+	// Whoever sets one of them thinks that TLS is spoken.
+	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
+		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
 	}
 	return errs
 }

@@ -23,7 +23,8 @@ import (
 // Common is the configuration that gateway and pushdown server have in common: store,
 // tables, layout of row keys, memory, who may connect, and the log.
 type Common struct {
-	// Store is pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode].
+	// Store is pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] for the servers of ZooKeeper,
+	// or hbase+rpc://HOST:PORT[,HOST:PORT…] for masters and region servers.
 	Store string `env:"DOWNPOUR_STORE" envDefault:"pebble:data"`
 	// The names of the tables, as in OpenTSDB's tsd.storage.hbase.*_table.
 	TableData string `env:"DOWNPOUR_TABLE_DATA" envDefault:"tsdb"`
@@ -62,6 +63,9 @@ type Common struct {
 	// TLSCert and TLSKey are the paths of PEM files; both are set or none.
 	TLSCert string `env:"DOWNPOUR_TLS_CERT"`
 	TLSKey  string `env:"DOWNPOUR_TLS_KEY"`
+	// PushdownCA is the path of a PEM file with the authority of the certificates of gateways
+	// and pushdown servers: mutual TLS between them, in place of tokens or beside them.
+	PushdownCA string `env:"DOWNPOUR_PUSHDOWN_CA"`
 	// Insecure allows listening beyond loopback without a token file.
 	Insecure bool `env:"DOWNPOUR_INSECURE" envDefault:"false"`
 
@@ -87,7 +91,7 @@ type Pushdown struct {
 
 // Validate returns all faults at once, each with the name of its variable.
 func (c *Pushdown) Validate() error {
-	err := c.Common.Validate("DOWNPOUR_PUSHDOWN_LISTEN", c.Listen)
+	err := c.Common.Validate(pushdownListen, c.Listen)
 	if c.Beside != "" {
 		err = errors.Join(err, CheckAddress("DOWNPOUR_BESIDE", c.Beside))
 	}
@@ -302,8 +306,8 @@ func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") 
 func (c *Common) Validate(variable, listen string) error {
 	var errs []error
 	kind, where, _ := strings.Cut(c.Store, ":")
-	if where == "" || kind != "pebble" && kind != "hbase" {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", c.Store))
+	if where == "" || kind != "pebble" && kind != "hbase" && kind != "hbase+rpc" {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
 	}
 
 	if err := c.Schema().Validate(); err != nil {
@@ -327,6 +331,9 @@ func (c *Common) Validate(variable, listen string) error {
 	errs = append(errs, c.HBaseSecurity.validate()...)
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
+	}
+	if c.PushdownCA != "" && (c.TLSCert == "" || c.TLSKey == "") {
+		errs = append(errs, errors.New("DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
 	}
 	return errors.Join(append(errs, c.checkListen(variable, listen))...)
 }

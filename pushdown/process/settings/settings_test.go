@@ -33,6 +33,14 @@ func TestCommon_Validate(t *testing.T) {
 	f(same, "4242", "HOST:PORT")
 	f(func(c *Common) { c.Store = "mysql:x" }, "127.0.0.1:1", "DOWNPOUR_STORE")
 	f(func(c *Common) { c.Store = "pebble:" }, "127.0.0.1:1", "DOWNPOUR_STORE")
+	f(func(c *Common) { c.Store = "hbase+rpc://a:16000" }, "127.0.0.1:1", "")
+	f(func(c *Common) { c.PushdownCA = "ca" }, "127.0.0.1:1", "DOWNPOUR_PUSHDOWN_CA")
+	certified := func(c *Common) { c.PushdownCA, c.TLSCert, c.TLSKey = "ca", "cert", "key" }
+	f(certified, "127.0.0.1:1", "")
+	f(certified, "0.0.0.0:4242", "DOWNPOUR_TOKEN_FILE") // a gateway's clients show none
+	f(func(c *Common) { c.TLS, c.ClientCert = "on", "cert" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS_KEY")
+	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "off", "cert", "key" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS: got off")
+	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "/ca.pem", "cert", "key" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.TLSCert = "x" }, "127.0.0.1:1", "DOWNPOUR_TLS_KEY")
 	f(func(c *Common) { c.ResultCache = "off" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.ResultCache = "64MiB" }, "127.0.0.1:1", "")
@@ -102,6 +110,18 @@ func TestCommon_OutsideHeap(t *testing.T) {
 	f("pebble:data", "256MiB", 256<<20/20, 32<<20)
 	f("pebble:data", "16GiB", 128<<20, 32<<20)
 	f("hbase:localhost:2181", "256MiB", 0, 0)
+}
+
+// Certificates of gateways guard a pushdown server as tokens do.
+func TestPushdown_certificates(t *testing.T) {
+	c := Pushdown{Common: valid(), Listen: "0.0.0.0:4280", Compact: "off"}
+	if err := c.Validate(); err == nil {
+		t.Error("an unguarded server may listen for other machines")
+	}
+	c.PushdownCA, c.TLSCert, c.TLSKey = "ca", "cert", "key"
+	if err := c.Validate(); err != nil {
+		t.Errorf("with an authority: %v", err)
+	}
 }
 
 // TestPushdown_compaction: the rate is off or a number of rows a second, on HBase alone, with a

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
@@ -31,8 +32,8 @@ import (
 type Options struct {
 	// Token is sent with each call; "" sends none.
 	Token string
-	// TLS is nil for a plain connection.
-	TLS *tls.Config
+	// TLS makes the configuration of each connection; nil is for plain ones.
+	TLS func() *tls.Config
 	// Stall is how long a server may send neither a batch nor a heartbeat. Default
 	// 2 s, eight heartbeats.
 	Stall time.Duration
@@ -66,7 +67,7 @@ func New(address string, opts Options) (*Client, error) {
 
 	creds := insecure.NewCredentials()
 	if opts.TLS != nil {
-		creds = credentials.NewTLS(opts.TLS)
+		creds = freshTLS{credentials.NewTLS(opts.TLS()), opts.TLS}
 	}
 
 	// passthrough leaves the name to the dialer, which looks it up for each connection.
@@ -165,3 +166,20 @@ func (e *serverError) Error() string { return "pushdown server " + e.address + "
 
 // Unwrap returns the error without the address.
 func (e *serverError) Unwrap() error { return e.err }
+
+// freshTLS has each connection use the configuration as it is then: certificates may have been
+// replaced.
+type freshTLS struct {
+	credentials.TransportCredentials
+	config func() *tls.Config
+}
+
+// ClientHandshake makes the handshake of one connection.
+func (f freshTLS) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(f.config()).ClientHandshake(ctx, authority, c)
+}
+
+// Clone returns a copy.
+func (f freshTLS) Clone() credentials.TransportCredentials {
+	return freshTLS{f.TransportCredentials.Clone(), f.config}
+}

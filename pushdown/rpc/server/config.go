@@ -38,7 +38,8 @@ type Config struct {
 	Rollups []string
 	// Allow tells whether a token may read; nil allows all.
 	Allow func(token string) bool
-	// TLS is nil for a plain connection.
+	// TLS is nil for a plain connection. A client whose certificate it takes needs no
+	// token.
 	TLS *tls.Config
 	// Parts bounds how many parts are executed at a time. Others wait for a slot,
 	// except for the first part of each query. Default: twice the number of CPUs.

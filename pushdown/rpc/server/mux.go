@@ -108,13 +108,14 @@ func (m *protocolMux) route(c net.Conn) {
 	defer stop()
 
 	// Decrypted here, because what it begins with shows only then.
+	certified := false
 	if m.tls != nil {
 		t := tls.Server(c, m.tls)
 		if t.HandshakeContext(m.life) != nil {
 			c.Close()
 			return
 		}
-		c = t
+		c, certified = t, len(t.ConnectionState().PeerCertificates) > 0
 	}
 
 	head := make([]byte, len(http2)) // 3 bytes: every request of HTTP/1 has more
@@ -131,13 +132,14 @@ func (m *protocolMux) route(c net.Conn) {
 	if bytes.Equal(head, http2) {
 		to = m.rpc
 	}
-	to.deliver(&peekedConn{Conn: c, head: head})
+	to.deliver(&peekedConn{Conn: c, head: head, certified: certified})
 }
 
 // peekedConn is a connection whose first bytes have been read.
 type peekedConn struct {
 	net.Conn
-	head []byte // of these bytes, those that Read has not returned yet
+	head      []byte // of these bytes, those that Read has not returned yet
+	certified bool   // the client has shown a certificate, which Config.TLS has verified
 }
 
 // Read returns the bytes that were read by route, and then what follows them.

@@ -47,8 +47,8 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 		grpc.UnaryInterceptor(s.guardUnary),
 	}
 
-	// Without credentials: protocolMux has decrypted its connections already.
-	s.grpc = grpc.NewServer(opts...)
+	// protocolMux has decrypted its connections already.
+	s.grpc = grpc.NewServer(append(opts, grpc.Creds(fromMux{}))...)
 	flight.RegisterFlightServiceServer(s.grpc, s.service)
 	healthpb.RegisterHealthServer(s.grpc, health{service: s.service})
 	return s, nil
@@ -90,9 +90,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Parts returns how many parts run or wait for a slot, for whoever yields to them.
 func (s *Server) Parts() int { return len(s.service.queue) }
 
-// authorize checks a call's token. The error is a status for the client.
+// authorize checks a call's token, unless its client has shown a certificate. The error is a
+// status for the client.
 func (s *Server) authorize(ctx context.Context) error {
-	if s.cfg.Allow == nil {
+	if s.cfg.Allow == nil || callCertified(ctx) {
 		return nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)

@@ -47,7 +47,7 @@ func (s *Server) web() *http.Server {
 	metrics := promhttp.HandlerFor(s.service.count.gatherers(), promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), wire.Bearer)
-		if s.cfg.Allow != nil && !s.cfg.Allow(token) {
+		if s.cfg.Allow != nil && !requestCertified(r.Context()) && !s.cfg.Allow(token) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "no token for reading in the header Authorization", http.StatusUnauthorized)
 			return
@@ -55,7 +55,7 @@ func (s *Server) web() *http.Server {
 		metrics.ServeHTTP(w, r)
 	})
 	return &http.Server{
-		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: mux, ConnContext: withCertified, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 	}
 }
 

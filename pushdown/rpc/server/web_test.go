@@ -132,7 +132,7 @@ func TestServe_tls(t *testing.T) {
 	trust := &tls.Config{RootCAs: made.Roots, MinVersion: tls.VersionTLS12}
 	p := start(t, points(100), func(c *server.Config, o *client.Options) {
 		c.TLS = &tls.Config{Certificates: []tls.Certificate{made.Server}, MinVersion: tls.VersionTLS12}
-		o.TLS = trust
+		o.TLS = func() *tls.Config { return trust }
 	})
 	if _, err := text(p.open(part())); err != nil {
 		t.Error(err)

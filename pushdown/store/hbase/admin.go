@@ -12,7 +12,6 @@ import (
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/pb"
-	"github.com/tsuna/gohbase/zk"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -214,7 +213,7 @@ func (st *Store) callMaster(ctx context.Context, table, method string, request, 
 // callMasterOnce makes one attempt. After a failed one the next attempt looks the
 // master up again.
 func (st *Store) callMasterOnce(ctx context.Context, table, method string, request, response proto.Message) error {
-	addr, err := st.zk.address(ctx, zk.Master)
+	addr, err := st.locator.address(ctx, activeMaster)
 	if err != nil {
 		return err
 	}
@@ -233,7 +232,7 @@ func (st *Store) callMasterOnce(ctx context.Context, table, method string, reque
 		return nil
 	}
 	if classify(err) == classReconnect {
-		st.zk.forget(zk.Master, addr)
+		st.locator.forget(activeMaster, addr)
 		if c != nil {
 			st.masters.drop(c)
 		}

@@ -10,11 +10,14 @@ import (
 	"time"
 )
 
-// Config says where a cluster is and how long to wait for it. Only Quorum is
+// Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
 // needed; a zero field means its default.
 type Config struct {
 	// Quorum lists the ZooKeeper servers, "host:port[,host:port…]".
 	Quorum string
+	// Nodes lists masters or region servers, "host:port", that are asked in place of
+	// ZooKeeper.
+	Nodes []string
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
 	// EffectiveUser is the user name that is sent to the servers; default "root", with
@@ -24,7 +27,7 @@ type Config struct {
 	// connections, as warnings. Default: no log.
 	Logger *slog.Logger
 
-	// DialTimeout bounds one TCP connect, the handshake of Security with the wait for a
+	// DialTimeout bounds one TCP connect, the handshakes of Encryption and of Security with the wait for a
 	// ticket, and HBase's connection header; default 5 s.
 	DialTimeout time.Duration
 	// ZooKeeperTimeout is the session timeout of a look-up; default 10 s.
@@ -61,8 +64,11 @@ type Config struct {
 	// simple authentication, which is none.
 	Security *Security
 
+	// Encryption speaks TLS with the servers, below what Security does; nil speaks none.
+	Encryption *Encryption
+
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
-	// It is the place for TLS or a proxy.
+	// It is the place for a proxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -95,6 +101,28 @@ func ParseAddress(address string) (Config, error) {
 	return Config{Quorum: strings.Join(hosts, ","), Root: root}, nil
 }
 
+// ParseNodes parses "//HOST:PORT[,HOST:PORT…]", the part of DOWNPOUR_STORE after
+// "hbase+rpc:". The result has Nodes set.
+func ParseNodes(address string) (Config, error) {
+	list, ok := strings.CutPrefix(address, "//")
+	if !ok || strings.ContainsAny(list, "/?#") {
+		return Config{}, fmt.Errorf("cannot parse bootstrap nodes %q: want //HOST:PORT[,HOST:PORT…]", address)
+	}
+	nodes := strings.Split(list, ",")
+	for i, node := range nodes {
+		withPort, err := parseHost(node)
+		// Masters and region servers have other ports: none is the usual one.
+		if err == nil && !strings.Contains(node, ":") {
+			err = fmt.Errorf("host %q: got no port, want that of a master or region server, such as 16000", node)
+		}
+		if err != nil {
+			return Config{}, fmt.Errorf("cannot parse bootstrap nodes %q: %w", address, err)
+		}
+		nodes[i] = withPort
+	}
+	return Config{Nodes: nodes}, nil
+}
+
 // parseHost checks one "host[:port]" and adds a missing port.
 func parseHost(s string) (string, error) {
 	if s == "" {
@@ -120,16 +148,10 @@ func parseHost(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// complete checks the quorum and sets defaults.
+// complete checks the address and sets defaults.
 func (c Config) complete() (Config, error) {
-	parsed, err := ParseAddress(c.Quorum)
-	if err != nil {
+	if err := c.completeAddress(); err != nil {
 		return c, err
-	}
-
-	c.Quorum = parsed.Quorum
-	if c.Root == "" {
-		c.Root = parsed.Root
 	}
 	if c.Security != nil {
 		security := c.Security.complete()
@@ -166,4 +188,26 @@ func (c Config) complete() (Config, error) {
 	}
 
 	return c, nil
+}
+
+// completeAddress checks the quorum or the nodes.
+func (c *Config) completeAddress() error {
+	if len(c.Nodes) > 0 {
+		if c.Quorum != "" {
+			return fmt.Errorf("got both ZooKeeper servers %s and bootstrap nodes %s, want one of both", c.Quorum, strings.Join(c.Nodes, ","))
+		}
+		parsed, err := ParseNodes("//" + strings.Join(c.Nodes, ","))
+		c.Nodes = parsed.Nodes
+		return err
+	}
+
+	parsed, err := ParseAddress(c.Quorum)
+	if err != nil {
+		return err
+	}
+	c.Quorum = parsed.Quorum
+	if c.Root == "" {
+		c.Root = parsed.Root
+	}
+	return nil
 }

@@ -45,11 +45,14 @@ type pool struct {
 	lifetime context.Context // the store's
 	wg       *sync.WaitGroup // the store's
 
+	// ofMasters is set if the servers have the principal of masters.
+	ofMasters bool
+
 	// moved tells whether the target of a call, a region or the master's role, is
 	// no longer at the server that the call was sent to. It may ask other servers.
 	moved func(ctx context.Context, c *conn, call *rpc) bool
 
-	warned atomic.Int64 // when warnUnauthenticated logged, Unix time in ns
+	warned atomic.Int64 // when warnUnprotected logged, Unix time in ns
 
 	mu    sync.Mutex
 	conns map[string]*conn // by address
@@ -129,8 +132,8 @@ func (p *pool) newConn(addr string) *conn {
 		Logger: slog.New(slog.DiscardHandler),
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := p.cfg.Dial(ctx, network, addr)
-			if err == nil && p.cfg.Security != nil {
-				nc, err = p.secured(ctx, nc, c)
+			if err == nil {
+				nc, err = p.protected(ctx, nc, c)
 			}
 			c.err = err // gohbase's Dial hides the reason
 			if err != nil {
@@ -138,7 +141,7 @@ func (p *pool) newConn(addr string) *conn {
 			}
 
 			// gohbase writes a call in two parts, which only a TCP connection
-			// keeps together when several goroutines write.
+			// keeps together when several goroutines write, and one with TLS does not.
 			if _, tcp := nc.(*net.TCPConn); !tcp {
 				c.writing = make(chan struct{}, 1)
 			}

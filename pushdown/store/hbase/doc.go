@@ -16,13 +16,14 @@
 //     call at a time until each action has been sent once; what failed and may
 //     succeed later is sent in the next round.
 //   - locate.go: finds the region and the server of each row, in a cache or in
-//     hbase:meta. zklocator.go finds the server of hbase:meta, and the master, in
-//     ZooKeeper.
+//     hbase:meta. locator.go finds the server of hbase:meta, and the master, in
+//     ZooKeeper (zookeeper.go) or by bootstrap nodes (nodes.go, nodereplies.go).
 //   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
 //   - store.go: sends the call, waits, and forgets the location that proved wrong.
 //   - conn.go and rpc.go: the only connection to that server, and a call on it,
-//     through gohbase. wire.go checks what comes back before gohbase reads it. In a
+//     through gohbase. wire.go checks what comes back before gohbase reads it. A new
+//     connection is encrypted if the configuration wants it (encryption.go). In a
 //     secured cluster security.go makes a handshake before the first call, with a
 //     ticket of package kerberos and the frames of package sasl, and wrappedconn.go
 //     signs or seals what is sent.

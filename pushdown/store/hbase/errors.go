@@ -18,6 +18,8 @@ var ErrExpiring = errors.New("rows may change without being written")
 var (
 	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
 	errZooKeeper = errors.New("ZooKeeper")
+	// errNodes is returned when no bootstrap node has told where a server is.
+	errNodes = errors.New("bootstrap nodes")
 	// errMeta is returned when an answer of hbase:meta cannot be used at the
 	// moment: a region without a server, a hole between regions, the parent of a
 	// split.
@@ -33,6 +35,9 @@ var (
 	errFrame = errors.New("malformed reply frame")
 	// errRefused is returned when a server refuses the connection after its header.
 	errRefused = errors.New("the server refuses the connection")
+	// errUnanswered is returned when a server closes a plain connection before it has
+	// answered anything on it.
+	errUnanswered = errors.New("the server has closed the connection without a reply, as one does that wants TLS (DOWNPOUR_HBASE_TLS is off) or is being stopped")
 	// errReply is returned when a reply contradicts its request or itself.
 	errReply = errors.New("malformed reply")
 	// errCellBlock is returned when the cells of a reply cannot be decoded.

@@ -10,7 +10,6 @@ import (
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/pb"
-	"github.com/tsuna/gohbase/zk"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -154,7 +153,7 @@ func (st *Store) locate(ctx context.Context, table string, key []byte) (*locatio
 
 // locateMeta finds the only region of hbase:meta.
 func (st *Store) locateMeta(ctx context.Context) (*location, error) {
-	addr, err := st.zk.address(ctx, zk.Meta)
+	addr, err := st.locator.address(ctx, metaServer)
 	if err != nil {
 		return nil, err
 	}

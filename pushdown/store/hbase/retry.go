@@ -142,7 +142,7 @@ func classify(err error) retryClass {
 		return javaRetryClasses[java.class]
 	case errors.As(err, &lost), errors.As(err, &dial):
 		return classReconnect
-	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper):
+	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper), errors.Is(err, errNodes):
 		return classRelocate
 	case errors.Is(err, errWritePending), errors.Is(err, errRegionBusy):
 		// The pacer has held the write back: no server was asked.

@@ -9,8 +9,6 @@ import (
 
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
-
-	"github.com/tsuna/gohbase/region"
 )
 
 // Security is how connections to the servers of a secured cluster are made. Those to
@@ -45,10 +43,10 @@ func (s Security) complete() Security {
 	return s
 }
 
-// principal returns the principal of the server at an address.
-func (s *Security) principal(addr string, service region.ClientType) string {
+// principal returns the principal of the region server, or master, at an address.
+func (s *Security) principal(addr string, master bool) string {
 	pattern := s.RegionServer
-	if service == region.MasterClient {
+	if master {
 		pattern = s.Master
 	}
 	host, _, err := net.SplitHostPort(addr)
@@ -65,23 +63,36 @@ var (
 	errProtection = errors.New("no protection of calls that both sides take")
 )
 
-// secured is secure for a connection that is being dialled. On an error nc is closed.
-func (p *pool) secured(ctx context.Context, nc net.Conn, c *conn) (net.Conn, error) {
+// protected encrypts and authenticates a connection that is being dialled, as far as the
+// configuration wants it. On an error nc is closed.
+func (p *pool) protected(ctx context.Context, nc net.Conn, c *conn) (net.Conn, error) {
+	if p.cfg.Encryption != nil {
+		var err error
+		if nc, err = p.cfg.Encryption.encrypted(ctx, nc, c.addr); err != nil {
+			p.warnUnprotected("cannot encrypt", c.addr, err)
+			return nil, err
+		}
+	}
+	if p.cfg.Security == nil {
+		return nc, nil
+	}
+
 	out, err := p.secure(ctx, nc, c.addr, &c.liveness)
 	if err != nil {
 		nc.Close()
-		p.warnUnauthenticated(c.addr, err)
+		p.warnUnprotected("cannot authenticate", c.addr, err)
 	}
 	return out, err
 }
 
-// warnUnauthenticated logs why a server cannot be authenticated to, now and then: the
-// attempts go on, for a KDC may come back, and somebody may have to mend the rest.
-func (p *pool) warnUnauthenticated(addr string, err error) {
+// warnUnprotected logs why a server cannot be authenticated to, or no TLS be spoken with it,
+// now and then: the attempts go on, for a KDC may come back, and somebody may have to mend
+// the rest.
+func (p *pool) warnUnprotected(what, addr string, err error) {
 	now := time.Now().UnixNano()
 	last := p.warned.Load()
 	if now-last > int64(warnEvery) && p.warned.CompareAndSwap(last, now) {
-		p.cfg.Logger.Warn("cannot authenticate", "server", addr, "error", err)
+		p.cfg.Logger.Warn(what, "server", addr, "error", err)
 	}
 }
 
@@ -91,7 +102,7 @@ const warnEvery = 10 * time.Second
 // sent. It returns the connection to use.
 func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
 	s := p.cfg.Security
-	server := s.principal(addr, p.service)
+	server := s.principal(addr, p.ofMasters)
 	x, err := s.Client.Initiate(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("Kerberos: %w", err)
@@ -115,6 +126,8 @@ func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 		// Its key may have been changed after we got the ticket.
 		s.Client.Refused(server, x)
 		return nil, fmt.Errorf("Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
+	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
+		return nil, fmt.Errorf("Kerberos: handshake with %s: %w: %w", server, errUnanswered, err)
 	case err != nil:
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w", server, err)
 	case h.protection == sasl.Authentication:

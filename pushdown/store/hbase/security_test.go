@@ -17,8 +17,6 @@ import (
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/kerberos/kerberostest"
 	"downpour/pushdown/store/hbase/sasl"
-
-	"github.com/tsuna/gohbase/region"
 )
 
 // secured is a fake cluster behind servers that want Kerberos.
@@ -93,29 +91,34 @@ func TestSecured_calls(t *testing.T) {
 		for _, server := range []kerberostest.Server{{}, {Subkey: true, Piece: 7}, {MaxMessage: 2000, Piece: 1 << 20}} {
 			t.Run(fmt.Sprintf("%v subkey %v piece %d", protection, server.Subkey, server.Piece), func(t *testing.T) {
 				c := startSecured(t, steady(server), func(cfg *Config) { cfg.Security.Protections = sasl.Protections(protection) })
-				c.CreateTable("t", []string{"t"}, []byte("r1"))
-				var wg sync.WaitGroup
-				for g := range 32 {
-					wg.Go(func() {
-						row := fmt.Appendf(nil, "r%d-%d", g%3, g)
-						value := strings.Repeat(fmt.Sprint(g), 1+g*g*20)
-						ms := []store.Mutation{
-							{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte(value)},
-							{Row: row, Family: "t", Qualifier: []byte("p"), Value: []byte("small")},
-						}
-						if err := c.st.Apply(c.ctx, "t", ms); err != nil {
-							t.Errorf("%s: %v", row, err)
-						}
-						rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{row})
-						if err != nil || len(rows) != 1 || len(rows[0].Cells) != 2 || string(rows[0].Cells[1].Value) != value {
-							t.Errorf("%s: got %d rows, %v", row, len(rows), err)
-						}
-					})
-				}
-				wg.Wait()
+				c.manyCalls()
 			})
 		}
 	}
+}
+
+// manyCalls writes and reads small and large rows from many goroutines at once.
+func (c *cluster) manyCalls() {
+	c.CreateTable("t", []string{"t"}, []byte("r1"))
+	var wg sync.WaitGroup
+	for g := range 32 {
+		wg.Go(func() {
+			row := fmt.Appendf(nil, "r%d-%d", g%3, g)
+			value := strings.Repeat(fmt.Sprint(g), 1+g*g*20)
+			ms := []store.Mutation{
+				{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte(value)},
+				{Row: row, Family: "t", Qualifier: []byte("p"), Value: []byte("small")},
+			}
+			if err := c.st.Apply(c.ctx, "t", ms); err != nil {
+				c.Errorf("%s: %v", row, err)
+			}
+			rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{row})
+			if err != nil || len(rows) != 1 || len(rows[0].Cells) != 2 || string(rows[0].Cells[1].Value) != value {
+				c.Errorf("%s: got %d rows, %v", row, len(rows), err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // A reply that was changed on the way ends the connection, and the call is sent again on
@@ -222,14 +225,13 @@ func TestSecurity_principal(t *testing.T) {
 	s := Security{RegionServer: "hbase/_HOST@R", Master: "master/_HOST@R"}
 	for _, tc := range []struct {
 		addr, want string
-		service    region.ClientType
+		master     bool
 	}{
-		{"Region1.Example.org:16020", "hbase/region1.example.org@R", region.RegionClient},
-		{"region1:16020", "hbase/region1@R", "AdminService"},
-		{"m.:16000", "master/m@R", region.MasterClient},
+		{"Region1.Example.org:16020", "hbase/region1.example.org@R", false},
+		{"m.:16000", "master/m@R", true},
 	} {
-		if got := s.principal(tc.addr, tc.service); got != tc.want {
-			t.Errorf("%s %s: got %s, want %s", tc.addr, tc.service, got, tc.want)
+		if got := s.principal(tc.addr, tc.master); got != tc.want {
+			t.Errorf("%s, master %t: got %s, want %s", tc.addr, tc.master, got, tc.want)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tsuna/gohbase/hrpc"
 	"github.com/tsuna/gohbase/pb"
-	"github.com/tsuna/gohbase/zk"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -278,7 +277,7 @@ func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 
 	if loc.table == metaTable {
 		// The cached address is the one in doubt: locateMeta has to ask ZooKeeper.
-		st.zk.forget(zk.Meta, loc.addr)
+		st.locator.forget(metaServer, loc.addr)
 		now, err := st.locateMeta(ctx)
 		return err == nil && now.addr != loc.addr
 	}
@@ -309,7 +308,7 @@ func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 // masterMoved looks up in ZooKeeper whether there is another master.
 func (st *Store) masterMoved(ctx context.Context, c *conn, _ *rpc) bool {
 	// The cached address is the one in doubt: address has to ask ZooKeeper.
-	st.zk.forget(zk.Master, c.addr)
-	now, err := st.zk.address(ctx, zk.Master)
+	st.locator.forget(activeMaster, c.addr)
+	now, err := st.locator.address(ctx, activeMaster)
 	return err == nil && now != c.addr
 }

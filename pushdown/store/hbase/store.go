@@ -8,7 +8,6 @@ import (
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/region"
-	"github.com/tsuna/gohbase/zk"
 )
 
 // Store is one HBase cluster. It implements store.Store and store.Admin.
@@ -21,7 +20,8 @@ type Store struct {
 
 	servers *pool // region servers
 	masters *pool
-	zk      *zkLocator
+	locator *locator
+	nodes   *bootstrapNodes // nil if ZooKeeper is asked
 	regions *regionCache
 	nonces  nonces
 	pacer   pacer
@@ -56,8 +56,14 @@ func Open(cfg Config) (*Store, error) {
 	st.lifetime, st.cancel = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.regionMoved)
 	st.masters = newPool(st, region.MasterClient, st.masterMoved)
+	st.masters.ofMasters = true
 	st.serverAdmins = newPool(st, "AdminService", st.regionMoved)
-	st.zk = newZKLocator(st)
+	if len(cfg.Nodes) > 0 {
+		st.nodes = newBootstrapNodes(st)
+		st.locator = newLocator(st, st.nodes)
+	} else {
+		st.locator = newLocator(st, newZKDirectory(st))
+	}
 	return st, nil
 }
 
@@ -70,16 +76,22 @@ func (st *Store) Close() error {
 	st.cancel()
 	st.closing.Unlock()
 
-	st.servers.closeAll()
-	st.masters.closeAll()
-	st.serverAdmins.closeAll()
+	st.closeConnections()
 	st.wg.Wait()
 
 	// The last operations may have opened connections meanwhile.
+	st.closeConnections()
+	return nil
+}
+
+// closeConnections closes the connections to all servers.
+func (st *Store) closeConnections() {
 	st.servers.closeAll()
 	st.masters.closeAll()
 	st.serverAdmins.closeAll()
-	return nil
+	if st.nodes != nil {
+		st.nodes.closeAll()
+	}
 }
 
 // beginOperation registers an operation, or returns store.ErrClosed. The caller
@@ -130,9 +142,9 @@ func (st *Store) invalidate(loc *location, c *conn, err error) {
 		return
 	}
 
-	// Whatever the failure, hbase:meta may have moved: ZooKeeper is cheap to ask.
+	// Whatever the failure, hbase:meta may have moved: the locator is cheap to ask.
 	if loc.table == metaTable {
-		st.zk.forget(zk.Meta, loc.addr)
+		st.locator.forget(metaServer, loc.addr)
 	}
 
 	switch classify(err) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 
 	"downpour/pushdown/store/hbase/sasl"
 
@@ -25,6 +26,8 @@ import (
 func checkReplies(nc net.Conn, l *liveness, secured bool) net.Conn {
 	checker := frameChecker{liveness: l}
 	cutter := preambleCutter{done: !secured}
+	_, encrypted := nc.(*encryptedConn)
+	checker.plain = !encrypted && !secured
 	// The wrapper embeds *net.TCPConn, not net.Conn: gohbase uses its vectored
 	// writes, which keep the parts of a call together.
 	if tcp, ok := nc.(*net.TCPConn); ok {
@@ -95,6 +98,8 @@ const (
 //	…               the message after its length, then the cell block
 type frameChecker struct {
 	liveness *liveness
+	plain    bool // neither TLS nor Kerberos is spoken
+	begun    bool // bytes have come
 
 	// head holds the start of a frame, from its length on, until the header is
 	// complete and has been checked. rest then counts the bytes of the frame that
@@ -105,16 +110,32 @@ type frameChecker struct {
 
 // checkRead checks the result of a Read: n bytes in b, and err.
 func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
-	if n > 0 {
+	switch {
+	case n > 0:
 		f.liveness.received()
-		if bad := f.check(b[:n]); bad != nil {
+		bad := f.check(b[:n])
+		if !f.begun && f.plain && speaksTLS(b[:n]) {
+			bad = errWantsTLS
+		}
+		if f.begun = true; bad != nil {
 			n, err = 0, bad
 		}
+	case !f.begun && f.plain && endsUnanswered(err):
+		err = fmt.Errorf("%w: %w", errUnanswered, err)
 	}
-	if errors.Is(err, errFrame) || errors.Is(err, errRefused) || errors.Is(err, sasl.ErrToken) {
-		f.liveness.fault.CompareAndSwap(nil, &err)
+
+	for _, fault := range []error{errFrame, errRefused, errTLS, errUnanswered, sasl.ErrToken} {
+		if errors.Is(err, fault) {
+			f.liveness.fault.CompareAndSwap(nil, &err)
+		}
 	}
 	return n, err
+}
+
+// endsUnanswered tells whether an error of a connection's first Read says that the server
+// has closed it.
+func endsUnanswered(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // check checks the next bytes of the stream, which may end or begin within a

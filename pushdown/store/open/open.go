@@ -21,8 +21,9 @@ type Store interface {
 	store.Replacer
 }
 
-// Open opens the store of an address, pebble:DIR or
-// hbase:HOST:PORT[,HOST:PORT…][/znode], for rows of the default layout. An error names
+// Open opens the store of an address, pebble:DIR,
+// hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…], for rows of the
+// default layout. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
 func Open(address string, log *slog.Logger) (Store, error) {
 	return OpenAs(address, Config{Schema: encoding.DefaultSchema(), Log: log})
@@ -101,9 +102,11 @@ func open(address string, cfg Config) (Store, error) {
 	case "pebble":
 		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
 	case "hbase":
-		st, err = openHBase(rest, cfg)
+		st, err = openHBase(hbase.ParseAddress, rest, cfg)
+	case "hbase+rpc":
+		st, err = openHBase(hbase.ParseNodes, rest, cfg)
 	default:
-		err = fmt.Errorf("got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", address)
+		err = fmt.Errorf("got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", address)
 	}
 
 	if err != nil {
@@ -112,8 +115,9 @@ func open(address string, cfg Config) (Store, error) {
 	return st, nil
 }
 
-func openHBase(address string, opts Config) (Store, error) {
-	cfg, err := hbase.ParseAddress(address)
+// openHBase opens a cluster whose address parse reads.
+func openHBase(parse func(string) (hbase.Config, error), address string, opts Config) (Store, error) {
+	cfg, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +126,9 @@ func openHBase(address string, opts Config) (Store, error) {
 		cfg.Proof = hbase.ProofTimestamps
 	}
 	if cfg.Security, err = opts.Security.open(opts.Log); err != nil {
+		return nil, err
+	}
+	if cfg.Encryption, err = opts.Security.encryption(opts.Log); err != nil {
 		return nil, err
 	}
 	return hbase.Open(cfg)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"downpour/pushdown/process/certificates"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
@@ -20,6 +21,9 @@ type Security struct {
 	Protection                       string
 	AllowSimple                      bool
 	Krb5Config, TicketCache          string
+	TLS                              string
+	ClientCert, ClientKey            string
+	VerifyHost                       bool
 }
 
 // open reads the files. It returns nil if HBase is not secured. Errors name the variables.
@@ -66,4 +70,21 @@ func ticketCache(name string) (string, error) {
 		return path, nil
 	}
 	return "", fmt.Errorf("KRB5CCNAME: got %q, want FILE:PATH, for only files are read", name)
+}
+
+// encryption reads the certificates. It returns nil if no TLS is spoken. Errors name the
+// variables.
+func (s Security) encryption(log *slog.Logger) (*hbase.Encryption, error) {
+	if s.TLS == "" || s.TLS == "off" {
+		return nil, nil
+	}
+	files := certificates.Files{Roots: s.TLS, Cert: s.ClientCert, Key: s.ClientKey}
+	if s.TLS == "on" {
+		files.Roots = ""
+	}
+	reader, err := certificates.Open(files, log)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_TLS=%s, DOWNPOUR_HBASE_TLS_CERT=%s, DOWNPOUR_HBASE_TLS_KEY=%s: %w", s.TLS, s.ClientCert, s.ClientKey, err)
+	}
+	return &hbase.Encryption{Certificates: reader, AnyName: !s.VerifyHost}, nil
 }

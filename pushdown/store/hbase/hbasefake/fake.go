@@ -14,7 +14,7 @@
 //   - server.go: the connections of region servers and master, and their calls;
 //   - scan.go, filter.go, mutate.go, master.go: the methods;
 //   - data.go, snapshot.go: tables, regions and what happens to them;
-//   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper;
+//   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
 //   - network.go: listeners in memory, for simulated time.
 package hbasefake
 
@@ -123,6 +123,7 @@ type Cluster struct {
 	delayed      bool           // see DelayCatalog
 	unwritten    []*regionState // whose openings are delayed
 
+	id         string       // see SetClusterID
 	now        func() int64 // see SetClock
 	replicated bool         // see Replicate
 	dearUntil  int64        // see SetDear
@@ -154,6 +155,7 @@ func Start(opts Options) (*Cluster, error) {
 		calls:        map[string]int{},
 		conns:        map[net.Conn]bool{},
 		lastID:       1000,
+		id:           ClusterID,
 		catalogPoint: 1, // 0 would mean that a reply has no read point
 		done:         make(chan struct{}),
 	}

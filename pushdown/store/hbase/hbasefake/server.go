@@ -399,6 +399,8 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
 	case "GetStoreFile":
 		return s.storeFiles(c.param)
+	case "GetClusterId", "GetActiveMaster", "GetMetaRegionLocations", "GetBootstrapNodes":
+		return s.node(method)
 	case "GetClusterStatus":
 		return s.clusterStatus()
 	case "GetTableDescriptors":

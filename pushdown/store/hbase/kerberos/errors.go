@@ -1,26 +1,34 @@
 package kerberos
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // kdcError is a KDC's refusal, or that none could be asked, in words.
 type kdcError struct {
-	text string
-	away bool // none could be asked
-	err  error
+	text          string
+	away          bool // none could be asked
+	unknownServer bool
+	err           error
 }
+
+// ErrUnknownServer is returned when the KDC does not know the server's principal.
+var ErrUnknownServer = errors.New("the KDC does not know the server's principal")
 
 func (e *kdcError) Error() string { return fmt.Sprintf("%s (%v)", e.text, e.err) }
 func (e *kdcError) Unwrap() error { return e.err }
 
+// Is tells whether it is ErrUnknownServer.
+func (e *kdcError) Is(target error) bool { return target == ErrUnknownServer && e.unknownServer }
+
 // explain puts an error of gokrb5 into words. It keeps a KDC's code only in its text.
 func explain(err error, name, realm string) error {
-	const away = "Networking_Error"
+	const away, unknownServer = "Networking_Error", "KDC_ERR_S_PRINCIPAL_UNKNOWN"
 	for _, c := range []struct{ code, text string }{
 		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know our principal " + name},
-		{"KDC_ERR_S_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know the server's principal " + name},
+		{unknownServer, "the KDC of " + realm + " does not know the server's principal " + name},
 		{"KDC_ERR_PREAUTH_FAILED", "the keytab's key of " + name + " is not the one that the KDC has"},
 		{"KRB_AP_ERR_BAD_INTEGRITY", "the KDC of " + realm + " cannot decrypt what we sent: our ticket or key is of before a change"},
 		{"KDC_ERR_CLIENT_REVOKED", "our principal " + name + " is locked or has expired"},
@@ -38,8 +46,8 @@ func explain(err error, name, realm string) error {
 		{away, "no KDC of " + realm + " can be reached"},
 	} {
 		if strings.Contains(err.Error(), c.code) {
-			return &kdcError{c.text, c.code == away, err}
+			return &kdcError{c.text, c.code == away, c.code == unknownServer, err}
 		}
 	}
-	return &kdcError{"no ticket for " + name, false, err}
+	return &kdcError{text: "no ticket for " + name, err: err}
 }

@@ -1,0 +1,43 @@
+package main
+
+// ofTLS are faults of connections with TLS and of bootstrap nodes: servers that are believed,
+// certificates that are not read again.
+var ofTLS = []mutant{
+	{
+		name: "tls-any-authority-taken", file: "pushdown/store/hbase/encryption.go",
+		old: "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageServerAuth)", new: "return nil",
+		test: "TestEncrypted_errors",
+	}, {
+		name: "tls-any-name-taken", file: "pushdown/store/hbase/encryption.go",
+		old: "if e.AnyName {", new: "if true {",
+		test: "TestEncrypted_errors",
+	}, {
+		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/conn.go",
+		old: "	if c.writing != nil {", new: "	if false && c.writing != nil {",
+		test: "TestEncrypted_calls",
+	}, {
+		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/nodes.go",
+		old: "if id != b.cluster {", new: "if false {",
+		test: "TestNodes_anotherCluster",
+	}, {
+		name: "nodes-replica-of-meta-read", file: "pushdown/store/hbase/nodereplies.go",
+		old: "return info.GetReplicaId() == 0, nil", new: "return true, nil",
+		test: "TestNodes_silent",
+	}, {
+		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/nodes.go",
+		old: "b.named = nodes[:min(len(nodes), maxNodes)]", new: "b.named = nodes[:0]",
+		test: "TestNodes_refreshed",
+	}, {
+		name: "tls-certificates-not-read-again", file: "pushdown/process/certificates/certificates.go",
+		old: "	err := r.readAgain()\n	switch", new: "	var err error\n	switch",
+		test: "TestReader_replaced",
+	}, {
+		name: "tls-stranger-taken", file: "pushdown/process/settings/access.go",
+		old: "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)", new: "_ = roots; return nil",
+		test: "pushdown/rpc/server TestServe_certificates",
+	}, {
+		name: "tls-metrics-without-certificate", file: "pushdown/rpc/server/certified.go",
+		old: "return certified(ok && p.certified)", new: "return certified(ok && p != nil)",
+		test: "TestServe_certificates",
+	},
+}

@@ -1,0 +1,104 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/process/certificates/certificatestest"
+)
+
+// Replaced certificates are used at once, also if one file is replaced after the other:
+// between, those of before stay, and one line says why.
+func TestReader_replaced(t *testing.T) {
+	ca := certificatestest.NewCA(t)
+	first, second := ca.Issue("one.example"), ca.Issue("two.example")
+	dir := t.TempDir()
+	files := Files{Roots: ca.File, Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	copyFile(t, first.CertFile, files.Cert)
+	copyFile(t, first.KeyFile, files.Key)
+	var log bytes.Buffer
+	r, err := Open(files, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func() string {
+		t.Helper()
+		roots, pair := r.Current()
+		if roots == nil || pair == nil {
+			t.Fatal("got no authorities or no certificate")
+		}
+		return pair.Leaf.DNSNames[0]
+	}
+	if got := name(); got != "one.example" {
+		t.Errorf("at first: got %s", got)
+	}
+
+	copyFile(t, second.CertFile, files.Cert)
+	if got := name() + name(); got != "one.exampleone.example" {
+		t.Errorf("between: got %s", got)
+	}
+	if n := strings.Count(log.String(), "cannot use the changed certificates"); n != 1 {
+		t.Errorf("%d warnings, want 1: %s", n, log.String())
+	}
+	copyFile(t, second.KeyFile, files.Key)
+	if got := name(); got != "two.example" {
+		t.Errorf("after: got %s", got)
+	}
+
+	other := certificatestest.NewCA(t)
+	before, _ := r.Current()
+	copyFile(t, other.File, ca.File)
+	if after, _ := r.Current(); after.Equal(before) {
+		t.Error("a replaced authority is not trusted")
+	}
+	if err := os.Remove(ca.File); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := r.Current(); after == nil {
+		t.Error("without the file nobody is trusted, want who was before")
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is wrong at the start is an error that names the file.
+func TestOpen_refuses(t *testing.T) {
+	ca := certificatestest.NewCA(t)
+	one, two := ca.Issue("one"), ca.Issue("two")
+	f := func(files Files, want string) {
+		t.Helper()
+		if _, err := Open(files, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", files, err, want)
+		}
+	}
+	f(Files{Roots: one.KeyFile}, one.KeyFile+": got no certificate of an authority")
+	f(Files{Roots: ca.File + ".away"}, "no such file")
+	f(Files{Cert: one.CertFile}, "only one of certificate and key")
+	f(Files{Cert: one.CertFile, Key: two.KeyFile}, two.KeyFile)
+	f(Files{Cert: one.KeyFile, Key: one.KeyFile}, one.KeyFile)
+}
+
+// Without files the system's authorities count, and there is no certificate.
+func TestReader_nothing(t *testing.T) {
+	r, err := Open(Files{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roots, pair := r.Current(); roots != nil || pair != (*tls.Certificate)(nil) {
+		t.Errorf("got %v, %v", roots, pair)
+	}
+}

@@ -1,0 +1,280 @@
+package hbase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"downpour/pushdown/process/wait"
+	"downpour/pushdown/store/hbase/kerberos"
+	"downpour/pushdown/store/hbase/sasl"
+
+	"github.com/tsuna/gohbase/region"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// bootstrapNodes is the directory of a cluster whose clients do not ask ZooKeeper but its
+// servers: every master, and from HBase 2.5 on every region server, tells what ZooKeeper
+// has. Those of the configuration are asked first. Then one of them names the nodes that
+// clients are to ask, which is repeated as time goes by; those of the configuration stay.
+type bootstrapNodes struct {
+	st    *Store
+	pools []*pool // for each principal that a node may have; one without Kerberos
+
+	mu      sync.Mutex
+	named   []string         // by a node, lately
+	failed  map[string]bool  // nodes that did not answer when they were last asked
+	cluster string           // its id, once a node has told it
+	serves  map[string]*pool // by node: the one whose principal it has
+
+	fresh sync.Once // starts keepFresh
+}
+
+// metaService is what nodes answer to.
+const metaService region.ClientType = "ClientMetaService"
+
+const (
+	// askNextAfter is how long a node may be silent before another is asked as well.
+	askNextAfter = time.Second
+	// nodesFor is how long the nodes that a node has named are taken to be those to ask.
+	nodesFor = 5 * time.Minute
+	// maxNodes bounds them.
+	maxNodes = 64
+)
+
+func newBootstrapNodes(st *Store) *bootstrapNodes {
+	b := &bootstrapNodes{st: st, failed: map[string]bool{}, serves: map[string]*pool{}}
+	stays := func(context.Context, *conn, *rpc) bool { return false }
+	b.pools = append(b.pools, newPool(st, metaService, stays))
+	if s := st.cfg.Security; s != nil && s.Master != s.RegionServer {
+		masters := newPool(st, metaService, stays)
+		masters.ofMasters = true
+		b.pools = append(b.pools, masters)
+	}
+	return b
+}
+
+// closeAll closes the connections to nodes.
+func (b *bootstrapNodes) closeAll() {
+	for _, p := range b.pools {
+		p.closeAll()
+	}
+}
+
+// lookUp asks nodes for the server with a role.
+func (b *bootstrapNodes) lookUp(r role) (string, error) {
+	method, parse := "GetMetaRegionLocations", parseMetaLocation
+	if r == activeMaster {
+		method, parse = "GetActiveMaster", parseActiveMaster
+	}
+	addr, err := askNodes(b, method, parse)
+	if err == nil {
+		b.fresh.Do(func() { b.st.wg.Go(b.keepFresh) })
+	}
+	return addr, err
+}
+
+// keepFresh asks for the nodes to ask, now and then.
+func (b *bootstrapNodes) keepFresh() {
+	for {
+		nodes, err := askNodes(b, "GetBootstrapNodes", parseNodes)
+		if err != nil {
+			// A cluster before 2.5 does not know the method.
+			b.st.cfg.Logger.Debug("the bootstrap nodes stay as they are", "error", err)
+		} else {
+			b.mu.Lock()
+			b.named = nodes[:min(len(nodes), maxNodes)]
+			b.mu.Unlock()
+		}
+		if wait.For(b.st.lifetime, jitter(nodesFor)) != nil {
+			return
+		}
+
+		// Nodes that were away may be back.
+		b.mu.Lock()
+		clear(b.failed)
+		b.mu.Unlock()
+	}
+}
+
+// order returns the nodes in the order in which they are to be asked: at random, so that
+// no node is asked by all, and those last that did not answer before.
+func (b *bootstrapNodes) order() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	nodes := slices.Concat(b.named, b.st.cfg.Nodes)
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	slices.SortStableFunc(nodes, func(x, y string) int {
+		switch {
+		case b.failed[x] == b.failed[y]:
+			return 0
+		case b.failed[x]:
+			return 1
+		}
+		return -1
+	})
+	return nodes
+}
+
+// noteAnswer keeps whether a node has answered.
+func (b *bootstrapNodes) noteAnswer(node string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if delete(b.failed, node); err != nil {
+		b.failed[node] = true
+	}
+}
+
+// nodeAnswer is what a node has answered.
+type nodeAnswer[T any] struct {
+	node  string
+	value T
+	err   error
+}
+
+// askNodes asks nodes, one after the other, until one has answered with what parse
+// understands. The next is asked as soon as one has failed or is silent.
+func askNodes[T any](b *bootstrapNodes, method string, parse func(*emptypb.Empty) (T, error)) (value T, err error) {
+	ctx, cancel := context.WithCancel(b.st.lifetime)
+	defer cancel()
+
+	nodes := b.order()
+	answers := make(chan nodeAnswer[T], len(nodes)) // room for all: none waits for us
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var faults []string
+	waiting := map[string]bool{}
+	for asked := 0; len(faults) < len(nodes); {
+		select {
+		case <-next.C:
+			if asked == len(nodes) {
+				continue
+			}
+			node := nodes[asked]
+			asked++
+			waiting[node] = true
+			b.st.wg.Go(func() {
+				v, err := askNode(ctx, b, node, method, parse)
+				answers <- nodeAnswer[T]{node, v, err}
+			})
+			next.Reset(askNextAfter)
+		case a := <-answers:
+			delete(waiting, a.node)
+			b.noteAnswer(a.node, a.err)
+			if a.err == nil {
+				// Who was asked before and is still silent is asked last from now on.
+				for node := range waiting {
+					b.noteAnswer(node, errNotTold)
+				}
+				return a.value, nil
+			}
+			faults = append(faults, fmt.Sprintf("%s: %v", a.node, withoutStack(a.err)))
+			next.Reset(0)
+		case <-ctx.Done():
+			return value, ctx.Err()
+		}
+	}
+	// As text: the faults say nothing of the call for which an address is wanted.
+	return value, fmt.Errorf("%w: %s: %s", errNodes, method, strings.Join(faults, "; "))
+}
+
+// askNode asks one node.
+func askNode[T any](ctx context.Context, b *bootstrapNodes, node, method string, parse func(*emptypb.Empty) (T, error)) (value T, err error) {
+	limit := 2 * b.st.cfg.DialTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
+
+	p, c, err := b.connect(ctx, node)
+	if err == nil {
+		err = b.sameCluster(ctx, p, c)
+	}
+	if err == nil {
+		var reply *emptypb.Empty
+		if reply, err = callNode(ctx, p, c, method); err == nil {
+			return parse(reply)
+		}
+	}
+
+	if errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	return value, err
+}
+
+// connect returns a connection to a node, and its pool. Whether a node is a master or a
+// region server is not known before.
+func (b *bootstrapNodes) connect(ctx context.Context, node string) (p *pool, c *conn, err error) {
+	pools := b.pools
+	b.mu.Lock()
+	if known := b.serves[node]; known != nil {
+		pools = []*pool{known}
+	}
+	b.mu.Unlock()
+
+	for _, p = range pools {
+		if c, err = p.get(ctx, node); err == nil || !refusesPrincipal(err) {
+			break
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// After a refusal another server may have the address.
+	if delete(b.serves, node); err == nil {
+		b.serves[node] = p
+	}
+	return p, c, err
+}
+
+// refusesPrincipal tells whether another principal of the server may do.
+func refusesPrincipal(err error) bool {
+	var refused *sasl.RefusedError
+	return errors.As(err, &refused) || errors.Is(err, kerberos.ErrUnknownServer)
+}
+
+// sameCluster returns an error unless a node is of the cluster of the nodes before it: at an
+// address that a node once had, another cluster may run by now, and a point would be lost
+// there.
+func (b *bootstrapNodes) sameCluster(ctx context.Context, p *pool, c *conn) error {
+	reply, err := callNode(ctx, p, c, "GetClusterId")
+	if err != nil {
+		return err
+	}
+	id, err := parseClusterID(reply)
+	if err != nil {
+		return err
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cluster == "" {
+		b.cluster = id
+	}
+	if id != b.cluster {
+		b.st.cfg.Logger.Warn("bootstrap node of another cluster, left out", "node", c.addr, "cluster", id, "want", b.cluster)
+		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
+	}
+	return nil
+}
+
+// callNode makes one call to a node. All requests are empty messages, and the replies are
+// read by hand: gohbase's schema has none of them.
+func callNode(ctx context.Context, p *pool, c *conn, method string) (*emptypb.Empty, error) {
+	call := newRPC(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+	p.send(c, call)
+	if err := p.wait(ctx, c, call); err != nil {
+		if classify(err) == classReconnect {
+			p.drop(c)
+		}
+		return nil, err
+	}
+	return call.response.(*emptypb.Empty), nil
+}

@@ -1,0 +1,286 @@
+package hbase
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// startByNodes starts a fake cluster without ZooKeeper and a store that asks its nodes.
+func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string, change ...func(*Config)) *cluster {
+	t.Helper()
+	fake := hbasefake.For(t, opts)
+	fake.StopZooKeeper()
+	cfg := Config{Nodes: pick(fake), VersionTimeout: bound}
+	if opts.InMemory {
+		cfg.Dial = fake.Dial
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	st, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	t.Cleanup(cancel)
+	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
+}
+
+// Rows are written and read, and tables made, with the addresses that nodes tell: masters,
+// region servers, or both.
+func TestNodes_calls(t *testing.T) {
+	for name, pick := range map[string]func(*hbasefake.Cluster) []string{
+		"the master":      func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] },
+		"a region server": func(c *hbasefake.Cluster) []string { return c.Nodes()[2:] },
+		"all":             func(c *hbasefake.Cluster) []string { return c.Nodes() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startByNodes(t, hbasefake.Options{}, pick)
+			spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
+			if err := c.st.CreateTable(c.ctx, spec); err != nil {
+				t.Fatal(err)
+			}
+			ms := []store.Mutation{{Row: []byte("r"), Family: "t", Qualifier: []byte("q"), Value: []byte("v")}}
+			if err := c.st.Apply(c.ctx, "t", ms); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
+			if err != nil || len(rows) != 1 || string(rows[0].Cells[0].Value) != "v" {
+				t.Errorf("got %v, %v", rows, err)
+			}
+		})
+	}
+}
+
+// The only node of the configuration is away for good once the store has asked it. What it
+// has named is asked for the new place of hbase:meta.
+func TestNodes_refreshed(t *testing.T) {
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
+	c.CreateTable("t", []string{"t"})
+	get := func() error {
+		_, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	// The nodes are asked for behind the first look-up.
+	limit, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
+	for len(c.st.nodes.order()) < 3 {
+		if err := limit.Err(); err != nil {
+			t.Fatalf("nodes: got %v, want three", c.st.nodes.order())
+		}
+	}
+
+	c.StopMaster()
+	c.st.locator.forget(metaServer, c.Nodes()[1])
+	if _, err := c.st.locator.address(c.ctx, metaServer); err != nil {
+		t.Errorf("without the master: %v", err)
+	}
+}
+
+// A node that accepts connections and answers nothing delays a look-up by a second, once at
+// most.
+func TestNodes_silent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startByNodes(t, hbasefake.Options{InMemory: true, Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
+		c.PauseServer(1)
+		defer c.ResumeServer(1)
+		slow := 0
+		for range 40 {
+			began := time.Now()
+			addr, err := c.st.locator.address(c.ctx, metaServer)
+			if err != nil || addr != c.Nodes()[1] {
+				t.Fatalf("got %s, %v, want %s", addr, err, c.Nodes()[1])
+			}
+			switch took := time.Since(began); {
+			case took > askNextAfter:
+				t.Fatalf("a look-up took %v", took)
+			case took == askNextAfter:
+				slow++
+			}
+			c.st.locator.forget(metaServer, addr)
+		}
+		if slow > 1 {
+			t.Errorf("%d look-ups waited for the silent node, want at most 1", slow)
+		}
+	})
+}
+
+// What no node can tell is an error that says what each of them answered.
+func TestNodes_errors(t *testing.T) {
+	all := func(c *hbasefake.Cluster) []string { return c.Nodes() }
+	quick := func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond }
+	get := func(c *cluster) error {
+		_, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
+		return err
+	}
+
+	t.Run("away", func(t *testing.T) {
+		c := startByNodes(t, hbasefake.Options{}, all, quick)
+		nodes := c.Nodes()
+		c.StopMaster()
+		c.StopServer(0)
+		c.StopServer(1)
+		err := get(c)
+		for _, node := range nodes {
+			if err == nil || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), node+": cannot connect") {
+				t.Errorf("got %v, want that %s cannot be connected to", err, node)
+			}
+		}
+	})
+	t.Run("of an empty cluster", func(t *testing.T) {
+		c := startByNodes(t, hbasefake.Options{}, all, quick)
+		c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
+			if call.Method == "GetMetaRegionLocations" {
+				f.Change = func(m proto.Message) { m.ProtoReflect().SetUnknown(nil) }
+			}
+			return f
+		})
+		if err := get(c); err == nil || !strings.Contains(err.Error(), "location of hbase:meta: the node does not know") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("before HBase 2.3", func(t *testing.T) {
+		c := startByNodes(t, hbasefake.Options{}, all, quick)
+		c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
+			if call.Method == "GetClusterId" {
+				f = hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.ipc.UnknownServiceException"}
+			}
+			return f
+		})
+		if err := get(c); err == nil || !strings.Contains(err.Error(), "UnknownServiceException: injected") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// At a node's address another cluster runs: it is not believed, whatever it says of
+// hbase:meta, for points would be written into that.
+func TestNodes_anotherCluster(t *testing.T) {
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes() }, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
+	c.CreateTable("t", []string{"t"})
+	if _, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err != nil {
+		t.Fatal(err)
+	}
+	c.SetClusterID("another")
+	c.st.locator.forget(metaServer, c.Nodes()[1])
+	if addr, err := c.st.locator.address(c.ctx, metaServer); err == nil || !strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
+		t.Errorf("got %s, %v", addr, err)
+	}
+	c.SetClusterID(hbasefake.ClusterID)
+	if _, err := c.st.locator.address(c.ctx, metaServer); err != nil {
+		t.Errorf("the cluster is back: %v", err)
+	}
+}
+
+// Replies of a real HBase 2.6.4 are read.
+func TestNodeReplies(t *testing.T) {
+	message := func(text string) *emptypb.Empty {
+		b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &emptypb.Empty{}
+		m.ProtoReflect().SetUnknown(b)
+		return m
+	}
+	const location = "0a40 0a1b 0801 120d0a05686261736512046d657461 1a00 2200 2800 3000 3800" +
+		"1216 0a096c6f63616c686f7374 108b9a01 18fce8cbbea134 18ffffffffffffffffff01"
+	if got, err := parseMetaLocation(message(location)); err != nil || got != "localhost:19723" {
+		t.Errorf("location: got %q, %v", got, err)
+	}
+	const nodes = "0a16 0a096c6f63616c686f7374 10ee8901 18cb81dabea134" +
+		"0a16 0a096c6f63616c686f7374 108b9a01 18fce8cbbea134"
+	if got, err := parseNodes(message(nodes)); err != nil || cmp.Diff([]string{"localhost:17646", "localhost:19723"}, got) != "" {
+		t.Errorf("nodes: got %v, %v", got, err)
+	}
+	const id = "0a24 33356632303065392d653866332d346166642d623339642d313761306565356639346331"
+	if got, err := parseClusterID(message(id)); err != nil || got != "35f200e9-e8f3-4afd-b39d-17a0ee5f94c1" {
+		t.Errorf("cluster id: got %q, %v", got, err)
+	}
+	if _, err := parseActiveMaster(message("0a02 0801")); err == nil {
+		t.Error("a server without a name is taken")
+	}
+}
+
+// Whatever a node sends, the outcome is an error or an address.
+func FuzzNodeReplies(f *testing.F) {
+	f.Add([]byte("\x0a\x16\x0a\x09localhost\x10\x8b\x9a\x01\x18\xfc\xe8\xcb\xbe\xa1\x34"))
+	f.Add([]byte("\x0a\x04\x0a\x02\x08\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &emptypb.Empty{}
+		if proto.Unmarshal(b, m) != nil {
+			return
+		}
+		for _, parse := range []func(*emptypb.Empty) (string, error){parseMetaLocation, parseActiveMaster} {
+			if addr, err := parse(m); err == nil {
+				if _, _, err := net.SplitHostPort(addr); err != nil {
+					t.Errorf("%x: got %q", b, addr)
+				}
+			}
+		}
+		if nodes, err := parseNodes(m); err == nil && len(nodes) == 0 {
+			t.Errorf("%x: got no node", b)
+		}
+		parseClusterID(m)
+	})
+}
+
+func TestParseNodes(t *testing.T) {
+	got, err := ParseNodes("//a:16000,[::1]:16020")
+	if err != nil || cmp.Diff([]string{"a:16000", "[::1]:16020"}, got.Nodes) != "" || got.Quorum != "" {
+		t.Errorf("got %v, %q, %v", got.Nodes, got.Quorum, err)
+	}
+	for _, in := range []string{"", "a:1", "//", "//a", "//a:1/hbase", "//a:1,", "//a:0", "//a:1?x=y"} {
+		if got, err := ParseNodes(in); err == nil {
+			t.Errorf("%q: got %v, want an error", in, got.Nodes)
+		}
+	}
+	if _, err := Open(Config{Quorum: "a:1", Nodes: []string{"b:2"}}); err == nil {
+		t.Error("both ZooKeeper and nodes are taken")
+	}
+}
+
+// Many look-ups at once, with nodes that fail at random moments, all succeed.
+func TestNodes_concurrent(t *testing.T) {
+	c := startByNodes(t, hbasefake.Options{Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes() })
+	c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
+		if strings.HasPrefix(call.Method, "Get") && call.N%3 == 1 {
+			f.Kind = hbasefake.DropBefore
+		}
+		return f
+	})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				err := errors.New("not asked")
+				for try := 0; err != nil && try < 10; try++ {
+					_, err = c.st.locator.address(c.ctx, activeMaster)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				c.st.locator.forget(activeMaster, c.Nodes()[0])
+			}
+		})
+	}
+	wg.Wait()
+}
