@@ -216,9 +216,13 @@ func (w *work) mutations(ctx context.Context, changes []change) (out []store.Mut
 	return out, nil
 }
 
-// oldest returns the base time of the first raw row, the end of time if there is none.
+// oldest returns the base time of the first raw row in the salt bucket; if it has none, of all of
+// the metric's; the end of time if there is none at all.
 func (w *work) oldest(ctx context.Context) (int64, error) {
 	base, ok, err := w.first(ctx, w.rawKeys(w.bucket, w.metric, Range{0, math.MaxUint32}))
+	if !ok && err == nil {
+		base, ok, err = w.First(ctx, w.metric, 0, math.MaxUint32)
+	}
 	if !ok {
 		base = math.MaxInt64
 	}
