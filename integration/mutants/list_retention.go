@@ -62,7 +62,7 @@ var ofRetention = []mutant{
 	}, {
 		name: "meta-known-for-ever", file: "gateway/metadata/meta/record.go",
 		old: "	if age := now.Sub(k.since); age < 0 || age >= knownFor {\n", new: "	if k.since.IsZero() {\n",
-		test: "TestMeta_tracked",
+		test: "gateway/admin/retention TestMeta_tracked",
 	}, {
 		name: "ranges-unseen-by-tokens", file: "pushdown/store/pebble/changes.go",
 		old: "		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)\n", new: "",
