@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"downpour/encoding"
@@ -89,7 +90,8 @@ func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, me
 	if (last-first)/l.period() >= maxGets {
 		keys = nil
 	}
-	if err := eachRecord(ctx, from, t.State, keys, ranges, add); err != nil {
+	// The first job that writes makes the table.
+	if err := eachRecord(ctx, from, t.State, keys, ranges, add); err != nil && !errors.Is(err, store.ErrNoTable) {
 		return nil, fmt.Errorf("cannot read what is recorded of rollups: %w", err)
 	}
 	return out, nil

@@ -143,6 +143,19 @@ func TestRecords_damaged(t *testing.T) {
 	}
 }
 
+// Where no job has written yet there is no table, and nothing is recorded.
+func TestRecords_noTable(t *testing.T) {
+	w := newWorld(t)
+	w.put(1, map[int64]float64{midnight: 1})
+	w.job.DryRun, w.job.Tables.State, w.prover.Tables.State = true, "none", "none"
+	if c := w.run(); c.Points != 1 || c.Made == 0 {
+		t.Errorf("dry run: got %+v", c)
+	}
+	if p := w.proven(); len(p.Ranges) > 0 || p.Why != notRolledUp {
+		t.Errorf("got %+v", p)
+	}
+}
+
 // A day that was rolled up bit by bit is one piece once it is proven, and is rolled up as a whole
 // after a late point.
 func TestJob_bitByBit(t *testing.T) {
