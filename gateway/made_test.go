@@ -27,7 +27,8 @@ const madeRollups = `auto:{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},
  {"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d"},
  {"table":"r1d","preAggregationTable":"r1d-pre","interval":"1d","rowSpan":"1n"}]}`
 
-func withMade(cfg *gateway.Config) { cfg.Rollups = madeRollups }
+// withMade has rollups made by the command alone.
+func withMade(cfg *gateway.Config) { cfg.Rollups, cfg.RollupRate = madeRollups, "off" }
 
 // roll rolls up metric m between two times, as gateway rollup does, and returns the counts.
 func (b *bench) roll(from, to string) (counts struct {

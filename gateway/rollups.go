@@ -2,13 +2,20 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strconv"
+	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/query/plan"
+	"downpour/pushdown/lease"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rollupjob"
+	"downpour/pushdown/rollupjob/background"
 )
 
 // RollupsConfig holds how rollups and pre-aggregates are told apart; which there are is
@@ -26,15 +33,43 @@ type RollupsConfig struct {
 	// RollupSplit reads raw data where a rollup may not be there yet, because its interval
 	// says how late it may be. Source: tsd.rollups.split_query.enable.
 	RollupSplit bool `env:"DOWNPOUR_ROLLUP_SPLIT" envDefault:"false"`
+	// RollupRate is how many raw points a second are read at most to make rollups in the
+	// background, where they are made here; off makes none.
+	RollupRate string `env:"DOWNPOUR_ROLLUP_RATE" envDefault:"100000"`
 }
+
+// What RollupRate may be beside a number, its default, and more than a store can give.
+const (
+	noRollupRate      = "off"
+	defaultRollupRate = "100000"
+	maxRollupRate     = 1_000_000_000
+)
 
 func (c *RollupsConfig) setDefaults() {
 	c.RollupTagKey = cmp.Or(c.RollupTagKey, "_aggregate")
 	c.RollupRawValue = cmp.Or(c.RollupRawValue, "RAW")
+	c.RollupRate = cmp.Or(c.RollupRate, defaultRollupRate)
 }
 
-// validate checks that the tag can be stored.
+// rollupRate returns the raw points a second that are read at most, 0 for no rollups in the
+// background.
+func (c *RollupsConfig) rollupRate() (float64, error) {
+	rate := cmp.Or(c.RollupRate, defaultRollupRate)
+	if rate == noRollupRate {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(rate, 10, 32)
+	if err != nil || n < 1 || n > maxRollupRate {
+		return 0, fmt.Errorf("DOWNPOUR_ROLLUP_RATE: got %q, want off or raw points a second, such as %s, at most %d", rate, defaultRollupRate, maxRollupRate)
+	}
+	return float64(n), nil
+}
+
+// validate checks that the tag can be stored, and the rate.
 func (c *RollupsConfig) validate() (errs []error) {
+	if _, err := c.rollupRate(); err != nil {
+		errs = append(errs, err)
+	}
 	for _, v := range []struct{ name, got string }{{"DOWNPOUR_ROLLUP_TAG_KEY", c.RollupTagKey}, {"DOWNPOUR_ROLLUP_RAW_VALUE", c.RollupRawValue}} {
 		if err := encoding.ValidateName("name", v.got); err != nil {
 			errs = append(errs, fmt.Errorf("%s: got %q: %w", v.name, v.got, err))
@@ -81,6 +116,65 @@ func (s *Server) prover(rollups *rollup.Config) *rollupjob.Prover {
 		return nil
 	}
 	return &rollupjob.Prover{Store: s.store, Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates}
+}
+
+// writtenBefore is how long ago rollups must have been written before they can be proven while
+// others are: more than the slack that the proof by timestamps leaves for clocks. The embedded
+// store proves them at once.
+const writtenBefore = 6 * time.Minute
+
+// newRollupWorker returns the worker that makes rollups in the background, nil if there is to be
+// none. In mode ro nothing is written.
+func (s *Server) newRollupWorker(rollups *rollup.Config) (*background.Worker, error) {
+	rate, _ := s.cfg.rollupRate() // Validate has told of an error
+	if s.cfg.madeIntervals(rollups) == nil || rate == 0 || s.cfg.Mode == "ro" {
+		return nil, nil
+	}
+	st, ok := s.store.(background.Store)
+	if !ok {
+		s.log.Warn("no rollups are made in the background: the store makes no marks")
+		return nil, nil
+	}
+	cfg := background.Config{Store: st, Metrics: s.rolledMetrics, Rate: rate, Alone: s.cfg.Embedded(),
+		Leases: &lease.Keeper{Store: st, Table: s.cfg.TableState, Holder: lease.Holder()},
+		Busy:   s.ops.queries.Count, Memory: s.memory, Log: s.log,
+		Job: rollupjob.Job{Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates,
+			Margin: rollupjob.DefaultMargin, Now: s.cfg.Now}}
+	if !cfg.Alone {
+		cfg.ProveAfter = writtenBefore
+	}
+	w, err := background.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err)
+	}
+	s.count.registry.MustRegister(w)
+	return w, nil
+}
+
+// rolledMetrics lists all metrics, with the time from which on retention leaves their raw rows.
+func (s *Server) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric, error] {
+	kept, _ := s.cfg.retentionRules() // Validate has told of an error
+	return func(yield func(background.Metric, error) bool) {
+		for e, err := range s.names.Each(ctx, encoding.UIDMetric, "") {
+			m := background.Metric{UID: e.UID}
+			if kept != nil && err == nil {
+				if rule := kept.Of(e.Name); rule != nil {
+					cut, _ := rule.Age("").Cut(s.cfg.Now().Unix(), rules.Hour)
+					m.From = int64(cut)
+				}
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// rollUp starts to make rollups, if there is a worker for that.
+func (s *Server) rollUp(ctx context.Context) {
+	if w := s.rollupWorker; w != nil {
+		s.background.Go(func() { w.Run(ctx) })
+	}
 }
 
 func (c *Config) rollupJobTables() rollupjob.Tables {

@@ -44,6 +44,7 @@ import (
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rollupjob/background"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/store"
@@ -91,7 +92,9 @@ type Server struct {
 	own      own
 	// retention gives the deletion of rows that are past to one worker at a time.
 	retention retention.Turns
-	ops       operations
+	// rollupWorker makes rollups in the background, nil if none are made.
+	rollupWorker *background.Worker
+	ops          operations
 
 	cancel     context.CancelFunc // ends the goroutines of background
 	ending     <-chan struct{}    // closed by cancel
@@ -255,6 +258,9 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
 		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(s.engine.SharedAnswers()) }))
 	s.retention = s.newTurns()
+	if s.rollupWorker, err = s.newRollupWorker(rollups); err != nil {
+		return err
+	}
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
@@ -290,6 +296,7 @@ func (s *Server) serve(l net.Listener) {
 
 	s.collect(ctx)
 	s.retain(ctx)
+	s.rollUp(ctx)
 	s.watchDisk(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 }

@@ -5,7 +5,9 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -22,33 +24,17 @@ import (
 func TestMadeRollups(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
-	tables := createTables(t)
-	for _, table := range differential.RollupTables(tables.Data) {
-		if err := hbase(t).Admin.CreateTable(ctx, table, "NONE", []string{"t"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rollups := writeFile(t, "rollups.json", differential.RollupConfig(tables.Data))
+	tables, rollups := rollupTables(ctx, t)
 	tsd, err := e2e.StartOpenTSDB(ctx, l.tsdOptions(t, tables, map[string]string{
 		"tsd.rollups.enable": "true", "tsd.rollups.config": rollups, "tsd.storage.fix_duplicates": "true"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
-	env := map[string]string{"DOWNPOUR_ROLLUPS": "auto:" + rollups, "DOWNPOUR_TABLE_STATE": tables.Data + "-state", "DOWNPOUR_FIX_DUPLICATES": "true"}
+	env := map[string]string{"DOWNPOUR_ROLLUPS": "auto:" + rollups, "DOWNPOUR_TABLE_STATE": tables.Data + "-state", "DOWNPOUR_FIX_DUPLICATES": "true", "DOWNPOUR_ROLLUP_RATE": "off"}
 	m := &made{T: t, l: l, tables: tables, env: env, tsd: tsd.URL, ours: l.gateway(t, tables, env).URL}
 
-	const days = 3
-	var points []e2e.Point
-	for series := range 5 {
-		for at := int64(madeStart); at < madeStart+days*86400; at += 600 {
-			value := json.RawMessage(fmt.Sprint(at % 977))
-			if series%2 == 1 {
-				value = json.RawMessage(fmt.Sprintf("%d.5", at%613))
-			}
-			points = append(points, e2e.Point{Metric: "made.cpu", Timestamp: at + int64(series), Value: value, Tags: map[string]string{"host": fmt.Sprintf("h%d", series)}})
-		}
-	}
+	points := madePoints()
 	for i, url := range []string{m.ours, m.tsd} {
 		if err := e2e.Put(ctx, url, points[i*len(points)/2:(i+1)*len(points)/2]); err != nil {
 			t.Fatal(err)
@@ -79,7 +65,64 @@ func TestMadeRollups(t *testing.T) {
 	m.asOpenTSDB(ctx)
 }
 
+// TestMadeRollups_background: a gateway makes the rollups of what is there by itself; the command finds
+// nothing left to make, and what they give is what raw rows give.
+func TestMadeRollups_background(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
+	tables, rollups := rollupTables(ctx, t)
+	env := map[string]string{"DOWNPOUR_ROLLUPS": "auto:" + rollups, "DOWNPOUR_TABLE_STATE": tables.Data + "-state", "DOWNPOUR_ROLLUP_RATE": "off"}
+	m := &made{T: t, l: l, tables: tables, env: env, ours: l.gateway(t, tables, env).URL}
+	if err := e2e.Put(ctx, m.ours, madePoints()); err != nil {
+		t.Fatal(err)
+	}
+	if out := m.rollup(ctx, "-dry-run"); !strings.Contains(out, " 0 unchanged since") {
+		t.Fatalf("before: %s", out)
+	}
+
+	with := maps.Clone(env)
+	with["DOWNPOUR_ROLLUP_RATE"] = "1000000"
+	l.gateway(t, tables, with)
+	err := e2e.Until(ctx, time.Second, func(ctx context.Context) error {
+		if out := m.rollup(ctx, "-dry-run"); !strings.Contains(out, " 0 points in 0 rows read; 0 days rolled up, ") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.roll(ctx)
+	m.want(ctx, "made in the background", true)
+}
+
 const madeStart = 1_600_041_600 // a midnight
+
+// rollupTables returns new tables with those of rollups, and the file that says which these are.
+func rollupTables(ctx context.Context, t *testing.T) (tables e2e.Tables, file string) {
+	t.Helper()
+	tables = createTables(t)
+	for _, table := range differential.RollupTables(tables.Data) {
+		if err := hbase(t).Admin.CreateTable(ctx, table, "NONE", []string{"t"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tables, writeFile(t, "rollups.json", differential.RollupConfig(tables.Data))
+}
+
+// madePoints are points of five series in three days.
+func madePoints() (points []e2e.Point) {
+	for series := range 5 {
+		for at := int64(madeStart); at < madeStart+3*86400; at += 600 {
+			value := json.RawMessage(fmt.Sprint(at % 977))
+			if series%2 == 1 {
+				value = json.RawMessage(fmt.Sprintf("%d.5", at%613))
+			}
+			points = append(points, e2e.Point{Metric: "made.cpu", Timestamp: at + int64(series), Value: value, Tags: map[string]string{"host": fmt.Sprintf("h%d", series)}})
+		}
+	}
+	return points
+}
 
 // made is a gateway whose rollups make themselves, and a TSD beside it.
 type made struct {
@@ -97,16 +140,22 @@ func (m *made) put(ctx context.Context, url string, at int64) error {
 // roll runs the command.
 func (m *made) roll(ctx context.Context) {
 	m.Helper()
+	m.Logf("%s", m.rollup(ctx))
+}
+
+// rollup runs the command with flags, and returns what it prints.
+func (m *made) rollup(ctx context.Context, flags ...string) string {
+	m.Helper()
 	env := m.l.env(m.T, m.tables)
 	for k, v := range m.env {
 		env[k] = v
 	}
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: m.TempDir(), Args: []string{
-		"rollup", fmt.Sprint(madeStart), fmt.Sprint(madeStart + 3*86400 - 1), "made.cpu"}})
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: m.TempDir(), Args: append([]string{
+		"rollup", fmt.Sprint(madeStart), fmt.Sprint(madeStart + 3*86400 - 1), "made.cpu"}, flags...)})
 	if err != nil || status != 0 {
 		m.Fatal(status, err, out)
 	}
-	m.Logf("%s", strings.TrimSpace(out))
+	return strings.TrimSpace(out)
 }
 
 // query returns a query of three days.

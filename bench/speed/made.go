@@ -40,7 +40,7 @@ func rollupAuto(ctx context.Context, s *stage, g group) error {
 	}
 	defer os.Remove(file)
 	made, err := s.another(ctx, map[string]string{"DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_RESULT_CACHE_PROOF": "timestamps",
-		"DOWNPOUR_ROLLUPS": "auto:" + file, "DOWNPOUR_TABLE_STATE": t.Data + "-state"})
+		"DOWNPOUR_ROLLUPS": "auto:" + file, "DOWNPOUR_ROLLUP_RATE": "off", "DOWNPOUR_TABLE_STATE": t.Data + "-state"})
 	if err != nil {
 		return err
 	}

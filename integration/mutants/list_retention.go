@@ -44,6 +44,26 @@ var ofRetention = []mutant{
 		old: "Family: encoding.FamilyData})", new: "Family: encoding.FamilyData, Timestamp: 1})",
 		test: "TestRun_proofs",
 	}, {
+		name: "retention-by-two-at-once", file: "gateway/admin/retention/leased.go",
+		old: "	t, ok, err := l.leases.Try(ctx, leaseName)\n", new: "	t, ok, err := l.leases.Try(ctx, leaseName+l.leases.Holder)\n",
+		test: "TestWorker_leased",
+	}, {
+		name: "retention-of-the-dead-waits", file: "gateway/admin/retention/worker.go",
+		old: "			pause = heldEvery\n", new: "			pause = askEvery\n",
+		test: "TestWorker_leased",
+	}, {
+		name: "meta-of-series-with-rollups", file: "gateway/admin/retention/meta.go",
+		old: "		if i, ok := p.byUID[string(metric)]; ok && past {\n", new: "		if p.table.Interval != \"\" {\n			continue\n		}\n		if i, ok := p.byUID[string(metric)]; ok && past {\n",
+		test: "TestMeta",
+	}, {
+		name: "meta-of-those-who-put-meanwhile", file: "gateway/admin/retention/meta.go",
+		old: "		if key := string(row.Key); none && cells.Value(key, encoding.MetaCounterQualifier) == nil {\n", new: "		if key := string(row.Key); none || cells == nil && key == \"\" {\n",
+		test: "TestMeta_points",
+	}, {
+		name: "meta-known-for-ever", file: "gateway/metadata/meta/record.go",
+		old: "	if age := now.Sub(k.since); age < 0 || age >= knownFor {\n", new: "	if k.since.IsZero() {\n",
+		test: "gateway/admin/retention TestMeta_tracked",
+	}, {
 		name: "ranges-unseen-by-tokens", file: "pushdown/store/pebble/changes.go",
 		old: "		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)\n", new: "",
 		test: "TestVersion_ranges",

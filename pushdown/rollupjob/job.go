@@ -1,11 +1,9 @@
 package rollupjob
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,13 +30,20 @@ type Job struct {
 	Leases *lease.Keeper
 	// Skip leaves out metrics whose lease somebody else has, instead of waiting for it.
 	Skip bool
-	// Pace, if set, is told how many raw points were read, and waits as long as it likes.
+	// Grain is a time of which what is rolled up ends at a multiple, in s; 0 rolls up each hour
+	// that is sealed. It bounds how many pieces a day is of.
+	Grain int64
+	// Pace, if set, is told now and then how much was read since, in raw points, also what was
+	// read of others in points that cost as much. It waits as long as it likes.
 	Pace func(ctx context.Context, points int64) error
 	// DryRun says that nothing is written.
 	DryRun bool
 	// Reached, if set, is told what was done, after each day and salt bucket.
 	Reached func(done Counts)
 }
+
+// DefaultMargin is longer than most points come late.
+const DefaultMargin = 10 * time.Minute
 
 // Counts is what a job has done.
 type Counts struct {
@@ -185,7 +190,7 @@ func (j *Job) each(metric encoding.UID, f func(w *work) error) error {
 // one, or to that of the last sealed step.
 func (w *work) sealed(from, to int64) Range {
 	sealed := w.Now().Add(-w.Margin).Unix()
-	sealed -= sealed % w.step()
+	sealed -= sealed % w.grain(w.Grain)
 	p := w.piece()
 	return Range{max(from, 0) / p * p, min((to+p-1)/p*p, sealed)}
 }
@@ -209,10 +214,14 @@ const noMarks = "the store makes no marks"
 
 // roll rolls up what is not rolled up yet, or has changed since.
 func (w *work) roll(ctx context.Context) error {
-	rec, value, err := w.read(ctx)
+	if err := w.pace(ctx, lookCost); err != nil {
+		return err
+	}
+	rec, err := w.read(ctx, w.Range)
 	if err != nil {
 		return err
 	}
+	w.To = max(w.To, rec.endOfPiece(w.To))
 	var done []piece
 	for i := range rec.Stretches {
 		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
@@ -232,7 +241,7 @@ func (w *work) roll(ctx context.Context) error {
 	// The newest first, for they are asked for most.
 	slices.Reverse(missing)
 	for part := range slices.Chunk(missing, savedAtOnce) {
-		if value, err = w.rollPart(ctx, &rec, value, proof, part); err != nil {
+		if err := w.rollPart(ctx, rec, proof, part); err != nil {
 			return err
 		}
 	}
@@ -240,17 +249,16 @@ func (w *work) roll(ctx context.Context) error {
 }
 
 const (
-	// savedAtOnce bounds the times that are rolled up before they are recorded: a record holds
-	// those of ten years, and is written as a whole. What a killed process had not recorded is
-	// rolled up again.
+	// savedAtOnce bounds the times that are rolled up before they are recorded: a record is
+	// written as a whole. What a killed process had not recorded is rolled up again.
 	savedAtOnce = 32
 	// saveTimeout bounds how long a job goes on to record what it has done when it is ended.
 	saveTimeout = 5 * time.Second
 )
 
 // rollPart rolls up times, the newest first, and records them with the mark of proof. Of those
-// before an error it records what is done. It returns the record's new value.
-func (w *work) rollPart(ctx context.Context, rec *record, value []byte, proof stretch, times []Range) ([]byte, error) {
+// before an error it records what is done.
+func (w *work) rollPart(ctx context.Context, rec *records, proof stretch, times []Range) error {
 	var done []Range
 	var made []piece
 	var failed error
@@ -262,7 +270,7 @@ func (w *work) rollPart(ctx context.Context, rec *record, value []byte, proof st
 		done, made = append(done, r), append(made, pieces...)
 	}
 	if len(done) == 0 {
-		return value, failed
+		return failed
 	}
 
 	saving, cancel := ctx, context.CancelFunc(func() {})
@@ -272,17 +280,31 @@ func (w *work) rollPart(ctx context.Context, rec *record, value []byte, proof st
 	defer cancel()
 	slices.SortFunc(made, func(a, b piece) int { return cmp.Compare(a.From, b.From) })
 	// Where nothing was made nothing may be left.
-	value, err := w.save(saving, rec, value, done, runs(proof, made)...)
-	return value, errors.Join(failed, err)
+	return errors.Join(failed, w.save(saving, rec, done, runs(proof, made)...))
 }
 
-// read returns the record, and its value in the table.
-func (w *work) read(ctx context.Context) (record, []byte, error) {
-	records, values, err := readRecords(ctx, w.Store, w.Tables, w.layout, w.metric, []int{w.bucket})
+// read returns what is recorded of a time.
+func (w *work) read(ctx context.Context, r Range) (*records, error) {
+	all, err := readRecords(ctx, w.Store, w.Tables, w.layout, w.metric, []int{w.bucket}, r)
 	if err != nil {
-		return record{}, nil, err
+		return nil, err
 	}
-	return records[0], values[0], nil
+	return &all[0], nil
+}
+
+// What a look at what is recorded and at its marks costs, and each raw row beside its points,
+// in points.
+const (
+	lookCost = 500
+	rowCost  = 8
+)
+
+// pace tells Pace of what was read.
+func (w *work) pace(ctx context.Context, points int64) error {
+	if w.Pace == nil {
+		return nil
+	}
+	return w.Pace(ctx, points)
 }
 
 // unchangedOf returns the pieces of a stretch inside a time whose raw rows have not changed
@@ -321,11 +343,13 @@ func (w *work) missing(done []piece) (out []Range) {
 // rollUp reads the raw rows of a time and writes their rollups. It returns what it has
 // rolled up: nothing of a time with rows that cannot be read.
 func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
-	u := newUnit(w.layout, r, w.FixDuplicates)
-	err := u.read(ctx, w.Store, w.Tables.Data, w.rawKeys(w.bucket, w.metric, r))
+	u := newUnit(ctx, w.layout, r, w.FixDuplicates)
+	defer u.held.Close()
+	err := u.read(ctx, w.Store, w.Tables.Data, w.rawKeys(w.bucket, w.metric, r), w.pace)
 	var damage *damageError
 	switch {
 	case errors.Is(err, errTooMany) && r.To-r.From > w.step():
+		u.held.Close() // the halves hold it anew
 		middle := r.From + (r.To-r.From)/w.step()/2*w.step()
 		first, err := w.rollUp(ctx, Range{r.From, middle})
 		if err != nil {
@@ -343,48 +367,31 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 
 	rows := u.make(w.bucket, w.metric)
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
+	var mutations []store.Mutation
+	if err == nil {
+		mutations, err = w.mutations(ctx, changes)
+	}
 	if err == nil && !w.DryRun {
-		err = write(ctx, w.Store, w.table, changes)
+		err = write(ctx, w.Store, w.table, mutations)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
 	}
 	w.counts.Points += u.points
 	w.counts.Rows += u.rows
-	w.counts.Cells += int64(len(changes))
+	w.counts.Cells += int64(len(mutations))
 	w.counts.Made++
 	if u.readRaw != "" {
 		w.counts.Raw++
 	}
-	if w.Pace != nil {
-		if err := w.Pace(ctx, u.points); err != nil {
-			return nil, err
-		}
-	}
 	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: u.readRaw}}, nil
 }
 
-// save records stretches in place of what was recorded of some times, and returns the record's
-// new value.
-func (w *work) save(ctx context.Context, r *record, old []byte, within []Range, with ...stretch) ([]byte, error) {
+// save records stretches in place of what was recorded of some times.
+func (w *work) save(ctx context.Context, r *records, within []Range, with ...stretch) error {
 	if w.DryRun {
-		return old, nil
+		return nil
 	}
 	r.replace(within, with...)
-	value, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(value, old) {
-		return old, nil
-	}
-	cell := store.CellKey{Row: recordKey(w.layout, w.metric, w.bucket), Family: lease.Family, Qualifier: []byte(recordColumn)}
-	ok, err := w.Store.CompareAndPut(ctx, w.Tables.State, cell, old, value)
-	if err == nil && !ok {
-		err = errRecord
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot record what was rolled up in table %s: %w", w.Tables.State, err)
-	}
-	return value, nil
+	return r.save(ctx, w.Store, w.Tables, w.layout, w.metric, w.bucket)
 }

@@ -129,9 +129,11 @@ func (w *world) proven() *Proof {
 }
 
 // cells returns the cells of the rollup table as text, by time and column.
-func (w *world) cells() (out []string) {
+func (w *world) cells() (out []string) { return w.cellsOf("r1h") }
+
+func (w *world) cellsOf(table string) (out []string) {
 	w.Helper()
-	for row, err := range store.Rows(w.Context(), w.Store, store.Scan{Table: "r1h", Family: "t"}) {
+	for row, err := range store.Rows(w.Context(), w.Store, store.Scan{Table: table, Family: "t"}) {
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -302,9 +304,9 @@ func TestJob_manySeries(t *testing.T) {
 		w.put(host, map[int64]float64{midnight: 1, midnight + 23*hour: 2})
 	}
 	l := newLayout(w.job.Schema, w.job.Tables, w.job.Config, w.job.Config.ByName("1h"), false)
-	u := newUnit(l, Range{midnight, midnight + day}, false)
+	u := newUnit(t.Context(), l, Range{midnight, midnight + day}, false)
 	u.most = 2*24 + 1
-	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range)); !errors.Is(err, errTooMany) {
+	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range), func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v, want errTooMany", err)
 	}
 }

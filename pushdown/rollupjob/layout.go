@@ -62,7 +62,12 @@ func newLayout(s encoding.Schema, t Tables, c *rollup.Config, i *rollup.Interval
 func (l *layout) step() int64 { return max(l.rows.Interval, encoding.RowSeconds) }
 
 // piece is what is rolled up at a time: about a day, in whole steps.
-func (l *layout) piece() int64 { return (daySeconds + l.step() - 1) / l.step() * l.step() }
+func (l *layout) piece() int64 { return l.grain(daySeconds) }
+
+// grain is the shortest time that can be rolled up and is not shorter than another.
+func (l *layout) grain(least int64) int64 {
+	return (max(least, 1) + l.step() - 1) / l.step() * l.step()
+}
 
 // rawKeys returns the keys of a metric's raw rows of a time in one salt bucket.
 func (l *layout) rawKeys(bucket int, metric encoding.UID, r Range) store.KeyRange {

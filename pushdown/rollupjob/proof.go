@@ -94,7 +94,7 @@ func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.
 	for b := range buckets {
 		buckets[b] = b
 	}
-	records, _, err := readRecords(ctx, p.Store, p.Tables, l, metric, buckets)
+	records, err := readRecords(ctx, p.Store, p.Tables, l, metric, buckets, r)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.
 	work.SetLimit(bucketsAtOnce)
 	for b := range buckets {
 		work.Go(func() error {
-			all[b] = l.proven(inner, marker, p.Tables.Data, b, metric, &records[b], r)
+			all[b] = l.proven(inner, marker, p.Tables.Data, b, metric, &records[b].record, r)
 			return inner.Err()
 		})
 	}

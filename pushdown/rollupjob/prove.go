@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"downpour/encoding"
@@ -12,11 +13,14 @@ import (
 // prove reads back the rollups of the time, and of whatever else is in their rows: writing
 // some of a row's values has made the mark of the others void.
 func (w *work) prove(ctx context.Context) error {
-	rec, value, err := w.read(ctx)
-	if err != nil {
+	if err := w.pace(ctx, lookCost); err != nil {
 		return err
 	}
 	rows := Range{w.rows.Span.BaseTime(w.From), w.rows.Span.Next(w.rows.Span.BaseTime(w.To - 1))}
+	rec, err := w.read(ctx, rows)
+	if err != nil {
+		return err
+	}
 
 	// Stretches with a piece each, and the mark of its raw rows.
 	var good []stretch
@@ -42,7 +46,7 @@ func (w *work) prove(ctx context.Context) error {
 		for n < len(good) && good[n].Pieces[0].From == good[n-1].Pieces[0].To {
 			n++
 		}
-		if value, err = w.proveRun(ctx, &rec, value, good[:n]); err != nil {
+		if err := w.proveRun(ctx, rec, good[:n]); err != nil {
 			return err
 		}
 		good = good[n:]
@@ -70,31 +74,32 @@ func (w *work) unproven(n int, why error) {
 
 // proveRun marks the rollup rows of stretches that follow one another, reads them back, and
 // records those that hold what was made of the raw rows.
-func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []stretch) ([]byte, error) {
+func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error {
 	times := Range{run[0].Pieces[0].From, run[len(run)-1].Pieces[0].To}
 	keys := w.rolledKeys(w.bucket, w.metric, times)
 	if w.stillProven(ctx, run, times) {
 		w.counts.Proven += int64(len(run))
-		return value, nil
+		return nil
 	}
 	// The mark comes first: what is written while the rows are read makes it void.
 	mark, err := w.marker.Mark(ctx, w.table, encoding.FamilyData, keys)
 	if err != nil {
 		w.unproven(len(run), err)
-		return value, ctx.Err()
+		return ctx.Err()
 	}
 
-	pieces := make([]piece, len(run))
+	pieces := make([]Range, len(run))
 	for i := range run {
-		pieces[i] = run[i].Pieces[0]
+		pieces[i] = run[i].times()
 	}
-	sums, err := w.readBack(ctx, w.Store, keys, pieces)
+	days := w.days(pieces)
+	sums, ofDays, err := w.readBack(ctx, w.Store, keys, pieces, days)
 	if err != nil {
-		return value, fmt.Errorf("cannot read back table %s: %w", w.table, err)
+		return fmt.Errorf("cannot read back table %s: %w", w.table, err)
 	}
 	var same []stretch
 	for i := range run {
-		if !bytes.Equal(pieces[i].Digest, sums[i]) {
+		if !bytes.Equal(run[i].Pieces[0].Digest, sums[i]) {
 			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table, time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
 			continue
 		}
@@ -102,7 +107,45 @@ func (w *work) proveRun(ctx context.Context, rec *record, value []byte, run []st
 		same = append(same, run[i])
 	}
 	w.counts.Proven += int64(len(same))
-	return w.save(ctx, rec, value, []Range{times}, w.joined(ctx, same)...)
+	return w.save(ctx, rec, []Range{times}, wholeDays(w.joined(ctx, same), days, ofDays)...)
+}
+
+// days returns times that follow one another as those of days, or of what there is of each.
+func (w *work) days(pieces []Range) (out []Range) {
+	for _, p := range pieces {
+		if n := len(out); n > 0 && p.From%w.piece() != 0 {
+			out[n-1].To = p.To
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// wholeDays makes one piece of the pieces of a day, so that the record does not grow with how
+// often a day is rolled up. The digest of what the table holds at the times of all of them is
+// from the same reading in which each was found to be as it was made.
+func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
+	for len(all) > 0 {
+		n, first := 1, all[0]
+		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw && all[n].times().From == all[n-1].times().To {
+			n++
+		}
+		// Those of other days stay for the next turn.
+		day := slices.IndexFunc(days, func(d Range) bool { return d.From == first.times().From })
+		if day >= 0 {
+			end := slices.IndexFunc(all[:n], func(s stretch) bool { return s.times().To == days[day].To })
+			if n = end + 1; n > 1 {
+				first.Pieces = []piece{{From: days[day].From, To: days[day].To, Digest: digests[day], ReadRaw: first.Pieces[0].ReadRaw}}
+			}
+		}
+		if day < 0 || n == 0 {
+			n = 1
+		}
+		out = append(out, first)
+		all = all[n:]
+	}
+	return out
 }
 
 // maxMarks is how many marks of raw rows in a row a record may have, before they are replaced

@@ -1,28 +1,9 @@
 package rollupjob
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
-
-	"downpour/encoding"
-	"downpour/pushdown/lease"
-	"downpour/pushdown/store"
-)
-
-// Records have a row each in the table of state, and one cell in it:
-//
-//	rollup/tsdb-rollup-1h/000001/03   s:record   {"stretches":[…]}
-//
-// which is table, metric and salt. Its value is replaced on the condition that it is the one
-// that was read.
-const (
-	recordPrefix = "rollup/"
-	recordColumn = "record"
 )
 
 // record is what is known of a table's rollups of a metric in one salt bucket.
@@ -58,43 +39,6 @@ func (p *piece) times() Range { return Range{p.From, p.To} }
 // times returns the time of the stretch.
 func (s *stretch) times() Range { return Range{s.Pieces[0].From, s.Pieces[len(s.Pieces)-1].To} }
 
-// recordKey returns the key of a record's row.
-func recordKey(l *layout, metric encoding.UID, bucket int) []byte {
-	return []byte(recordPrefix + l.table + "/" + hex.EncodeToString(metric) + "/" + hex.EncodeToString(l.schema.AppendSalt(nil, bucket)))
-}
-
-// readRecords reads the records of a metric, by salt bucket, with the values that they have
-// in the table. A record that does not exist is empty, and its value nil.
-func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, metric encoding.UID, buckets []int) (records []record, values [][]byte, err error) {
-	records, values = make([]record, len(buckets)), make([][]byte, len(buckets))
-	keys, at := make([][]byte, len(buckets)), map[string]int{}
-	for i, bucket := range buckets {
-		keys[i] = recordKey(l, metric, bucket)
-		at[string(keys[i])] = i
-	}
-
-	rows, err := from.Get(ctx, t.State, lease.Family, keys)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read what is recorded of rollups: %w", err)
-	}
-	for _, row := range rows {
-		i, ok := at[string(row.Key)]
-		for _, c := range row.Cells {
-			if !ok || string(c.Qualifier) != recordColumn {
-				continue
-			}
-			values[i] = bytes.Clone(c.Value)
-			if err := json.Unmarshal(c.Value, &records[i]); err != nil {
-				return nil, nil, fmt.Errorf("row %q of table %s is no record of rollups: %w", row.Key, t.State, err)
-			}
-			if err := records[i].validate(); err != nil {
-				return nil, nil, fmt.Errorf("row %q of table %s: %w", row.Key, t.State, err)
-			}
-		}
-	}
-	return records, values, nil
-}
-
 // validate returns an error unless stretches and pieces follow one another: what is read
 // relies on it.
 func (r *record) validate() error {
@@ -115,6 +59,19 @@ func (r *record) validate() error {
 	return nil
 }
 
+// endOfPiece returns the end of the piece that holds a time and what is before it, 0 if there is
+// none: somebody with another grain has found more of it sealed.
+func (r *record) endOfPiece(at int64) int64 {
+	for _, s := range r.Stretches {
+		for _, p := range s.Pieces {
+			if p.From < at && at < p.To {
+				return p.To
+			}
+		}
+	}
+	return 0
+}
+
 // replace puts stretches in place of whatever lies in the times within.
 func (r *record) replace(within []Range, with ...stretch) {
 	var out []stretch
@@ -127,20 +84,30 @@ func (r *record) replace(within []Range, with ...stretch) {
 	out = append(out, with...)
 	slices.SortFunc(out, func(a, b stretch) int { return cmp.Compare(a.Pieces[0].From, b.Pieces[0].From) })
 
-	r.Stretches = out[:0]
+	r.Stretches = nil
 	for _, s := range out {
-		if n := len(r.Stretches); n > 0 && r.Stretches[n-1].continues(&s) {
-			last := &r.Stretches[n-1]
-			last.Pieces = slices.Concat(last.Pieces, s.Pieces)
-			continue
-		}
-		r.Stretches = append(r.Stretches, s)
+		r.add(s)
 	}
+}
+
+// add adds a stretch behind all others, and may append to its pieces.
+func (r *record) add(s stretch) {
+	if n := len(r.Stretches); n > 0 && r.Stretches[n-1].continues(&s) {
+		last := &r.Stretches[n-1]
+		last.Pieces = append(last.Pieces, s.Pieces...)
+		return
+	}
+	r.Stretches = append(r.Stretches, s)
 }
 
 // continues tells whether a stretch that comes later is the rest of this one.
 func (s *stretch) continues(later *stretch) bool {
-	return s.times().To == later.Pieces[0].From && s.Made == later.Made && s.Raw == later.Raw && s.Why == later.Why && s.Rolled == later.Rolled
+	return s.times().To == later.Pieces[0].From && s.alike(later)
+}
+
+// alike tells whether two stretches have the same proof.
+func (s *stretch) alike(o *stretch) bool {
+	return s.Made == o.Made && s.Raw == o.Raw && s.Why == o.Why && s.Rolled == o.Rolled
 }
 
 // runs returns a stretch with ascending pieces in place of its own as several, each without a

@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"math"
 	"slices"
 	"sort"
 
 	"downpour/encoding"
+	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
 )
 
@@ -65,48 +67,95 @@ func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.K
 	return nil
 }
 
-// readBack returns the digests of what the table holds at the times of pieces, ascending.
-func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange, pieces []piece) ([][]byte, error) {
-	sums := make([]digest, len(pieces))
-	for i := range sums {
-		sums[i] = newDigest()
-	}
-	err := l.eachRolled(ctx, from, keys, func(key []byte, at int64, c *store.Cell) {
-		i := sort.Search(len(pieces), func(i int) bool { return pieces[i].To > at })
-		if i < len(pieces) && pieces[i].From <= at {
-			sums[i].add(key, c)
-		}
+// readBack returns the digests of what the table holds at the times of pieces, and at those of
+// wholes, which consist of pieces; both ascend.
+func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange, pieces, wholes []Range) (ofPieces, ofWholes [][]byte, err error) {
+	p, w := newSums(pieces), newSums(wholes)
+	err = l.eachRolled(ctx, from, keys, func(key []byte, at int64, c *store.Cell) {
+		p.add(key, at, c)
+		w.add(key, at, c)
 	})
-	out := make([][]byte, len(pieces))
-	for i := range sums {
-		out[i] = sums[i].sum()
-	}
-	return out, err
+	return p.digests(), w.digests(), err
 }
 
-// changes returns the mutations that make of a table's cells at a time those of rows: what is
-// there already is not written again, so that a mark of it holds.
-func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range, rows []rolledRow) ([]store.Mutation, error) {
+// sums are digests of several times.
+type sums struct {
+	times []Range
+	of    []digest
+}
+
+func newSums(times []Range) sums {
+	s := sums{times: times}
+	for range times {
+		s.of = append(s.of, newDigest())
+	}
+	return s
+}
+
+// add adds a cell to the digest of its time.
+func (s *sums) add(key []byte, at int64, c *store.Cell) {
+	i := sort.Search(len(s.times), func(i int) bool { return s.times[i].To > at })
+	if i < len(s.times) && s.times[i].From <= at {
+		s.of[i].add(key, c)
+	}
+}
+
+func (s *sums) digests() [][]byte {
+	out := make([][]byte, len(s.of))
+	for i := range s.of {
+		out[i] = s.of[i].sum()
+	}
+	return out
+}
+
+// slotKey names what a row holds of one series and interval.
+type slotKey struct {
+	row string
+	at  int64 // begin of the interval
+}
+
+// change is a mutation of a cell of the table.
+type change struct {
+	store.Mutation
+	slotKey
+	fewer bool // the table's values are of more points than the raw rows have, or of nobody knows how many
+}
+
+// changes returns what makes of a table's cells at a time those of rows: what is there already
+// is not written again, so that a mark of it holds.
+func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range, rows []rolledRow) ([]change, error) {
 	wanted := make(map[string]map[string][]byte, len(rows)) // values by key and qualifier
+	counts := map[slotKey]int64{}                           // of raw points, where there are any
 	for _, r := range rows {
 		cells := make(map[string][]byte, len(r.cells))
-		for _, c := range r.cells {
+		for i, c := range r.cells {
 			cells[string(c.Qualifier)] = c.Value
+			if n, ok := l.countOf(&c); ok {
+				counts[slotKey{string(r.key), r.times[i]}] = n
+			}
 		}
 		wanted[string(r.key)] = cells
 	}
 
-	var out []store.Mutation
+	var out []change
+	there := map[slotKey]int64{} // counts in the table, unknown ones largest
 	err := l.eachRolled(ctx, from, keys, func(key []byte, at int64, c *store.Cell) {
 		if at < times.From || at >= times.To {
 			return
 		}
-		value, ok := wanted[string(key)][string(c.Qualifier)]
+		slot := slotKey{string(key), at}
+		if n, ok := l.countOf(c); ok {
+			there[slot] = n
+		} else if _, ok := there[slot]; !ok {
+			there[slot] = math.MaxInt64
+		}
+		value, ok := wanted[slot.row][string(c.Qualifier)]
 		switch {
 		case !ok:
-			out = append(out, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(key), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
+			m := store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(key), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)}
+			out = append(out, change{Mutation: m, slotKey: slot})
 		case bytes.Equal(value, c.Value):
-			delete(wanted[string(key)], string(c.Qualifier))
+			delete(wanted[slot.row], string(c.Qualifier))
 		}
 	})
 	if err != nil {
@@ -115,13 +164,69 @@ func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyR
 
 	for _, r := range rows {
 		left := wanted[string(r.key)]
-		for _, c := range r.cells {
+		for i, c := range r.cells {
 			if _, ok := left[string(c.Qualifier)]; ok {
-				out = append(out, store.Mutation{Row: r.key, Family: encoding.FamilyData, Qualifier: c.Qualifier, Value: c.Value})
+				m := store.Mutation{Row: r.key, Family: encoding.FamilyData, Qualifier: c.Qualifier, Value: c.Value}
+				out = append(out, change{Mutation: m, slotKey: slotKey{string(r.key), r.times[i]}})
 			}
 		}
 	}
+	for i := range out {
+		n, ok := there[out[i].slotKey]
+		out[i].fewer = ok && counts[out[i].slotKey] < n
+	}
 	return out, nil
+}
+
+// countOf returns the value of a cell of the column of counts.
+func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
+	for i := range l.columns {
+		if rollup.MadeColumns[l.columns[i].value] != "count" {
+			continue
+		}
+		_, float, width, ok := l.columns[i].ParseQualifier(c.Qualifier)
+		if !ok || float || width != len(c.Value) {
+			return 0, false
+		}
+		for _, b := range c.Value {
+			n = n<<8 | int64(b)
+		}
+		return n, n >= 0
+	}
+	return 0, false
+}
+
+// mutations returns those of changes that may be made. Where retention has deleted raw rows and
+// keeps their rollups, these are all that is left: values of intervals that begin before the first
+// raw row of the metric in this salt bucket, and that were made of more points than there are now,
+// stay. They are not what the raw rows give, so no query with proofs reads them.
+func (w *work) mutations(ctx context.Context, changes []change) (out []store.Mutation, err error) {
+	oldest := int64(0)
+	if slices.ContainsFunc(changes, func(c change) bool { return c.fewer }) {
+		// Now, after the raw rows were read: what is deleted from now on they have had.
+		if oldest, err = w.oldest(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range changes {
+		if !c.fewer || c.at >= oldest {
+			out = append(out, c.Mutation)
+		}
+	}
+	return out, nil
+}
+
+// oldest returns the base time of the first raw row in the salt bucket; if it has none, of all of
+// the metric's; the end of time if there is none at all.
+func (w *work) oldest(ctx context.Context) (int64, error) {
+	base, ok, err := w.first(ctx, w.rawKeys(w.bucket, w.metric, Range{0, math.MaxUint32}))
+	if !ok && err == nil {
+		base, ok, err = w.First(ctx, w.metric, 0, math.MaxUint32)
+	}
+	if !ok {
+		base = math.MaxInt64
+	}
+	return base, err
 }
 
 // write carries out changes.

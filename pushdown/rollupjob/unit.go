@@ -1,15 +1,18 @@
 package rollupjob
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"downpour/encoding"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
@@ -74,18 +77,22 @@ type unit struct {
 	decoder encoding.RowDecoder
 	doubles []float64
 	most    int // slots
+	held    *memory.Lease
 
 	points, rows      int64
 	looked, dataTimes int64 // cells looked at; those that have the time of their point
 	readRaw           string
 }
 
-// maxSlots bounds the slots of a unit. One that needs more is cut. Bytes is about what it
-// takes at most: the cells of a slot take some 600 bytes.
+// maxSlots bounds the slots of a unit. One that needs more is cut. slotBytes is about what one
+// takes, with its cells.
 const (
-	maxSlots = 256 << 10
-	Bytes    = maxSlots * 600
+	maxSlots  = 256 << 10
+	slotBytes = 600
 )
+
+// pagePoints is about how many raw points are read at once.
+const pagePoints = 8 << 10
 
 // errTooMany is returned for a unit with more than maxSlots slots.
 var errTooMany = errors.New("too many series to roll up at a time")
@@ -99,12 +106,14 @@ type damageError struct {
 func (e *damageError) Error() string { return fmt.Sprintf("row %x: %v", e.key, e.err) }
 func (e *damageError) Unwrap() error { return e.err }
 
-func newUnit(l *layout, r Range, fixDuplicates bool) *unit {
-	return &unit{layout: l, Range: r, most: maxSlots, series: map[string][]slot{}, decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates}}
+// newUnit returns a unit whose memory is held by the account of a context.
+func newUnit(ctx context.Context, l *layout, r Range, fixDuplicates bool) *unit {
+	return &unit{layout: l, Range: r, most: maxSlots, held: memory.NewLease(ctx), series: map[string][]slot{}, decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates}}
 }
 
-// read adds all raw rows of a key range.
-func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange) error {
+// read adds all raw rows of a key range, and tells pace of each page of them.
+func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange, pace func(ctx context.Context, points int64) error) error {
+	var told int64
 	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
@@ -113,6 +122,15 @@ func (u *unit) read(ctx context.Context, from store.Reader, table string, keys s
 		if err := u.add(&row); err != nil {
 			return err
 		}
+		if cost := u.points + rowCost*u.rows; cost-told >= pagePoints {
+			if err := pace(ctx, cost-told); err != nil {
+				return err
+			}
+			told = cost
+		}
+	}
+	if err := pace(ctx, u.points+rowCost*u.rows-told); err != nil {
+		return err
 	}
 	// As for the result cache: half of them are no chance.
 	if u.dataTimes > 0 && 2*u.dataTimes >= u.looked {
@@ -167,6 +185,9 @@ func (u *unit) slots(tags []byte) ([]slot, error) {
 	if (len(u.series)+1)*n > u.most {
 		return nil, errTooMany
 	}
+	if err := u.held.Reserve(int64(n) * slotBytes); err != nil {
+		return nil, err
+	}
 	s := slices.Repeat([]slot{emptySlot}, n)
 	u.series[string(tags)] = s
 	return s, nil
@@ -218,6 +239,21 @@ func (u *unit) lookAtTimes(row *store.Row, base uint32) {
 type rolledRow struct {
 	key   []byte
 	cells []store.Cell // ascending by qualifier
+	times []int64      // of each cell: the begin of its interval
+}
+
+// Len, Less and Swap sort the cells of a row, with their times.
+func (r *rolledRow) Len() int { return len(r.cells) }
+
+// Less compares qualifiers.
+func (r *rolledRow) Less(i, k int) bool {
+	return bytes.Compare(r.cells[i].Qualifier, r.cells[k].Qualifier) < 0
+}
+
+// Swap swaps two cells.
+func (r *rolledRow) Swap(i, k int) {
+	r.cells[i], r.cells[k] = r.cells[k], r.cells[i]
+	r.times[i], r.times[k] = r.times[k], r.times[i]
 }
 
 // make returns the rows that hold the unit's rollups, ascending by key.
@@ -242,12 +278,13 @@ func (u *unit) make(bucket int, metric encoding.UID) (rows []rolledRow) {
 			}
 			for _, c := range u.layout.columns {
 				row.cells = append(row.cells, cellOf(c.ID, index, slots[i].value(c.value)))
+				row.times = append(row.times, at)
 			}
 		}
 	}
 
 	for i := range rows {
-		slices.SortFunc(rows[i].cells, func(a, b store.Cell) int { return strings.Compare(string(a.Qualifier), string(b.Qualifier)) })
+		sort.Sort(&rows[i])
 	}
 	slices.SortFunc(rows, func(a, b rolledRow) int { return strings.Compare(string(a.key), string(b.key)) })
 	return rows

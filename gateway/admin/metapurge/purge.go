@@ -118,7 +118,7 @@ func (p *purge) series(c store.Cell) bool {
 		p.report.TSMeta++
 		m, err := encoding.ParseTSMeta(c.Value)
 		// What cannot be read may be somebody's, too.
-		if err != nil || m.DisplayName+m.Description+m.Notes+m.Units+m.DataType != "" || len(m.Custom) > 0 || m.Retention != 0 {
+		if err != nil || m.Written() {
 			p.report.Written++
 		}
 		return true

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"downpour/pushdown/process/wait"
 )
 
 // Worker runs a job now and then, beside other workers on the same tables.
@@ -24,8 +26,10 @@ const (
 	// leave out what the last one has deleted: until HBase's next major compaction a scan has
 	// to pass over every deleted row. So a late point of an hour that is past may stay so long.
 	wholeEvery = 24 * time.Hour
-	// askEvery is how often a worker asks whether it is its turn.
-	askEvery = 5 * time.Minute
+	// askEvery is how often a worker asks whether it is its turn, and heldEvery how often while
+	// another one has it, which may die: asking costs a read then, and else two writes.
+	askEvery  = 5 * time.Minute
+	heldEvery = 10 * time.Second
 )
 
 // state is what runs leave for later ones, as JSON. Times are in seconds.
@@ -39,26 +43,24 @@ type state struct {
 // Run works until ctx ends. The first run comes at once, unless one was less than an hour ago; the
 // times of later ones follow from that, and not from the hour, when all collectors are busy.
 func (w *Worker) Run(ctx context.Context) {
-	ask := time.NewTicker(askEvery)
-	defer ask.Stop()
-	for {
-		if err := w.once(ctx); err != nil && ctx.Err() == nil {
+	for ctx.Err() == nil {
+		pause := askEvery
+		turn, ok, err := w.Turns.Try(ctx)
+		switch {
+		case err == nil && ok:
+			err = w.once(ctx, turn)
+		case err == nil:
+			pause = heldEvery
+		}
+		if err != nil && ctx.Err() == nil {
 			w.Log.Warn("rows that are past could not be deleted", "err", err)
 		}
-		select {
-		case <-ask.C:
-		case <-ctx.Done():
-			return
-		}
+		_ = wait.For(ctx, pause)
 	}
 }
 
-// once makes a run if it is time.
-func (w *Worker) once(ctx context.Context) (err error) {
-	turn, ok, err := w.Turns.Try(ctx)
-	if err != nil || !ok {
-		return err
-	}
+// once makes a run if it is time, and gives the turn back.
+func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 	defer func() { err = errors.Join(err, release(ctx, turn)) }()
 
 	now := w.Job.Now().Unix()

@@ -76,11 +76,13 @@ it says for whom it waits, for a dead one a minute at most.
 when its whole hour, or the whole time of a row of rollups, is older. plan counts
 rows and bytes of each metric and changes nothing; run deletes. If that were more
 than half of a table, it deletes nothing and says how many rows -yes-delete has to
-allow. It may be ended at any time and run again. A gateway does the same by
-itself, each hour, while the setting is there.
+allow. With -meta also the TSMeta and counters of series of which no row is left
+are counted or deleted. It may be ended at any time and run again. A gateway does
+the same by itself, each hour and without -meta, while the setting is there.
 
   gateway retention plan
-  gateway retention run -yes-delete 1200000`
+  gateway retention run -yes-delete 1200000
+  gateway retention run -meta`
 
 	helpRollup = `Makes the rollups that DOWNPOUR_ROLLUPS=auto:FILE says of all hours that ended
 before -margin, from START to END, in whole days of UTC, and reads them back, so

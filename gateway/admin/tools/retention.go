@@ -39,6 +39,7 @@ func (s *Settings) retentionTurns(st Store) retention.Turns {
 
 func retentionFlags(f *flag.FlagSet, o *options) {
 	f.Int64Var(&o.retention.YesDelete, "yes-delete", 0, "for run: the most rows that may go. Without it nothing goes if it would be more than half of a table")
+	f.BoolVar(&o.retention.Meta, "meta", false, "also the TSMeta and counters of series of which no row is left")
 	f.IntVar(&o.retention.Rate, "rate", retention.DefaultRate, "for run on HBase: rows deleted a second, 0 for no bound")
 }
 
@@ -46,6 +47,7 @@ func retentionFlags(f *flag.FlagSet, o *options) {
 type retentionRequest struct {
 	Run       bool  `json:"run"`
 	YesDelete int64 `json:"yesDelete,omitempty"`
+	Meta      bool  `json:"meta,omitempty"`
 	Rate      int   `json:"rate"`
 }
 
@@ -69,6 +71,8 @@ type retentionDone struct {
 	Report *retention.Report `json:"report"`
 	// Refused says why a run would delete nothing, empty if it would.
 	Refused string `json:"refused,omitempty"`
+	// Meta is what was done with meta data, nil for nothing.
+	Meta *retention.MetaReport `json:"meta,omitempty"`
 }
 
 // runRetention counts or deletes the rows that are past, here or in the gateway that has the store.
@@ -96,7 +100,7 @@ func runRetention(ctx context.Context, c *call) (err error) {
 		err = conn.remote.stream(ctx, retentionPath, req, c.Out, c.tell, done)
 	} else {
 		worker := &retention.Worker{Job: c.RetentionJob(conn.store, conn.names, c.Now), Turns: c.retentionTurns(conn.store)}
-		err = req.do(ctx, worker, seldom(c.Now, c.tell), done)
+		err = req.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: c.Tables.Meta}, seldom(c.Now, c.tell), done)
 	}
 	if done.Report == nil {
 		return err
@@ -104,6 +108,7 @@ func runRetention(ctx context.Context, c *call) (err error) {
 
 	if req.Run {
 		fmt.Fprintln(c.Out, done.Report)
+		done.printMeta(c.Out)
 		return err
 	}
 	done.Report.Print(c.Out)
@@ -111,21 +116,34 @@ func runRetention(ctx context.Context, c *call) (err error) {
 	if done.Refused != "" {
 		fmt.Fprintln(c.Out, "run: "+done.Refused)
 	}
+	done.printMeta(c.Out)
 	return err
 }
 
-// do does what a request asks for.
-func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, progress func(string), done *retentionDone) (err error) {
+// printMeta writes what was done with meta data, if anything was asked for.
+func (d *retentionDone) printMeta(out io.Writer) {
+	if d.Meta != nil {
+		fmt.Fprintln(out, d.Meta)
+	}
+}
+
+// do does what a request asks for: rows, and then meta data of series that have none any more.
+func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, m *retention.Meta, progress func(string), done *retentionDone) (err error) {
 	w.Job.Rate, w.Job.Progress = r.Rate, progress
 	if r.Run {
 		done.Report, err = w.RunNow(ctx, r.YesDelete, progress)
+	} else {
+		var refused *retention.RefusedError
+		done.Report, refused, err = w.Job.Plan(ctx)
+		if refused != nil {
+			done.Refused = refused.Error()
+		}
+	}
+	if err != nil || !r.Meta {
 		return err
 	}
-	report, refused, err := w.Job.Plan(ctx)
-	done.Report = report
-	if refused != nil {
-		done.Refused = refused.Error()
-	}
+	m.DryRun = !r.Run
+	done.Meta, err = m.Run(ctx)
 	return err
 }
 
@@ -173,7 +191,7 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 	return writeLines(w, func(_ io.Writer, progress func(string)) (any, error) {
 		done := new(retentionDone)
 		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now()), Turns: h.Turns}
-		return done, in.do(ctx, worker, seldom(time.Now, progress), done)
+		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: servedBytes}, seldom(time.Now, progress), done)
 	})
 }
 

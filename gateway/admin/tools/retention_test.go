@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"downpour/gateway/admin/fsck"
 	"downpour/gateway/admin/fsck/damage"
 	"downpour/gateway/admin/tools"
+	"downpour/pushdown/store"
 )
 
 // retained lays rows of two metrics for a number of hours, sets rules for the first one by which the
@@ -144,5 +146,69 @@ func TestRetention_refused(t *testing.T) {
 		if err := p.tool("http://127.0.0.1:1", nil, "retention", c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
+	}
+}
+
+// With -meta the series of which no row is left lose their meta data, here and through a gateway; plan counts
+// them. A series of a metric that is kept has its own on.
+func TestRetention_meta(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t)
+			retained(p)
+			p.cfg.Retention = write(t, "# m2 is kept\n^m1$ 1h\n")
+			later := time.Unix(1356998400+100*86_400, 0)
+			p.now = func() time.Time { return later }
+			p.cfg.Now = p.now
+			var tsuids []string
+			p.use(func(st tools.Store) {
+				var all []store.Mutation
+				for _, s := range p.named(st).Series {
+					tsuid := append(slices.Clone(s.Metric), s.Tags...)
+					tsuids = append(tsuids, string(tsuid))
+					all = append(all, store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier),
+						Value: encoding.AppendTSMeta(nil, encoding.TSMeta{TSUID: tsuid.String(), Created: 1, Max: encoding.JSONDouble(math.NaN()), Min: encoding.JSONDouble(math.NaN())})},
+						store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: encoding.AppendCounter(nil, 6)})
+				}
+				if err := st.Apply(t.Context(), p.cfg.TableMeta, all); err != nil {
+					t.Fatal(err)
+				}
+			})
+			described := func() (out []string) {
+				p.use(func(st tools.Store) {
+					for row, err := range store.Rows(t.Context(), st, store.Scan{Table: p.cfg.TableMeta, Family: encoding.FamilyName}) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						out = append(out, string(row.Key))
+					}
+				})
+				return out
+			}
+
+			if out := p.mustTool("retention", "plan", "-meta"); !strings.Contains(out, "1 TSMeta and 1 counters would be deleted, of 1 series") {
+				t.Errorf("plan: %s", out)
+			}
+			if d := cmp.Diff(tsuids, described()); d != "" {
+				t.Errorf("after a plan: %s", d)
+			}
+			run := []string{"run", "-meta", "-yes-delete", "12"}
+			if name == "embedded" {
+				p.serve(func(url string, _ tools.Store) {
+					if err := p.tool(url, nil, "retention", run...); err != nil {
+						t.Error(err)
+					}
+				})
+				http.DefaultClient.CloseIdleConnections()
+			} else if err := p.tool("http://127.0.0.1:1", nil, "retention", run...); err != nil {
+				t.Error(err)
+			}
+			if out := p.out.String(); !strings.Contains(out, "1 TSMeta and 1 counters deleted, of 1 series") {
+				t.Errorf("run: %s", out)
+			}
+			if d := cmp.Diff(tsuids[1:], described()); d != "" {
+				t.Errorf("after a run (-want +got)\n%s", d)
+			}
+		})
 	}
 }

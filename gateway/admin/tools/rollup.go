@@ -11,7 +11,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rollupjob"
 )
 
@@ -19,14 +18,14 @@ import (
 const rollupPath = "/api/tools/rollup"
 
 func rollupFlags(f *flag.FlagSet, o *options) {
-	f.DurationVar(&o.margin, "margin", 10*time.Minute, "how long ago an hour has ended before it is rolled up, more than points come late")
+	f.DurationVar(&o.margin, "margin", rollupjob.DefaultMargin, "how long ago an hour has ended before it is rolled up, more than points come late")
 	f.BoolVar(&o.dryRun, "dry-run", false, "count and change nothing")
 }
 
 // rollupRequest says what to roll up. It is the body of POST rollup.
 type rollupRequest struct {
-	Args   []string `json:"args"` // START END METRIC…
-	Margin string   `json:"margin"`
+	Args   []string `json:"args"`             // START END METRIC…
+	Margin string   `json:"margin,omitempty"` // as of the command's flag, and its default
 	DryRun bool     `json:"dryRun"`
 }
 
@@ -71,7 +70,10 @@ func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest,
 	if c.Rollups == nil {
 		return counts, errors.New("DOWNPOUR_ROLLUPS: want auto: and the rollups to make, auto:rollups.json")
 	}
-	margin, err := time.ParseDuration(req.Margin)
+	margin, err := rollupjob.DefaultMargin, error(nil)
+	if req.Margin != "" {
+		margin, err = time.ParseDuration(req.Margin)
+	}
 	if err != nil || margin < 0 {
 		return counts, fmt.Errorf("margin: got %q, want 0 or more, such as 10m", req.Margin)
 	}
@@ -145,9 +147,6 @@ func (c *call) metricsBetween(ctx context.Context, conn *connection, args []stri
 func (h *served) rollup(w http.ResponseWriter, r *http.Request) error {
 	var req rollupRequest
 	if err := decode(w, r, &req); err != nil {
-		return err
-	}
-	if err := memory.Reserve(r.Context(), rollupjob.Bytes); err != nil {
 		return err
 	}
 	c, conn := h.call("rollup")

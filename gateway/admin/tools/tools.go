@@ -137,7 +137,7 @@ func Commands() []Command {
 		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
 		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
-		{"retention", "plan | run [-yes-delete N] [-rate N]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
+		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
 		{"rollup", "[-margin 10m] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, false},
 		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
 		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},

@@ -23,13 +23,26 @@ const (
 	cellsPerWrite, newPerWrite = 1000, 256
 )
 
-// known is a set of series that have a TSMeta for sure, bounded by memory.
+// known is a set of series that have a TSMeta, bounded by memory and time: others may delete a
+// TSMeta, as gateway retention run -meta does of series that have no points any more.
 type known struct {
 	most, bytes int
 	set         map[string]struct{}
+	since       time.Time // when it was emptied
 }
 
 func newKnown(most int) *known { return &known{most: most, set: map[string]struct{}{}} }
+
+// knownFor is how long a series is known to have a TSMeta.
+const knownFor = time.Hour
+
+// forget empties a set that is too old.
+func (k *known) forget(now time.Time) {
+	if age := now.Sub(k.since); age < 0 || age >= knownFor {
+		clear(k.set)
+		k.bytes, k.since = 0, now
+	}
+}
 
 func (k *known) has(tsuid string) bool { _, ok := k.set[tsuid]; return ok }
 
@@ -137,6 +150,7 @@ func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) 
 // writeNewSeries makes a TSMeta for each series that has none. It returns the series that
 // could not be written, and the first error.
 func (t *Tracker) writeNewSeries(ctx context.Context, series []seen) (rest []seen, first error) {
+	t.known.forget(t.cfg.Now())
 	// A series that is not known counts as new: if it has a TSMeta, nothing is written.
 	return t.makeTSMetas(ctx, slices.DeleteFunc(series, func(s seen) bool { return t.known.has(s.tsuid) }))
 }

@@ -5,7 +5,7 @@
 //	region.go    some seconds of work on one region
 //	walk.go      the rows of an interval of hours in a region, metric by metric
 //	progress.go  which hours are done, and which are next
-//	pace.go      how fast: the rate, queries, calls that get slower
+//	pace.go      what work costs, for package pacer: the rate, queries, calls that get slower
 //	metrics.go   what is counted
 //
 // # What is done, in which order

@@ -77,7 +77,7 @@ func (w *Worker) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(leftDesc, prometheus.CounterValue, float64(n), reason.String())
 		}
 	}
-	rate, yielded := w.pace.state()
+	rate, yielded := w.pace.State()
 	to <- prometheus.MustNewConstMetric(rateDesc, prometheus.GaugeValue, rate)
 	to <- prometheus.MustNewConstMetric(yieldedDesc, prometheus.CounterValue, yielded.Seconds())
 }

@@ -90,16 +90,16 @@ func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
 func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time.Time) error {
 	job := compaction.Job{
 		Store: timed{w.cfg.Store, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
-		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: w.pace.page(),
+		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: pageRows(w.cfg.Rate),
 		Before: func(ctx context.Context) error {
 			if !time.Now().Before(until) {
 				return errPause
 			}
-			return w.pace.wait(ctx)
+			return w.pace.Wait(ctx)
 		},
 	}
 	return walk(ctx, w.cfg.Store, job, r.KeyRange, interval, func(c compaction.Counts) {
-		w.pace.done(c)
+		w.pace.Done(costOf(c))
 		w.totals.add(c)
 		r.counts.Add(&c)
 	})

@@ -12,6 +12,7 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/compaction"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/pacer"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
@@ -65,7 +66,7 @@ type Config struct {
 // Worker compacts rows while it runs. It is a collector of its metrics.
 type Worker struct {
 	cfg    Config
-	pace   *pacer
+	pace   *pacer.Pacer
 	totals totals
 
 	// Of the goroutine that runs.
@@ -79,7 +80,7 @@ func New(cfg Config) *Worker {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Worker{cfg: cfg, pace: newPacer(cfg.Rate, cfg.Busy)}
+	return &Worker{cfg: cfg, pace: pacer.New(cfg.Rate, cfg.Busy)}
 }
 
 // Run compacts until ctx ends. No error ends it: what fails is logged and tried again.

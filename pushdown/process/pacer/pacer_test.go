@@ -1,4 +1,4 @@
-package background
+package pacer
 
 import (
 	"context"
@@ -7,21 +7,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"downpour/pushdown/compaction"
 )
 
-// pages runs pages of 10 rows each, whose calls take so long, and returns the time of all.
-func pages(t *testing.T, p *pacer, n int, call time.Duration) time.Duration {
+// pages runs pages that cost 11 each, whose calls take so long, and returns the time of all.
+func pages(t *testing.T, p *Pacer, n int, call time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for range n {
-		if err := p.wait(t.Context()); err != nil {
+		if err := p.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(call)
-		p.changed(call, 9)
-		p.done(compaction.Counts{Rows: 10, Compacted: 10})
+		p.Changed(call, 10)
+		p.Done(11)
 	}
 	return time.Since(began)
 }
@@ -30,7 +28,7 @@ func pages(t *testing.T, p *pacer, n int, call time.Duration) time.Duration {
 // comes back.
 func TestPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(110, nil) // ten pages of 10 rows a second, with what a page costs
+		p := New(110, nil) // ten pages a second
 		if took := pages(t, p, 101, time.Millisecond); took < 10*time.Second || took > 10100*time.Millisecond {
 			t.Errorf("101 pages took %v, want 10 s", took)
 		}
@@ -40,14 +38,14 @@ func TestPacer(t *testing.T) {
 		}
 
 		pages(t, p, 20, 20*time.Millisecond)
-		if rate, _ := p.state(); rate > 20 {
+		if rate, _ := p.State(); rate > 20 {
 			t.Errorf("the rate is %.1f while calls take twenty times as long, want far less than 110", rate)
 		}
-		if rate, _ := p.state(); rate < 110*slowest {
+		if rate, _ := p.State(); rate < 110*Slowest {
 			t.Errorf("the rate is %.1f, want the work to go on", rate)
 		}
 		pages(t, p, 60, time.Millisecond)
-		if rate, _ := p.state(); rate != 110 {
+		if rate, _ := p.State(); rate != 110 {
 			t.Errorf("the rate is %.1f after calls are fast again, want 110", rate)
 		}
 	})
@@ -58,27 +56,27 @@ func TestPacer(t *testing.T) {
 func TestPacer_yields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parts atomic.Int64
-		p := newPacer(1000, func() int { return int(parts.Load()) })
+		p := New(1000, func() int { return int(parts.Load()) })
 		parts.Store(1)
 		go func() {
 			time.Sleep(2 * time.Second)
 			parts.Store(0)
 		}()
-		if took := pages(t, p, 1, 0); took < 2*time.Second || took > 2*time.Second+yieldLook {
+		if took := pages(t, p, 1, 0); took < 2*time.Second || took > 2*time.Second+YieldLook {
 			t.Errorf("a page took %v beside a query of 2 s", took)
 		}
 		parts.Store(3)
-		if took := pages(t, p, 1, 0); took < yieldMost || took > yieldMost+yieldLook {
-			t.Errorf("a page took %v beside queries without end, want %v", took, yieldMost)
+		if took := pages(t, p, 1, 0); took < YieldMost || took > YieldMost+YieldLook {
+			t.Errorf("a page took %v beside queries without end, want %v", took, YieldMost)
 		}
-		if _, yielded := p.state(); yielded < 7*time.Second || yielded > 8*time.Second {
+		if _, yielded := p.State(); yielded < 7*time.Second || yielded > 8*time.Second {
 			t.Errorf("yielded for %v, want 7 s", yielded)
 		}
 
 		ended := errors.New("ended")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(ended)
-		if err := p.wait(ctx); !errors.Is(err, ended) {
+		if err := p.Wait(ctx); !errors.Is(err, ended) {
 			t.Errorf("got %v, want %v", err, ended)
 		}
 	})

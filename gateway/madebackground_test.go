@@ -1,0 +1,65 @@
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"downpour/gateway"
+)
+
+// A gateway makes rollups by itself of what is there at its start, and queries read them. One in mode
+// ro makes none.
+func TestMade_background(t *testing.T) {
+	cfg := config(0)
+	withMade(cfg)
+	st := memoryStore(t, cfg)
+	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	b.twoDays()
+	for _, mode := range []string{"ro", "rw"} {
+		with := *cfg
+		with.RollupRate, with.Mode = "1000000", mode
+		other := &bench{T: t, cfg: &with, g: start(t, &with, st)}
+		const query, whole = "start=1356998400&end=1357171199&m=sum:1h-sum:m", "table r1h from 2013-01-01 00:00:00 to 2013-01-03 00:00:00 UTC"
+		if mode == "ro" {
+			if got := other.explained(query); strings.Contains(got, "table r1h") {
+				t.Errorf("mode ro: explain says %q", got)
+			}
+		} else {
+			eventually(t, "rollups are read", func() bool { return strings.Contains(other.explained(query), whole) })
+			other.sameAsRaw(query, "sum:1h-sum:m")
+		}
+		if got := strings.Contains(other.get("/metrics").body, "downpour_rollup_made_points_total"); got != (mode == "rw") {
+			t.Errorf("mode %s: metrics of the work: %v", mode, got)
+		}
+		if err := other.g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The rate is off or a number of points a second.
+func TestMade_rate(t *testing.T) {
+	for rate, want := range map[string]string{"": "", "off": "", "1": "", "100000": "", "0": "got \"0\"", "-1": "got \"-1\"", "1.5": "got \"1.5\"", "fast": "got \"fast\", want off or raw points a second"} {
+		cfg := config(0)
+		cfg.RollupRate = rate
+		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "DOWNPOUR_ROLLUP_RATE: "+want) {
+			t.Errorf("%q: %v, want %q", rate, err, want)
+		}
+	}
+}
+
+// Without a margin the route takes that of the command, and a wrong one is told.
+func TestMade_margin(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { withMade(cfg) })
+	b.twoDays()
+	for body, want := range map[string]string{
+		`{"args":["2013/01/01","2013/01/03","m"]}`:                `"made":`,
+		`{"args":["2013/01/01","2013/01/03","m"],"margin":"-1s"}`: `margin: got \"-1s\", want 0 or more`,
+		`{"args":["2013/01/01","2013/01/03","m"],"margin":"x"}`:   `margin: got \"x\", want 0 or more`,
+	} {
+		if a := b.post("/api/tools/rollup", body); (a.status == http.StatusOK) != strings.Contains(want, "made") || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s, want %s", body, a.status, a.body, want)
+		}
+	}
+}

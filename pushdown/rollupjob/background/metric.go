@@ -1,0 +1,134 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rollupjob"
+)
+
+const (
+	// lookCost is what it costs to look whether a metric has raw rows, in points.
+	lookCost = 500
+	// maxDue bounds the metrics that wait to be proven.
+	maxDue = 10_000
+	// leaveFirst and leaveMost are how long some days of a metric are left after they were rolled
+	// up in vain: at first and at most. maxLeft bounds of how many that is known.
+	leaveFirst, leaveMost = 24 * time.Hour, 8 * 24 * time.Hour
+	maxLeft               = 200_000
+)
+
+// days are some days of a metric.
+type days struct {
+	metric encoding.UID
+	of     *pass
+	from   int64 // later than the begin of the pass where raw rows are past
+}
+
+// key names the days that a pass of this kind looks at: those of the newest hours are named
+// alike each time.
+func (d *days) key() string {
+	if !d.of.walk {
+		return string(d.metric)
+	}
+	return fmt.Sprintf("%s%d", d.metric, d.of.to)
+}
+
+// due are days whose rollups are to be proven.
+type due struct {
+	days
+	at time.Time
+}
+
+// left is until when some days of a metric are left alone, because nothing proved their rollups.
+type left struct {
+	until time.Time
+	last  time.Duration // how long that is
+}
+
+// roll rolls a metric up between two times. It is proven at once if nothing was made, else after
+// Config.ProveAfter.
+func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) error {
+	d := days{metric: m.UID, of: of, from: of.from}
+	if time.Now().Before(w.left[d.key()].until) {
+		return nil
+	}
+	w.totals.count(&w.totals.metrics)
+	if err := w.job.Pace(ctx, lookCost); err != nil {
+		return err
+	}
+	if of.first {
+		base, ok, err := w.job.First(ctx, m.UID, 0, math.MaxUint32)
+		if err != nil {
+			return err
+		}
+		if ok {
+			p.saw(base)
+		}
+	}
+	// What is rolled up begins with all of the piece that holds from. One more, because retention
+	// goes on since the metrics were listed.
+	if m.From > 0 {
+		d.from = max(d.from, m.From+2*w.piece)
+	}
+	if d.from >= of.to {
+		return nil
+	}
+	if _, ok, err := w.job.First(ctx, m.UID, d.from, of.to); err != nil || !ok {
+		return err
+	}
+
+	counts, err := w.job.Roll(ctx, m.UID, d.from, of.to)
+	w.note(&counts)
+	if err != nil {
+		return err
+	}
+	if counts.Made == 0 || w.cfg.ProveAfter == 0 {
+		return w.prove(ctx, d)
+	}
+	w.due = append(w.due, due{d, time.Now().Add(w.cfg.ProveAfter)})
+	return nil
+}
+
+// prove proves rollups, and leaves them for a while if that is in vain.
+func (w *Worker) prove(ctx context.Context, d days) error {
+	counts, err := w.job.Prove(ctx, d.metric, d.from, d.of.to)
+	w.note(&counts)
+	switch {
+	case err != nil:
+		return err
+	case counts.Proven > 0:
+		delete(w.left, d.key())
+	case counts.Unproven > 0:
+		if len(w.left) >= maxLeft {
+			clear(w.left)
+		}
+		wait := min(max(2*w.left[d.key()].last, leaveFirst), leaveMost)
+		w.left[d.key()] = left{time.Now().Add(wait), wait}
+		w.warn("rollups are made and not read, because nothing proves them; gateways read raw rows", counts.Why)
+	}
+	return nil
+}
+
+// note counts what was done.
+func (w *Worker) note(counts *rollupjob.Counts) {
+	w.totals.add(counts)
+	w.counts.Add(counts)
+}
+
+// safely calls f with memory of its own. The process has other work, which goes on after a panic.
+func (w *Worker) safely(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	account := w.cfg.Memory.Open(memory.Live)
+	defer account.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f(memory.With(ctx, account))
+}

@@ -1,0 +1,271 @@
+package background
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"slices"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/lease"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/pacer"
+	"downpour/pushdown/process/wait"
+	"downpour/pushdown/rollupjob"
+	"downpour/pushdown/store"
+)
+
+const (
+	// leaseName is the name of the lease of this work.
+	leaseName = "rollups"
+	// heldWait is the time until the lease is tried again that another has: often enough to
+	// take over within 60 s.
+	heldWait = 10 * time.Second
+	// failedWait is the time until something is tried again after an error.
+	failedWait = 30 * time.Second
+	// tries is how often a metric is tried before the next one comes.
+	tries = 3
+	// saveEvery is the time between two saves of the state while much is done.
+	saveEvery = 10 * time.Second
+	// listEvery is how old the list of metrics may be.
+	listEvery = time.Hour
+)
+
+// Store is what the work needs of a store.
+type Store interface {
+	store.Cells
+	store.Marker
+	store.Admin
+}
+
+// Metric is a metric and the time, in s, from which on its raw rows are kept; 0 for all.
+type Metric struct {
+	UID  encoding.UID
+	From int64
+}
+
+// Config says what is rolled up, and how.
+type Config struct {
+	Store Store
+	// Job is what rolls up. Its store, its leases and its pace are set here.
+	Job rollupjob.Job
+	// Metrics lists all metrics.
+	Metrics func(ctx context.Context) iter.Seq2[Metric, error]
+	// Rate is how many raw points a second are read at most.
+	Rate float64
+	// ProveAfter is how long after rollups are made they are proven: a proof can only then hold
+	// beside other writes.
+	ProveAfter time.Duration
+	// Leases takes the lease of this work, and those of metrics.
+	Leases *lease.Keeper
+	// Alone says that no other process has the store, so that this work needs no lease.
+	Alone bool
+	// Busy tells how many queries run in this process; nil for none.
+	Busy func() int
+	// Memory is where the work takes its memory from; nil has no bound.
+	Memory *memory.Pool
+	Log    *slog.Logger
+}
+
+// Worker makes rollups while it runs. It is a collector of its metrics.
+type Worker struct {
+	cfg    Config
+	job    rollupjob.Job
+	pace   *pacer.Pacer
+	piece  int64 // longest, in s
+	totals totals
+
+	// Of the goroutine that runs.
+	metrics []Metric // by UID
+	listed  time.Time
+	due     []due // by time
+	left    map[string]left
+	failed  int              // tries of the metric that is next
+	counts  rollupjob.Counts // of the pass
+	began   time.Time        // of the pass, in this process
+	warned  map[string]bool  // kinds of warnings
+	state   []byte           // as it was saved last, if no other process has the store
+	saved   time.Time
+}
+
+// New returns a worker that has not begun. The error is that of the rollups' configuration.
+func New(cfg Config) (*Worker, error) {
+	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, warned: map[string]bool{}}
+	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, cfg.Store, w.pace}, cfg.Leases, true, grain
+	w.job.Pace = func(ctx context.Context, points int64) error {
+		w.pace.Done(float64(points))
+		return w.pace.Wait(ctx)
+	}
+	var err error
+	w.piece, err = w.job.LongestPiece()
+	return w, err
+}
+
+// Run makes rollups until ctx ends. No error ends it: what fails is logged and tried again.
+func (w *Worker) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause, err := w.hold(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.totals.count(&w.totals.failures)
+			w.warn("rollups are not made, and are tried again", err.Error())
+		}
+		_ = wait.For(ctx, pause)
+	}
+}
+
+// warn logs the first warning of each kind. After each pass over the newest hours there may be
+// another.
+func (w *Worker) warn(what, why string) {
+	if !w.warned[what] {
+		w.cfg.Log.Warn(what, "err", why)
+		w.warned[what] = true
+	}
+}
+
+// hold works while this process has the lease, and returns when to try again.
+func (w *Worker) hold(ctx context.Context) (time.Duration, error) {
+	if err := lease.CreateTable(ctx, w.cfg.Store, w.cfg.Leases.Table); err != nil {
+		return failedWait, err
+	}
+	if w.cfg.Alone {
+		return failedWait, w.work(ctx, w.state, func(_ context.Context, state []byte) error {
+			w.state = state
+			return nil
+		})
+	}
+	l, ok, err := w.cfg.Leases.Try(ctx, leaseName)
+	if err != nil || !ok {
+		return heldWait, err
+	}
+	// Another may have been at work since.
+	w.due, w.listed, w.failed = nil, time.Time{}, 0
+	return heldWait, l.Do(ctx, func(ctx context.Context) error { return w.work(ctx, l.State(), l.Save) })
+}
+
+// work goes on from a state until ctx ends or the state cannot be saved.
+func (w *Worker) work(ctx context.Context, state []byte, save func(ctx context.Context, state []byte) error) error {
+	p, err := parseProgress(state)
+	if err != nil {
+		return err
+	}
+	keep := func() error {
+		now, err := json.Marshal(p)
+		if err != nil || bytes.Equal(now, state) {
+			return err
+		}
+		// What was done is saved also if the process ends.
+		err = save(context.WithoutCancel(ctx), now)
+		state, w.saved = now, time.Now()
+		return err
+	}
+	w.began = time.Now()
+	for ctx.Err() == nil {
+		pause, err := w.step(ctx, &p)
+		if err != nil && ctx.Err() == nil {
+			w.totals.count(&w.totals.failures)
+			w.warn("rollups are not made, and are tried again", err.Error())
+		}
+		if pause > 0 || time.Since(w.saved) >= saveEvery {
+			if err := keep(); err != nil {
+				return err
+			}
+		}
+		_ = wait.For(ctx, pause)
+	}
+	return keep()
+}
+
+// step does what is next, and returns how long there is nothing to do.
+func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
+	if len(w.due) > 0 && !time.Now().Before(w.due[0].at) {
+		d := w.due[0]
+		w.due = w.due[1:]
+		// What fails is not proven, which the next look at the metric finds.
+		err := w.safely(ctx, func(ctx context.Context) error { return w.prove(ctx, d.days) })
+		if err != nil {
+			return failedWait, err
+		}
+		return 0, nil
+	}
+	untilDue := func(most time.Duration) time.Duration {
+		if len(w.due) > 0 {
+			return min(most, time.Until(w.due[0].at))
+		}
+		return most
+	}
+	if len(w.due) >= maxDue {
+		return untilDue(failedWait), nil
+	}
+
+	now := w.job.Now().Unix()
+	margin := int64(w.job.Margin / time.Second)
+	sealed := (now - margin) / grain * grain
+	of := p.next(sealed, now)
+	if of == nil {
+		return untilDue(time.Duration(p.after(sealed, now, margin)) * time.Second), nil
+	}
+	m, ok, err := w.nextMetric(ctx, *of.next)
+	if err != nil {
+		return failedWait, err
+	}
+	if !ok {
+		p.finish(of)
+		w.finished(of)
+		return 0, nil
+	}
+
+	err = w.safely(ctx, func(ctx context.Context) error { return w.roll(ctx, m, of, p) })
+	if ctx.Err() != nil {
+		return 0, err
+	}
+	if w.failed++; err == nil || w.failed == tries {
+		*of.next, w.failed = m.UID, 0
+	}
+	if err == nil {
+		return 0, nil
+	}
+	return untilDue(failedWait), err
+}
+
+// nextMetric returns the first metric behind another; ok is false if there is none.
+func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric, ok bool, err error) {
+	if w.listed.IsZero() || time.Since(w.listed) >= listEvery {
+		var all []Metric
+		for m, err := range w.cfg.Metrics(ctx) {
+			if err != nil {
+				return m, false, err
+			}
+			all = append(all, Metric{bytes.Clone(m.UID), m.From})
+		}
+		slices.SortFunc(all, func(a, b Metric) int { return bytes.Compare(a.UID, b.UID) })
+		w.metrics, w.listed = all, time.Now()
+	}
+	i, found := slices.BinarySearchFunc(w.metrics, behind, func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
+	if found {
+		i++
+	}
+	if i == len(w.metrics) {
+		return m, false, nil
+	}
+	return w.metrics[i], true, nil
+}
+
+// finished logs a pass that has done something, and notes how far all metrics are.
+func (w *Worker) finished(of *pass) {
+	if !of.walk {
+		w.totals.mu.Lock()
+		w.totals.sealed = of.to
+		w.totals.mu.Unlock()
+	}
+	if w.counts.Made > 0 {
+		at := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
+		w.cfg.Log.Info("rollups made", "from", at(of.from), "to", at(of.to), "done", w.counts.String(), "took", time.Since(w.began).Round(time.Millisecond))
+	}
+	w.counts, w.began = rollupjob.Counts{}, time.Now()
+	if !of.walk {
+		clear(w.warned)
+	}
+}
