@@ -129,13 +129,12 @@ func (b *builder) files(done map[string]*rendered) (Files, error) {
 	out := Files{}
 	for _, p := range b.inOrder() {
 		r := done[p.Slug]
-		second := slices.Collect(func(yield func(heading) bool) {
-			for _, h := range r.headings {
-				if h.Level == 2 && !yield(h) {
-					return
-				}
+		var second []heading
+		for _, h := range r.headings {
+			if h.Level == 2 {
+				second = append(second, h)
 			}
-		})
+		}
 		// The body is made of our own pages, in which raw HTML is refused.
 		page, err := b.inFrame(done, frame{Title: r.title, Slug: p.Slug, Body: template.HTML(r.body), Headings: second, Source: p.Path})
 		if err != nil {

@@ -133,7 +133,8 @@ var foreign = func() map[string]bool {
 func programFlags(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{"tests": {}}
-	folders := map[string]string{"gateway/cmd/gateway": "gateway", "pushdown/cmd/pushdown": "pushdown", "bench/cmd/bench": "bench", "integration/mutants": "mutants"}
+	folders := map[string]string{"gateway/cmd/gateway": "gateway", "pushdown/cmd/pushdown": "pushdown", "bench/cmd/bench": "bench", "integration/mutants": "mutants",
+		"integration/e2e/e2etest": "tests"}
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

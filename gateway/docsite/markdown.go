@@ -55,6 +55,9 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
 )
 
+// shownHTML is the HTML that pages may have, because Markdown has no sign for it.
+var shownHTML = map[string]bool{"<sup>": true, "</sup>": true}
+
 // render renders the Markdown of a page. The error lists all faults.
 func (b *builder) render(p Page, source []byte) (*rendered, error) {
 	doc := markdown.Parser().Parse(text.NewReader(source))
@@ -84,6 +87,9 @@ func (b *builder) render(p Page, source []byte) (*rendered, error) {
 			}
 			comments = append(comments, n)
 		case *ast.RawHTML:
+			if shownHTML[string(n.Segments.Value(source))] {
+				break
+			}
 			fault("has HTML, which is not shown: %.60q", n.Segments.Value(source))
 		}
 		return ast.WalkContinue, nil
@@ -267,6 +273,7 @@ func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, renderCode)
 	r.Register(ast.KindCodeBlock, renderCode)
 	r.Register(ast.KindLink, renderLink)
+	r.Register(ast.KindRawHTML, renderHTML)
 }
 
 func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -300,6 +307,14 @@ func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 		w.WriteString(`<pre tabindex="0"><code>`)
 		w.WriteString(html.EscapeString(string(n.Lines().Value(source))))
 		w.WriteString("</code></pre>\n")
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// renderHTML passes on what shownHTML allows.
+func renderHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if raw := n.(*ast.RawHTML).Segments.Value(source); entering && shownHTML[string(raw)] {
+		w.Write(raw)
 	}
 	return ast.WalkSkipChildren, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,9 +130,8 @@ func (r *reference) kindOf(s *schemaJSON) (template.HTML, error) {
 	switch {
 	case slices.Contains(names, "list") && s.Items != nil:
 		of = s.Items
-	case slices.Contains(names, "object") && len(s.Patterns) == 1:
-		for _, of = range s.Patterns {
-		}
+	case slices.Contains(names, "object") && len(s.Patterns) > 0:
+		of = s.Patterns[slices.Sorted(maps.Keys(s.Patterns))[0]]
 	case slices.Contains(names, "object") && len(s.Additional) > 0 && s.Additional[0] == '{':
 		of = s.Additional
 	}

@@ -44,11 +44,14 @@ type Setting struct {
 func Settings() []Setting {
 	byName := map[string]Setting{}
 	keys := opentsdbconf.Keys()
-	for program, config := range map[string]reflect.Type{"gateway": reflect.TypeFor[gateway.Config](), "pushdown": reflect.TypeFor[settings.Pushdown]()} {
-		for _, f := range taggedFields(config) {
+	for _, p := range []struct {
+		name   string
+		config reflect.Type
+	}{{"gateway", reflect.TypeFor[gateway.Config]()}, {"pushdown", reflect.TypeFor[settings.Pushdown]()}} {
+		for _, f := range taggedFields(p.config) {
 			name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
 			s, known := byName[name]
-			s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: program, Key: keys[name]}
+			s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: p.name, Key: keys[name]}
 			if known {
 				s.Programs = "both"
 			}

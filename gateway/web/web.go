@@ -23,7 +23,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// site is the documentation, made by command docsite, and pictures are those that its pages show.
+// site is the documentation, which command docsite makes, and the pictures that its pages show.
 //
 //go:generate go run -C ../.. ./gateway/cmd/docsite
 //go:embed site docs/*.png
@@ -100,31 +100,28 @@ func addPreloads(pages, ui map[string]file) {
 	}
 }
 
-// imported are the modules that a page or a module names; what is imported later is not among them.
-var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'|<script type="module" src="([^"]+)"`)
+// The modules that a module imports, and that a page names; what is imported later is not among them.
+var (
+	imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'`)
+	named    = regexp.MustCompile(`<script type="module" src="([^"]+)"`)
+)
 
 // preloads returns a header that names all modules of a page. Without it the browser finds one
 // level of imports after the other.
 func preloads(page []byte, files map[string]file) string {
-	var links []string
-	todo, seen := []string{""}, map[string]bool{}
-	for len(todo) > 0 {
+	var todo, links []string
+	for _, m := range named.FindAllSubmatch(page, -1) {
+		todo = append(todo, string(m[1]))
+	}
+	for seen := map[string]bool{}; len(todo) > 0; todo = todo[1:] {
 		at := todo[0]
-		todo = todo[1:]
-		content := page
-		if at != "" {
-			content = files[at].content
+		if seen[at] {
+			continue
 		}
-		for _, m := range imported.FindAllSubmatch(content, -1) {
-			to := string(m[2])
-			if to == "" {
-				to = path.Join(path.Dir(at), string(m[1]))
-			}
-			if !seen[to] {
-				seen[to] = true
-				links = append(links, "<"+to+">; rel=modulepreload")
-				todo = append(todo, to)
-			}
+		seen[at] = true
+		links = append(links, "<"+at+">; rel=modulepreload")
+		for _, m := range imported.FindAllSubmatch(files[at].content, -1) {
+			todo = append(todo, path.Join(path.Dir(at), string(m[1])))
 		}
 	}
 	return strings.Join(links, ", ")

@@ -9,8 +9,12 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// handler is one for all tests: the documentation is read once.
+var handler = sync.OnceValue(Handler)
 
 func get(t *testing.T, method, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -19,7 +23,7 @@ func get(t *testing.T, method, path string, header ...string) *httptest.Response
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	Handler().ServeHTTP(w, r)
+	handler().ServeHTTP(w, r)
 	return w
 }
 

@@ -9,7 +9,7 @@ import { WebSocketServer } from 'ws';
 
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../gateway/web');
 const policy = /const policy = "(.*)"/.exec(readFileSync(join(web, 'web.go'), 'utf8'))[1];
-const types = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml' };
+const types = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.json': 'application/json', '.png': 'image/png' };
 
 export const now = () => Math.floor(Date.now() / 1000);
 

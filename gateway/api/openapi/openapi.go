@@ -11,7 +11,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // JSON is the document as it is served.
@@ -126,8 +128,8 @@ func (p *Paths) UnmarshalJSON(text []byte) error {
 				delete(operations, method)
 			}
 		}
-		for method := range operations {
-			return fmt.Errorf("%s: got the verb %q, want one of %v", path, method, Methods)
+		if len(operations) > 0 {
+			return fmt.Errorf("%s: got the verbs %q, want some of %q", path, slices.Sorted(maps.Keys(operations)), Methods)
 		}
 		*p = append(*p, one)
 		return nil
@@ -195,6 +197,6 @@ func (d *Document) Response(r Response) Response {
 
 // afterSlash returns the last word of a reference.
 func afterSlash(ref string) (string, bool) {
-	i := bytes.LastIndexByte([]byte(ref), '/')
+	i := strings.LastIndexByte(ref, '/')
 	return ref[i+1:], i >= 0
 }

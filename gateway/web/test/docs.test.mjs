@@ -8,7 +8,7 @@ const titles = (index, question) => find(prepare(index), question).results.map((
 
 test('a section is found that has all words, in any of its fields and in any case', () => {
   const index = [section('Settings', '', 'DOWNPOUR_MEMORY is the budget'), section('Log', 'Slow queries', 'a query that takes long'), section('Queries', '', 'memory of queries')];
-  assert.deepEqual(titles(index, 'memory'), ['Settings/', 'Queries/']);
+  assert.deepEqual(titles(index, 'memory'), ['Queries/', 'Settings/']);
   assert.deepEqual(titles(index, 'MEMORY budget'), ['Settings/']);
   assert.deepEqual(titles(index, 'log long'), ['Log/Slow queries']);
   assert.deepEqual(titles(index, 'nothing'), []);
