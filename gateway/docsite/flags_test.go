@@ -183,7 +183,7 @@ func definedFlags(t *testing.T, file string) (names []string) {
 			return true
 		}
 		kind, place := strings.CutSuffix(f.Sel.Name, "Var")
-		if !slices.Contains([]string{"Bool", "String", "Int", "Int64", "Uint", "Float64", "Duration", "Func", ""}, kind) {
+		if !slices.Contains([]string{"Bool", "String", "Int", "Int64", "Uint", "Uint64", "Float64", "Duration", "Func", ""}, kind) {
 			return true
 		}
 		i := 0
