@@ -2,6 +2,7 @@ package docsite
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,7 @@ func (b *builder) inFrame(done map[string]*rendered, f frame) ([]byte, error) {
 	for _, t := range b.topics {
 		shown := topicShown{Name: t.Name, About: t.About}
 		for _, p := range t.Pages {
-			shown.Pages = append(shown.Pages, pageShown{done[p.Slug].title, p.About, address(p.Slug), p.Slug == f.Slug})
+			shown.Pages = append(shown.Pages, pageShown{cmp.Or(short[p.Slug], done[p.Slug].title), p.About, address(p.Slug), p.Slug == f.Slug})
 		}
 		f.Topics = append(f.Topics, shown)
 	}

@@ -90,6 +90,13 @@ func Topics() []Topic {
 	}
 }
 
+// short has the names that pages have in lists, where their headings say too little beside others.
+var short = map[string]string{
+	"start": "What it is, and the start", "chart": "The page of charts", "notebook-examples": "Example notebooks", "python": "The Python package",
+	"compatibility": "Compared with OpenTSDB", "encoding": "Byte formats", "live": "Live queries", "clients": "Ten lines of your own",
+	"conformance": "Recorded answers", "soak-2026-11-21": "Long tests of one day", "ops": "The operator's page", "metrics": "Metrics and alerts",
+}
+
 // pages returns the pages of all topics, by the path of their file.
 func pages(topics []Topic) map[string]Page {
 	all := map[string]Page{}

@@ -20,6 +20,11 @@ test('titles count more than headings, headings more than texts, and beginnings 
   assert.deepEqual(titles(index, 'retention'), ['Retention/', 'B/Retention', 'A/', 'C/']);
 });
 
+test('a heading that has the question as it is asked comes before words here and there', () => {
+  const index = [section('Queries', 'When it is slow', 'x'), section('Log', 'Slow queries', 'x'), section('Faults', '', 'slow queries')];
+  assert.deepEqual(titles(index, 'slow queries'), ['Log/Slow queries', 'Queries/When it is slow', 'Faults/']);
+});
+
 test('names of settings, routes and metrics are words', () => {
   assert.deepEqual(wordsOf('DOWNPOUR_TABLE_STATE, /api/query! sys.cpu.user. Größe'), ['downpour_table_state', 'api/query', 'sys.cpu.user', 'größe']);
   const index = [section('Api', 'GET /api/query/exp', ''), section('Api', 'GET /api/query', '')];

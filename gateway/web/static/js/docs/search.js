@@ -19,8 +19,9 @@ function place(text, word) {
 }
 
 // worth is how much a section has of the words: 0 if it lacks one. Titles count more than headings,
-// and these more than texts; a text that has a word early, or a short one, counts a little more.
-function worth(small, words) {
+// and these more than texts, and most what has the question as it is asked; of equal texts a short one
+// counts a little more.
+function worth(small, words, question) {
   let sum = 0;
   for (const word of words) {
     let best = 0;
@@ -32,6 +33,9 @@ function worth(small, words) {
     }
     if (best === 0) return 0;
     sum += best;
+  }
+  if (words.length > 1) {
+    for (const [field, weight] of [['p', 40], ['h', 40], ['t', 4]]) if (small[field].includes(question)) sum += weight;
   }
   return sum + 1 / (1 + small.t.length / 2000);
 }
@@ -47,8 +51,9 @@ export function find(prepared, question) {
   const words = wordsOf(question);
   if (words.length === 0) return { count: 0, results: [] };
   const all = [];
+  const asked = question.trim().toLowerCase();
   for (const { section, small } of prepared) {
-    const value = worth(small, words);
+    const value = worth(small, words, asked);
     if (value > 0) all.push({ section, value });
   }
   all.sort((a, b) => b.value - a.value); // stable: of equal ones the order of the index
