@@ -25,7 +25,7 @@ var ofTheDocs = []mutant{
 		test: "gateway TestOpenAPI_answers",
 	}, {
 		name: "documentation-wants-a-token", file: "gateway/api/httpapi/routes.go",
-		old: "\"docs\": {Scope: noScope,", new: "\"docs\": {Scope: auth.Read,",
+		old: "\"docs\":    {Scope: noScope,", new: "\"docs\":    {Scope: auth.Read,",
 		test: "gateway TestDoors",
 	},
 }
