@@ -14,7 +14,7 @@ PARALLEL ?= 3
 # so they are tested one behind the other (-p 1).
 SERVERS = -p 1 ./integration ./bench
 
-.PHONY: test setup vet unit page mutants integration packages screenshots pictures matrix soak clean
+.PHONY: test setup vet unit page mutants integration packages docs screenshots pictures matrix soak clean
 
 test: setup vet unit page mutants integration
 
@@ -49,6 +49,10 @@ integration:
 # What operators install, in build/packages: see gateway/packaging/README.md.
 packages:
 	gateway/packaging/build.sh
+
+# The documentation's site in gateway/web/site, after a page has changed.
+docs:
+	$(GO) run ./gateway/cmd/docsite
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup

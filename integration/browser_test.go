@@ -101,6 +101,12 @@ func TestBrowser_operations(t *testing.T) {
 	browserScript(t, "ops.mjs", ours.URL, admin, reader, writer)
 }
 
+// The documentation: every page under its policy, on a phone and with axe; the search, by the keyboard.
+func TestBrowser_documentation(t *testing.T) {
+	ours := embedded(t, nil)
+	browserScript(t, "docs.mjs", ours.URL)
+}
+
 // Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,
 // accessibility.
 func TestBrowser_panels(t *testing.T) {

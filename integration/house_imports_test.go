@@ -159,6 +159,7 @@ var ownerTable = []owner{
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
 	{module: "gonum.org/v1/plot", dir: "gateway/graph/picture"},
+	{module: "github.com/yuin/goldmark", dir: "gateway/docsite"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
 	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
 }

@@ -14,11 +14,20 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
+
+	"downpour/gateway/api/openapi"
 )
 
 //go:embed static
 var static embed.FS
+
+// site is the documentation, which command docsite makes, and the pictures that its pages show.
+//
+//go:generate go run -C ../.. ./gateway/cmd/docsite
+//go:embed site docs/*.png
+var site embed.FS
 
 // policy lets the page load from, and connect to, its own host only, and run no
 // script or style written into it.
@@ -31,6 +40,8 @@ var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".png":  "image/png",
+	".json": "application/json",
 }
 
 type file struct {
@@ -40,51 +51,77 @@ type file struct {
 	modules     string // of a page: the header Link, by which the browser asks for all at once
 }
 
-// Handler serves "/", "/d/", "/d/NAME", "/ops" and "/ui/…"; every other path is 404. It is open to
-// everybody: the pages hold no data.
+// Handler serves "/", "/d/", "/d/NAME", "/ops", "/docs", "/docs/NAME" and "/ui/…"; every other path is
+// 404. It is open to everybody: the pages hold no data.
 func Handler() http.Handler {
 	files := map[string]file{}
-	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+	readAll(static, files)
+	addPreloads(files, files)
+
+	// The documentation is larger than all else, and few ask for it.
+	docs := sync.OnceValue(func() map[string]file {
+		all := map[string]file{"/docs/openapi.json": newFile("openapi.json", openapi.JSON)}
+		readAll(site, all)
+		addPreloads(all, files)
+		return all
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := fileOf(r.URL.Path)
+		if strings.HasPrefix(at, "/docs/") {
+			serve(w, r, at, docs())
+			return
+		}
+		serve(w, r, at, files)
+	})
+}
+
+// readAll adds all files of a tree, by their addresses.
+func readAll(tree embed.FS, into map[string]file) {
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := static.ReadFile(name)
-		files[address(name)] = newFile(name, content)
+		content, err := tree.ReadFile(name)
+		into[address(name)] = newFile(name, content)
 		return err
 	})
 	if err != nil {
 		panic("web: embedded files: " + err.Error()) // cannot happen: they are in the binary
 	}
-	for address, f := range files {
-		if strings.HasPrefix(f.contentType, "text/html") {
-			f.modules = preloads(address, files)
-			files[address] = f
-		}
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, files) })
 }
 
-// imported are the modules that a page or a module names; what is imported later is not among them.
-var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'|<script type="module" src="([^"]+)"`)
+// addPreloads gives each page the header that names its modules, which are among all files of /ui.
+func addPreloads(pages, ui map[string]file) {
+	for address, f := range pages {
+		if strings.HasPrefix(f.contentType, "text/html") {
+			f.modules = preloads(f.content, ui)
+			pages[address] = f
+		}
+	}
+}
+
+// The modules that a module imports, and that a page names; what is imported later is not among them.
+var (
+	imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'`)
+	named    = regexp.MustCompile(`<script type="module" src="([^"]+)"`)
+)
 
 // preloads returns a header that names all modules of a page. Without it the browser finds one
 // level of imports after the other.
-func preloads(page string, files map[string]file) string {
-	var links []string
-	todo, seen := []string{page}, map[string]bool{}
-	for len(todo) > 0 {
+func preloads(page []byte, files map[string]file) string {
+	var todo, links []string
+	for _, m := range named.FindAllSubmatch(page, -1) {
+		todo = append(todo, string(m[1]))
+	}
+	for seen := map[string]bool{}; len(todo) > 0; todo = todo[1:] {
 		at := todo[0]
-		todo = todo[1:]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		links = append(links, "<"+at+">; rel=modulepreload")
 		for _, m := range imported.FindAllSubmatch(files[at].content, -1) {
-			to := string(m[2])
-			if to == "" {
-				to = path.Join(path.Dir(at), string(m[1]))
-			}
-			if !seen[to] {
-				seen[to] = true
-				links = append(links, "<"+to+">; rel=modulepreload")
-				todo = append(todo, to)
-			}
+			todo = append(todo, path.Join(path.Dir(at), string(m[1])))
 		}
 	}
 	return strings.Join(links, ", ")
@@ -92,10 +129,18 @@ func preloads(page string, files map[string]file) string {
 
 // address is where a file is served.
 func address(name string) string {
-	if name == "static/index.html" {
+	folder, rest, _ := strings.Cut(name, "/")
+	switch {
+	case name == "static/index.html":
 		return "/"
+	case name == "site/index.html":
+		return "/docs/"
+	case folder == "site":
+		return "/docs/" + strings.TrimSuffix(rest, ".html")
+	case folder == "docs":
+		return "/docs/" + rest
 	}
-	return "/ui" + strings.TrimPrefix(name, "static")
+	return "/ui/" + rest
 }
 
 // board is the one page of all dashboards; it takes a dashboard's name from its address.
@@ -114,6 +159,9 @@ func fileOf(urlPath string) string {
 	if strings.EqualFold(first, "ops") && name == "" {
 		return operations
 	}
+	if strings.EqualFold(first, "docs") {
+		return "/docs/" + strings.ToLower(name)
+	}
 	return urlPath
 }
 
@@ -130,8 +178,8 @@ func newFile(name string, content []byte) file {
 
 // serve sends one of the page's files, with headers that keep it from loading anything
 // from elsewhere.
-func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
-	f, ok := files[fileOf(r.URL.Path)]
+func serve(w http.ResponseWriter, r *http.Request, at string, files map[string]file) {
+	f, ok := files[at]
 	if !ok {
 		http.NotFound(w, r)
 		return

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { boards } from './boards.mjs';
 import { launch, untilStatus } from './chromium.mjs';
+import { docsScenes } from './docsscenes.mjs';
 import { opsScenes } from './opsscenes.mjs';
 import { panelBoards } from './panelboards.mjs';
 import { play, scenes } from './scenes.mjs';
@@ -19,7 +20,7 @@ const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height
 for (const [size, viewport] of Object.entries(sizes)) {
   for (const colorScheme of ['light', 'dark']) {
     const page = await browser.newPage({ viewport, colorScheme });
-    for (const [name, scene] of Object.entries({ ...scenes, ...boards, ...panelBoards, ...opsScenes })) {
+    for (const [name, scene] of Object.entries({ ...scenes, ...boards, ...panelBoards, ...opsScenes, ...docsScenes })) {
       if (only.length > 0 && !only.includes(name)) continue;
       await play(page, server, scene, untilStatus);
       await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));

@@ -9,7 +9,7 @@ import { WebSocketServer } from 'ws';
 
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../gateway/web');
 const policy = /const policy = "(.*)"/.exec(readFileSync(join(web, 'web.go'), 'utf8'))[1];
-const types = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml' };
+const types = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.json': 'application/json', '.png': 'image/png' };
 
 export const now = () => Math.floor(Date.now() / 1000);
 
@@ -180,11 +180,23 @@ export class Scripted {
 
   #file(path, response) {
     try {
-      const name = path === '/' ? 'index.html' : path === '/ops' ? 'ops.html' : /^\/d(\/|$)/.test(path) ? 'dashboard.html' : path.replace('/ui/', '');
-      const content = readFileSync(join(web, 'static', name));
+      const name = fileOf(path);
+      const content = readFileSync(join(web, name));
       response.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain', 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).end(content);
     } catch {
       response.writeHead(404).end();
     }
   }
+}
+
+// fileOf is the file below gateway/web that a path of a page stands for.
+function fileOf(path) {
+  const ofDocs = /^\/docs(?:\/(.*))?$/.exec(path);
+  if (ofDocs) {
+    const name = ofDocs[1] || 'index';
+    return extname(name) === '.png' ? `docs/${name}` : `site/${extname(name) ? name : `${name}.html`}`;
+  }
+  if (path === '/') return 'static/index.html';
+  if (path === '/ops') return 'static/ops.html';
+  return /^\/d(\/|$)/.test(path) ? 'static/dashboard.html' : path.replace('/ui/', 'static/');
 }

@@ -23,6 +23,11 @@ func PythonClients(ctx context.Context, script string, args ...string) ([]byte, 
 	return pythonOf(ctx, "clients-venv", script, args)
 }
 
+// PythonOpenAPI runs a script as Python does, in the environment with a validator of OpenAPI.
+func PythonOpenAPI(ctx context.Context, script string, args ...string) ([]byte, error) {
+	return pythonOf(ctx, "openapi-venv", script, args)
+}
+
 func pythonOf(ctx context.Context, environment, script string, args []string) ([]byte, error) {
 	dir, err := Root()
 	if err != nil {

@@ -34,4 +34,5 @@ var mutants = slices.Concat(
 	ofLeases,          // list_lease.go
 	ofRetention,       // list_retention.go
 	ofMadeRollups,     // list_made.go
+	ofTheDocs,         // list_docs.go
 )

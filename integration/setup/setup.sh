@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Gets what the integration tests need and a machine may lack: the class paths
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
-# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries (another
-# environment), playwright-core (npm), Chromium, VictoriaMetrics, collectd and a
+# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries and a
+# validator of OpenAPI (an environment each), playwright-core (npm), Chromium, VictoriaMetrics, collectd and a
 # Kerberos KDC (the system's packages), and a Debian system for our own packages.
 #
 #   setup.sh          all of it
@@ -145,6 +145,18 @@ client_libraries() {
 	echo "setup: OpenTSDB's client libraries, $versions"
 }
 
+openapi_validator() {
+	local venv=$root/build/openapi-venv
+	if stamped openapi "$OPENAPI_SPEC_VALIDATOR_VERSION" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+	need python3 "a validator of OpenAPI"
+	rm -rf "$venv" "$out/openapi.stamp"
+	logged openapi-venv python3 -m venv "$venv"
+	logged openapi-pip "$venv/bin/python" -m pip install --quiet "openapi-spec-validator==$OPENAPI_SPEC_VALIDATOR_VERSION"
+	logged openapi-check "$venv/bin/python" -c 'import openapi_spec_validator'
+	stamp openapi "$OPENAPI_SPEC_VALIDATOR_VERSION"
+	echo "setup: openapi-spec-validator $OPENAPI_SPEC_VALIDATOR_VERSION"
+}
+
 browser_driver() {
 	local browser=$root/integration/browser versions
 	need node "the browser test"
@@ -242,7 +254,7 @@ debian_system() {
 
 need go "everything"
 
-all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics promtool collectd kerberos_kdc debian_system)
+all_steps=(java_programs python_venv client_libraries openapi_validator arrow_js browser_driver browser_program victoria_metrics promtool collectd kerberos_kdc debian_system)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

@@ -266,3 +266,13 @@ func (t *translation) security() {
 			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}
 }
+
+// Keys returns, by variable, the key of an opentsdb.conf that becomes its value. Variables that several
+// keys make up are missing.
+func Keys() map[string]string {
+	keys := map[string]string{}
+	for key, r := range honoured {
+		keys[r.variable] = key
+	}
+	return keys
+}

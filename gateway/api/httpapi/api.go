@@ -90,7 +90,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 
 	e, ok := find(routes, path)
 	switch {
-	case !ok && (strings.HasPrefix(path, "ui/") || strings.HasPrefix(path, "d/")):
+	case !ok && pageBelow(path):
 		a.Page.ServeHTTP(w, r)
 		return
 	case !ok && (path == "api" || strings.HasPrefix(path, "api/")):
@@ -113,6 +113,12 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 	if err := e.Serve(w, r.WithContext(memory.With(r.Context(), account))); err != nil {
 		httpio.WriteError(w, r, a.Log, err)
 	}
+}
+
+// pageBelow reports whether a path is below one of the pages' own.
+func pageBelow(path string) bool {
+	first, _, below := strings.Cut(path, "/")
+	return below && (first == "ui" || first == "d" || first == "docs")
 }
 
 // check refuses a request that may not use its route.

@@ -25,7 +25,9 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		// The page of dashboards lists them, and below it each has a page.
 		"d": {Scope: noScope, Serve: page, Reads: httpio.Get},
 		// The page shows what /api/ops tells, which needs a token's scope.
-		"ops":     {Scope: noScope, Serve: page, Reads: httpio.Get},
+		"ops": {Scope: noScope, Serve: page, Reads: httpio.Get},
+		// The documentation; its pages are below.
+		"docs":    {Scope: noScope, Serve: page, Reads: httpio.Get},
 		"metrics": {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
 		// The socket checks token and origin itself: its token comes as a
 		// subprotocol.

@@ -1,0 +1,104 @@
+package web
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkOfPage = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	idOfPage   = regexp.MustCompile(`\sid="([^"]+)"`)
+)
+
+// Every link of the documentation leads somewhere: to a page, and to a place in it that is there. Pages
+// load nothing from elsewhere and have no script or style inside.
+func TestDocs_links(t *testing.T) {
+	pages := map[string]string{} // by address
+	todo := []string{"/docs/"}
+	type led struct{ from, to, id string }
+	var all []led
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		if _, seen := pages[at]; seen {
+			continue
+		}
+		w := get(t, "GET", at)
+		pages[at] = w.Body.String()
+		if w.Code != 200 {
+			t.Errorf("%s: %d", at, w.Code)
+			continue
+		}
+		if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || !strings.HasPrefix(at, "/docs/") {
+			continue // of other pages only that they are there
+		}
+		if found := inline.FindString(withoutCode(pages[at])); found != "" {
+			t.Errorf("%s has inline script or style: %q", at, found)
+		}
+		for _, m := range linkOfPage.FindAllStringSubmatch(withoutCode(pages[at]), -1) {
+			u, err := url.Parse(strings.ReplaceAll(m[1], "&amp;", "&"))
+			switch {
+			case err != nil || m[1] == "":
+				t.Errorf("%s has the link %q", at, m[1])
+			case u.IsAbs() && strings.Contains(m[0], "src="):
+				t.Errorf("%s loads %s", at, m[1])
+			case u.IsAbs():
+			default:
+				to := at
+				if u.Path != "" {
+					to = u.Path
+				}
+				all = append(all, led{at, to, u.Fragment})
+				todo = append(todo, to)
+			}
+		}
+	}
+	for _, l := range all {
+		if l.id == "" || !strings.HasPrefix(l.to, "/docs/") {
+			continue
+		}
+		if !hasID(pages[l.to], l.id) {
+			t.Errorf("%s: the link %s#%s leads to no place", l.from, l.to, l.id)
+		}
+	}
+	if len(pages) < 50 || len(all) < 1000 {
+		t.Errorf("only %d pages and %d links were found from /docs/", len(pages), len(all))
+	}
+}
+
+func hasID(page, id string) bool {
+	for _, m := range idOfPage.FindAllStringSubmatch(page, -1) {
+		if m[1] == id {
+			return true
+		}
+	}
+	return false
+}
+
+var code = regexp.MustCompile(`(?s)<pre.*?</pre>|<code>.*?</code>`)
+
+// withoutCode removes examples, in which there may be anything.
+func withoutCode(page string) string { return code.ReplaceAllString(page, "") }
+
+// Every file of the site can be reached from its first page, or is what the search reads.
+func TestDocs_files(t *testing.T) {
+	index := get(t, "GET", "/docs/").Body.String()
+	files, err := site.ReadDir("site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if path.Ext(f.Name()) == ".html" && name != "index" && !strings.Contains(index, `href="/docs/`+name+`"`) {
+			t.Errorf("%s is not on the first page", name)
+		}
+	}
+	for at, kind := range map[string]string{"/docs/search.json": "application/json", "/docs/openapi.json": "application/json", "/docs/page.png": "image/png"} {
+		if w := get(t, "GET", at); w.Code != 200 || w.Header().Get("Content-Type") != kind || w.Header().Get("Content-Security-Policy") == "" {
+			t.Errorf("%s: %d %v", at, w.Code, w.Header())
+		}
+	}
+}
