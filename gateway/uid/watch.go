@@ -90,8 +90,13 @@ func (w *watcher) poll(ctx context.Context) error {
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
+	// Before the first check nothing was cached that a change could concern.
+	told := n != w.seen && w.seen >= 0
 	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
+	if told && w.d.cfg.Told != nil {
+		w.d.cfg.Told()
+	}
 	return nil
 }
 
