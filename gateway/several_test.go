@@ -221,23 +221,40 @@ func TestSeveral_metapurge(t *testing.T) {
 	soon(t, "it has meta data again", func() bool { at++; b.put(fmt.Sprintf("m %d 1 k=v", at)); return described() })
 }
 
-// A live query at one gateway shows what another one puts and deletes, and ends or goes on under the
-// new name when its metric is renamed there.
+// A live query goes on under the new names when one is renamed, by its own gateway or by another one, on
+// either store.
 func TestSeveral_live(t *testing.T) {
-	now := time.Unix(1356999000, 0)
-	a, b := twoGateways(t, func(c *gateway.Config) { c.Now = func() time.Time { return now } })
-	a.put("m 1356998500 1 k=v", "m 1356998510 2 k=v")
-	s := b.subscribe(`{"start":1356998400,"queries":[{"aggregator":"none","metric":"m"}]}`, "")
-	if m := s.next(); m.Type != "snapshot" || len(s.groups) != 1 {
-		t.Fatalf("got %+v, want a snapshot", m)
-	}
-	if x := a.post("/api/uid/rename", `{"tagv":"v","name":"w"}`); x.status != http.StatusOK {
-		t.Fatalf("rename: %d %s", x.status, x.body)
-	}
-	for s.groups[0] == nil || s.groups[0].Tags["k"] != "w" {
-		if m := s.next(); m.Type == "error" {
-			t.Fatalf("a tag value is renamed: %+v", m.Error)
-		}
-		t.Logf("groups: %+v", s.groups[0])
+	const query = `{"start":1356998400,"queries":[{"aggregator":"none","metric":"m"}]}`
+	at := func(c *gateway.Config) { c.Now = func() time.Time { return time.Unix(1356999000, 0) } }
+	here, other := twoGateways(t, at)
+	alone := open(t, at)
+	for name, who := range map[string]struct{ renames, shows *bench }{"embedded": {alone, alone}, "HBase": {here, here}, "another gateway": {here, other}} {
+		t.Run(name, func(t *testing.T) {
+			renames, shows := &bench{T: t, cfg: who.renames.cfg, g: who.renames.g}, &bench{T: t, cfg: who.shows.cfg, g: who.shows.g}
+			tag := strings.ReplaceAll(name, " ", "-")
+			renames.put("m 1356998500 1 k="+tag, "m 1356998510 2 k="+tag)
+			s := shows.subscribe(query, "")
+			shown := func(want string) bool {
+				for _, g := range s.groups {
+					if g.Tags["k"] == want && len(g.DPS) == 2 {
+						return true
+					}
+				}
+				return false
+			}
+			for !shown(tag) {
+				s.next()
+			}
+			if x := renames.post("/api/uid/rename", fmt.Sprintf(`{"tagv":%q,"name":"new-%s"}`, tag, tag)); x.status != http.StatusOK {
+				t.Fatalf("rename: %d %s", x.status, x.body)
+			}
+			for !shown("new-" + tag) {
+				s.next()
+			}
+			if shown(tag) {
+				t.Errorf("groups %+v, want none of the old name", s.groups)
+			}
+			s.settle()
+		})
 	}
 }

@@ -158,10 +158,14 @@ func TestUpgrade_oneByOne(t *testing.T) {
 	exchangeServer(1)
 	work.end()
 	for _, g := range gateways {
-		if a := must[e2e.Answer](t)(e2e.Get(ctx, g.URL+"/metrics")); !strings.Contains(string(a.Body), `downpour_pushdown_servers{state="healthy"} 2`) {
-			t.Errorf("%s: not both pushdown servers are healthy in the end", g.URL)
-		}
 		work.check(ctx, g.URL)
+		b.until(ctx, func() error { // a server is looked at by and by
+			a, err := e2e.Get(ctx, g.URL+"/metrics")
+			if err == nil && !strings.Contains(string(a.Body), `downpour_pushdown_servers{state="healthy"} 2`) {
+				err = fmt.Errorf("%s: not both pushdown servers are healthy in the end", g.URL)
+			}
+			return err
+		})
 	}
 	t.Logf("%d batches and %d queries answered, %d requests failed", work.batches.Load(), work.queries.Load(), work.refused.Load())
 	if n := work.refused.Load() + b.failed.Load(); n != 0 {

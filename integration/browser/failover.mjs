@@ -15,7 +15,7 @@ after(() => browser?.close());
 
 const put = async (value) => {
   const point = { metric: 'page.failover', timestamp: Math.floor(Date.now() / 1000), value, tags: { host: `h${value}` } };
-  const answer = await fetch(`${base}/api/put`, { method: 'POST', headers: { 'Content-Type': 'application/json', Connection: 'close' }, body: JSON.stringify(point) });
+  const answer = await fetch(`${base}/api/put`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(point) });
   assert.equal(answer.status, 204, `put of ${value}`);
 };
 const happen = async (step) => {
