@@ -154,14 +154,15 @@ test('series are counted on demand, and pages lead an operator here and back', a
   await withToken(admin);
   await page.goto(`${base}/#start=15m-ago`);
   await page.locator('#operations').click();
+  await page.waitForURL(`${base}/ops`);
   await untilStatus(page, 'live');
-  assert.equal(new URL(page.url()).pathname, '/ops');
   await page.getByRole('button', { name: 'Count the series' }).click();
   await until('the counts', async () => /series of .* metrics with/.test(await text('#series-said')));
   assert.match(await text('#top-metrics'), /ops\.long/);
   assert.match(await text('#top-tagks'), /host/);
   await axe();
   await page.getByRole('link', { name: 'Dashboards' }).click();
+  await page.waitForURL(`${base}/d/`);
   await page.locator('#operations').waitFor();
   assert.deepEqual(faults, []);
 });
