@@ -98,7 +98,7 @@ func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
+	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}} {
 		cluster.CreateTable(name, families)
 	}
 	cfg, st := hbaseConfig(t, cluster.Address())

@@ -90,8 +90,8 @@ func (w *watcher) poll(ctx context.Context) error {
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
-	// Before the first check nothing was cached that a change could concern.
-	told := n != w.seen && w.seen >= 0
+	// The first look counts, too: what was told before it may concern what this process has done.
+	told := n != w.seen
 	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
 	if told && w.d.cfg.Told != nil {
