@@ -72,7 +72,7 @@ func (b *tcpBalancer) pass(ctx context.Context, client net.Conn) {
 // is stopped, and later the other one is killed: each time the page comes back to the one that is
 // left, and shows what is put from then on.
 func TestFailover_page(t *testing.T) {
-	ctx := within(t, 5*time.Minute)
+	ctx := within(t, 10*time.Minute)
 	tables := createTables(t)
 	port := must[int](t)(e2e.FreePort())
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)

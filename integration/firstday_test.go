@@ -40,7 +40,7 @@ func TestFirstDay(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("installing packages into a system of its own needs root")
 	}
-	ctx := within(t, 12*time.Minute)
+	ctx := within(t, 20*time.Minute)
 	root := must[string](t)(e2e.Root())
 	debian := must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
 	if err := debian.Lend(ctx, "curl", "openssl", "/usr/lib/ssl/openssl.cnf"); err != nil {

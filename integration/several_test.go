@@ -17,7 +17,7 @@ import (
 // which comes from the result cache before. What it renames the other one finds out by itself, and what
 // OpenTSDB renames once the caches of either gateway are dropped.
 func TestSeveral_realHBase(t *testing.T) {
-	ctx := within(t, 4*time.Minute)
+	ctx := within(t, 10*time.Minute)
 	tables := createTables(t)
 	env := map[string]string{"DOWNPOUR_ALLOW_DELETE": "true"}
 	a, b := layouts[0].gateway(t, tables, env), layouts[0].gateway(t, tables, env)

@@ -41,6 +41,9 @@ func earlier(t *testing.T) (gateway, pushdown string) {
 	if !e2e.HasCommit(ctx, root, earlierCommit) {
 		t.Fatalf("the version before, %s, cannot be built: this clone has no commit %s, want its whole history (git fetch --unshallow)", earlierVersion, earlierCommit)
 	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	// Built elsewhere and then moved, so that an interrupted build leaves nothing that looks whole.
 	making := filepath.Join(must[string](t)(os.MkdirTemp(filepath.Dir(dir), "earlier-")), "programs")
 	defer os.RemoveAll(filepath.Dir(making))
@@ -107,7 +110,7 @@ func TestUpgrade_embeddedStore(t *testing.T) {
 // refused, no answer is wrong, and in the end either gateway has each acknowledged point.
 func TestUpgrade_oneByOne(t *testing.T) {
 	oldGateway, oldPushdown := earlier(t)
-	ctx := within(t, 6*time.Minute)
+	ctx := within(t, 15*time.Minute)
 	l := layouts[1]
 	tables := createTables(t, []byte{1}, []byte{2}, []byte{3})
 	var servers, gateways [2]*e2e.Program
@@ -176,11 +179,11 @@ func TestUpgrade_oneByOne(t *testing.T) {
 // Gateways behind a balancer that asks for /readyz are started again one after the other by SIGTERM
 // alone, under load: with DOWNPOUR_DRAIN the balancer has time to notice, and no request fails.
 func TestDrain_behindBalancer(t *testing.T) {
-	ctx := within(t, 4*time.Minute)
+	ctx := within(t, 10*time.Minute)
 	l, tables := layouts[0], createTables(t)
 	var gateways [2]*e2e.Program
 	for i := range gateways {
-		gateways[i] = l.gateway(t, tables, map[string]string{"DOWNPOUR_DRAIN": "3s"})
+		gateways[i] = l.gateway(t, tables, map[string]string{"DOWNPOUR_DRAIN": "10s"})
 	}
 	b := newBalanced(ctx, t, gateways[0].URL, gateways[1].URL)
 	work := b.load(ctx, gateways[0].URL)
