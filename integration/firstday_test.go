@@ -46,7 +46,7 @@ func TestFirstDay(t *testing.T) {
 	if err := debian.Lend(ctx, "curl", "openssl", "/usr/lib/ssl/openssl.cnf"); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(debian.Root, "root", "downpour")
+	dir := filepath.Join(debian.Root, "opt", "downpour")
 	makePackages(ctx, t, dir, "1")
 	makePackages(ctx, t, filepath.Join(dir, "new"), "2")
 
@@ -58,8 +58,8 @@ func TestFirstDay(t *testing.T) {
 		}
 	})
 	units := newUnits(ctx, t, debian)
-	script := "set -euo pipefail\ncd /root/downpour\nPATH=/root/units:$PATH\nPS4='+ line $LINENO: '\nset -x\n" +
-		fmt.Sprintf("echo DOWNPOUR_LISTEN=127.0.0.1:%d > /root/port\n", port)
+	script := "set -euo pipefail\ncd /opt/downpour\nPATH=/opt/units:$PATH\nPS4='+ line $LINENO: '\nset -x\n" +
+		fmt.Sprintf("echo DOWNPOUR_LISTEN=127.0.0.1:%d > /opt/port\n", port)
 	blocks := shellBlocks(string(must[[]byte](t)(os.ReadFile(filepath.Join(root, firstDayPage)))))
 	if len(blocks) < 10 {
 		t.Fatalf("%s has %d blocks of shell, want at least 10", firstDayPage, len(blocks))
@@ -67,7 +67,7 @@ func TestFirstDay(t *testing.T) {
 	for i, block := range blocks {
 		script += block
 		if i == 0 { // the port has to be another one before the first start
-			script = strings.Replace(script, "systemctl start", "cat /root/port >> /etc/downpour/gateway.env\nsystemctl start", 1)
+			script = strings.Replace(script, "systemctl start", "cat /opt/port >> /etc/downpour/gateway.env\nsystemctl start", 1)
 		}
 	}
 	hbaseSettings := fmt.Sprintf(`hbase:%s\nDOWNPOUR_TABLE_DATA=%s\nDOWNPOUR_TABLE_UID=%s\nDOWNPOUR_TABLE_META=%s\nDOWNPOUR_TABLE_TREE=%s`,
@@ -82,10 +82,10 @@ func TestFirstDay(t *testing.T) {
 		}
 		script = strings.ReplaceAll(script, replaced[0], replaced[1])
 	}
-	if err := os.WriteFile(filepath.Join(debian.Root, "root", "script"), []byte(script), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(debian.Root, "opt", "script"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	status, out, err := debian.Run(ctx, "bash", "/root/script")
+	status, out, err := debian.Run(ctx, "bash", "/opt/script")
 	if status != 0 || err != nil {
 		t.Errorf("the commands of %s: status %d, %v\n%s\n%s", firstDayPage, status, err, out, units.logs())
 	}
@@ -142,7 +142,7 @@ func newUnits(ctx context.Context, t *testing.T, debian *e2e.Debian) *units {
 		"systemctl":  `exec curl -fsS -X POST "` + server.URL + `/$1/$2"`,
 		"journalctl": `[ "$1" = -u ] && exec curl -fsS "` + server.URL + `/log/$2"`,
 	} {
-		path := filepath.Join(debian.Root, "root", "units", name)
+		path := filepath.Join(debian.Root, "opt", "units", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("#!/bin/bash\n"+text+"\n"), 0o755)); err != nil {
 			t.Fatal(err)
 		}
