@@ -47,8 +47,7 @@ func TestFirstDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(debian.Root, "opt", "downpour")
-	makePackages(ctx, t, dir, "1")
-	makePackages(ctx, t, filepath.Join(dir, "new"), "2")
+	makePackages(ctx, t, dir)
 
 	port := must[int](t)(e2e.FreePort())
 	tables := e2e.TablesWithPrefix("firstday")
@@ -89,22 +88,39 @@ func TestFirstDay(t *testing.T) {
 	if status != 0 || err != nil {
 		t.Errorf("the commands of %s: status %d, %v\n%s\n%s", firstDayPage, status, err, out, units.logs())
 	}
-	if version := must[string](t)(runIn(ctx, debian, "dpkg-query", "-W", "-f", "${Version}", "downpour-gateway")); !strings.HasSuffix(version, "-2") {
-		t.Errorf("version %s is installed in the end, want revision 2", version)
+	if version := must[string](t)(runIn(ctx, debian, "dpkg-query", "-W", "-f", "${Version}", "downpour-gateway")); !strings.HasSuffix(version, "+later") {
+		t.Errorf("version %s is installed in the end, want the later one", version)
 	}
 	if cells, err := hbase(t).Admin.Scan(ctx, tables.Data); err != nil || len(cells) == 0 {
 		t.Errorf("%d cells are on HBase in the end, %v; want the points", len(cells), err)
 	}
 }
 
-// makePackages makes the packages of this machine's architecture.
-func makePackages(ctx context.Context, t *testing.T, dir, revision string) {
+// makePackages makes the packages of this machine's architecture and, in the directory new, that of
+// the gateway under a later revision.
+func makePackages(ctx context.Context, t *testing.T, dir string) {
 	t.Helper()
-	build := exec.CommandContext(ctx, filepath.Join(must[string](t)(e2e.Root()), "gateway/packaging/build.sh"), "-o", dir, "-r", revision, runtime.GOARCH)
-	build.Env = append(build.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build packages: %v\n%s", err, out)
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Env = append(cmd.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
 	}
+	run(filepath.Join(must[string](t)(e2e.Root()), "gateway/packaging/build.sh"), "-o", dir, runtime.GOARCH)
+
+	made := must[[]string](t)(filepath.Glob(filepath.Join(dir, "downpour-gateway_*.deb")))
+	if len(made) != 1 {
+		t.Fatalf("packages of the gateway: %q, want one", made)
+	}
+	tree, later := filepath.Join(t.TempDir(), "tree"), filepath.Join(dir, "new")
+	run("dpkg-deb", "-R", made[0], tree)
+	run("sed", "-i", "s/^Version: .*/&+later/", filepath.Join(tree, "DEBIAN", "control"))
+	if err := os.Mkdir(later, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run("dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, filepath.Join(later, filepath.Base(made[0])))
 }
 
 // runIn runs a command in the system that must end with status 0.
