@@ -50,18 +50,18 @@ func TestFirstDay(t *testing.T) {
 	makePackages(ctx, t, dir)
 
 	port := must[int](t)(e2e.FreePort())
-	tables := e2e.TablesWithPrefix("firstday")
+	tables, cluster := e2e.TablesWithPrefix("firstday"), hbase(t)
 	t.Cleanup(func() {
 		for _, name := range tables.All() {
-			_ = hbase(t).Admin.DropTable(context.Background(), name) // those that were made
+			_ = cluster.Admin.DropTable(context.Background(), name) // those that were made
 		}
 	})
 	units := newUnits(ctx, t, debian)
 	script := "set -euo pipefail\ncd /opt/downpour\nPATH=/opt/units:$PATH\nPS4='+ line $LINENO: '\nset -x\n" +
 		fmt.Sprintf("echo DOWNPOUR_LISTEN=127.0.0.1:%d > /opt/port\n", port)
 	blocks := shellBlocks(string(must[[]byte](t)(os.ReadFile(filepath.Join(root, firstDayPage)))))
-	if len(blocks) < 10 {
-		t.Fatalf("%s has %d blocks of shell, want at least 10", firstDayPage, len(blocks))
+	if len(blocks) < 9 {
+		t.Fatalf("%s has %d blocks of shell, want at least 9", firstDayPage, len(blocks))
 	}
 	for i, block := range blocks {
 		script += block
@@ -70,7 +70,7 @@ func TestFirstDay(t *testing.T) {
 		}
 	}
 	hbaseSettings := fmt.Sprintf(`hbase:%s\nDOWNPOUR_TABLE_DATA=%s\nDOWNPOUR_TABLE_UID=%s\nDOWNPOUR_TABLE_META=%s\nDOWNPOUR_TABLE_TREE=%s`,
-		hbase(t).Quorum(), tables.Data, tables.UID, tables.Meta, tables.Tree)
+		cluster.Quorum(), tables.Data, tables.UID, tables.Meta, tables.Tree)
 	for _, replaced := range [][2]string{
 		{"0.0.0.0:4242", "127.0.0.1:4242"},
 		{"127.0.0.1:4242", fmt.Sprintf("127.0.0.1:%d", port)},
@@ -91,7 +91,7 @@ func TestFirstDay(t *testing.T) {
 	if version := must[string](t)(runIn(ctx, debian, "dpkg-query", "-W", "-f", "${Version}", "downpour-gateway")); !strings.HasSuffix(version, "+later") {
 		t.Errorf("version %s is installed in the end, want the later one", version)
 	}
-	if cells, err := hbase(t).Admin.Scan(ctx, tables.Data); err != nil || len(cells) == 0 {
+	if cells, err := cluster.Admin.Scan(ctx, tables.Data); err != nil || len(cells) == 0 {
 		t.Errorf("%d cells are on HBase in the end, %v; want the points", len(cells), err)
 	}
 }
