@@ -43,7 +43,7 @@ func TestFirstDay(t *testing.T) {
 	ctx := within(t, 20*time.Minute)
 	root := must[string](t)(e2e.Root())
 	debian := must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
-	if err := debian.Lend(ctx, "curl", "openssl", "/usr/lib/ssl/openssl.cnf"); err != nil {
+	if err := debian.Lend(ctx, "curl", "openssl", "/usr/lib/ssl/openssl.cnf", "/etc/hosts"); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(debian.Root, "opt", "downpour")
