@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,23 +11,44 @@ import (
 
 // closeTimeouts are the times that the phases of Close may take, one after another.
 type closeTimeouts struct {
-	drain  time.Duration // for running requests
+	drain  time.Duration // for running requests; 0 is as long as a query may take
 	store  time.Duration // for the store to take what was accepted
 	answer time.Duration // to tell clients which points the store has not taken
 }
 
-var defaultCloseTimeouts = closeTimeouts{drain: 10 * time.Second, store: 10 * time.Second, answer: 2 * time.Second}
+var defaultCloseTimeouts = closeTimeouts{store: 10 * time.Second, answer: 2 * time.Second}
+
+// StoreCloseTimeout is how long a store may take to close, behind its server.
+const StoreCloseTimeout = 20 * time.Second
+
+// spareAtEnd is for what else is done at the end of a process.
+const spareAtEnd = 20 * time.Second
+
+// requestsTimeout is how long running requests may take at the end: a query that was just
+// begun ends, and its answer has some time to be sent.
+func (c *Config) requestsTimeout() time.Duration {
+	return max(10*time.Second, c.QueryTimeout+5*time.Second)
+}
+
+// EndWithin is how long a process may go on after it was told to end: what Close may take,
+// and closing the store.
+func (c *Config) EndWithin() time.Duration {
+	d := defaultCloseTimeouts
+	return c.Drain + c.requestsTimeout() + d.store + 2*d.answer + StoreCloseTimeout + spareAtEnd
+}
 
 // errUnfinished is returned by Close if the store has not taken all accepted points.
 var errUnfinished = errors.New("left unfinished at the end")
 
-// Close ends the server. It accepts no new connections, gives running requests ten
-// seconds, and writes what was accepted. If the store does not take that within ten
-// more seconds, Close gives up: clients that wait for a point are told that it may not
-// be stored, and the log says what is left.
+// Close ends the server. /readyz says so first, for the time that balancers may take to
+// notice, see drain. Then it accepts no new connections, gives running requests the time
+// that a query may take, and writes what was accepted. If the store does not take that
+// within ten more seconds, Close gives up: clients that wait for a point are told that it
+// may not be stored, and the log says what is left.
 func (s *Server) Close() error {
+	s.drain()
 	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), s.closing.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.closing.drain, s.cfg.requestsTimeout()))
 	defer cancel()
 
 	// Shutdown below waits for HTTP requests, but knows nothing of WebSockets.

@@ -87,6 +87,9 @@ type Config struct {
 	Mode string `env:"DOWNPOUR_MODE" envDefault:"rw"`
 	// QueryTimeout bounds the time of a query. Source: tsd.query.timeout.
 	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
+	// Drain is how long a gateway that is told to end goes on to serve while /readyz says 503,
+	// so that a balancer takes it out first.
+	Drain time.Duration `env:"DOWNPOUR_DRAIN" envDefault:"0s"`
 	// SlowQuery is how long a query takes at least that is logged; 0 logs none.
 	SlowQuery time.Duration `env:"DOWNPOUR_SLOW_QUERY" envDefault:"10s"`
 	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
@@ -163,6 +166,9 @@ func (c *Config) Validate() error {
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
+	}
+	if c.Drain < 0 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_DRAIN: got %s, want a time, or 0 to stop at once", c.Drain))
 	}
 	if c.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SLOW_QUERY: got %s, want a time, or 0 for none", c.SlowQuery))

@@ -186,7 +186,7 @@ var asking = map[string]struct {
 // routeScopes has the scope that each route needs, 0 if it needs no token. A route that is missing
 // here fails the test.
 var routeScopes = func() map[string]auth.Scope {
-	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0,
+	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0,
 		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
 		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/trees": auth.Write,
 		"api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin, "api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/retention": auth.Admin, "api/tools/rollup": auth.Admin, "api/tools/scan": auth.Read}

@@ -13,7 +13,6 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -99,7 +98,7 @@ func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
+	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}} {
 		cluster.CreateTable(name, families)
 	}
 	cfg, st := hbaseConfig(t, cluster.Address())
@@ -110,19 +109,7 @@ func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 // When one gateway renames or deletes a name, another one on the same tables that has it in its
 // cache finds out, and assigns the name anew to the points that it gets under it.
 func TestNames_otherGateway(t *testing.T) {
-	cfg, st := fakeHBase(t)
-	a := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
-	second := *cfg
-	where, err := hbase.ParseAddress(strings.TrimPrefix(cfg.Store, "hbase:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := hbase.Open(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { other.Close() })
-	b := &bench{T: t, cfg: &second, g: start(t, &second, other)}
+	a, b := twoGateways(t, nil)
 	const query = "/api/query?start=1356998400&end=1356999400&m=none:"
 	b.put("renamed 1356998400 1 k=v", "deleted 1356998400 1 k=v")
 	if x := a.post("/api/uid/rename", `{"metric":"renamed","name":"new"}`); x.status != http.StatusOK {

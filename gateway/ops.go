@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/api/httpapi/opsroutes"
 	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/live"
+	"downpour/gateway/metadata/seriescount"
 	"downpour/gateway/query/dispatch"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
@@ -83,6 +84,13 @@ func (s *Server) report(ctx context.Context) opsroutes.Report {
 // reportText is report as the socket sends it.
 func (s *Server) reportText(ctx context.Context) ([]byte, error) { return json.Marshal(s.report(ctx)) }
 
+// countSeries counts the series of the meta table, for as long as a query may take.
+func (s *Server) countSeries(ctx context.Context, top int) (*seriescount.Counts, error) {
+	within, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
+	defer cancel()
+	return seriescount.Run(ctx, within, seriescount.Config{Store: s.store, Table: s.cfg.TableMeta, Schema: s.cfg.Schema(), Names: s.names}, top)
+}
+
 // mayOperate tells whether a token may see the report.
 func (s *Server) mayOperate(token string) bool { return s.tokens.Check(token)&auth.Admin != 0 }
 
@@ -113,7 +121,7 @@ func (s *Server) reportLive() opsroutes.Live {
 	var list []live.Listed
 	list, l.More = s.hub.List(opsListed)
 	for _, x := range list {
-		l.Listed = append(l.Listed, opsroutes.LiveQuery{Query: x.Query, Expression: x.Exp, Subscribers: x.Subscribers, Bytes: x.Held.Total(), Error: x.Error})
+		l.Listed = append(l.Listed, opsroutes.LiveQuery{ID: x.ID, Query: x.Query, Expression: x.Exp, Subscribers: x.Subscribers, Bytes: x.Held.Total(), Error: x.Error})
 	}
 	return l
 }

@@ -198,6 +198,107 @@ func TestOps_report(t *testing.T) {
 	}
 }
 
+// An operator ends a live query: each of its subscribers is told by whom, for good, and the log has it.
+// Others go on, and who asks the same again gets a new one.
+func TestOps_endingLive(t *testing.T) {
+	tokens := writeTokens(t, "admin operator-0123456789 alice\n")
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
+	admin := []string{"Authorization", "Bearer operator-0123456789"}
+	dial := func(metric string) *websocket.Conn {
+		t.Helper()
+		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer.operator-0123456789"}}).Dial("ws://"+b.address()+"/api/ws", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ask := fmt.Sprintf(`{"type":"subscribe","id":"l","query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":%q}]}}`, metric)
+		if err := c.WriteMessage(websocket.TextMessage, []byte(ask)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	until := func(c *websocket.Conn, text string) {
+		t.Helper()
+		c.SetReadDeadline(time.Now().Add(patience))
+		for {
+			_, data, err := c.ReadMessage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(data), text) {
+				return
+			}
+		}
+	}
+	for _, m := range []string{"ended", "kept"} {
+		if a := b.post("/api/put", fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":1,"tags":{"host":"a"}}`, m, time.Now().Unix()), admin...); a.status != http.StatusNoContent {
+			t.Fatalf("put: %d %s", a.status, a.body)
+		}
+	}
+	two, other := []*websocket.Conn{dial("ended"), dial("ended")}, dial("kept")
+	for _, c := range append(two, other) {
+		until(c, `"snapshot"`)
+	}
+	id := ""
+	for _, q := range b.report(admin...).Live.Listed {
+		if strings.Contains(q.Query, `"ended"`) && q.Subscribers == 2 {
+			id = q.ID
+		}
+	}
+	if a := b.do("DELETE", "/api/ops/live/"+id, nil, admin...); a.status != http.StatusOK || a.body != `{"id":"`+id+`","state":"ended"}` {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	for _, c := range two {
+		until(c, `"error":{"code":409,"message":"The live query was ended by alice","temporary":false}`)
+	}
+	b.logLine("an administrative request method=DELETE path=/api/ops/live/"+id+" parameters= token=alice", admin...)
+	b.refused(b.do("DELETE", "/api/ops/live/"+id, nil, admin...), http.StatusNotFound, "This gateway has no live query "+id)
+	b.refused(b.do("DELETE", "/api/ops/live/"+id, nil), http.StatusUnauthorized, "Unauthorized")
+	b.refused(b.get("/api/ops/live/"+id, admin...), http.StatusMethodNotAllowed, "Method not allowed")
+	if l := b.report(admin...).Live; l.Queries != 1 || !strings.Contains(l.Listed[0].Query, `"kept"`) {
+		t.Errorf("live queries afterwards: %+v, want the other one", l)
+	}
+	until(dial("ended"), `"snapshot"`)
+}
+
+// Series are counted by metric and tag key, on demand.
+func TestOps_series(t *testing.T) {
+	tokens := writeTokens(t, "admin operator-0123456789 alice\nread reader-0123456789\n")
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
+	admin, reader := []string{"Authorization", "Bearer operator-0123456789"}, []string{"Authorization", "Bearer reader-0123456789"}
+	for i, point := range []string{`"cpu","tags":{"host":"a"}`, `"cpu","tags":{"host":"b"}`, `"mem","tags":{"host":"a","dc":"x"}`} {
+		if a := b.post("/api/put", fmt.Sprintf(`{"timestamp":%d,"value":1,"metric":%s}`, 1356998400+i, point), admin...); a.status != http.StatusNoContent {
+			t.Fatalf("put: %d %s", a.status, a.body)
+		}
+	}
+	const want = `{"series":3,"complete":true,"metrics":[{"name":"cpu","count":2},{"name":"mem","count":1}],"tagKeys":[{"name":"host","count":2},{"name":"dc","count":1}],"allMetrics":2,"allTagKeys":2}`
+	eventually(t, "the series are recorded", func() bool { return strings.HasPrefix(b.get("/api/ops/series", admin...).body, `{"series":3,`) })
+	if a := b.get("/api/ops/series", admin...); a.body != want {
+		t.Errorf("%d %s, want %s", a.status, a.body, want)
+	}
+	if a := b.get("/api/ops/series?top=1", admin...); !strings.Contains(a.body, `"metrics":[{"name":"cpu","count":2}],"tagKeys":[{"name":"host","count":2}],"allMetrics":2`) {
+		t.Errorf("the first of each: %d %s", a.status, a.body)
+	}
+	for _, top := range []string{"0", "-1", "x", "1001"} {
+		b.refused(b.get("/api/ops/series?top="+top, admin...), http.StatusBadRequest, `top: got "`+top+`", want 1 to 1000`)
+	}
+	b.refused(b.get("/api/ops/series", reader...), http.StatusForbidden, "Forbidden")
+	b.refused(b.do("DELETE", "/api/ops/series", nil, admin...), http.StatusMethodNotAllowed, "Method not allowed")
+}
+
+// What pages ask for at their start tells an operator's token, and no other.
+func TestOps_pagesAreTold(t *testing.T) {
+	tokens := writeTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
+	closed, open := open(t, func(c *gateway.Config) { c.TokenFile = tokens }), open(t, nil)
+	for _, path := range []string{"/api/aggregators", "/api/dashboards", "/api/dashboards/system"} {
+		for want, a := range map[string]answer{"true": closed.get(path, "Authorization", "Bearer operator-0123456789"), "": closed.get(path, "Authorization", "Bearer reader-0123456789"), "true ": open.get(path)} {
+			if got := a.header.Get("Downpour-Operator"); got != strings.TrimSpace(want) {
+				t.Errorf("%s: Downpour-Operator %q, want %q", path, got, strings.TrimSpace(want))
+			}
+		}
+	}
+}
+
 // An operator's socket gets the report again and again; one without the scope is refused, and one
 // whose token is taken back is told so.
 func TestOps_socket(t *testing.T) {

@@ -100,6 +100,7 @@ type Server struct {
 	ending     <-chan struct{}    // closed by cancel
 	background sync.WaitGroup
 	closing    closeTimeouts
+	draining   draining
 }
 
 // Start checks the store and begins to serve. The caller closes the store, after
@@ -222,7 +223,7 @@ func (s *Server) build() error {
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
 	// process's alone. The names tell the tracker of new UIDs, so the tracker is made first.
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
-		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
+		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Told: s.forgetMeta, Log: s.log})
 	s.trees = s.newTrees()
 	// Staged: where the store can order its writes, a new series does not wait until its
 	// UIDs are on the disk.
@@ -280,7 +281,7 @@ func (s *Server) serve(l net.Listener) {
 	lines := telnet.NewServer(s.telnetConfig())
 	s.listener = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
 	s.http = &http.Server{
-		Handler:           s.inMode(s.api().Handler()),
+		Handler:           s.lastAnswers(s.inMode(s.api().Handler())),
 		ReadHeaderTimeout: 5 * time.Second, // package pace bounds the time of bodies
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
@@ -323,9 +324,9 @@ func (s *Server) api() *httpapi.API {
 			LogLines: s.tail.Lines,
 			Ready:    s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
 			Stats: s.stats, Queries: s.ops.queries, Now: time.Now,
-			Names: s.names, Series: s.series, Engine: s.engine,
+			DropCaches: s.dropCaches,
 		},
-		Ops: opsroutes.Handlers{Report: s.report, Queries: s.ops.queries, Guard: guard, Log: s.log},
+		Ops: opsroutes.Handlers{Report: s.report, Queries: s.ops.queries, EndLive: s.hub.End, Series: s.countSeries, Guard: guard, Log: s.log},
 		Dashboards: dashboardroutes.Handlers{
 			Store:   &dashboard.Store{Cells: s.store, Table: s.cfg.TableState, Now: s.cfg.Now},
 			BuiltIn: s.builtIn(), Start: s.startDashboard,
@@ -353,8 +354,12 @@ func (s *Server) Memory() int64 { return s.memory.Total() }
 // URL returns the address of the page and the API.
 func (s *Server) URL() string { return s.url }
 
-// Ready returns why puts or queries would fail now, or nil. It looks for the tables.
+// Ready returns why puts or queries would fail now, or soon because the server stops, or nil.
+// It looks for the tables.
 func (s *Server) Ready(ctx context.Context) error {
+	if s.draining.begun.Load() {
+		return errStopping
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := tables.Check(ctx, s.store, s.cfg.TableNames()); err != nil {

@@ -33,11 +33,9 @@ func (s *Server) command(ctx context.Context, words []string) (string, bool) {
 	case "help":
 		return "available commands: " + strings.Join([]string{"auth", "dropcaches", "exit", "help", "histogram", "put", "rollup", "stats", "version"}, " ") + "\n", true
 	case "dropcaches":
-		s.names.Drop()
-		s.series.Drop()
-		if err := s.engine.DropCaches(ctx); err != nil {
+		if err := s.dropCaches(ctx); err != nil {
 			// An answer of several lines would look like several answers.
-			return "Caches dropped here, but maybe not on all pushdown servers: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n", true
+			return "Caches dropped here, but maybe not everywhere: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n", true
 		}
 		return "Caches dropped.\n", true
 	case "stats":

@@ -33,6 +33,7 @@ func (s *Server) tools() http.Handler {
 		Ending: s.ending, Turns: s.retention, Now: s.cfg.Now, ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
 	if s.tracker != nil {
 		served.Flush = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
+		served.Forget = s.tracker.Forget
 	}
 	return tools.Handler(served)
 }

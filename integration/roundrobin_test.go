@@ -87,6 +87,7 @@ type roundRobin struct {
 	proxies []*httputil.ReverseProxy
 	down    []atomic.Int64 // until when each is left out, ns since 1970
 	served  []atomic.Int64
+	busy    []atomic.Int64 // requests that each has now
 	next    atomic.Uint64
 	failed  atomic.Int64
 }
@@ -96,7 +97,7 @@ const leftOut = 300 * time.Millisecond
 
 func newRoundRobin(t *testing.T, urls ...string) *roundRobin {
 	t.Helper()
-	r := &roundRobin{down: make([]atomic.Int64, len(urls)), served: make([]atomic.Int64, len(urls))}
+	r := &roundRobin{down: make([]atomic.Int64, len(urls)), served: make([]atomic.Int64, len(urls)), busy: make([]atomic.Int64, len(urls))}
 	for i, text := range urls {
 		p := httputil.NewSingleHostReverseProxy(must[*url.URL](t)(url.Parse(text)))
 		p.ErrorLog = log.New(io.Discard, "", 0)
@@ -120,6 +121,8 @@ func (r *roundRobin) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			continue
 		}
 		r.served[i].Add(1)
+		r.busy[i].Add(1)
+		defer r.busy[i].Add(-1)
 		r.proxies[i].ServeHTTP(w, q)
 		return
 	}
@@ -135,6 +138,7 @@ type load struct {
 	truth            []compare.Answer
 	writers          []*robinWriter
 	batches, queries atomic.Int64
+	refused          atomic.Int64 // requests that failed and were sent again
 }
 
 // robinWriter puts points into a series of its own, point i at second i with the
@@ -163,6 +167,9 @@ func (l *load) try(ctx context.Context, send func() (e2e.Answer, error)) (a e2e.
 	err := e2e.Until(ctx, 20*time.Millisecond, func(context.Context) (err error) {
 		if a, err = send(); err == nil && a.Status >= 500 {
 			err = fmt.Errorf("status %d: %.300s", a.Status, a.Body)
+		}
+		if err != nil && ctx.Err() == nil {
+			l.refused.Add(1)
 		}
 		return err
 	})

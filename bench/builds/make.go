@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"downpour/integration/e2e"
 )
 
 // Tree names the build of the sources as they lie in the module's directory.
@@ -53,12 +55,12 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	commit := ""
 	switch revision, isRevision := strings.CutPrefix(text, Revision); {
 	case text == Tree:
-		b, err = compile(ctx, m.Root, out)
+		b, err = built(out, e2e.BuildPrograms(ctx, m.Root, out))
 		if commit = m.commit(ctx, "HEAD"); commit != "" && m.changed(ctx) {
 			commit += "+" // as reports mark it
 		}
 	case isRevision:
-		b, err = m.revision(ctx, revision, out)
+		b, err = built(out, e2e.BuildRevision(ctx, m.Root, revision, out))
 		commit = m.commit(ctx, revision)
 	case strings.HasPrefix(text, Program):
 		b, err = find(strings.TrimPrefix(text, Program))
@@ -106,45 +108,12 @@ func (m Maker) changed(ctx context.Context) bool {
 	return err != nil || len(out) > 0
 }
 
-// compile builds both programs of a source tree. The programs do not hold the paths of
-// their sources, so the directory makes no difference.
-func compile(ctx context.Context, root, out string) (Build, error) {
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return Build{}, err
+// built returns the build in a directory, unless making it has failed.
+func built(dir string, failed error) (Build, error) {
+	if failed != nil {
+		return Build{}, failed
 	}
-	if err := command(ctx, root, "go", "build", "-trimpath", "-o", out+string(filepath.Separator), gatewayMain, pushdownMain); err != nil {
-		return Build{}, err
-	}
-	return find(out)
-}
-
-// revision builds a revision.
-func (m Maker) revision(ctx context.Context, revision, out string) (b Build, err error) {
-	// git would take an empty revision for HEAD, and one like a flag for a flag.
-	if revision == "" || strings.HasPrefix(revision, "-") {
-		return b, fmt.Errorf("got the revision %q, want a commit, branch or tag", revision)
-	}
-
-	tree := out + "-source"
-	if err := command(ctx, m.Root, "git", "worktree", "add", "--detach", tree, revision); err != nil {
-		return b, err
-	}
-	defer func() {
-		// After an interrupt, too; otherwise git would list the worktree for ever.
-		cleared := command(context.WithoutCancel(ctx), m.Root, "git", "worktree", "remove", "--force", tree)
-		err = errors.Join(err, cleared)
-	}()
-	return compile(ctx, tree, out)
-}
-
-// command runs a program in a directory. Its output is part of the error.
-func command(ctx context.Context, dir, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return nil
+	return find(dir)
 }
 
 // find returns the build at a path: a gateway, or a directory with a gateway and perhaps

@@ -7,6 +7,7 @@ import (
 
 // Listed is one live query, as an operator sees it.
 type Listed struct {
+	ID          string // names it for End; no other has it, also of other gateways and after a start
 	Exp         bool   // of /api/query/exp
 	Query       string // the body of the request, shortened
 	Subscribers int    // 0 for one that is kept for a client that may come back
@@ -41,11 +42,40 @@ func (e *evaluator) listed() Listed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	l := Listed{Exp: e.query.question.Exp, Query: string(e.query.question.Body), Subscribers: len(e.mu.subs), Held: e.mu.held}
+	l := Listed{ID: e.epoch, Exp: e.query.question.Exp, Query: string(e.query.question.Body), Subscribers: len(e.mu.subs), Held: e.mu.held}
 	if e.mu.err != nil {
 		l.Error = e.mu.err.Message
 	}
 	return l
+}
+
+// End ends a live query for somebody, whom its subscribers are told. It returns false if there is
+// none of this id. Who subscribes to the same query again begins a new one.
+func (h *Hub) End(id, by string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.mu.evaluators {
+		if e.epoch == id {
+			e.endLocked(by)
+			return true
+		}
+	}
+	return false
+}
+
+// endLocked ends the query. As a conflict its clients do not ask it again by themselves. REQUIRES:
+// hub.mu is held.
+func (e *evaluator) endLocked(by string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	e.stopLocked()
+	e.mu.err, e.mu.final = &Error{Code: 409, Message: "The live query was ended by " + by}, true
+	e.mu.errCount++
+	e.hub.forgetLocked(e)
+	for s := range e.mu.subs {
+		s.wake()
+	}
 }
 
 // shortened cuts a text to so many bytes.

@@ -36,3 +36,46 @@ func TestHub_List(t *testing.T) {
 		}
 	})
 }
+
+// The live query that is named ends for all of its subscribers, who are told by whom; another one goes
+// on, and the same query can be asked again.
+func TestHub_End(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) { return Answer{}, nil }})
+		defer h.Close()
+		one, woken := subscribe(t, h, `{"a":1}`)
+		two, _ := subscribe(t, h, `{"a":1}`)
+		other, _ := subscribe(t, h, `{"b":1}`)
+		synctest.Wait()
+		before := woken.Load()
+		ids := map[string]string{}
+		all, _ := h.List(10)
+		for _, l := range all {
+			ids[l.Query] = l.ID
+		}
+		if len(ids) != 2 || ids[`{"a":1}`] == ids[`{"b":1}`] {
+			t.Fatalf("ids %v, want one for each query", ids)
+		}
+		if h.End("x", "alice") || !h.End(ids[`{"a":1}`], "alice") || h.End(ids[`{"a":1}`], "alice") {
+			t.Error("ended: want the one that is there, once")
+		}
+		if woken.Load() == before {
+			t.Error("a subscriber is not woken to hear of the end")
+		}
+		for _, s := range []*Subscription{one.sub, two.sub} {
+			u := s.Next()
+			if u == nil || u.Kind != KindError || !u.Ends() || u.Err.Code != 409 || u.Err.Message != "The live query was ended by alice" {
+				t.Errorf("a subscriber gets %+v, want to be told that it has ended", u)
+			}
+			s.Close()
+		}
+		if u := other.sub.Next(); u == nil || u.Kind != KindSnapshot {
+			t.Errorf("the other query: %+v, want its snapshot", u)
+		}
+		again, _ := subscribe(t, h, `{"a":1}`)
+		synctest.Wait()
+		if u := again.sub.Next(); u == nil || u.Kind != KindSnapshot {
+			t.Errorf("asked again: %+v, want a snapshot", u)
+		}
+	})
+}

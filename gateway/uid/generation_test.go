@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -422,8 +423,9 @@ func (r *reading) looks() int {
 // without changes costs one read.
 func TestWatch(t *testing.T) {
 	s := &reading{storeInMemory: newMemory()}
+	var told atomic.Int64
 	shared := func() *Dictionary {
-		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true})
+		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, Told: func() { told.Add(1) }})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := shared(), shared()
@@ -446,8 +448,14 @@ func TestWatch(t *testing.T) {
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
 			t.Fatal(err)
 		}
+		if n := told.Load(); n != 1 {
+			t.Errorf("told %d times at the first look, want once", n)
+		}
 		knows(2*pollEvery, "old", nil)
 		knows(0, "new", old)
+		if n := told.Load(); n != 2 {
+			t.Errorf("told %d times at the first look and of one change", n)
+		}
 
 		time.Sleep(time.Second) // simulated by synctest: one more look follows the last change
 		synctest.Wait()

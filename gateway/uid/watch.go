@@ -90,8 +90,13 @@ func (w *watcher) poll(ctx context.Context) error {
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
+	// The first look counts, too: what was told before it may concern what this process has done.
+	told := n != w.seen
 	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
+	if told && w.d.cfg.Told != nil {
+		w.d.cfg.Told()
+	}
 	return nil
 }
 

@@ -124,3 +124,45 @@ test('a refused put is counted with its reason, and what comes from outside is t
   await axe();
   assert.deepEqual(faults, []);
 });
+
+test('a live query is ended by the keyboard, and its subscriber is told by whom', async () => {
+  const now = Math.floor(Date.now() / 1000);
+  assert.equal((await put([{ metric: 'ops.live', timestamp: now, value: 1, tags: { host: 'a' } }])).status, 200);
+  const chart = await (await browser.newContext()).newPage();
+  await chart.addInitScript((t) => sessionStorage.setItem('downpour.token', t), reader);
+  await chart.goto(`${base}/#start=15m-ago&m=sum:ops.live`);
+  await untilStatus(chart, 'live');
+  assert.equal(await chart.locator('#operations').isVisible(), false, 'a reader sees no link to the page of operators');
+
+  await withToken(admin);
+  await page.goto(`${base}/ops`);
+  await untilStatus(page, 'live');
+  const row = page.locator('#live tbody tr', { hasText: 'ops.live' });
+  await until('the live query', async () => (await row.count()) === 1);
+  const button = row.getByRole('button');
+  assert.match(await button.getAttribute('aria-label'), /^End live query \S+$/);
+  await button.focus();
+  await page.keyboard.press('Enter');
+  await until('the words', async () => /^Live query \S+ was ended\.$/.test(await text('#told')));
+  await until('the query to go', async () => (await row.count()) === 0);
+  await until('the subscriber to be told', async () => (await chart.locator('#status').textContent()).includes('The live query was ended by alice'));
+  await chart.context().close();
+  assert.deepEqual(faults, []);
+});
+
+test('series are counted on demand, and pages lead an operator here and back', async () => {
+  await withToken(admin);
+  await page.goto(`${base}/#start=15m-ago`);
+  await page.locator('#operations').click();
+  await page.waitForURL(`${base}/ops`);
+  await untilStatus(page, 'live');
+  await page.getByRole('button', { name: 'Count the series' }).click();
+  await until('the counts', async () => /series of .* metrics with/.test(await text('#series-said')));
+  assert.match(await text('#top-metrics'), /ops\.long/);
+  assert.match(await text('#top-tagks'), /host/);
+  await axe();
+  await page.getByRole('link', { name: 'Dashboards' }).click();
+  await page.waitForURL(`${base}/d/`);
+  await page.locator('#operations').waitFor();
+  assert.deepEqual(faults, []);
+});

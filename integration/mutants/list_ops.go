@@ -4,6 +4,30 @@ package main
 // look like faults of their clients, figures that are not those of the time that they are shown for.
 var ofOperations = []mutant{
 	{
+		name: "balancer-not-told-of-the-end", file: "gateway/drain.go",
+		old: "	s.draining.begun.Store(true)\n", new: "",
+		test: "gateway TestDrain",
+	}, {
+		name: "connection-kept-open-at-the-end", file: "gateway/drain.go",
+		old: "		if s.draining.begun.Load() {\n", new: "		if false {\n",
+		test: "gateway TestDrain",
+	}, {
+		name: "query-cut-off-at-the-end", file: "gateway/close.go",
+		old: "max(10*time.Second, c.QueryTimeout+5*time.Second)", new: "min(10*time.Second, c.QueryTimeout+5*time.Second)",
+		test: "gateway TestDrain_times",
+	}, {
+		name: "another-live-query-ended", file: "gateway/live/list.go",
+		old: "		if e.epoch == id {\n", new: "		if e.epoch != \"\" {\n",
+		test: "TestHub_End",
+	}, {
+		name: "half-a-count-of-series-for-the-whole", file: "gateway/metadata/seriescount/seriescount.go",
+		old: "			c.out.Complete = false\n", new: "			c.out.Complete = true\n",
+		test: "TestRun_ends",
+	}, {
+		name: "purged-series-never-recorded-again", file: "gateway/uid/watch.go",
+		old: "	if told && w.d.cfg.Told != nil {\n", new: "	if told && w.d.cfg.Told == nil {\n",
+		test: "TestWatch",
+	}, {
 		name: "query-ended-by-any-gateway's-id", file: "gateway/api/httpapi/querylog/running.go",
 		old: "err != nil || instance != l.instance ||", new: "err != nil || instance == \"\" ||",
 		test: "gateway TestOps_ending",
@@ -17,7 +41,7 @@ var ofOperations = []mutant{
 		test: "gateway TestOps_ending",
 	}, {
 		name: "queries-ended-by-readers", file: "gateway/api/httpapi/opsroutes/handlers.go",
-		old: "\"api/ops/\": {Scope: auth.Admin,", new: "\"api/ops/\": {Scope: auth.Read,",
+		old: "\"api/ops/\":       {Scope: auth.Admin,", new: "\"api/ops/\":       {Scope: auth.Read,",
 		test: "gateway TestDoors",
 	}, {
 		name: "operations-told-to-readers", file: "gateway/api/ws/opsfeed.go",

@@ -34,6 +34,8 @@ type Served struct {
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
+	// Forget makes puts record meta data anew that was deleted. It is nil if they record none.
+	Forget func()
 	// Turns are those of deleting rows that are past, which the gateway does by itself, too.
 	Turns retention.Turns
 	// Now is the clock by which rows are past; nil for the system's.

@@ -66,6 +66,7 @@ type uidWorker struct {
 	st       Store
 	names    *uid.Dictionary
 	flush    func(context.Context) error // writes pending meta data; nil if there is none
+	forget   func()                      // what is known of meta data; nil if nothing is
 	bytes    int                         // bound of memory, 0 for the default
 	say      func(line string)
 	progress func(line string)
@@ -182,6 +183,15 @@ func (x *uidWorker) metasync(ctx context.Context, w uidWork) (*uidDone, error) {
 // metapurge deletes all meta data. Source: UidManager.metaPurge.
 func (x *uidWorker) metapurge(ctx context.Context, w uidWork) (*uidDone, error) {
 	r, err := metapurge.Run(ctx, metapurge.Config{Store: x.st, UID: x.settings.Tables.UID, Meta: x.settings.Tables.Meta, DryRun: w.DryRun, Progress: x.progress})
+	if !w.DryRun {
+		// Gateways know of series that they have meta data, and would not make it anew.
+		if x.forget != nil {
+			x.forget()
+		}
+		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
+		defer cancel()
+		err = errors.Join(err, x.names.Tell(tell))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("uid metapurge: %w (what was deleted is gone; run it again)", err)
 	}
@@ -278,7 +288,7 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 	defer h.working.Unlock()
 
 	return writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
-		x := &uidWorker{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, bytes: servedBytes,
+		x := &uidWorker{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, forget: h.Forget, bytes: servedBytes,
 			say:      func(line string) { fmt.Fprintln(out, line) },
 			progress: seldom(time.Now, progress)}
 		return x.run(r.Context(), in)

@@ -108,6 +108,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 		httpio.WriteError(w, r, a.Log, err)
 		return
 	}
+	a.tellOperator(w, r, path)
 	account := a.Memory.Open(memoryClass(path))
 	defer account.Close()
 	if err := e.Serve(w, r.WithContext(memory.With(r.Context(), account))); err != nil {
@@ -119,6 +120,17 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 func pageBelow(path string) bool {
 	first, _, below := strings.Cut(path, "/")
 	return below && (first == "ui" || first == "d" || first == "docs")
+}
+
+// OperatorHeader tells a page that its token has the scope of an operator, so that it can show what only
+// operators may use. It comes with answers that pages ask for at their start.
+const OperatorHeader = "Downpour-Operator"
+
+// tellOperator sets OperatorHeader.
+func (a *API) tellOperator(w http.ResponseWriter, r *http.Request, path string) {
+	if (path == "api/aggregators" || path == "api/dashboards" || strings.HasPrefix(path, "api/dashboards/")) && a.Guard.Allows(r, auth.Admin) {
+		w.Header().Set(OperatorHeader, "true")
+	}
 }
 
 // check refuses a request that may not use its route.

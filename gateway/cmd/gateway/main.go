@@ -93,16 +93,13 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return untilEnded(ctx, stop, func() error { return serve(ctx, cfg, o, out) })
+	return untilEnded(ctx, stop, cfg.EndWithin(), func() error { return serve(ctx, cfg, o, out) })
 }
 
-// endWithin is how long the process may go on after it was told to end.
-const endWithin = 75 * time.Second
-
-// untilEnded calls run and returns its error. Once ctx has ended, run has
-// endWithin to return, so that a disk that does not answer cannot keep the process
-// alive. A second signal ends the process at once.
-func untilEnded(ctx context.Context, stop func(), run func() error) error {
+// untilEnded calls run and returns its error. Once ctx has ended, run has the time within
+// to return, so that a disk that does not answer cannot keep the process alive. A second
+// signal ends the process at once.
+func untilEnded(ctx context.Context, stop func(), within time.Duration, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
 
@@ -114,14 +111,14 @@ func untilEnded(ctx context.Context, stop func(), run func() error) error {
 
 	// From here on a signal is not caught any more: the second one kills.
 	stop()
-	late := time.NewTimer(endWithin)
+	late := time.NewTimer(within)
 	defer late.Stop()
 
 	select {
 	case err := <-done:
 		return err
 	case <-late.C:
-		return fmt.Errorf("not at an end %v after the signal; what was acknowledged is durable", endWithin)
+		return fmt.Errorf("not at an end %v after the signal; what was acknowledged is durable", within)
 	}
 }
 
@@ -135,9 +132,6 @@ func logWait(log *slog.Logger, address string) (answered func()) {
 	t := time.AfterFunc(logWaitAfter, func() { log.Info("waits for the store", "store", address) })
 	return func() { t.Stop() }
 }
-
-// storeCloseTimeout is how long a store may take to close.
-const storeCloseTimeout = 20 * time.Second
 
 // closeStore closes a store and waits for that as long as patience says. Nothing
 // is lost if the store does not close: what was acknowledged is in its log.
@@ -170,7 +164,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	defer closeStore(st, storeCloseTimeout, log)
+	defer closeStore(st, gateway.StoreCloseTimeout, log)
 
 	answered := logWait(log, cfg.Store)
 	defer answered() // of a start that fails; a second call does nothing

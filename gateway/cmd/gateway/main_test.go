@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"downpour/gateway"
 )
 
 // A store that does not answer is named in the log after some seconds, one that does is not. The
@@ -37,12 +39,12 @@ func (c closing) Close() error {
 
 // The program ends although its store hangs.
 func TestCloseStore(t *testing.T) {
-	for takes, want := range map[time.Duration]string{storeCloseTimeout - 1: "", time.Hour: "did not close"} {
+	for takes, want := range map[time.Duration]string{gateway.StoreCloseTimeout - 1: "", time.Hour: "did not close"} {
 		synctest.Test(t, func(t *testing.T) {
 			var logged bytes.Buffer
 			began := time.Now()
-			closeStore(closing(takes), storeCloseTimeout, slog.New(slog.NewTextHandler(&logged, nil)))
-			if took := time.Since(began); took > storeCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
+			closeStore(closing(takes), gateway.StoreCloseTimeout, slog.New(slog.NewTextHandler(&logged, nil)))
+			if took := time.Since(began); took > gateway.StoreCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
 				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
 			}
 			time.Sleep(takes) // simulated by synctest: a goroutine left behind would fail the bubble

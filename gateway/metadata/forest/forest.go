@@ -119,6 +119,9 @@ const attempts = 8
 // from now on go where it says now.
 func (f *Forest) changed() { f.changes.Add(1) }
 
+// Drop makes the next new series go through the trees as they are in the table then.
+func (f *Forest) Drop() { f.changed() }
+
 // settle waits until nobody adds series by what the trees were, and forgets these.
 func (f *Forest) settle() {
 	f.adding.Lock()

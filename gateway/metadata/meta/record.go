@@ -64,6 +64,9 @@ const knownBytes = 64
 // write records what was collected. It returns what could not be written. Only one call
 // runs at a time.
 func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error) {
+	if t.forget.Swap(false) {
+		t.known = newKnown(t.cfg.Bytes)
+	}
 	rest := newCollected()
 	var errs []error
 	// Each of the three is tried, also where another one fails.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"downpour/encoding"
@@ -69,6 +70,8 @@ type Tracker struct {
 	pending *collected
 	closed  bool
 	dropped int64 // series and UIDs that did not fit since the last Flush
+
+	forget atomic.Bool // the next write has to forget known
 
 	life context.Context // ends with Abandon, and with it all writes
 	end  context.CancelFunc
@@ -284,6 +287,10 @@ func (t *Tracker) Close() error {
 	t.done.Wait()
 	return t.Flush(t.life)
 }
+
+// Forget makes the tracker look again whether series have a TSMeta: somebody may have deleted
+// some. A series gets a new one with its next point.
+func (t *Tracker) Forget() { t.forget.Store(true) }
 
 // Abandon ends the write that waits for a store, and so makes Close return.
 func (t *Tracker) Abandon() { t.end() }

@@ -17,11 +17,14 @@ type Prepared struct {
 	engine *Engine
 	query  *query.Query
 	sub    *query.SubQuery
+	names  uint64 // generation of the names when it was compiled
 }
 
 // Prepare compiles all sub-queries. It returns the errors of Run, and an error for a query
 // that reads rollups: what changes an answer then is not what changes raw data.
 func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error) {
+	// Taken before anything is resolved: a change in between makes the next preparation another.
+	names := e.cfg.Names.Generation()
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error
 	}
 	out := make([]Prepared, len(plans))
 	for i, p := range plans {
-		out[i] = Prepared{Compiled: p.Compiled, engine: e, query: q, sub: p.sub}
+		out[i] = Prepared{Compiled: p.Compiled, engine: e, query: q, sub: p.sub, names: names}
 	}
 	return out, nil
 }
@@ -86,11 +89,12 @@ func (p *Prepared) Named(ctx context.Context, groups []merge.Group) ([]Result, e
 
 // Same reports whether two preparations of a sub-query read the same rows and make the
 // same of them, so that they differ at most in the times that the answer is trimmed
-// to.
+// to. After any change of names, here or by another process, they do not: what groups
+// are called, and which a filter on names admits, may have changed.
 func (p *Prepared) Same(o *Prepared) bool {
 	a, b := *p.Plan, *o.Plan
 	a.Start, a.End, b.Start, b.End = 0, 0, 0, 0
-	return p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) && samePostFilter(p.PostFilter, o.PostFilter)
+	return p.names == o.names && p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) && samePostFilter(p.PostFilter, o.PostFilter)
 }
 
 func samePostFilter(a, b *plan.PostFilter) bool {

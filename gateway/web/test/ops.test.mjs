@@ -74,3 +74,9 @@ test('over the socket, and by HTTP where sockets are blocked, a report comes to 
   assert.deepEqual(rounds.at(-1), { works: false, reason: 'the server wants a token' });
   poller.stop();
 });
+
+test('series: all of them, those that were read in time, and none', () => {
+  assert.equal(words.series({ series: 12_000, complete: true, allMetrics: 30, allTagKeys: 4 }), '12k series of 30 metrics with 4 tag keys.');
+  assert.equal(words.series({ series: 12_000, complete: false, allMetrics: 30, allTagKeys: 4 }), 'More than 12k series of 30 metrics with 4 tag keys: the time was over before all were read.');
+  assert.match(words.series({ series: 0, complete: true, allMetrics: 0, allTagKeys: 0 }), /DOWNPOUR_META_TRACKING/);
+});

@@ -11,9 +11,6 @@ import (
 
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/querylog"
-	"downpour/gateway/query/engine"
-	"downpour/gateway/uid"
-	"downpour/gateway/write"
 	"downpour/pushdown/rpc/auth"
 )
 
@@ -36,10 +33,9 @@ type Handlers struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// Names, Series and Engine have caches that can be dropped.
-	Names  *uid.Dictionary
-	Series *write.SeriesCache
-	Engine *engine.Engine
+	// DropCaches drops what is cached here and on pushdown servers, and makes other gateways
+	// check what they have cached.
+	DropCaches func(context.Context) error
 }
 
 // Version is what /api/version answers; all values are strings, as in OpenTSDB.

@@ -72,17 +72,16 @@ func (h *Handlers) serializers(w http.ResponseWriter, r *http.Request) error {
 	}})
 }
 
-// dropCaches drops the caches of this process and of all pushdown servers.
+// dropCaches drops the caches of this process and of all pushdown servers. Other gateways check
+// theirs.
 // Source: RpcManager.DropCaches.
 func (h *Handlers) dropCaches(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		return httpio.MethodNotAllowed(r.Method)
 	}
 
-	h.Names.Drop()
-	h.Series.Drop()
-	if err := h.Engine.DropCaches(r.Context()); err != nil {
-		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Caches dropped here, but maybe not on all pushdown servers", Details: err.Error()}
+	if err := h.DropCaches(r.Context()); err != nil {
+		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Caches dropped here, but maybe not everywhere", Details: err.Error()}
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"status": "200", "message": "Caches dropped"})
 }

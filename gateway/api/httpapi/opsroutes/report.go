@@ -74,6 +74,7 @@ type Live struct {
 
 // LiveQuery is one of them.
 type LiveQuery struct {
+	ID          string `json:"id"` // for DELETE /api/ops/live/ID
 	Query       string `json:"query"`
 	Expression  bool   `json:"expression"`
 	Subscribers int    `json:"subscribers"`

@@ -4,6 +4,7 @@ import { parse } from './answer.js';
 
 const key = 'downpour.token';
 let refused = () => {};
+let operates = () => {};
 
 export const token = () => sessionStorage.getItem(key) || '';
 export const setToken = (text) => sessionStorage.setItem(key, text);
@@ -11,10 +12,14 @@ export const setToken = (text) => sessionStorage.setItem(key, text);
 // onRefused is called when the gateway wants another token.
 export const onRefused = (f) => { refused = f; };
 
+// onOperator is called when an answer tells that the token is an operator's.
+export const onOperator = (f) => { operates = f; };
+
 async function request(path, options = {}) {
   const headers = { ...options.headers, ...(token() ? { Authorization: 'Bearer ' + token() } : {}) };
   const response = await fetch(path, { ...options, headers });
   if (response.status === 401 || response.status === 403) refused();
+  if (response.headers?.get('Downpour-Operator')) operates();
   if (response.ok) return response;
   const text = await response.text();
   let message = `${response.status} ${response.statusText}`;
@@ -99,5 +104,9 @@ export async function saveDashboard(name, text, from) {
 // operations is what /api/ops tells an operator.
 export const operations = () => get('/api/ops');
 
-// endQuery ends a running query.
+// endQuery ends a running query, endLive a live query.
 export const endQuery = (id) => request(`/api/ops/queries/${encodeURIComponent(id)}`, { method: 'DELETE' });
+export const endLive = (id) => request(`/api/ops/live/${encodeURIComponent(id)}`, { method: 'DELETE' });
+
+// countSeries counts the series of the meta table.
+export const countSeries = () => get('/api/ops/series');

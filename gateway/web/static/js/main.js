@@ -260,6 +260,7 @@ document.addEventListener('visibilitychange', () => {
   redraw();
 });
 setInterval(() => { if (!state.end && !state.zoom && state.pause === null && !document.hidden && picture.labels.length > 0) chart.move(range()); }, 1000);
+api.onOperator(() => { $('operations').hidden = false; });
 api.onRefused(() => { $('token-form').hidden = false; });
 $('token-form').addEventListener('submit', (e) => {
   e.preventDefault();

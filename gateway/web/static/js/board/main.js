@@ -513,6 +513,7 @@ $('link').addEventListener('click', link);
 $('export').addEventListener('click', () => download());
 $('import').addEventListener('change', (e) => e.target.files[0] && imported(e.target.files[0]));
 $('new').addEventListener('submit', (e) => { e.preventDefault(); location.assign(`/d/${$('new-name').value}`); });
+api.onOperator(() => { $('operations').hidden = false; });
 api.onRefused(() => { $('token-form').hidden = false; });
 $('token-form').addEventListener('submit', (e) => {
   e.preventDefault();

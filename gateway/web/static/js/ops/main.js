@@ -46,7 +46,12 @@ const refusals = new Table($('refusals'), [
 
 const live = new Table($('live'), [
   text('Query', (q) => q.query, 'text long'), figure('Subscribers', (q) => String(q.subscribers)), figure('Memory', (q) => words.size(q.bytes)), text('Error', (q) => q.error ?? '', 'text long bad'),
-], 'There is no live query.');
+  { title: 'End', button: { label: () => 'End', off: (q) => ending.has(q.id), press: endLive, name: (q) => `End live query ${q.id}` } },
+], 'There is no live query.', (q) => q.id);
+
+const counted = (place, title, count) => new Table($(place), [text(title, (n) => n.name, 'text long'), figure(count, (n) => words.number(n.count))], 'None was found.', (n) => n.name);
+let metrics = null; // tables of the last count of series
+let tagKeys = null;
 
 const memory = new Table($('memory'), [
   text('Held by', (h) => words.holders[h.name] ?? h.name), figure('Bytes', (h) => words.size(h.bytes)), figure('Of all', (h) => words.share(h.bytes, report.memory.limit)),
@@ -86,6 +91,38 @@ async function end(q) {
   redraw();
 }
 
+// endLive ends a live query: its clients are told, and do not ask it again by themselves.
+async function endLive(q) {
+  ending.add(q.id);
+  redraw();
+  try {
+    await api.endLive(q.id);
+    tell(`Live query ${q.id} was ended.`);
+  } catch (error) {
+    tell(`Live query ${q.id} was not ended: ${error.message}.`, 'error');
+  }
+  ending.delete(q.id);
+  redraw();
+}
+
+// countSeries counts the series of the meta table: it reads the keys of them all, so it is done when
+// somebody asks for it.
+$('count-series').addEventListener('click', async () => {
+  $('count-series').disabled = true;
+  set('series-said', 'Counting…');
+  try {
+    const counts = await api.countSeries();
+    metrics ??= counted('top-metrics', 'Metric', 'Series');
+    tagKeys ??= counted('top-tagks', 'Tag key', 'Values');
+    metrics.draw(counts.metrics);
+    tagKeys.draw(counts.tagKeys);
+    set('series-said', words.series(counts));
+  } catch (error) {
+    set('series-said', `They were not counted: ${error.message}.`);
+  }
+  $('count-series').disabled = false;
+});
+
 function tell(said, kind = '') {
   $('told').textContent = said;
   $('told').dataset.kind = kind;
@@ -102,7 +139,7 @@ function draw() {
   say();
   if (!report) return;
   set('about', words.about(report));
-  for (const id of ending) if (!report.queries.running.some((q) => q.id === id)) ending.delete(id);
+  for (const id of ending) if (![...report.queries.running, ...report.live.listed].some((q) => q.id === id)) ending.delete(id);
   running.draw(report.queries.running);
   slowest.draw(report.queries.slowest);
   heaviest.draw(report.queries.heaviest);

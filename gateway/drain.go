@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// draining is how a server tells that it is about to end, to the balancers and clients that
+// can go elsewhere before it does.
+type draining struct {
+	begun atomic.Bool
+	// pause waits for a time; nil sleeps. Only tests set it.
+	pause func(time.Duration)
+}
+
+// errStopping is what Ready returns once the end has begun.
+var errStopping = errors.New("the gateway is stopping")
+
+// drain says at /readyz that the server stops, and goes on to serve for the configured time:
+// as long as balancers may take to notice.
+func (s *Server) drain() {
+	s.draining.begun.Store(true)
+	wait := s.cfg.Drain
+	if wait <= 0 {
+		return
+	}
+
+	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over", "DOWNPOUR_DRAIN", wait)
+	if s.draining.pause != nil {
+		s.draining.pause(wait)
+		return
+	}
+	time.Sleep(wait)
+}
+
+// lastAnswers closes connections behind their answers once the end has begun, so that a
+// client sends its next request elsewhere. Without this a connection that is kept open could
+// be closed just when a request is on its way, and a client that puts cannot know then
+// whether its points were stored.
+func (s *Server) lastAnswers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.begun.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,31 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// dropCaches drops what this gateway has cached, and the cached answers of its pushdown
+// servers. Other gateways on the same tables are told to compare the names that they have
+// cached with the table, which they do within seconds: one call serves all. Their cached
+// answers are proven at each ask, and need not be dropped.
+func (s *Server) dropCaches(ctx context.Context) error {
+	s.names.Drop()
+	s.series.Drop()
+	s.trees.Drop()
+	s.forgetMeta()
+
+	errs := []error{s.engine.DropCaches(ctx)}
+	if err := s.names.Tell(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("other gateways could not be told: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// forgetMeta makes the tracker of meta data look again which series have some.
+func (s *Server) forgetMeta() {
+	if s.tracker != nil {
+		s.tracker.Forget()
+	}
+}

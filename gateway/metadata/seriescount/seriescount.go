@@ -1,0 +1,154 @@
+// Package seriescount counts the series of the meta table: those of each metric, and the values
+// that each tag key has in them. It reads the keys of the table's rows, one for each series, and
+// nothing of their cells.
+package seriescount
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/gateway/uid"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
+)
+
+// Names is the dictionary of names, which gateway/uid implements.
+type Names interface {
+	// Name returns the name of a UID, or a *uid.NoSuchIDError.
+	Name(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (string, error)
+}
+
+// Config says what is counted.
+type Config struct {
+	Store  store.Reader
+	Table  string // the meta table
+	Schema encoding.Schema
+	Names  Names
+}
+
+// Counts are what was counted.
+type Counts struct {
+	// Series are all of the table. Complete is false if the time was over before all were read.
+	Series   int64 `json:"series"`
+	Complete bool  `json:"complete"`
+	// Unreadable are rows whose keys are no series.
+	Unreadable int64 `json:"unreadable,omitempty"`
+	// Metrics are those with most series, TagKeys those with most values; the numbers of all follow.
+	Metrics    []Named `json:"metrics"`
+	TagKeys    []Named `json:"tagKeys"`
+	AllMetrics int     `json:"allMetrics"`
+	AllTagKeys int     `json:"allTagKeys"`
+}
+
+// Named is a name with its count.
+type Named struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+// entryBytes is about what a counted metric or value takes.
+const entryBytes = 96
+
+// counting is a count under way.
+type counting struct {
+	Config
+	ctx     context.Context
+	out     Counts
+	metrics map[string]int64
+	values  map[string]map[string]struct{} // by tag key
+	pairs   []encoding.TagPair             // scratch
+	kept    int64                          // entries that are not reserved yet
+}
+
+// Run counts until everything is counted or within ends; what was counted until then is returned
+// as incomplete. top bounds both lists. The error is that of ctx, of the store, or that the
+// memory is short.
+func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
+	c := &counting{Config: cfg, ctx: ctx, metrics: map[string]int64{}, values: map[string]map[string]struct{}{}}
+	c.out.Complete = true
+	for row, err := range store.Rows(within, cfg.Store, store.Scan{Table: cfg.Table, Family: encoding.FamilyName, KeysOnly: true}) {
+		if err != nil && ctx.Err() == nil && within.Err() != nil {
+			c.out.Complete = false
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.add(row.Key); err != nil {
+			return nil, err
+		}
+	}
+
+	c.out.AllMetrics, c.out.AllTagKeys = len(c.metrics), len(c.values)
+	keys := make(map[string]int64, len(c.values))
+	for k, values := range c.values {
+		keys[k] = int64(len(values))
+	}
+	var err error
+	if c.out.Metrics, err = c.most(c.metrics, encoding.UIDMetric, top); err != nil {
+		return nil, err
+	}
+	c.out.TagKeys, err = c.most(keys, encoding.UIDTagK, top)
+	return &c.out, err
+}
+
+// add counts a series.
+func (c *counting) add(tsuid []byte) error {
+	metric, tags, err := c.Schema.SplitTSUID(tsuid)
+	if err != nil {
+		c.out.Unreadable++
+		return nil
+	}
+
+	c.out.Series++
+	if _, ok := c.metrics[string(metric)]; !ok {
+		c.kept++
+	}
+	c.metrics[string(metric)]++
+	c.pairs = c.Schema.AppendPairs(c.pairs[:0], tags)
+	for _, p := range c.pairs {
+		values := c.values[string(p.K)]
+		if values == nil {
+			values = map[string]struct{}{}
+			c.values[string(p.K)] = values
+		}
+		if _, ok := values[string(p.V)]; !ok {
+			values[string(p.V)] = struct{}{}
+			c.kept++
+		}
+	}
+
+	if c.kept < 1000 {
+		return nil
+	}
+	bytes := c.kept * entryBytes
+	c.kept = 0
+	return memory.Reserve(c.ctx, bytes)
+}
+
+// most returns the UIDs with the largest counts, by their names. One that has no name is shown in
+// hex.
+func (c *counting) most(counts map[string]int64, kind encoding.UIDKind, top int) ([]Named, error) {
+	uids := make([]string, 0, len(counts))
+	for u := range counts {
+		uids = append(uids, u)
+	}
+	slices.SortFunc(uids, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+
+	out := []Named{}
+	for _, u := range uids[:min(top, len(uids))] {
+		name, err := c.Names.Name(c.ctx, kind, encoding.UID(u))
+		var nameless *uid.NoSuchIDError
+		if errors.As(err, &nameless) {
+			name, err = encoding.UID(u).String(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Named{name, counts[u]})
+	}
+	return out, nil
+}
