@@ -1,5 +1,7 @@
 """Tables as pandas or polars frames, long or wide."""
 
+from __future__ import annotations
+
 import collections
 from typing import Any, Literal
 

@@ -1,5 +1,7 @@
 """Live queries: the answer of a moment, kept up to date."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import random
@@ -102,7 +104,7 @@ class Live:
     def __enter__(self) -> "Live":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
