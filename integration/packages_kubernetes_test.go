@@ -229,7 +229,8 @@ func TestKubernetes_probes(t *testing.T) {
 			o.Env = append(o.Env, name+"="+value)
 		}
 
-		p := must[*e2e.Process](t)(image(ctx, t, program).Start(ctx, o, t.TempDir()))
+		i := image(ctx, t, program)
+		p := must[*e2e.Process](t)(i.Start(ctx, o, t.TempDir()))
 		t.Cleanup(p.Kill)
 		for _, asked := range []probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 			want := 200
@@ -246,6 +247,9 @@ func TestKubernetes_probes(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %+v: %v\n%s", program, asked, err, p.LogTail(20))
 			}
+		}
+		if status, out, err := i.Healthy(ctx, o); err != nil || status != 0 {
+			t.Errorf("%s: the image's own check, over TLS: status %d, error %v, %s", program, status, err, out)
 		}
 	}
 }

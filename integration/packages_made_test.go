@@ -101,7 +101,7 @@ func TestPackages_modules(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		// The program of the image is built without C; it may not hold other modules.
-		for _, path := range []string{filepath.Join(tree, "usr/bin/downpour-"+program), filepath.Join(dir, "image", program, runtime.GOARCH, "usr/bin/downpour-"+program)} {
+		for _, path := range []string{filepath.Join(tree, "usr/bin/downpour-"+program), filepath.Join(dir, "image", program, "linux-"+runtime.GOARCH, "usr/bin/downpour-"+program)} {
 			want = nil
 			for _, m := range must[*buildinfo.BuildInfo](t)(buildinfo.ReadFile(path)).Deps {
 				want = append(want, fmt.Sprintf("%s %s", m.Path, m.Version))

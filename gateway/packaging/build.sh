@@ -62,7 +62,7 @@ built() { CGO_ENABLED=$3 GOOS=linux GOARCH=$2 go build -trimpath -buildvcs=$vcs 
 # compile PROGRAM ARCH: the program, in $work/ARCH, and the one without C in the tree of
 # its image.
 compile() {
-	local program=$1 arch=$2 image=$out/image/$1/$2/usr/bin
+	local program=$1 arch=$2 image=$out/image/$1/linux-$2/usr/bin
 	mkdir -p "$image"
 	built "$program" "$arch" 0 "$image/downpour-$program"
 	if [ "$arch" = "$(go env GOHOSTARCH)" ] && command -v "$(go env CC)" >/dev/null; then
@@ -149,7 +149,7 @@ archive() {
 # The version is written into the file, so that no image can be built with a wrong one.
 image() {
 	local program=$1 dir=$out/image/$1 commit=
-	[ "$vcs" = false ] || commit=$(git describe --always --abbrev=40 --exclude='*' --dirty=' with changes')
+	[ "$vcs" = false ] || commit=$(git describe --always --abbrev=40 --exclude='*' --dirty=-with-changes)
 	mkdir -p "$dir/data" "$dir/common/etc" "$dir/common/usr/share/doc/downpour-$program"
 	sed "s/^ARG VERSION$/&=$version/; s/^ARG COMMIT$/&=$commit/" "$program/packaging/Dockerfile" >"$dir/Dockerfile"
 	echo 'downpour:x:10001:10001:Downpour:/var/lib/downpour:/sbin/nologin' >"$dir/common/etc/passwd"

@@ -55,7 +55,6 @@ func Ask(ctx context.Context, url, path string) error {
 		return fmt.Errorf("probe: %w", err)
 	}
 
-	// No proxy of the environment: the program is on this machine.
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
