@@ -149,7 +149,7 @@ python_oldest() {
 	[ -n "$interpreter" ] || fail "no Python from 3.9 to 3.12 is there, for the oldest libraries that our package takes; install one and run make setup again"
 	python_environment python-oldest "$interpreter" "pyarrow.ipc, pandas, polars, websockets, mypy" "numpy==$OLDEST_NUMPY_VERSION" "pandas==$OLDEST_PANDAS_VERSION" \
 		"pyarrow==$OLDEST_PYARROW_VERSION" "websockets==$OLDEST_WEBSOCKETS_VERSION" "polars==$OLDEST_POLARS_VERSION" "mypy==$OLDEST_MYPY_VERSION" \
-		"pandas-stubs==$OLDEST_PANDAS_STUBS_VERSION" "pyarrow-stubs==$OLDEST_PYARROW_STUBS_VERSION"
+		"pandas-stubs==$OLDEST_PANDAS_STUBS_VERSION"
 }
 
 # The same with the newest ones, on the newest Python that is there.

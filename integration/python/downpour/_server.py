@@ -92,7 +92,8 @@ class Server:
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
-            return urllib.request.urlopen(request, timeout=self.timeout, context=self.tls())
+            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=self.timeout, context=self.tls())
+            return answer
         except urllib.error.HTTPError as e:
             with e:
                 raise _errors.of_body(e.code, e.read()) from None

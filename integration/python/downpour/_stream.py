@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 from collections.abc import Iterator
 from typing import Callable, TypeVar
 
@@ -60,12 +61,11 @@ class Answer:
             raise CutShort(f"the answer was cut: {e!r}") from e
 
 
-class _Body:
+class _Body(io.RawIOBase):
     """A file that remembers its last bytes."""
 
-    closed = False
-
     def __init__(self, response: http.client.HTTPResponse):
+        super().__init__()
         self._response = response
         self.tail = b""
 
