@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -73,8 +73,8 @@ def _runs(table: pa.Table) -> list[tuple[int, int]]:
         if name == "query":
             codes = _numpy(column)
         elif pa.types.is_dictionary(column.type):
-            indices = cast("pa.DictionaryArray[Any, Any]", column.unify_dictionaries().combine_chunks()).indices
-            codes = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+            encoded: Any = column.unify_dictionaries().combine_chunks()
+            codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         else:
             continue
         change[1:] |= codes[1:] != codes[:-1]

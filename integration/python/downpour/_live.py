@@ -176,8 +176,8 @@ class Live:
         at = urlsplit(self._server.url)
         address = f"{'wss' if at.scheme.lower() == 'https' else 'ws'}://{at.netloc}{at.path.rstrip('/')}/api/ws"
         protocols = [Subprotocol(p) for p in ("downpour.v1", self._server.token and f"bearer.{self._server.token}") if p]
-        socket = self._open.enter_context(websockets.sync.client.connect(
-            address, subprotocols=protocols, ssl=self._server.tls(), max_size=None, open_timeout=self._server.timeout))
+        socket = websockets.sync.client.connect(address, subprotocols=protocols, ssl=self._server.tls(), max_size=None, open_timeout=self._server.timeout)
+        self._open.enter_context(socket)
         subscribe = {"type": "subscribe", "id": "q", "query": self._query}
         if self.state.epoch is not None:
             subscribe["resume"] = {"epoch": self.state.epoch, "seq": self.state.seq}
