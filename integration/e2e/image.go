@@ -42,8 +42,12 @@ type ImageRun struct {
 // files and must be empty. It needs root, and the step image_builder of make setup.
 func BuildImage(ctx context.Context, source, dir string) (*Image, error) {
 	const name = "built"
-	b := buildah{dir: dir}
-	if _, err := b.run(ctx, "bud", "--isolation", "chroot", "--format", "docker", "--tag", name, source); err != nil {
+	here, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	b := buildah{unpacked: filepath.Join(here, "build", "setup", "buildah"), dir: dir}
+	if _, err := b.run(ctx, "bud", b.policy(), "--isolation", "chroot", "--format", "docker", "--tag", name, source); err != nil {
 		return nil, err
 	}
 	text, err := b.run(ctx, "inspect", "--type", "image", name)
@@ -54,7 +58,7 @@ func BuildImage(ctx context.Context, source, dir string) (*Image, error) {
 	if err := json.Unmarshal(text, &inspected); err != nil {
 		return nil, fmt.Errorf("buildah inspect: %w", err)
 	}
-	container, err := b.run(ctx, "from", name)
+	container, err := b.run(ctx, "from", b.policy(), name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +70,15 @@ func BuildImage(ctx context.Context, source, dir string) (*Image, error) {
 }
 
 // buildah runs the buildah that make setup has unpacked. All its state is in dir.
-type buildah struct{ dir string }
+type buildah struct{ unpacked, dir string }
+
+// policy is the flag that says which signatures images must have: none, for they are ours.
+func (b buildah) policy() string {
+	return "--signature-policy=" + filepath.Join(b.unpacked, "etc", "containers", "policy.json")
+}
 
 func (b buildah) run(ctx context.Context, args ...string) ([]byte, error) {
-	root, err := Root()
-	if err != nil {
-		return nil, err
-	}
-	unpacked := filepath.Join(root, "build", "setup", "buildah")
-	program := filepath.Join(unpacked, "usr", "bin", "buildah")
+	program := filepath.Join(b.unpacked, "usr", "bin", "buildah")
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("%s: %w", program, ErrNotSetUp)
 	}
@@ -83,9 +87,9 @@ func (b buildah) run(ctx context.Context, args ...string) ([]byte, error) {
 	global := []string{"--mount", program, "--root", filepath.Join(b.dir, "root"), "--runroot", filepath.Join(b.dir, "run"), "--storage-driver", "vfs"}
 	cmd := exec.CommandContext(ctx, "unshare", append(global, args...)...)
 	architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	cmd.Env = append(cmd.Environ(), "LD_LIBRARY_PATH="+filepath.Join(unpacked, "usr", "lib", architecture+"-linux-gnu"),
-		"CONTAINERS_CONF="+filepath.Join(unpacked, "usr", "share", "containers", "containers.conf"),
-		"CONTAINERS_REGISTRIES_CONF="+filepath.Join(unpacked, "etc", "containers", "registries.conf"))
+	cmd.Env = append(cmd.Environ(), "LD_LIBRARY_PATH="+filepath.Join(b.unpacked, "usr", "lib", architecture+"-linux-gnu"),
+		"CONTAINERS_CONF="+filepath.Join(b.unpacked, "usr", "share", "containers", "containers.conf"),
+		"CONTAINERS_REGISTRIES_CONF="+filepath.Join(b.unpacked, "etc", "containers", "registries.conf"))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
