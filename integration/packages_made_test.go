@@ -50,7 +50,8 @@ func packages(ctx context.Context, t *testing.T) string {
 	return dir
 }
 
-// Debian's lintian finds no error in the packages, and no override that has become needless.
+// Debian's lintian finds no error and nothing to warn of in the packages, but for what their
+// overrides explain.
 func TestPackages_lintian(t *testing.T) {
 	t.Parallel() // it uses no servers
 	ctx := within(t, 15*time.Minute)

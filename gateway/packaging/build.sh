@@ -125,7 +125,7 @@ debian() {
 		Maintainer: $maintainer
 		Section: net
 		Priority: optional
-		Depends: $(libc "$work/$arch/$name")adduser, init-system-helpers
+		Depends: $(libc "$work/$arch/$name")adduser
 		Installed-Size: $(du -k -s "$tree" | cut -f 1)
 		$(cat "$program/packaging/description")
 	CONTROL

@@ -20,7 +20,7 @@ import time
 import urllib.request
 
 START, SERIES, STEPS, EVERY = 1356998400, 1000, 8640, 10
-QUERIES = ["sum:5m-avg:m", "avg:1m-max:m{host=*}", "max:1h-p99:m", "sum:1m-avg:rate:m", "sum:m{host=h7}", "sum:10s-avg:m{host=h1|h2|h3}"]
+QUERIES = ["sum:5m-avg:m", "avg:5m-max:m{host=*}", "max:1h-p99:m", "sum:1m-avg:rate:m", "sum:m{host=h7}", "sum:10s-avg:m{host=h1|h2|h3}"]
 
 
 def free_port():
