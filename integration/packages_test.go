@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +43,13 @@ func (i *installation) start() *e2e.Process {
 	i.Helper()
 	p := must[*e2e.Process](i.T)(i.debian.StartUnit(i.ctx, "downpour-gateway", i.logs))
 	i.Cleanup(p.Kill)
+	i.ready(p)
+	return p
+}
+
+// ready waits until the gateway is ready.
+func (i *installation) ready(p *e2e.Process) {
+	i.Helper()
 	if err := e2e.UntilProcess(i.ctx, p, 20*time.Millisecond, func(ctx context.Context) error {
 		a, err := e2e.Get(ctx, i.url+"/readyz")
 		if err == nil && a.Status != 200 {
@@ -51,9 +57,8 @@ func (i *installation) start() *e2e.Process {
 		}
 		return err
 	}); err != nil {
-		i.Fatalf("the unit does not become ready: %v\n%s", err, p.LogTail(20))
+		i.Fatalf("the gateway does not become ready: %v\n%s", err, p.LogTail(20))
 	}
-	return p
 }
 
 func (i *installation) stop(p *e2e.Process) {
@@ -94,27 +99,48 @@ func (i *installation) later(deb, revision string) {
 	run("dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, filepath.Join(i.debian.Root, "later.deb"))
 }
 
+// install makes a Debian system in which the packages lie, not installed yet.
+func install(t *testing.T) *installation {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("installing packages into a system of its own needs root")
+	}
+	ctx := within(t, 15*time.Minute)
+	i := &installation{T: t, ctx: ctx, logs: t.TempDir()}
+	i.debian = must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
+	if out, err := exec.CommandContext(ctx, "cp", "-a", packages(ctx, t)+"/.", i.debian.Root).CombinedOutput(); err != nil {
+		t.Fatalf("copy packages: %v\n%s", err, out)
+	}
+	return i
+}
+
+// listenFree adds a line to the gateway's settings by which it listens on a free port. It returns
+// where the settings lie.
+func (i *installation) listenFree() (settings string) {
+	i.Helper()
+	listen := fmt.Sprintf("127.0.0.1:%d", must[int](i.T)(e2e.FreePort()))
+	i.url = "http://" + listen
+	settings = filepath.Join(i.debian.Root, "etc/downpour/gateway.env")
+	file := must[*os.File](i.T)(os.OpenFile(settings, os.O_APPEND|os.O_WRONLY, 0))
+	_, err := fmt.Fprintf(file, "DOWNPOUR_LISTEN=%s\n", listen)
+	if err := errors.Join(err, file.Close()); err != nil {
+		i.Fatal(err)
+	}
+	return settings
+}
+
 // What make packages makes is installed in a clean Debian, started by its unit's command line as
 // its user, fed, upgraded while it runs, removed, purged and installed again: every point stays,
 // and so does what the operator wrote into its settings.
 func TestPackages(t *testing.T) {
 	t.Parallel() // it uses ports and a system of its own
-	if os.Getuid() != 0 {
-		t.Fatal("installing packages into a system of its own needs root")
-	}
-	ctx := within(t, 10*time.Minute)
-	i := &installation{T: t, ctx: ctx, logs: t.TempDir()}
-	i.debian = must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
-	build := exec.CommandContext(ctx, filepath.Join(must[string](t)(e2e.Root()), "gateway/packaging/build.sh"), "-o", i.debian.Root, runtime.GOARCH)
-	build.Env = append(build.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build packages: %v\n%s", err, out)
-	}
+	i := install(t)
+	ctx := i.ctx
 	gateway, pushdown := i.built("downpour-gateway"), i.built("downpour-pushdown")
-
 	i.mustRun("sha256sum", "-c", "SHA256SUMS")
 	i.mustRun("dpkg", "-i", gateway, pushdown)
 	i.mustRun("systemd-analyze", "verify", "downpour-gateway.service", "downpour-pushdown.service")
+	i.mustRun("systemd-analyze", "security", "--offline=true", "--threshold=20", "downpour-gateway.service", "downpour-pushdown.service")
 	for _, name := range []string{"downpour-gateway", "downpour-pushdown"} {
 		if _, err := os.Lstat(filepath.Join(i.debian.Root, "etc/systemd/system/multi-user.target.wants", name+".service")); err != nil {
 			t.Errorf("%s would not be started at boot: %v", name, err)
@@ -125,19 +151,12 @@ func TestPackages(t *testing.T) {
 	}
 
 	// The operator's own line comes into the settings; it must outlive upgrades.
-	port := must[int](t)(e2e.FreePort())
-	i.url = fmt.Sprintf("http://127.0.0.1:%d", port)
-	settings := filepath.Join(i.debian.Root, "etc/downpour/gateway.env")
-	file := must[*os.File](t)(os.OpenFile(settings, os.O_APPEND|os.O_WRONLY, 0))
-	_, err := fmt.Fprintf(file, "DOWNPOUR_LISTEN=127.0.0.1:%d\n", port)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	settings := i.listenFree()
 
 	running := i.start()
 	i.put(0)
 	i.holds(1)
-	i.refusesSecond()
+	i.refused("in use")
 
 	// A disk with no room: the package that is there goes on, as does the program.
 	i.later(gateway, "+later")
@@ -168,11 +187,48 @@ func TestPackages(t *testing.T) {
 		t.Errorf("a purge does not say that data stay:\n%s", out)
 	}
 	i.mustRun("dpkg", "-i", gateway)
-	if err := os.WriteFile(settings, fmt.Appendf(nil, "DOWNPOUR_STORE=pebble:/var/lib/downpour/data\nDOWNPOUR_LISTEN=127.0.0.1:%d\n", port), 0o644); err != nil {
+	listen := strings.TrimPrefix(i.url, "http://")
+	if err := os.WriteFile(settings, fmt.Appendf(nil, "DOWNPOUR_STORE=pebble:/var/lib/downpour/data\nDOWNPOUR_LISTEN=%s\n", listen), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	running = i.start()
 	i.holds(3)
+	i.stop(running)
+}
+
+// A package installed over a store that a gateway of the archive uses, which root has started:
+// that gateway goes on, and the unit says why it does not start. Once the gateway has ended and
+// the files are the user's, the unit has its points.
+func TestPackages_overRunningStore(t *testing.T) {
+	t.Parallel() // it uses ports and a system of its own
+	i := install(t)
+	archives := must[[]string](t)(filepath.Glob(filepath.Join(i.debian.Root, "downpour-[0-9]*-linux-*.tar.gz")))
+	if len(archives) != 1 {
+		t.Fatalf("archives %q, want one", archives)
+	}
+	archive := filepath.Base(archives[0])
+	i.mustRun("tar", "-xzf", "/"+archive)
+	i.mustRun("mkdir", "-p", "/var/lib/downpour")
+
+	i.url = fmt.Sprintf("http://127.0.0.1:%d", must[int](t)(e2e.FreePort()))
+	byHand := must[*e2e.Process](t)(e2e.Start(i.ctx, e2e.Command{Name: "by-hand", Path: "chroot", Dir: i.logs, Args: []string{
+		i.debian.Root, "/usr/bin/env", "-i", "DOWNPOUR_STORE=pebble:/var/lib/downpour/data", "DOWNPOUR_SELF_METRICS=0",
+		"DOWNPOUR_LISTEN=" + strings.TrimPrefix(i.url, "http://"), "/" + strings.TrimSuffix(archive, ".tar.gz") + "/downpour-gateway"}}))
+	t.Cleanup(byHand.Kill)
+	i.ready(byHand)
+	i.put(0)
+
+	i.mustRun("dpkg", "-i", i.built("downpour-gateway"))
+	i.refused("/var/lib/downpour/data")
+	i.put(1)
+	i.holds(2)
+	i.stop(byHand)
+
+	i.listenFree()
+	i.refused("permission denied")
+	i.mustRun("chown", "-R", "downpour:downpour", "/var/lib/downpour")
+	running := i.start()
+	i.holds(2)
 	i.stop(running)
 }
 
@@ -186,13 +242,13 @@ func (i *installation) built(name string) string {
 	return "/" + filepath.Base(found[0])
 }
 
-// refusesSecond starts the unit a second time, which must end with words.
-func (i *installation) refusesSecond() {
+// refused starts the unit while its store is not to be had, which must end with words.
+func (i *installation) refused(words string) {
 	i.Helper()
 	logs := i.TempDir()
 	second := must[*e2e.Process](i.T)(i.debian.StartUnit(i.ctx, "downpour-gateway", logs))
 	defer second.Kill()
-	if status := second.ExitCode(i.ctx); status != 1 || !strings.Contains(second.LogTail(5), "in use") {
-		i.Errorf("a second start: status %d, want 1 and a word about what is in use\n%s", status, second.LogTail(5))
+	if status := second.ExitCode(i.ctx); status != 1 || !strings.Contains(second.LogTail(5), words) {
+		i.Errorf("a start that cannot be: status %d, want 1 and %q\n%s", status, words, second.LogTail(5))
 	}
 }

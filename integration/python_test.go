@@ -14,11 +14,6 @@ import (
 	"downpour/pushdown/rpc/auth/authtest"
 )
 
-// The package for Python passes its own tests, which use scripted servers.
-func TestPython_package(t *testing.T) {
-	must[[]byte](t)(e2e.Python(within(t, 2*time.Minute), "integration/python/tests/run.py"))
-}
-
 // The frames that the package makes of a live query are those of the same query asked afresh, after
 // late points, corrections and new series. All goes over TLS with tokens; requests without the
 // right one are refused.

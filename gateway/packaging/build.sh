@@ -5,13 +5,21 @@
 #   downpour-VERSION-linux-ARCH.tar.gz   both programs, units, settings, licences
 #   downpour-PROGRAM-VERSION-linux-ARCH.cdx.json
 #                                        the modules a program is built from (CycloneDX)
+#   downpour_client-VERSION-….whl, .tar.gz
+#                                        the package for Python
+#   image/PROGRAM                        what a container image is built from
 #   SHA256SUMS
 #
 # Usage: build.sh [-o OUT] [-r REVISION] [ARCH...]
 #
 # OUT is build/packages, REVISION is 1, and ARCH amd64 and arm64 by default. A
 # program for this machine's own architecture is built with C if there is a C
-# compiler; every other one without, see README.md for what that costs.
+# compiler; every other one, and those of images, without: see README.md for what
+# that costs.
+#
+# PACKAGE_MAINTAINER   NAME <ADDRESS>; the author of the last commit by default
+# PACKAGE_PYTHON       a Python that has the flit_core of integration/setup/versions.env;
+#                      by default an environment is made, and flit_core installed in it
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -44,15 +52,25 @@ export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
+umask 022 # whatever the builder's is, others may read what is installed
 
-# compile PROGRAM ARCH: the program, in $work/ARCH.
+# built PROGRAM ARCH WITH_C FILE: compiles the program. It has no symbols for debuggers;
+# stack traces and profiles need none.
+built() { CGO_ENABLED=$3 GOOS=linux GOARCH=$2 go build -trimpath -buildvcs=$vcs -ldflags='-s -w' -o "$4" "./$1/cmd/$1"; }
+
+# compile PROGRAM ARCH: the program, in $work/ARCH, and the one without C in the tree of
+# its image.
 compile() {
-	local program=$1 arch=$2 with_c=0
+	local program=$1 arch=$2 image=$out/image/$1/linux-$2/usr/bin
+	mkdir -p "$image"
+	built "$program" "$arch" 0 "$image/downpour-$program"
 	if [ "$arch" = "$(go env GOHOSTARCH)" ] && command -v "$(go env CC)" >/dev/null; then
-		with_c=1
 		command -v readelf >/dev/null || { echo "packages: readelf is missing, which tells the libc that a program built with C needs" >&2; exit 1; }
+		built "$program" "$arch" 1 "$work/$arch/downpour-$program"
+	else
+		install -D "$image/downpour-$program" "$work/$arch/downpour-$program"
 	fi
-	CGO_ENABLED=$with_c GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=$vcs -o "$work/$arch/downpour-$program" "./$program/cmd/$program"
 }
 
 # licences PROGRAM: the licences of all modules that the program holds.
@@ -89,6 +107,7 @@ debian() {
 	install -m 0644 "$program/packaging/$name.service" "$tree/usr/lib/systemd/system/"
 	install -m 0644 "$program/packaging/$program.env" "$tree/etc/downpour/$program.env"
 	install -m 0644 "$program"/docs/*.md "$tree/usr/share/doc/$name/"
+	install -D -m 0644 "$program/packaging/lintian-overrides" "$tree/usr/share/lintian/overrides/$name"
 	licences "$program" >"$tree/usr/share/doc/$name/copyright"
 	gzip -9n <CHANGELOG.md >"$tree/usr/share/doc/$name/changelog.gz"
 	printf '%s (%s-%s) stable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' "$name" "$version" "$revision" "$maintainer" \
@@ -106,7 +125,7 @@ debian() {
 		Maintainer: $maintainer
 		Section: net
 		Priority: optional
-		Depends: $(libc "$work/$arch/$name")adduser, init-system-helpers
+		Depends: $(libc "$work/$arch/$name")adduser
 		Installed-Size: $(du -k -s "$tree" | cut -f 1)
 		$(cat "$program/packaging/description")
 	CONTROL
@@ -126,12 +145,37 @@ archive() {
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -c "$name" | gzip -9n >"$out/$name.tar.gz"
 }
 
+# image PROGRAM ARCH: what the Dockerfile of a program copies, but for the program itself.
+# The version is written into the file, so that no image can be built with a wrong one.
+image() {
+	local program=$1 dir=$out/image/$1 commit=
+	[ "$vcs" = false ] || commit=$(git describe --always --abbrev=40 --exclude='*' --dirty=-with-changes)
+	mkdir -p "$dir/data" "$dir/common/etc" "$dir/common/usr/share/doc/downpour-$program"
+	sed "s/^ARG VERSION$/&=$version/; s/^ARG COMMIT$/&=$commit/" "$program/packaging/Dockerfile" >"$dir/Dockerfile"
+	echo 'downpour:x:10001:10001:Downpour:/var/lib/downpour:/sbin/nologin' >"$dir/common/etc/passwd"
+	echo 'downpour:x:10001:' >"$dir/common/etc/group"
+	cp "$work/$2-$program/usr/share/doc/downpour-$program/copyright" "$dir/common/usr/share/doc/downpour-$program/"
+}
+
+# python: the package for Python, as a wheel and as sources.
+python() {
+	local python=${PACKAGE_PYTHON:-$work/python/bin/python}
+	if [ -z "${PACKAGE_PYTHON:-}" ]; then
+		python3 -m venv "$work/python"
+		"$python" -m pip install --quiet --disable-pip-version-check "flit_core==$(sed -n 's/^FLIT_CORE_VERSION=//p' integration/setup/versions.env)"
+	fi
+	(cd integration/python && "$python" -c 'import sys, flit_core.buildapi as b; b.build_wheel(sys.argv[1]); b.build_sdist(sys.argv[1])' "$out")
+}
+
+rm -rf "$out/image"
 for arch in "${arches[@]}"; do
 	for program in gateway pushdown; do
 		compile "$program" "$arch"
 		debian "$program" "$arch"
+		image "$program" "$arch"
 		go tool -modfile=gateway/packaging/tools.mod cyclonedx-gomod bin -json -output "$out/downpour-$program-$version-linux-$arch.cdx.json" "$work/$arch/downpour-$program"
 	done
 	archive "$arch"
 done
-(cd "$out" && sha256sum -- *.deb *.tar.gz *.cdx.json >SHA256SUMS)
+python
+(cd "$out" && sha256sum -- *.deb *.tar.gz *.whl *.cdx.json >SHA256SUMS)

@@ -28,6 +28,17 @@ func PythonOpenAPI(ctx context.Context, script string, args ...string) ([]byte, 
 	return pythonOf(ctx, "openapi-venv", script, args)
 }
 
+// PythonIn runs the interpreter of the environment build/NAME that setup made with these
+// arguments, and variables beside those of this process, and returns what it wrote to
+// standard output.
+func PythonIn(ctx context.Context, name string, env []string, args ...string) ([]byte, error) {
+	python, err := interpreter(name)
+	if err != nil {
+		return nil, err
+	}
+	return runScript(ctx, env, python, args)
+}
+
 func pythonOf(ctx context.Context, environment, script string, args []string) ([]byte, error) {
 	dir, err := Root()
 	if err != nil {
@@ -43,15 +54,20 @@ func PythonFile(ctx context.Context, script string, args ...string) ([]byte, err
 
 // interpret runs a script in one of the Python environments that setup made.
 func interpret(ctx context.Context, environment, script string, args []string) ([]byte, error) {
+	return PythonIn(ctx, environment, nil, append([]string{script}, args...)...)
+}
+
+// interpreter returns the Python of an environment that setup made.
+func interpreter(environment string) (string, error) {
 	dir, err := Root()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	python := filepath.Join(dir, "build", environment, "bin", "python")
 	if _, err := os.Stat(python); err != nil {
-		return nil, fmt.Errorf("%s: %w", python, ErrNotSetUp)
+		return "", fmt.Errorf("%s: %w", python, ErrNotSetUp)
 	}
-	return runScript(ctx, nil, python, append([]string{script}, args...))
+	return python, nil
 }
 
 // JavaWriters runs a Java source file, given by its path in the module, with the metrics

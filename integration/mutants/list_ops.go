@@ -79,5 +79,13 @@ var ofOperations = []mutant{
 		name: "end-of-administrative-requests-not-logged", file: "gateway/api/httpapi/access/audit.go",
 		old: "		*audited = true\n", new: "		*audited = false\n",
 		test: "gateway TestAudit",
+	}, {
+		name: "probe-takes-a-no-for-a-yes", file: "pushdown/process/probe/probe.go",
+		old: "answer.StatusCode == http.StatusOK {", new: "answer.StatusCode > 0 {",
+		test: "TestAsk",
+	}, {
+		name: "probe-asks-without-tls", file: "pushdown/cmd/pushdown/main.go",
+		old: "probe.URL(cfg.Listen, cfg.TLSCert != \"\")", new: "probe.URL(cfg.Listen, false)",
+		test: "TestRun_serves",
 	},
 }

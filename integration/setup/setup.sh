@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Gets what the integration tests need and a machine may lack: the class paths
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
-# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries and a
-# validator of OpenAPI (an environment each), playwright-core (npm), Chromium, VictoriaMetrics, collectd and a
-# Kerberos KDC (the system's packages), and a Debian system for our own packages.
+# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries, a validator of
+# OpenAPI and what checks our own package (more environments), playwright-core (npm), Chromium,
+# VictoriaMetrics, collectd, promtool, lintian, buildah and a Kerberos KDC (the system's
+# packages), and a Debian system for our own packages.
 #
 #   setup.sh          all of it
 #   setup.sh STEP...  only these, see all_steps
@@ -130,6 +131,59 @@ arrow_js() {
 	echo "setup: apache-arrow for $(node --version)"
 }
 
+# python_environment NAME INTERPRETER MODULES PACKAGE...: an environment in build/NAME,
+# in which the modules can be imported.
+python_environment() {
+	local name=$1 interpreter=$2 modules=$3 venv=$root/build/$1 versions
+	shift 3
+	versions="$("$interpreter" --version) $*"
+	if stamped "$name" "$versions" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+	rm -rf "$venv" "$out/$name.stamp"
+	logged "$name-venv" "$interpreter" -m venv "$venv"
+	logged "$name-pip" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+	logged "$name-check" "$venv/bin/python" -c "import $modules"
+	stamp "$name" "$versions"
+	echo "setup: $name, $versions"
+}
+
+# pythons VERSION...: the interpreters of these versions that are there, in this order.
+pythons() {
+	local version candidate
+	for version in "$@"; do
+		for candidate in "$(command -v "python$version")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+			if [ "$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$version" ]; then
+				echo "$candidate"
+				break
+			fi
+		done
+	done
+}
+
+python_checks() {
+	need python3 "checks of our manifests and of the package for Python"
+	python_environment python-checks python3 kubernetes_validate "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION"
+}
+
+# Our package for Python with the oldest libraries that it takes, on the oldest Python
+# for which there are these libraries.
+python_oldest() {
+	local interpreter
+	interpreter=$(pythons 3.9 3.10 3.11 3.12 | head -n 1)
+	[ -n "$interpreter" ] || fail "no Python from 3.9 to 3.12 is there, for the oldest libraries that our package takes; install one and run make setup again"
+	python_environment python-oldest "$interpreter" "pyarrow.ipc, pandas, polars, websockets, mypy" "numpy==$OLDEST_NUMPY_VERSION" "pandas==$OLDEST_PANDAS_VERSION" \
+		"pyarrow==$OLDEST_PYARROW_VERSION" "websockets==$OLDEST_WEBSOCKETS_VERSION" "polars==$OLDEST_POLARS_VERSION" "mypy==$OLDEST_MYPY_VERSION" \
+		"pandas-stubs==$OLDEST_PANDAS_STUBS_VERSION"
+}
+
+# The same with the newest ones, on the newest Python that is there.
+python_newest() {
+	local interpreter
+	interpreter=$(pythons 3.14 3.13 3.12 3.11 | head -n 1)
+	[ -n "$interpreter" ] || fail "no Python from 3.11 to 3.14 is there; install one and run make setup again"
+	python_environment python-newest "$interpreter" "pyarrow.ipc, pandas, polars, websockets, mypy" "pandas==$PANDAS_VERSION" "pyarrow==$PYARROW_VERSION" \
+		"websockets==$WEBSOCKETS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION" "mypy==$MYPY_VERSION" "pandas-stubs==$PANDAS_STUBS_VERSION" "pyarrow-stubs==$PYARROW_STUBS_VERSION"
+}
+
 client_libraries() {
 	local versions="$OPENTSDB_PY_VERSION $POTSDB_VERSION $OPENTSDB_HTTP_CLIENT_VERSION $OPENTSDB2PY_VERSION $REQUESTS_VERSION"
 	local venv=$root/build/clients-venv
@@ -169,16 +223,26 @@ browser_driver() {
 	echo "setup: playwright-core for $(node --version)"
 }
 
-browser_program() {
-	command -v chromium >/dev/null 2>&1 && return
+# installed COMMAND PACKAGE...: the system's packages, which bring a command and no service.
+installed() {
+	local program=$1 lock
+	shift
+	command -v "$program" >/dev/null 2>&1 && return
 	if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
-		fail "chromium is missing and only root with apt-get can install it here; install a chromium command and run make setup again"
+		fail "$program is missing and only root with apt-get can install it here; install a $program command and run make setup again"
 	fi
+	exec {lock}>"$out/apt.lock" # the steps run side by side, and apt-get alone
+	flock "$lock"
 	logged apt-update apt-get update
-	logged chromium env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core
-	command -v chromium >/dev/null 2>&1 || fail "chromium: apt-get ended well but there is no chromium command"
-	echo "setup: $(chromium --version 2>/dev/null | head -n 1)"
+	logged "$program" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+	exec {lock}>&-
+	command -v "$program" >/dev/null 2>&1 || fail "$program: apt-get ended well but there is no $program command"
+	echo "setup: $("$program" --version 2>/dev/null | head -n 1)"
 }
+
+browser_program() { installed chromium chromium fonts-dejavu-core; }
+
+package_checks() { installed lintian lintian; }
 
 # unpacked NAME WHAT-IT-IS-FOR PACKAGE...: the system's packages under $out/NAME,
 # unpacked and not installed: installing them would start a service on the machine.
@@ -215,6 +279,15 @@ promtool() {
 	if [ -f "$out/promtool.stamp" ] && "$program" --version >/dev/null 2>&1; then return; fi
 	unpacked promtool "promtool, which checks our alert rules" prometheus
 	logged promtool-start "$program" --version
+}
+
+# It starts as it is unpacked, and is told where its settings lie.
+image_builder() {
+	local program=$out/buildah/usr/bin/buildah libraries
+	libraries=$out/buildah/usr/lib/$(uname -m)-linux-gnu
+	if [ -f "$out/buildah.stamp" ] && LD_LIBRARY_PATH=$libraries "$program" --version >/dev/null 2>&1; then return; fi
+	unpacked buildah "buildah, which builds our container images" buildah libgpgme11 libsubid4 golang-github-containers-common golang-github-containers-image
+	logged buildah-start env "LD_LIBRARY_PATH=$libraries" "$program" --version
 }
 
 collectd() {
@@ -254,7 +327,8 @@ debian_system() {
 
 need go "everything"
 
-all_steps=(java_programs python_venv client_libraries openapi_validator arrow_js browser_driver browser_program victoria_metrics promtool collectd kerberos_kdc debian_system)
+all_steps=(java_programs python_venv python_checks python_oldest python_newest client_libraries openapi_validator arrow_js browser_driver browser_program package_checks image_builder victoria_metrics promtool
+	collectd kerberos_kdc debian_system)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

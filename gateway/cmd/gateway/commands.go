@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/tools"
+	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
@@ -120,30 +120,12 @@ func toolSettings(cfg *gateway.Config) (s tools.Settings, err error) {
 	if s, err = cfg.ToolSettings(); err != nil {
 		return s, err
 	}
-	s.Gateway = gatewayURL(cfg)
+	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has told of an address that is none
 	if s.Tokens, err = tokens(cfg.TokenFile); err != nil {
 		return s, err
 	}
 	s.TLS, err = cfg.ClientTLS()
 	return s, err
-}
-
-// gatewayURL is where the gateway of these settings is reached from its own
-// machine.
-func gatewayURL(cfg *gateway.Config) string {
-	scheme := "http"
-	if cfg.TLSCert != "" {
-		scheme = "https"
-	}
-	host, port, err := net.SplitHostPort(cfg.Listen)
-	if err != nil {
-		return "" // Validate has told of the error
-	}
-	// Every address is where it listens, and none to connect to.
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // tokens returns the first token of each scope in a token file. The tools show

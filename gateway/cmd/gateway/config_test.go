@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,4 +89,21 @@ func TestRun(t *testing.T) {
 	t.Setenv("DOWNPOUR_LISTEN", "0.0.0.0:4242")
 	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
 	f(`{"table":"tsdb","row":"000001","family":"id","qualifier":"6d657472696373","value":"000001"}`, "==", "", "dump")
+}
+
+// A gateway is asked whether it lives at the address on which it listens by its settings.
+func TestRun_probe(t *testing.T) {
+	asked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer asked.Close()
+	t.Setenv("DOWNPOUR_LISTEN", asked.Listener.Addr().String())
+	if err := run([]string{"-probe", "/healthz"}, nil, io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+	if err := run([]string{"-probe", "/readyz"}, nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("error %v, want the status 503", err)
+	}
 }

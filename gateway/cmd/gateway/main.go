@@ -4,6 +4,7 @@
 //	gateway -create-tables   create missing tables and end
 //	gateway -salvage         serve what is whole of a damaged embedded store
 //	gateway -print-config    print the effective settings and end
+//	gateway -probe /healthz  ask the gateway of these settings whether it lives, and end
 //	gateway -version         print the version and end
 //	gateway COMMAND …        a tool, see gateway help
 //
@@ -26,6 +27,7 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
+	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/store"
@@ -45,6 +47,7 @@ type options struct {
 	salvage      bool
 	compression  string
 	printConfig  bool
+	probe        string
 	version      bool
 }
 
@@ -61,6 +64,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
 	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
+	flags.StringVar(&o.probe, "probe", "", "ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
@@ -93,6 +97,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if o.probe != "" {
+		return probe.Ask(ctx, probe.URL(cfg.Listen, cfg.TLSCert != ""), o.probe)
+	}
 	return untilEnded(ctx, stop, cfg.EndWithin(), func() error { return serve(ctx, cfg, o, out) })
 }
 

@@ -1,6 +1,9 @@
 """What can go wrong, with the gateway's own words."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
 
 
 class DownpourError(Exception):
@@ -10,7 +13,7 @@ class DownpourError(Exception):
     words, missing the key ranges in hex that an incomplete answer lacks.
     """
 
-    def __init__(self, message, status=None, details="", missing=()):
+    def __init__(self, message: str, status: int | None = None, details: str = "", missing: Sequence[Sequence[str]] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.details = details

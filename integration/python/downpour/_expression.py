@@ -1,11 +1,13 @@
 """Query expressions as the WebSocket takes them: as JSON sub-queries."""
 
+from __future__ import annotations
+
 import re
-from typing import Any
+from typing import Any, Union
 
 from ._errors import DownpourError
 
-Query = str | dict[str, Any]
+Query = Union[str, dict[str, Any]]  # evaluated, so not with | before Python 3.10
 
 
 def parse(expression: Query) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Tables as pandas or polars frames, long or wide."""
 
+from __future__ import annotations
+
 import collections
 from typing import Any, Literal
 
@@ -34,7 +36,7 @@ def _pandas(table: pa.Table, shape: str) -> Any:
     import pandas
 
     # Integers with nulls would become floats, and lose digits.
-    df = table.to_pandas(types_mapper={pa.int64(): pandas.Int64Dtype()}.get)
+    df = table.to_pandas(types_mapper=lambda t: pandas.Int64Dtype() if t == pa.int64() else None)
     return df.set_index("timestamp") if shape == "wide" else df
 
 
@@ -47,7 +49,7 @@ def wide(table: pa.Table) -> pa.Table:
     """
     times = _numpy(table["timestamp"].cast(pa.int64()))
     index = np.unique(times)
-    columns: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array[Any]] = {}
     runs = _runs(table)
     names = _names(table, [start for start, _ in runs])
     for name, (start, stop) in zip(names, runs):
@@ -56,7 +58,7 @@ def wide(table: pa.Table) -> pa.Table:
     return pa.table({"timestamp": stamps} | columns)
 
 
-def _numpy(column: pa.ChunkedArray) -> np.ndarray:
+def _numpy(column: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
     return column.combine_chunks().to_numpy(zero_copy_only=False) if len(column) else np.empty(0, np.int64)
 
 
@@ -71,8 +73,8 @@ def _runs(table: pa.Table) -> list[tuple[int, int]]:
         if name == "query":
             codes = _numpy(column)
         elif pa.types.is_dictionary(column.type):
-            indices = column.unify_dictionaries().combine_chunks().indices
-            codes = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+            encoded: Any = column.unify_dictionaries().combine_chunks()
+            codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         else:
             continue
         change[1:] |= codes[1:] != codes[:-1]
@@ -91,7 +93,7 @@ def _names(table: pa.Table, rows: list[int]) -> list[str]:
     return [f"{d.get('query', 0)}:{n}" if n in twice else n for d, n in zip(described, names)]
 
 
-def _values(table: pa.Table, start: int, stop: int) -> pa.ChunkedArray:
+def _values(table: pa.Table, start: int, stop: int) -> pa.ChunkedArray[Any]:
     if "value_int" in table.column_names:
         integers = table["value_int"].slice(start, stop - start)
         if integers.null_count == 0:
@@ -99,7 +101,7 @@ def _values(table: pa.Table, start: int, stop: int) -> pa.ChunkedArray:
     return table["value"].slice(start, stop - start)
 
 
-def _spread(values: pa.ChunkedArray, rows: np.ndarray, n: int) -> pa.Array:
+def _spread(values: pa.ChunkedArray[Any], rows: np.ndarray[Any, Any], n: int) -> pa.Array[Any]:
     """Puts values into their rows of n; the others are null."""
     source = np.full(n, -1)
     source[rows] = np.arange(len(rows))

@@ -1,5 +1,7 @@
 """Live queries: the answer of a moment, kept up to date."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import random
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import websockets.sync.client
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.typing import Subprotocol
 
 from . import _frames
 from ._errors import DownpourError, of_body
@@ -60,7 +63,7 @@ class State:
         points = [sorted(g["points"].items()) for g in groups]
         counts = [len(p) for p in points]
         keys = sorted({k for g in groups for k in (*g["tags"], *g["aggregateTags"])})
-        columns = {"metric": _text([g["metric"] for g in groups], counts)}
+        columns: dict[str, pa.Array[Any]] = {"metric": _text([g["metric"] for g in groups], counts)}
         for k in keys:
             columns[f"tag_{k}" if k in _frames.FIXED else k] = _text([g["tags"].get(k) for g in groups], counts)
         columns["timestamp"] = pa.array([t for p in points for t, _ in p], pa.timestamp("ms", tz="UTC"))
@@ -79,7 +82,7 @@ def _point(pair: list[Any]) -> tuple[int, Any]:
     return t, float(v) if isinstance(v, str) else v  # "NaN"
 
 
-def _text(values: list[str | None], counts: list[int]) -> pa.DictionaryArray:
+def _text(values: list[str | None], counts: list[int]) -> pa.DictionaryArray[Any, Any]:
     """Each value as many times as its group has points."""
     known = sorted({v for v in values if v is not None})
     index = {v: i for i, v in enumerate(known)}
@@ -102,7 +105,7 @@ class Live:
     def __enter__(self) -> "Live":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -149,8 +152,9 @@ class Live:
         """The next message, None when the connection was lost."""
         try:
             if self._socket is None:
-                self._connect()
-            return json.loads(self._socket.recv())
+                self._socket = self._connect()
+            message: dict[str, Any] = json.loads(self._socket.recv())
+            return message
         except (ConnectionClosed, OSError, WebSocketException) as e:
             self._lost(e)
             return None
@@ -160,7 +164,7 @@ class Live:
         self._drop()
         response = why.response if isinstance(why, InvalidStatus) else None
         if response is not None and 400 <= response.status_code < 500:
-            raise of_body(response.status_code, response.body or b"") from None
+            raise of_body(response.status_code, bytes(response.body or b"")) from None
         if self._closed:
             return
         if not self._resume or self.state.epoch is None:
@@ -168,13 +172,14 @@ class Live:
         time.sleep(self._pause * random.uniform(0.5, 1.0))
         self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LAST_PAUSE)
 
-    def _connect(self) -> None:
+    def _connect(self) -> websockets.sync.client.ClientConnection:
         at = urlsplit(self._server.url)
         address = f"{'wss' if at.scheme.lower() == 'https' else 'ws'}://{at.netloc}{at.path.rstrip('/')}/api/ws"
-        protocols = ["downpour.v1"] + ([f"bearer.{self._server.token}"] if self._server.token else [])
-        self._socket = self._open.enter_context(websockets.sync.client.connect(
-            address, subprotocols=protocols, ssl=self._server.tls(), max_size=None, open_timeout=self._server.timeout))
+        protocols = [Subprotocol(p) for p in ("downpour.v1", self._server.token and f"bearer.{self._server.token}") if p]
+        socket = websockets.sync.client.connect(address, subprotocols=protocols, ssl=self._server.tls(), max_size=None, open_timeout=self._server.timeout)
+        self._open.enter_context(socket)
         subscribe = {"type": "subscribe", "id": "q", "query": self._query}
         if self.state.epoch is not None:
             subscribe["resume"] = {"epoch": self.state.epoch, "seq": self.state.seq}
-        self._socket.send(json.dumps(subscribe))
+        socket.send(json.dumps(subscribe))
+        return socket

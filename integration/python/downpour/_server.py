@@ -1,5 +1,7 @@
 """A gateway: its address, and the questions one can put to it."""
 
+from __future__ import annotations
+
 import dataclasses
 import datetime
 import http.client
@@ -9,7 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 import pyarrow as pa
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-Time = str | int | datetime.datetime
+Time = Union[str, int, datetime.datetime]  # evaluated, so not with | before Python 3.10
 Shape = Literal["long", "wide"]
 
 
@@ -41,7 +43,7 @@ class Server:
     @overload
     def query(self, *queries: str, start: Time, end: Time | None = ..., frame: Literal["arrow"], shape: Shape = ..., **options: Any) -> pa.Table: ...
 
-    def query(self, *queries, start, end=None, frame="pandas", shape="long", **options):
+    def query(self, *queries: str, start: Time, end: Time | None = None, frame: _frames.Kind = "pandas", shape: Shape = "long", **options: Any) -> Any:
         """Answers queries such as "sum:5m-avg:cpu.user{host=*}" as one frame.
 
         start and end are OpenTSDB's ("6h-ago", "2013/01/01-00:00:00", seconds or
@@ -90,7 +92,8 @@ class Server:
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
-            return urllib.request.urlopen(request, timeout=self.timeout, context=self.tls())
+            answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=self.timeout, context=self.tls())
+            return answer
         except urllib.error.HTTPError as e:
             with e:
                 raise _errors.of_body(e.code, e.read()) from None

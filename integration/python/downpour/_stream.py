@@ -1,12 +1,18 @@
 """An Arrow answer while it comes."""
 
+from __future__ import annotations
+
 import http.client
+import io
 from collections.abc import Iterator
+from typing import Callable, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from ._errors import CutShort, DownpourError
+
+_T = TypeVar("_T")
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
@@ -29,7 +35,7 @@ class Answer:
     def __enter__(self) -> "Answer":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._response.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -48,19 +54,18 @@ class Answer:
         return table.unify_dictionaries()
 
     @staticmethod
-    def _whole(read):
+    def _whole(read: Callable[[], _T]) -> _T:
         try:
             return read()
         except (OSError, http.client.HTTPException, pa.ArrowInvalid) as e:
             raise CutShort(f"the answer was cut: {e!r}") from e
 
 
-class _Body:
+class _Body(io.RawIOBase):
     """A file that remembers its last bytes."""
 
-    closed = False
-
     def __init__(self, response: http.client.HTTPResponse):
+        super().__init__()
         self._response = response
         self.tail = b""
 

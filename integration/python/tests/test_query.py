@@ -17,7 +17,7 @@ STREAM = "application/vnd.apache.arrow.stream"
 def stream(rows=3):
     """An answer of one batch."""
     text = pa.array(["m"] * rows, pa.string()).dictionary_encode()
-    batch = pa.record_batch({"metric": text, "timestamp": pa.array(range(rows), pa.timestamp("ms", tz="UTC")), "value": pa.array([1.0] * rows)})
+    batch = pa.RecordBatch.from_pydict({"metric": text, "timestamp": pa.array(range(rows), pa.timestamp("ms", tz="UTC")), "value": pa.array([1.0] * rows)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

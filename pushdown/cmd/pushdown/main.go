@@ -1,5 +1,6 @@
 // Command pushdown is the server beside a region server: see package pushdown/rpc/server.
-// It is configured by DOWNPOUR_* variables; -print-config shows them.
+// It is configured by DOWNPOUR_* variables; -print-config shows them. With -probe /healthz
+// or -probe /readyz it asks the server that runs with these variables, and ends.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 	"downpour/pushdown/compaction/background"
 	"downpour/pushdown/lease"
 	"downpour/pushdown/process/heap"
+	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/resultcache"
@@ -45,6 +47,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	flags := flag.NewFlagSet("pushdown", flag.ContinueOnError)
 	flags.SetOutput(logs)
 	printConfig := flags.Bool("print-config", false, "print the effective configuration and end")
+	path := flags.String("probe", "", "ask the server that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -66,6 +69,10 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 			fmt.Fprintf(out, "%s=%s\n", v.Name, v.Value)
 		}
 		return nil
+	}
+
+	if *path != "" {
+		return probe.Ask(ctx, probe.URL(cfg.Listen, cfg.TLSCert != ""), *path)
 	}
 
 	return serve(ctx, cfg, cfg.Logger(logs))

@@ -130,6 +130,14 @@ func TestRun_serves(t *testing.T) {
 	f(client.Options{TLS: tls, Token: "wwwwwwwwwwwwwwww"}, false)
 	f(client.Options{TLS: tls}, false)
 	f(client.Options{Token: token}, false)
+
+	t.Setenv("DOWNPOUR_PUSHDOWN_LISTEN", address)
+	if err := run(ctx, []string{"-probe", "/healthz"}, io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+	if err := run(ctx, []string{"-probe", "/readyz"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("a store without tables: error %v, want the status 503", err)
+	}
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
