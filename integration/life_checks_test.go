@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -155,8 +156,11 @@ func (l *life) asOpenTSDB(when, path string) {
 	}
 }
 
-// readsRollups says whether the gateway that proves exactly reads rollups.
-func (l *life) readsRollups() bool {
+var rollupsRead = regexp.MustCompile(`"rollups":"[^"]*"`)
+
+// readsRollups says whether the gateway that proves exactly reads rollups, and what it says of that.
+func (l *life) readsRollups() (said string, ok bool) {
 	a, _ := l.get(l.exact.URL + l.query(lifeRoll, "sum:1h-sum:%s") + "&explain=true")
-	return strings.Contains(string(a.Body), `"rollups":"table `)
+	said = string(rollupsRead.Find(a.Body))
+	return said, strings.HasPrefix(said, `"rollups":"table `)
 }

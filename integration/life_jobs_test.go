@@ -239,8 +239,8 @@ func (l *life) end() {
 	l.Logf("%d points were past", l.model.expired())
 	rollup := func(context.Context) error {
 		out, _ := l.command(l.rollEnv(), 0, "rollup", "-margin", "0s", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart+rollDays*86400-1), lifeRoll)
-		if !l.readsRollups() {
-			return fmt.Errorf("rollups are not read after %s", out)
+		if said, ok := l.readsRollups(); !ok {
+			return fmt.Errorf("rollups are not read after %s: %s", out, said)
 		}
 		return nil
 	}
