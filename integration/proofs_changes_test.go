@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
-	"downpour/encoding"
 	"downpour/integration/e2e"
-	"downpour/pushdown/compaction"
 	"downpour/pushdown/store"
 )
 
@@ -46,7 +43,6 @@ var rowChanges = []rowChange{
 	}},
 	{name: "point by OpenTSDB", do: func(w *drawn, p *panel) (string, error) { return "point by OpenTSDB", w.putPoint(w.tsd.URL, p) }},
 	{name: "compaction by OpenTSDB", do: compactRows},
-	{name: "compaction by a job of ours", do: compactByJob},
 	{name: "DELETE query of a gateway", do: func(w *drawn, p *panel) (string, error) {
 		return "DELETE query of a gateway", w.deleteRows(w.readers["timestamps"].URL, p)
 	}},
@@ -170,22 +166,6 @@ func compactRows(w *drawn, p *panel) (string, error) {
 		}
 		return err
 	})
-}
-
-// compactByJob compacts the rows of a panel as gateway compact does. Rows that were written to just now are left.
-func compactByJob(w *drawn, p *panel) (string, error) {
-	var compacted int64
-	job := compaction.Job{Store: w.store, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: true, Margin: 10 * time.Millisecond, Now: time.Now,
-		Reached: func(done compaction.Counts, _ []byte) { compacted += done.Compacted }}
-	for _, row := range w.rows(p) {
-		if err := job.Run(w.ctx, store.KeyRange{Start: row, Stop: append(slices.Clone(row), 0)}, nil); err != nil {
-			return "", err
-		}
-	}
-	if compacted == 0 {
-		return "", nil
-	}
-	return "compaction by a job of ours", nil
 }
 
 // deleteRows has a server delete what a panel reads, and waits until it is gone.
