@@ -138,7 +138,9 @@ func (l *life) answer(g *e2e.Program, path string) (groups string, remembered, o
 // asOpenTSDB compares the gateway without a cache with the TSD that compacts nothing. A TSD may answer a part of
 // what it scans while a region splits, so it may be asked again.
 func (l *life) asOpenTSDB(when, path string) {
-	err := l.until(20*time.Second, 200*time.Millisecond, func(ctx context.Context) error {
+	err := l.until(2*time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, hangs)
+		defer cancel()
 		theirs, err := e2e.Get(ctx, l.writing.URL+path)
 		if err != nil {
 			return err

@@ -15,6 +15,9 @@ import (
 	"downpour/integration/e2e"
 )
 
+// hangs is after how long a TSD is taken not to answer any more.
+const hangs = time.Minute
+
 // leastWrites is how often each writer writes in a round at least, however slow the machine is.
 const leastWrites = 20
 
@@ -50,7 +53,12 @@ func (l *life) writeAndAsk(d time.Duration) {
 	// Rows are compacted by being read.
 	readers.Go(func() {
 		for n := 0; pause(reading, 50*time.Millisecond); n++ {
-			l.get(l.compacting.URL + l.query([]string{lifeLate, lifeNow}[n%2], "none:%s"))
+			// A TSD may never answer what it began to read while a region split.
+			ctx, cancel := context.WithTimeout(reading, hangs)
+			if _, err := e2e.Get(ctx, l.compacting.URL+l.query([]string{lifeLate, lifeNow}[n%2], "none:%s")); err != nil {
+				l.counts.tsdDiffers.Add(1)
+			}
+			cancel()
 		}
 	})
 	writers.Wait()
@@ -187,7 +195,9 @@ func (l *life) deleteOnce(url, metric string, from int64) bool {
 
 // deleteByTSD has a TSD delete what a query reads. It answers before all is gone.
 func (l *life) deleteByTSD(url, path string, ids []pointID) bool {
-	if err := sendDelete(l.ctx, url+path); err != nil {
+	ctx, cancel := context.WithTimeout(l.ctx, hangs)
+	defer cancel()
+	if err := sendDelete(ctx, url+path); err != nil {
 		l.counts.deletesLost.Add(1)
 		return false
 	}
