@@ -69,7 +69,7 @@ matrix: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction matrix
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction matrix life
 
 soak: $(LONG:%=soak-%)
 
@@ -106,9 +106,13 @@ soak-slow-hbase: setup
 soak-crash: setup
 	$(LONG_INTEGRATION) -run '^TestCrash' -args -soak
 
+# Half an hour of puts, deletions, compaction, retention and rollups at once.
+soak-life: setup
+	$(LONG_INTEGRATION) -run '^TestLife$$' -args -soak
+
 # What else has a long form: 5,000 random queries, all rows of the benchmark.
 soak-integration: setup
-	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|Proofs_drawn|SlowHBase|Crash)' -args -soak
+	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|Proofs_drawn|SlowHBase|Crash|Life)' -args -soak
 
 # 5,000 states after a crash; every byte of a store changed.
 soak-embedded:

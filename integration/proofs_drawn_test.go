@@ -485,13 +485,19 @@ func (w *drawn) ask(g *e2e.Program, p *panel) answer {
 	if err != nil || a.Status != 200 {
 		w.Fatalf("seed %d: after %s: %s: error %v, %d %s", w.seed, strings.Join(p.history, "; "), p.path, err, a.Status, a.Body)
 	}
+	return tracedAnswer(w.T, p.path, a.Body)
+}
+
+// tracedAnswer reads an answer that ends with a trace.
+func tracedAnswer(t *testing.T, path string, body []byte) answer {
+	t.Helper()
 	var all []json.RawMessage
-	if err := json.Unmarshal(a.Body, &all); err != nil || len(all) == 0 {
-		w.Fatalf("%s: error %v, answer %s", p.path, err, a.Body)
+	if err := json.Unmarshal(body, &all); err != nil || len(all) == 0 {
+		t.Fatalf("%s: error %v, answer %s", path, err, body)
 	}
 	trace := all[len(all)-1] // the last element
 	if !bytes.HasPrefix(trace, []byte(`{"trace"`)) {
-		w.Fatalf("%s: the last element is no trace: %s", p.path, trace)
+		t.Fatalf("%s: the last element is no trace: %s", path, trace)
 	}
 	groups := make([]string, len(all)-1)
 	for i := range groups {

@@ -209,6 +209,11 @@ func (st *Store) unchanged(ctx context.Context, m *durableMark, r store.KeyRange
 	}
 	for i := range s.locs {
 		if err := st.regionUnchanged(ctx, m, &s, i, r); err != nil {
+			// Where the mark names an opening that this process has not heard of, its own is out
+			// of date for ever, unless hbase:meta is asked.
+			if after := st.sameAfter(ctx, m.Table, &s); errors.Is(after, errReopened) {
+				return after
+			}
 			return err
 		}
 	}

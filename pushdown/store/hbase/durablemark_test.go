@@ -58,6 +58,24 @@ func TestMark_exact(t *testing.T) {
 	}
 }
 
+// A mark that was made after a move holds for a process that knows the region from before.
+func TestMark_afterMove(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(40)
+	other := c.another(ProofExact)
+	if err := other.Unchanged(c.ctx, "t", "t", oldRows, c.mustMark(true)); err != nil {
+		t.Fatal(err)
+	}
+
+	c.MoveRegion("t", []byte("r0010"))
+	_, _ = c.st.Mark(c.ctx, "t", "t", oldRows) // the cached location is wrong once
+	mark := c.mustMark(true)
+	_ = other.Unchanged(c.ctx, "t", "t", oldRows, mark)
+	if err := other.Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
+		t.Errorf("nothing has changed since the mark: %v", err)
+	}
+}
+
 // By timestamps a mark holds while other rows are written to, for another process as well,
 // and not after a change of its own rows.
 func TestMark_timestamps(t *testing.T) {
