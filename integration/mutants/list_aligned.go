@@ -77,8 +77,12 @@ var ofAligned = []mutant{
 		test: "gateway/query/engine TestAligned_isPerSeries",
 	}, {
 		name: "small-groups-forgotten", file: "gateway/query/engine/execute.go",
-		old: "(stats.Partial > 0 || e.small", new: "(stats.Partial > 1<<20 || e.small",
+		old: "stats.Partial > 0 || e.small", new: "stats.Partial > 1<<20 || e.small",
 		test: "TestExecutePlan_smallGroups",
+	}, {
+		name: "small-groups-only-where-shipped", file: "gateway/query/engine/execute.go",
+		old: "stats.Remote == 0 && series > maxSmallGroups", new: "stats.Remote == 0",
+		test: "TestSmallGroups_inProcess",
 	}, {
 		name: "few-rows-as-partial-aggregates", file: "gateway/query/dispatch/aggregation.go",
 		old: "	case at.path.Few:\n", new: "	case at.path.Few && at.sideBySide:\n",

@@ -145,6 +145,10 @@ var ofResultCache = []mutant{
 		old: "o.proven = o.proof() == nil; o.proven && collected", new: "o.proven = true; o.proven && collected",
 		test: "TestOpen_proving",
 	}, {
+		name: "changes-without-read-type", file: "pushdown/store/hbase/timestampproof.go",
+		old: "	scan.ProtoReflect().SetUnknown(readType)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
+		test: "TestStampedVersion_large",
+	}, {
 		name: "dear-mark-kept", file: "pushdown/store/hbase/timestampproof.go",
 		old: "			st.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			st.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
 		test: "TestStampedVersion_dear",
