@@ -121,9 +121,14 @@ func CacheShare(total int64) int64 { return total / 20 }
 func (p *Pool) Cache(want int64) int64 { return p.cache(want, CacheShare) }
 
 // LargeCache is Cache for the one without which a process cannot do its work at its pace:
-// it may hold an eighth of the budget.
+// of a budget of 512 MiB and more it may hold an eighth. A smaller one is needed for requests.
 func (p *Pool) LargeCache(want int64) int64 {
-	return p.cache(want, func(total int64) int64 { return total / 8 })
+	return p.cache(want, func(total int64) int64 {
+		if total < 512<<20 {
+			return CacheShare(total)
+		}
+		return total / 8
+	})
 }
 
 func (p *Pool) cache(want int64, share func(total int64) int64) int64 {

@@ -370,8 +370,10 @@ func TestPool_Cache(t *testing.T) {
 	if got := p.Cache(mib); got != mib || p.common.size != common-share-mib || p.Stats().Caches != share+mib {
 		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got, p.common.size, p.Stats().Caches)
 	}
-	if got := New(128 * mib).LargeCache(1 << 40); got != 128*mib/8 {
-		t.Errorf("a large cache got %d bytes, want an eighth", got)
+	for budget, want := range map[int64]int64{1024 * mib: 128 * mib, 128 * mib: 128 * mib / 20} {
+		if got := New(budget).LargeCache(1 << 40); got != want {
+			t.Errorf("of a budget of %d a large cache got %d bytes, want %d", budget, got, want)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (h *Handlers) series(w http.ResponseWriter, r *http.Request) error {
 	if text := httpio.LastValue(r, "top"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxListed {
-			return httpio.BadRequest(fmt.Sprintf("top: got %q, want 1 to %d", text, maxListed))
+			return httpio.BadRequest("top: got %q, want 1 to %d", text, maxListed)
 		}
 		top = n
 	}
