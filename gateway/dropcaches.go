@@ -17,6 +17,10 @@ func (s *Server) dropCaches(ctx context.Context) error {
 	s.forgetMeta()
 
 	errs := []error{s.engine.DropCaches(ctx)}
+	// A gateway that only reads writes nothing, and may not be allowed to.
+	if s.cfg.Mode == "ro" {
+		return errors.Join(errs...)
+	}
 	if err := s.names.Tell(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("other gateways could not be told: %w", err))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
 )
@@ -347,8 +348,10 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	defer u.held.Close()
 	err := u.read(ctx, w.Store, w.Tables.Data, w.rawKeys(w.bucket, w.metric, r), w.pace)
 	var damage *damageError
+	var limit *memory.LimitError
+	tooMany := errors.Is(err, errTooMany) || errors.As(err, &limit)
 	switch {
-	case errors.Is(err, errTooMany) && r.To-r.From > w.step():
+	case tooMany && r.To-r.From > w.step():
 		u.held.Close() // the halves hold it anew
 		middle := r.From + (r.To-r.From)/w.step()/2*w.step()
 		first, err := w.rollUp(ctx, Range{r.From, middle})
@@ -357,7 +360,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 		}
 		second, err := w.rollUp(ctx, Range{middle, r.To})
 		return append(first, second...), err
-	case errors.As(err, &damage), errors.Is(err, errTooMany):
+	case errors.As(err, &damage), tooMany:
 		w.counts.Failed++
 		w.counts.Why = err.Error()
 		return nil, nil
@@ -369,7 +372,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
 	var mutations []store.Mutation
 	if err == nil {
-		mutations, err = w.mutations(ctx, changes)
+		mutations, err = w.mutations(ctx, changes, len(rows) == 0)
 	}
 	if err == nil && !w.DryRun {
 		err = write(ctx, w.Store, w.table, mutations)

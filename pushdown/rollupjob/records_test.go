@@ -3,6 +3,7 @@ package rollupjob
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,6 +282,33 @@ func TestJob_deletedHours(t *testing.T) {
 		}
 		if d := cmp.Diff(before, w.cellsOf("r1d")); d != "" {
 			t.Fatalf("after the hours up to %d are deleted (-before +after)\n%s", at, d)
+		}
+	}
+}
+
+// One late point of long ago makes the first raw row an old one. The rollups of the days between it
+// and the raw rows that retention has left stay all the same.
+func TestJob_strayRaw(t *testing.T) {
+	w := newWorld(t)
+	for at := int64(midnight); at < midnight+4*day; at += hour {
+		w.put(1, map[int64]float64{at: 1})
+	}
+	w.run()
+	before := w.cells()
+	for at := int64(midnight); at < midnight+3*day; at += hour {
+		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.put(1, map[int64]float64{midnight - 10*day: 7})
+	for range 2 {
+		w.run()
+	}
+
+	after := w.cells()
+	for _, cell := range before {
+		if !slices.Contains(after, cell) {
+			t.Errorf("%s is gone, a rollup of a time without raw rows", cell)
 		}
 	}
 }

@@ -200,7 +200,10 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 // keeps their rollups, these are all that is left: values of intervals that begin before the first
 // raw row of the metric in this salt bucket, and that were made of more points than there are now,
 // stay. They are not what the raw rows give, so no query with proofs reads them.
-func (w *work) mutations(ctx context.Context, changes []change) (out []store.Mutation, err error) {
+//
+// Neither does a time without any raw row lose rollups: one late point of long ago makes the first
+// raw row an old one, and retention has deleted all rows between it and those that are kept.
+func (w *work) mutations(ctx context.Context, changes []change, noRaw bool) (out []store.Mutation, err error) {
 	oldest := int64(0)
 	if slices.ContainsFunc(changes, func(c change) bool { return c.fewer }) {
 		// Now, after the raw rows were read: what is deleted from now on they have had.
@@ -209,7 +212,7 @@ func (w *work) mutations(ctx context.Context, changes []change) (out []store.Mut
 		}
 	}
 	for _, c := range changes {
-		if !c.fewer || c.at >= oldest {
+		if !c.fewer || !noRaw && c.at >= oldest {
 			out = append(out, c.Mutation)
 		}
 	}

@@ -202,7 +202,8 @@ func (r *metaRun) some(ctx context.Context, metric encoding.UID, found series) e
 		}
 		changes, tags = changes[n:], tags[n:]
 	}
-	return r.giveBack(ctx, metric, gone)
+	// An end of the run in the middle of this would leave series that have points without it.
+	return r.giveBack(context.WithoutCancel(ctx), metric, gone)
 }
 
 // count counts deleted cells, or with -1 those that are back.
@@ -266,6 +267,11 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	return nil
 }
 
+// notGivenBack says what helps if it is not known which series have got a point meanwhile.
+func notGivenBack(metric encoding.UID, err error) error {
+	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; uid metasync makes what is missing: %w", []byte(metric), err)
+}
+
 // giveBack puts back what was deleted of series that have got a row meanwhile, or a counter: whoever
 // counts the points of a series takes one that has a counter for one that has a TSMeta, too.
 func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series) error {
@@ -276,11 +282,11 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 		keys = append(keys, string(row.Key))
 	}
 	if err := r.withoutRows(ctx, metric, still, false); err != nil {
-		return err
+		return notGivenBack(metric, err)
 	}
 	cells, err := wholetable.Lookup(ctx, r.Job.Store, r.Table, encoding.FamilyName, keys)
 	if err != nil {
-		return err
+		return notGivenBack(metric, err)
 	}
 
 	var back []store.CellKey

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"sync"
 
 	"downpour/pushdown/process/certificates"
 )
@@ -122,7 +123,7 @@ func (c *Common) PushdownTLS(log *slog.Logger) (func() *tls.Config, error) {
 	case cfg == nil || err != nil:
 		return nil, err
 	case c.PushdownCA == "":
-		return func() *tls.Config { return cfg }, nil
+		return c.clientTLSAgain(cfg, log), nil
 	}
 	r, err := c.certificates(c.PushdownCA, log)
 	if err != nil {
@@ -133,6 +134,24 @@ func (c *Common) PushdownTLS(log *slog.Logger) (func() *tls.Config, error) {
 		return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }}
 	}, nil
+}
+
+// clientTLSAgain returns a function that reads ClientTLS again, because servers show a certificate
+// that was replaced from their next connection on. Where that fails it returns the last one.
+func (c *Common) clientTLSAgain(last *tls.Config, log *slog.Logger) func() *tls.Config {
+	var mu sync.Mutex
+	return func() *tls.Config {
+		mu.Lock()
+		defer mu.Unlock()
+
+		now, err := c.ClientTLS()
+		if err != nil || now == nil {
+			log.Warn("cannot read the certificate again; pushdown servers are verified by the one of before", "err", err)
+			return last
+		}
+		last = now
+		return now
+	}
 }
 
 // ClientTLS returns the TLS configuration to connect to pushdown servers with, nil

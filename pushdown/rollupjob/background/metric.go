@@ -55,13 +55,14 @@ type left struct {
 // Config.ProveAfter.
 func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) error {
 	d := days{metric: m.UID, of: of, from: of.from}
-	if time.Now().Before(w.left[d.key()].until) {
-		return nil
+	leave := time.Now().Before(w.left[d.key()].until)
+	if !leave {
+		w.totals.count(&w.totals.metrics)
 	}
-	w.totals.count(&w.totals.metrics)
 	if err := w.job.Pace(ctx, lookCost); err != nil {
 		return err
 	}
+	// Also of a metric that is left: the walk goes on to where the first row of all is.
 	if of.first {
 		base, ok, err := w.job.First(ctx, m.UID, 0, math.MaxUint32)
 		if err != nil {
@@ -70,6 +71,9 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 		if ok {
 			p.saw(base)
 		}
+	}
+	if leave {
+		return nil
 	}
 	// What is rolled up begins with all of the piece that holds from. One more, because retention
 	// goes on since the metrics were listed.

@@ -2,6 +2,7 @@ package background
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -240,8 +241,7 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 			}
 			all = append(all, Metric{bytes.Clone(m.UID), m.From})
 		}
-		slices.SortFunc(all, func(a, b Metric) int { return bytes.Compare(a.UID, b.UID) })
-		w.metrics, w.listed = all, time.Now()
+		w.metrics, w.listed = once(all), time.Now()
 	}
 	i, found := slices.BinarySearchFunc(w.metrics, behind, func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
 	if found {
@@ -251,6 +251,13 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 		return m, false, nil
 	}
 	return w.metrics[i], true, nil
+}
+
+// once returns metrics by their UIDs. A rename that was cut off leaves two names of one UID: it is
+// listed once, as kept the longest of both.
+func once(all []Metric) []Metric {
+	slices.SortFunc(all, func(a, b Metric) int { return cmp.Or(bytes.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From)) })
+	return slices.CompactFunc(all, func(a, b Metric) bool { return bytes.Equal(a.UID, b.UID) })
 }
 
 // finished logs a pass that has done something, and notes how far all metrics are.

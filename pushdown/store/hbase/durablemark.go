@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 
 	"downpour/pushdown/store"
 )
@@ -211,6 +212,9 @@ func (st *Store) unchanged(ctx context.Context, m *durableMark, r store.KeyRange
 		if err := st.regionUnchanged(ctx, m, &s, i, r); err != nil {
 			// Where the mark names an opening that this process has not heard of, its own is out
 			// of date for ever, unless hbase:meta is asked.
+			if ctx.Err() != nil {
+				return err
+			}
 			if after := st.sameAfter(ctx, m.Table, &s); errors.Is(after, errReopened) {
 				return after
 			}
@@ -245,7 +249,15 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	if err := st.health.check(st, loc.addr); err != nil {
 		return err
 	}
-	_, _, stamp, err := st.changeSince(ctx, loc, s.part(i, m.Family, r), m.At-stampSlack)
+	span := s.part(i, m.Family, r)
+	if st.dearMarks.paused(span, st.clock()) {
+		return fmt.Errorf("cannot look for changes of region %q: %w", loc.name, errDearProof)
+	}
+	_, _, stamp, err := st.changeSince(ctx, loc, span, m.At-stampSlack)
+	// A server goes on with a scan that nobody waits for any more: each query would leave one.
+	if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		st.dearMarks.pause(span, st.clock()+dearPause)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot look for changes of region %q: %w", loc.name, err)
@@ -257,4 +269,28 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		err = fmt.Errorf("region %q: all files were compacted, or one was loaded in bulk", loc.name)
 	}
 	return err
+}
+
+// dearSpans are spans of durable marks in which a scan for changes took too long lately.
+type dearSpans struct {
+	mu    sync.Mutex
+	until map[spanKey]int64 // ms since 1970
+}
+
+func (d *dearSpans) paused(key spanKey, now int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return now < d.until[key]
+}
+
+func (d *dearSpans) pause(key spanKey, until int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	// What is forgotten costs another scan.
+	if d.until == nil || len(d.until) > maxHistory {
+		d.until = map[spanKey]int64{}
+	}
+	d.until[key] = until
 }

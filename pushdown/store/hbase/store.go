@@ -34,6 +34,7 @@ type Store struct {
 	// For version tokens with ProofTimestamps.
 	serverAdmins *pool // AdminService of region servers
 	marks        markTable
+	dearMarks    dearSpans
 	health       clusterHealth
 	opened       time.Time
 	now          func() int64 // a test's clock instead of clock's own; else nil

@@ -388,6 +388,8 @@ func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
 		MaxVersions: proto.Uint32(math.MaxInt32),
 		BatchSize:   proto.Uint32(1), // cells
 		Attribute:   rawScan,
+		// What it passes over is not what queries read next.
+		CacheBlocks: proto.Bool(false),
 	}
 	if span.family != "" {
 		scan.Column = []*pb.Column{{Family: []byte(span.family)}}
