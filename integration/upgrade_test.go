@@ -205,5 +205,5 @@ func TestDrain_behindBalancer(t *testing.T) {
 	if n := work.refused.Load() + b.failed.Load(); n != 0 {
 		t.Errorf("%d requests were refused or failed, want none", n)
 	}
-	t.Log(fmt.Sprintf("%d batches and %d queries answered", work.batches.Load(), work.queries.Load()))
+	t.Logf("%d batches and %d queries answered", work.batches.Load(), work.queries.Load())
 }
