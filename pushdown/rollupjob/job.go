@@ -372,7 +372,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
 	var mutations []store.Mutation
 	if err == nil {
-		mutations, err = w.mutations(ctx, changes, len(rows) == 0)
+		mutations, err = w.mutations(ctx, changes, r)
 	}
 	if err == nil && !w.DryRun {
 		err = write(ctx, w.Store, w.table, mutations)

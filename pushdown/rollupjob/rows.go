@@ -201,15 +201,20 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 // raw row of the metric in this salt bucket, and that were made of more points than there are now,
 // stay. They are not what the raw rows give, so no query with proofs reads them.
 //
-// Neither does a time without any raw row lose rollups: one late point of long ago makes the first
-// raw row an old one, and retention has deleted all rows between it and those that are kept.
-func (w *work) mutations(ctx context.Context, changes []change, noRaw bool) (out []store.Mutation, err error) {
-	oldest := int64(0)
+// Neither does a day without any raw row of the metric lose rollups: one late point of long ago makes
+// the first raw row an old one, and retention has deleted all rows between it and those that are kept.
+func (w *work) mutations(ctx context.Context, changes []change, r Range) (out []store.Mutation, err error) {
+	oldest, noRaw := int64(0), false
 	if slices.ContainsFunc(changes, func(c change) bool { return c.fewer }) {
 		// Now, after the raw rows were read: what is deleted from now on they have had.
 		if oldest, err = w.oldest(ctx); err != nil {
 			return nil, err
 		}
+		_, some, err := w.First(ctx, w.metric, r.From-r.From%daySeconds, r.To+daySeconds-1-(r.To-1)%daySeconds)
+		if err != nil {
+			return nil, err
+		}
+		noRaw = !some
 	}
 	for _, c := range changes {
 		if !c.fewer || !noRaw && c.at >= oldest {
