@@ -11,7 +11,8 @@ import (
 // can go elsewhere before it does.
 type draining struct {
 	begun atomic.Bool
-	// pause waits for a time; nil sleeps. Only tests set it.
+	// pause waits for a time: it is time.Sleep, but in tests. Only a second signal, which ends the
+	// process, cuts it off.
 	pause func(time.Duration)
 }
 
@@ -28,11 +29,7 @@ func (s *Server) drain() {
 	}
 
 	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over", "DOWNPOUR_DRAIN", wait)
-	if s.draining.pause != nil {
-		s.draining.pause(wait)
-		return
-	}
-	time.Sleep(wait)
+	s.draining.pause(wait)
 }
 
 // lastAnswers closes connections behind their answers once the end has begun, so that a

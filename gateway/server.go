@@ -108,7 +108,7 @@ type Server struct {
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
-	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts}
+	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
 	s.ops.started, s.putLog.Told = time.Now(), s.toldRefusal
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err

@@ -162,7 +162,11 @@ func TestUpgrade_oneByOne(t *testing.T) {
 	work.end()
 	for _, g := range gateways {
 		work.check(ctx, g.URL)
-		b.until(ctx, func() error { // a server is looked at by and by
+		b.until(ctx, func() error {
+			// Servers are looked at when queries are executed, and otherwise count as unchecked.
+			if a, err := e2e.Get(ctx, g.URL+work.writers[0].path()); err != nil || a.Status != 200 {
+				return fmt.Errorf("%s: a query in the end: status %d, %v", g.URL, a.Status, err)
+			}
 			a, err := e2e.Get(ctx, g.URL+"/metrics")
 			if err == nil && !strings.Contains(string(a.Body), `downpour_pushdown_servers{state="healthy"} 2`) {
 				err = fmt.Errorf("%s: not both pushdown servers are healthy in the end", g.URL)

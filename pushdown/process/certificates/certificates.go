@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,8 @@ type Files struct {
 	// Roots has the certificates of the authorities that are trusted; empty means the
 	// system's.
 	Roots string
+	// AndSystem has the system's authorities trusted beside those of Roots.
+	AndSystem bool
 	// Cert and Key are our certificate, with those between it and its authority, and its
 	// key; both or none.
 	Cert, Key string
@@ -84,9 +87,19 @@ func (r *Reader) readAgain() error {
 
 	var pool *x509.CertPool
 	if r.files.Roots != "" {
+		authorities, err := parseAuthorities(now.roots)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.files.Roots, err)
+		}
 		pool = x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(now.roots) {
-			return fmt.Errorf("%s: got no certificate of an authority in PEM form", r.files.Roots)
+		if r.files.AndSystem {
+			// Some systems have none.
+			if system, err := x509.SystemCertPool(); err == nil {
+				pool = system
+			}
+		}
+		for _, c := range authorities {
+			pool.AddCert(c)
 		}
 	}
 	var pair *tls.Certificate
@@ -99,6 +112,33 @@ func (r *Reader) readAgain() error {
 	}
 	r.read, r.pool, r.pair = now, pool, pair
 	return nil
+}
+
+// parseAuthorities returns all certificates of a PEM file, in which keys may stand, too. A file
+// that is just being written ends inside a certificate: it is refused as a whole, because what
+// it has so far would not trust all that it is to trust.
+func parseAuthorities(text []byte) (all []*x509.Certificate, err error) {
+	for rest := text; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			if bytes.Contains(rest, []byte("-----BEGIN")) {
+				return nil, fmt.Errorf("got a block behind certificate %d that does not end, want PEM", len(all))
+			}
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(all)+1, err)
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("got no certificate of an authority in PEM form")
+	}
+	return all, nil
 }
 
 // contents reads the files.

@@ -102,3 +102,43 @@ func TestReader_nothing(t *testing.T) {
 		t.Errorf("got %v, %v", roots, pair)
 	}
 }
+
+// A file of authorities that is just being written, or has a damaged one among others, is refused
+// as a whole: those of before stay.
+func TestReader_tornAuthorities(t *testing.T) {
+	one, two := certificatestest.NewCA(t), certificatestest.NewCA(t)
+	read := func(name string) string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	both := "# the authorities of this house\n" + read(one.File) + read(two.File)
+	name := filepath.Join(t.TempDir(), "roots")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(both)
+	r, err := Open(Files{Roots: name}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := r.Current()
+	for what, text := range map[string]string{
+		"torn":    both[:len(both)-100],
+		"damaged": strings.Replace(both, read(two.File), "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", 1),
+		"empty":   "",
+	} {
+		write(text)
+		if after, _ := r.Current(); !after.Equal(before) {
+			t.Errorf("%s: other authorities are trusted than before", what)
+		}
+	}
+	write(read(one.File))
+	if after, _ := r.Current(); after.Equal(before) {
+		t.Error("one authority instead of two: those of before are still trusted")
+	}
+}

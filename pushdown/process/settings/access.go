@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
-	"sync"
 
 	"downpour/pushdown/process/certificates"
 )
@@ -117,41 +115,28 @@ func (c *Common) PushdownServerTLS(log *slog.Logger) (*tls.Config, error) {
 // PushdownTLS returns a function that makes the TLS configuration of a new connection to a
 // pushdown server; nil without a certificate. With PushdownCA our certificate is shown, and
 // that of the server must be of the authority. Otherwise it is verified as ClientTLS does.
+// Replaced files count from the next connection on.
 func (c *Common) PushdownTLS(log *slog.Logger) (func() *tls.Config, error) {
-	cfg, err := c.ClientTLS()
-	switch {
-	case cfg == nil || err != nil:
-		return nil, err
-	case c.PushdownCA == "":
-		return c.clientTLSAgain(cfg, log), nil
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	if c.PushdownCA == "" {
+		r, err := c.shared(log)
+		if err != nil {
+			return nil, err
+		}
+		return func() *tls.Config { return trusting(r) }, nil
 	}
 	r, err := c.certificates(c.PushdownCA, log)
 	if err != nil {
 		return nil, err
 	}
 	return func() *tls.Config {
-		roots, pair := r.Current()
-		return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }}
+		cfg := trusting(r)
+		_, pair := r.Current()
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
+		return cfg
 	}, nil
-}
-
-// clientTLSAgain returns a function that reads ClientTLS again, because servers show a certificate
-// that was replaced from their next connection on. Where that fails it returns the last one.
-func (c *Common) clientTLSAgain(last *tls.Config, log *slog.Logger) func() *tls.Config {
-	var mu sync.Mutex
-	return func() *tls.Config {
-		mu.Lock()
-		defer mu.Unlock()
-
-		now, err := c.ClientTLS()
-		if err != nil || now == nil {
-			log.Warn("cannot read the certificate again; pushdown servers are verified by the one of before", "err", err)
-			return last
-		}
-		last = now
-		return now
-	}
 }
 
 // ClientTLS returns the TLS configuration to connect to pushdown servers with, nil
@@ -161,17 +146,24 @@ func (c *Common) ClientTLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(c.TLSCert)
+	r, err := c.shared(nil)
+	if err != nil {
+		return nil, err
+	}
+	return trusting(r), nil
+}
+
+// shared returns what reads the certificate that the servers of an installation share.
+func (c *Common) shared(log *slog.Logger) (*certificates.Reader, error) {
+	r, err := certificates.Open(certificates.Files{Roots: c.TLSCert, AndSystem: true}, log)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT: %w", err)
 	}
+	return r, nil
+}
 
-	pool, err := x509.SystemCertPool()
-	if err != nil { // some systems have none
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s holds no certificate", c.TLSCert)
-	}
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+// trusting returns a configuration of clients that trust the authorities of now.
+func trusting(r *certificates.Reader) *tls.Config {
+	roots, _ := r.Current()
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }

@@ -1,11 +1,14 @@
 package settings
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/process/certificates/certificatestest"
 )
 
 func valid() Common {
@@ -150,4 +153,26 @@ func TestPushdown_compaction(t *testing.T) {
 	f("DOWNPOUR_COMPACT_MARGIN: got 0s", 500, func(c *Pushdown) { c.CompactMargin = 0 })
 	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = c.TableData })
 	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = "" })
+}
+
+// The certificate that servers of an installation share is read again for each connection, so that
+// one that is replaced locks nobody out; servers of the system's authorities stay trusted.
+func TestPushdownTLS_shared(t *testing.T) {
+	first, second := certificatestest.NewCA(t), certificatestest.NewCA(t)
+	c := Common{TLSCert: first.File, TLSKey: "unused"}
+	now, err := c.PushdownTLS(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := now().RootCAs
+	text, err := os.ReadFile(second.File)
+	if err == nil {
+		err = os.WriteFile(first.File, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now().RootCAs.Equal(before) {
+		t.Error("the certificate of before is trusted after it was replaced")
+	}
 }

@@ -73,6 +73,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 		}
 	}
 	if leave {
+		w.passed = w.passed || !of.walk
 		return nil
 	}
 	// What is rolled up begins with all of the piece that holds from. One more, because retention

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -84,6 +85,8 @@ type Worker struct {
 	listed  time.Time
 	due     []due // by time
 	left    map[string]left
+	owed    int64            // points that the pacer was not told of yet
+	passed  bool             // a metric of the newest pass was passed over
 	failed  int              // tries of the metric that is next
 	counts  rollupjob.Counts // of the pass
 	began   time.Time        // of the pass, in this process
@@ -96,13 +99,25 @@ type Worker struct {
 func New(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, warned: map[string]bool{}}
 	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, cfg.Store, w.pace}, cfg.Leases, true, grain
-	w.job.Pace = func(ctx context.Context, points int64) error {
-		w.pace.Done(float64(points))
-		return w.pace.Wait(ctx)
-	}
+	w.job.Pace = w.pay
 	var err error
 	w.piece, err = w.job.LongestPiece()
 	return w, err
+}
+
+// page is how much is read between two waits at least, in points: as much as a page of raw rows,
+// and no more than the rate allows in a second.
+const page = 8 << 10
+
+// pay tells the pacer what was read, in pages: a look at a metric costs little, and where queries
+// always run each wait takes as long as it may.
+func (w *Worker) pay(ctx context.Context, points int64) error {
+	if w.owed += points; float64(w.owed) < min(page, w.cfg.Rate) {
+		return ctx.Err()
+	}
+	w.pace.Done(float64(w.owed))
+	w.owed = 0
+	return w.pace.Wait(ctx)
 }
 
 // Run makes rollups until ctx ends. No error ends it: what fails is logged and tried again.
@@ -223,12 +238,13 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 		return 0, err
 	}
 	if w.failed++; err == nil || w.failed == tries {
+		w.passed = w.passed || err != nil && !of.walk
 		*of.next, w.failed = m.UID, 0
 	}
 	if err == nil {
 		return 0, nil
 	}
-	return untilDue(failedWait), err
+	return untilDue(failedWait), fmt.Errorf("metric %X: %w", []byte(m.UID), err)
 }
 
 // nextMetric returns the first metric behind another; ok is false if there is none.
@@ -263,9 +279,13 @@ func once(all []Metric) []Metric {
 // finished logs a pass that has done something, and notes how far all metrics are.
 func (w *Worker) finished(of *pass) {
 	if !of.walk {
-		w.totals.mu.Lock()
-		w.totals.sealed = of.to
-		w.totals.mu.Unlock()
+		// What was passed over is not rolled up, so the time of all metrics stands still.
+		if !w.passed {
+			w.totals.mu.Lock()
+			w.totals.sealed = of.to
+			w.totals.mu.Unlock()
+		}
+		w.passed = false
 	}
 	if w.counts.Made > 0 {
 		at := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }

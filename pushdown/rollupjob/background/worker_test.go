@@ -561,12 +561,45 @@ func TestWorker_calm(t *testing.T) {
 		w.all.Wait()
 
 		ctx, cancel = context.WithCancel(w.Context())
-		worker = w.worker(ctx, func(c *Config) { c.Alone, c.Busy = true, func() int { return 1 } })
+		// So slow that what there is takes many pages.
+		worker = w.worker(ctx, func(c *Config) { c.Alone, c.Rate, c.Busy = true, 100, func() int { return 1 } })
 		time.Sleep(time.Minute)
 		cancel()
 		w.all.Wait()
 		if _, yielded := worker.pace.State(); yielded < 40*time.Second {
 			w.Errorf("it has waited for queries that always run for %v of a minute", yielded)
+		}
+	})
+}
+
+// Looks at metrics that have no new rows do not wait one by one for queries that always run: a
+// hundred metrics are looked at in a minute, where each look would wait for 5 s.
+func TestWorker_looksBesideQueries(t *testing.T) {
+	simulate(t, func(w *world) {
+		var all []Metric
+		for i := range 100 {
+			all = append(all, Metric{UID: encoding.UID{1, 0, byte(i)}})
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		worker := w.worker(ctx, func(c *Config) {
+			c.Alone, c.Busy = true, func() int { return 1 }
+			c.Metrics = func(context.Context) iter.Seq2[Metric, error] {
+				return func(yield func(Metric, error) bool) {
+					for _, m := range all {
+						if !yield(m, nil) {
+							return
+						}
+					}
+				}
+			}
+		})
+		time.Sleep(time.Minute)
+		cancel()
+		w.all.Wait()
+		worker.totals.mu.Lock()
+		defer worker.totals.mu.Unlock()
+		if n := worker.totals.metrics; n < int64(len(all)) {
+			w.Errorf("%d looks in a minute, want all %d metrics", n, len(all))
 		}
 	})
 }

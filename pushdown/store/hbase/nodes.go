@@ -227,9 +227,11 @@ func (b *bootstrapNodes) connect(ctx context.Context, node string) (p *pool, c *
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After a refusal another server may have the address.
-	if delete(b.serves, node); err == nil {
+	switch {
+	case err == nil:
 		b.serves[node] = p
+	case refusesPrincipal(err): // another server may have the address by now
+		delete(b.serves, node)
 	}
 	return p, c, err
 }
