@@ -127,6 +127,7 @@ type Cluster struct {
 	now        func() int64 // see SetClock
 	replicated bool         // see Replicate
 	dearUntil  int64        // see SetDear
+	rawScans   int          // see RawScans
 	fileCount  int
 }
 

@@ -108,6 +108,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	sc.region = r
 	rows := t.rows
 	if len(spec.Attribute) > 0 && spec.Attribute[0].GetName() == "_raw_" {
+		s.c.rawScans++
 		rows = t.rawRows()
 		if t.versions != nil {
 			rows = t.rawVersions()

@@ -28,6 +28,13 @@ func (c *Cluster) SetDear(until int64) {
 	c.dearUntil = until
 }
 
+// RawScans returns how many raw scans, as for changes, were begun.
+func (c *Cluster) RawScans() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rawScans
+}
+
 // Replicate lets the servers say that they have applied edits of another cluster.
 func (c *Cluster) Replicate() {
 	c.mu.Lock()
