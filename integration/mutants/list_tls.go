@@ -33,7 +33,7 @@ var ofTLS = []mutant{
 		test: "TestReader_replaced",
 	}, {
 		name: "tls-stranger-taken", file: "pushdown/process/settings/access.go",
-		old: "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)", new: "_ = roots; return nil",
+		old: "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)", new: "_, _ = roots, x509.ExtKeyUsageClientAuth\n		return nil",
 		test: "pushdown/rpc/server TestServe_certificates",
 	}, {
 		name: "tls-metrics-without-certificate", file: "pushdown/rpc/server/certified.go",

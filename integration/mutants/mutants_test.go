@@ -18,7 +18,17 @@ func TestMutants_apply(t *testing.T) {
 	if len(mutants) < 20 {
 		t.Errorf("%d faults, want at least 20", len(mutants))
 	}
-	for n, rounds := 0, deal(mutants); n < len(rounds); n++ {
+
+	// Every lost place is named, not only the first.
+	var placed []mutant
+	for _, m := range mutants {
+		if _, err := overlay(root, t.TempDir(), m); err != nil {
+			t.Error(err)
+			continue
+		}
+		placed = append(placed, m)
+	}
+	for n, rounds := 0, deal(placed); n < len(rounds); n++ {
 		dir := t.TempDir()
 		file, err := overlay(root, dir, rounds[n]...)
 		if err != nil {
