@@ -241,8 +241,7 @@ func (c *Cache) Holds(part *scanplan.Part) bool {
 	if c == nil {
 		return false
 	}
-	id, ok := PartKey(part)
-	return ok && c.holdsID(id)
+	return c.holdsID(PartKey(part))
 }
 
 func (c *Cache) holdsID(id ID) bool {

@@ -2,7 +2,6 @@ package resultcache
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -10,41 +9,33 @@ import (
 
 // ID names what a part, or a plan, answers as long as its rows do not change. It is
 // a SHA-256 sum. The sums of parts and of plans are those of different texts: that
-// of a part begins with "{", that of a plan with planDomain.
+// of a part begins with partDomain, that of a plan with planDomain.
 type ID [sha256.Size]byte
 
-// planDomain begins the text whose sum is the ID of a plan.
-const planDomain = "plan\x00"
+const (
+	partDomain = "part\x00"
+	planDomain = "plan\x00"
+)
 
-// PartKey returns the ID of a part: the sum of its wire form, without the fields
-// that its answer does not depend on. It returns false for a part that has no wire
-// form.
-func PartKey(part *scanplan.Part) (ID, bool) {
+// PartKey returns the ID of a part: the sum of its identity, without the fields that its answer
+// does not depend on.
+func PartKey(part *scanplan.Part) ID {
 	p := *part
 	dropUnread(&p)
-	ticket, err := p.MarshalTicket()
-	if err != nil {
-		return ID{}, false
-	}
-	return sha256.Sum256(ticket), true
+	return sha256.Sum256(p.AppendIdentity([]byte(partDomain)))
 }
 
 // PlanKey returns the ID of what a caller makes of all parts of a plan. A caller
 // that makes several things of a plan tells them apart by variant, a name without a
 // zero byte. The ID does not depend on the bounds that an answer is only trimmed
-// to, see scanplan.Plan.Untrimmed. PlanKey returns false for a plan that has no
-// wire form.
-func PlanKey(plan *scanplan.Plan, variant string) (ID, bool) {
+// to, see scanplan.Plan.Untrimmed.
+func PlanKey(plan *scanplan.Plan, variant string) ID {
 	untrimmed := plan.Untrimmed()
-	text, err := json.Marshal(&untrimmed)
-	if err != nil {
-		return ID{}, false
-	}
-	return sha256.Sum256(append([]byte(planDomain+variant+"\x00"), text...)), true
+	return sha256.Sum256(untrimmed.AppendIdentity([]byte(planDomain + variant + "\x00")))
 }
 
 // dropUnread removes what the part's operator does not read, so that parts with the
-// same answer have the same wire form.
+// same answer have the same identity.
 func dropUnread(p *scanplan.Part) {
 	// The gateway aggregates what a per-series part ships.
 	if p.Mode == scanplan.PerSeries {

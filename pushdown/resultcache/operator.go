@@ -21,12 +21,7 @@ func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Option
 	if c == nil || !ok {
 		return operator.New(from, part, opts)
 	}
-	id, ok := PartKey(part)
-	if !ok {
-		return operator.New(from, part, opts)
-	}
-
-	o := &cachingOperator{cache: c, id: id, part: part, versioner: versioner, opts: opts}
+	o := &cachingOperator{cache: c, id: PartKey(part), part: part, versioner: versioner, opts: opts}
 	o.reader = &timestampReader{Reader: from, plan: &part.Plan}
 	var err error
 	o.inner, err = operator.New(o.reader, part, opts)

@@ -33,8 +33,8 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	if c == nil || !ok {
 		return nil
 	}
-	id, ok := PlanKey(plan, variant)
-	if !ok || !c.askedBefore(id) {
+	id := PlanKey(plan, variant)
+	if !c.askedBefore(id) {
 		return nil
 	}
 
@@ -108,8 +108,7 @@ func (c *Cache) HoldsPlan(plan *scanplan.Plan, variant string) bool {
 	if c == nil {
 		return false
 	}
-	id, ok := PlanKey(plan, variant)
-	return ok && c.holdsID(id)
+	return c.holdsID(PlanKey(plan, variant))
 }
 
 // versionsAtOnce bounds the version tokens of one plan that are asked for at a

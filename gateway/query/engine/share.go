@@ -197,7 +197,7 @@ func (e *Engine) shareKey(q *query.Query, p subPlan) (key resultcache.ID, ok boo
 	if q.Delete || q.AllowPartial || q.Untrimmed || p.PostFilter != nil || len(q.Queries) != 1 || p.Rest() != nil || p.Fallback() != nil {
 		return key, false
 	}
-	return resultcache.PlanKey(p.Plan, string(planAnswer(e.aggregationFor(q, p))))
+	return resultcache.PlanKey(p.Plan, string(planAnswer(e.aggregationFor(q, p)))), true
 }
 
 // madeGroups returns a plan's groups, which are not in the result cache: of an execution of

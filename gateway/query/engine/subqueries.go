@@ -19,6 +19,13 @@ const subQueriesAtOnce = 2
 // those before it go on. An error that is found late, see foundLate, comes after those that
 // are not, and ends none.
 func (e *Engine) forEach(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
+	// Alone it needs no goroutine, whose small stack a query would have to grow several times.
+	if n == 1 {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		return e.protected(ctx, 0, work)
+	}
+
 	contexts, ends, errs := make([]context.Context, n), make([]context.CancelFunc, n), make([]error, n)
 	for i := range n {
 		contexts[i], ends[i] = context.WithCancel(ctx)
