@@ -45,6 +45,8 @@ func rollupAuto(ctx context.Context, s *stage, g group) error {
 		return err
 	}
 
+	made.Name = "rollups made" // beside the other gateway
+
 	query := workload.Query{Start: d.Start, End: d.End() - 1, M: "sum:1h-avg:" + d.Metric()}
 	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d, nil) }, func(ctx context.Context) error {
 		s.cfg.Progress.Sayf("waiting until rollups are made and proven")
