@@ -244,7 +244,12 @@ func (s *stage) useLoaded(ctx context.Context, g group, d workload.Devops, form 
 // useWritten loads hours that are over, compacted, and starts servers over them. The gateway
 // has the settings that users have, and env.
 func (s *stage) useWritten(ctx context.Context, g group, d workload.Devops, env map[string]string) (err error) {
-	if err := s.useLoaded(ctx, g, d, write.MultiPoint); err != nil {
+	return s.useWrittenAs(ctx, g, d, write.MultiPoint, env)
+}
+
+// useWrittenAs is useWritten of rows in a form.
+func (s *stage) useWrittenAs(ctx context.Context, g group, d workload.Devops, form write.Form, env map[string]string) (err error) {
+	if err := s.useLoaded(ctx, g, d, form); err != nil {
 		return err
 	}
 
