@@ -101,7 +101,8 @@ func (b *balanced) until(ctx context.Context, ready func() error) {
 	}
 }
 
-// running is a load whose clients run.
+// running is a load whose clients run. end lets them have their last answers: a request that is cut
+// off would look like one that was refused.
 type running struct {
 	*load
 	end func()
@@ -127,7 +128,7 @@ func (b *balanced) load(ctx context.Context, url string) running {
 	l.await(ctx, 5, 5)
 	all.Go(func() { l.readWritten(ctx) })
 	l.await(ctx, 5, 5)
-	end := sync.OnceFunc(func() { stop(); all.Wait() })
-	b.t.Cleanup(end)
+	end := func() { l.ended.Store(true); all.Wait() }
+	b.t.Cleanup(func() { stop(); end() })
 	return running{l, end}
 }

@@ -74,6 +74,7 @@ func TestPython_wheel(t *testing.T) {
 // The wheel passes the package's own tests, which use scripted servers, with the oldest and the
 // newest Python and libraries.
 func TestPython_package(t *testing.T) {
+	t.Parallel() // its servers are scripted
 	ctx := within(t, 15*time.Minute)
 	if err := e2e.SetUp(ctx, "python_oldest", "python_newest"); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -115,18 +116,26 @@ func newRoundRobin(t *testing.T, urls ...string) *roundRobin {
 
 // ServeHTTP picks the next backend that is not left out.
 func (r *roundRobin) ServeHTTP(w http.ResponseWriter, q *http.Request) {
-	for range r.proxies {
-		i := int(r.next.Add(1)) % len(r.proxies)
-		if time.Now().UnixNano() < r.down[i].Load() {
-			continue
+	first := r.next.Add(1) // once: other requests draw at the same time, and none may meet one backend twice
+	for k := range uint64(len(r.proxies)) {
+		if r.pass(int((first+k)%uint64(len(r.proxies))), w, q) {
+			return
 		}
-		r.served[i].Add(1)
-		r.busy[i].Add(1)
-		defer r.busy[i].Add(-1)
-		r.proxies[i].ServeHTTP(w, q)
-		return
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// pass passes a request on to a backend, unless that is left out.
+func (r *roundRobin) pass(i int, w http.ResponseWriter, q *http.Request) bool {
+	// Busy first: whoever leaves the backend out and then sees it idle knows that nothing more comes.
+	r.busy[i].Add(1)
+	defer r.busy[i].Add(-1)
+	if time.Now().UnixNano() < r.down[i].Load() {
+		return false
+	}
+	r.served[i].Add(1)
+	r.proxies[i].ServeHTTP(w, q)
+	return true
 }
 
 // load is the clients: what they ask, what they must be answered, and how much they have done.
@@ -139,6 +148,7 @@ type load struct {
 	writers          []*robinWriter
 	batches, queries atomic.Int64
 	refused          atomic.Int64 // requests that failed and were sent again
+	ended            atomic.Bool  // no client sends another request
 }
 
 // robinWriter puts points into a series of its own, point i at second i with the
@@ -169,7 +179,9 @@ func (l *load) try(ctx context.Context, send func() (e2e.Answer, error)) (a e2e.
 			err = fmt.Errorf("status %d: %.300s", a.Status, a.Body)
 		}
 		if err != nil && ctx.Err() == nil {
-			l.refused.Add(1)
+			if l.refused.Add(1) <= 5 {
+				l.t.Logf("a request is sent again: %v", err)
+			}
 		}
 		return err
 	})
@@ -180,7 +192,7 @@ func (l *load) try(ctx context.Context, send func() (e2e.Answer, error)) (a e2e.
 }
 
 func (l *load) write(ctx context.Context, w *robinWriter) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !l.ended.Load() {
 		from := w.acknowledged.Load()
 		var points []e2e.Point
 		for n := from; n < from+robinBatch; n++ {
@@ -207,7 +219,7 @@ func robinPoint(metric, series string, n int64) e2e.Point {
 
 // readSettled asks about what does not change.
 func (l *load) readSettled(ctx context.Context) {
-	for i := 0; ctx.Err() == nil; i++ {
+	for i := 0; ctx.Err() == nil && !l.ended.Load(); i++ {
 		q, want := l.settled[i%len(l.settled)], l.truth[i%len(l.truth)]
 		a, ok := l.try(ctx, func() (e2e.Answer, error) {
 			if q.path != "" {
@@ -228,7 +240,7 @@ func (l *load) readSettled(ctx context.Context) {
 // readWritten asks about what is being written: what was acknowledged before the
 // question must be in the answer, and nothing that was not sent.
 func (l *load) readWritten(ctx context.Context) {
-	for i := 0; ctx.Err() == nil; i++ {
+	for i := 0; ctx.Err() == nil && !l.ended.Load(); i++ {
 		w := l.writers[i%len(l.writers)]
 		least := w.acknowledged.Load()
 		if least == 0 {
@@ -318,4 +330,26 @@ func (l *load) check(ctx context.Context, url string) {
 	if int64(len(seen)) < most/robinBatch {
 		l.t.Errorf("%d series of robin.names, want at least %d", len(seen), most/robinBatch)
 	}
+}
+
+// While a backend is left out each request is answered by the other one, however many come at once.
+func TestRoundRobin_leftOut(t *testing.T) {
+	t.Parallel() // it uses no servers of ours
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer backend.Close()
+	r := newRoundRobin(t, "http://127.0.0.1:1", backend.URL)
+	r.down[0].Store(math.MaxInt64)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				w := httptest.NewRecorder()
+				if r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil)); w.Code != http.StatusNoContent {
+					t.Errorf("status %d, want the other backend's", w.Code)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

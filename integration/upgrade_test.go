@@ -111,6 +111,9 @@ func TestUpgrade_embeddedStore(t *testing.T) {
 func TestUpgrade_oneByOne(t *testing.T) {
 	oldGateway, oldPushdown := earlier(t)
 	ctx := within(t, 15*time.Minute)
+	for _, program := range []string{gatewayProgram, "./pushdown/cmd/pushdown"} { // not while the clients wait
+		must[string](t)(e2e.Build(ctx, program))
+	}
 	l := layouts[1]
 	tables := createTables(t, []byte{1}, []byte{2}, []byte{3})
 	var servers, gateways [2]*e2e.Program

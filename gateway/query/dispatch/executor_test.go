@@ -38,6 +38,7 @@ type scripted struct {
 	store        store.Reader
 	mem          batch.Allocator
 	hello        error
+	earlier      bool // its record batches have an earlier version
 	// fault is asked before each batch of a part, and at its end; an error
 	// ends the attempt. It may block until ctx ends.
 	fault func(ctx context.Context, batch int) error
@@ -49,7 +50,11 @@ type scripted struct {
 func (s *scripted) Address() string { return s.name }
 
 func (s *scripted) Hello(context.Context) (wire.Hello, error) {
-	return wire.Hello{Beside: s.beside}, s.hello
+	h := wire.Hello{Program: "pushdown", Plan: scanplan.Version, Batch: batch.Version, Beside: s.beside}
+	if s.earlier {
+		h.Batch = "2"
+	}
+	return h, s.hello
 }
 
 func (s *scripted) DropCaches(context.Context) error {
@@ -315,6 +320,11 @@ func TestRun_servers(t *testing.T) {
 	}
 	f(&scripted{name: "good"}, true)
 	f(&scripted{name: "no hello", hello: wire.ErrServer}, false)
+	other := &scripted{name: "another release", earlier: true}
+	f(other, false)
+	if n := other.parts.Load(); n != 0 {
+		t.Errorf("%d parts were sent to a server whose batches are not understood, want none", n)
+	}
 	f(&scripted{name: "dead", fault: func(context.Context, int) error { return wire.ErrServer }}, false)
 	f(&scripted{name: "dies", fault: func(_ context.Context, n int) error {
 		if n == 1 {

@@ -31,7 +31,7 @@ type PlaceStats struct {
 	Mean    time.Duration
 	Longest time.Duration // of accepted parts
 
-	LastError string // "" for none since the start
+	LastError string // of an attempt or a health check, "" for none since the start
 	LastFail  time.Time
 }
 
@@ -52,7 +52,7 @@ func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 	for i, s := range e.cfg.Servers {
 		p := e.tallies.of(i).stats(now)
 		p.Address = s.Address()
-		p.Beside, p.State = e.servers.state(i, now)
+		e.servers.addState(i, now, &p)
 		places = append(places, p)
 	}
 	own := e.tallies.of(local).stats(now)
@@ -74,18 +74,25 @@ func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 	return places, runs
 }
 
-// state returns the region server beside a server, and its state.
-func (r *registry) state(i int, now time.Time) (beside, state string) {
+// addState adds the region server beside a server, its state, and the error of its last health check
+// that failed, if no attempt has failed since.
+func (r *registry) addState(i int, now time.Time, p *PlaceStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	switch e := &r.mu.entries[i]; {
+	e := &r.mu.entries[i]
+	p.Beside = e.regionServer
+	if e.lastFail.After(p.LastFail) {
+		p.LastError, p.LastFail = e.lastError, e.lastFail
+	}
+
+	switch {
 	case e.backoff > 0:
-		return e.regionServer, StateAway
+		p.State = StateAway
 	case e.checked.IsZero() || now.Sub(e.checked) >= healthTTL:
-		return e.regionServer, StateUnchecked
+		p.State = StateUnchecked
 	default:
-		return e.regionServer, StateHealthy
+		p.State = StateHealthy
 	}
 }
 

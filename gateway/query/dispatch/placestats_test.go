@@ -53,10 +53,14 @@ func TestExecutor_Places(t *testing.T) {
 	}
 
 	e.servers.markFailed(0)
+	e.servers.keepError(0, errors.New("another release"))
 	e.servers.mu.entries[1].checked = time.Now().Add(-time.Hour)
 	places, runs = e.Places("t")
 	if places[0].State != StateAway || places[1].State != StateUnchecked || runs[0].Place == 0 {
 		t.Errorf("after a failure: %+v, %+v; want the first away and the second unchecked", places, runs)
+	}
+	if places[0].LastError != "another release" || places[0].LastFail.IsZero() || places[1].LastError != "" {
+		t.Errorf("after a check has failed: %+v, want its error", places)
 	}
 	if _, runs := e.Places("other"); len(runs) != 0 {
 		t.Errorf("of a table that nobody has asked for: %v, want none", runs)

@@ -3,12 +3,14 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"sync"
 	"time"
 
+	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/rpc/wire"
@@ -58,6 +60,8 @@ type serverHealth struct {
 	checking     bool          // a health check runs in the background
 	notBefore    time.Time     // it gets neither parts nor checks earlier
 	backoff      time.Duration // the last backoff; 0 if it has not failed since it last answered
+	lastError    string        // of the last check that failed, "" for none since the start
+	lastFail     time.Time     // when that was
 }
 
 func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry {
@@ -103,10 +107,14 @@ func (r *registry) check(ctx context.Context, i int) {
 	defer cancel()
 
 	h, err := r.servers[i].Hello(inner)
+	if err == nil {
+		err = compatible(h)
+	}
 	if err != nil {
 		// A query that was cancelled meanwhile says nothing about the server.
 		if ctx.Err() == nil {
 			r.markFailed(i)
+			r.keepError(i, err)
 			r.log.Warn("pushdown server not used", "server", r.servers[i].Address(), "err", err)
 		}
 		return
@@ -114,7 +122,25 @@ func (r *registry) check(ctx context.Context, i int) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.entries[i] = serverHealth{regionServer: h.Beside, rollups: h.Rollups, checked: time.Now()}
+	e := &r.mu.entries[i]
+	*e = serverHealth{regionServer: h.Beside, rollups: h.Rollups, checked: time.Now(), lastError: e.lastError, lastFail: e.lastFail}
+}
+
+// compatible returns an error for a server of another release with which each part would fail.
+func compatible(h wire.Hello) error {
+	if h.Batch != batch.Version || h.Plan != scanplan.Version {
+		return fmt.Errorf("%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
+			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, scanplan.Version)
+	}
+	return nil
+}
+
+// keepError remembers why a check has failed.
+func (r *registry) keepError(i int, err error) {
+	text := err.Error()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.entries[i].lastError, r.mu.entries[i].lastFail = text[:min(len(text), maxLastError)], time.Now()
 }
 
 // dropCaches tells all servers at once, those that failed lately included.

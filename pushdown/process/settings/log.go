@@ -33,12 +33,12 @@ func (c *LogConfig) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// printable replaces, in an attribute, characters beyond ASCII that cannot be printed, such as
+// printable replaces, in an attribute, characters from U+007F on that cannot be printed, such as
 // U+009B, which begins a terminal code. JSON itself need not escape them; slog's text does.
 func printable(_ []string, a slog.Attr) slog.Attr {
 	text := a.Value.String() // of an error or a Stringer its text
 	clean := strings.Map(func(r rune) rune {
-		if r >= utf8.RuneSelf && !unicode.IsPrint(r) {
+		if r >= '\x7f' && !unicode.IsPrint(r) {
 			return utf8.RuneError
 		}
 		return r

@@ -34,7 +34,7 @@ func TestLogConfig_Logger(t *testing.T) {
 
 // Whatever a client puts into a name stays within one line, without terminal codes.
 func TestLogConfig_hostileNames(t *testing.T) {
-	const hostile = "a\nlevel=ERROR msg=forged\r\x1b[2J\u202e\u009b2J\x00\xff\"b"
+	const hostile = "a\nlevel=ERROR msg=forged\r\x1b[2J\u202e\u009b2J\x7f\x00\xff\"b"
 	for _, format := range []string{"text", "json"} {
 		var out strings.Builder
 		c := LogConfig{LogFormat: format}
