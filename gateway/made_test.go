@@ -30,13 +30,22 @@ const madeRollups = `auto:{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},
 // withMade has rollups made by the command alone.
 func withMade(cfg *gateway.Config) { cfg.Rollups, cfg.RollupRate = madeRollups, "off" }
 
-// roll rolls up metric m between two times, as gateway rollup does, and returns the counts.
-func (b *bench) roll(from, to string) (counts struct {
-	Points, Made, Kept, Cells, Raw, Failed, Proven, Unproven int64
-	Why                                                      string
-}) {
+// rolled are counts of gateway rollup.
+type rolled struct {
+	Points, Made, Kept, Cells, Stay, Raw, Failed, Proven, Unproven int64
+	Why                                                            string
+}
+
+// roll rolls up metric m between two times, as gateway rollup does.
+func (b *bench) roll(from, to string) rolled {
 	b.Helper()
-	a := b.post("/api/tools/rollup", fmt.Sprintf(`{"args":[%q,%q,"m"],"margin":"10m"}`, from, to))
+	return b.rollWith(from, to, false)
+}
+
+// rollWith is roll, and has rollups of more points than there are replaced if fewer is set.
+func (b *bench) rollWith(from, to string, fewer bool) (counts rolled) {
+	b.Helper()
+	a := b.post("/api/tools/rollup", fmt.Sprintf(`{"args":[%q,%q,"m"],"margin":"10m","fewer":%v}`, from, to, fewer))
 	_, end, ok := strings.Cut(a.body, "#end ")
 	if a.status != http.StatusOK || !ok {
 		b.Fatalf("rollup: got %d %s", a.status, a.body)
@@ -127,7 +136,14 @@ func TestMade_changes(t *testing.T) {
 			b.wantRead(what, "sum:1h-sum:m", "table r1h from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC; raw rows at other times: raw rows: ")
 			b.wantRead(what, "sum:1h-sum:m", "rows have changed")
 			b.wantRead(what, "max:1d-max:m", "table r1d from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC")
-			if again := b.roll("2013/01/01", "2013/01/03"); again.Made == 0 || again.Kept == 0 || again.Unproven > 0 {
+			deleted := what == "a deletion"
+			if deleted {
+				if c := b.roll("2013/01/01", "2013/01/03"); c.Stay == 0 || c.Unproven == 0 {
+					t.Errorf("%s: got %+v, want that values stay", what, c)
+				}
+				b.wantRead(what, "sum:1h-sum:m", "table r1h from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC; raw rows at other times: ")
+			}
+			if again := b.rollWith("2013/01/01", "2013/01/03", deleted); again.Made == 0 || again.Kept == 0 || again.Unproven > 0 {
 				t.Errorf("%s: got %+v, want the first day made, the second kept", what, again)
 			}
 			b.wantRead(what+", rolled up again", "sum:1h-sum:m", whole)
@@ -387,13 +403,14 @@ func TestMade_drawn(t *testing.T) {
 					used++
 				}
 			}
-			if rng.IntN(4) == 0 {
+			deleted := rng.IntN(4) == 0
+			if deleted {
 				d.deleteSome()
 			}
 			d.points(rng.IntN(3))
 			if rng.IntN(2) == 0 {
 				from := rng.IntN(3)
-				b.roll(fmt.Sprintf("2013/01/0%d", 1+from), fmt.Sprintf("2013/01/0%d", 2+from+rng.IntN(3)))
+				b.rollWith(fmt.Sprintf("2013/01/0%d", 1+from), fmt.Sprintf("2013/01/0%d", 2+from+rng.IntN(3)), deleted)
 			}
 		}
 		if t.Failed() {

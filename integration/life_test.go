@@ -145,7 +145,7 @@ func startLife(t *testing.T, ctx context.Context, seed uint64) *life {
 
 	l.store = must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))))
 	t.Cleanup(func() { l.store.Close() })
-	l.writing = l.startTSD(map[string]string{"tsd.http.query.allow_delete": "true"})
+	l.startWriting()
 	gateway := func(more ...string) *e2e.Program {
 		return startGateway(t, e2e.ProgramOptions{Env: l.env(append(more, "DOWNPOUR_AUTO_METRICS", "true", "DOWNPOUR_ALLOW_DELETE", "true")...)})
 	}
@@ -191,6 +191,11 @@ func (l *life) startTSD(more map[string]string) *e2e.OpenTSDB {
 	tsd := must[*e2e.OpenTSDB](l.T)(e2e.StartOpenTSDB(l.ctx, l.l.tsdOptions(l.T, l.tables, config)))
 	closeAtEnd(l.T, tsd)
 	return tsd
+}
+
+// startWriting starts the TSD that compacts nothing.
+func (l *life) startWriting() {
+	l.writing = l.startTSD(map[string]string{"tsd.http.query.allow_delete": "true"})
 }
 
 func lifeHost(i int) string { return fmt.Sprint("h", i) }

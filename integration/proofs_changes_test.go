@@ -21,7 +21,10 @@ type rowChange struct {
 	do func(w *drawn, p *panel) (done string, err error)
 }
 
-const bulkLoad = "bulk load"
+const (
+	bulkLoad     = "bulk load"
+	retentionJob = "retention"
+)
 
 var rowChanges = []rowChange{
 	newCell("put"),
@@ -43,6 +46,9 @@ var rowChanges = []rowChange{
 	}},
 	{name: "point by OpenTSDB", do: func(w *drawn, p *panel) (string, error) { return "point by OpenTSDB", w.putPoint(w.tsd.URL, p) }},
 	{name: "compaction by OpenTSDB", do: compactRows},
+	{name: "compaction by a job", do: compactByJob},
+	{name: "repair by fsck", do: repairByJob},
+	{name: retentionJob, do: retainByJob},
 	{name: "DELETE query of a gateway", do: func(w *drawn, p *panel) (string, error) {
 		return "DELETE query of a gateway", w.deleteRows(w.readers["timestamps"].URL, p)
 	}},
@@ -190,11 +196,14 @@ func (w *drawn) deleteRows(url string, p *panel) error {
 
 // regionEvents are what can happen to the region of a panel. After the first calmEvents an
 // unchanged panel may still be answered from memory. Flushes are the most frequent, or there is little to compact.
-var regionEvents = []string{"flush", "flush", "flush", "minor compaction", "minor compaction", "major compaction", "move"}
+var regionEvents = []string{"flush", "flush", "flush", "minor compaction", "minor compaction", rollupsEvent, "major compaction", "move"}
 
-const calmEvents = 5
+const calmEvents = 6
 
 func (w *drawn) toRegion(region int, name string) error {
+	if name == rollupsEvent {
+		return w.rollUp(region)
+	}
 	admin := hbase(w.T).Admin
 	if name != "move" {
 		_, err := admin.Region(w.ctx, w.table, name, w.regions[region])

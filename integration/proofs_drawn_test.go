@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"downpour/integration/e2e"
+	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
 	hbasestore "downpour/pushdown/store/hbase"
 )
@@ -70,7 +71,11 @@ type drawn struct {
 	seed      uint64
 	base      int64 // time of the cells that ranges begin with, ms
 	table     string
+	state     string // table of our jobs
 	store     *hbasestore.Store
+	stamps    *hbasestore.Store // proves by timestamps, for the job that makes rollups
+	rollups   *rollup.Config
+	env       map[string]string // of programs of ours
 	tsd       *e2e.OpenTSDB
 	truth     *e2e.Program
 	readers   map[string]*e2e.Program // by proof
@@ -78,6 +83,7 @@ type drawn struct {
 	templates [drawnRegions][][]byte  // keys of a row of each series
 	nextHour  [drawnRegions]int64
 	old       [drawnRegions][]*panel // of earlier rounds
+	fresh     []*panel               // of this round, by time
 
 	busy    atomic.Int64 // the region that is written to all the time, -1 for none
 	written atomic.Int64
@@ -86,6 +92,7 @@ type drawn struct {
 	armed   map[string]map[string]int // how often a kind came after an answer from memory, by proof
 	stale   map[string]int            // old answers that timestamps do not claim to prevent, by kind
 	hits    map[string]int            // answers from memory, by proof
+	rolled  map[string]int            // answers with rollups, by proof
 	// loadsSeen counts bulk loads after which timestamps let no old answer pass. HBase may
 	// compact the file of any of them by itself before somebody asks, and then nothing tells.
 	loadsSeen int
@@ -118,12 +125,13 @@ type panel struct {
 	hidden  string            // the first change that timestamps do not claim to see
 	changed time.Time         // when it was written to for the last time
 	young   bool              // it was changed in this round
+	marked  bool              // a job of ours has rewritten it, so it must be read the next time
 }
 
-// answer is the groups of an answer, in order, and whether they came from memory.
+// answer is the groups of an answer, in order, and whether they came from memory or some from rollups.
 type answer struct {
-	groups     string
-	fromMemory bool
+	groups             string
+	fromMemory, rolled bool
 }
 
 func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
@@ -133,8 +141,8 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 	}
 	tables := createTables(t, splits...)
 	w := &drawn{
-		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data,
-		stale: map[string]int{}, hits: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
+		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data, state: tables.Data + "-state",
+		stale: map[string]int{}, hits: map[string]int{}, rolled: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
 	}
 	admin := hbase(t).Admin
 	// Small files are compacted by their sizes, too, so that a minor compaction can leave some.
@@ -162,10 +170,13 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 		}
 		return env
 	}
+	auto := []string{"DOWNPOUR_ROLLUPS", "auto:" + w.makeTablesOfRollups(), "DOWNPOUR_TABLE_STATE", w.state}
+	w.env = l.env(t, tables)
+	maps.Copy(w.env, env())
 	w.truth = l.gateway(t, tables, env("DOWNPOUR_RESULT_CACHE", "off"))
 	w.readers = map[string]*e2e.Program{
-		"exact":      l.gateway(t, tables, env()),
-		"timestamps": l.gateway(t, tables, env("DOWNPOUR_RESULT_CACHE_PROOF", "timestamps")),
+		"exact":      l.gateway(t, tables, env(auto...)),
+		"timestamps": l.gateway(t, tables, env(append(auto, "DOWNPOUR_RESULT_CACHE_PROOF", "timestamps")...)),
 	}
 
 	for i := range drawnRegions {
@@ -184,14 +195,11 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 		w.regions = append(w.regions, r.EncodedName)
 	}
 
-	cfg, err := hbasestore.ParseAddress(hbase(t).Quorum())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.store, err = hbasestore.Open(cfg); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.store.Close() })
+	cfg := must[hbasestore.Config](t)(hbasestore.ParseAddress(hbase(t).Quorum()))
+	w.store = must[*hbasestore.Store](t)(hbasestore.Open(cfg))
+	cfg.Proof, cfg.VersionTimeout = hbasestore.ProofTimestamps, time.Minute
+	w.stamps = must[*hbasestore.Store](t)(hbasestore.Open(cfg))
+	t.Cleanup(func() { w.store.Close(); w.stamps.Close() })
 	w.keepWriting()
 	return w
 }
@@ -241,8 +249,8 @@ func (w *drawn) round(region int, kind round) {
 	if kind.living {
 		w.busy.Store(int64(region))
 	}
-	fresh := w.fill(region, kind.flushed)
-	panels := append(slices.Clone(fresh), w.provableAgain(region)...)
+	w.fresh = w.fill(region, kind.flushed)
+	panels := append(slices.Clone(w.fresh), w.provableAgain(region)...)
 
 	// What can be proven is from memory before the first change.
 	var provable []string
@@ -252,7 +260,7 @@ func (w *drawn) round(region int, kind round) {
 	if !kind.living || kind.flushed {
 		provable = append(provable, "timestamps")
 	}
-	w.settle(fresh, provable)
+	w.settle(w.fresh, provable)
 	for gap := range drawnGaps {
 		if gap > 0 {
 			w.settleSome(panels, kind.living)
@@ -409,15 +417,23 @@ func (w *drawn) compareChanged(p *panel, changes []string) {
 	if loaded && remembered && p.last["timestamps"].groups == p.last["truth"].groups {
 		w.loadsSeen++
 	}
+	if p.marked && p.last["timestamps"].fromMemory {
+		w.Fatalf("seed %d: after %s: timestamps answer from memory, so a job has left no marker", w.seed, strings.Join(p.history, "; "))
+	}
+	p.marked = false
 }
 
-// firstKinds are the row changes that happen first in a round, each to another panel.
+// firstKinds are the row changes that happen first in a round, each to another panel. Retention comes to
+// the first one, for it would delete the rows of those before.
 func (w *drawn) firstKinds(kind round) []int {
 	last := len(rowChanges) - 1 // bulk loads
 	if kind.first == loads {
 		return []int{last}
 	}
-	return w.rng.Perm(last)
+	kinds := w.rng.Perm(last)
+	at := slices.IndexFunc(kinds, func(k int) bool { return rowChanges[k].name == retentionJob })
+	kinds[0], kinds[at] = kinds[at], kinds[0]
+	return kinds
 }
 
 // settle asks until all panels are answered from memory under some proofs.
@@ -466,9 +482,12 @@ func (w *drawn) compare(p *panel, isNew bool) {
 		if got.fromMemory {
 			w.hits[proof]++
 		}
+		if got.rolled {
+			w.rolled[proof]++
+		}
 		switch {
 		case got.groups == want:
-		case proof == "timestamps" && p.hidden != "" && got.fromMemory:
+		case proof == "timestamps" && p.hidden != "" && (got.fromMemory || got.rolled):
 			w.stale[p.hidden]++
 		default:
 			w.Fatalf("seed %d: %s after %s: from memory %v, got\n%s\nwant\n%s", w.seed, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
@@ -504,7 +523,7 @@ func tracedAnswer(t *testing.T, path string, body []byte) answer {
 		groups[i] = string(all[i])
 	}
 	sort.Strings(groups)
-	return answer{groups: strings.Join(groups, "\n"), fromMemory: bytes.Contains(trace, []byte("answered from memory"))}
+	return answer{groups: strings.Join(groups, "\n"), fromMemory: bytes.Contains(trace, []byte("answered from memory")), rolled: bytes.Contains(trace, []byte(`"rollups":"table `))}
 }
 
 // report fails if a kind of change never came after an answer from memory, or if no bulk load
@@ -521,5 +540,9 @@ func (w *drawn) report() {
 			}
 		}
 	}
-	w.Logf("%d changes; answers from memory: %v; panels of earlier rounds: %d; cells written elsewhere: %d", w.draws, w.hits, w.again, w.written.Load())
+	// In few rounds there may be none: their days are changed all the time.
+	if *soak && w.rolled["timestamps"] == 0 {
+		w.Errorf("seed %d: no answer was made of rollups", w.seed)
+	}
+	w.Logf("%d changes; answers from memory: %v; with rollups: %v; panels of earlier rounds: %d; cells written elsewhere: %d", w.draws, w.hits, w.rolled, w.again, w.written.Load())
 }

@@ -76,6 +76,9 @@ type Dictionary struct {
 	generations generations
 	changing    chan struct{} // holds a token while names are being changed
 	preparing   claims        // the names that Prepare is giving UIDs
+	// evicted says that mappings had no room in the cache, and replaced that one was dropped for
+	// another name of its UID: others may hold them, and no check compares them, see watcher.renew.
+	evicted, replaced atomic.Bool
 
 	assigned, leaked, conflicts atomic.Int64
 	warned                      [3]atomic.Bool // by kind: the warning that few UIDs are left is logged
@@ -92,11 +95,20 @@ func New(cfg Config) *Dictionary {
 	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
 	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
 	half := uint64(cfg.Bytes+1) / 2
-	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half,
+	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[encoding.UID](d),
 		Weigher: func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) }})
-	d.reverse = otter.Must(&otter.Options[nameKey, string]{MaximumWeight: half,
+	d.reverse = otter.Must(&otter.Options[nameKey, string]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[string](d),
 		Weigher: func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) }})
 	return d
+}
+
+// noteEvicted returns what notes that a mapping had no room in the cache.
+func noteEvicted[V any](d *Dictionary) func(otter.DeletionEvent[nameKey, V]) {
+	return func(e otter.DeletionEvent[nameKey, V]) {
+		if e.WasEvicted() {
+			d.evicted.Store(true)
+		}
+	}
 }
 
 // entryBytes is what a cached mapping takes without its name and UID, approximately.

@@ -126,6 +126,7 @@ func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[s
 		at := nameKey{kind, string(u)}
 		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
+			d.replaced.Store(true)
 		}
 		d.forward.Set(nameKey{kind, name}, u)
 		d.reverse.Set(at, name)
@@ -140,7 +141,11 @@ func (d *Dictionary) cacheNames(generation uint64, kind encoding.UIDKind, names 
 		return
 	}
 	for u, name := range names {
-		d.reverse.Set(nameKey{kind, u}, name)
+		at := nameKey{kind, u}
+		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
+			d.replaced.Store(true)
+		}
+		d.reverse.Set(at, name)
 	}
 }
 

@@ -22,9 +22,18 @@ import (
 // few minutes in any case, a gateway reads everything that it has cached again, a
 // thousand mappings at a time, and drops what has changed. So most of the cache
 // stays, however large it is.
+//
+// Others may still hold what the cache has not any more: the series of puts, and live
+// queries. They ask for the generation. So one begins whenever a process has told of
+// a change, also if nothing that is cached has changed; and now and then where mappings
+// have left the cache uncompared, for OpenTSDB tells nobody.
 const (
 	pollEvery  = time.Second
 	checkEvery = 5 * time.Minute
+	// renewEvery is the time between two generations for the sake of mappings that did
+	// not fit the cache. All series of puts are resolved again, in a large system much
+	// of them from the table.
+	renewEvery = time.Hour
 	// KnownWithin is the time after which the other processes know of a change, if
 	// they can read the table.
 	KnownWithin = 15 * time.Second
@@ -73,6 +82,7 @@ type watcher struct {
 	d       *Dictionary
 	seen    int64     // the counter's value at the last check; -1 before the first
 	checked time.Time // when the last check began
+	renewed time.Time // when a generation was begun because of mappings that were not compared
 	fine    bool      // whether the last poll succeeded; at first, to log a failure from the start
 }
 
@@ -92,12 +102,40 @@ func (w *watcher) poll(ctx context.Context) error {
 	}
 	// The first look counts, too: what was told before it may concern what this process has done.
 	told := n != w.seen
+	w.renew(told && w.seen >= 0)
 	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
 	if told && w.d.cfg.Told != nil {
 		w.d.cfg.Told()
 	}
 	return nil
+}
+
+// renew begins a generation after a check if another process has told of a change, or if mappings
+// have left the cache that may have changed.
+func (w *watcher) renew(told bool) {
+	d := w.d
+	switch {
+	case told:
+	case d.replaced.Load():
+	case d.evicted.Load() && time.Since(w.renewed) >= renewEvery:
+	default:
+		return
+	}
+	// What leaves the cache from here on was compared by the check.
+	d.replaced.Store(false)
+	if d.evicted.Swap(false) {
+		w.renewed = time.Now()
+	}
+	d.outdate()
+}
+
+// outdate begins a generation: whoever holds what was resolved before resolves it again.
+func (d *Dictionary) outdate() {
+	d.generations.mu.Lock()
+	defer d.generations.mu.Unlock()
+	// Holds of older generations that last long now end in ErrLate, see Hold.
+	d.generations.external.Store(d.generations.now.Add(1))
 }
 
 // changes returns the counter of changes.

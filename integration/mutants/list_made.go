@@ -48,9 +48,21 @@ var ofMadeRollups = []mutant{
 		old: "		for begin := first; begin <= last; begin += l.period() {\n", new: "		for begin := first; begin < last || begin == first; begin += l.period() {\n",
 		test: "TestRecords_periods",
 	}, {
-		name: "made-of-the-oldest-days-again", file: "pushdown/rollupjob/rows.go",
-		old: "		if !c.fewer || !noRaw && c.at >= oldest {\n", new: "		if !c.fewer || !noRaw && oldest >= 0 {\n",
-		test: "TestJob_deletedRaw",
+		name: "made-of-fewer-points", file: "pushdown/rollupjob/rows.go",
+		old: "		case c.fewer && !fewer:\n", new: "		case c.fewer && !fewer && len(changes) < 0:\n",
+		test: "TestJob_partlyDeletedDay",
+	}, {
+		name: "made-looked-at-without-rollups", file: "pushdown/rollupjob/look.go",
+		old: "				if err == nil {\n					err = marker.Unchanged(inner, w.table", new: "				if err != nil {\n					err = marker.Unchanged(inner, w.table",
+		test: "TestLook",
+	}, {
+		name: "made-looked-at-and-not-whole", file: "pushdown/rollupjob/look.go",
+		old: "	return at >= w.To\n", new: "	return at > w.From\n",
+		test: "TestLook",
+	}, {
+		name: "made-values-before-their-count", file: "pushdown/rollupjob/job.go",
+		old: "		if err = write(ctx, w.Store, w.table, cells); err == nil {\n			err = write(ctx, w.Store, w.table, others)\n", new: "		if err = write(ctx, w.Store, w.table, others); err == nil {\n			err = write(ctx, w.Store, w.table, cells)\n",
+		test: "TestJob_killedWhileWriting",
 	}, {
 		name: "made-whole-days-of-half-of-them", file: "pushdown/rollupjob/prove.go",
 		old: "				first.Pieces = []piece{{From: days[day].From, To: days[day].To,", new: "				first.Pieces = []piece{{From: days[day].From, To: days[day].To + 3600,",

@@ -3,6 +3,18 @@ package main
 // ofNames are faults of names that change, and of what is remembered of them.
 var ofNames = []mutant{
 	{
+		name: "names-that-others-tell-of-only-where-cached", file: "gateway/uid/watch.go",
+		old: "	case told:\n", new: "	case told && d.cfg.Table == \"\":\n",
+		test: "TestWatch_notCached",
+	}, {
+		name: "names-dropped-for-others-forgotten", file: "gateway/uid/generation.go",
+		old: "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n", new: "			d.forward.Invalidate(nameKey{kind, old})\n",
+		test: "TestWatch_notCached",
+	}, {
+		name: "names-without-room-forgotten", file: "gateway/uid/dictionary.go",
+		old: "		if e.WasEvicted() {\n", new: "		if false {\n",
+		test: "TestWatch_notCached",
+	}, {
 		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
 		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
 		test: "TestRename",

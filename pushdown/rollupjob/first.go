@@ -24,6 +24,17 @@ func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (b
 	return base, ok, nil
 }
 
+// Any tells whether there is a raw row of a metric between two times, in s.
+func (j *Job) Any(ctx context.Context, metric encoding.UID, from, to int64) (bool, error) {
+	for bucket := range j.Schema.Buckets() {
+		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(to))}
+		if _, found, err := j.first(ctx, keys); err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
 // firstBytes is the size of the blocks that a look for a row reads.
 const firstBytes = 1 << 10
 

@@ -37,6 +37,9 @@ type Job struct {
 	// Pace, if set, is told now and then how much was read since, in raw points, also what was
 	// read of others in points that cost as much. It waits as long as it likes.
 	Pace func(ctx context.Context, points int64) error
+	// Fewer has also values replaced or deleted that were made of more points than the raw rows
+	// have now, as after a deletion. Else they stay, see permitted.
+	Fewer bool
 	// DryRun says that nothing is written.
 	DryRun bool
 	// Reached, if set, is told what was done, after each day and salt bucket.
@@ -53,6 +56,7 @@ type Counts struct {
 	Made   int64 `json:"made"`   // pieces rolled up: about a day of a metric, interval and salt bucket each
 	Kept   int64 `json:"kept"`   // pieces whose raw rows have not changed since
 	Cells  int64 `json:"cells"`  // rollup cells written or deleted
+	Stay   int64 `json:"stay"`   // rollup cells that are not, because they are of more points than the raw rows have
 	Raw    int64 `json:"raw"`    // pieces that queries read from raw rows all the same
 	Failed int64 `json:"failed"` // pieces whose raw rows cannot be read
 	// Proven are pieces that queries read from rollups from now on, and Unproven those that
@@ -69,6 +73,7 @@ func (c *Counts) Add(o *Counts) {
 	c.Made += o.Made
 	c.Kept += o.Kept
 	c.Cells += o.Cells
+	c.Stay += o.Stay
 	c.Raw += o.Raw
 	c.Failed += o.Failed
 	c.Proven += o.Proven
@@ -81,6 +86,9 @@ func (c *Counts) Add(o *Counts) {
 // String is the counts in words.
 func (c *Counts) String() string {
 	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points, c.Rows, c.Made, c.Kept, c.Cells)
+	if c.Stay > 0 {
+		s += fmt.Sprintf("; %d stay that were made of more points than the raw rows have now (-fewer replaces them)", c.Stay)
+	}
 	if c.Raw > 0 {
 		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)
 	}
@@ -225,6 +233,10 @@ func (w *work) roll(ctx context.Context) error {
 	w.To = max(w.To, rec.endOfPiece(w.To))
 	var done []piece
 	for i := range rec.Stretches {
+		// What is not proven may be what stays as it was made of more points.
+		if w.Fewer && rec.Stretches[i].Rolled == "" {
+			continue
+		}
 		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
 		done = append(done, kept...)
 	}
@@ -370,19 +382,19 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 
 	rows := u.make(w.bucket, w.metric)
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
-	var mutations []store.Mutation
-	if err == nil {
-		mutations, err = w.mutations(ctx, changes, r)
-	}
+	cells, others, stay := permitted(changes, w.Fewer)
 	if err == nil && !w.DryRun {
-		err = write(ctx, w.Store, w.table, mutations)
+		if err = write(ctx, w.Store, w.table, cells); err == nil {
+			err = write(ctx, w.Store, w.table, others)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
 	}
 	w.counts.Points += u.points
 	w.counts.Rows += u.rows
-	w.counts.Cells += int64(len(mutations))
+	w.counts.Cells += int64(len(cells) + len(others))
+	w.counts.Stay += stay
 	w.counts.Made++
 	if u.readRaw != "" {
 		w.counts.Raw++

@@ -2,6 +2,7 @@ package rollupjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,14 +237,97 @@ func TestJob_deletedRaw(t *testing.T) {
 		}
 	}
 
-	// In the middle a deletion counts.
+	// What was deleted on purpose goes where the job is told so.
 	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(midnight+2*day+hour, 1), Family: "t"}}); err != nil {
 		t.Fatal(err)
 	}
-	w.run()
-	if len(w.cells()) != len(before)-4 {
-		t.Errorf("%d cells, want 4 fewer than %d", len(w.cells()), len(before))
+	if c := w.run(); c.Stay != (29+1)*4 || c.Unproven == 0 || len(w.cells()) != len(before) {
+		t.Errorf("got %+v and %d cells, want all %d to stay", c, len(w.cells()), len(before))
 	}
+	w.job.Fewer = true
+	counts, err := w.job.Roll(t.Context(), metric, midnight+2*day, midnight+3*day)
+	if err != nil || counts.Stay > 0 || len(w.cells()) != len(before)-4 {
+		t.Errorf("got %+v, %v and %d cells, want 4 fewer than %d", counts, err, len(w.cells()), len(before))
+	}
+}
+
+// A day at the edge of retention has lost some of its hours, and one late point of long ago makes the
+// first raw row an old one. The rollups of what has gone stay, those of a series with a late point in
+// a deleted hour too.
+func TestJob_partlyDeletedDay(t *testing.T) {
+	w := newWorld(t)
+	for at := int64(midnight); at < midnight+3*day; at += hour / 2 {
+		w.put(1, map[int64]float64{at: 1})
+		w.put(2, map[int64]float64{at: 2})
+	}
+	w.run()
+	before := w.cells()
+	for at := int64(midnight); at < midnight+day+5*hour; at += hour {
+		for host := range byte(2) {
+			if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, host+1), Family: "t"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.put(1, map[int64]float64{midnight - 10*day: 7})       // late, of long ago
+	w.put(1, map[int64]float64{midnight + day + 2*hour: 8}) // late, of a deleted hour
+	w.put(2, map[int64]float64{midnight + day + 7*hour + 60: 9})
+
+	for range 2 {
+		w.run()
+	}
+	var lost int
+	after := w.cells()
+	for _, cell := range before {
+		if !slices.Contains(after, cell) {
+			lost++
+		}
+	}
+	// The seventh hour of the second series has another sum, count and maximum.
+	if lost != 3 {
+		t.Errorf("%d cells are gone or others, want 3\n%s", lost, cmp.Diff(before, after))
+	}
+	for _, r := range w.proven().Ranges {
+		if r.From < midnight+2*day {
+			t.Errorf("%+v is read, want what raw rows are there for", r)
+		}
+	}
+}
+
+// A job that is killed while it writes leaves no value that the next one takes for one of more points.
+func TestJob_killedWhileWriting(t *testing.T) {
+	w := newWorld(t)
+	w.put(1, map[int64]float64{midnight: 1, midnight + 60: 3})
+	dying := &killed{Cells: w, left: 1}
+	job := *w.job
+	job.Store = dying
+	if _, err := job.Roll(t.Context(), metric, midnight, midnight+3*day); !errors.Is(err, errKilled) {
+		t.Fatalf("got %v, want that it was killed", err)
+	}
+	if n := len(w.cells()); n == 0 || n == 4 {
+		t.Fatalf("%d cells are written, want some of 4", n)
+	}
+	w.put(1, map[int64]float64{midnight + 120: 5})
+	if c := w.run(); c.Stay > 0 || c.Unproven > 0 || len(w.cells()) != 4 {
+		t.Errorf("got %+v and %d cells, want all made", c, len(w.cells()))
+	}
+}
+
+// killed is a store that writes to the rollups some times.
+type killed struct {
+	store.Cells
+	left int
+}
+
+var errKilled = errors.New("killed")
+
+func (k *killed) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	if table == "r1h" {
+		if k.left--; k.left < 0 {
+			return errKilled
+		}
+	}
+	return k.Cells.Apply(ctx, table, m)
 }
 
 // The value of a day of which retention has deleted some hours stays as it was made of all of them; that

@@ -119,6 +119,7 @@ type change struct {
 	store.Mutation
 	slotKey
 	fewer bool // the table's values are of more points than the raw rows have, or of nobody knows how many
+	count bool // it puts a number of points
 }
 
 // changes returns what makes of a table's cells at a time those of rows: what is there already
@@ -167,7 +168,8 @@ func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyR
 		for i, c := range r.cells {
 			if _, ok := left[string(c.Qualifier)]; ok {
 				m := store.Mutation{Row: r.key, Family: encoding.FamilyData, Qualifier: c.Qualifier, Value: c.Value}
-				out = append(out, change{Mutation: m, slotKey: slotKey{string(r.key), r.times[i]}})
+				_, isCount := l.countOf(&c)
+				out = append(out, change{Mutation: m, slotKey: slotKey{string(r.key), r.times[i]}, count: isCount})
 			}
 		}
 	}
@@ -196,45 +198,25 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 	return 0, false
 }
 
-// mutations returns those of changes that may be made. Where retention has deleted raw rows and
-// keeps their rollups, these are all that is left: values of intervals that begin before the first
-// raw row of the metric in this salt bucket, and that were made of more points than there are now,
-// stay. They are not what the raw rows give, so no query with proofs reads them.
-//
-// Neither does a day without any raw row of the metric lose rollups: one late point of long ago makes
-// the first raw row an old one, and retention has deleted all rows between it and those that are kept.
-func (w *work) mutations(ctx context.Context, changes []change, r Range) (out []store.Mutation, err error) {
-	oldest, noRaw := int64(0), false
-	if slices.ContainsFunc(changes, func(c change) bool { return c.fewer }) {
-		// Now, after the raw rows were read: what is deleted from now on they have had.
-		if oldest, err = w.oldest(ctx); err != nil {
-			return nil, err
-		}
-		_, some, err := w.First(ctx, w.metric, r.From-r.From%daySeconds, r.To+daySeconds-1-(r.To-1)%daySeconds)
-		if err != nil {
-			return nil, err
-		}
-		noRaw = !some
-	}
-	for _, c := range changes {
-		if !c.fewer || !noRaw && c.at >= oldest {
-			out = append(out, c.Mutation)
+// permitted returns the changes that are made: those of counts, which are written before all others, so
+// that a job that is killed in between leaves no value of which nobody knows of how many points it is;
+// and how many are not made. Values stay that were made of more points than the raw rows have now,
+// unless fewer is set: where retention, an expiry of HBase's or somebody's script has deleted raw rows,
+// rollups are all that is left of them, and nothing tells that from a deletion that rollups should
+// follow. They are not what the raw rows give, so no query with proofs reads them.
+func permitted(changes []change, fewer bool) (counts, others []store.Mutation, stay int64) {
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.fewer && !fewer:
+			stay++
+		case c.count:
+			counts = append(counts, c.Mutation)
+		default:
+			others = append(others, c.Mutation)
 		}
 	}
-	return out, nil
-}
-
-// oldest returns the base time of the first raw row in the salt bucket; if it has none, of all of
-// the metric's; the end of time if there is none at all.
-func (w *work) oldest(ctx context.Context) (int64, error) {
-	base, ok, err := w.first(ctx, w.rawKeys(w.bucket, w.metric, Range{0, math.MaxUint32}))
-	if !ok && err == nil {
-		base, ok, err = w.First(ctx, w.metric, 0, math.MaxUint32)
-	}
-	if !ok {
-		base = math.MaxInt64
-	}
-	return base, err
+	return counts, others, stay
 }
 
 // write carries out changes.

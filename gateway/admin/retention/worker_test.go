@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,39 @@ func TestWorker(t *testing.T) {
 			t.Errorf("four runs delete rows, the log says\n%s", said)
 		}
 	})
+}
+
+// A clock that was ahead and is set back, by a minute or by a day, deletes nothing younger than its time says,
+// and the next run comes no later than it would have.
+func TestWorker_clockSetBack(t *testing.T) {
+	for _, back := range []time.Duration{time.Minute, 24 * time.Hour} {
+		working(t, ". 2d", func(w *world, log *text, start func() func()) {
+			t := w.T // of the simulated time
+			var ahead atomic.Int64
+			ahead.Store(int64(back))
+			right := w.job.Now
+			w.job.Now = func() time.Time { return right().Add(time.Duration(ahead.Load())) }
+			past := int64(now-2*86_400)/hour*hour - hour // by the right time
+			for i := range 40 {
+				w.put("tsdb", 2, now/hour*hour+2*86_400, i)
+			}
+			w.put("tsdb", 0, past, 1)
+			stop := start()
+			defer stop()
+			time.Sleep(time.Minute)
+			if n := len(w.keys("tsdb")); n != 40 {
+				t.Errorf("at the start %d rows, want 40", n)
+			}
+
+			ahead.Store(0)
+			w.put("tsdb", 0, past+hour, 1) // past within the hour
+			w.put("tsdb", 0, past+4*hour, 1)
+			time.Sleep(2 * time.Hour)
+			if n := len(w.keys("tsdb")); n != 41 {
+				t.Errorf("two hours after it was set back by %v %d rows, want 41\n%s", back, n, log.take())
+			}
+		})
+	}
 }
 
 // A wrong pattern deletes nothing: the log names the command that would, once an hour. After the

@@ -20,6 +20,7 @@ const rollupPath = "/api/tools/rollup"
 func rollupFlags(f *flag.FlagSet, o *options) {
 	f.DurationVar(&o.margin, "margin", rollupjob.DefaultMargin, "how long ago an hour has ended before it is rolled up, more than points come late")
 	f.BoolVar(&o.dryRun, "dry-run", false, "count and change nothing")
+	f.BoolVar(&o.fewer, "fewer", false, "replace or delete also rollups that were made of more points than there are now, after a deletion; not where raw rows go by their age")
 }
 
 // rollupRequest says what to roll up. It is the body of POST rollup.
@@ -27,6 +28,7 @@ type rollupRequest struct {
 	Args   []string `json:"args"`             // START END METRIC…
 	Margin string   `json:"margin,omitempty"` // as of the command's flag, and its default
 	DryRun bool     `json:"dryRun"`
+	Fewer  bool     `json:"fewer"`
 }
 
 // runRollup rolls up the sealed hours of metrics, and prints what it has done.
@@ -43,7 +45,7 @@ func runRollup(ctx context.Context, c *call) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
 
-	req := rollupRequest{Args: c.args, Margin: c.margin.String(), DryRun: c.dryRun}
+	req := rollupRequest{Args: c.args, Margin: c.margin.String(), DryRun: c.dryRun, Fewer: c.fewer}
 	var counts rollupjob.Counts
 	if conn.store == nil {
 		err = conn.remote.stream(ctx, rollupPath, req, c.Out, c.tell, &counts)
@@ -90,7 +92,7 @@ func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest,
 	begun := c.Now()
 	told, reached := begun, rollupjob.Counts{}
 	job := rollupjob.Job{Store: conn.store, Tables: rollupjob.Tables{Data: c.Tables.Data, State: c.Tables.State}, Schema: c.Schema, Config: c.Rollups,
-		FixDuplicates: c.Compile.FixDuplicates, Margin: margin, Now: c.Now, DryRun: req.DryRun}
+		FixDuplicates: c.Compile.FixDuplicates, Margin: margin, Now: c.Now, DryRun: req.DryRun, Fewer: req.Fewer}
 	job.Leases = &lease.Keeper{Store: conn.store, Table: c.Tables.State, Holder: lease.Holder()}
 	job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
 	job.Reached = func(done rollupjob.Counts) {

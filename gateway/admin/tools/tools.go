@@ -138,7 +138,7 @@ func Commands() []Command {
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
 		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
 		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
-		{"rollup", "[-margin 10m] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, false},
+		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, false},
 		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
 		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
 		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},
@@ -154,7 +154,7 @@ type options struct {
 	output                 string
 	all, plain             bool
 	ignoreCase, force      bool
-	dryRun                 bool
+	dryRun, fewer          bool
 	margin                 time.Duration
 	collisions             string
 	fsck                   fsckRequest

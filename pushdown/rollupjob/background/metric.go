@@ -21,6 +21,8 @@ const (
 	// up in vain: at first and at most. maxLeft bounds of how many that is known.
 	leaveFirst, leaveMost = 24 * time.Hour, 8 * 24 * time.Hour
 	maxLeft               = 200_000
+	// maxFirsts bounds the metrics whose first row is known.
+	maxFirsts = 200_000
 )
 
 // days are some days of a metric.
@@ -71,6 +73,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 		if ok {
 			p.saw(base)
 		}
+		w.noteFirst(m.UID, base, ok)
 	}
 	if leave {
 		w.passed = w.passed || !of.walk
@@ -84,11 +87,25 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	if d.from >= of.to {
 		return nil
 	}
-	if _, ok, err := w.job.First(ctx, m.UID, d.from, of.to); err != nil || !ok {
+	// A late point before the first row of all is found by the next walk.
+	if first, known := w.firsts[string(m.UID)]; of.walk && known && first >= of.to {
+		return nil
+	}
+	// Most months of most metrics are as they were the last time.
+	counts, proven, err := w.job.Look(ctx, m.UID, d.from, of.to)
+	if err != nil {
+		return err
+	}
+	if proven {
+		w.note(&counts)
+		delete(w.left, d.key())
+		return nil
+	}
+	if ok, err := w.job.Any(ctx, m.UID, d.from, of.to); err != nil || !ok {
 		return err
 	}
 
-	counts, err := w.job.Roll(ctx, m.UID, d.from, of.to)
+	counts, err = w.job.Roll(ctx, m.UID, d.from, of.to)
 	w.note(&counts)
 	if err != nil {
 		return err
@@ -98,6 +115,18 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	}
 	w.due = append(w.due, due{d, time.Now().Add(w.cfg.ProveAfter)})
 	return nil
+}
+
+// noteFirst notes the first raw row of a metric, none if there is none: the walk goes past the months
+// before it without asking for them.
+func (w *Worker) noteFirst(metric encoding.UID, base int64, any bool) {
+	if !any {
+		base = math.MaxInt64
+	}
+	if len(w.firsts) >= maxFirsts {
+		clear(w.firsts)
+	}
+	w.firsts[string(metric)] = base
 }
 
 // prove proves rollups, and leaves them for a while if that is in vain.

@@ -85,6 +85,7 @@ type Worker struct {
 	listed  time.Time
 	due     []due // by time
 	left    map[string]left
+	firsts  map[string]int64 // the base time of the first raw row of a metric, as the walk found it
 	owed    int64            // points that the pacer was not told of yet
 	passed  bool             // a metric of the newest pass was passed over
 	failed  int              // tries of the metric that is next
@@ -97,7 +98,7 @@ type Worker struct {
 
 // New returns a worker that has not begun. The error is that of the rollups' configuration.
 func New(cfg Config) (*Worker, error) {
-	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, warned: map[string]bool{}}
+	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, firsts: map[string]int64{}, warned: map[string]bool{}}
 	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, cfg.Store, w.pace}, cfg.Leases, true, grain
 	w.job.Pace = w.pay
 	var err error
@@ -158,6 +159,7 @@ func (w *Worker) hold(ctx context.Context) (time.Duration, error) {
 	}
 	// Another may have been at work since.
 	w.due, w.listed, w.failed = nil, time.Time{}, 0
+	clear(w.firsts)
 	return heldWait, l.Do(ctx, func(ctx context.Context) error { return w.work(ctx, l.State(), l.Save) })
 }
 
