@@ -1,6 +1,7 @@
 package uid
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync"
@@ -126,6 +127,9 @@ func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[s
 		at := nameKey{kind, string(u)}
 		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
+			d.replaced.Store(true)
+		}
+		if old, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok && !bytes.Equal(old, u) {
 			d.replaced.Store(true)
 		}
 		d.forward.Set(nameKey{kind, name}, u)

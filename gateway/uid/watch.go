@@ -24,9 +24,9 @@ import (
 // stays, however large it is.
 //
 // Others may still hold what the cache has not any more: the series of puts, and live
-// queries. They ask for the generation. So one begins whenever a process has told of
-// a change, also if nothing that is cached has changed; and now and then where mappings
-// have left the cache uncompared, for OpenTSDB tells nobody.
+// queries. They ask for the generation. So where mappings have left the cache uncompared,
+// one begins as soon as a process has told of a change, and now and then in any case,
+// for OpenTSDB tells nobody.
 const (
 	pollEvery  = time.Second
 	checkEvery = 5 * time.Minute
@@ -97,45 +97,72 @@ func (w *watcher) poll(ctx context.Context) error {
 	}
 
 	began := time.Now()
+	told := w.seen >= 0 && n != w.seen
+	// Before the check, which reads the whole cache: a process that deletes a name waits
+	// KnownWithin and no longer.
+	if told {
+		w.renewTold()
+	}
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
+	w.renewChecked(told)
+
 	// The first look counts, too: what was told before it may concern what this process has done.
-	told := n != w.seen
-	w.renew(told && w.seen >= 0)
+	tell := n != w.seen
 	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
-	if told && w.d.cfg.Told != nil {
+	if tell && w.d.cfg.Told != nil {
 		w.d.cfg.Told()
 	}
 	return nil
 }
 
-// renew begins a generation after a check if another process has told of a change, or if mappings
-// have left the cache that may have changed.
-func (w *watcher) renew(told bool) {
-	d := w.d
-	switch {
-	case told:
-	case d.replaced.Load():
-	case d.evicted.Load() && time.Since(w.renewed) >= renewEvery:
-	default:
-		return
-	}
-	// What leaves the cache from here on was compared by the check.
-	d.replaced.Store(false)
-	if d.evicted.Swap(false) {
+// renewTold begins a generation for a change that another process has told of, if mappings that it
+// may concern have left the cache. What is still cached is compared by the check.
+func (w *watcher) renewTold() {
+	if w.d.evicted.Swap(false) {
 		w.renewed = time.Now()
+		w.d.outdate(changedByOthers)
 	}
-	d.outdate()
 }
 
+// renewChecked begins a generation after a check if mappings have left the cache that may have changed
+// before.
+func (w *watcher) renewChecked(told bool) {
+	d := w.d
+	// A name got another UID, or a UID another name, and this process has not done that.
+	if d.replaced.Swap(false) {
+		d.outdate(changedByOthers)
+		return
+	}
+	switch {
+	case told: // what was cached and left before the check came to it
+		w.renewTold()
+	case d.evicted.Load() && time.Since(w.renewed) >= renewEvery:
+		d.evicted.Store(false)
+		w.renewed = time.Now()
+		d.outdate(perhapsUnchanged)
+	}
+}
+
+// reason is why a generation begins.
+type reason bool
+
+const (
+	changedByOthers  reason = true
+	perhapsUnchanged reason = false // nobody has told of a change, and none was seen
+)
+
 // outdate begins a generation: whoever holds what was resolved before resolves it again.
-func (d *Dictionary) outdate() {
+func (d *Dictionary) outdate(why reason) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
+	now := d.generations.now.Add(1)
 	// Holds of older generations that last long now end in ErrLate, see Hold.
-	d.generations.external.Store(d.generations.now.Add(1))
+	if why == changedByOthers {
+		d.generations.external.Store(now)
+	}
 }
 
 // changes returns the counter of changes.

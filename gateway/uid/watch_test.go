@@ -1,6 +1,7 @@
 package uid
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -161,6 +162,60 @@ func TestWatch_notCached(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A generation begins for a change that is told also while the check of the cache takes long: the process
+// that deletes a name does not wait for it. Changes of names that this one has never held begin none,
+// however many there are.
+func TestWatch_told(t *testing.T) {
+	for what, c := range map[string]struct {
+		bytes int64
+		want  bool
+	}{"some names have left the cache": {8 << 10, true}, "all are cached": {0, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stuck{storeInMemory: newMemory()}
+			ours := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, Bytes: c.bytes})
+			theirs := New(Config{Store: s.storeInMemory, Table: table, Schema: encoding.DefaultSchema(), Shared: true})
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go ours.Watch(ctx)
+			for i := range crowd {
+				if _, err := theirs.Assign(t.Context(), encoding.UIDTagV, fmt.Sprint("v", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * pollEvery)
+			for i := range crowd - 1 {
+				mustResolve(t, ours, fmt.Sprint("v", i))
+			}
+			synctest.Wait() // for the cache's own work
+			before := ours.Generation()
+
+			s.isStuck.Store(c.want)
+			if err := theirs.Rename(t.Context(), encoding.UIDTagV, fmt.Sprint("v", crowd-1), "other"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * pollEvery)
+			synctest.Wait()
+			if got := ours.Generation() != before; got != c.want {
+				t.Errorf("%s: a generation has begun: %v, want %v", what, got, c.want)
+			}
+		})
+	}
+}
+
+// stuck is a store whose reads of names never end while it is stuck.
+type stuck struct {
+	*storeInMemory
+	isStuck atomic.Bool
+}
+
+func (s *stuck) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	if s.isStuck.Load() && !bytes.Equal(keys[0], encoding.CounterRow) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.storeInMemory.Get(ctx, table, family, keys)
 }
 
 // crowd are more names than a small cache holds.

@@ -4,7 +4,7 @@ package main
 var ofNames = []mutant{
 	{
 		name: "names-that-others-tell-of-only-where-cached", file: "gateway/uid/watch.go",
-		old: "	case told:\n", new: "	case told && d.cfg.Table == \"\":\n",
+		old: "	if w.d.evicted.Swap(false) {\n", new: "	if w.d.evicted.Swap(false) && false {\n",
 		test: "TestWatch_notCached",
 	}, {
 		name: "names-dropped-for-others-forgotten", file: "gateway/uid/generation.go",
