@@ -49,9 +49,9 @@ mutants:
 	$(GO) run ./integration/mutants -sample 6
 
 # Real HBase and OpenTSDB, Chromium, pyarrow, and our programs as processes. What takes minutes by
-# itself runs in make soak (soak-life, soak-integration, soak-matrix): all jobs at once, an upgrade
-# under load, an operator's first day, every Python, a cluster of another version.
-MINUTES = ^Test(Life|Upgrade_oneByOne|FirstDay|Python_package|Matrix)$$
+# itself runs in make soak (soak-integration, soak-matrix): an upgrade under load, an operator's
+# first day, every Python, a cluster of another version.
+MINUTES = ^Test(Upgrade_oneByOne|FirstDay|Python_package|Matrix)$$
 
 integration:
 	$(GO) test -tags integration -count 1 -parallel 6 -timeout 70m -skip '$(MINUTES)' $(SERVERS)

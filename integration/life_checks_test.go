@@ -66,6 +66,9 @@ func (l *life) wrong(format string, args ...any) {
 // check asks a server for all points of a metric, and compares them with the model.
 func (l *life) check(name, url, metric string) {
 	for i, d := range l.differences(url, metric) {
+		if strings.Contains(d, " is lost") {
+			l.autopsy(d)
+		}
 		if i < 5 {
 			l.wrong("%s: %s", name, d)
 		}

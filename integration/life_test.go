@@ -43,9 +43,9 @@ import (
 //
 // All servers of this test have one clock. Clocks that differ are drawn by TestOrders of pushdown/compaction, on a fake HBase.
 func TestLife(t *testing.T) {
-	lasts, rounds := 90*time.Second, 9
+	lasts, rounds := 90*time.Second, 6
 	if *soak {
-		lasts, rounds = 30*time.Minute, 90
+		lasts, rounds = 30*time.Minute, 60
 	}
 	seed := randomSeed(t)
 	l := startLife(t, within(t, 8*time.Minute+2*lasts), seed)
@@ -122,6 +122,8 @@ type life struct {
 	round  atomic.Int64
 	lost   sync.Map // hours of which nobody knows what a TSD still deletes, as the pointID of an empty host
 	counts lifeCounts
+	// examined says that what is left of a lost point was looked at.
+	examined atomic.Bool
 }
 
 // startLife makes the tables, starts all servers and puts what is there from the beginning.

@@ -1,0 +1,194 @@
+package uid
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// Watch finds changes of a shared table: within seconds if the other process has raised the
+// counter of changes, as shared dictionaries do, and within minutes if not. A look at a table
+// without changes costs one read.
+func TestWatch(t *testing.T) {
+	s := &reading{storeInMemory: newMemory()}
+	var told atomic.Int64
+	shared := func() *Dictionary {
+		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, Told: func() { told.Add(1) }})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := shared(), shared()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go ours.Watch(ctx)
+		old, err := theirs.Assign(t.Context(), encoding.UIDTagV, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		knows := func(within time.Duration, name string, want encoding.UID) {
+			t.Helper()
+			time.Sleep(within)
+			synctest.Wait()
+			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); string(u) != string(want) || err != nil && want != nil {
+				t.Errorf("after %s %s is %s, %v, want %s", within, name, u, err, want)
+			}
+		}
+		knows(2*time.Second, "old", old)
+		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+			t.Fatal(err)
+		}
+		if n := told.Load(); n != 1 {
+			t.Errorf("told %d times at the first look, want once", n)
+		}
+		knows(2*pollEvery, "old", nil)
+		knows(0, "new", old)
+		if n := told.Load(); n != 2 {
+			t.Errorf("told %d times at the first look and of one change", n)
+		}
+
+		time.Sleep(time.Second) // simulated by synctest: one more look follows the last change
+		synctest.Wait()
+		before := s.looks()
+		time.Sleep(100 * pollEvery)
+		synctest.Wait()
+		if n := s.looks() - before; n > 101 {
+			t.Errorf("%d reads in 100 looks, want 101 at most", n)
+		}
+
+		untold := dictionary(s)
+		if err := untold.Rename(t.Context(), encoding.UIDTagV, "new", "newer"); err != nil {
+			t.Fatal(err)
+		}
+		knows(checkEvery+pollEvery, "new", nil)
+
+		// While the table cannot be read, the cache is kept. Once it can be read again, all
+		// changes are found.
+		knows(0, "newer", old)
+		s.mu.Lock()
+		s.fail = store.ErrUnavailable
+		s.mu.Unlock()
+		knows(time.Hour, "newer", old)
+		s.mu.Lock()
+		s.fail = nil
+		s.mu.Unlock()
+		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "newer", "newest"); err != nil {
+			t.Fatal(err)
+		}
+		knows(2*pollEvery, "newer", nil)
+	})
+}
+
+// A change that another process tells of begins a generation also if the cache has nothing of it any
+// more: series of puts and live queries may still have the old name. The first look begins none.
+func TestWatch_notCached(t *testing.T) {
+	for what, c := range map[string]struct {
+		bytes int64
+		// lose makes the cache lose the mapping of old.
+		lose func(t *testing.T, ours *Dictionary)
+		// told is whether the other process tells, and within how long it is found out.
+		told   bool
+		within time.Duration
+	}{
+		"evicted":               {bytes: 8 << 10, lose: crowdOut, told: true, within: 2 * pollEvery},
+		"resolved anew":         {lose: func(t *testing.T, ours *Dictionary) { mustResolve(t, ours, "new") }, told: true, within: 2 * pollEvery},
+		"evicted, untold":       {bytes: 8 << 10, lose: crowdOut, within: renewEvery + checkEvery + pollEvery},
+		"resolved anew, untold": {lose: func(t *testing.T, ours *Dictionary) { mustResolve(t, ours, "new") }, within: checkEvery + pollEvery},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newMemory()
+			shared := func(bytes int64) *Dictionary {
+				return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, Bytes: bytes})
+			}
+			ours, theirs := shared(c.bytes), shared(0)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go ours.Watch(ctx)
+			if _, err := theirs.Assign(t.Context(), encoding.UIDTagV, "old"); err != nil {
+				t.Fatal(err)
+			}
+			for i := range crowd {
+				if _, err := theirs.Assign(t.Context(), encoding.UIDTagV, fmt.Sprint("v", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mustResolve(t, ours, "old")
+			if c.bytes > 0 { // for mappings that are lost a generation begins only now and then
+				c.lose(t, ours)
+				time.Sleep(checkEvery + pollEvery)
+				synctest.Wait()
+				if ours.Generation() == 0 {
+					t.Errorf("%s: no generation has begun for mappings that are lost", what)
+				}
+				mustResolve(t, ours, "old")
+			}
+			before := ours.Generation()
+			time.Sleep(2 * checkEvery)
+			synctest.Wait()
+			if ours.Generation() != before {
+				t.Errorf("%s: a generation has begun, and nothing has changed", what)
+			}
+
+			if c.bytes > 0 {
+				c.lose(t, ours)
+			}
+			by := theirs
+			if !c.told {
+				by = dictionary(s)
+			}
+			if err := by.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+				t.Fatal(err)
+			}
+			if c.bytes == 0 {
+				c.lose(t, ours)
+			}
+			time.Sleep(c.within)
+			synctest.Wait()
+			if ours.Generation() == before {
+				t.Errorf("%s: no generation has begun within %v", what, c.within)
+			}
+
+			// After that the calm comes back.
+			before = ours.Generation()
+			time.Sleep(2 * checkEvery)
+			synctest.Wait()
+			if ours.Generation() != before {
+				t.Errorf("%s: generation %d was %d without a change", what, ours.Generation(), before)
+			}
+		})
+	}
+}
+
+// crowd are more names than a small cache holds.
+const crowd = 200
+
+// crowdOut resolves other names until the small cache of a dictionary has lost a name.
+func crowdOut(t *testing.T, ours *Dictionary) {
+	t.Helper()
+	for i := range crowd {
+		mustResolve(t, ours, fmt.Sprint("v", i))
+	}
+	synctest.Wait() // for the cache's own work
+	if _, ok := ours.forward.GetIfPresent(nameKey{encoding.UIDTagV, "old"}); ok {
+		for _, maximum := range []uint64{0, ours.forward.GetMaximum()} {
+			ours.forward.SetMaximum(maximum)
+			ours.reverse.SetMaximum(maximum)
+			ours.forward.CleanUp()
+			ours.reverse.CleanUp()
+		}
+	}
+	if _, ok := ours.forward.GetIfPresent(nameKey{encoding.UIDTagV, "old"}); ok {
+		t.Fatal("the name is still cached")
+	}
+}
+
+func mustResolve(t *testing.T, d *Dictionary, name string) {
+	t.Helper()
+	if _, err := d.Resolve(t.Context(), encoding.UIDTagV, name); err != nil {
+		t.Fatal(err)
+	}
+}
