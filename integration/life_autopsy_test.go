@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// autopsy says what there is where a point should be, for the first point that is lost: all versions and markers
+// autopsy says what there is where a point should be, for the first one that is lost or old: all versions and markers
 // that HBase still has of the hour's rows, the regions that hold them, and what the TSDs answer.
 func (l *life) autopsy(lost string) {
 	if l.examined.Swap(true) {
