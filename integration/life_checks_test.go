@@ -23,15 +23,15 @@ type lifeCounts struct {
 	compacted, before        atomic.Int64 // rows by hand, by the server before it was killed
 	retained, rolled, fscked atomic.Int64 // rows, runs, runs
 	killed, unharmed         atomic.Int64 // runs that were killed, and that ended before
-	splits, merges, moves    atomic.Int64
+	splits, moves            atomic.Int64
 	memory                   map[string]int // answers from memory, by proof
 }
 
 func (c *lifeCounts) text() string {
 	return fmt.Sprintf("%d checks, %d puts, %d deletions; asked again: %d, of OpenTSDB %d, started anew %d times; TSDs failed %d puts, %d deletions; "+
-		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, %d ended before; %d splits, %d merges, %d moves; from memory %v",
+		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, %d ended before; %d splits, %d moves; from memory %v",
 		c.checks.Load(), c.puts.Load(), c.deletes.Load(), c.refused.Load(), c.tsdDiffers.Load(), c.tsdRestarted.Load(), c.putsFailed.Load(), c.deletesLost.Load(),
-		c.compacted.Load(), c.retained.Load(), c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.merges.Load(), c.moves.Load(), c.memory)
+		c.compacted.Load(), c.retained.Load(), c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.moves.Load(), c.memory)
 }
 
 // get asks until a server answers: regions may be on their way. ok is false if it never does.
@@ -66,6 +66,9 @@ func (l *life) wrong(format string, args ...any) {
 // check asks a server for all points of a metric, and compares them with the model.
 func (l *life) check(name, url, metric string) {
 	for i, d := range l.differences(url, metric) {
+		if strings.HasPrefix(d, "{") {
+			l.autopsy(d)
+		}
 		if i < 5 {
 			l.wrong("%s: %s", name, d)
 		}
@@ -136,7 +139,7 @@ func (l *life) answer(g *e2e.Program, path string) (groups string, remembered, o
 }
 
 // staleTSD is after how long a TSD is started anew that does not answer as the gateway does. Its client of HBase
-// may look for a region that was merged until it is.
+// may look for a region that is gone until it is.
 const staleTSD = 20 * time.Second
 
 // asOpenTSDB compares the gateway without a cache with the TSD that compacts nothing. A TSD may answer a part of

@@ -52,6 +52,10 @@ var ofMadeRollups = []mutant{
 		old: "		case c.fewer && !fewer:\n", new: "		case c.fewer && !fewer && len(changes) < 0:\n",
 		test: "TestJob_partlyDeletedDay",
 	}, {
+		name: "made-looked-for-before-the-first-row", file: "pushdown/rollupjob/background/metric.go",
+		old: "of.walk && known && first >= of.to {", new: "of.walk && known && first >= of.to+1<<40 {",
+		test: "TestWorker_months",
+	}, {
 		name: "made-looked-at-without-rollups", file: "pushdown/rollupjob/look.go",
 		old: "				if err == nil {\n					err = marker.Unchanged(inner, w.table", new: "				if err != nil {\n					err = marker.Unchanged(inner, w.table",
 		test: "TestLook",

@@ -168,6 +168,7 @@ func TestDecide_reasons(t *testing.T) {
 		{"an older version", []store.Version{a, b, put("\x00\x10", "\x09", -5)}, Options{}, None, 3, false},
 		{"a young cell", []store.Version{a, b}, Options{OlderThan: at}, Young, 0, false},
 		{"a young annotation", []store.Version{a, b, put("\x01\x00\x00", "{}", 9)}, Options{OlderThan: at + 5}, Young, 0, false},
+		{"an annotation and a histogram", []store.Version{a, b, put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)}, Options{}, None, 2, false},
 		{"a young deletion", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x20", 9)}, Options{OlderThan: at + 5}, Young, 0, false},
 		{"the mark of a job", []store.Version{a, b, mark(store.ColumnMarker, "\xff", 9)}, Options{OlderThan: at + 5}, None, 2, false},
 		{"the hour has not ended", []store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)}, Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
