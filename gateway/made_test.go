@@ -138,7 +138,7 @@ func TestMade_changes(t *testing.T) {
 			b.wantRead(what, "max:1d-max:m", "table r1d from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC")
 			deleted := what == "a deletion"
 			if deleted {
-				if c := b.roll("2013/01/01", "2013/01/03"); c.Stay == 0 || c.Unproven == 0 {
+				if c := b.roll("2013/01/01", "2013/01/03"); c.Stay == 0 || c.Raw == 0 {
 					t.Errorf("%s: got %+v, want that values stay", what, c)
 				}
 				b.wantRead(what, "sum:1h-sum:m", "table r1h from 2013-01-02 00:00:00 to 2013-01-03 00:00:00 UTC; raw rows at other times: ")

@@ -6,8 +6,9 @@
 // A Job rolls up the sealed hours of metrics: those that ended longer ago than a margin. It
 // works day by day in each salt bucket, writes only cells that differ from what is there, and
 // may be ended at any time and run again. Values that were made of more points than there are
-// now stay, unless the job is told otherwise. One worker does it at a time, by a lease; what two would do at once is found out
-// by what follows, and is never used.
+// now stay, unless the job is told otherwise. One worker does it at a time, by a lease. If two
+// do all the same, the marks below tell that they have disturbed each other, and no query reads
+// what they made.
 //
 // # What is recorded, and why it is a proof
 //

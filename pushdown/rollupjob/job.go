@@ -87,7 +87,7 @@ func (c *Counts) Add(o *Counts) {
 func (c *Counts) String() string {
 	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points, c.Rows, c.Made, c.Kept, c.Cells)
 	if c.Stay > 0 {
-		s += fmt.Sprintf("; %d stay that were made of more points than the raw rows have now (-fewer replaces them)", c.Stay)
+		s += fmt.Sprintf("; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
 	}
 	if c.Raw > 0 {
 		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)
@@ -233,11 +233,10 @@ func (w *work) roll(ctx context.Context) error {
 	w.To = max(w.To, rec.endOfPiece(w.To))
 	var done []piece
 	for i := range rec.Stretches {
-		// What is not proven may be what stays as it was made of more points.
-		if w.Fewer && rec.Stretches[i].Rolled == "" {
-			continue
-		}
 		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
+		if w.Fewer {
+			kept = slices.DeleteFunc(kept, func(p piece) bool { return p.ReadRaw == valuesStay })
+		}
 		done = append(done, kept...)
 	}
 	w.counts.Kept += int64(len(done))
@@ -396,10 +395,14 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	w.counts.Cells += int64(len(cells) + len(others))
 	w.counts.Stay += stay
 	w.counts.Made++
-	if u.readRaw != "" {
+	readRaw := u.readRaw
+	if stay > 0 {
+		readRaw = valuesStay
+	}
+	if readRaw != "" {
 		w.counts.Raw++
 	}
-	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: u.readRaw}}, nil
+	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: readRaw}}, nil
 }
 
 // save records stretches in place of what was recorded of some times.

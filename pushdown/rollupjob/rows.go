@@ -203,7 +203,7 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 // and how many are not made. Values stay that were made of more points than the raw rows have now,
 // unless fewer is set: where retention, an expiry of HBase's or somebody's script has deleted raw rows,
 // rollups are all that is left of them, and nothing tells that from a deletion that rollups should
-// follow. They are not what the raw rows give, so no query with proofs reads them.
+// follow. They are not what the raw rows give, so their piece says valuesStay, and queries read raw rows.
 func permitted(changes []change, fewer bool) (counts, others []store.Mutation, stay int64) {
 	for i := range changes {
 		c := &changes[i]

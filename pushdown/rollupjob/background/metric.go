@@ -66,6 +66,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	}
 	// Also of a metric that is left: the walk goes on to where the first row of all is.
 	if of.first {
+		delete(w.firsts, string(m.UID)) // of the last walk; an error below must not leave it
 		base, ok, err := w.job.First(ctx, m.UID, 0, math.MaxUint32)
 		if err != nil {
 			return err
