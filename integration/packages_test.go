@@ -150,6 +150,12 @@ func TestPackages(t *testing.T) {
 		}
 	}
 
+	for _, name := range []string{"alerts.yml", "grafana.json"} {
+		if _, err := os.Stat(filepath.Join(i.debian.Root, "usr/share/doc/downpour-gateway/examples", name)); err != nil {
+			t.Error(err)
+		}
+	}
+
 	// The operator's own line comes into the settings; it must outlive upgrades.
 	settings := i.listenFree()
 

@@ -107,6 +107,9 @@ debian() {
 	install -m 0644 "$program/packaging/$name.service" "$tree/usr/lib/systemd/system/"
 	install -m 0644 "$program/packaging/$program.env" "$tree/etc/downpour/$program.env"
 	install -m 0644 "$program"/docs/*.md "$tree/usr/share/doc/$name/"
+	if [ "$program" = gateway ]; then # alert rules and a dashboard
+		install -D -m 0644 -t "$tree/usr/share/doc/$name/examples" "$here"/prometheus/*
+	fi
 	install -D -m 0644 "$program/packaging/lintian-overrides" "$tree/usr/share/lintian/overrides/$name"
 	licences "$program" >"$tree/usr/share/doc/$name/copyright"
 	gzip -9n <CHANGELOG.md >"$tree/usr/share/doc/$name/changelog.gz"

@@ -23,6 +23,10 @@ var ofTheLog = []mutant{
 		old: "		if !unicode.IsPrint(r) {\n", new: "		if r != '\\x1b' && !unicode.IsPrint(r) {\n",
 		test: "TestTail",
 	}, {
+		name: "del-in-the-log-as-json", file: "pushdown/process/settings/log.go",
+		old: "r >= '\\x7f' &&", new: "r > '\\x7f' &&",
+		test: "TestLogConfig_hostileNames",
+	}, {
 		name: "failed-query-not-slow", file: "gateway/api/httpapi/querylog/slow.go",
 		old: "took < l.Slow.From {", new: "took < l.Slow.From || e.status != http.StatusOK {",
 		test: "gateway TestSlowQuery",

@@ -96,6 +96,11 @@ func TestPuts(t *testing.T) {
 	if len(later.Refused) != Seconds-1 || later.Stored[HTTP][0] != 0 || later.Stored[HTTP][1] != 7 {
 		t.Errorf("%d seconds, want %d, and what has passed out of the ring is gone: %v", len(later.Refused), Seconds-1, later.Stored[HTTP][:5])
 	}
+	for i, n := range p.Lately(noon.Add((Seconds+10)*time.Second), 1000).Stored[HTTP] {
+		if n != 0 {
+			t.Errorf("%d points in second %d of the last %d, in which none came", n, i, Seconds-1)
+		}
+	}
 }
 
 // Refusals are counted by way and reason, with an error of the newest second; reasons are bounded
