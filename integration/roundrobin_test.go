@@ -342,7 +342,7 @@ func TestRoundRobin_leftOut(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 500 {
+			for range 3000 {
 				w := httptest.NewRecorder()
 				if r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil)); w.Code != http.StatusNoContent {
 					t.Errorf("status %d, want the other backend's", w.Code)
