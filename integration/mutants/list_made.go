@@ -25,7 +25,7 @@ var ofMadeRollups = []mutant{
 		test: "gateway TestMade_changesWhileRead",
 	}, {
 		name: "made-not-read-back", file: "pushdown/rollupjob/prove.go",
-		old: "		if !bytes.Equal(run[i].Pieces[0].Digest, sums[i]) {\n", new: "		if bytes.Equal(run[i].Pieces[0].Digest, nil) && sums[i] == nil {\n",
+		old: "		if !bytes.Equal(p.Digest, sums[i]) {\n", new: "		if bytes.Equal(p.Digest, nil) && sums[i] == nil {\n",
 		test: "gateway TestMade_othersWrite",
 	}, {
 		name: "made-of-open-hours", file: "pushdown/rollupjob/job.go",
