@@ -25,7 +25,8 @@ type securedCluster struct {
 	keytab string // of the principal downpour
 }
 
-func startSecured(t *testing.T) *securedCluster {
+// startSecured starts one, with further properties of hbase-site.xml.
+func startSecured(t *testing.T, site map[string]string) *securedCluster {
 	t.Helper()
 	ctx := within(t, patience)
 	c := &securedCluster{tables: e2e.TablesWithPrefix("tsdb")}
@@ -34,7 +35,7 @@ func startSecured(t *testing.T) *securedCluster {
 	closeAtEnd(t, c.kdc)
 	c.keytab = must[string](t)(c.kdc.Keytab(ctx, "downpour"))
 
-	c.hbase = must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{KDC: c.kdc, RegionServers: 1, RegionServerMiB: 384, QuickStart: true}))
+	c.hbase = must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{KDC: c.kdc, RegionServers: 1, RegionServerMiB: 384, QuickStart: true, Site: site}))
 	closeAtEnd(t, c.hbase)
 	t.Logf("KDC and secured HBase: up after %.1f s", time.Since(began).Seconds())
 	if err := c.hbase.Admin.CreateOpenTSDBTables(ctx, c.tables); err != nil {
@@ -59,7 +60,7 @@ func (c *securedCluster) env(more map[string]string) map[string]string {
 
 // A secured HBase with a KDC, and what they must not be: one cluster for all of it.
 func TestKerberos(t *testing.T) {
-	c := startSecured(t)
+	c := startSecured(t, nil)
 	t.Run("protections", c.protections)
 	t.Run("ticketCache", c.ticketCache)
 	t.Run("pushdown", c.pushdown)

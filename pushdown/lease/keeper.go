@@ -120,7 +120,7 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
 		case err != nil:
-			if failed++; failed == takeAttempts || errors.Is(err, store.ErrNoTable) {
+			if failed++; failed == takeAttempts || errors.Is(err, store.ErrNoTable) || errors.Is(err, store.ErrDenied) {
 				return nil, err
 			}
 			turns = append(turns, random(16)) // the one before may have been written, or may be later

@@ -14,6 +14,9 @@ var (
 	ErrNoTable = errors.New("no such table")
 	// ErrTableExists is returned when CreateTable is called for a table that exists.
 	ErrTableExists = errors.New("table exists")
+	// ErrDenied is returned when the store's access control lacks a right of ours. It
+	// must be granted; another attempt ends the same way.
+	ErrDenied = errors.New("access denied")
 	// ErrClosed is returned when a method is called after Close.
 	ErrClosed = errors.New("store is closed")
 )

@@ -12,7 +12,7 @@ import (
 )
 
 // Errors of Executor.Run, beside those of the operators (operator.ErrBadPlan,
-// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDamaged)
+// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDenied, store.ErrDamaged)
 // and those of the sink.
 var (
 	// ErrDeadline is returned when the context's deadline came while the work was
@@ -50,7 +50,7 @@ func isFinal(err error, inProcess bool) bool {
 		return true
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
 		// A plan that a server refuses may only be too new for it, and another place
 		// may reach what this server did not. Only the refusal of this process is
 		// final.

@@ -505,6 +505,9 @@ func TestRun_errors(t *testing.T) {
 	f(func(m *operatortest.Store, _ *scanplan.Plan) {
 		m.Fail = func(context.Context, int) error { return store.ErrNoTable }
 	}, is(store.ErrNoTable))
+	f(func(m *operatortest.Store, _ *scanplan.Plan) {
+		m.Fail = func(context.Context, int) error { return store.ErrDenied }
+	}, is(store.ErrDenied))
 	f(func(_ *operatortest.Store, p *scanplan.Plan) { p.MaxBytes = 10_000 }, func(err error) bool {
 		var limit *operator.LimitError
 		return errors.As(err, &limit)

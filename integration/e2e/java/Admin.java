@@ -32,6 +32,8 @@ import org.apache.hadoop.hbase.io.hfile.CacheConfig;
 import org.apache.hadoop.hbase.io.hfile.HFile;
 import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
 import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.security.access.Permission;
+import org.apache.hadoop.hbase.security.access.UserPermission;
 import org.apache.hadoop.hbase.tool.BulkLoadHFiles;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -125,6 +127,7 @@ public class Admin {
         case "configure": configure(admin, table(w), w[2], w[3]); break;
         case "reads": reads(admin, table(w)); break;
         case "files": files(admin, table(w)); break;
+        case "grant": grant(admin, w[1], w[2], w[3]); break;
         case "durability": durability(admin, table(w), w[2]); break;
         default: throw new IllegalArgumentException("no such command: " + w[0]);
       }
@@ -530,5 +533,27 @@ public class Admin {
         TableDescriptorBuilder.newBuilder(admin.getDescriptor(table))
             .setDurability(Durability.valueOf(durability))
             .build());
+  }
+
+  /**
+   * Gives a user exactly these rights (letters of RWXCA) on a table, on a namespace (@name) or, with
+   * no name, on everything.
+   */
+  private static void grant(
+      org.apache.hadoop.hbase.client.Admin admin, String user, String where, String letters)
+      throws IOException {
+    Permission.Builder of =
+        where.isEmpty()
+            ? Permission.newBuilder()
+            : where.startsWith("@")
+                ? Permission.newBuilder(where.substring(1))
+                : Permission.newBuilder(TableName.valueOf(where));
+    if (letters.isEmpty()) {
+      Permission all = of.withActions(Permission.Action.values()).build();
+      admin.revoke(new UserPermission(user, all));
+    } else {
+      Permission these = of.withActionCodes(Bytes.toBytes(letters)).build();
+      admin.grant(new UserPermission(user, these), false);
+    }
   }
 }

@@ -43,15 +43,22 @@ func Known() []string {
 	return names
 }
 
+// errEmptyTLS refuses a variable that is set to nothing, as by a template that lacks its value. Elsewhere
+// that means the default; here it would send in the clear what was meant to be encrypted.
+var errEmptyTLS = errors.New("DOWNPOUR_HBASE_TLS: got nothing, want off, on or the path of a file with authorities")
+
 // Unknown returns an error that names every variable of environ ("NAME=value", as
 // os.Environ returns them) that begins with DOWNPOUR_ and that no program knows. A
-// misspelt name would otherwise leave a default in force, and nobody would notice.
+// misspelt name would otherwise leave a default in force, and nobody would notice. So would an
+// empty DOWNPOUR_HBASE_TLS.
 func Unknown(environ []string) error {
 	known := Known()
 	var errs []error
 	for _, e := range environ {
-		name, _, _ := strings.Cut(e, "=")
+		name, value, _ := strings.Cut(e, "=")
 		switch {
+		case name == "DOWNPOUR_HBASE_TLS" && value == "":
+			errs = append(errs, errEmptyTLS)
 		case !strings.HasPrefix(name, prefix) || slices.Contains(known, name):
 		case renamed[name] != "":
 			errs = append(errs, fmt.Errorf("%s: this variable is now named %s", name, renamed[name]))

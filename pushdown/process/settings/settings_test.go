@@ -83,6 +83,12 @@ func TestUnknown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STOER") || !strings.Contains(err.Error(), "DOWNPOUR_LISTENS") {
 		t.Errorf("got %v, want both names", err)
 	}
+	if err := Unknown([]string{"DOWNPOUR_HBASE_TLS="}); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HBASE_TLS: got nothing") {
+		t.Errorf("got %v, want that an empty DOWNPOUR_HBASE_TLS is refused", err)
+	}
+	if err := Unknown([]string{"DOWNPOUR_HBASE_TLS=off", "DOWNPOUR_HBASE_KERBEROS="}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestList(t *testing.T) {

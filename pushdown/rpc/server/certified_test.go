@@ -3,8 +3,11 @@ package server_test
 import (
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,12 +48,14 @@ func reissue(t *testing.T, c *settings.Common, ca *certificatestest.CA, host str
 func TestServe_certificates(t *testing.T) {
 	ca, other := certificatestest.NewCA(t), certificatestest.NewCA(t)
 	ours := identity(t, ca, "127.0.0.1")
+	var logged syncBuffer
 	p := start(t, points(100), func(c *server.Config, o *client.Options) {
 		var err error
 		if c.TLS, err = ours.PushdownServerTLS(nil); err != nil {
 			t.Fatal(err)
 		}
 		c.Allow = func(token string) bool { return token == "token of a reader" }
+		c.Log = slog.New(slog.NewTextHandler(&logged, nil))
 		o.TLS = connecting(t, identity(t, ca, "gateway"))
 	})
 	if _, err := text(p.open(part())); err != nil {
@@ -88,6 +93,9 @@ func TestServe_certificates(t *testing.T) {
 	hello("no certificate", client.Options{TLS: uncertified}, false)
 	hello("no certificate, but a token", client.Options{TLS: uncertified, Token: "token of a reader"}, true)
 	hello("another authority", client.Options{TLS: connecting(t, stranger), Token: "token of a reader"}, false)
+	if log := logged.String(); strings.Count(log, "a TLS connection is refused") == 0 || !strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, "certificate signed by unknown authority") {
+		t.Errorf("the log of the server: %s, want who was refused, and why", log)
+	}
 
 	web := func(cfg *tls.Config, path string, want int) {
 		t.Helper()
@@ -117,4 +125,22 @@ func connecting(t *testing.T, c *settings.Common) func() *tls.Config {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// syncBuffer is a buffer that a server logs to while a test reads it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -22,9 +24,16 @@ type protocolMux struct {
 	life context.Context // of connections that are in their handshake
 	end  context.CancelFunc
 	work sync.WaitGroup
+
+	log      *slog.Logger
+	logMu    sync.Mutex
+	logged   time.Time // when a refusal was last logged
+	unlogged int       // refusals since then
 }
 
 const (
+	// refusalEvery is how often a refused handshake is logged.
+	refusalEvery = time.Second
 	// handshakeTimeout is how long a connection may take to show what it is.
 	handshakeTimeout = 5 * time.Second
 	// maxHandshakes is how many connections may be about to.
@@ -35,8 +44,8 @@ const (
 // PRI.
 var http2 = []byte("PRI")
 
-func newProtocolMux(l net.Listener, cfg *tls.Config) *protocolMux {
-	m := &protocolMux{Listener: l}
+func newProtocolMux(l net.Listener, cfg *tls.Config, log *slog.Logger) *protocolMux {
+	m := &protocolMux{Listener: l, log: log}
 	if cfg != nil {
 		m.tls = withBothProtocols(cfg)
 	}
@@ -111,7 +120,8 @@ func (m *protocolMux) route(c net.Conn) {
 	certified := false
 	if m.tls != nil {
 		t := tls.Server(c, m.tls)
-		if t.HandshakeContext(m.life) != nil {
+		if err := t.HandshakeContext(m.life); err != nil {
+			m.refused(c.RemoteAddr(), err)
 			c.Close()
 			return
 		}
@@ -133,6 +143,25 @@ func (m *protocolMux) route(c net.Conn) {
 		to = m.rpc
 	}
 	to.deliver(&peekedConn{Conn: c, head: head, certified: certified})
+}
+
+// refused logs a handshake that has failed, at most one a second: a client's certificate may be of
+// another authority, or too old, and the client is told little. One that leaves without a word, as a
+// balancer's check of the port does, and the end of the server are no refusals.
+func (m *protocolMux) refused(peer net.Addr, err error) {
+	if m.life.Err() != nil || errors.Is(err, io.EOF) {
+		return
+	}
+	m.logMu.Lock()
+	defer m.logMu.Unlock()
+
+	now := time.Now()
+	if m.logged.Add(refusalEvery).After(now) {
+		m.unlogged++
+		return
+	}
+	m.log.Warn("a TLS connection is refused", "peer", peer.String(), "err", err, "not logged before", m.unlogged)
+	m.logged, m.unlogged = now, 0
 }
 
 // peekedConn is a connection whose first bytes have been read.

@@ -59,7 +59,7 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 // Config.Drain before it cuts them off. A gateway that sees a refusal or a cut
 // stream has the part executed elsewhere. Serve closes l. It may be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	mux, web := newProtocolMux(l, s.cfg.TLS), s.web()
+	mux, web := newProtocolMux(l, s.cfg.TLS, s.cfg.Log), s.web()
 	accepting := make(chan error, 1)
 	go func() { accepting <- mux.run() }()
 

@@ -66,16 +66,16 @@ var javaRetryClasses = map[string]retryClass{
 	// The server has already executed a mutation with this nonce.
 	"org.apache.hadoop.hbase.exceptions.OperationConflictException": classDone,
 
-	"org.apache.hadoop.hbase.DoNotRetryIOException":                                     classFatal,
-	"org.apache.hadoop.hbase.InvalidFamilyOperationException":                           classFatal,
-	"org.apache.hadoop.hbase.NamespaceNotFoundException":                                classFatal,
-	"org.apache.hadoop.hbase.TableExistsException":                                      classFatal,
-	"org.apache.hadoop.hbase.TableNotEnabledException":                                  classFatal,
-	"org.apache.hadoop.hbase.TableNotFoundException":                                    classFatal,
-	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":                     classFatal,
-	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":                       classFatal,
-	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException":                  classFatal,
-	"org.apache.hadoop.hbase.security.AccessDeniedException":                            classFatal,
+	"org.apache.hadoop.hbase.DoNotRetryIOException":                    classFatal,
+	"org.apache.hadoop.hbase.InvalidFamilyOperationException":          classFatal,
+	"org.apache.hadoop.hbase.NamespaceNotFoundException":               classFatal,
+	"org.apache.hadoop.hbase.TableExistsException":                     classFatal,
+	"org.apache.hadoop.hbase.TableNotEnabledException":                 classFatal,
+	"org.apache.hadoop.hbase.TableNotFoundException":                   classFatal,
+	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":    classFatal,
+	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":      classFatal,
+	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException": classFatal,
+	accessDenied: classFatal,
 	"org.apache.hadoop.hbase.ipc.UnsupportedCellCodecException":                         classFatal,
 	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  classFatal,
 	"org.apache.hadoop.hbase.ipc.RpcServer$CallTooBigException":                         classFatal,
@@ -112,6 +112,9 @@ func newJavaError(class, stack string) *javaError {
 	const maxMessage = 200
 	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
 	message = strings.TrimPrefix(message, class+": ")
+	if class == accessDenied {
+		return &javaError{class, deniedMessage(message)}
+	}
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + "…"
 	}
