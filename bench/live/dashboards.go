@@ -267,6 +267,13 @@ func (c *Config) addWall(w wallFigures) error {
 		Want: 1.05, Got: report.Ratio{Median: grown, Low: grown, High: grown}})
 	c.Report.Note("%d live panels, %d points: main thread %.0f ms a second, %.0f of them in scripts; heap after a collection %.1f MiB at %.0f s, %.1f MiB at %.0f s; resident memory of the tab %.0f and %.0f MiB",
 		wallPanels, w.Points, w.TaskMS, w.ScriptMS, from.Heap/(1<<20), from.Seconds, to.Heap/(1<<20), to.Seconds, from.Resident/(1<<20), to.Resident/(1<<20))
+
+	// All of them tell what grows from what goes up and down.
+	var heaps []float64
+	for _, s := range w.Samples {
+		heaps = append(heaps, s.Heap/(1<<20))
+	}
+	c.Report.Note("heap after each collection, every %.0f s: %.1f MiB", w.Samples[0].Seconds, heaps)
 	return nil
 }
 
