@@ -32,6 +32,8 @@ function worth(small, words, question) {
       if (small[field] === word) best += weight * 2;
     }
     if (best === 0) return 0;
+    // Many pages name a setting, and one says what each means.
+    if (small.p === 'settings' && word.startsWith('downpour_')) best += 12;
     sum += best;
   }
   if (words.length > 1) {
