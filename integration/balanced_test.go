@@ -112,9 +112,15 @@ type running struct {
 // answers about data that does not change.
 func (b *balanced) load(ctx context.Context, url string) running {
 	b.t.Helper()
+	return b.start(ctx, url, &load{})
+}
+
+// start is load of given clients, which have nothing to do yet.
+func (b *balanced) start(ctx context.Context, url string, l *load) running {
+	b.t.Helper()
 	put(ctx, b.t, url, introduce())
 	put(ctx, b.t, url, dataset(23))
-	l := &load{t: b.t, url: b.front.URL, comparer: compare.Comparer{Permits: compare.Standard}}
+	l.t, l.url, l.comparer = b.t, b.front.URL, compare.Comparer{Permits: compare.Standard}
 	l.settle(ctx, url)
 	for i := range 2 {
 		l.writers = append(l.writers, &robinWriter{name: fmt.Sprintf("w%d", i)})

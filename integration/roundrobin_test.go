@@ -149,6 +149,7 @@ type load struct {
 	batches, queries atomic.Int64
 	refused          atomic.Int64 // requests that failed and were sent again
 	ended            atomic.Bool  // no client sends another request
+	outages          bool         // HBase itself may be away: what is refused because of that is sent again
 }
 
 // robinWriter puts points into a series of its own, point i at second i with the
@@ -175,7 +176,8 @@ func (l *load) settle(ctx context.Context, url string) {
 // or is answered with 5xx is sent again.
 func (l *load) try(ctx context.Context, send func() (e2e.Answer, error)) (a e2e.Answer, ok bool) {
 	err := e2e.Until(ctx, 20*time.Millisecond, func(context.Context) (err error) {
-		if a, err = send(); err == nil && a.Status >= 500 {
+		away := func() bool { return l.outages && (a.Status == 408 || a.Status == 424) }
+		if a, err = send(); err == nil && (a.Status >= 500 || away()) {
 			err = fmt.Errorf("status %d: %.300s", a.Status, a.Body)
 		}
 		if err != nil && ctx.Err() == nil {

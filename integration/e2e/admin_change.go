@@ -45,3 +45,15 @@ func (a *Admin) Region(ctx context.Context, table, what, encodedName string) (fi
 func (a *Admin) Configure(ctx context.Context, table, key, value string) error {
 	return a.do(ctx, "configure", table, key, value)
 }
+
+// Version returns the version of the master.
+func (a *Admin) Version(ctx context.Context) (string, error) {
+	lines, err := a.Call(ctx, "version")
+	if err == nil && len(lines) != 1 {
+		err = fmt.Errorf("version of the master: got %d lines, want 1", len(lines))
+	}
+	if err != nil {
+		return "", err
+	}
+	return lines[0], nil
+}

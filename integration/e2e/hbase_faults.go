@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"syscall"
 	"time"
 )
@@ -39,3 +40,23 @@ func (h *HBase) MasterDone() <-chan struct{} { return h.master.Done() }
 
 // RegionServerDone is closed when region server i has ended.
 func (h *HBase) RegionServerDone(i int) <-chan struct{} { return h.regions[i].process.Done() }
+
+// UseVersion has servers that are started from now on be of a version of HBaseVersions. Those that run
+// stay as they are.
+func (h *HBase) UseVersion(version string) error {
+	class, err := hbaseClassPath(version)
+	if err != nil {
+		return fmt.Errorf("use version %s: %w", version, err)
+	}
+	h.class = class
+	return nil
+}
+
+// StopRegionServer ends region server i in good order: it closes its regions, and so writes their
+// edits to files.
+func (h *HBase) StopRegionServer(ctx context.Context, i int) error {
+	return h.regions[i].process.Stop(ctx)
+}
+
+// StopMaster ends the master in good order.
+func (h *HBase) StopMaster(ctx context.Context) error { return h.master.Stop(ctx) }

@@ -127,6 +127,7 @@ public class Admin {
         case "configure": configure(admin, table(w), w[2], w[3]); break;
         case "reads": reads(admin, table(w)); break;
         case "files": files(admin, table(w)); break;
+        case "version": version(admin); break;
         case "grant": grant(admin, w[1], w[2], w[3]); break;
         case "durability": durability(admin, table(w), w[2]); break;
         default: throw new IllegalArgumentException("no such command: " + w[0]);
@@ -555,5 +556,10 @@ public class Admin {
       Permission these = of.withActionCodes(Bytes.toBytes(letters)).build();
       admin.grant(new UserPermission(user, these), false);
     }
+  }
+
+  /** The version of the master. */
+  private void version(org.apache.hadoop.hbase.client.Admin admin) throws IOException {
+    data(admin.getClusterMetrics().getHBaseVersion());
   }
 }
