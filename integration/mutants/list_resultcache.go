@@ -4,6 +4,14 @@ package main
 // another question.
 var ofResultCache = []mutant{
 	{
+		name: "identity-without-the-zone", file: "encoding/scanplan/identity.go",
+		old: ".flag(d.Calendar).text(d.Zone)", new: ".flag(d.Calendar)",
+		test: "TestIdentity_everyField",
+	}, {
+		name: "identity-of-texts-run-together", file: "encoding/scanplan/identity.go",
+		old: "append(b.number(int64(len(s))), s...)", new: "append(b, s...)",
+		test: "TestIdentity_fieldsStayApart",
+	}, {
 		name: "answer-of-changed-rows", file: "pushdown/resultcache/cache.go",
 		old: "	case e.version != version:\n", new: "	case e.version != version && e.answer == nil:\n",
 		test: "TestLaw_embedded",
