@@ -144,7 +144,9 @@ func (c *accessCluster) users() []user {
 	data, uid, meta, tree, state := c.tables.Data, c.tables.UID, c.tables.Meta, c.tables.Tree, "downpour-state"
 	rollups := map[string]string{data: "R", uid: "R", state: "RW"}
 	for _, table := range differential.RollupTables(data) {
-		rollups[table] = "RW"
+		if !strings.HasSuffix(table, "-pre") { // no job makes pre-aggregates
+			rollups[table] = "RW"
+		}
 	}
 	return []user{
 		{"maker", map[string]string{"@default": "C"}, c.createTables},
