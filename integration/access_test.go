@@ -308,7 +308,11 @@ func (c *accessCluster) putAndDescribe(ctx context.Context, env map[string]strin
 				cancel()
 				return errors.New("refused, see the log")
 			}
-			return request(ctx, g.URL+"/api/search/lookup", fmt.Sprintf(`{"metric":"acl.m","useMeta":true,"tags":[{"key":"host","value":"%s"}]}`, host), 200, `"totalResults":1`)
+			err := request(ctx, g.URL+"/api/search/lookup", fmt.Sprintf(`{"metric":"acl.m","useMeta":true,"tags":[{"key":"host","value":"%s"}]}`, host), 200, `"totalResults":1`)
+			if err != nil && strings.Contains(err.Error(), " lacks the right ") {
+				cancel() // asking again would give the same
+			}
+			return err
 		})
 	})
 }
