@@ -85,8 +85,19 @@ func TestOpsFeed(t *testing.T) {
 		a.Close()
 		a.Close()
 		b.Close()
-		f.work.Wait()
+		// A loop that goes on would keep this test for ever, so it is ended.
+		left := func() {
+			f.mu.Lock()
+			stop := f.mu.stop
+			f.mu.Unlock()
+			if stop != nil {
+				t.Error("the loop goes on after the last has left")
+				stop()
+			}
+			f.work.Wait()
+		}
 		time.Sleep(time.Minute)
+		left()
 		if asked.Load() != 5 || b.Next() != nil {
 			t.Errorf("asked %d times, want none after the last has left", asked.Load())
 		}
@@ -99,7 +110,7 @@ func TestOpsFeed(t *testing.T) {
 		synctest.Wait()
 		check(c, `ops,"ops":{"n":7}}`)
 		c.Close()
-		f.work.Wait()
+		left()
 	})
 }
 
