@@ -85,19 +85,8 @@ func TestOpsFeed(t *testing.T) {
 		a.Close()
 		a.Close()
 		b.Close()
-		// A loop that goes on would keep this test for ever, so it is ended.
-		left := func() {
-			f.mu.Lock()
-			stop := f.mu.stop
-			f.mu.Unlock()
-			if stop != nil {
-				t.Error("the loop goes on after the last has left")
-				stop()
-			}
-			f.work.Wait()
-		}
 		time.Sleep(time.Minute)
-		left()
+		allLeft(t, f)
 		if asked.Load() != 5 || b.Next() != nil {
 			t.Errorf("asked %d times, want none after the last has left", asked.Load())
 		}
@@ -110,8 +99,22 @@ func TestOpsFeed(t *testing.T) {
 		synctest.Wait()
 		check(c, `ops,"ops":{"n":7}}`)
 		c.Close()
-		left()
+		allLeft(t, f)
 	})
+}
+
+// allLeft wants that the loop has ended with the last subscriber. One that goes on would keep a test
+// for ever, so it is ended.
+func allLeft(t *testing.T, f *opsFeed) {
+	t.Helper()
+	f.mu.Lock()
+	stop := f.mu.stop
+	f.mu.Unlock()
+	if stop != nil {
+		t.Error("the loop goes on after the last has left")
+		stop()
+	}
+	f.work.Wait()
 }
 
 // A socket subscribes to what operators see beside live queries, and may leave it.
