@@ -19,7 +19,8 @@ SERVERS = -p 1 ./integration ./bench
 test: tree setup vet unit page mutants integration
 
 # What a change most easily leaves behind: pages of the documentation that are not made again,
-# planted faults whose place is gone, rules of the house. A minute; before each commit.
+# planted faults whose place is gone, rules of the house. Seconds, once it is
+# built; before each commit.
 tree:
 	$(GO) test ./gateway/docsite ./integration/mutants -skip '^TestMutants_compile$$'
 	$(GO) test ./integration -run '^TestHouse'

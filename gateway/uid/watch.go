@@ -98,10 +98,10 @@ func (w *watcher) poll(ctx context.Context) error {
 
 	began := time.Now()
 	told := w.seen >= 0 && n != w.seen
-	// Before the check, which reads the whole cache: a process that deletes a name waits
-	// KnownWithin and no longer.
-	if told {
-		w.renewTold()
+	// A change may concern what has left the cache. Before the check, which reads the whole cache: a
+	// process that deletes a name waits KnownWithin and no longer.
+	if told && w.d.evicted.Load() {
+		w.renew(changedByOthers)
 	}
 	if err := w.d.Check(ctx); err != nil {
 		return err
@@ -118,32 +118,29 @@ func (w *watcher) poll(ctx context.Context) error {
 	return nil
 }
 
-// renewTold begins a generation for a change that another process has told of, if mappings that it
-// may concern have left the cache. What is still cached is compared by the check.
-func (w *watcher) renewTold() {
-	if w.d.evicted.Swap(false) {
-		w.renewed = time.Now()
-		w.d.outdate(changedByOthers)
-	}
-}
-
 // renewChecked begins a generation after a check if mappings have left the cache that may have changed
 // before.
 func (w *watcher) renewChecked(told bool) {
 	d := w.d
-	// A name got another UID, or a UID another name, and this process has not done that.
-	if d.replaced.Swap(false) {
-		d.outdate(changedByOthers)
-		return
-	}
 	switch {
-	case told: // what was cached and left before the check came to it
-		w.renewTold()
+	// A name got another UID, or a UID another name, and this process has not done that.
+	case d.replaced.Swap(false):
+		w.renew(changedByOthers)
+	// What was cached when the change was told, and left before the check came to it.
+	case told && d.evicted.Load():
+		w.renew(changedByOthers)
+	// What OpenTSDB may have changed, which tells nobody.
 	case d.evicted.Load() && time.Since(w.renewed) >= renewEvery:
-		d.evicted.Store(false)
-		w.renewed = time.Now()
-		d.outdate(perhapsUnchanged)
+		w.renew(perhapsUnchanged)
 	}
+}
+
+// renew begins a generation, in which all that has left the cache so far is resolved again.
+func (w *watcher) renew(why reason) {
+	if w.d.evicted.Swap(false) {
+		w.renewed = time.Now()
+	}
+	w.d.outdate(why)
 }
 
 // reason is why a generation begins.

@@ -4,8 +4,8 @@ package main
 var ofNames = []mutant{
 	{
 		name: "names-that-others-tell-of-only-where-cached", file: "gateway/uid/watch.go",
-		old: "	if w.d.evicted.Swap(false) {\n", new: "	if w.d.evicted.Swap(false) && false {\n",
-		test: "TestWatch_notCached",
+		old: "	if told && w.d.evicted.Load() {\n", new: "	if told && w.d.evicted.Load() && false {\n",
+		test: "TestWatch_told",
 	}, {
 		name: "names-dropped-for-others-forgotten", file: "gateway/uid/generation.go",
 		old: "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n", new: "			d.forward.Invalidate(nameKey{kind, old})\n",

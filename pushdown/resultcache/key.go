@@ -15,6 +15,10 @@ type ID [sha256.Size]byte
 const (
 	partDomain = "part\x00"
 	planDomain = "plan\x00"
+
+	// identityBytes is the room for an identity, so that those of most plans are written without
+	// growing.
+	identityBytes = 512
 )
 
 // PartKey returns the ID of a part: the sum of its identity, without the fields that its answer
@@ -22,7 +26,7 @@ const (
 func PartKey(part *scanplan.Part) ID {
 	p := *part
 	dropUnread(&p)
-	return sha256.Sum256(p.AppendIdentity([]byte(partDomain)))
+	return sha256.Sum256(p.AppendIdentity(append(make([]byte, 0, identityBytes), partDomain...)))
 }
 
 // PlanKey returns the ID of what a caller makes of all parts of a plan. A caller
@@ -31,7 +35,9 @@ func PartKey(part *scanplan.Part) ID {
 // to, see scanplan.Plan.Untrimmed.
 func PlanKey(plan *scanplan.Plan, variant string) ID {
 	untrimmed := plan.Untrimmed()
-	return sha256.Sum256(untrimmed.AppendIdentity([]byte(planDomain + variant + "\x00")))
+	text := append(make([]byte, 0, identityBytes), planDomain...)
+	text = append(append(text, variant...), 0)
+	return sha256.Sum256(untrimmed.AppendIdentity(text))
 }
 
 // dropUnread removes what the part's operator does not read, so that parts with the

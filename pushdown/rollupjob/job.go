@@ -381,9 +381,9 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 
 	rows := u.make(w.bucket, w.metric)
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
-	cells, others, stay := permitted(changes, w.Fewer)
+	numbers, others, stay := permitted(changes, w.Fewer)
 	if err == nil && !w.DryRun {
-		if err = write(ctx, w.Store, w.table, cells); err == nil {
+		if err = write(ctx, w.Store, w.table, numbers); err == nil {
 			err = write(ctx, w.Store, w.table, others)
 		}
 	}
@@ -392,7 +392,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	}
 	w.counts.Points += u.points
 	w.counts.Rows += u.rows
-	w.counts.Cells += int64(len(cells) + len(others))
+	w.counts.Cells += int64(len(numbers) + len(others))
 	w.counts.Stay += stay
 	w.counts.Made++
 	readRaw := u.readRaw

@@ -1,46 +1,19 @@
 package rollupjob
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/storetest"
 )
-
-// counting counts what is asked of a store.
-type counting struct {
-	*world
-	asked atomic.Int64
-}
-
-func (c *counting) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
-	c.asked.Add(1)
-	return c.Store.Get(ctx, table, family, keys)
-}
-
-func (c *counting) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
-	c.asked.Add(1)
-	return c.world.Scan(ctx, s)
-}
-
-func (c *counting) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	c.asked.Add(1)
-	return c.Store.Mark(ctx, table, family, r)
-}
-
-func (c *counting) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	c.asked.Add(1)
-	return c.Store.Unchanged(ctx, table, family, r, mark)
-}
 
 // A look finds nothing to do only while all sealed hours are proven, and asks little: for a metric
 // in twenty salt buckets, once for what is recorded and twice for each bucket.
 func TestLook(t *testing.T) {
 	w := newWorld(t)
-	c := &counting{world: w}
+	c := &storetest.Counting{Marked: w}
 	w.job.Schema.SaltWidth, w.job.Schema.SaltBuckets = 1, 20
 	w.job.Store = c
 	put := func(at int64, host byte) {
@@ -58,12 +31,12 @@ func TestLook(t *testing.T) {
 	}
 	look := func(what string, want bool) (asked int64) {
 		t.Helper()
-		before := c.asked.Load()
+		before := c.Asked.Load()
 		counts, proven, err := w.job.Look(t.Context(), metric, midnight, midnight+3*day)
 		if err != nil || proven != want || (counts.Proven > 0) != want {
 			t.Errorf("%s: got %+v, %v, %v, want proven %v", what, counts, proven, err, want)
 		}
-		return c.asked.Load() - before
+		return c.Asked.Load() - before
 	}
 
 	if asked := look("nothing is rolled up", false); asked != 1 {
@@ -73,9 +46,9 @@ func TestLook(t *testing.T) {
 	if asked := look("all is rolled up", true); asked > 1+2*20 {
 		t.Errorf("%d were asked, want 41 at most", asked)
 	}
-	before := c.asked.Load()
+	before := c.Asked.Load()
 	w.run()
-	t.Logf("Roll and Prove ask for %d to find out the same", c.asked.Load()-before)
+	t.Logf("Roll and Prove ask for %d to find out the same", c.Asked.Load()-before)
 
 	for what, change := range map[string]func(){
 		"a late point": func() { put(midnight+day+60, 3) },

@@ -204,19 +204,19 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 // unless fewer is set: where retention, an expiry of HBase's or somebody's script has deleted raw rows,
 // rollups are all that is left of them, and nothing tells that from a deletion that rollups should
 // follow. They are not what the raw rows give, so their piece says valuesStay, and queries read raw rows.
-func permitted(changes []change, fewer bool) (counts, others []store.Mutation, stay int64) {
+func permitted(changes []change, fewer bool) (numbers, others []store.Mutation, stay int64) {
 	for i := range changes {
 		c := &changes[i]
 		switch {
 		case c.fewer && !fewer:
 			stay++
 		case c.count:
-			counts = append(counts, c.Mutation)
+			numbers = append(numbers, c.Mutation)
 		default:
 			others = append(others, c.Mutation)
 		}
 	}
-	return counts, others, stay
+	return numbers, others, stay
 }
 
 // write carries out changes.

@@ -134,6 +134,12 @@ type tallied struct {
 // maxLastError bounds the text of an error that is kept, in bytes.
 const maxLastError = 500
 
+// textOf returns the text of an error that is kept.
+func textOf(err error) string {
+	text := err.Error()
+	return text[:min(len(text), maxLastError)]
+}
+
 // count takes in an attempt that has ended. One that ended because the query did, or because a
 // cached answer could not be proven, has not failed.
 func (t *tally) count(ctx context.Context, now time.Time, took time.Duration, bytes int64, err error) {
@@ -150,8 +156,7 @@ func (t *tally) count(ctx context.Context, now time.Time, took time.Duration, by
 	}
 	if err != nil {
 		m.failed++
-		text := err.Error()
-		t.lastError, t.lastFail = text[:min(len(text), maxLastError)], now
+		t.lastError, t.lastFail = textOf(err), now
 		return
 	}
 	m.parts++

@@ -137,10 +137,9 @@ func compatible(h wire.Hello) error {
 
 // keepError remembers why a check has failed.
 func (r *registry) keepError(i int, err error) {
-	text := err.Error()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.entries[i].lastError, r.mu.entries[i].lastFail = text[:min(len(text), maxLastError)], time.Now()
+	r.mu.entries[i].lastError, r.mu.entries[i].lastFail = textOf(err), time.Now()
 }
 
 // dropCaches tells all servers at once, those that failed lately included.

@@ -2,39 +2,12 @@ package background
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"downpour/pushdown/store"
+	"downpour/pushdown/store/storetest"
 )
-
-// asked is a store that counts what it is asked.
-type asked struct {
-	Store
-	n atomic.Int64
-}
-
-func (a *asked) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
-	a.n.Add(1)
-	return a.Store.Scan(ctx, s)
-}
-
-func (a *asked) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
-	a.n.Add(1)
-	return a.Store.Get(ctx, table, family, keys)
-}
-
-func (a *asked) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	a.n.Add(1)
-	return a.Store.Mark(ctx, table, family, r)
-}
-
-func (a *asked) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	a.n.Add(1)
-	return a.Store.Unchanged(ctx, table, family, r, mark)
-}
 
 // TestWorker_months: where nothing has changed, a day's work asks little of each metric and month: what is
 // recorded, and two marks. Of months before a metric's first row it asks nothing, however old others are.
@@ -45,7 +18,7 @@ func TestWorker_months(t *testing.T) {
 		for month := range int64(months) {
 			w.put(young+1, born-month*window-5*day)
 		}
-		a := &asked{Store: w.st}
+		a := &storetest.Counting{Marked: w.st}
 		ctx, cancel := context.WithCancel(w.Context())
 		worker := w.worker(ctx, func(c *Config) { c.Alone, c.Store = true, a })
 		// Until the newest hours have no rows any more.
@@ -53,7 +26,7 @@ func TestWorker_months(t *testing.T) {
 		synctest.Wait()
 		w.wantProven("at first", born-20*day, born)
 
-		before, made := a.n.Load(), worker.did().Made
+		before, made := a.Asked.Load(), worker.did().Made
 		time.Sleep(24 * time.Hour)
 		cancel()
 		w.all.Wait()
@@ -61,7 +34,7 @@ func TestWorker_months(t *testing.T) {
 		// the newest month, of which another day is over, and the other months that have rows.
 		const look, day = 3, 30
 		bound := int64((young+1)*(4*(look+1)+1+day+look+1) + months*(look+1))
-		n := a.n.Load() - before
+		n := a.Asked.Load() - before
 		w.Logf("%d were asked in a day of %d metrics", n, w.metrics)
 		if n > bound {
 			w.Errorf("%d were asked in a day of %d metrics, want at most %d", n, w.metrics, bound)
