@@ -285,8 +285,8 @@ func (b *besides) settle(ctx context.Context, tsd string) {
 		for _, metric := range []string{"compact.over", "compact.late"} {
 			b.check(ctx, metric)
 			q := question{path: b.query(metric)}
-			want, got := ask(ctx, b.T, tsd, q), ask(ctx, b.T, b.gateway, q)
-			report, _, err := compare.WithReference(want, got)
+			got := ask(ctx, b.T, b.gateway, q)
+			report, _, err := compare.WithSalted(func() compare.Answer { return ask(ctx, b.T, tsd, q) }, got)
 			if err != nil || !report.Equal() || got.Status != 200 {
 				b.Errorf("%s: %s: status %d, %v, %v", step, metric, got.Status, err, report)
 			}

@@ -54,8 +54,8 @@ func TestFsck_realFindsNothing(t *testing.T) {
 			ours := l.gateway(t, tables, nil)
 			for _, m := range []string{"fsck.a", "fsck.b"} {
 				path := fmt.Sprintf("/api/query?start=%d&end=%d&ms&m=none:%s", fsckStart, fsckStart+len(rows)*encoding.RowSeconds, m)
-				want, got := ask(ctx, t, tsd.URL, question{path: path}), ask(ctx, t, ours.URL, question{path: path})
-				report, _, err := compare.WithReference(want, got)
+				got := ask(ctx, t, ours.URL, question{path: path})
+				report, _, err := compare.WithSalted(func() compare.Answer { return ask(ctx, t, tsd.URL, question{path: path}) }, got)
 				if err != nil || !report.Equal() || got.Status != 200 {
 					t.Errorf("%s: status %d, %v, %v", path, got.Status, err, report)
 				}

@@ -17,8 +17,8 @@
 //
 // Everything else that may differ stands in a table of Permits, each line with
 // its reason, and a report lists what it let through; a difference that depends on
-// what is inside a text is a Rule, with a name and a reason. One rule takes further
-// questions, OneOfUnknownNames.
+// what is inside a text is a Rule, with a name and a reason. Two rules take further
+// questions, OneOfUnknownNames and LostBucket.
 //
 // The package imports only the standard library, so tests of any package and
 // the bench program may use it.
