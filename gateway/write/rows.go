@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"downpour/encoding"
@@ -21,7 +22,7 @@ import (
 //
 // The memory is reused from batch to batch, except that of the keys.
 type rows struct {
-	// index has a place for each row, in the first free one from its hash on; its length is a
+	// index has a place for each row, in the first free one from its home on; its length is a
 	// power of two, and at most half is taken. A place is the number of the batch in the upper
 	// half and the index in list in the lower: one of an earlier batch is free, so nothing has
 	// to be cleared.
@@ -102,7 +103,7 @@ const rowCost = 64
 func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at uint32, grown int) {
 	hash := s.rowHash(base)
 	mask := uint64(len(r.index) - 1)
-	free := hash & mask
+	free := r.home(hash)
 	for ; uint32(r.index[free]>>32) == r.batch; free = (free + 1) & mask {
 		if at = uint32(r.index[free]); r.list[at].hash == hash && r.list[at].is(schema, s, base) {
 			return at, 0
@@ -120,12 +121,19 @@ func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at
 	return at, len(key) + rowCost
 }
 
+// home returns the place at which a row is looked for first. It is of the upper bits of a product, because the
+// lowest bits of the hash say the shard, and are alike in all rows of a batch.
+func (r *rows) home(hash uint64) uint64 {
+	const spread = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio, as Knuth has it
+	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))
+}
+
 // reindex makes an index of some places for the rows of the list.
 func (r *rows) reindex(places int) {
 	r.index, r.batch = make([]uint64, places), 1
 	mask := uint64(places - 1)
 	for at := range r.list {
-		free := r.list[at].hash & mask
+		free := r.home(r.list[at].hash)
 		for r.index[free] != 0 {
 			free = (free + 1) & mask
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -256,6 +257,24 @@ func TestWriter_failedMemory(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Rows of one shard, whose hashes have the lowest bits in common, are looked for first all over the
+// index: of 512 in 1024 places two fifths share theirs, by chance.
+func TestRows_home(t *testing.T) {
+	r := newRows()
+	homes := map[uint64]bool{}
+	for i := range uint64(512) {
+		homes[r.home(maphash.Comparable(seed, i)&^3)] = true
+	}
+	for home := range homes {
+		if home >= uint64(len(r.index)) {
+			t.Fatalf("home %d, want less than %d", home, len(r.index))
+		}
+	}
+	if len(homes) < 350 { // the mean is 403, its standard deviation 7
+		t.Errorf("512 rows have %d homes in %d places, want some 403", len(homes), len(r.index))
 	}
 }
 

@@ -96,7 +96,7 @@ const (
 
 	// Shards are few where the bytes are few, so that each has several chunks.
 	shardBytes = 256 << 10 // the least that each of several shards has
-	mostShards = 64
+	mostShards = 16
 )
 
 func newSeriesTable(limit int64, metricWidth int) *seriesTable {
@@ -125,7 +125,7 @@ func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 		return false
 	}
 
-	slot, e := st.lookUp(hash, key)
+	_, slot, e := st.probe(hash, key)
 	if e == nil {
 		return false
 	}
@@ -134,38 +134,32 @@ func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 	text, rest := viewOf(rest[:len(key)]), rest[len(key):]
 	width := int(binary.LittleEndian.Uint16(e[widthAt:]))
 	uids, names := rest[:width:width], rest[width:]
-	names = names[:namesSize(e)]
-	*k = SeriesKey{Metric: encoding.UID(uids[:t.metric:t.metric]), Tags: uids[t.metric:], generation: generation,
-		hash: binary.LittleEndian.Uint64(e), names: namesOf{text: text, at: names}}
+
+	// Field by field: as a whole it would be made elsewhere and copied, for every point.
+	k.Metric, k.Tags = encoding.UID(uids[:t.metric:t.metric]), uids[t.metric:]
+	k.generation, k.hash = generation, binary.LittleEndian.Uint64(e[hashAt:])
+	k.names.text, k.names.at = text, names[:namesSize(e)]
 	return true
 }
 
 // viewOf returns bytes that never change as a string.
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// lookUp returns the slot of a key, the entry and the bytes behind it; nil if there is none.
-func (st *tableState) lookUp(hash uint64, key string) (slot uint64, e []byte) {
-	_, slot = st.probe(hash, key)
-	if slot == 0 {
-		return 0, nil
-	}
-	return slot, st.at(slot)
-}
-
-// probe returns where the slot of a key is in the index, and the slot; 0 and where it would
-// be if there is none. Others may change the slot meanwhile, so it is not to be read again.
-func (st *tableState) probe(hash uint64, key string) (at, slot uint64) {
+// probe returns where the slot of a key is in the index, the slot, and the bytes from its entry
+// on; if there is none, where it would be, 0 and nil. Others may change the slot meanwhile, so
+// it is not to be read again.
+func (st *tableState) probe(hash uint64, key string) (at, slot uint64, e []byte) {
 	mask := uint64(len(st.index) - 1)
 	for at = hash & mask; ; at = (at + 1) & mask {
 		slot = st.index[at].Load()
 		if slot == 0 {
-			return at, 0
+			return at, 0, nil
 		}
 		if slot>>tagShift != hash>>tagShift {
 			continue
 		}
-		if e := st.at(slot); e != nil && viewOf(textOf(e)) == key {
-			return at, slot
+		if e = st.at(slot); e != nil && viewOf(textOf(e)) == key {
+			return at, slot, e
 		}
 	}
 }
@@ -286,7 +280,7 @@ func (t *seriesTable) append(s *tableShard, e []byte) {
 
 	key := viewOf(textOf(e))
 	hash := t.hash(key)
-	at, slot := st.probe(hash, key)
+	at, slot, _ := st.probe(hash, key)
 	if slot == 0 {
 		s.used++
 	}
@@ -308,7 +302,7 @@ func (t *seriesTable) reindex(s *tableShard) *tableState {
 	st.index = make([]atomic.Uint64, 1<<bits.Len(uint(len(live)*3/2+smallIndex-1)))
 	for _, slot := range live {
 		key := viewOf(textOf(old.at(slot)))
-		at, _ := st.probe(t.hash(key), key)
+		at, _, _ := st.probe(t.hash(key), key)
 		st.index[at].Store(slot)
 	}
 	s.used = len(live)
@@ -354,7 +348,7 @@ func (t *seriesTable) openChunk(s *tableShard) {
 // current reports whether an entry is the one that is found by its key.
 func (t *seriesTable) current(st *tableState, e []byte) bool {
 	key := viewOf(textOf(e))
-	_, found := st.lookUp(t.hash(key), key)
+	_, _, found := st.probe(t.hash(key), key)
 	return found != nil && &found[0] == &e[0]
 }
 

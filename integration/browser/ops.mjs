@@ -64,6 +64,7 @@ const axe = async () => {
 test('without a token, and with one that may only read, the page asks for another', async () => {
   await page.goto(`${base}/ops`);
   await page.locator('#token-form').waitFor();
+  assert.equal(await page.locator('.none:visible').count(), 0, 'what is not known yet is not said');
   await page.locator('#token').fill(reader);
   await page.locator('#token').press('Enter');
   await untilStatus(page, 'error');

@@ -87,6 +87,10 @@ var ofPoints = []mutant{
 		old: "r.list[at].hash == hash && r.list[at].is(schema, s, base)", new: "true",
 		test: "TestWriter_rows",
 	}, {
+		name: "rows-of-a-shard-in-a-part-of-the-index", file: "gateway/write/rows.go",
+		old: "	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))\n", new: "	return hash * (spread - spread + 1) & uint64(1<<bits.Len(uint(len(r.index)-1))-1)\n",
+		test: "TestRows_home",
+	}, {
 		name: "rows-of-the-batch-before", file: "gateway/write/rows.go",
 		old: "	if r.batch++; r.batch == 0 {", new: "	if r.batch == 0 {",
 		test: "TestRows_index",

@@ -7,7 +7,7 @@ import { Poller } from '../static/js/poll.js';
 
 test('points by second: the newest, the most, and what was refused', () => {
   const puts = { http: [0, 5000, 10], telnet: [1, 0, 5], own: [0, 0, 2], refused: [9, 0, 3] };
-  assert.equal(words.puts(puts), '17 points in the last second (HTTP 10, telnet 5, this host’s own 2), 5k at most within 3 s; 3 refused');
+  assert.equal(words.puts(puts), '17 points in the last second (HTTP 10, telnet 5, this host’s own 2), 3 refused; at most 5k a second within 3 s');
   assert.match(words.puts({ http: [], telnet: [], own: [], refused: [] }), /^0 points in the last second/);
 });
 

@@ -24,7 +24,9 @@ export class Table {
     this.table.append(caption, thead, this.body);
     this.empty = make('p', 'none', none);
     place.append(this.table, this.empty);
-    this.draw([]);
+    // Until the first report nothing is known, so nothing is said either.
+    this.table.hidden = true;
+    this.empty.hidden = true;
   }
 
   draw(all) {

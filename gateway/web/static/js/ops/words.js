@@ -23,7 +23,7 @@ export const sums = (...lists) => lists[0].map((_, i) => lists.reduce((sum, l) =
 // puts tells of the points of the last seconds.
 export function puts({ http, telnet, own, refused }) {
   const all = sums(http, telnet, own);
-  return `${number(last(all))} points in the last second (HTTP ${number(last(http))}, telnet ${number(last(telnet))}, this host’s own ${number(last(own))}), ${number(most(all))} at most within ${all.length} s; ${number(last(refused))} refused`;
+  return `${number(last(all))} points in the last second (HTTP ${number(last(http))}, telnet ${number(last(telnet))}, this host’s own ${number(last(own))}), ${number(last(refused))} refused; at most ${number(most(all))} a second within ${all.length} s`;
 }
 
 export const live = ({ queries, subscribers, sockets, answers, history, sending, more }) => `${plural(queries, 'query').replace('querys', 'queries')}, ${plural(subscribers, 'subscriber')}, ${plural(sockets, 'socket')}; answers ${size(answers)}, history ${size(history)}, on their way ${size(sending)}${more > 0 ? `; ${more} more than are listed` : ''}`;
