@@ -125,9 +125,9 @@ func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 // parseNumbers parses the time and the value of a put into p, which it empties, and
 // returns the texts of metric and tags.
 func parseNumbers(p *write.Point, args []byte) (metric, tags []byte, err error) {
-	metric, rest, _ := bytes.Cut(args, blank)
-	at, rest, _ := bytes.Cut(rest, blank)
-	value, tags, ok := bytes.Cut(rest, blank)
+	metric, rest, _ := cutWord(args)
+	at, rest, _ := cutWord(rest)
+	value, tags, ok := cutWord(rest)
 	if !ok {
 		return nil, nil, fewArguments(1 + bytes.Count(args, blank))
 	}
@@ -150,6 +150,16 @@ func parseNumbers(p *write.Point, args []byte) (metric, tags []byte, err error) 
 }
 
 var blank = []byte(" ")
+
+// cutWord is bytes.Cut at the first blank. Words of a put are so short that a loop finds their end sooner.
+func cutWord(b []byte) (word, rest []byte, found bool) {
+	for i, c := range b {
+		if c == ' ' {
+			return b[:i], b[i+1:], true
+		}
+	}
+	return b, nil, false
+}
 
 // text returns bytes as a string, without a copy. It is valid as long as nobody
 // writes into b.
