@@ -260,7 +260,7 @@ func TestAudit_bounds(t *testing.T) {
 		t.Errorf("a body that is longer than its beginning in the log: %d %s", a.status, a.body)
 	}
 	token := strings.Repeat("x", 290) + adminToken // the bound parts it
-	b.post("/api/uid/rename?t="+adminToken, token, append(admin, "X-Request-Id", "secret")...)
+	b.post("/api/tools/uid?t="+adminToken, token, append(admin, "X-Request-Id", "secret")...)
 	for id, want := range map[string]string{
 		"long":   "body=" + long[:299] + "… token=line 3 ", // the 300th byte is half a character
 		"spaces": "body=" + work[:300] + "… token=line 3 ",
