@@ -85,7 +85,7 @@ var ofOperations = []mutant{
 		test: "TestEntry_Cost",
 	}, {
 		name: "end-of-administrative-requests-not-logged", file: "gateway/api/httpapi/access/audit.go",
-		old: "		*audited = true\n", new: "		*audited = false\n",
+		old: "	act.Logged = true\n", new: "	act.Logged = false\n",
 		test: "gateway TestAudit",
 	}, {
 		name: "probe-takes-a-no-for-a-yes", file: "pushdown/process/probe/probe.go",
