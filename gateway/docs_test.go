@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -42,5 +43,19 @@ func TestCompatibilityPage(t *testing.T) {
 	}
 	for fix := range strings.FieldsSeq("rate-start gaps integers filters seconds timezone") {
 		f("fix", "| `"+fix+"` |")
+	}
+}
+
+// Pages of the documentation, and the description of the API below it, are served without a token; a
+// page that there is not is told.
+func TestDocs_served(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokenFile(t) })
+	for path, want := range map[string]string{"docs": "text/html", "docs/log": "text/html", "docs/api": "text/html", "docs/openapi.json": "application/json"} {
+		if a := b.get(path); a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), want) {
+			t.Errorf("%s: got %d %s, want 200 %s", path, a.status, a.header.Get("Content-Type"), want)
+		}
+	}
+	if a := b.get("docs/none"); a.status != http.StatusNotFound {
+		t.Errorf("docs/none: got %d, want 404", a.status)
 	}
 }

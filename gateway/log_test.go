@@ -2,8 +2,11 @@ package gateway_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/admin/audit"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
@@ -137,6 +141,7 @@ func TestAudit(t *testing.T) {
 		b.do(k.method, k.path, strings.NewReader(""), append(admin, "X-Request-Id", id)...)
 		if line := b.logLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") || !strings.Contains(line, "request="+id) {
 			t.Errorf("%s %s: got the line %s, want the token's name and the request's id", k.method, k.path, line)
+			continue // the line of its end would be awaited in vain
 		}
 		// Its client may have the answer before the line is there.
 		ended := regexp.MustCompile("an administrative request ended " + regexp.QuoteMeta(k.want) + ".* token=line 3 .* request=" + id + " outcome=(.*)")
@@ -164,6 +169,129 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// What a request asks by its body is in both of its lines, decoded, whichever route it takes: also
+// where a token that may only write is enough, and where the body is read behind the first line.
+func TestAudit_body(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.TokenFile, c.AllowDelete = tokenFile(t), true })
+	admin := []string{"Authorization", "Bearer " + adminToken}
+	for i, k := range []struct{ method, path, body string }{
+		{"POST", "/api/uid/assign", `{"metric":["m","n"],"tagk":["host"],"tagv":["a"]}`},
+		{"POST", "/api/uid/rename", `{"metric":"n","name":"o"}`},
+		{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","displayName":"x"}`},
+		{"DELETE", "/api/uid/uidmeta", `{"uid":"000001","type":"metric"}`},
+		{"POST", "/api/uid/tsmeta", `{"tsuid":"000001000001000001","displayName":"x"}`},
+		{"DELETE", "/api/uid/tsmeta", `{"tsuid":"000001000001000001"}`},
+		{"DELETE", "/api/annotation", `{"startTime":1356998400}`},
+		{"DELETE", "/api/annotation/bulk", `{"startTime":"1356998400","global":true}`},
+		{"POST", "/api/tree", `{"name":"t"}`},
+		{"POST", "/api/tree/rule", `{"treeId":1,"type":"METRIC"}`},
+		{"DELETE", "/api/tree", `{"treeId":1}`},
+		{"POST", "/api/query", `{"start":1356998400,"end":1356998401,"queries":[{"metric":"m","aggregator":"sum"}],"delete":true}`},
+		{"POST", "/api/tools/uid", `{"command":"fsck"}`},
+		{"POST", "/api/tools/fsck", `{"full":true}`},
+		{"POST", "/api/tools/delete", `{"kind":"metrics","name":"o"}`},
+		{"POST", "/api/tools/trees", `{"purge":1}`},
+		{"POST", "/api/tools/remarks", `#note {"startTime":1356998400}`},
+	} {
+		for _, encoding := range []string{"", "gzip"} {
+			body, id := strings.NewReader(k.body), fmt.Sprint("asked-", i, encoding)
+			header := append(admin, "X-Request-Id", id)
+			if encoding != "" && strings.HasPrefix(k.path, "/api/tools/") {
+				continue // they take no compressed body
+			}
+			if encoding != "" {
+				body, header = strings.NewReader(zipped(t, k.body)), append(header, "Content-Encoding", encoding)
+			}
+			a := b.do(k.method, k.path, body, header...)
+			if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden || a.status >= 500 {
+				t.Errorf("%s %s: %d %s", k.method, k.path, a.status, a.body)
+			}
+			for _, line := range b.auditLines(id, admin...) {
+				want := fmt.Sprintf(" method=%s path=%s parameters= body=%s token=line 3 client=127.0.0.1:", k.method, k.path, k.body)
+				if !strings.Contains(line, want) {
+					t.Errorf("%s: got the line %s, want%s", encoding, line, want)
+				}
+			}
+		}
+	}
+}
+
+// auditLines returns the two lines about one request, the first one first.
+func (b *bench) auditLines(id string, header ...string) (lines []string) {
+	b.Helper()
+	if !strings.Contains(b.get("/logs", header...).body, " request="+id+"\n") {
+		b.Errorf("no line about %s", id)
+		return nil
+	}
+	eventually(b.T, "two lines about "+id, func() bool { // the client may have the answer before the second
+		lines = nil
+		for l := range strings.Lines(b.get("/logs", header...).body) {
+			if strings.Contains(l, "an administrative request") && strings.Contains(l, " request="+id) {
+				lines = append([]string{l}, lines...) // /logs has the newest line first
+			}
+		}
+		return len(lines) >= 2
+	})
+	if len(lines) != 2 || strings.Contains(lines[0], "request ended") || !strings.Contains(lines[1], "request ended") {
+		b.Errorf("%s: got %q, want a line at the beginning and one at the end", id, lines)
+	}
+	return lines
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// What users store all day, annotations, has no line. A long body is cut, and a token in it is not
+// shown. A handler gets the whole body, whose beginning the log has.
+func TestAudit_bounds(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.TokenFile = tokenFile(t) })
+	admin := []string{"Authorization", "Bearer " + adminToken}
+	b.post("/api/uid/assign", `{"metric":["m"]}`, admin...)
+
+	long := `{"name":"` + strings.Repeat("ä", 400) + `","metric":"m"}`
+	b.post("/api/uid/rename", long, append(admin, "X-Request-Id", "long")...)
+	work := `{"command":"fsck"` + strings.Repeat(" ", 1000) + `}`
+	if a := b.post("/api/tools/uid", work, append(admin, "X-Request-Id", "spaces")...); a.status != http.StatusOK || !strings.Contains(a.body, "#end ") {
+		t.Errorf("a body that is longer than its beginning in the log: %d %s", a.status, a.body)
+	}
+	token := strings.Repeat("x", 290) + adminToken // the bound parts it
+	b.post("/api/tools/uid?t="+adminToken, token, append(admin, "X-Request-Id", "secret")...)
+	for id, want := range map[string]string{
+		"long":   "body=" + long[:299] + "… token=line 3 ", // the 300th byte is half a character
+		"spaces": "body=" + work[:300] + "… token=line 3 ",
+		"secret": "parameters=t=[token] body=" + token[:290] + "[token] token=line 3 ",
+	} {
+		for _, line := range b.auditLines(id, admin...) {
+			if !strings.Contains(line, want) {
+				t.Errorf("got the line %s, want %s", line, want)
+			}
+		}
+	}
+
+	before := strings.Count(b.get("/logs", admin...).body, "an administrative request")
+	if a := b.post("/api/annotation", `{"startTime":1356998400,"description":"x"}`, admin...); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.body)
+	}
+	b.post("/api/annotation/bulk", `[{"startTime":1356998401}]`, admin...)
+	log := b.get("/logs", admin...).body
+	if n := strings.Count(log, "an administrative request"); n != before {
+		t.Errorf("%d lines after annotations, want %d", n, before)
+	}
+	if strings.Contains(log, adminToken[:10]) {
+		t.Error("a token, or its beginning, is in the log")
+	}
+}
+
 // What clients send into a line about an administrative request breaks no line and reaches no terminal
 // as a code, in the log that is written and in the one of /logs.
 func TestAudit_hostile(t *testing.T) {
@@ -172,11 +300,19 @@ func TestAudit_hostile(t *testing.T) {
 		guard := &access.Guard{Log: slog.New(h)}
 		r := httptest.NewRequest(http.MethodDelete, "/api/annotation", nil)
 		r.URL.Path, r.URL.RawQuery = "/api/\x1b[2J\nlevel=INFO msg=forged", strings.Repeat("\r\n\x9b", 1000)
+		r.Body = io.NopCloser(strings.NewReader("{\"name\":\n\"\x1b[2J\rmsg=forged" + strings.Repeat("\x9b\x00", 1000)))
+		r = access.WithAudit(r)
 		guard.Audit(r)
+		// A job that fails behind the status of its answer.
+		audit.Of(r.Context()).Err = errors.New("no region \x1b[2J" + strings.Repeat("\n", 1000))
+		guard.AuditEnd(r, "200")
 	}
 	for _, out := range []string{text.String(), lines.String()} {
-		if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\n") || strings.ContainsAny(out, "\x1b\r") || strings.Contains(out, "\x9b") || len(out) > 4000 {
-			t.Errorf("got %q, want one line without codes", out)
+		if strings.Count(out, "\n") != 2 || !strings.HasSuffix(out, "\n") || strings.ContainsAny(out, "\x1b\r\x00") || strings.Contains(out, "\x9b") || len(out) > 16_000 {
+			t.Errorf("got %q, want two lines without codes", out)
+		}
+		if strings.Count(out, "forged") != 4 || strings.Count(out, "no region") != 1 {
+			t.Errorf("got %q, want the path, the body and, at the end, the error", out)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var ofDashboards = []mutant{
 		test: "TestCheck",
 	}, {
 		name: "dashboard-changed-by-readers", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
-		old: "h.Guard.MayChange(w, r, auth.Write)", new: "h.Guard.MayChange(w, r, auth.Read)",
+		old: "h.Guard.MayStore(w, r, auth.Write)", new: "h.Guard.MayStore(w, r, auth.Read)",
 		test: "gateway TestDoors",
 	}, {
 		name: "dashboard-changed-in-mode-ro", file: "gateway/api/httpapi/dashboardroutes/handlers.go",

@@ -22,7 +22,7 @@ var ofTheDocs = []mutant{
 	}, {
 		name: "pages-below-docs-are-no-pages", file: "gateway/api/httpapi/api.go",
 		old: "first == \"d\" || first == \"docs\")", new: "first == \"d\")",
-		test: "gateway TestOpenAPI_answers",
+		test: "gateway TestDocs_served",
 	}, {
 		name: "documentation-wants-a-token", file: "gateway/api/httpapi/routes.go",
 		old: "\"docs\":    {Scope: noScope,", new: "\"docs\":    {Scope: auth.Read,",

@@ -44,12 +44,44 @@ var ofTheLog = []mutant{
 		test: "gateway TestRequestID",
 	}, {
 		name: "deletion-by-a-query-not-audited", file: "gateway/api/httpapi/access/access.go",
-		old: "scope&auth.Admin == auth.Admin || method == http.MethodDelete {", new: "scope == 0 && method == http.MethodDelete {",
+		old: "	}\n	g.Audit(r)\n	return nil\n", new: "	}\n	return nil\n",
+		test: "gateway TestAudit",
+	}, {
+		name: "deleted-annotation-not-audited", file: "gateway/api/httpapi/access/access.go",
+		old: "method == http.MethodDelete {", new: "method == http.MethodPatch {",
 		test: "gateway TestAudit",
 	}, {
 		name: "drop-of-caches-not-audited", file: "gateway/api/httpapi/api.go",
-		old: "e.Scope&auth.Admin == auth.Admin && !e.Reads.Contains(r) {", new: "e.Scope&auth.Admin == auth.Admin && e.Reads.Contains(r) {",
+		old: "(e.Audited || e.Scope&auth.Admin == auth.Admin) && !e.Reads.Contains(r) {", new: "e.Audited && !e.Reads.Contains(r) {",
 		test: "gateway TestAudit",
+	}, {
+		name: "purged-tree-not-audited", file: "gateway/api/httpapi/api.go",
+		old: "(e.Audited || e.Scope&auth.Admin == auth.Admin)", new: "e.Scope&auth.Admin == auth.Admin",
+		test: "gateway TestAudit_body",
+	}, {
+		name: "body-of-an-act-not-in-its-line", file: "gateway/api/httpapi/httpio/body.go",
+		old: "		about.body = body\n", new: "",
+		test: "gateway TestAudit_body",
+	}, {
+		name: "token-cut-by-the-bound-in-the-log", file: "gateway/api/httpapi/access/audit.go",
+		old: "audit.Most+1+len(token)", new: "audit.Most+1",
+		test: "gateway TestAudit_bounds",
+	}, {
+		name: "rest-of-a-body-behind-its-beginning-lost", file: "gateway/api/httpapi/httpio/beginning.go",
+		old: "	return p.ReadCloser.Read(b)\n", new: "	return 0, io.EOF\n",
+		test: "TestBodyBeginning",
+	}, {
+		name: "failed-job-ends-as-a-success-in-the-log", file: "gateway/admin/tools/lines.go",
+		old: "		audit.Of(r.Context()).Err = err\n", new: "		_ = audit.Of(r.Context())\n",
+		test: "TestWriteLines",
+	}, {
+		name: "command-on-the-tables-not-audited", file: "gateway/admin/tools/connect.go",
+		old: "	c.begin()\n", new: "",
+		test: "TestAudited",
+	}, {
+		name: "repair-of-names-not-audited", file: "gateway/admin/tools/audited.go",
+		old: "len(c.args) > 1 // fix", new: "false",
+		test: "TestAudited",
 	}, {
 		name: "name-of-the-last-token", file: "pushdown/rpc/auth/auth.go",
 		old: "			name = cmp.Or(name, h.name)\n", new: "			name = h.name\n",

@@ -85,8 +85,8 @@ var ofOperations = []mutant{
 		test: "TestEntry_Cost",
 	}, {
 		name: "end-of-administrative-requests-not-logged", file: "gateway/api/httpapi/access/audit.go",
-		old: "		*audited = true\n", new: "		*audited = false\n",
-		test: "gateway TestAudit",
+		old: "	act.Logged = true\n", new: "	act.Logged = false\n",
+		test: "gateway TestAudit_hostile",
 	}, {
 		name: "probe-takes-a-no-for-a-yes", file: "pushdown/process/probe/probe.go",
 		old: "answer.StatusCode == http.StatusOK {", new: "answer.StatusCode > 0 {",

@@ -80,6 +80,7 @@ func (c *call) checkpoint(ctx context.Context, lost func(error)) (name string, r
 	if c.gateway == "" {
 		st, err := c.Open(false)
 		if err == nil {
+			c.begin()
 			return checkpointOf(ctx, st)
 		}
 		if !errors.Is(err, store.ErrLocked) {
@@ -221,7 +222,7 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	account.Release(checkpointBytes)
-	return writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
 		fmt.Fprintln(out, name)
 		if unwritten != nil {
 			progress(fmt.Sprintf("meta data of the last seconds is not in it: %v", unwritten))
@@ -254,6 +255,7 @@ func restore(ctx context.Context, c *call) error {
 	if len(c.args) != 1 || c.gateway != "" {
 		return c.usage("want one backup, or a directory of backups, and no gateway: the store must not be in use")
 	}
+	c.begin()
 	report, err := c.Backups.Restore(ctx, c.args[0], c.everySoOften("%d of %d files are read"))
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w; end its gateway first", err)

@@ -50,6 +50,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.begin()
 	if err := c.checkStore(ctx, st, p); err != nil {
 		st.Close()
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode"
+
+	"downpour/gateway/admin/audit"
 )
 
 // An answer of lines is what export, scan, fsck and uid send, as they find it:
@@ -36,7 +38,7 @@ const linesBuffer = 64 << 10
 // writeLines answers with the lines that write writes to out and tells to progress, and
 // with the counts that it returns. An error before the first line is returned, for a status
 // to tell it. write uses out and progress one at a time.
-func writeLines(w http.ResponseWriter, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
+func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	out := &lineCounter{Writer: bufio.NewWriterSize(w, linesBuffer)}
 	tell := func(prefix string, v any) error {
@@ -60,6 +62,7 @@ func writeLines(w http.ResponseWriter, write func(out io.Writer, progress func(l
 	case !out.begun:
 		return err
 	default:
+		audit.Of(r.Context()).Err = err
 		err = errors.Join(tell(countsPrefix, counts), tell(errorPrefix, err.Error()))
 	}
 	_ = out.Flush() // if it fails, the client sees that the last line is missing

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"downpour/gateway/admin/audit"
 )
 
 // The lines of an answer are copied without its progress, which goes to a function of its own. An
@@ -40,7 +42,12 @@ func TestWriteLines(t *testing.T) {
 	f := func(want string, write func(out io.Writer, progress func(string)) (any, error)) error {
 		t.Helper()
 		w := httptest.NewRecorder()
-		err := writeLines(w, write)
+		ctx, act := audit.NewContext(t.Context())
+		err := writeLines(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil), write)
+		// A failure behind the status is for the log, too; any other is in the status.
+		if failed := strings.Contains(want, errorPrefix); failed != (act.Err != nil) {
+			t.Errorf("%q: the log is told of %v", want, act.Err)
+		}
 		if w.Body.String() != want {
 			t.Errorf("got %q, want %q", w.Body, want)
 		}
@@ -59,7 +66,7 @@ func TestWriteLines(t *testing.T) {
 
 	sent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+		_ = writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
 			fmt.Fprintln(out, "a")
 			progress("1 row")
 			<-sent // the client has the first lines before the work goes on

@@ -188,7 +188,7 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 		case <-ctx.Done():
 		}
 	}()
-	return writeLines(w, func(_ io.Writer, progress func(string)) (any, error) {
+	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
 		done := new(retentionDone)
 		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now()), Turns: h.Turns}
 		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: servedBytes}, seldom(time.Now, progress), done)

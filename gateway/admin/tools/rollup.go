@@ -152,7 +152,7 @@ func (h *served) rollup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c, conn := h.call("rollup")
-	return writeLines(w, func(_ io.Writer, progress func(string)) (any, error) {
+	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
 		return c.rollUp(r.Context(), conn, &req, progress)
 	})
 }

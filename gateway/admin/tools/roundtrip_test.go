@@ -48,6 +48,8 @@ type place struct {
 	// tokens are what tools send.
 	tokens tools.Tokens
 	now    func() time.Time   // of tools, nil for the clock
+	log    *slog.Logger       // of what tools change, nil for none
+	user   string             // who runs them
 	fake   *hbasefake.Cluster // nil for an embedded store
 	// out and errs are what the last tool wrote.
 	out, errs bytes.Buffer
@@ -151,7 +153,7 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 		p.Fatal(err)
 	}
 	settings.Gateway, settings.Tokens = url, p.tokens
-	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now}
+	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now, Log: p.log, User: p.user}
 	e.Backups = open.Backups{Address: p.cfg.Store, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == name })
 	return tools.Commands()[i].Run(p.Context(), e, args)

@@ -106,7 +106,7 @@ func (h *served) scan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c, conn := h.call("scan")
-	return writeLines(w, func(out io.Writer, _ func(string)) (any, error) { return c.printRows(r.Context(), conn, req, out) })
+	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) { return c.printRows(r.Context(), conn, req, out) })
 }
 
 // rowPrinter prints rows.

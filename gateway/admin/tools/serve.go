@@ -167,7 +167,7 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c, conn := h.call("export")
-	return writeLines(w, func(out io.Writer, _ func(string)) (any, error) { return c.exportAll(r.Context(), conn, req, out) })
+	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) { return c.exportAll(r.Context(), conn, req, out) })
 }
 
 // servedThreads is the number of threads of an fsck in a gateway if the request says none.
@@ -191,7 +191,7 @@ func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
 	defer h.checking.Unlock()
 
 	c, conn := h.call("fsck")
-	return writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
 		return c.checkRows(r.Context(), conn, &req, out, progress)
 	})
 }

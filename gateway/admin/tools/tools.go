@@ -30,10 +30,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/admin/audit"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query/plan"
@@ -112,6 +114,10 @@ type Env struct {
 	Backups  Backups
 	In       io.Reader
 	Out, Err io.Writer
+	// Log gets a line at the beginning and the end of a command that changes something without a
+	// gateway; nil for none. User is who runs it, for these lines.
+	Log  *slog.Logger
+	User string
 	// Terminal is set if Err is a terminal, where a progress bar may be drawn.
 	Terminal bool
 	Now      func() time.Time
@@ -122,27 +128,28 @@ type Command struct {
 	Name, Arguments, Purpose, Help string
 	run                            func(context.Context, *call) error
 	flags                          func(*flag.FlagSet, *options)
-	damagedRows                    bool // it runs although some rows have impossible keys
+	changes                        func(*call) bool // whether it changes something; nil for never
+	damagedRows                    bool             // it runs although some rows have impossible keys
 }
 
 // Commands returns all commands in the order of the help text.
 func Commands() []Command {
 	// The last value says that the command runs in spite of rows of impossible keys.
 	return []Command{
-		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, false},
-		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, false},
-		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, false},
-		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, false},
-		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, false},
-		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
-		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
-		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, false},
-		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, false},
-		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, false},
-		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, true},
-		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
-		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},
-		{"restore", "BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, false},
+		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, always, false},
+		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, always, false},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, nil, false},
+		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, nil, false},
+		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, changesUID, false},
+		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, changesScanned, false},
+		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, changesRows, true},
+		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, notDry, false},
+		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, runsRetention, false},
+		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, notDry, false},
+		{"dashboard", "list | get [-version N] NAME | put [-replace N] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, putsDashboard, true},
+		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, nil, false},
+		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, always, false},
+		{"restore", "BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, always, false},
 	}
 }
 
@@ -172,12 +179,14 @@ type call struct {
 	command Command
 	served  bool // in a gateway, which has other work
 	options
-	args []string
+	args  []string
+	given []string       // with the flags
+	act   *audit.Command // nil as long as it is not logged
 }
 
 // Run runs a command with its arguments. Flags may stand anywhere.
 func (c Command) Run(ctx context.Context, env *Env, args []string) error {
-	call := &call{Env: env, command: c}
+	call := &call{Env: env, command: c, given: args}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	flags.SetOutput(env.Err)
 	flags.Usage = func() {
@@ -208,7 +217,9 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	if env.Now == nil {
 		env.Now = time.Now
 	}
-	return c.run(ctx, call)
+	err := c.run(ctx, call)
+	call.end(err)
+	return err
 }
 
 // usage returns the error for wrong arguments.

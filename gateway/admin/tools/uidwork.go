@@ -287,7 +287,7 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer h.working.Unlock()
 
-	return writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
 		x := &uidWorker{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, forget: h.Forget, bytes: servedBytes,
 			say:      func(line string) { fmt.Fprintln(out, line) },
 			progress: seldom(time.Now, progress)}

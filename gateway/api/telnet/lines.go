@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"downpour/gateway/admin/audit"
 )
 
 var (
@@ -246,7 +248,7 @@ func (c *conn) command() error {
 	audited := string(c.words[0]) == "dropcaches" && c.cfg.Log != nil
 	who := []any{"command", "dropcaches", "token", c.rights.Name, "client", c.nc.RemoteAddr()}
 	if audited {
-		c.cfg.Log.Info("an administrative request", who...)
+		c.cfg.Log.Info(audit.Begun, who...)
 	}
 	words := make([]string, len(c.words))
 	for i, w := range c.words {
@@ -254,7 +256,7 @@ func (c *conn) command() error {
 	}
 	answer, ok := c.cfg.Commands(c.ctx, words)
 	if audited {
-		c.cfg.Log.Info("an administrative request ended", append(who, "outcome", strings.TrimSpace(answer))...)
+		c.cfg.Log.Info(audit.Ended, append(who, "outcome", strings.TrimSpace(answer))...)
 	}
 	if !ok {
 		c.refuse("unknown command: " + words[0] + ".  Try `help'.")

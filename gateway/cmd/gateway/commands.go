@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	osuser "os/user"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -81,7 +83,7 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs)}
+	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs), Log: cfg.Logger(errs), User: user()}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
 	e.Backups = open.Backups{Address: cfg.Store, Config: open.Config{Schema: cfg.Schema(), Log: log}}
@@ -103,6 +105,15 @@ func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.
 	}
 	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, Security: open.Security(cfg.HBaseSecurity),
 		ProofByTimestamps: cfg.ProofByTimestamps()})
+}
+
+// user returns the name of the user whose process this is, or the number of one that has no name.
+func user() string {
+	number := strconv.Itoa(os.Getuid())
+	if u, err := osuser.LookupId(number); err == nil {
+		return u.Username
+	}
+	return number
 }
 
 // terminal tells whether a progress bar can be drawn on w.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	osuser "os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,6 +92,39 @@ func TestRun(t *testing.T) {
 	t.Setenv("DOWNPOUR_LISTEN", "0.0.0.0:4242")
 	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
 	f(`{"table":"tsdb","row":"000001","family":"id","qualifier":"6d657472696373","value":"000001"}`, "==", "", "dump")
+}
+
+// A tool that changes something on the store itself logs who ran it, as the settings of the log say.
+func TestRun_audited(t *testing.T) {
+	t.Setenv("DOWNPOUR_STORE", "pebble:"+filepath.Join(t.TempDir(), "data"))
+	u, err := osuser.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ` command=mkmetric arguments=sys.cpu user=` + u.Username + ` store=pebble:`
+	for _, level := range []string{"info", "warn"} {
+		t.Setenv("DOWNPOUR_LOG_LEVEL", level)
+		var out, errs bytes.Buffer
+		if err := run([]string{"mkmetric", "sys.cpu"}, nil, &out, &errs); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(errs.String(), want); level == "info" && n != 2 || level == "warn" && n != 0 {
+			t.Errorf("level %s: got %s, want lines with %s at info alone", level, &errs, want)
+		}
+	}
+
+	var out, logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	if err := createTables(func() error { return nil }, "hbase:zk", "LZ4", &out, log); err != nil || out.Len() == 0 {
+		t.Errorf("%v, printed %q", err, &out)
+	}
+	if err := createTables(func() error { return errors.New("no region") }, "hbase:zk", "LZ4", io.Discard, log); err == nil {
+		t.Error("an error is dropped")
+	}
+	want = ` command=-create-tables arguments="-compression LZ4" user=` + u.Username + ` store=hbase:zk`
+	if got := logged.String(); strings.Count(got, want) != 4 || strings.Count(got, "outcome=done") != 1 || strings.Count(got, `outcome="no region"`) != 1 {
+		t.Errorf("got %s, want %s twice, with their outcomes", got, want)
+	}
 }
 
 // A gateway is asked whether it lives at the address on which it listens by its settings.

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/admin/audit"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/probe"
@@ -159,6 +160,18 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	}
 }
 
+// createTables makes the tables because somebody asked for that, which the log tells.
+func createTables(create func() error, address, compression string, out io.Writer, log *slog.Logger) error {
+	act := &audit.Command{Name: "-create-tables", Arguments: []string{"-compression", compression}, User: user(), Store: address}
+	act.Begin(log)
+	err := create()
+	act.End(log, err)
+	if err == nil {
+		fmt.Fprintln(out, "the tables are there")
+	}
+	return err
+}
+
 // serve opens the store and runs the gateway on it until ctx ends. With createTables it
 // only makes the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
@@ -179,14 +192,16 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	// An embedded store is the gateway's own, so its tables are made without being
 	// asked for; those on HBase belong to whoever runs HBase.
 	if o.createTables || cfg.Embedded() {
-		create, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		if err := tables.Create(create, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression)); err != nil {
-			return err
+		create := func() error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return tables.Create(ctx, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression))
 		}
 		if o.createTables {
-			fmt.Fprintln(out, "the tables are there")
-			return nil
+			return createTables(create, cfg.Store, o.compression, out, log)
+		}
+		if err := create(); err != nil {
+			return err
 		}
 	}
 

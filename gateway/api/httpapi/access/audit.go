@@ -1,50 +1,54 @@
 package access
 
 import (
-	"context"
 	"net/http"
 
+	"downpour/gateway/admin/audit"
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-type auditKey struct{}
-
 // WithAudit returns a request of which AuditEnd knows whether Audit has logged it.
 func WithAudit(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), auditKey{}, new(bool)))
+	ctx, _ := audit.NewContext(r.Context())
+	return r.WithContext(ctx)
 }
 
 // Audit logs a request that may change the gateway or remove data, before it does, with the
-// name of its token: a line is there whatever becomes of the process.
+// name of its token and the beginning of its body, which need not be read yet. A request has
+// this line once.
 func (g *Guard) Audit(r *http.Request) {
-	if audited, ok := r.Context().Value(auditKey{}).(*bool); ok {
-		*audited = true
+	act := audit.Of(r.Context())
+	if act.Logged {
+		return
 	}
-	g.Log.Info("an administrative request", g.who(r)...)
+	act.Logged = true
+	// As much more as a token is long: one that is cut off would not be known as such.
+	token := bearer(r)
+	act.Body = audit.Shown(httpio.BodyBeginning(r, audit.Most+1+len(token)), token)
+	g.Log.Info(audit.Begun, g.who(r, act)...)
 }
 
 // AuditEnd logs how a request that Audit has logged has ended: by the status of its answer, or
-// "cut" if the answer was cut.
+// "cut" if the answer was cut. A job that has failed behind the status has its error, too.
 func (g *Guard) AuditEnd(r *http.Request, outcome string) {
-	if audited, ok := r.Context().Value(auditKey{}).(*bool); ok && *audited {
-		g.Log.Info("an administrative request ended", append(g.who(r), "outcome", outcome)...)
+	act := audit.Of(r.Context())
+	if !act.Logged {
+		return
 	}
+	attrs := append(g.who(r, act), "outcome", outcome)
+	if act.Err != nil {
+		attrs = append(attrs, "err", audit.Shown(act.Err.Error()))
+	}
+	g.Log.Info(audit.Ended, attrs...)
 }
 
 // who says what a request asks, and who sends it.
-func (g *Guard) who(r *http.Request) []any {
+func (g *Guard) who(r *http.Request, act *audit.Act) []any {
 	method, _ := httpio.Method(r) // an unknown one was refused
-	return []any{"method", method, "path", shown(r.URL.Path), "parameters", shown(r.URL.RawQuery),
-		"token", g.Tokens.Name(bearer(r)), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context())}
-}
-
-// mostShown bounds a path and parameters in a line, in bytes.
-const mostShown = 300
-
-// shown is a text of the client's as a line has it.
-func shown(text string) string {
-	if len(text) <= mostShown {
-		return text
+	token := bearer(r)
+	attrs := []any{"method", method, "path", audit.Shown(r.URL.Path, token), "parameters", audit.Shown(r.URL.RawQuery, token)}
+	if act.Body != "" {
+		attrs = append(attrs, "body", act.Body)
 	}
-	return text[:mostShown] + "…"
+	return append(attrs, "token", g.Tokens.Name(token), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
 }

@@ -40,7 +40,11 @@ func ReadBodyUpTo(w http.ResponseWriter, r *http.Request, limit int) ([]byte, er
 	if err != nil {
 		return nil, bodyError(r, err)
 	}
-	return k.join(read)
+	body, err := k.join(read)
+	if about := knownOf(r.Context()); about != nil {
+		about.body = body
+	}
+	return body, err
 }
 
 // bodyError words why a body could not be read.

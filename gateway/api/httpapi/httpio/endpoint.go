@@ -21,6 +21,9 @@ type Endpoint struct {
 	// even as a link. So a route whose verbs nobody has considered is closed to
 	// other sites.
 	Reads Verbs
+	// Audited says that a request by any other verb than Reads leaves a line in the log, though
+	// its scope is not admin.
+	Audited bool
 	// Denied, if it is set, is told of a request that may not use the route.
 	Denied func(r *http.Request, err error)
 }

@@ -15,7 +15,19 @@ const RequestIDHeader = "X-Request-Id"
 // maxRequestID bounds an id that a client gives, in bytes.
 const maxRequestID = 64
 
-type requestIDKey struct{}
+type knownKey struct{}
+
+// known is what a request's context knows of it.
+type known struct {
+	id   string
+	body []byte // decoded, as ReadBody has returned it; nil before
+}
+
+// knownOf returns what is known of the request to which a context belongs, nil for none.
+func knownOf(ctx context.Context) *known {
+	k, _ := ctx.Value(knownKey{}).(*known)
+	return k
+}
 
 // WithRequestID gives each request an id.
 func WithRequestID(h http.Handler) http.Handler {
@@ -25,14 +37,16 @@ func WithRequestID(h http.Handler) http.Handler {
 			id = newRequestID()
 		}
 		w.Header().Set(RequestIDHeader, id)
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, &known{id: id})))
 	})
 }
 
 // RequestID returns the id of the request to which a context belongs, "" for none.
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	if k := knownOf(ctx); k != nil {
+		return k.id
+	}
+	return ""
 }
 
 // newRequestID returns 16 hex digits: enough that no two requests of a day have the same.

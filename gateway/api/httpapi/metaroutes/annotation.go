@@ -52,7 +52,7 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 		return httpio.MethodNotAllowed(method)
 	}
 
-	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
+	if err := h.Guard.MayStore(w, r, auth.Write); err != nil {
 		return err
 	}
 	if method == http.MethodDelete {

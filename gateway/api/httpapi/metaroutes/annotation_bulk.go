@@ -16,11 +16,11 @@ func (h *Handlers) bulkAnnotations(w http.ResponseWriter, r *http.Request, metho
 	if method != http.MethodPost && method != http.MethodPut && method != http.MethodDelete {
 		return httpio.MethodNotAllowed(method)
 	}
-	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
-		return err
-	}
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
+		return err
+	}
+	if err := h.Guard.MayStore(w, r, auth.Write); err != nil {
 		return err
 	}
 	if method == http.MethodDelete {
