@@ -133,7 +133,7 @@ soak-embedded:
 soak-stretches:
 	$(GO) test -count 1 -v -timeout 30m -run '^TestStretch$$' ./gateway/query/merge -args -stretches 100000
 
-# 100,000 drawn orders of what happens to a row beside jobs that compact it, and as many while the clocks
+# 100,000 drawn orders of what happens to a row beside jobs that compact it, and half as many while the clocks
 # of its servers differ.
 soak-compaction:
 	$(GO) test -count 1 -v -timeout 60m -run '^TestOrders' ./pushdown/compaction -args -orders 100000

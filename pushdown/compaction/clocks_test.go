@@ -231,7 +231,7 @@ func TestOrders_clocks(t *testing.T) {
 
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})
 	var beside, whole int64
-	for order := range *orders {
+	for order := range (*orders + 1) / 2 {
 		w := &clocks{T: t, fake: fake, st: st, key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))), now: (rowBase + 7200) * 1000,
 			tables: [2]string{fmt.Sprintf("t%d", order), fmt.Sprintf("twin%d", order)}}
 		w.fix = w.rng.IntN(2) == 0

@@ -60,9 +60,9 @@ func (r *refusing) lift() {
 func TestWorker_noWrites(t *testing.T) {
 	for _, r := range []*refusing{
 		{class: "org.apache.hadoop.hbase.RegionTooBusyException"},
-		{class: "org.apache.hadoop.hbase.NotServingRegionException", first: 2},
+		{class: "org.apache.hadoop.hbase.NotServingRegionException", first: 1},
 		{class: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", leases: true},
-		{class: "org.apache.hadoop.hbase.RegionTooBusyException", first: 2, leases: true},
+		{class: "org.apache.hadoop.hbase.RegionTooBusyException", first: 1, leases: true},
 	} {
 		synctest.Test(t, func(t *testing.T) { retainLater(t, r) })
 	}
@@ -74,7 +74,7 @@ func retainLater(t *testing.T, r *refusing) {
 	began := time.Now()
 	w.job.Rules, w.job.Rate = parse(t, ". 2d"), 100
 	w.job.Now = func() time.Time { return time.Unix(now, 0).Add(time.Since(began)) }
-	for i := range 1000 {
+	for i := range 300 {
 		w.put("tsdb", i%4, (now-int64(5+i%7)*86_400)/hour*hour, i)
 		w.put("tsdb", i%4, now/hour*hour, i)
 	}
