@@ -87,8 +87,8 @@ func TestProgram_refuses(t *testing.T) {
 	}
 }
 
-// Missing tables on HBase are named; -create-tables makes them, and then the
-// gateway serves.
+// Missing tables on HBase are named; -create-tables makes them, our own among them, and a second time
+// finds them; then the gateway serves.
 func TestProgram_createTables(t *testing.T) {
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {
@@ -102,6 +102,21 @@ func TestProgram_createTables(t *testing.T) {
 	}
 	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"]); status != 0 {
 		t.Fatalf("-create-tables: status %d, %s", status, out)
+	}
+	_, st := hbaseConfig(t, cluster.Address())
+	made := func(table string) bool {
+		ok, err := st.TableExists(t.Context(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !made("downpour-state") || made("elsewhere") {
+		t.Error("no table downpour-state, or one that nobody has named")
+	}
+	// The others are there.
+	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"], "DOWNPOUR_TABLE_STATE=elsewhere"); status != 0 || !made("elsewhere") {
+		t.Errorf("-create-tables with DOWNPOUR_TABLE_STATE: status %d, %s", status, out)
 	}
 	p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
 	if err != nil {

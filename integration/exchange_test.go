@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -200,13 +201,15 @@ func appended(column []byte) (points [][]byte) {
 }
 
 // -create-tables makes the same tables as OpenTSDB's script, with a region of the data table for
-// each salt bucket.
+// each salt bucket, and our own, whose family is as that of points.
 func TestExchange_createTables(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	salted := layouts[1]
 	theirs := createTables(t)
 	ours := e2e.TablesWithPrefix("made")
-	status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Env: salted.env(t, ours), Args: []string{"-create-tables"}, Dir: t.TempDir()})
+	env := salted.env(t, ours)
+	env["DOWNPOUR_TABLE_STATE"] = "made-state"
+	status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Env: env, Args: []string{"-create-tables"}, Dir: t.TempDir()})
 	if err != nil || status != 0 {
 		t.Fatalf("exit status %d, %v\n%s", status, err, out)
 	}
@@ -217,6 +220,13 @@ func TestExchange_createTables(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: -script +ours\n%s", pair[1], d)
 		}
+	}
+	var want []string // the lines begin with the family
+	for _, line := range must[[]string](t)(admin.Describe(ctx, ours.Data)) {
+		want = append(want, "s"+strings.TrimPrefix(line, "t"))
+	}
+	if d := cmp.Diff(want, must[[]string](t)(admin.Describe(ctx, "made-state"))); d != "" {
+		t.Errorf("our own table: -want +got\n%s", d)
 	}
 	var starts []string
 	for _, r := range must[[]e2e.Region](t)(admin.Regions(ctx, ours.Data)) {

@@ -48,6 +48,7 @@ func (l *life) autopsy(lost string) {
 			text += fmt.Sprintf("region %s from %x at %s\n", r.EncodedName, r.Start, r.Server)
 		}
 	}
+	text += fmt.Sprintf("OpenTSDB at %s and, which compacts, at %s; gateways at %s and %s\n", l.writing.URL, l.compacting.URL, l.timestamps.URL, l.exact.URL)
 	for _, tsd := range []string{l.writing.URL, l.compacting.URL} {
 		ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
 		a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=none:%s", tsd, base, base+encoding.RowSeconds-1, id.metric))

@@ -23,15 +23,15 @@ type lifeCounts struct {
 	compacted, before        atomic.Int64 // rows by hand, by the server before it was killed
 	retained, rolled, fscked atomic.Int64 // rows, runs, runs
 	killed, unharmed         atomic.Int64 // runs that were killed, and that ended before
-	splits, moves            atomic.Int64
+	splits, moves, merges    atomic.Int64
 	memory                   map[string]int // answers from memory, by proof
 }
 
 func (c *lifeCounts) text() string {
 	return fmt.Sprintf("%d checks, %d puts, %d deletions; asked again: %d, of OpenTSDB %d, started anew %d times; TSDs failed %d puts, %d deletions; "+
-		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, %d ended before; %d splits, %d moves; from memory %v",
+		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, %d ended before; %d splits, %d moves, %d merges; from memory %v",
 		c.checks.Load(), c.puts.Load(), c.deletes.Load(), c.refused.Load(), c.tsdDiffers.Load(), c.tsdRestarted.Load(), c.putsFailed.Load(), c.deletesLost.Load(),
-		c.compacted.Load(), c.retained.Load(), c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.moves.Load(), c.memory)
+		c.compacted.Load(), c.retained.Load(), c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.moves.Load(), c.merges.Load(), c.memory)
 }
 
 // get asks until a server answers: regions may be on their way. ok is false if it never does.

@@ -178,8 +178,8 @@ func (l *life) compactedByServer() (n float64) {
 const mostLifeRegions = 16
 
 // changeRegions splits, moves, flushes or compacts regions. HBase refuses some of that while other
-// things happen to a region. It merges none: OpenTSDB's client may look for a region that was merged for
-// ever, and acknowledge points meanwhile that it has not written, also with sync.
+// things happen to a region. It merges none where TSDs write: OpenTSDB's client may look for a region that was
+// merged for ever, and acknowledge points meanwhile that it has not written, also with sync.
 func (l *life) changeRegions(rng *rand.Rand) {
 	admin := hbase(l.T).Admin
 	table := l.tables.Data
@@ -191,7 +191,8 @@ func (l *life) changeRegions(rng *rand.Rand) {
 	if err != nil || len(regions) == 0 {
 		return
 	}
-	r := regions[rng.IntN(len(regions))]
+	i := rng.IntN(len(regions))
+	r := regions[i]
 	// For a while answers of its rows are remembered; a region that was just opened has none.
 	if l.isStill(r) && !l.lastRounds() {
 		return
@@ -202,6 +203,10 @@ func (l *life) changeRegions(rng *rand.Rand) {
 		metric := lifeMetrics[rng.IntN(4)]
 		if admin.Split(l.ctx, table, rowPrefix(metric, lifeStart+rng.Int64N(goneHours)*apart)) == nil {
 			l.counts.splits.Add(1)
+		}
+	case n < 4 && l.merges && table == l.tables.Data && len(regions) > 8 && i > 0 && !l.isStill(r) && !l.isStill(regions[i-1]):
+		if admin.Merge(l.ctx, table, regions[i-1].EncodedName, r.EncodedName) == nil {
+			l.counts.merges.Add(1)
 		}
 	case n < 6:
 		for s := range hbase(l.T).Len() {
@@ -223,7 +228,10 @@ func (l *life) isStill(r e2e.Region) bool {
 // has happened that should have.
 func (l *life) end() {
 	l.stopLiving() // the proof exact is for regions at rest
-	deleted := l.deletedByTSD()
+	deleted := int64(1)
+	if !l.merges {
+		deleted = l.deletedByTSD()
+	}
 	// It compacts what it has read at its end.
 	if err := l.compacting.Close(); err != nil {
 		l.Error(err)
@@ -260,6 +268,9 @@ func (l *life) end() {
 
 	background := l.counts.before.Load() + int64(l.compactedByServer())
 	l.Logf("%s; %d rows compacted by the pushdown server", l.counts.text(), background)
+	if n := l.counts.merges.Load(); l.merges != (n > 0) {
+		l.Errorf("seed %d: %d merges", l.seed, n)
+	}
 	for what, n := range map[string]int64{
 		"rows compacted by hand": l.counts.compacted.Load(), "rows compacted by the pushdown server": background, "cells deleted by OpenTSDB's compaction": deleted,
 		"rows deleted by retention": l.counts.retained.Load(), "runs of rollup": l.counts.rolled.Load(), "runs of fsck": l.counts.fscked.Load(),

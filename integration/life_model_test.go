@@ -29,6 +29,7 @@ type course struct {
 	states       []float64 // the first one is absent
 	acknowledged int       // index of the state that was acknowledged last
 	at           time.Time // when that was
+	by           string    // who was asked to put the last value
 	// expires says that a job may delete the point at any time.
 	expires bool
 }
@@ -69,8 +70,8 @@ func (m *model) known(p e2e.Point) bool {
 	return m.points[idOf(p)] != nil
 }
 
-// begin gives points values that they never had, as integers and as floats, and takes each as under way.
-func (m *model) begin(points []e2e.Point) {
+// begin gives points values that they never had, as integers and as floats, and takes each as under way, by a server.
+func (m *model) begin(points []e2e.Point, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range points {
@@ -86,7 +87,7 @@ func (m *model) begin(points []e2e.Point) {
 			value += 0.5
 			text = fmt.Sprintf("%.1f", value)
 		}
-		c.states = append(c.states, value)
+		c.states, c.by = append(c.states, value), by
 		points[i].Value = json.RawMessage(text)
 	}
 }
@@ -103,7 +104,7 @@ func (m *model) acknowledge(ids []pointID) {
 
 // put puts points by a server. After an error they may be there or not, and are not written any more.
 func (m *model) put(ctx context.Context, url string, points []e2e.Point) error {
-	m.begin(points)
+	m.begin(points, url)
 	if err := e2e.Put(ctx, url, points); err != nil {
 		return err
 	}
@@ -196,11 +197,11 @@ func (m *model) differences(metric string, before map[pointID]int, answered map[
 		}
 		switch {
 		case !ok:
-			found = append(found, fmt.Sprintf("%v is lost: want one of %v, states %v", id, may, c.states))
+			found = append(found, fmt.Sprintf("%v is lost: want one of %v, states %v, the last by %s, acknowledged %v ago", id, may, c.states, c.by, time.Since(c.at).Round(time.Millisecond)))
 		case !slices.Contains(c.states, got):
 			found = append(found, fmt.Sprintf("%v is %v, which nobody has written: want one of %v", id, got, may))
 		default:
-			found = append(found, fmt.Sprintf("%v is %v, which is old: want one of %v", id, got, may))
+			found = append(found, fmt.Sprintf("%v is %v, which is old: want one of %v, the last by %s, acknowledged %v ago", id, got, may, c.by, time.Since(c.at).Round(time.Millisecond)))
 		}
 	}
 	for id := range maps.Keys(answered) {

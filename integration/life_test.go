@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,18 +39,36 @@ import (
 //   - The TSD that compacts rows deletes columns up to now, and puts what it read a while ago. So it
 //     neither reads nor writes rows in which points are written over or deleted.
 //   - A TSD that ends a deletion with an error may go on with it, so these rows are left alone.
-//   - OpenTSDB's client loses points that it has acknowledged after regions were merged, so none are.
+//   - OpenTSDB's client loses points that it has acknowledged after regions were merged, so none are:
+//     TestLife_merges merges some, and there TSDs only answer.
+//   - OpenTSDB reads a row of more than 4096 cells in two parts, and of a point that each of them has it
+//     answers the older value. So points that are written over again and again are few in a row.
 //   - OpenTSDB's row compaction does not count points of two cells with one timestamp, so none is
 //     written again within 5 ms.
 //
-// All servers of this test have one clock. Clocks that differ are drawn by TestOrders of pushdown/compaction, on a fake HBase.
+// All servers of this test have one clock. Clocks that differ are drawn by TestOrders_clocks of pushdown/compaction, on a fake HBase.
 func TestLife(t *testing.T) {
 	lasts, rounds := 90*time.Second, 6
 	if *soak {
 		lasts, rounds = 30*time.Minute, 60
 	}
+	live(t, lasts, rounds, false)
+}
+
+// TestLife_merges: regions are merged, too, and gateways alone write and compact. What OpenTSDB's
+// client loses then would hide what we lose.
+func TestLife_merges(t *testing.T) {
+	lasts, rounds := 90*time.Second, 6
+	if *soak {
+		lasts, rounds = 8*time.Minute, 24
+	}
+	live(t, lasts, rounds, true)
+}
+
+// live is TestLife for a time, and TestLife_merges.
+func live(t *testing.T, lasts time.Duration, rounds int, merges bool) {
 	seed := randomSeed(t)
-	l := startLife(t, within(t, 8*time.Minute+2*lasts), seed)
+	l := startLife(t, within(t, 8*time.Minute+2*lasts), seed, merges)
 	l.rounds = rounds
 
 	stop, cancel := context.WithCancel(l.ctx)
@@ -119,6 +138,7 @@ type life struct {
 	stopLiving func() // ends what is written to a region whose answers are remembered
 	// byHand is held by gateway compact, and while the pushdown server is made to begin anew.
 	byHand sync.Mutex
+	merges bool // regions are merged, and TSDs only answer
 	rounds int
 	round  atomic.Int64
 	lost   sync.Map // hours of which nobody knows what a TSD still deletes, as the pointID of an empty host
@@ -128,13 +148,13 @@ type life struct {
 }
 
 // startLife makes the tables, starts all servers and puts what is there from the beginning.
-func startLife(t *testing.T, ctx context.Context, seed uint64) *life {
+func startLife(t *testing.T, ctx context.Context, seed uint64, merges bool) *life {
 	t.Helper()
 	var splits [][]byte
 	for i := range lifeMetrics[1:] {
 		splits = append(splits, []byte{0, 0, byte(i + 2)})
 	}
-	l := &life{T: t, ctx: ctx, seed: seed, l: layout{name: "plain"}, tables: createTables(t, splits...), model: newModel()}
+	l := &life{T: t, ctx: ctx, seed: seed, l: layout{name: "plain"}, tables: createTables(t, splits...), model: newModel(), merges: merges}
 	l.counts.memory = map[string]int{}
 	l.now = time.Now().Unix() / encoding.RowSeconds * encoding.RowSeconds
 	l.state = l.tables.Data + "-state"
@@ -166,7 +186,7 @@ func startLife(t *testing.T, ctx context.Context, seed uint64) *life {
 	closeAtEnd(t, l.server)
 	l.plain = gateway("DOWNPOUR_RESULT_CACHE", "off", "DOWNPOUR_PUSHDOWN", l.server.Addr)
 	// It compacts rows from its start on, so names that are not there yet cannot hinder it.
-	l.compacting = l.startTSD(map[string]string{"tsd.storage.enable_compaction": "true",
+	l.compacting = l.startTSD(map[string]string{"tsd.storage.enable_compaction": strconv.FormatBool(!merges),
 		"tsd.storage.compaction.flush_interval": "1", "tsd.storage.compaction.min_flush_threshold": "1"})
 	for _, url := range []string{l.writing.URL, l.compacting.URL} {
 		if err := e2e.LoadNames(ctx, url); err != nil {

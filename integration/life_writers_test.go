@@ -18,6 +18,10 @@ import (
 // hangs is after how long a TSD is taken not to answer any more.
 const hangs = time.Minute
 
+// fewCells is how many seconds lie between points that are written over again and again, as integers and as
+// floats, so that a row has fewer cells than OpenTSDB reads at once.
+const fewCells = 3
+
 // leastWrites is how often each writer writes in a round at least, however slow the machine is.
 const leastWrites = 20
 
@@ -69,7 +73,10 @@ func (l *life) writeAndAsk(d time.Duration) {
 // writers are all who write in a round. Each writes series of its own, or all of a metric.
 func (l *life) writers() []func(rng *rand.Rand, n int) {
 	gateways := []string{l.timestamps.URL, l.exact.URL}
-	all := append(gateways, l.writing.URL, l.compacting.URL)
+	all := gateways
+	if !l.merges {
+		all = append(all, l.writing.URL, l.compacting.URL)
+	}
 	var writers []func(rng *rand.Rand, n int)
 	for i, url := range all {
 		writers = append(writers, func(rng *rand.Rand, n int) {
@@ -120,7 +127,7 @@ func (l *life) isTSD(url string) bool { return url == l.writing.URL || url == l.
 
 // writeOver writes a point over another, and mostly a late one.
 func (l *life) writeOver(rng *rand.Rand, url, host string) {
-	at := lifeStart + rng.Int64N(lifeHours*encoding.RowSeconds)
+	at := lifeStart + rng.Int64N(lifeHours*encoding.RowSeconds/fewCells)*fewCells
 	points := []e2e.Point{pointAt(lifeOver, host, at-at%lifeStep)}
 	if at%lifeStep != 0 {
 		points = append(points, pointAt(lifeOver, host, at))
@@ -130,6 +137,9 @@ func (l *life) writeOver(rng *rand.Rand, url, host string) {
 
 // anyone is one of those who write points that no TSD compacts.
 func (l *life) anyone(rng *rand.Rand) string {
+	if l.merges {
+		return []string{l.timestamps.URL, l.exact.URL}[rng.IntN(2)]
+	}
 	return []string{l.timestamps.URL, l.exact.URL, l.writing.URL}[rng.IntN(3)]
 }
 
@@ -240,8 +250,8 @@ func sendDelete(ctx context.Context, url string) error {
 // putPast puts points that are younger than retention deletes, and some that are older.
 func (l *life) putPast(rng *rand.Rand) {
 	url, host := l.timestamps.URL, lifeHost(rng.IntN(2))
-	l.put(url, pointAt(lifePast, host, l.now-2*encoding.RowSeconds+rng.Int64N(encoding.RowSeconds)))
-	past := pointAt(lifePast, host, l.now-10*encoding.RowSeconds+rng.Int64N(2*encoding.RowSeconds))
+	l.put(url, pointAt(lifePast, host, l.now-2*encoding.RowSeconds+rng.Int64N(encoding.RowSeconds/fewCells)*fewCells))
+	past := pointAt(lifePast, host, l.now-10*encoding.RowSeconds+rng.Int64N(2*encoding.RowSeconds/fewCells)*fewCells)
 	l.model.expire(past)
 	l.put(url, past)
 }

@@ -40,6 +40,14 @@ var ofCompaction = []mutant{
 		old: " || h.newest > o.OlderThan {", new: " {",
 		test: "TestOrders",
 	}, {
+		name: "compaction-of-cells-of-half-the-margin", file: "pushdown/compaction/job.go",
+		old: "j.Now().Add(-j.Margin).UnixMilli()", new: "j.Now().Add(-j.Margin / 2).UnixMilli()",
+		test: "pushdown/compaction TestOrders_clocks",
+	}, {
+		name: "compaction-takes-what-failed-for-done", file: "pushdown/compaction/background/region.go",
+		old: "		done := failed == nil\n", new: "		done := true\n",
+		test: "pushdown/compaction/background TestWorker_noWrites",
+	}, {
 		name: "compaction-newer-than-its-parts", file: "pushdown/compaction/points.go",
 		old: "		merged.Timestamp = max(merged.Timestamp, p.stamp)\n", new: "		merged.Timestamp = max(merged.Timestamp, p.stamp+1000)\n",
 		test: "TestOrders",

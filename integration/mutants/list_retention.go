@@ -48,6 +48,10 @@ var ofRetention = []mutant{
 		old: "	t, ok, err := l.leases.Try(ctx, leaseName)\n", new: "	t, ok, err := l.leases.Try(ctx, leaseName+l.leases.Holder)\n",
 		test: "TestWorker_leased",
 	}, {
+		name: "retention-takes-what-failed-for-done", file: "gateway/admin/retention/worker.go",
+		old: "	if err != nil {\n		return err\n	}\n	if report.Deleted > 0 {\n", new: "	if err != nil && report == nil {\n		return err\n	}\n	if report.Deleted > 0 {\n",
+		test: "gateway/admin/retention TestWorker_noWrites",
+	}, {
 		name: "retention-of-the-dead-waits", file: "gateway/admin/retention/worker.go",
 		old: "			pause = heldEvery\n", new: "			pause = askEvery\n",
 		test: "TestWorker_leased",

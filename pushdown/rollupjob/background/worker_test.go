@@ -48,6 +48,7 @@ func config(t *testing.T) *rollup.Config {
 type world struct {
 	*testing.T
 	st      Store
+	fake    *hbasefake.Cluster // nil if the store is embedded
 	config  *rollup.Config
 	metrics int
 	points  int64
@@ -107,7 +108,7 @@ func simulateHBase(t *testing.T, f func(w *world)) {
 		for _, table := range []string{"tsdb", "r1h"} {
 			fake.CreateTable(table, []string{encoding.FamilyData})
 		}
-		w := &world{T: t, st: st, config: config(t)}
+		w := &world{T: t, st: st, fake: fake, config: config(t)}
 		f(w)
 		w.all.Wait()
 	})

@@ -169,7 +169,7 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: c.clock()}
+	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: c.clockOf(t, []byte(key))}
 	t.log = append(t.log, logged{key: []byte(key), cell: x})
 	t.set(t.get([]byte(key)).copied().put(x))
 }

@@ -125,6 +125,7 @@ type Cluster struct {
 
 	id         string       // see SetClusterID
 	now        func() int64 // see SetClock
+	behind     []int64      // ms, by server, see SetBehind
 	replicated bool         // see Replicate
 	dearUntil  int64        // see SetDear
 	rawScans   int          // see RawScans
@@ -149,6 +150,7 @@ func Start(opts Options) (*Cluster, error) {
 	}
 	c := &Cluster{
 		opts:         opts,
+		behind:       make([]int64, opts.Servers),
 		tables:       map[string]*table{},
 		snapshots:    map[string]*snapshot{},
 		scanners:     map[uint64]*scanner{},
@@ -355,10 +357,15 @@ const (
 	illegalValue = "java.lang.IllegalArgumentException"
 )
 
-// now returns the servers' time, in ms.
+// clock returns the time, in ms, by the clocks that are not behind.
 func (c *Cluster) clock() int64 {
 	if c.now != nil {
 		return c.now()
 	}
 	return time.Now().UnixMilli()
+}
+
+// clockOf returns the time, in ms, by the clock of the server that holds a row.
+func (c *Cluster) clockOf(t *table, key []byte) int64 {
+	return c.clock() - c.behind[t.regionOf(key).server]
 }

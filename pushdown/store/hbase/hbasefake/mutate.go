@@ -128,7 +128,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 		// HBase's LATEST_TIMESTAMP stands for the server's clock.
 		for i := range list {
 			if list[i].timestamp == math.MaxInt64 {
-				list[i].timestamp = s.c.clock()
+				list[i].timestamp = s.c.clockOf(t, m.Row)
 			}
 		}
 		if t.versions != nil {

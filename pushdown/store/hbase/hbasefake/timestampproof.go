@@ -20,6 +20,13 @@ func (c *Cluster) SetClock(now func() int64) {
 	c.now = now
 }
 
+// SetBehind sets the clock of one server back, by a time in ms.
+func (c *Cluster) SetBehind(server int, behind int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.behind[server] = behind
+}
+
 // SetDear has raw scans from a time before until, in ms since 1970, come to no end in time: as
 // where a compaction has put cells of recent and of old times into one large file.
 func (c *Cluster) SetDear(until int64) {
@@ -47,7 +54,7 @@ func (c *Cluster) Delete(tableName, key, family, qualifier string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	x := cell{family: []byte(family), qualifier: []byte(qualifier), timestamp: c.clock()}
+	x := cell{family: []byte(family), qualifier: []byte(qualifier), timestamp: c.clockOf(t, []byte(key))}
 	if t.versions != nil {
 		x.mark = deleteColumn
 		t.record([]byte(key), x)
@@ -160,7 +167,7 @@ func (s *server) clusterStatus() (proto.Message, []byte, error) {
 		sink.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 4, protowire.VarintType), ops))
 		status.LiveServers = append(status.LiveServers, &pb.LiveServerInfo{
 			Server:     &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)},
-			ServerLoad: &pb.ServerLoad{ReportEndTime: proto.Uint64(uint64(s.c.clock())), ReplLoadSink: sink},
+			ServerLoad: &pb.ServerLoad{ReportEndTime: proto.Uint64(uint64(s.c.clock() - s.c.behind[server.index])), ReplLoadSink: sink},
 		})
 	}
 	return &pb.GetClusterStatusResponse{ClusterStatus: status}, nil, nil

@@ -33,12 +33,12 @@ func (c *Cluster) KeepVersions(tableName string) {
 	c.tables[tableName].versions = map[string][]stored{}
 }
 
-// PutAt writes a cell with a timestamp in ms, 0 for the servers' clock.
+// PutAt writes a cell with a timestamp in ms, 0 for the clock of the row's server.
 func (c *Cluster) PutAt(tableName, key, family, qualifier, value string, at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.record([]byte(key), cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: cmp.Or(at, c.clock())})
+	t.record([]byte(key), cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: cmp.Or(at, c.clockOf(t, []byte(key)))})
 }
 
 // DeleteRow deletes a family of a row, as of now.
@@ -46,7 +46,7 @@ func (c *Cluster) DeleteRow(tableName, key, family string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.record([]byte(key), cell{family: []byte(family), timestamp: c.clock(), mark: deleteFamily})
+	t.record([]byte(key), cell{family: []byte(family), timestamp: c.clockOf(t, []byte(key)), mark: deleteFamily})
 }
 
 // FlushVersions writes the memstore of a table that keeps versions to files, see flushed.

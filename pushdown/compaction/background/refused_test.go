@@ -1,0 +1,138 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// refusals are what region servers answer to writes for as long as it lasts: their memory is full,
+// the region is nowhere, the table may take no more room, the file system has none.
+var refusals = []string{
+	"org.apache.hadoop.hbase.RegionTooBusyException",
+	"org.apache.hadoop.hbase.NotServingRegionException",
+	"org.apache.hadoop.hbase.quotas.SpaceLimitingException",
+	"java.io.IOException",
+}
+
+// refusing answers writes with an exception from some call on, until it is lifted.
+type refusing struct {
+	mu     sync.Mutex
+	class  string
+	first  int // call of writes, from 0, that is refused
+	calls  int
+	leases bool // writes of leases are refused, too
+	begun  bool
+	lifted bool
+}
+
+// fault is a hook of the fake.
+func (r *refusing) fault(c hbasefake.Call) hbasefake.Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Gets have no cells, and a trial, whether the servers know conditions, has one.
+	if c.Method == "Multi" && c.Cells > 1 {
+		r.begun = r.begun || r.calls == r.first
+		r.calls++
+	}
+	switch {
+	case !r.begun || r.lifted:
+	case c.Method == "Multi" && c.Cells > 0:
+		return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: r.class}
+	case c.Method == "Mutate" && r.leases:
+		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: r.class}
+	}
+	return hbasefake.Fault{}
+}
+
+func (r *refusing) lift() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lifted = true
+}
+
+// points counts the points that readers get.
+func (w *world) points() (n int) {
+	w.Helper()
+	var d encoding.RowDecoder
+	for row, err := range store.Rows(w.Context(), w.st, store.Scan{Table: "tsdb", Family: encoding.FamilyData}) {
+		if err != nil {
+			w.Fatal(err)
+		}
+		d.Reset(0)
+		for _, c := range row.Cells {
+			if err := d.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+				w.Fatal(err)
+			}
+		}
+		var points encoding.Points
+		if err := d.Finish(&points); err != nil {
+			w.Fatal(err)
+		}
+		n += points.Len()
+	}
+	return n
+}
+
+// after lets simulated time pass, and all that is due then be done.
+func (w *world) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The
+// log says it, all points are there, also where a merged cell was put and its parts were not deleted. A
+// worker that is ended meanwhile has kept how far it was, and another one goes on from there.
+func TestWorker_noWrites(t *testing.T) {
+	for i, class := range refusals {
+		for _, first := range []int{0, 5} {
+			simulate(t, nil, func(w *world) { w.refuseWrites(&refusing{class: class, first: first, leases: i%2 == 1}) })
+		}
+	}
+}
+
+func (w *world) refuseWrites(r *refusing) {
+	what := fmt.Sprintf("%s, leases %v, from call %d on", r.class, r.leases, r.first)
+	w.fill(3, 10, 4)
+	all := w.points()
+	w.fake.SetHook(r.fault)
+	brief, end := context.WithCancel(w.Context())
+	a, _ := w.worker(brief, func(c *Config) { c.Rate = 20 })
+	w.after(time.Hour)
+	warned := w.lines("level=WARN")
+	if len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.class) || len(warned) > 20 {
+		w.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
+	}
+	if n := w.points(); n != all {
+		w.Errorf("%s: %d points, want %d", what, n, all)
+	}
+	end()
+	done := looked(a)
+
+	ctx, cancel := context.WithCancel(w.Context())
+	b, _ := w.worker(ctx, func(c *Config) { c.Rate = 20 })
+	w.after(time.Hour)
+	if n := w.points(); n != all || looked(b) != 0 {
+		w.Errorf("%s: %d points, want %d; another worker has looked at %d rows", what, n, all, looked(b))
+	}
+	r.lift()
+	w.after(time.Hour)
+	cancel()
+	w.all.Wait()
+	w.wantCompacted()
+	if r.first > 0 && done == 0 {
+		w.Errorf("%s: nothing was done before writes were refused", what)
+	}
+	// Where the state could be saved, only what was refused is looked at again.
+	if n := looked(a, b); n < int64(w.rows) || !r.leases && n > int64(w.rows)+20 {
+		w.Errorf("%s: %d rows were looked at, %d of them before, want each of %d once", what, n, done, w.rows)
+	}
+}

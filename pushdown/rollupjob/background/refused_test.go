@@ -1,0 +1,144 @@
+package background
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// refusing answers writes with an exception from some call on, until it is lifted.
+type refusing struct {
+	mu     sync.Mutex
+	class  string
+	first  int // call of writes, from 0, that is refused
+	calls  int
+	leases bool // writes of leases and records are refused, too
+	begun  bool
+	lifted bool
+}
+
+// fault is a hook of the fake.
+func (r *refusing) fault(c hbasefake.Call) hbasefake.Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Gets have no cells.
+	if c.Method == "Multi" && c.Cells > 0 {
+		r.begun = r.begun || r.calls == r.first
+		r.calls++
+	}
+	switch {
+	case !r.begun || r.lifted:
+	case c.Method == "Multi" && c.Cells > 0:
+		return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: r.class}
+	case c.Method == "Mutate" && r.leases:
+		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: r.class}
+	}
+	return hbasefake.Fault{}
+}
+
+func (r *refusing) lift() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lifted = true
+}
+
+// cells are those of a table.
+func (w *world) cells(table string) (out []string) {
+	w.Helper()
+	for row, err := range store.Rows(w.Context(), w.st, store.Scan{Table: table, Family: encoding.FamilyData}) {
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, c := range row.Cells {
+			out = append(out, string(row.Key)+" "+string(c.Qualifier)+" "+string(c.Value))
+		}
+	}
+	return out
+}
+
+// wantWhole checks that all rollups are there that queries may read, of those that there are in the end.
+func (w *world) wantWhole(want []string) {
+	w.Helper()
+	there := w.cells("r1h")
+	for metric := 1; metric <= w.metrics; metric++ {
+		for _, r := range w.proven(metric) {
+			for _, c := range want {
+				at := int64(binary.BigEndian.Uint32([]byte(c[3:7]))) + int64(binary.BigEndian.Uint16([]byte(c[len(rowKey(1, 0))+2:]))>>4)*hour
+				if c[:3] == string(uid(metric)) && at >= r.From && at < r.To && !slices.Contains(there, c) {
+					w.Errorf("metric %d may be read from %+v, and the cell %x is not there", metric, r, c)
+				}
+			}
+		}
+	}
+}
+
+// after lets simulated time pass, and all that is due then be done.
+func (w *world) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The log
+// says it, no query reads a rollup of what was not rolled up whole, raw rows stay as they are, and a
+// worker that begins meanwhile makes what an undisturbed one has made.
+func TestWorker_noWrites(t *testing.T) {
+	var want []string
+	simulateHBase(t, func(w *world) {
+		w.fill(3, 10)
+		ctx, cancel := context.WithCancel(w.Context())
+		w.worker(ctx, nil)
+		w.after(time.Hour)
+		cancel()
+		w.all.Wait()
+		want = w.cells("r1h")
+	})
+	for _, r := range []*refusing{
+		{class: "org.apache.hadoop.hbase.RegionTooBusyException"},
+		{class: "org.apache.hadoop.hbase.NotServingRegionException", first: 3},
+		{class: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", leases: true},
+		{class: "org.apache.hadoop.hbase.RegionTooBusyException", first: 3, leases: true},
+	} {
+		simulateHBase(t, func(w *world) {
+			what := fmt.Sprintf("%s, leases %v, from call %d on", r.class, r.leases, r.first)
+			w.fill(3, 10)
+			raw := w.cells("tsdb")
+			w.fake.SetHook(r.fault)
+			brief, end := context.WithCancel(w.Context())
+			w.worker(brief, nil)
+			w.after(time.Hour)
+			end()
+			if warned := w.lines("level=WARN"); len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.class) || len(warned) > 20 {
+				t.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
+			}
+			w.wantWhole(want)
+
+			ctx, cancel := context.WithCancel(w.Context())
+			w.worker(ctx, nil)
+			w.after(time.Hour)
+			w.wantWhole(want)
+			r.lift()
+			w.after(50 * time.Hour) // older days are looked at once a day, and what nothing has proven after another one
+			cancel()
+			w.all.Wait()
+			if d := cmp.Diff(want, w.cells("r1h")); d != "" {
+				t.Errorf("%s: -undisturbed +after refusals\n%s", what, d)
+			}
+			if d := cmp.Diff(raw, w.cells("tsdb")); d != "" {
+				t.Errorf("%s: raw rows: %s", what, d)
+			}
+			w.wantProven(what, born-10*day, born)
+		})
+	}
+}
