@@ -130,6 +130,12 @@ func (a *Admin) CreateTable(ctx context.Context, table, compression string, fami
 	return a.do(ctx, words...)
 }
 
+// CreateTableWith creates a table with family t as OpenTSDB has it, with so many replicas of each region and
+// further values of the family, NAME=VALUE.
+func (a *Admin) CreateTableWith(ctx context.Context, table string, replicas int, values ...string) error {
+	return a.do(ctx, append([]string{"create with", table, strconv.Itoa(replicas)}, values...)...)
+}
+
 // Tables names the four tables of one OpenTSDB.
 type Tables struct{ Data, UID, Meta, Tree string }
 
