@@ -29,7 +29,11 @@ func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := filepath.Join(root, "integration", "e2e", "java", "Admin.java")
+	program := "Admin.java"
+	if strings.HasPrefix(h.options.Version, "1.") {
+		program = "Admin1.java" // its client has other classes, and knows a few commands
+	}
+	source := filepath.Join(root, "integration", "e2e", "java", program)
 	a := &Admin{command: Command{
 		Name: "admin", Path: "java", Dir: h.dir, Interactive: true,
 		Args: append(append(javaFlags(h.dir, h.class, 192), h.securedFlags()...), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
