@@ -26,7 +26,9 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.security.User;
 import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.hadoop.security.UserGroupInformation;
 
 /**
  * What Admin.java is for HBase 2, for HBase 1: commands and answers are the same, but only those that
@@ -47,10 +49,20 @@ public class Admin1 {
     conf.setInt("zookeeper.recovery.retry", 1);
   }
 
+  /** Has this client's keys used; the client of HBase 2 does that by itself. */
+  private void login() throws IOException {
+    if (User.isHBaseSecurityEnabled(conf)) {
+      UserGroupInformation.setConfiguration(conf);
+      UserGroupInformation.loginUserFromKeytab(
+          conf.get("hbase.client.keytab.principal"), conf.get("hbase.client.keytab.file"));
+    }
+  }
+
   public static void main(String[] args) throws IOException {
     PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 16), false, "UTF-8");
     System.setOut(System.err); // nothing but answers may reach the pipe
     Admin1 admin = new Admin1(out);
+    admin.login();
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
