@@ -79,7 +79,7 @@ matrix: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction matrix life
+LONG = mutants chaos hostile hdfs result-cache proofs slow-hbase crash integration embedded writes names sockets stretches dashboards compaction matrix tickets life
 
 soak: $(LONG:%=soak-%)
 
@@ -116,6 +116,10 @@ soak-slow-hbase: setup
 soak-crash: setup
 	$(LONG_INTEGRATION) -run '^TestCrash' -args -soak
 
+# Ten minutes on a secured HBase with tickets of one minute.
+soak-tickets: setup
+	$(LONG_INTEGRATION) -run '^TestKerberos_tickets$$' -args -soak
+
 # Half an hour of puts, deletions, compaction, retention and rollups at once; then eight minutes in which
 # regions are merged.
 soak-life: setup
@@ -123,7 +127,7 @@ soak-life: setup
 
 # What else has a long form: 5,000 random queries, all rows of the benchmark.
 soak-integration: setup
-	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|Proofs_drawn|SlowHBase|Crash|Life)' -args -soak
+	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|Proofs_drawn|SlowHBase|Crash|Life|Kerberos_tickets)' -args -soak
 
 # 5,000 states after a crash; every byte of a store changed.
 soak-embedded:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"downpour/encoding"
 	"downpour/gateway/admin/activity"
 	"downpour/gateway/admin/logtail"
 	"downpour/gateway/admin/putlog"
@@ -155,6 +156,9 @@ func (s *Server) checkStore(ctx context.Context) error {
 	defer cancel()
 
 	err := tables.Check(ctx, s.store, s.cfg.TableNames())
+	if err == nil {
+		err = tables.CheckReadable(ctx, s.store, s.cfg.TableNames(), func(err error) { s.log.Warn("rights", "err", err) })
+	}
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
@@ -300,6 +304,7 @@ func (s *Server) serve(l net.Listener) {
 	s.rollUp(ctx)
 	s.watchDisk(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
+	s.background.Go(func() { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })
 }
 
 // api returns the HTTP API with all that its routes work with.

@@ -18,6 +18,9 @@ import (
 
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
+	"downpour/pushdown/store"
+	hbasestore "downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/kerberos"
 )
 
 // accessCluster is a secured HBase that gives nobody a right of which it was not told.
@@ -51,10 +54,63 @@ type user struct {
 // them is needed: without it the program says which right it lacks, and where, instead of a
 // shorter answer.
 func TestAccess(t *testing.T) {
-	c := &accessCluster{T: t, securedCluster: startSecured(t, accessSite)}
+	c := &accessCluster{T: t, securedCluster: startSecured(t, e2e.HBaseOptions{Site: accessSite})}
 	c.rollups = writeFile(t, "rollups.json", differential.RollupConfig(c.tables.Data))
 	for _, u := range c.users() {
 		t.Run(u.name, func(t *testing.T) { c.try(t, u) })
+	}
+	t.Run("columns", c.columns)
+}
+
+// columns gives a user one column: HBase leaves out the others and refuses nothing, so our programs refuse to start.
+func (c *accessCluster) columns(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
+	if err := c.feed(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cells := must[[]e2e.Cell](t)(c.hbase.Admin.Scan(ctx, c.tables.Data))
+	const name = "narrow"
+	keytab := must[string](t)(c.kdc.Keytab(ctx, name))
+	err := errors.Join(c.hbase.Admin.Grant(ctx, name, c.tables.UID, "R"), c.hbase.Admin.GrantColumn(ctx, name, c.tables.Data, cells[0].Qualifier))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	client := must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: keytab, Principal: name, Krb5Conf: c.kdc.Krb5Conf()}, nil))
+	st := must[*hbasestore.Store](t)(hbasestore.Open(hbasestore.Config{Quorum: c.hbase.Quorum(), Security: &hbasestore.Security{Client: client}}))
+	defer st.Close()
+	err = e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		n := 0
+		for rows, err := range store.Blocks(ctx, st, store.Scan{Table: c.tables.Data, Family: "t"}) {
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				n += len(r.Cells)
+			}
+		}
+		if n == 0 || n == len(cells) {
+			return fmt.Errorf("read %d cells of %d, want some and not all", n, len(cells))
+		}
+		t.Logf("HBase leaves out %d cells of %d, without an error", len(cells)-n, len(cells))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	env := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab, "DOWNPOUR_HBASE_PRINCIPAL": name + "@" + e2e.Realm})
+	pushdown := maps.Clone(env)
+	delete(pushdown, "DOWNPOUR_AUTO_METRICS")
+	_, asPushdown := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: pushdown})
+	for program, err := range map[string]error{
+		"gateway":         c.on(ctx, env, nil, func(*e2e.Program) error { return nil }),
+		"tool":            c.run(ctx, env, "export", "2012/12/31-00:00:00", "sum", "acl.m"),
+		"pushdown server": asPushdown,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "lacks the right READ (in grant of hbase shell: 'R') on all of family") {
+			t.Errorf("%s: got %v, want that it does not start", program, err)
+		}
 	}
 }
 

@@ -25,8 +25,8 @@ type securedCluster struct {
 	keytab string // of the principal downpour
 }
 
-// startSecured starts one, with further properties of hbase-site.xml.
-func startSecured(t *testing.T, site map[string]string) *securedCluster {
+// startSecured starts one, with further options.
+func startSecured(t *testing.T, o e2e.HBaseOptions) *securedCluster {
 	t.Helper()
 	ctx := within(t, patience)
 	c := &securedCluster{tables: e2e.TablesWithPrefix("tsdb")}
@@ -35,7 +35,8 @@ func startSecured(t *testing.T, site map[string]string) *securedCluster {
 	closeAtEnd(t, c.kdc)
 	c.keytab = must[string](t)(c.kdc.Keytab(ctx, "downpour"))
 
-	c.hbase = must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{KDC: c.kdc, RegionServers: 1, RegionServerMiB: 384, QuickStart: true, Site: site}))
+	o.KDC, o.RegionServers, o.RegionServerMiB, o.QuickStart = c.kdc, 1, 384, true
+	c.hbase = must[*e2e.HBase](t)(e2e.StartHBase(ctx, o))
 	closeAtEnd(t, c.hbase)
 	t.Logf("KDC and secured HBase: up after %.1f s", time.Since(began).Seconds())
 	if err := c.hbase.Admin.CreateOpenTSDBTables(ctx, c.tables); err != nil {
@@ -60,13 +61,12 @@ func (c *securedCluster) env(more map[string]string) map[string]string {
 
 // A secured HBase with a KDC, and what they must not be: one cluster for all of it.
 func TestKerberos(t *testing.T) {
-	c := startSecured(t, nil)
+	c := startSecured(t, e2e.HBaseOptions{})
 	t.Run("protections", c.protections)
 	t.Run("ticketCache", c.ticketCache)
 	t.Run("pushdown", c.pushdown)
 	t.Run("errors", c.errors)
 	t.Run("kdcAway", c.kdcAway)
-	t.Run("shortTickets", c.shortTickets)
 }
 
 const perProtection = 500 // points
@@ -232,26 +232,4 @@ func (c *securedCluster) kdcAway(t *testing.T) {
 	if err := e2e.Until(ctx, 100*time.Millisecond, without); err != nil {
 		t.Errorf("the KDC is back: %v", err)
 	}
-}
-
-// shortTickets opens connections all the time with tickets that last for seconds, through
-// several of their lives: none is refused. The long form does so for ten minutes.
-func (c *securedCluster) shortTickets(t *testing.T) {
-	life, during := 5*time.Second, 12*time.Second
-	if *soak {
-		life, during = time.Minute, 10*time.Minute
-	}
-	ctx := within(t, during+time.Minute)
-	keytab := must[string](t)(c.kdc.Keytab(ctx, "brief"))
-	if err := c.kdc.LimitTickets(ctx, "brief", life); err != nil {
-		t.Fatal(err)
-	}
-	read := c.open(t, kerberos.Config{Keytab: keytab, Principal: "brief"}, nil)
-	n := 0
-	for end := time.Now().Add(during); time.Now().Before(end); n++ {
-		if err := read(ctx); err != nil {
-			t.Fatalf("after %d connections: %v", n, err)
-		}
-	}
-	t.Logf("%d times new connections in %v, with tickets of %v", n, during, life)
 }

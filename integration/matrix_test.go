@@ -54,7 +54,7 @@ type cell struct{ version, protection, way string }
 // region server killed, and everything is as it was recorded. Without -matrix it is the cell that
 // most others are not like: the newest version, mutual TLS, bootstrap nodes.
 func TestMatrix(t *testing.T) {
-	versions := must[[]string](t)(e2e.HBaseVersions())
+	versions := slices.Sorted(slices.Values(must[[]string](t)(e2e.HBaseVersions())))
 	outcomes := map[cell]string{}
 	for _, version := range versions {
 		for _, k := range kinds {
@@ -349,31 +349,22 @@ func writeMatrix(t *testing.T, versions []string, outcomes map[cell]string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s: got no place for the table, want lines %q and %q", path, tableBegin, tableEnd)
 	}
-	had := map[string][]string{} // by protection
-	for line := range strings.Lines(table) {
-		if columns := strings.Split(line, "|"); len(columns) == 3+len(versions)*len(ways) {
-			had[strings.TrimSpace(columns[1])] = columns[2:]
-		}
-	}
+	had := outcomesIn(table)
 
 	var b strings.Builder
 	b.WriteString("| protection |")
 	for _, v := range versions {
 		for _, way := range ways {
-			fmt.Fprintf(&b, " %s, %s |", strings.TrimSuffix(v, "-hadoop3"), way)
+			fmt.Fprintf(&b, " %s |", column(v, way))
 		}
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(versions)*len(ways)) + "\n")
 	for _, k := range kinds {
 		for _, p := range k.protections {
 			fmt.Fprintf(&b, "| %s |", p)
-			for i, v := range versions {
-				for j, way := range ways {
-					outcome := outcomes[cell{v, p, way}]
-					if old := had[p]; outcome == "" && old != nil {
-						outcome = strings.TrimSpace(old[i*len(ways)+j])
-					}
-					fmt.Fprintf(&b, " %s |", cmp.Or(outcome, "not tried"))
+			for _, v := range versions {
+				for _, way := range ways {
+					fmt.Fprintf(&b, " %s |", cmp.Or(outcomes[cell{v, p, way}], had[[2]string{p, column(v, way)}], "not tried"))
 				}
 			}
 			b.WriteString("\n")
@@ -382,4 +373,26 @@ func writeMatrix(t *testing.T, versions []string, outcomes map[cell]string) {
 	if err := os.WriteFile(path, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// column is the head of a column of the table.
+func column(version, way string) string { return strings.TrimSuffix(version, "-hadoop3") + ", " + way }
+
+// outcomesIn reads what a table says, by protection and column.
+func outcomesIn(table string) map[[2]string]string {
+	had := map[[2]string]string{}
+	var head []string
+	for line := range strings.Lines(table) {
+		columns := strings.Split(strings.TrimSpace(line), "|")
+		for i := range columns {
+			columns[i] = strings.TrimSpace(columns[i])
+		}
+		if head == nil {
+			head = columns
+		}
+		for i := 2; i < min(len(head), len(columns))-1; i++ {
+			had[[2]string{columns[1], head[i]}] = columns[i]
+		}
+	}
+	return had
 }

@@ -56,6 +56,7 @@ func Topics() []Topic {
 			{"faults", "pushdown/docs/faults.md", "what happens when regions, servers and disks fail"},
 			{"hbase", "pushdown/docs/hbase.md", "HBase: versions, TLS, servers found by ZooKeeper or by bootstrap nodes"},
 			{"kerberos", "pushdown/docs/kerberos.md", "a secured HBase"},
+			{"storage", "pushdown/docs/storage.md", "region replicas, quotas, MOB, encryption, erasure coding"},
 			{"result-cache", "pushdown/docs/result-cache.md", "answers given again, and how they are proven"},
 		}},
 		{"Moving from OpenTSDB", "What stays, what differs, and the way over.", []Page{

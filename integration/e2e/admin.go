@@ -29,7 +29,11 @@ func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := filepath.Join(root, "integration", "e2e", "java", "Admin.java")
+	program := "Admin.java"
+	if strings.HasPrefix(h.options.Version, "1.") {
+		program = "Admin1.java" // its client has other classes, and knows a few commands
+	}
+	source := filepath.Join(root, "integration", "e2e", "java", program)
 	a := &Admin{command: Command{
 		Name: "admin", Path: "java", Dir: h.dir, Interactive: true,
 		Args: append(append(javaFlags(h.dir, h.class, 192), h.securedFlags()...), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
@@ -128,6 +132,12 @@ func (a *Admin) CreateTable(ctx context.Context, table, compression string, fami
 		words = append(words, hex.EncodeToString(key))
 	}
 	return a.do(ctx, words...)
+}
+
+// CreateTableWith creates a table with family t as OpenTSDB has it, with so many replicas of each region and
+// further values of the family, NAME=VALUE.
+func (a *Admin) CreateTableWith(ctx context.Context, table string, replicas int, values ...string) error {
+	return a.do(ctx, append([]string{"create with", table, strconv.Itoa(replicas)}, values...)...)
 }
 
 // Tables names the four tables of one OpenTSDB.

@@ -39,6 +39,11 @@ type HBaseOptions struct {
 	// Version is one of HBaseVersions; empty means the first of them.
 	Version string
 
+	// Front is called for each region server before it is first started: clients are told the address
+	// front, and the server listens at behind. It makes what passes connections from one to the other on.
+	// Nil makes both the same.
+	Front func(front, behind string) error
+
 	// Site holds further hbase-site.xml properties; they win over ours.
 	Site map[string]string
 }
@@ -75,6 +80,10 @@ type HBase struct {
 	master     *Process
 	regions    []*regionServer
 }
+
+// behindFront is where region servers listen that have a front: an address of loopback to which the
+// name that hbase:meta has of them does not lead.
+const behindFront = "127.0.0.2"
 
 type regionServer struct {
 	port    int
@@ -130,6 +139,12 @@ func (h *HBase) start(ctx context.Context) error {
 	}
 	for i := range n {
 		h.regions = append(h.regions, &regionServer{port: ports[2+i]})
+		if h.options.Front != nil {
+			port := strconv.Itoa(ports[2+i])
+			if err := h.options.Front(net.JoinHostPort("127.0.0.1", port), net.JoinHostPort(behindFront, port)); err != nil {
+				return fmt.Errorf("front of region server %d: %w", i, err)
+			}
+		}
 		if err := h.StartRegionServer(ctx, i); err != nil {
 			return err
 		}

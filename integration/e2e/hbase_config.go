@@ -62,6 +62,10 @@ func writeText(b *strings.Builder, s string) {
 func (h *HBase) site() map[string]string {
 	n := strconv.Itoa(h.options.RegionServers)
 	session := h.options.SessionTimeout.Milliseconds()
+	regionServers := "127.0.0.1"
+	if h.options.Front != nil {
+		regionServers = behindFront
+	}
 	// ZooKeeper grants sessions of 2 to 20 ticks: a tenth of the wanted one is a good tick.
 	return map[string]string{
 		"hbase.cluster.distributed":                  "true",
@@ -76,7 +80,7 @@ func (h *HBase) site() map[string]string {
 		"hbase.master.hostname":                      "localhost",
 		"hbase.regionserver.hostname":                "localhost",
 		"hbase.master.ipc.address":                   "127.0.0.1",
-		"hbase.regionserver.ipc.address":             "127.0.0.1",
+		"hbase.regionserver.ipc.address":             regionServers,
 		"hbase.master.info.port":                     "-1",
 		"hbase.regionserver.info.port":               "-1",
 		"hbase.client.scanner.timeout.period":        strconv.FormatInt(h.options.ScannerTimeout.Milliseconds(), 10),

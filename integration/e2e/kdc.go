@@ -114,6 +114,27 @@ func (k *KDC) LimitTickets(ctx context.Context, principal string, life time.Dura
 	return k.admin(ctx, fmt.Sprintf("modprinc -maxlife %dseconds %s", int(life.Seconds()), principal))
 }
 
+// Issued counts the tickets that a principal was given: those for the KDC itself, which come of a
+// keytab or of renewing, and those for other services.
+func (k *KDC) Issued(principal string) (own, services int, err error) {
+	log, err := os.ReadFile(filepath.Join(k.dir, "kdc.log"))
+	if err != nil {
+		return 0, 0, err
+	}
+	client := " " + principal + "@" + Realm + " for "
+	for line := range strings.Lines(string(log)) {
+		_, service, found := strings.Cut(line, client)
+		switch {
+		case !found || !strings.Contains(line, "ISSUE: "):
+		case strings.HasPrefix(service, "krbtgt/"):
+			own++
+		default:
+			services++
+		}
+	}
+	return own, services, nil
+}
+
 // Kinit fills a ticket cache from a keytab and returns its path. Further arguments are
 // kinit's: -l and -r are the lifetimes.
 func (k *KDC) Kinit(ctx context.Context, keytab, principal string, args ...string) (string, error) {

@@ -39,5 +39,21 @@ var ofKerberos = []mutant{
 		name: "kdc-asked-all-the-time", file: "pushdown/store/hbase/kerberos/tickets.go",
 		old: "	if now.Before(c.retryLogin) {", new: "	if false && now.Before(c.retryLogin) {",
 		test: "TestTickets_refused",
+	}, {
+		name: "right-that-is-lacking-taken-for-had", file: "pushdown/store/hbase/rights.go",
+		old: "if asked < len(has) && !has[asked] {", new: "if asked < len(has) && false {",
+		test: "TestCheckReadable",
+	}, {
+		name: "refused-question-taken-for-lacking-right", file: "pushdown/store/hbase/rights.go",
+		old: `return fmt.Errorf("cannot ask the master for our rights: %v", withoutStack(err))`, new: `return fmt.Errorf("cannot ask the master for our rights: %w", newJavaError(accessDenied, err.Error()))`,
+		test: "TestCheckReadable",
+	}, {
+		name: "state-that-is-missing-not-told", file: "pushdown/store/hbase/opening.go",
+		old: "	case len(state.Value) == 0:", new: "	case false:",
+		test: "TestInspect",
+	}, {
+		name: "old-version-not-told", file: "pushdown/store/hbase/inspect.go",
+		old: "if r.before(2, 4) {", new: "if r.before(1, 4) {",
+		test: "TestInspect",
 	},
 }

@@ -112,6 +112,12 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 	}
 	err := tables.Check(ctx, st, c.Tables)
 	if err == nil {
+		// A command that needs the tables of rollups is refused there; it need not read all of them.
+		read := c.Tables
+		read.Rollups = nil
+		err = tables.CheckReadable(ctx, st, read, func(unknown error) { fmt.Fprintln(c.Err, unknown) })
+	}
+	if err == nil {
 		err = layout(ctx, st, c.Tables.Data, c.Schema)
 	}
 

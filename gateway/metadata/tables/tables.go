@@ -87,6 +87,19 @@ func Check(ctx context.Context, admin store.Admin, n Names) error {
 	return nil
 }
 
+// CheckReadable returns an error if access control lets us read less than all of the tables that queries
+// read: HBase may leave out the rest without a word. unknown is called if that cannot be found out.
+func CheckReadable(ctx context.Context, st store.Cells, n Names, unknown func(error)) error {
+	of := []store.Families{
+		{Table: n.Data, Names: []string{encoding.FamilyData}},
+		{Table: n.UID, Names: []string{encoding.FamilyID, encoding.FamilyName}},
+	}
+	for _, name := range n.Rollups {
+		of = append(of, store.Families{Table: name, Names: []string{encoding.FamilyData}})
+	}
+	return store.CheckReadable(ctx, st, of, unknown)
+}
+
 // sampleRows is how many rows the check of the layout looks at.
 const sampleRows = 200
 

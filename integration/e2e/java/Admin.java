@@ -31,6 +31,8 @@ import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.io.hfile.CacheConfig;
 import org.apache.hadoop.hbase.io.hfile.HFile;
 import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
+import org.apache.hadoop.hbase.quotas.QuotaSettingsFactory;
+import org.apache.hadoop.hbase.quotas.ThrottleType;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.security.access.Permission;
 import org.apache.hadoop.hbase.security.access.UserPermission;
@@ -129,6 +131,9 @@ public class Admin {
         case "files": files(admin, table(w)); break;
         case "version": version(admin); break;
         case "grant": grant(admin, w[1], w[2], w[3]); break;
+        case "grant column": grantColumn(admin, w); break;
+        case "throttle": throttle(admin, table(w), Integer.parseInt(w[2])); break;
+        case "create with": createWith(admin, w); break;
         case "durability": durability(admin, table(w), w[2]); break;
         default: throw new IllegalArgumentException("no such command: " + w[0]);
       }
@@ -556,6 +561,48 @@ public class Admin {
       Permission these = of.withActionCodes(Bytes.toBytes(letters)).build();
       admin.grant(new UserPermission(user, these), false);
     }
+  }
+
+  /** Gives a user the right to read one column of family t. */
+  private static void grantColumn(org.apache.hadoop.hbase.client.Admin admin, String[] w)
+      throws IOException {
+    Permission read =
+        Permission.newBuilder(TableName.valueOf(w[2]))
+            .withFamily(Bytes.toBytes("t"))
+            .withQualifier(Bytes.fromHex(w[3]))
+            .withActions(Permission.Action.READ)
+            .build();
+    admin.grant(new UserPermission(w[1], read), false);
+  }
+
+  /** Allows so many requests to a table a second, at each server; 0 ends that. */
+  private static void throttle(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, int requests)
+      throws IOException {
+    admin.setQuota(
+        requests == 0
+            ? QuotaSettingsFactory.unthrottleTable(table)
+            : QuotaSettingsFactory.throttleTable(
+                table, ThrottleType.REQUEST_NUMBER, requests, TimeUnit.SECONDS));
+  }
+
+  /** Creates a table with family t: its replicas, and values of the family, NAME=VALUE. */
+  private void createWith(org.apache.hadoop.hbase.client.Admin admin, String[] w)
+      throws Exception {
+    ColumnFamilyDescriptorBuilder family =
+        ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes("t"))
+            .setBloomFilterType(BloomType.ROW)
+            .setMaxVersions(1)
+            .setDataBlockEncoding(DataBlockEncoding.DIFF);
+    for (int i = 3; i < w.length; i++) {
+      String[] pair = w[i].split("=", 2);
+      family.setValue(Bytes.toBytes(pair[0]), Bytes.toBytes(pair[1]));
+    }
+    admin.createTable(
+        TableDescriptorBuilder.newBuilder(table(w))
+            .setRegionReplication(Integer.parseInt(w[2]))
+            .setColumnFamily(family.build())
+            .build());
   }
 
   /** The version of the master. */

@@ -19,6 +19,7 @@ import (
 	"github.com/caarlos0/env/v9"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"downpour/encoding"
 	"downpour/pushdown/compaction/background"
 	"downpour/pushdown/lease"
 	"downpour/pushdown/process/heap"
@@ -108,6 +109,14 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
 	}
 
+	families := []store.Families{{Table: cfg.TableData, Names: []string{encoding.FamilyData}}}
+	for _, table := range cfg.RollupTables() {
+		families = append(families, store.Families{Table: table, Names: []string{encoding.FamilyData}})
+	}
+	if err := store.CheckReadable(ctx, st, families, func(err error) { log.Warn("rights", "err", err) }); err != nil {
+		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
+	}
+
 	// While little is live, more garbage than by default may gather before a collection.
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
@@ -119,6 +128,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		work.Go(func() { compacting.Run(ctx) })
 		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
 	}
+	work.Go(func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
 	return server.Serve(ctx, l)
 }

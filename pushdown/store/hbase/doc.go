@@ -66,7 +66,8 @@
 // # The rest
 //
 // store.go opens and closes a Store, config.go is its configuration, admin.go creates
-// tables, errors.go lists the errors.
+// tables, errors.go lists the errors. inspect.go says what a version of HBase lacks, rights.go
+// whether all of a table may be read.
 //
 // # The cell block
 //

@@ -68,6 +68,9 @@ var (
 	// errNoReadPoint is returned when a server sends no MVCC read point: it is
 	// older than HBase 1.3, or not HBase's.
 	errNoReadPoint = errors.New("the server sends no MVCC read point")
+	// errNoState is returned when hbase:meta does not say whether a region is open: HBase is older
+	// than 2.0.
+	errNoState = fmt.Errorf("%w: no state of the region", errMeta)
 	// errReopened is returned when a region was opened again while its state was
 	// read.
 	errReopened = errors.New("regions are being opened again")

@@ -230,6 +230,8 @@ func checkOpen(table string, loc *location, newest map[string]store.Cell) error 
 		return wrong(errMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.table, info.start, info.stop), fmt.Sprintf("%q [%x, %x)", table, loc.start, loc.stop))
 	case info.offline || info.replica:
 		return wrong(errMoved, "regioninfo", "offline or a replica", "a region that is served")
+	case len(state.Value) == 0:
+		return fmt.Errorf("%w: region %q", errNoState, loc.name)
 	case string(state.Value) != "OPEN":
 		return wrong(errMeta, "state", string(state.Value), "OPEN")
 	case string(server.Value) != loc.addr:

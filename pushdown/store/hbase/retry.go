@@ -75,6 +75,8 @@ var javaRetryClasses = map[string]retryClass{
 	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":    classFatal,
 	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":      classFatal,
 	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException": classFatal,
+	"org.apache.hadoop.hbase.quotas.QuotaExceededException":            classFatal,
+	"org.apache.hadoop.hbase.quotas.SpaceLimitingException":            classFatal,
 	accessDenied: classFatal,
 	"org.apache.hadoop.hbase.ipc.UnsupportedCellCodecException":                         classFatal,
 	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  classFatal,

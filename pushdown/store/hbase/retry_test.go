@@ -20,6 +20,7 @@ func TestClassify(t *testing.T) {
 		{java("org.apache.hadoop.hbase.NotServingRegionException"), classRelocate},
 		{java("org.apache.hadoop.hbase.UnknownScannerException"), classReopen},
 		{java("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"), classFatal},
+		{java("org.apache.hadoop.hbase.quotas.SpaceLimitingException"), classFatal},
 		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), classReconnect},
 		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), classUnknown},
 		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, classBusy},

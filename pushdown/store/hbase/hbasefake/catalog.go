@@ -123,7 +123,11 @@ func (c *Cluster) metaRows() []*row {
 				Offline:   proto.Bool(r.offline),
 				Split:     proto.Bool(r.offline), // only the parent of a split is offline here
 			}
-			rows = append(rows, &row{r.name, r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))})
+			cells := r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))
+			if c.version.before(2, 0) {
+				cells = slices.DeleteFunc(cells, func(x cell) bool { return string(x.qualifier) == "state" })
+			}
+			rows = append(rows, &row{r.name, cells})
 		}
 	}
 

@@ -15,7 +15,8 @@
 //   - scan.go, filter.go, mutate.go, master.go: the methods;
 //   - data.go, snapshot.go: tables, regions and what happens to them;
 //   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
-//   - network.go: listeners in memory, for simulated time.
+//   - network.go: listeners in memory, for simulated time;
+//   - release.go: versions of HBase; rights.go: the right to read.
 package hbasefake
 
 import (
@@ -46,6 +47,9 @@ type Options struct {
 	// NoSequence makes servers ignore next_call_seq, as HBase does if a client
 	// does not send it.
 	NoSequence bool
+	// Version is what the master says, and makes servers lack what HBase lacked in it, as in "1.7.2". One
+	// that begins with no number, or is empty, lacks nothing.
+	Version string
 	// NoReadPoint makes servers send no MVCC read points, like HBase before 1.3.
 	NoReadPoint bool
 	// InMemory makes the servers listen in memory, where clients reach them by
@@ -97,6 +101,7 @@ type Fault struct {
 // Cluster is a running fake.
 type Cluster struct {
 	opts     Options
+	version  release
 	net      network
 	zk       net.Listener
 	master   *server
@@ -130,6 +135,7 @@ type Cluster struct {
 	dearUntil  int64        // see SetDear
 	rawScans   int          // see RawScans
 	fileCount  int
+	denied     map[string]bool // see Deny
 }
 
 // For runs a cluster that ends with the test.
@@ -148,7 +154,10 @@ func Start(opts Options) (*Cluster, error) {
 	if opts.Servers == 0 {
 		opts.Servers = 2
 	}
+	version := parseVersion(opts.Version)
+	opts.NoReadPoint = opts.NoReadPoint || version.before(1, 3)
 	c := &Cluster{
+		version:      version,
 		opts:         opts,
 		behind:       make([]int64, opts.Servers),
 		tables:       map[string]*table{},

@@ -32,6 +32,9 @@ func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 // tableState returns the cell table:state of hbase:meta: 08 00 for an enabled table,
 // 08 01 for a disabled one.
 func (s *server) tableState(name string) (proto.Message, []byte, error) {
+	if s.c.version.before(2, 0) {
+		return nil, nil, throw(noFamily, "table in %s", metaName)
+	}
 	t := s.c.tables[name]
 	if t == nil {
 		return &pb.GetResponse{Result: &pb.Result{}}, nil, nil
@@ -254,7 +257,7 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 		if err != nil {
 			return nil, nil, err
 		}
-		if condition != nil {
+		if condition != nil && !s.c.version.before(2, 4) {
 			var outcome *pb.RegionActionResult
 			if outcome, block, err = s.multiConditional(t, r, ra, condition, block); regionErr == nil {
 				regionErr = err

@@ -197,6 +197,9 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	// next reply goes on with cell sc.cell of the first row that is left.
 	size, cells, rows := s.limits(sc, m)
 	limit := limitOfRows(m)
+	if s.c.version.before(2, 0) {
+		limit = -1
+	}
 	var block []byte
 	for sent := 0; len(sc.rows) > 0 && rows > 0; rows-- {
 		r, n := sc.rows[0], uint32(0)

@@ -401,6 +401,10 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 		return s.storeFiles(c.param)
 	case "GetClusterId", "GetActiveMaster", "GetMetaRegionLocations", "GetBootstrapNodes":
 		return s.node(method)
+	case "getSecurityCapabilities":
+		return s.capabilities()
+	case "HasUserPermissions":
+		return s.permissions(c.param)
 	case "GetClusterStatus":
 		return s.clusterStatus()
 	case "GetTableDescriptors":

@@ -2,6 +2,7 @@ package hbasefake
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -146,9 +147,12 @@ func (s *server) storeFiles(param []byte) (proto.Message, []byte, error) {
 	return response, nil, nil
 }
 
+// newestVersion is what a master says that lacks nothing.
+const newestVersion = "2.6.4"
+
 // clusterStatus executes MasterService.GetClusterStatus: each server has just reported.
 func (s *server) clusterStatus() (proto.Message, []byte, error) {
-	status := &pb.ClusterStatus{}
+	status := &pb.ClusterStatus{HbaseVersion: &pb.HBaseVersionFileContent{Version: proto.String(cmp.Or(s.c.opts.Version, newestVersion))}}
 	for _, server := range s.c.servers {
 		host, port, err := net.SplitHostPort(server.addr)
 		if err != nil {

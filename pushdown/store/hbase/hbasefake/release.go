@@ -1,0 +1,23 @@
+package hbasefake
+
+import "fmt"
+
+// release is a version of HBase, as far as it says what servers lack.
+type release struct{ major, minor int }
+
+// newest lacks nothing.
+var newest = release{major: 1 << 20}
+
+// parseVersion parses "MAJOR.MINOR…"; anything else is newest.
+func parseVersion(version string) release {
+	r := release{}
+	if _, err := fmt.Sscanf(version, "%d.%d", &r.major, &r.minor); err != nil {
+		return newest
+	}
+	return r
+}
+
+// before tells whether a release came before another.
+func (r release) before(major, minor int) bool {
+	return r.major < major || r.major == major && r.minor < minor
+}

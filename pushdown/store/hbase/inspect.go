@@ -1,0 +1,108 @@
+package hbase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"downpour/pushdown/store"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+var _ store.Inspector = (*Store)(nil)
+
+// What servers may lack, and what is done without it. Nothing here decides that: each call finds out for
+// itself, because region servers of several versions may serve one table.
+const (
+	lacksReadPoint  = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
+	lacksState      = "states of regions in hbase:meta (2.0): nothing is cached of rows, each query reads HBase, and a disabled table is known by its silence alone"
+	lacksConditions = "conditions on changes of rows (2.4): names of new series are put one by one, and no rows are compacted"
+	lacksNodes      = "region servers that are bootstrap nodes (2.5): only masters answer as such"
+)
+
+// fieldStatusOption is GetClusterStatusRequest.options, which gohbase's schema lacks: 0 asks for the
+// version alone. Before 2.0 the master tells everything.
+const fieldStatusOption = 1
+
+// Inspect implements store.Inspector. Read points and states are looked for in one region of the table.
+// Whether a server looks at conditions shows in a change alone, so that is told by the master's version.
+func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspection, error) {
+	if err := st.beginOperation(); err != nil {
+		return store.Inspection{}, err
+	}
+	defer st.wg.Done()
+
+	version, err := st.masterVersion(ctx)
+	if err != nil {
+		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
+	}
+	found := store.Inspection{Version: version}
+	if err := st.tryTokens(ctx, table, family); errors.Is(err, errNoReadPoint) {
+		found.Lacks = append(found.Lacks, lacksReadPoint)
+	} else if errors.Is(err, errNoState) {
+		found.Lacks = append(found.Lacks, lacksState)
+	} else if err != nil {
+		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version, err)
+	}
+
+	r, err := parseRelease(version)
+	if err != nil {
+		return found, err
+	}
+	if r.before(2, 4) {
+		found.Lacks = append(found.Lacks, lacksConditions)
+	}
+	if r.before(2, 5) && st.nodes != nil {
+		found.Lacks = append(found.Lacks, lacksNodes)
+	}
+	return found, nil
+}
+
+// masterVersion asks the master.
+func (st *Store) masterVersion(ctx context.Context) (string, error) {
+	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
+	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption, protowire.VarintType), 0))
+	if err := st.callMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
+		return "", err
+	}
+	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
+}
+
+// tryTokens returns an error if no version token can be had of the table's first region. What may be
+// over soon, as a move of the region, is tried again.
+func (st *Store) tryTokens(ctx context.Context, table, family string) error {
+	retry := st.newRetrier(ctx, table)
+	for {
+		loc, err := st.locate(ctx, table, nil)
+		if err == nil {
+			_, _, err = st.fetchReadPoint(ctx, loc, family, nil)
+		}
+		if err == nil {
+			_, err = st.readOpenings(ctx, table, []*location{loc})
+		}
+		if err == nil || errors.Is(err, errNoReadPoint) || errors.Is(err, errNoState) {
+			return err
+		}
+		if err := retry.afterFailure(err); err != nil {
+			return err
+		}
+	}
+}
+
+// release is what a version is told by.
+type release struct{ major, minor int }
+
+// parseRelease parses "MAJOR.MINOR…", as of "2.1.0-cdh6.3.4".
+func parseRelease(version string) (r release, err error) {
+	if _, err := fmt.Sscanf(version, "%d.%d", &r.major, &r.minor); err != nil {
+		return r, fmt.Errorf("version of HBase: got %q, want MAJOR.MINOR…", version)
+	}
+	return r, nil
+}
+
+// before tells whether a release came before another.
+func (r release) before(major, minor int) bool {
+	return r.major < major || r.major == major && r.minor < minor
+}

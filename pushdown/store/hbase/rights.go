@@ -1,0 +1,123 @@
+package hbase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"downpour/pushdown/store"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+var _ store.Guarded = (*Store)(nil)
+
+// rightsTimeout bounds the questions of CheckReadable: what needs them to start does not need the master.
+const rightsTimeout = 5 * time.Second
+
+// Fields of HasUserPermissions, whose messages gohbase's schema lacks. Without a user's name the question is
+// about the caller.
+const (
+	fieldPermission      = 2 // of the request: Permission
+	fieldPermissionType  = 1 // of Permission: enum
+	fieldTablePermission = 4 // of Permission: TablePermission
+	fieldPermittedTable  = 1 // of TablePermission: TableName
+	fieldPermittedFamily = 2 // of TablePermission: bytes
+	fieldPermittedAction = 4 // of TablePermission: enum, READ is 0
+	typeTable            = 3
+	fieldHasPermission   = 1 // of the reply: bool, repeated
+)
+
+// CheckReadable implements store.Guarded. If HBase checks rights at all, it asks the master for our right to read
+// each family. Who has it on some columns alone does not have it on the family.
+//
+// Source: AccessControl.proto, MasterRpcServices.hasUserPermissions and AccessChecker of HBase 2.5.
+func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
+	if err := st.beginOperation(); err != nil {
+		return err
+	}
+	defer st.wg.Done()
+	ctx, cancel := context.WithTimeoutCause(ctx, rightsTimeout, fmt.Errorf("no answer of the master within %v", rightsTimeout))
+	defer cancel()
+
+	capabilities := &pb.SecurityCapabilitiesResponse{}
+	if err := st.callMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
+		return cannotAsk(err)
+	}
+	if !slices.Contains(capabilities.GetCapabilities(), pb.SecurityCapabilitiesResponse_AUTHORIZATION) {
+		return nil
+	}
+
+	request, err := readQuestion(of)
+	if err != nil {
+		return cannotAsk(err)
+	}
+	response := &emptypb.Empty{}
+	if err := st.callMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
+		return cannotAsk(err)
+	}
+	return readAnswer(of, response.ProtoReflect().GetUnknown())
+}
+
+// cannotAsk is the error of a question that failed. It is text alone: a refusal to tell rights is none of a right
+// to read.
+func cannotAsk(err error) error {
+	return fmt.Errorf("cannot ask the master for our rights: %v", withoutStack(err))
+}
+
+// readQuestion asks for the right to read each family.
+func readQuestion(of []store.Families) (*emptypb.Empty, error) {
+	var request []byte
+	for _, f := range of {
+		name, err := proto.Marshal(tableName(f.Table))
+		if err != nil {
+			return nil, err
+		}
+		for _, family := range f.Names {
+			table := protowire.AppendBytes(protowire.AppendTag(nil, fieldPermittedTable, protowire.BytesType), name)
+			table = protowire.AppendString(protowire.AppendTag(table, fieldPermittedFamily, protowire.BytesType), family)
+			table = protowire.AppendVarint(protowire.AppendTag(table, fieldPermittedAction, protowire.VarintType), 0)
+
+			permission := protowire.AppendVarint(protowire.AppendTag(nil, fieldPermissionType, protowire.VarintType), typeTable)
+			permission = protowire.AppendBytes(protowire.AppendTag(permission, fieldTablePermission, protowire.BytesType), table)
+			request = protowire.AppendBytes(protowire.AppendTag(request, fieldPermission, protowire.BytesType), permission)
+		}
+	}
+	m := &emptypb.Empty{}
+	m.ProtoReflect().SetUnknown(request)
+	return m, nil
+}
+
+// readAnswer returns an ErrDenied for each family that may not be read.
+func readAnswer(of []store.Families, reply []byte) error {
+	m := &emptypb.Empty{}
+	if err := proto.Unmarshal(reply, m); err != nil {
+		return cannotAsk(err)
+	}
+	var has []bool
+	for value := range unknownFields(m, fieldHasPermission, protowire.VarintType) {
+		v, _ := protowire.ConsumeVarint(value)
+		has = append(has, v != 0)
+	}
+
+	var denied []error
+	asked := 0
+	for _, f := range of {
+		for _, family := range f.Names {
+			if asked < len(has) && !has[asked] {
+				denied = append(denied, fmt.Errorf("%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of family %q of table %q, so HBase may leave out cells and say nothing",
+					store.ErrDenied, family, f.Table))
+			}
+			asked++
+		}
+	}
+	if len(has) != asked {
+		return cannotAsk(fmt.Errorf("%w: got %d rights, want %d", errReply, len(has), asked))
+	}
+	return errors.Join(denied...)
+}
