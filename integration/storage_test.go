@@ -58,7 +58,7 @@ var storageVariants = []storageVariant{
 // What operators can make of tables changes no answer: region replicas, MOB and encryption, with cells in memory,
 // in files and compacted. Requests that a quota holds up are answered late, and none is refused.
 func TestStorage(t *testing.T) {
-	ctx := within(t, 5*time.Minute)
+	ctx := within(t, 40*time.Minute)
 	keys := filepath.Join(t.TempDir(), "keys.jceks")
 	out, err := exec.CommandContext(ctx, "keytool", "-genseckey", "-storetype", "jceks", "-keystore", keys,
 		"-storepass", "secret", "-keypass", "secret", "-alias", "hbase", "-keyalg", "AES", "-keysize", "128").CombinedOutput()
@@ -102,7 +102,7 @@ func startOn(ctx context.Context, t *testing.T, h *e2e.HBase, tables e2e.Tables)
 
 // try puts the recorded points and asks the recorded questions.
 func (v storageVariant) try(t *testing.T, h *e2e.HBase) {
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, 15*time.Minute)
 	tables := e2e.TablesWithPrefix(v.name)
 	if err := h.Admin.CreateTableWith(ctx, tables.Data, v.replicas, v.values...); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (v storageVariant) try(t *testing.T, h *e2e.HBase) {
 // held up several requests.
 func throttled(t *testing.T, h *e2e.HBase) {
 	const perSecond, last = 2, 12 // requests
-	ctx := within(t, 3*time.Minute)
+	ctx := within(t, 15*time.Minute)
 	tables := e2e.TablesWithPrefix("throttled")
 	if err := h.Admin.CreateTable(ctx, tables.Data, "NONE", []string{"t"}); err != nil {
 		t.Fatal(err)
