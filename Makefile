@@ -76,6 +76,7 @@ pictures: setup
 # Every version of HBase that setup gets, with every protection of connections and both ways to
 # find servers. It writes the table of pushdown/docs/hbase.md.
 matrix: setup
+	./integration/setup/setup.sh matrix_hbases
 	$(GO) test -tags integration -count 1 -v -timeout 100m ./integration -run '^TestMatrix$$' -args -matrix
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two

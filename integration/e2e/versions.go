@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// HBaseVersions returns the versions of HBase that setup gets: first the one that is used
-// where none is asked for.
+// HBaseVersions returns the versions of HBase that setup knows: first the one that is used
+// where none is asked for, last the newest. Those of HBASE_MATRIX_VERSIONS are got for make matrix alone.
 func HBaseVersions() ([]string, error) {
 	dir, err := Root()
 	if err != nil {
@@ -24,7 +24,8 @@ func HBaseVersions() ([]string, error) {
 	var versions []string
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if name == "HBASE_VERSION" || name == "HBASE_OTHER_VERSIONS" {
+		switch name {
+		case "HBASE_VERSION", "HBASE_MATRIX_VERSIONS", "HBASE_OTHER_VERSIONS":
 			versions = append(versions, strings.Fields(strings.Trim(value, `"`))...)
 		}
 	}
