@@ -157,7 +157,9 @@ func (s *Server) checkStore(ctx context.Context) error {
 
 	err := tables.Check(ctx, s.store, s.cfg.TableNames())
 	if err == nil {
-		err = tables.CheckReadable(ctx, s.store, s.cfg.TableNames(), func(err error) { s.log.Warn("rights", "err", err) })
+		read := s.cfg.TableNames()
+		read.Rollups = s.cfg.RollupTablesRead()
+		err = tables.CheckReadable(ctx, s.store, read, func(err error) { s.log.Warn("whether all tables may be read is not known", "err", err) })
 	}
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())

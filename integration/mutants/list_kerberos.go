@@ -41,7 +41,11 @@ var ofKerberos = []mutant{
 		test: "TestTickets_refused",
 	}, {
 		name: "right-that-is-lacking-taken-for-had", file: "pushdown/store/hbase/rights.go",
-		old: "if asked < len(has) && !has[asked] {", new: "if asked < len(has) && false {",
+		old: "			if !has[i] {\n", new: "			if false {\n",
+		test: "TestCheckReadable",
+	}, {
+		name: "right-on-a-table-that-is-not-there-wanted", file: "pushdown/store/hbase/rights.go",
+		old: "		if there {\n", new: "		if there || true {\n",
 		test: "TestCheckReadable",
 	}, {
 		name: "refused-question-taken-for-lacking-right", file: "pushdown/store/hbase/rights.go",

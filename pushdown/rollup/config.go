@@ -264,6 +264,17 @@ func (c *Config) Matching(seconds int64) (out []*Interval) {
 	return out
 }
 
+// SeriesTables returns, sorted and each once, Table of all intervals but the default one: rollups of series.
+func (c *Config) SeriesTables() (out []string) {
+	for i := range c.Intervals {
+		if one := &c.Intervals[i]; !one.Default {
+			out = append(out, one.Table)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Tables returns, sorted and each once, Table and PreTable of all intervals, without Table
 // of the default one, which is no rollup.
 func (c *Config) Tables() (out []string) {

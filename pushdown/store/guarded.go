@@ -29,7 +29,7 @@ func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(er
 	}
 	err := g.CheckReadable(ctx, of)
 	if err != nil && !errors.Is(err, ErrDenied) {
-		unknown(fmt.Errorf("whether all of the tables may be read is not known, and with rights on some columns only answers would be short: %w", err))
+		unknown(fmt.Errorf("with rights on some columns only, answers would be short: %w", err))
 		return nil
 	}
 	return err

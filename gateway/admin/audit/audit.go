@@ -7,6 +7,7 @@ package audit
 
 import (
 	"context"
+	"net/url"
 	"strings"
 )
 
@@ -23,19 +24,37 @@ const Most = 300
 // hidden stands in a line where a text has a secret.
 const hidden = "[token]"
 
-// Shown is a text of a client's as a line has it: its first bytes, whole characters, and no
-// secret. The log itself escapes what breaks lines, and codes of terminals.
-func Shown(text string, secrets ...string) string {
-	for _, s := range secrets {
-		if s != "" {
+// Shown is a text of a client's as a line has it: its first bytes, whole characters, and without the secret, a
+// token, in the spellings of parameters and of JSON. The log itself escapes what breaks lines, and codes of terminals.
+func Shown(text, secret string) string {
+	long := len(text) > Most
+	if secret != "" {
+		for _, s := range []string{secret, url.QueryEscape(secret), strings.ReplaceAll(secret, "/", `\/`)} {
 			text = strings.ReplaceAll(text, s, hidden)
+			text = withoutBeginning(text, s)
 		}
 	}
 	if len(text) > Most {
-		return strings.ToValidUTF8(text[:Most], "") + "…"
+		text = strings.ToValidUTF8(text[:Most], "")
+	}
+	if long {
+		text += "…"
 	}
 	return text
 }
+
+// withoutBeginning hides the beginning of a secret at the end of a text, whose rest was cut off.
+func withoutBeginning(text, secret string) string {
+	for n := len(secret) - 1; n >= leastBeginning; n-- {
+		if rest, found := strings.CutSuffix(text, secret[:n]); found {
+			return rest + hidden
+		}
+	}
+	return text
+}
+
+// leastBeginning is how many bytes of a secret are more than chance.
+const leastBeginning = 4
 
 // Act is what is known of a request that may be an act of an administrator.
 type Act struct {

@@ -20,6 +20,11 @@ func TestShown(t *testing.T) {
 		{"a=secret&b=secret", "secret", "a=[token]&b=[token]"},
 		{full[7:] + "secret", "secret", full[7:] + "[token]"},
 		{full[1:] + "secret", "secret", full[1:] + "[…"},
+		// Two of them, of which the second is cut off, and moves to the front.
+		{strings.Repeat("x", 290) + "secret" + "=secr", "secret", strings.Repeat("x", 290) + "[token]=[t…"},
+		{"secret" + full[20:] + "secr", "secret", "[token]" + full[20:] + "[token]"},
+		{"t=a%2Fb%2Bcdef&u=a\\/b+cdef", "a/b+cdef", "t=[token]&u=[token]"},
+		{"x=sec", "secret", "x=sec"},
 		{"secret", "", "secret"},
 	} {
 		if got := Shown(k.text, k.secret); got != k.want {

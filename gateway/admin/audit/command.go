@@ -25,7 +25,7 @@ func (c *Command) Begin(log *slog.Logger) { log.Info(Begun, c.attributes()...) }
 func (c *Command) End(log *slog.Logger, err error) {
 	outcome := "done"
 	if err != nil {
-		outcome = Shown(err.Error())
+		outcome = Shown(err.Error(), "")
 	}
 	log.Info(Ended, append(c.attributes(), "outcome", outcome)...)
 }
@@ -39,5 +39,5 @@ func (c *Command) attributes() []any {
 			words[i] = strconv.Quote(a)
 		}
 	}
-	return []any{"command", c.Name, "arguments", Shown(strings.Join(words, " ")), "user", c.User, "store", c.Store}
+	return []any{"command", c.Name, "arguments", Shown(strings.Join(words, " "), ""), "user", c.User, "store", c.Store}
 }

@@ -112,10 +112,9 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 	}
 	err := tables.Check(ctx, st, c.Tables)
 	if err == nil {
-		// A command that needs the tables of rollups is refused there; it need not read all of them.
 		read := c.Tables
-		read.Rollups = nil
-		err = tables.CheckReadable(ctx, st, read, func(unknown error) { fmt.Fprintln(c.Err, unknown) })
+		read.Rollups = c.rollupTablesRead()
+		err = tables.CheckReadable(ctx, st, read, func(unknown error) { fmt.Fprintln(c.Err, "whether all tables may be read is not known:", unknown) })
 	}
 	if err == nil {
 		err = layout(ctx, st, c.Tables.Data, c.Schema)
@@ -128,6 +127,18 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 	}
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", c.Store, err)
+	}
+	return nil
+}
+
+// rollupTablesRead returns the tables of rollups that the command looks at: a row that is not seen there would make
+// a name look unused, or a rollup complete.
+func (c *call) rollupTablesRead() []string {
+	switch name := c.command.Name; {
+	case name == "rollup" && c.Rollups != nil:
+		return c.Rollups.SeriesTables()
+	case name == "uid" && len(c.args) > 0 && (c.args[0] == "delete" || c.args[0] == "fsck"):
+		return c.Tables.Rollups
 	}
 	return nil
 }

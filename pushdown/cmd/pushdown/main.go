@@ -110,10 +110,10 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	}
 
 	families := []store.Families{{Table: cfg.TableData, Names: []string{encoding.FamilyData}}}
-	for _, table := range cfg.RollupTables() {
+	for _, table := range cfg.RollupTablesRead() {
 		families = append(families, store.Families{Table: table, Names: []string{encoding.FamilyData}})
 	}
-	if err := store.CheckReadable(ctx, st, families, func(err error) { log.Warn("rights", "err", err) }); err != nil {
+	if err := store.CheckReadable(ctx, st, families, func(err error) { log.Warn("whether all tables may be read is not known", "err", err) }); err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 	}
 

@@ -24,6 +24,9 @@ type HBaseSecurity struct {
 	Protection string `env:"DOWNPOUR_HBASE_PROTECTION"`
 	// AllowSimple lets a server do without authentication although Kerberos is set.
 	AllowSimple bool `env:"DOWNPOUR_HBASE_ALLOW_SIMPLE" envDefault:"false"`
+	// CheckRights asks HBase at the start whether its own access control lets us read all of the tables. It
+	// knows nothing of rights that another system grants, such as Apache Ranger.
+	CheckRights bool `env:"DOWNPOUR_HBASE_CHECK_RIGHTS" envDefault:"true"`
 	// Krb5Config and TicketCache are the variables of all Kerberos programs.
 	Krb5Config  string `env:"KRB5_CONFIG" envDefault:"/etc/krb5.conf"`
 	TicketCache string `env:"KRB5CCNAME"`

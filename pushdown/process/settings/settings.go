@@ -298,6 +298,16 @@ func (c *Common) RollupTables() (out []string) {
 	return out
 }
 
+// RollupTablesRead returns those of RollupTables that must be readable: all, but of rollups that we make ourselves
+// those of series alone, because nobody makes pre-aggregates there.
+func (c *Common) RollupTablesRead() []string {
+	config, err := c.RollupConfig()
+	if config == nil || err != nil || !c.RollupsMade() {
+		return c.RollupTables()
+	}
+	return config.SeriesTables()
+}
+
 // Embedded tells whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,5 +181,24 @@ func TestPushdownTLS_shared(t *testing.T) {
 	}
 	if now().RootCAs.Equal(before) {
 		t.Error("the certificate of before is trusted after it was replaced")
+	}
+}
+
+// Pre-aggregates need not be readable where rollups are made by ourselves, who make none of them.
+func TestRollupTablesRead(t *testing.T) {
+	const rollups = `{"aggregationIds":{"sum":0},"intervals":[
+		{"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
+		{"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d"},
+		{"table":"r1d","preAggregationTable":"r1d-pre","interval":"1d","rowSpan":"1n"}]}`
+	for text, want := range map[string][]string{
+		"":                nil,
+		rollups:           {"pre", "r1d", "r1d-pre", "r1h", "r1h-pre"},
+		"auto:" + rollups: {"r1d", "r1h"},
+		"auto:{":          nil,
+	} {
+		c := &Common{TableData: "tsdb", TableUID: "tsdb-uid", Rollups: text}
+		if got := c.RollupTablesRead(); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }

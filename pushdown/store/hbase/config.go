@@ -23,6 +23,9 @@ type Config struct {
 	// EffectiveUser is the user name that is sent to the servers; default "root", with
 	// Security our principal. Another one than the principal asks to act for that user.
 	EffectiveUser string
+	// RightsElsewhere says that another system than HBase's own access control grants rights, so that
+	// CheckReadable has nobody to ask.
+	RightsElsewhere bool
 	// Logger gets failures that are retried, at debug level, and lost
 	// connections, as warnings. Default: no log.
 	Logger *slog.Logger

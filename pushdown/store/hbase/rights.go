@@ -34,10 +34,14 @@ const (
 )
 
 // CheckReadable implements store.Guarded. If HBase checks rights at all, it asks the master for our right to read
-// each family. Who has it on some columns alone does not have it on the family.
+// each family. Who has it on some columns alone does not have it on the family. A table that is not there has nothing
+// that could be left out.
 //
 // Source: AccessControl.proto, MasterRpcServices.hasUserPermissions and AccessChecker of HBase 2.5.
 func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
+	if st.cfg.RightsElsewhere {
+		return nil
+	}
 	if err := st.beginOperation(); err != nil {
 		return err
 	}
@@ -61,7 +65,22 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	if err := st.callMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
 		return cannotAsk(err)
 	}
-	return readAnswer(of, response.ProtoReflect().GetUnknown())
+	lacking, err := readAnswer(of, response.ProtoReflect().GetUnknown())
+	if err != nil {
+		return err
+	}
+	var denied []error
+	for _, f := range lacking {
+		there, err := st.TableExists(ctx, f.Table)
+		if err != nil {
+			return cannotAsk(err)
+		}
+		if there {
+			denied = append(denied, fmt.Errorf("%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of families %q of table %q, so HBase may leave out cells and say nothing "+
+				"(if not HBase itself but another system grants rights, such as Apache Ranger, set DOWNPOUR_HBASE_CHECK_RIGHTS=false)", store.ErrDenied, f.Names, f.Table))
+		}
+	}
+	return errors.Join(denied...)
 }
 
 // cannotAsk is the error of a question that failed. It is text alone: a refusal to tell rights is none of a right
@@ -93,11 +112,11 @@ func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 	return m, nil
 }
 
-// readAnswer returns an ErrDenied for each family that may not be read.
-func readAnswer(of []store.Families, reply []byte) error {
+// readAnswer returns the families that may not be read.
+func readAnswer(of []store.Families, reply []byte) (lacking []store.Families, err error) {
 	m := &emptypb.Empty{}
 	if err := proto.Unmarshal(reply, m); err != nil {
-		return cannotAsk(err)
+		return nil, cannotAsk(err)
 	}
 	var has []bool
 	for value := range unknownFields(m, fieldHasPermission, protowire.VarintType) {
@@ -105,19 +124,25 @@ func readAnswer(of []store.Families, reply []byte) error {
 		has = append(has, v != 0)
 	}
 
-	var denied []error
 	asked := 0
 	for _, f := range of {
-		for _, family := range f.Names {
-			if asked < len(has) && !has[asked] {
-				denied = append(denied, fmt.Errorf("%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of family %q of table %q, so HBase may leave out cells and say nothing",
-					store.ErrDenied, family, f.Table))
-			}
-			asked++
-		}
+		asked += len(f.Names)
 	}
 	if len(has) != asked {
-		return cannotAsk(fmt.Errorf("%w: got %d rights, want %d", errReply, len(has), asked))
+		return nil, cannotAsk(fmt.Errorf("%w: got %d rights, want %d", errReply, len(has), asked))
 	}
-	return errors.Join(denied...)
+
+	for _, f := range of {
+		l := store.Families{Table: f.Table}
+		for i, family := range f.Names {
+			if !has[i] {
+				l.Names = append(l.Names, family)
+			}
+		}
+		has = has[len(f.Names):]
+		if len(l.Names) > 0 {
+			lacking = append(lacking, l)
+		}
+	}
+	return lacking, nil
 }

@@ -125,6 +125,7 @@ func openHBase(parse func(string) (hbase.Config, error), address string, opts Co
 	if opts.ProofByTimestamps {
 		cfg.Proof = hbase.ProofTimestamps
 	}
+	cfg.RightsElsewhere = !opts.Security.CheckRights
 	if cfg.Security, err = opts.Security.open(opts.Log); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type Security struct {
 	Kerberos, Principal              string
 	ServerPrincipal, MasterPrincipal string
 	Protection                       string
-	AllowSimple                      bool
+	AllowSimple, CheckRights         bool
 	Krb5Config, TicketCache          string
 	TLS                              string
 	ClientCert, ClientKey            string

@@ -37,7 +37,7 @@ func (g *Guard) AuditEnd(r *http.Request, outcome string) {
 	}
 	attrs := append(g.who(r, act), "outcome", outcome)
 	if act.Err != nil {
-		attrs = append(attrs, "err", audit.Shown(act.Err.Error()))
+		attrs = append(attrs, "err", audit.Shown(act.Err.Error(), bearer(r)))
 	}
 	g.Log.Info(audit.Ended, attrs...)
 }

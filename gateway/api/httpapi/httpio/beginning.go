@@ -6,12 +6,13 @@ import (
 )
 
 // BodyBeginning returns the first bytes of a request's body, n at most, for a log: of the decoded
-// body if ReadBody has read it, otherwise as they come from the client. These stay to be read.
+// body if ReadBody has read it, otherwise as they come from the client. These stay to be read. Of a
+// compressed body that was not read yet it returns nothing.
 func BodyBeginning(r *http.Request, n int) string {
 	if k := knownOf(r.Context()); k != nil && k.body != nil {
 		return string(k.body[:min(n, len(k.body))])
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	if r.Body == nil || r.Body == http.NoBody || r.Header.Get("Content-Encoding") != "" {
 		return ""
 	}
 	p := &peeked{ReadCloser: r.Body, first: make([]byte, n)}

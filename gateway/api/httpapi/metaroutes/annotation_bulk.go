@@ -16,6 +16,10 @@ func (h *Handlers) bulkAnnotations(w http.ResponseWriter, r *http.Request, metho
 	if method != http.MethodPost && method != http.MethodPut && method != http.MethodDelete {
 		return httpio.MethodNotAllowed(method)
 	}
+	// Before the body is read, which MayStore has in the line about a deletion.
+	if err := h.Guard.Authorize(w, r, auth.Write); err != nil {
+		return err
+	}
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
 		return err
