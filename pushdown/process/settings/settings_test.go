@@ -186,7 +186,7 @@ func TestPushdownTLS_shared(t *testing.T) {
 
 // Pre-aggregates need not be readable where rollups are made by ourselves, who make none of them.
 func TestRollupTablesRead(t *testing.T) {
-	const rollups = `{"aggregationIds":{"sum":0},"intervals":[
+	const rollups = `{"aggregationIds":{"sum":0,"count":1},"intervals":[
 		{"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
 		{"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d"},
 		{"table":"r1d","preAggregationTable":"r1d-pre","interval":"1d","rowSpan":"1n"}]}`
