@@ -108,7 +108,7 @@ func (c *accessCluster) columns(t *testing.T) {
 		"tool":            c.run(ctx, env, "export", "2012/12/31-00:00:00", "sum", "acl.m"),
 		"pushdown server": asPushdown,
 	} {
-		if err == nil || !strings.Contains(err.Error(), "lacks the right READ (in grant of hbase shell: 'R') on all of family") {
+		if err == nil || !strings.Contains(err.Error(), "lacks the right READ (in grant of hbase shell: 'R') on all of families") {
 			t.Errorf("%s: got %v, want that it does not start", program, err)
 		}
 	}
