@@ -27,7 +27,8 @@ const hidden = "[token]"
 // Shown is a text of a client's as a line has it: its first bytes, whole characters, and without the secret, a
 // token, in the spellings of parameters and of JSON. The log itself escapes what breaks lines, and codes of terminals.
 func Shown(text, secret string) string {
-	long := len(text) > Most
+	// So much is read of a body: there was more.
+	long := len(text) > Most+len(secret)
 	if secret != "" {
 		for _, s := range []string{secret, url.QueryEscape(secret), strings.ReplaceAll(secret, "/", `\/`)} {
 			text = strings.ReplaceAll(text, s, hidden)
@@ -35,7 +36,7 @@ func Shown(text, secret string) string {
 		}
 	}
 	if len(text) > Most {
-		text = strings.ToValidUTF8(text[:Most], "")
+		text, long = strings.ToValidUTF8(text[:Most], ""), true
 	}
 	if long {
 		text += "…"
