@@ -27,7 +27,7 @@ const hidden = "[token]"
 // Shown is a text of a client's as a line has it: its first bytes, whole characters, and without the secret, a
 // token, in the spellings of parameters and of JSON. The log itself escapes what breaks lines, and codes of terminals.
 func Shown(text, secret string) string {
-	// So much is read of a body: there was more.
+	// Of a body one byte more than this is read at most: there was more of it.
 	long := len(text) > Most+len(secret)
 	if secret != "" {
 		for _, s := range []string{secret, url.QueryEscape(secret), strings.ReplaceAll(secret, "/", `\/`)} {
