@@ -41,7 +41,7 @@ var ofKerberos = []mutant{
 		test: "TestTickets_refused",
 	}, {
 		name: "right-that-is-lacking-taken-for-had", file: "pushdown/store/hbase/rights.go",
-		old: "			if !has[i] {\n", new: "			if false {\n",
+		old: "			if !has[i] {\n", new: "			if !has[i] && false {\n",
 		test: "TestCheckReadable",
 	}, {
 		name: "right-on-a-table-that-is-not-there-wanted", file: "pushdown/store/hbase/rights.go",

@@ -63,9 +63,9 @@ var ofTheLog = []mutant{
 		old: "		about.body = body\n", new: "",
 		test: "gateway TestAudit_body",
 	}, {
-		name: "token-cut-by-the-bound-in-the-log", file: "gateway/api/httpapi/access/audit.go",
-		old: "audit.Most+1+len(token)", new: "audit.Most+1",
-		test: "gateway TestAudit_bounds",
+		name: "beginning-of-a-token-in-the-log", file: "gateway/admin/audit/audit.go",
+		old: "			text = withoutBeginning(text, s)\n", new: "			_ = withoutBeginning\n",
+		test: "TestShown",
 	}, {
 		name: "rest-of-a-body-behind-its-beginning-lost", file: "gateway/api/httpapi/httpio/beginning.go",
 		old: "	return p.ReadCloser.Read(b)\n", new: "	return 0, io.EOF\n",
