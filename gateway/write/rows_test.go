@@ -312,3 +312,22 @@ func BenchmarkWriter(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRows_add measures a point until it is in its row, of the 1,000 rows that one of four shards has.
+func BenchmarkRows_add(b *testing.B) {
+	schema, base := encoding.DefaultSchema(), uint32(1699999200)
+	var series []*SeriesKey
+	for id := uint32(0); len(series) < 1000; id++ {
+		if s := newSeriesKey([]byte{0, 0, 1}, binary.BigEndian.AppendUint32([]byte{0, 0}, id)); s.rowHash(base)%4 == 0 {
+			series = append(series, s)
+		}
+	}
+	r, entry := newRows(), addition{entry: []byte{0, 1, 2}}
+	i := 0
+	for b.Loop() {
+		r.add(&schema, series[i%len(series)], base, entry)
+		if i++; i%30_000 == 0 {
+			r.reset()
+		}
+	}
+}

@@ -210,3 +210,25 @@ func TestSeriesTable_size(t *testing.T) {
 	}
 	runtime.KeepAlive(table)
 }
+
+// BenchmarkResolver_Find measures a look-up of one of 1,000 series by what a telnet client writes.
+func BenchmarkResolver_Find(b *testing.B) {
+	r := &Resolver{series: newTestSeries(&numbering{}), spelling: TelnetSpelling}
+	metric := []byte("cpu.user ")
+	var tags [][]byte
+	for i := range 1000 {
+		values := []string{fmt.Sprintf("host-%06d", i), fmt.Sprintf("region-%d", i%9), fmt.Sprintf("dc-%02d", i%27)}
+		tags = append(tags, fmt.Appendf(nil, "host=%s region=%s dc=%s", values[0], values[1], values[2]))
+		r.Find(metric, tags[i])
+		if _, err := r.Resolve(b.Context(), "cpu.user", []Tag{{"host", values[0]}, {"region", values[1]}, {"dc", values[2]}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	i := 0
+	for b.Loop() {
+		if _, ok := r.Find(metric, tags[i%1000]); !ok {
+			b.Fatal("a series is not found")
+		}
+		i++
+	}
+}

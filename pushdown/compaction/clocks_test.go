@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,35 +53,18 @@ func (w *clocks) serverBehind() int64 {
 	return 0
 }
 
-// Versions, ChangeIf and CheckVersions are the store's, with what others do before.
-func (w *clocks) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
-	if err := w.others(); err != nil {
-		return nil, nil, err
-	}
-	return w.st.Versions(ctx, table, family, keys, rows)
-}
-
-func (w *clocks) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
-	if err := w.others(); err != nil {
-		return nil, err
-	}
-	held, err := w.st.ChangeIf(ctx, table, family, changes)
-	if err == nil {
-		w.note("job put %d deleted %d: %v", len(changes[0].Put), len(changes[0].Delete), held)
-		w.check()
-	}
-	return held, err
-}
-
-func (w *clocks) CheckVersions(ctx context.Context, table, family string) error {
-	return w.st.CheckVersions(ctx, table, family)
+// changed looks at the row.
+func (w *clocks) changed(c store.ConditionalChange, held []bool) error {
+	w.note("job put %d deleted %d: %v", len(c.Put), len(c.Delete), held)
+	w.check()
+	return nil
 }
 
 // compact runs a job over the row.
 func (w *clocks) compact() (total Counts) {
 	w.depth++
 	defer func() { w.depth-- }()
-	j := Job{Store: w, Table: w.tables[0], Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
+	j := Job{Store: beside{w.st, w.others, w.changed}, Table: w.tables[0], Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
 		Now: func() time.Time { return time.UnixMilli(w.now + w.ahead) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
 	if err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil); err != nil && !errors.Is(err, errKilled) {
 		w.fail("job: %v", err)

@@ -75,29 +75,36 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) tick() { w.now += 1 + w.rng.Int64N(3) }
 
-// Versions and ChangeIf are the store's, with all that others do before and after.
-func (w *world) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
-	if err := w.others(); err != nil {
-		return nil, nil, err
-	}
-	return w.st.Versions(ctx, table, family, keys, rows)
+// beside is the store of a job, with what others do before each of its steps, and what follows a change.
+type beside struct {
+	*hbase.Store
+	others  func() error
+	changed func(c store.ConditionalChange, held []bool) error
 }
 
-func (w *world) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
-	if err := w.others(); err != nil {
+func (b beside) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+	if err := b.others(); err != nil {
+		return nil, nil, err
+	}
+	return b.Store.Versions(ctx, table, family, keys, rows)
+}
+
+func (b beside) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+	if err := b.others(); err != nil {
 		return nil, err
 	}
-	held, err := w.st.ChangeIf(ctx, table, family, changes)
+	held, err := b.Store.ChangeIf(ctx, table, family, changes)
 	if err == nil {
-		w.note("job put %d deleted %d: %v", len(changes[0].Put), len(changes[0].Delete), held)
-		w.check()
-		err = w.others()
+		err = b.changed(changes[0], held)
 	}
 	return held, err
 }
 
-func (w *world) CheckVersions(ctx context.Context, table, family string) error {
-	return w.st.CheckVersions(ctx, table, family)
+// changed looks at the row, and lets others do more.
+func (w *world) changed(c store.ConditionalChange, held []bool) error {
+	w.note("job put %d deleted %d: %v", len(c.Put), len(c.Delete), held)
+	w.check()
+	return w.others()
 }
 
 // compact runs a job over the row.
@@ -105,7 +112,7 @@ func (w *world) compact() (Counts, error) {
 	w.depth++
 	defer func() { w.depth-- }()
 	var total Counts
-	j := Job{Store: w, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
+	j := Job{Store: beside{w.st, w.others, w.changed}, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
 		Now: func() time.Time { return time.UnixMilli(w.now) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
 	err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil)
 	if err != nil && !errors.Is(err, errKilled) {

@@ -278,12 +278,9 @@ func (c *Config) SeriesTables() (out []string) {
 // Tables returns, sorted and each once, Table and PreTable of all intervals, without Table
 // of the default one, which is no rollup.
 func (c *Config) Tables() (out []string) {
+	out = c.SeriesTables()
 	for i := range c.Intervals {
-		one := &c.Intervals[i]
-		if !one.Default {
-			out = append(out, one.Table)
-		}
-		out = append(out, one.PreTable)
+		out = append(out, c.Intervals[i].PreTable)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -1,12 +1,9 @@
 package retention_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,57 +16,21 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// refusing answers writes with an exception from some call on, until it is lifted.
-type refusing struct {
-	mu     sync.Mutex
-	class  string
-	first  int // call of writes, from 0, that is refused
-	calls  int
-	leases bool // writes of leases are refused, too
-	begun  bool
-	lifted bool
-}
-
-// fault is a hook of the fake.
-func (r *refusing) fault(c hbasefake.Call) hbasefake.Fault {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	// Gets have no cells.
-	if c.Method == "Multi" && c.Cells > 0 {
-		r.begun = r.begun || r.calls == r.first
-		r.calls++
-	}
-	switch {
-	case !r.begun || r.lifted:
-	case c.Method == "Multi" && c.Cells > 0:
-		return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: r.class}
-	case c.Method == "Mutate" && r.leases:
-		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: r.class}
-	}
-	return hbasefake.Fault{}
-}
-
-func (r *refusing) lift() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lifted = true
-}
-
 // TestWorker_noWrites: for two hours the servers refuse deletions, from the middle of a run on. The log says
 // it, no younger row is gone, and a worker that begins meanwhile deletes the rest once it can.
 func TestWorker_noWrites(t *testing.T) {
-	for _, r := range []*refusing{
-		{class: "org.apache.hadoop.hbase.RegionTooBusyException"},
-		{class: "org.apache.hadoop.hbase.NotServingRegionException", first: 1},
-		{class: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", leases: true},
-		{class: "org.apache.hadoop.hbase.RegionTooBusyException", first: 1, leases: true},
+	for _, r := range []*hbasefake.RefusedWrites{
+		{Exception: "org.apache.hadoop.hbase.RegionTooBusyException"},
+		{Exception: "org.apache.hadoop.hbase.NotServingRegionException", First: 1},
+		{Exception: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", Single: true},
+		{Exception: "org.apache.hadoop.hbase.RegionTooBusyException", First: 1, Single: true},
 	} {
 		synctest.Test(t, func(t *testing.T) { retainLater(t, r) })
 	}
 }
 
-func retainLater(t *testing.T, r *refusing) {
-	what := fmt.Sprintf("%s, leases %v, from call %d on", r.class, r.leases, r.first)
+func retainLater(t *testing.T, r *hbasefake.RefusedWrites) {
+	what := fmt.Sprintf("%s, leases %v, from call %d on", r.Exception, r.Single, r.First)
 	w := onHBase(t, rand.New(rand.NewPCG(5, 5)))
 	began := time.Now()
 	w.job.Rules, w.job.Rate = parse(t, ". 2d"), 100
@@ -80,35 +41,22 @@ func retainLater(t *testing.T, r *refusing) {
 	}
 	want, all := w.want("tsdb", rules.Hour, ""), w.keys("tsdb")
 	log := new(text)
-	start := func() (stop func()) {
-		job := *w.job
-		worker := &retention.Worker{Job: &job, Turns: retention.NewLeased(w.store, "state"), Log: slog.New(slog.NewTextHandler(log, nil))}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			worker.Run(ctx)
-		}()
-		return func() {
-			cancel()
-			<-done
-		}
-	}
+	start := func() (stop func()) { return w.startWorker(retention.NewLeased(w.store, "state"), log) }
 
-	w.fake.SetHook(r.fault)
+	w.fake.SetHook(r.Fault)
 	stop := start()
 	time.Sleep(time.Hour)
 	stop()
-	if said := log.take(); !strings.Contains(said, r.class) || strings.Count(said, "\n") > 200 {
+	if said := log.take(); !strings.Contains(said, r.Exception) || strings.Count(said, "\n") > 200 {
 		t.Errorf("%s: the log says %.500q, in %d lines", what, said, strings.Count(said, "\n"))
 	}
 	left := w.keys("tsdb")
-	if r.first == 0 && len(left) != len(all) || r.first > 0 && (len(left) == len(all) || len(left) == len(want)) {
+	if r.First == 0 && len(left) != len(all) || r.First > 0 && (len(left) == len(all) || len(left) == len(want)) {
 		t.Errorf("%s: %d of %d rows are left", what, len(left), len(all))
 	}
 	stop = start()
 	time.Sleep(time.Hour)
-	r.lift()
+	r.Lift()
 	time.Sleep(2 * time.Hour)
 	stop()
 	if d := cmp.Diff(want, w.keys("tsdb")); d != "" {

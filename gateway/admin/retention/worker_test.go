@@ -38,6 +38,22 @@ func (l *text) take() string {
 	return l.b.String()
 }
 
+// startWorker starts a worker of the world's job.
+func (w *world) startWorker(turns retention.Turns, log *text) (stop func()) {
+	job := *w.job
+	worker := &retention.Worker{Job: &job, Turns: turns, Log: slog.New(slog.NewTextHandler(log, nil))}
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		worker.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // working runs workers on an embedded store in simulated time, which begins at the world's now.
 func working(t *testing.T, ruled string, f func(w *world, log *text, start func() (stop func()))) {
 	synctest.Test(t, func(t *testing.T) {
@@ -47,21 +63,7 @@ func working(t *testing.T, ruled string, f func(w *world, log *text, start func(
 		w.job.Now = func() time.Time { return time.Unix(now, 0).Add(time.Since(began)) }
 		log := new(text)
 		turns := retention.NewLocal()
-		start := func() func() {
-			job := *w.job
-			worker := &retention.Worker{Job: &job, Turns: turns, Log: slog.New(slog.NewTextHandler(log, nil))}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				worker.Run(ctx)
-			}()
-			return func() {
-				cancel()
-				<-done
-			}
-		}
-		f(w, log, start)
+		f(w, log, func() (stop func()) { return w.startWorker(turns, log) })
 	})
 }
 

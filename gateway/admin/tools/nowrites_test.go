@@ -184,25 +184,17 @@ func refuseWrites(t *testing.T, job *handJob, class string, first int, want []st
 	p := inMemory(t)
 	p.hourly(job.name)
 	before, _ := p.answers()
-	writes, least := 0, 1
+	r := &hbasefake.RefusedWrites{Exception: class, First: first}
 	if job.name == "compact" {
-		least = 2 // the trial, whether the servers know conditions, has one cell
+		r.Cells = 2
 	}
-	p.fake.SetHook(func(c hbasefake.Call) hbasefake.Fault {
-		if c.Method != "Multi" || c.Cells < least { // gets have none
-			return hbasefake.Fault{}
-		}
-		if writes++; writes > first {
-			return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: class}
-		}
-		return hbasefake.Fault{}
-	})
+	p.fake.SetHook(r.Fault)
 	err := p.tool("", nil, job.name, job.args...)
 	if err == nil || !strings.Contains(err.Error(), class) {
 		t.Errorf("%s, from call %d on %s: got %v, want an error that says it\n%s", job.name, first, class, err, &p.out)
 	}
 	p.fake.SetHook(nil)
-	if writes <= first {
+	if !r.Begun() {
 		t.Errorf("%s: no call was refused from the %dth on", job.name, first)
 	}
 	if after, _ := p.answers(); job.points || first == 0 {

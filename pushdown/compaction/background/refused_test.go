@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,42 +20,6 @@ var refusals = []string{
 	"org.apache.hadoop.hbase.NotServingRegionException",
 	"org.apache.hadoop.hbase.quotas.SpaceLimitingException",
 	"java.io.IOException",
-}
-
-// refusing answers writes with an exception from some call on, until it is lifted.
-type refusing struct {
-	mu     sync.Mutex
-	class  string
-	first  int // call of writes, from 0, that is refused
-	calls  int
-	leases bool // writes of leases are refused, too
-	begun  bool
-	lifted bool
-}
-
-// fault is a hook of the fake.
-func (r *refusing) fault(c hbasefake.Call) hbasefake.Fault {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	// Gets have no cells, and a trial, whether the servers know conditions, has one.
-	if c.Method == "Multi" && c.Cells > 1 {
-		r.begun = r.begun || r.calls == r.first
-		r.calls++
-	}
-	switch {
-	case !r.begun || r.lifted:
-	case c.Method == "Multi" && c.Cells > 0:
-		return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: r.class}
-	case c.Method == "Mutate" && r.leases:
-		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: r.class}
-	}
-	return hbasefake.Fault{}
-}
-
-func (r *refusing) lift() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lifted = true
 }
 
 // points counts the points that readers get.
@@ -94,21 +57,23 @@ func (w *world) after(d time.Duration) {
 func TestWorker_noWrites(t *testing.T) {
 	for i, class := range refusals {
 		for _, first := range []int{0, 5} {
-			simulate(t, nil, func(w *world) { w.refuseWrites(&refusing{class: class, first: first, leases: i%2 == 1}) })
+			simulate(t, nil, func(w *world) {
+				w.refuseWrites(&hbasefake.RefusedWrites{Exception: class, First: first, Cells: 2, Single: i%2 == 1})
+			})
 		}
 	}
 }
 
-func (w *world) refuseWrites(r *refusing) {
-	what := fmt.Sprintf("%s, leases %v, from call %d on", r.class, r.leases, r.first)
+func (w *world) refuseWrites(r *hbasefake.RefusedWrites) {
+	what := fmt.Sprintf("%s, leases %v, from call %d on", r.Exception, r.Single, r.First)
 	w.fill(3, 10, 4)
 	all := w.points()
-	w.fake.SetHook(r.fault)
+	w.fake.SetHook(r.Fault)
 	brief, end := context.WithCancel(w.Context())
 	a, _ := w.worker(brief, func(c *Config) { c.Rate = 20 })
 	w.after(time.Hour)
 	warned := w.lines("level=WARN")
-	if len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.class) || len(warned) > 20 {
+	if len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
 		w.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
 	}
 	if n := w.points(); n != all {
@@ -123,16 +88,16 @@ func (w *world) refuseWrites(r *refusing) {
 	if n := w.points(); n != all || looked(b) != 0 {
 		w.Errorf("%s: %d points, want %d; another worker has looked at %d rows", what, n, all, looked(b))
 	}
-	r.lift()
+	r.Lift()
 	w.after(time.Hour)
 	cancel()
 	w.all.Wait()
 	w.wantCompacted()
-	if r.first > 0 && done == 0 {
+	if r.First > 0 && done == 0 {
 		w.Errorf("%s: nothing was done before writes were refused", what)
 	}
 	// Where the state could be saved, only what was refused is looked at again.
-	if n := looked(a, b); n < int64(w.rows) || !r.leases && n > int64(w.rows)+20 {
+	if n := looked(a, b); n < int64(w.rows) || !r.Single && n > int64(w.rows)+20 {
 		w.Errorf("%s: %d rows were looked at, %d of them before, want each of %d once", what, n, done, w.rows)
 	}
 }

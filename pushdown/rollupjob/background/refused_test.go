@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,42 +16,6 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
-
-// refusing answers writes with an exception from some call on, until it is lifted.
-type refusing struct {
-	mu     sync.Mutex
-	class  string
-	first  int // call of writes, from 0, that is refused
-	calls  int
-	leases bool // writes of leases and records are refused, too
-	begun  bool
-	lifted bool
-}
-
-// fault is a hook of the fake.
-func (r *refusing) fault(c hbasefake.Call) hbasefake.Fault {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	// Gets have no cells.
-	if c.Method == "Multi" && c.Cells > 0 {
-		r.begun = r.begun || r.calls == r.first
-		r.calls++
-	}
-	switch {
-	case !r.begun || r.lifted:
-	case c.Method == "Multi" && c.Cells > 0:
-		return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: r.class}
-	case c.Method == "Mutate" && r.leases:
-		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: r.class}
-	}
-	return hbasefake.Fault{}
-}
-
-func (r *refusing) lift() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lifted = true
-}
 
 // cells are those of a table.
 func (w *world) cells(table string) (out []string) {
@@ -104,22 +67,22 @@ func TestWorker_noWrites(t *testing.T) {
 		w.all.Wait()
 		want = w.cells("r1h")
 	})
-	for _, r := range []*refusing{
-		{class: "org.apache.hadoop.hbase.RegionTooBusyException"},
-		{class: "org.apache.hadoop.hbase.NotServingRegionException", first: 3},
-		{class: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", leases: true},
-		{class: "org.apache.hadoop.hbase.RegionTooBusyException", first: 3, leases: true},
+	for _, r := range []*hbasefake.RefusedWrites{
+		{Exception: "org.apache.hadoop.hbase.RegionTooBusyException"},
+		{Exception: "org.apache.hadoop.hbase.NotServingRegionException", First: 3},
+		{Exception: "org.apache.hadoop.hbase.quotas.SpaceLimitingException", Single: true},
+		{Exception: "org.apache.hadoop.hbase.RegionTooBusyException", First: 3, Single: true},
 	} {
 		simulateHBase(t, func(w *world) {
-			what := fmt.Sprintf("%s, leases %v, from call %d on", r.class, r.leases, r.first)
+			what := fmt.Sprintf("%s, leases %v, from call %d on", r.Exception, r.Single, r.First)
 			w.fill(3, 10)
 			raw := w.cells("tsdb")
-			w.fake.SetHook(r.fault)
+			w.fake.SetHook(r.Fault)
 			brief, end := context.WithCancel(w.Context())
 			w.worker(brief, nil)
 			w.after(time.Hour)
 			end()
-			if warned := w.lines("level=WARN"); len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.class) || len(warned) > 20 {
+			if warned := w.lines("level=WARN"); len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
 				t.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
 			}
 			w.wantWhole(want)
@@ -128,7 +91,7 @@ func TestWorker_noWrites(t *testing.T) {
 			w.worker(ctx, nil)
 			w.after(time.Hour)
 			w.wantWhole(want)
-			r.lift()
+			r.Lift()
 			w.after(50 * time.Hour) // older days are looked at once a day, and what nothing has proven after another one
 			cancel()
 			w.all.Wait()

@@ -16,7 +16,7 @@
 //   - data.go, snapshot.go: tables, regions and what happens to them;
 //   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
 //   - network.go: listeners in memory, for simulated time;
-//   - release.go: versions of HBase; rights.go: the right to read.
+//   - release.go: versions of HBase; rights.go: the right to read; refused.go: writes that are refused.
 package hbasefake
 
 import (
