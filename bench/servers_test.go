@@ -48,7 +48,7 @@ func shortData() workload.Devops {
 func TestBench_everyRow(t *testing.T) {
 	t.Parallel() // its times are not checked
 	r := report.New("compare", nil)
-	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers"}
+	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers", "protections"}
 	if *e2etest.Soak {
 		rows = speed.Rows
 	}

@@ -48,7 +48,7 @@ import (
 //
 // All servers of this test have one clock. Clocks that differ are drawn by TestOrders_clocks of pushdown/compaction, on a fake HBase.
 func TestLife(t *testing.T) {
-	lasts, rounds := 90*time.Second, 6
+	lasts, rounds := 2*time.Minute, 6
 	if *soak {
 		lasts, rounds = 30*time.Minute, 60
 	}
@@ -58,7 +58,7 @@ func TestLife(t *testing.T) {
 // TestLife_merges: regions are merged, too, and gateways alone write and compact. What OpenTSDB's
 // client loses then would hide what we lose.
 func TestLife_merges(t *testing.T) {
-	lasts, rounds := 90*time.Second, 6
+	lasts, rounds := 2*time.Minute, 6
 	if *soak {
 		lasts, rounds = 8*time.Minute, 24
 	}

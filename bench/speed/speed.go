@@ -70,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -171,7 +171,8 @@ func groups() (all []group) {
 				group{[]string{"compaction"}, scale, calm, 300, compacting},
 				group{[]string{"retention"}, scale, calm, 120, retaining},
 				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto},
-				group{[]string{"rollup-auto-cells"}, scale, living, 1500, rollupAutoCells})
+				group{[]string{"rollup-auto-cells"}, scale, living, 1500, rollupAutoCells},
+				group{[]string{"protections"}, scale, "", 180, protections})
 		}
 	}
 
@@ -272,8 +273,8 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
-	// A group with a form uses the set instead; hbaseput, memory and those of pods use neither.
-	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse"}, g.has) {
+	// A group with a form uses the set instead; hbaseput, memory, protections and those of pods use neither.
+	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse", "protections"}, g.has) {
 		s.dropPair()
 	}
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -9,107 +8,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Admin does administration that gohbase has no calls for, and reads cells with
-// HBase's own client, through one long-lived Java program (java/Admin.java):
-// commands go in and answers come out a line each. Its methods may be called
+// HBase's own client, through one long-lived Java program, java/Admin.java. Its methods may be called
 // from several goroutines; they run one after the other.
-type Admin struct {
-	mu      sync.Mutex
-	command Command
-	process *Process
-	answers *bufio.Reader
-}
+type Admin struct{ *JavaProgram }
 
 // newAdmin starts the program, which compiles itself and then waits.
 func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
-	root, err := Root()
-	if err != nil {
-		return nil, err
-	}
 	program := "Admin.java"
 	if strings.HasPrefix(h.options.Version, "1.") {
 		program = "Admin1.java" // its client has other classes, and knows a few commands
 	}
-	source := filepath.Join(root, "integration", "e2e", "java", program)
-	a := &Admin{command: Command{
-		Name: "admin", Path: "java", Dir: h.dir, Interactive: true,
-		Args: append(append(javaFlags(h.dir, h.class, 192), h.securedFlags()...), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
-	}}
-	return a, a.start(ctx)
-}
-
-// start starts the program, also again after it has ended.
-func (a *Admin) start(ctx context.Context) error {
-	p, err := Start(ctx, a.command)
+	p, err := h.StartJava(ctx, "admin", filepath.Join("integration", "e2e", "java", program), 192, sparing...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.process, a.answers = p, bufio.NewReaderSize(p.Stdout, 1<<20)
-	return nil
-}
-
-func (a *Admin) close() {
-	if a.process == nil {
-		return
-	}
-	a.process.Kill()
-	_ = a.process.Stdin.Close()
-	_ = a.process.Stdout.Close()
-}
-
-// errAdmin is an answer "error …" of the program.
-var errAdmin = errors.New("HBase admin")
-
-// Call sends one command of java/Admin.java and returns its data lines. When
-// ctx ends first the program is killed, for its answer would be taken for that
-// of the next call, which starts it again.
-func (a *Admin) Call(ctx context.Context, words ...string) ([]string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.process.Err() != nil {
-		a.close()
-		if err := a.start(ctx); err != nil {
-			return nil, err
-		}
-	}
-	stop := context.AfterFunc(ctx, a.process.Kill)
-	lines, err := a.call(words)
-	if !stop() { // ctx has ended, and the program is being killed
-		<-a.process.Done()
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(words, " "), err)
-	}
-	return lines, nil
-}
-
-// call sends one command and reads its answer: lines that begin with "-", then "ok", or "error" with a reason.
-func (a *Admin) call(words []string) ([]string, error) {
-	if _, err := a.process.Stdin.Write([]byte(strings.Join(words, "\t") + "\n")); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, a.process.LogTail(20))
-	}
-	var lines []string
-	for {
-		line, err := a.answers.ReadString('\n')
-		if err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, a.process.LogTail(20))
-		}
-		line = strings.TrimSuffix(line, "\n")
-		switch status, rest, _ := strings.Cut(line, "\t"); status {
-		case "ok":
-			return lines, nil
-		case "error":
-			return nil, fmt.Errorf("%w: %s", errAdmin, rest)
-		case "-":
-			lines = append(lines, rest)
-		default:
-			return nil, fmt.Errorf("answer %q is none of ok, error, -", line)
-		}
-	}
+	return &Admin{p}, nil
 }
 
 func (a *Admin) do(ctx context.Context, words ...string) error {

@@ -227,7 +227,7 @@ func (h *HBase) CloseKeeping() (logs string, err error) {
 // that an orderly end would save.
 func (h *HBase) kill() {
 	if h.Admin != nil {
-		h.Admin.close()
+		h.Admin.Close()
 	}
 	processes := []*Process{h.master, h.zk}
 	for _, r := range h.regions {
@@ -256,12 +256,14 @@ const (
 	regionServerMain = "org.apache.hadoop.hbase.regionserver.HRegionServer"
 )
 
+// sparing are flags of Java for fewer threads, less memory and a sooner start, where speed is not the point.
+var sparing = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+
 // java starts one of HBase's servers with the given heap.
 func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args ...string) (*Process, error) {
 	flags := append(javaFlags(h.dir, h.class, heapMiB), h.securedFlags()...)
 	if main != regionServerMain {
-		// Fewer threads, less memory and a sooner start where speed is not the point.
-		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+		flags = append(flags, sparing...)
 	} else if h.options.QuickStart {
 		flags = append(flags, "-XX:TieredStopAtLevel=1")
 	}

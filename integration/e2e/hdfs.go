@@ -121,7 +121,7 @@ func (h *HDFS) format(ctx context.Context) error {
 
 func (h *HDFS) java(ctx context.Context, name, main string, args ...string) (*Process, error) {
 	// Small and soon there: neither is busy in a test.
-	flags := append(javaFlags(h.dir, h.class, hdfsHeapMiB), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", main)
+	flags := append(append(javaFlags(h.dir, h.class, hdfsHeapMiB), sparing...), main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(flags, args...), Dir: h.dir})
 }
 
