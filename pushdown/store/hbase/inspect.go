@@ -19,6 +19,7 @@ const (
 	lacksReadPoint  = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
 	lacksState      = "states of regions in hbase:meta (2.0): nothing is cached of rows, each query reads HBase, and a disabled table is known by its silence alone"
 	lacksConditions = "conditions on changes of rows (2.4): names of new series are put one by one, and no rows are compacted"
+	lacksTrial      = "a trial: nothing before 1.1 was ever tried, so nothing is known of its answers, and none should be relied on"
 	lacksNodes      = "region servers that are bootstrap nodes (2.5): only masters answer as such"
 )
 
@@ -53,6 +54,9 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	}
 	if r.before(2, 4) {
 		found.Lacks = append(found.Lacks, lacksConditions)
+	}
+	if r.before(1, 1) {
+		found.Lacks = append(found.Lacks, lacksTrial)
 	}
 	if r.before(2, 5) && st.nodes != nil {
 		found.Lacks = append(found.Lacks, lacksNodes)

@@ -19,6 +19,7 @@ import (
 // proven that is not, and of cells that must not exist each is written once.
 func TestInspect(t *testing.T) {
 	for version, want := range map[string][]string{
+		"1.0.3":           {lacksReadPoint, lacksConditions, lacksTrial},
 		"1.2.6":           {lacksReadPoint, lacksConditions},
 		"1.7.2":           {lacksState, lacksConditions},
 		"2.1.0-cdh6.3.4":  {lacksConditions},
