@@ -159,6 +159,7 @@ func drawChanges(rng *rand.Rand) (changes []store.ConditionalChange) {
 		if c.If.Stamps == nil {
 			continue
 		}
+		c.If.Columns = rng.IntN(4)
 		if rng.IntN(2) == 0 {
 			c.If.Cell = &store.Cell{Qualifier: drawColumn(rng), Value: []byte{"xy"[rng.IntN(2)]}}
 		}

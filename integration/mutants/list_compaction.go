@@ -12,6 +12,14 @@ var ofCompaction = []mutant{
 		old: "Stamps: w.plan.Stamps, Cell: &w.plan.Merged}", new: "Stamps: w.plan.Stamps}",
 		test: "TestJob_hidden",
 	}, {
+		name: "compaction-brings-a-deleted-cell-back", file: "pushdown/compaction/job.go",
+		old: "If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.Columns}", new: "If: store.Condition{Stamps: w.plan.Stamps}",
+		test: "pushdown/compaction TestJob_partlyDeleted",
+	}, {
+		name: "replace-is-done-whatever-a-compaction-put", file: "pushdown/store/hbase/replace.go",
+		old: "return !ok && x.Timestamp <= newest", new: "return false && !ok && x.Timestamp <= newest",
+		test: "TestReplace_compacted",
+	}, {
 		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",
 		old: "filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))", new: "filter.NewTimestampsFilter(stamps)",
 		test: "pushdown/compaction TestJob_writtenMeanwhile",
@@ -21,7 +29,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_writtenMeanwhile",
 	}, {
 		name: "compaction-deletes-what-a-tsd-relies-on", file: "pushdown/store/hbase/changeif.go",
-		old: "		whole = filter.NewList(filter.MustPassAll, there, whole)\n", new: "		whole = there\n",
+		old: "		all = slices.Insert(all, 0, filter.Filter(there))\n", new: "		all = []filter.Filter{there}\n",
 		test: "pushdown/compaction TestJob_anotherCell",
 	}, {
 		name: "compaction-bares-older-versions", file: "pushdown/compaction/plan.go",

@@ -13,8 +13,9 @@
 //
 //  1. The row is read with all versions of its cells and the markers of all deletions.
 //  2. The merged cell is put, with the latest timestamp of its parts, on the condition
-//     that every cell of the row now has a timestamp that was read. So nothing was
-//     written meanwhile (a write has a new timestamp) and the row was not deleted.
+//     that every cell of the row now has a timestamp that was read, and that the row has as
+//     many columns as then. So nothing was written meanwhile (a write has a new timestamp),
+//     and neither the row nor a cell of it was deleted.
 //  3. The parts are deleted, each by its version, on the condition that the merged cell
 //     is there now with its value, and that every cell still has a timestamp that was read.
 //
@@ -29,9 +30,12 @@
 //     with a later timestamp. The merged cell's timestamp is that of one of its parts, so
 //     a point that is written over later is newer than it, and wins where duplicates are
 //     resolved.
-//   - An old merged cell does not come back: between reading and step 2 a DELETE leaves no
-//     cell to satisfy the condition, and what another job, a TSD's compaction or a writer
+//   - What was deleted does not come back: between reading and step 2 a DELETE leaves no
+//     cell to satisfy the condition, and the deletion of single columns, as an fsck makes,
+//     leaves too few. What another job, a TSD's compaction or a writer
 //     has put meanwhile has a timestamp that was not read, or is what this job would put.
+//   - After step 2 a deletion of a part alone changes nothing: the merged cell has its points.
+//     Our own tools look at the row again once they have deleted, and tell that it has changed.
 //   - Two jobs that compact one row each delete only parts of a merged cell that is there.
 //   - A TSD that compacts the row and finds one cell with all its points puts none, and
 //     deletes the others. It may find another such cell than this job: after a point was

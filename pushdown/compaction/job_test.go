@@ -214,6 +214,30 @@ func TestJob_writtenMeanwhile(t *testing.T) {
 	b.want("")
 }
 
+// TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not come back,
+// whatever is left beside it.
+func TestJob_partlyDeleted(t *testing.T) {
+	for name, tc := range map[string]struct{ qualifier, value, want string }{
+		// Those that are left are compacted then.
+		"a point is left":       {"\x00\x20", "\x03", "1 00000020=010300@-1"},
+		"an annotation is left": {"\x01\x00\x07", "{}", "1 0000=01@-3 1 010007=7b7d@-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.put(1, "\x00\x00", "\x01", -3)
+			b.put(1, "\x00\x10", "\x02", -2)
+			b.put(1, tc.qualifier, tc.value, -1)
+			b.before = func(change int) {
+				if change == 1 { // the put
+					b.fake.Delete("tsdb", string(rowKey(1)), family, "\x00\x10")
+				}
+			}
+			b.run()
+			b.want(tc.want)
+		})
+	}
+}
+
 // TestJob_faults: lost replies, refusals and regions that move or split change nothing.
 func TestJob_faults(t *testing.T) {
 	b := newBench(t)

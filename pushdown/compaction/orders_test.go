@@ -141,6 +141,8 @@ func (w *world) others() error {
 			w.note("DELETE")
 			clear(w.points)
 			w.appended, w.marked = nil, w.now
+		case n < 7 && w.rng.IntN(2) == 0:
+			w.deleteColumn()
 		case n < 7 && w.rng.IntN(3) == 0:
 			w.append()
 		case n < 10:
@@ -155,6 +157,8 @@ func (w *world) others() error {
 		case n < 16:
 			w.fake.CompactVersions(w.table)
 			w.note("major compaction")
+		case n < 18 && w.rng.IntN(4) == 0:
+			w.annotate()
 		case n < 17:
 			w.note("killed")
 			return errKilled
@@ -197,6 +201,61 @@ func (w *world) write(offset int32) {
 	default:
 		w.points[offset] = written{value: v, stamp: stamp, loose: over && old.loose && !w.fix}
 	}
+}
+
+// deleteColumn deletes one cell, as a client of HBase or an fsck does: its points are gone, unless
+// another cell has them, too.
+func (w *world) deleteColumn() {
+	cells := w.cells()
+	// A TSD that has read the row would bring it back.
+	if len(cells) == 0 || w.tsd != nil {
+		return
+	}
+	c := cells[w.rng.IntN(len(cells))]
+	w.fake.Delete(w.table, string(w.key), family, string(c.Qualifier))
+	w.note("column %x deleted", c.Qualifier)
+	w.marked = w.now
+	if bytes.Equal(c.Qualifier, encoding.AppendColumn) {
+		w.appended = nil
+	}
+
+	left := map[int32]bool{}
+	for _, other := range w.cells() {
+		for _, offset := range w.offsets(other) {
+			left[offset] = true
+		}
+	}
+	for _, offset := range w.offsets(c) {
+		p, ok := w.points[offset]
+		switch {
+		case ok && !left[offset]:
+			delete(w.points, offset)
+		case ok: // its value may be an earlier one
+			p.loose = true
+			w.points[offset] = p
+		}
+	}
+}
+
+// offsets returns the times of a cell's points, in ms of the hour.
+func (w *world) offsets(c store.Cell) (all []int32) {
+	d := encoding.RowDecoder{FixDuplicates: true}
+	d.Reset(rowBase)
+	var points encoding.Points
+	if err := errors.Join(d.Add(c.Qualifier, c.Value, c.Timestamp), d.Finish(&points)); err != nil {
+		w.fail("cell %x: %v", c.Qualifier, err)
+	}
+	for i := range points.Len() {
+		ms, _ := points.At(i)
+		all = append(all, int32(ms-rowBase*1000))
+	}
+	return all
+}
+
+// annotate puts an annotation, which no compaction touches.
+func (w *world) annotate() {
+	w.fake.PutAt(w.table, string(w.key), family, "\x01\x00\x07", "{}", w.now)
+	w.note("annotation")
 }
 
 // append adds a point at a time of its own to the append column.
@@ -259,6 +318,9 @@ func (w *world) newTSD() *tsd {
 	for _, c := range w.cells() {
 		if bytes.Equal(c.Qualifier, encoding.AppendColumn) {
 			return nil
+		}
+		if !hasPoints(c.Qualifier) {
+			continue
 		}
 		v := store.Version{Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp}
 		versions = append(versions, v)
@@ -410,8 +472,9 @@ func (w *world) settle(whole *int64) {
 	}
 	if c.Compacted > 0 {
 		*whole++
-		if n := len(w.cells()); n != 1 {
-			w.fail("the compacted row has %d cells", n)
+		cells := slices.DeleteFunc(w.cells(), func(c store.Cell) bool { return !hasPoints(c.Qualifier) })
+		if len(cells) != 1 {
+			w.fail("the compacted row has %d cells of points", len(cells))
 		}
 	}
 	if n := c.Left[Changed] + c.Left[Young] + c.Left[Unreadable]; n > 0 {

@@ -51,11 +51,13 @@ type Options struct {
 type Plan struct {
 	Reason Reason // None, or why nothing is to be done
 	Merged store.Cell
-	There  bool            // the row has the merged cell: it is not put
-	Stamps []int64         // of all cells that can be read, and of what they hide
-	Delete []store.Version // the merged cell's parts, and what could come out from under them
-	Cells  int             // of points, that can be read now
-	Bytes  int             // of their qualifiers and values
+	There  bool    // the row has the merged cell: it is not put
+	Stamps []int64 // of all cells that can be read, and of what they hide
+	// Columns is how many cells can be read, those that are not of points too.
+	Columns int
+	Delete  []store.Version // the merged cell's parts, and what could come out from under them
+	Cells   int             // of points, that can be read now
+	Bytes   int             // of their qualifiers and values
 }
 
 // Decide returns what to do with a row of the data table, of the hour that begins at base,
@@ -80,6 +82,7 @@ func Decide(row store.VersionRow, base uint32, o Options) Plan {
 		return p
 	}
 
+	p.Columns = len(h.visible)
 	for _, v := range h.visible {
 		if bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp {
 			if p.There = bytes.Equal(v.Value, p.Merged.Value); !p.There {

@@ -77,5 +77,9 @@ func (s *HBaseSecurity) validateTLS() (errs []error) {
 	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
 		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
 	}
+	// Whoever has any certificate of a public authority would be taken for HBase.
+	if s.TLS == "on" && !s.VerifyHost {
+		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
+	}
 	return errs
 }

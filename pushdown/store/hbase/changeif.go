@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"downpour/pushdown/store"
@@ -149,21 +150,29 @@ func (a *conditional) add(kind pb.MutationProto_MutationType, cells int) {
 }
 
 // newCondition translates a condition to filters: it is true if they leave anything of the row.
-// One drops the row if any cell has another timestamp, one if the column lacks the value.
+// One drops the row if any cell has another timestamp, one if the column lacks the value, and one drops
+// all columns but those from the last wanted one on. The last one counts the cells that it is shown: in a list it
+// comes behind filters that admit every cell, or drop the row.
 func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition, error) {
 	if len(c.Stamps) == 0 {
 		return nil, errors.New("condition: got no timestamps")
 	}
 	stamps := slices.Clone(c.Stamps)
 	slices.Sort(stamps)
-	var whole filter.Filter = filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))
+	all := []filter.Filter{filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))}
 	if c.Cell != nil {
 		const ifMissing, latestOnly = true, true
 		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))
 		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal, ifMissing, latestOnly)
-		whole = filter.NewList(filter.MustPassAll, there, whole)
+		all = slices.Insert(all, 0, filter.Filter(there))
 	}
-	f, err := whole.ConstructPBFilter()
+	if c.Columns > 0 {
+		// The server adds limit and offset up in 32 bits.
+		before := int32(c.Columns - 1)
+		all = append(all, filter.NewColumnPaginationFilter(math.MaxInt32-before, before, nil))
+	}
+
+	f, err := filter.NewList(filter.MustPassAll, all...).ConstructPBFilter()
 	return &pb.Condition{Row: row, Filter: f}, err
 }
 

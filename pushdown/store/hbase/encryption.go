@@ -79,7 +79,7 @@ func tlsError(err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: no authority in DOWNPOUR_HBASE_TLS has issued the server's certificate: %w", errTLS, err)
 	case errors.As(err, &name):
-		return fmt.Errorf("%w: the server's certificate is for another name (DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w", errTLS, err)
+		return fmt.Errorf("%w: the server's certificate is for another name (with an authority of your own in DOWNPOUR_HBASE_TLS, DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w", errTLS, err)
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return fmt.Errorf("%w: the server refuses us, see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode: %w", errTLS, err)
 	case endsUnanswered(err):

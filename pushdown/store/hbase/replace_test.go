@@ -113,6 +113,36 @@ func (v *versions) text() string {
 	return b.String()
 }
 
+// A row compaction that has read the row puts its cell before what it has read is deleted: the row counts
+// as changed, and is done once that cell was read, too. A point that comes late is no such cell.
+func TestReplace_compacted(t *testing.T) {
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		at   int64
+		want store.Outcome
+	}{"compaction": {990, store.Changed}, "late point": {0, store.Replaced}} {
+		v := newVersions()
+		v.put("a", "a", 980)
+		v.put("b", "b", 990)
+		v.between = func(step int) {
+			if step == 4 { // after the moment and two readings, before the deletion
+				v.put("ab", "ab", tc.at)
+			}
+		}
+		read := v.row()
+		r := &replacer{rows: v, changes: []store.Replacement{{Read: read, Delete: read.Cells[:1]}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		if err := r.run(ctx); err != nil || r.outcomes[0] != tc.want {
+			t.Errorf("%s: %v, %v, want %v; the row has %s", name, r.outcomes[0], err, tc.want, v.text())
+		}
+
+		v.between, read = nil, v.row()
+		r = &replacer{rows: v, changes: []store.Replacement{{Read: read, Delete: read.Cells}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		if err := r.run(ctx); err != nil || r.outcomes[0] != store.Replaced || v.text() != "" {
+			t.Errorf("%s, again: %v, %v, the row has %s", name, r.outcomes[0], err, v.text())
+		}
+	}
+}
+
 // Whatever another writer does before any step of a replacement, what it has put is there in the
 // end, and so is each value that the row had, unless the other writer has removed it or put
 // another in its place.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 
 	"downpour/pushdown/store/hbase/sasl"
 
@@ -33,9 +34,10 @@ type wrappedConn struct {
 	token   []byte // length and token, as they are sent
 
 	// Reading.
-	in    *bufio.Reader
-	frame []byte // the last token; used again for the next
-	plain []byte // what of it has not been read yet
+	in     *bufio.Reader
+	frame  []byte // the last token; used again for the next
+	plain  []byte // what of it has not been read yet
+	opened bool   // a token was opened: the server has taken the connection's header
 }
 
 const (
@@ -165,13 +167,13 @@ func (c *wrappedConn) readToken() error {
 	}
 
 	// A refusal of the connection's header is not wrapped.
-	if !sasl.IsWrap(c.frame) {
-		if err := refusal(c.frame); err != nil {
+	if !c.opened && !sasl.IsWrap(c.frame) {
+		if err := unsignedRefusal(c.frame); err != nil {
 			return err
 		}
 	}
 	plain, err := c.Opener.Open(c.frame, c.protection)
-	c.plain = plain
+	c.plain, c.opened = plain, c.opened || err == nil
 	return err
 }
 
@@ -186,9 +188,10 @@ func noEOF(err error) error {
 // refusedCall is the call number of a refusal of the connection itself.
 const refusedCall = 0xffffffff
 
-// refusal returns the error that a server's refusal of a connection holds, nil if frame
-// is none. The frame has a header after its length and no message.
-func refusal(frame []byte) error {
+// unsignedRefusal returns the error that a server's refusal of a connection holds, nil if frame
+// is none. The frame has a header after its length and no message. Nobody has signed it, so its
+// class stays text: whoever is between could else say that a table is not there. The connection counts as lost.
+func unsignedRefusal(frame []byte) error {
 	header, n := protowire.ConsumeBytes(frame)
 	if n < 0 {
 		return nil
@@ -197,10 +200,23 @@ func refusal(frame []byte) error {
 	if err := proto.Unmarshal(header, &m); err != nil {
 		return nil
 	}
-	return refusalIn(&m)
+	err := refusalIn(&m)
+	if err == nil {
+		return nil
+	}
+	// What comes behind the prefix would be taken for a class of gohbase's.
+	return errUnsigned{strings.ReplaceAll(err.Error(), javaPrefix, "")}
 }
 
-// refusalIn is refusal of a header.
+// errUnsigned is a refusal by its text alone.
+type errUnsigned struct{ text string }
+
+func (e errUnsigned) Error() string { return e.text }
+
+// Is makes it errRefused.
+func (e errUnsigned) Is(target error) bool { return target == errRefused }
+
+// refusalIn returns the error that a header of a reply holds if it refuses the connection.
 func refusalIn(m *pb.ResponseHeader) error {
 	if m.CallId == nil || m.GetCallId() != refusedCall || m.Exception == nil {
 		return nil

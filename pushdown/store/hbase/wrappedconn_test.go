@@ -7,11 +7,16 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
 
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 )
 
@@ -80,6 +85,46 @@ func TestWrappedConn_write(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A refusal that is not wrapped is a lost connection with its text, whatever class it names, and is
+// taken for nothing once a token was opened: nobody has signed it.
+func TestWrappedConn_unsignedRefusal(t *testing.T) {
+	const class = "org.apache.hadoop.hbase.TableNotFoundException"
+	header, err := proto.Marshal(&pb.ResponseHeader{CallId: proto.Uint32(refusedCall), Exception: &pb.ExceptionResponse{
+		ExceptionClassName: proto.String(class), StackTrace: proto.String(javaPrefix + class + ": no")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := protowire.AppendBytes(nil, header)
+	frame = append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
+
+	for _, opened := range []bool{false, true} {
+		c, buf, _, seal := pair(t, sasl.Privacy, 1<<16)
+		if opened {
+			token := seal.Seal(nil, []byte("reply"))
+			buf.received.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(token))), token...))
+			if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		buf.received.Write(frame)
+		_, err := c.Read(make([]byte, 1))
+		if refused := errors.Is(err, errRefused); refused == opened {
+			t.Errorf("a token opened before %v: got %v, want a refusal only before", opened, err)
+		}
+		if !opened && !strings.Contains(err.Error(), class) {
+			t.Errorf("got %v, want the class in the text", err)
+		}
+		lost := &lostError{err: err}
+		if class := classify(lost); class != classReconnect {
+			t.Errorf("retry class %v of %v, want that of a lost connection", class, err)
+		}
+		r := &retrier{table: "t"}
+		if final := r.finalError(lost); errors.Is(final, store.ErrNoTable) {
+			t.Errorf("got %v, want no error of a table", final)
+		}
+	}
 }
 
 // However a reply is cut into tokens, its bytes are read.

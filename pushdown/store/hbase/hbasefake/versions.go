@@ -294,6 +294,7 @@ func (t *table) passes(key []byte, f *pb.Filter) (bool, error) {
 	var binary pb.BinaryComparator
 	var skip pb.SkipFilter
 	var stamps pb.TimestampsFilter
+	var page pb.ColumnPaginationFilter
 	cells := t.get(key).cells
 	known := func(x cell) bool { return slices.Contains(stamps.GetTimestamps(), x.timestamp) }
 
@@ -307,6 +308,8 @@ func (t *table) passes(key []byte, f *pb.Filter) (bool, error) {
 		return true, nil
 	case decodeFilter(f, "SkipFilter", &skip) && decodeFilter(skip.GetFilter(), "TimestampsFilter", &stamps):
 		return len(cells) > 0 && !slices.ContainsFunc(cells, func(x cell) bool { return !known(x) }), nil
+	case decodeFilter(f, "ColumnPaginationFilter", &page) && page.ColumnOffset == nil && page.GetLimit() > 0:
+		return len(cells) > int(page.GetOffset()), nil
 	case decodeFilter(f, "TimestampsFilter", &stamps):
 		return slices.ContainsFunc(cells, known), nil
 	case decodeFilter(f, "SingleColumnValueFilter", &column) && column.GetCompareOp() == pb.CompareType_EQUAL && column.GetFilterIfMissing() &&
