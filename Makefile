@@ -77,7 +77,7 @@ pictures: setup
 # find servers. It writes the table of pushdown/docs/hbase.md.
 matrix: setup
 	./integration/setup/setup.sh matrix_hbases
-	$(GO) test -tags integration -count 1 -v -timeout 100m ./integration -run '^TestMatrix$$' -args -matrix
+	$(GO) test -tags integration -count 1 -v -timeout 100m ./integration -run '^Test(Matrix|Compaction_fakeIsReal)$$' -args -matrix
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.

@@ -18,17 +18,38 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/integration/e2e"
 	"downpour/pushdown/store"
 	storehbase "downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
 // TestCompaction_fakeIsReal: the fake HBase by which orders of changes are drawn keeps, hides and
-// drops versions as the real one does, and the same conditions hold.
+// drops versions as the real one does, and the same conditions hold. With -matrix each version of HBase that
+// knows conditions is asked.
 func TestCompaction_fakeIsReal(t *testing.T) {
+	t.Run("default", func(t *testing.T) { fakeIsReal(t, hbase(t)) })
+	if !*matrixFlag {
+		return
+	}
+	for _, version := range must[[]string](t)(e2e.HBaseVersions())[1:] {
+		// Conditions came with 2.4.
+		if version < "2.4" {
+			continue
+		}
+		t.Run(version, func(t *testing.T) {
+			h := must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{Version: version, RegionServers: 1, RegionServerMiB: 384, QuickStart: true}))
+			closeAtEnd(t, h)
+			fakeIsReal(t, h)
+		})
+	}
+}
+
+// fakeIsReal compares the fake with a cluster.
+func fakeIsReal(t *testing.T, h *e2e.HBase) {
 	ctx := within(t, 4*time.Minute)
-	admin := hbase(t).Admin
-	real := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))))
+	admin := h.Admin
+	real := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(h.Quorum()))))
 	defer real.Close()
 	cluster := hbasefake.For(t, hbasefake.Options{InMemory: true})
 	fake := must[*storehbase.Store](t)(storehbase.Open(storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
@@ -40,7 +61,10 @@ func TestCompaction_fakeIsReal(t *testing.T) {
 		rounds = 60
 	}
 	for round := range rounds {
-		tables := createTables(t)
+		tables := e2e.TablesWithPrefix(fmt.Sprintf("same%d", round))
+		if err := admin.CreateOpenTSDBTables(ctx, tables); err != nil {
+			t.Fatal(err)
+		}
 		cluster.CreateTable(tables.Data, []string{encoding.FamilyData})
 		cluster.KeepVersions(tables.Data)
 		if err := real.CheckVersions(ctx, tables.Data, encoding.FamilyData); err != nil {

@@ -4,6 +4,14 @@ package main
 // bytes that were changed, calls that are mixed up, tickets that end.
 var ofKerberos = []mutant{
 	{
+		name: "kerberos-unsigned-words-believed-later", file: "pushdown/store/hbase/wrappedconn.go",
+		old: "if !c.opened && !sasl.IsWrap(c.frame) {", new: "if !sasl.IsWrap(c.frame) {",
+		test: "TestWrappedConn_unsignedRefusal",
+	}, {
+		name: "kerberos-unsigned-class-believed", file: "pushdown/store/hbase/wrappedconn.go",
+		old: `	return errUnsigned{strings.ReplaceAll(err.Error(), javaPrefix, "")}`, new: `	return fmt.Errorf("%w%s", err, strings.ReplaceAll("", "", ""))`,
+		test: "TestWrappedConn_unsignedRefusal",
+	}, {
 		name: "reply-to-another-request-believed", file: "pushdown/store/hbase/kerberos/context.go",
 		old: "if part.CTime.Unix() != x.auth.CTime.Unix() || part.Cusec != x.auth.Cusec {", new: "if false {",
 		test: "TestContext_wrongServer",
