@@ -29,7 +29,8 @@ const (
 // TestCompaction_beside: gateway compact runs again and again, and is killed, while a gateway and
 // a TSD write points over and late, another TSD compacts rows as it reads them, memory is
 // flushed and files are compacted. No answer ever misses a point or has one that was not
-// written; in the end each row has one cell, and OpenTSDB answers as the gateway does.
+// written, and a third TSD, which resolves no duplicates, always answers; in the end each row has one cell, and
+// OpenTSDB answers as the gateway does.
 func TestCompaction_beside(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
@@ -47,6 +48,12 @@ func TestCompaction_beside(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, compacting)
+	// OpenTSDB's default. Where a compaction is between its put and its deletion, points are there twice.
+	strict, err := e2e.StartOpenTSDB(ctx, l.tsdOptions(t, tables, map[string]string{"tsd.storage.enable_compaction": "false"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, strict)
 	ours := l.gateway(t, tables, map[string]string{"DOWNPOUR_FIX_DUPLICATES": "true", "DOWNPOUR_PUT_CELLS": "single"})
 
 	b := &besides{T: t, l: l, tables: tables, gateway: ours.URL, points: map[string]*versioned{}}
@@ -64,6 +71,13 @@ func TestCompaction_beside(t *testing.T) {
 	writers.Go(func() {
 		for stop.Err() == nil {
 			must[e2e.Answer](t)(e2e.Get(ctx, compacting.URL+b.query("compact.late")))
+		}
+	})
+	writers.Go(func() {
+		for stop.Err() == nil {
+			if a := must[e2e.Answer](t)(e2e.Get(ctx, strict.URL+b.query("compact.late"))); a.Status != 200 {
+				b.Errorf("a TSD without fix_duplicates: status %d: %.500s", a.Status, a.Body)
+			}
 		}
 	})
 	writers.Go(func() {
