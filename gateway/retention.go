@@ -56,6 +56,7 @@ func (c *Config) retention() tools.Retention {
 func retentionTables(data string, rollups *rollup.Config) []retention.Table {
 	all := []retention.Table{{Name: data, Span: rules.Hour}}
 	add := func(t retention.Table) {
+		t.Optional = true // tables of rollups and pre-aggregates are made by whoever wants them
 		if !slices.ContainsFunc(all, func(o retention.Table) bool { return o.Name == t.Name }) {
 			all = append(all, t)
 		}
@@ -80,7 +81,7 @@ func (s *Server) newTurns() retention.Turns {
 	if s.cfg.Embedded() {
 		return retention.NewLocal()
 	}
-	return retention.NewLeased(s.store, s.cfg.TableState)
+	return retention.NewLeased(s.store, s.cfg.TableState, s.cfg.TableData)
 }
 
 // retain starts to delete rows that are past, if there are rules. In mode ro nothing is written.

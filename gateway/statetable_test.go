@@ -89,9 +89,9 @@ func (w *fourTables) wantLease(name string) {
 // What only looks makes none.
 func TestProgram_stateTable(t *testing.T) {
 	hands := map[string][]string{
-		"compact/tsdb/": {"compact", "2h-ago", "now", "m"},
-		"rollup/000001": {"rollup", "2d-ago", "now", "m"},
-		"retention":     {"retention", "run"},
+		"compact/tsdb/":      {"compact", "2h-ago", "now", "m"},
+		"rollup/tsdb/000001": {"rollup", "2d-ago", "now", "m"},
+		"retention":          {"retention", "run"},
 	}
 	looks := [][]string{{"compact", "-dry-run", "2h-ago", "now", "m"}, {"rollup", "-dry-run", "2d-ago", "now", "m"}, {"retention", "plan"}}
 	for lease, args := range hands {

@@ -45,7 +45,7 @@ var ofRetention = []mutant{
 		test: "TestRun_proofs",
 	}, {
 		name: "retention-by-two-at-once", file: "gateway/admin/retention/leased.go",
-		old: "	t, ok, err := l.leases.Try(ctx, leaseName)\n", new: "	t, ok, err := l.leases.Try(ctx, leaseName+l.leases.Holder)\n",
+		old: "	t, ok, err := l.leases.Try(ctx, l.name)\n", new: "	t, ok, err := l.leases.Try(ctx, l.name+l.leases.Holder)\n",
 		test: "TestWorker_leased",
 	}, {
 		name: "retention-takes-what-failed-for-done", file: "gateway/admin/retention/worker.go",

@@ -29,7 +29,7 @@ type Job struct {
 	Now    func() time.Time
 	// Leases takes the lease of each metric; nil takes none.
 	Leases *lease.Keeper
-	// Skip leaves out metrics whose lease somebody else has, instead of waiting for it.
+	// Skip ends with ErrHeld for a metric whose lease somebody else has, instead of waiting for it.
 	Skip bool
 	// Grain is a time of which what is rolled up ends at a multiple, in s; 0 rolls up each hour
 	// that is sealed. It bounds how many pieces a day is of.
@@ -107,6 +107,9 @@ func (c *Counts) String() string {
 // errRecord is returned when another worker has changed a record meanwhile.
 var errRecord = errors.New("another worker has changed what is recorded of the rollups meanwhile; run it again")
 
+// ErrHeld is returned for a metric that Job.Skip passes over, because somebody else has its lease.
+var ErrHeld = errors.New("somebody else rolls the metric up")
+
 // Roll rolls up the sealed hours of a metric between two times, in s, widened to whole days:
 // those that are not rolled up yet, or whose raw rows are not proven to be as they were.
 // After an error it can be run again, and goes on.
@@ -151,13 +154,16 @@ func (j *Job) locked(ctx context.Context, metric encoding.UID, do func(ctx conte
 	if j.Leases == nil || j.DryRun {
 		return do(ctx)
 	}
-	name := recordPrefix + hex.EncodeToString(metric)
+	name := recordPrefix + j.Tables.Data + "/" + hex.EncodeToString(metric)
 	if !j.Skip {
 		return j.Leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return do(ctx) })
 	}
 	l, ok, err := j.Leases.Try(ctx, name)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return ErrHeld
 	}
 	return l.Do(ctx, do)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -294,6 +295,41 @@ func TestJob_raw(t *testing.T) {
 	}
 	if p := w.proven(); len(p.Ranges) > 0 || p.Why == "" {
 		t.Errorf("got %+v, want nothing, and why", p)
+	}
+}
+
+// A row that begins at no full hour may have points of another day: no query of rollups reads its day, and nothing
+// panics.
+func TestJob_crookedRow(t *testing.T) {
+	w := newWorld(t)
+	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2})
+	late := store.Mutation{Row: rawRow(midnight+day-1800, 1), Family: "t", Qualifier: binary.BigEndian.AppendUint16(nil, 2400<<4), Value: []byte{7}}
+	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{late}); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.run(); c.Failed != 1 || !strings.Contains(c.Why, "want a full hour") {
+		t.Errorf("got %+v, want one day that cannot be read, and why", c)
+	}
+}
+
+// A metric whose lease somebody else has is not taken for rolled up.
+func TestJob_held(t *testing.T) {
+	w := newWorld(t)
+	w.put(1, map[int64]float64{midnight: 1})
+	other := &lease.Keeper{Store: w.Store, Table: "state", Holder: "other"}
+	held, ok, err := other.Try(t.Context(), "rollup/tsdb/000001")
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	w.job.Skip = true
+	if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+day); !errors.Is(err, ErrHeld) {
+		t.Errorf("got %v, want ErrHeld", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.run(); c.Made == 0 {
+		t.Errorf("got %+v, want it rolled up", c)
 	}
 }
 

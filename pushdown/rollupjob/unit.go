@@ -145,6 +145,10 @@ func (u *unit) add(row *store.Row) error {
 	if err != nil {
 		return &damageError{slices.Clone(row.Key), err}
 	}
+	// Its points may be of an hour that is not rolled up here.
+	if key.BaseTime%encoding.RowSeconds != 0 {
+		return &damageError{slices.Clone(row.Key), fmt.Errorf("base time: got %d, want a full hour", key.BaseTime)}
+	}
 	u.decoder.Reset(key.BaseTime)
 	for i := range row.Cells {
 		c := &row.Cells[i]

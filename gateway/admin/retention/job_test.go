@@ -14,6 +14,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/admin/retention"
+	"downpour/gateway/admin/retention/rules"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
@@ -215,6 +216,41 @@ func TestRun_since(t *testing.T) {
 		w.run(0)
 		w.check("all rows")
 	})
+}
+
+// A table of pre-aggregates that was never made keeps nothing from being deleted; the data table must be there.
+func TestRun_missingTable(t *testing.T) {
+	w := onHBase(t, rand.New(rand.NewPCG(1, 1)))
+	w.job.Rules = parse(t, ". 2d")
+	w.put("tsdb", 0, (now-20*86_400)/hour*hour, 1)
+	w.job.Tables = append(w.job.Tables, retention.Table{Name: "preagg", Span: rules.Hour, Optional: true})
+	if report, err := w.job.Run(t.Context(), 0, 1); err != nil || report.Deleted != 1 {
+		t.Errorf("%+v, %v, want a row deleted", report, err)
+	}
+	w.job.Tables = []retention.Table{{Name: "other", Span: rules.Hour}}
+	if _, err := w.job.Run(t.Context(), 0, 1); !errors.Is(err, store.ErrNoTable) {
+		t.Errorf("got %v, want that the data table is not there", err)
+	}
+}
+
+// However many rows have impossible keys, HBase's other rows go: each is deleted by itself.
+func TestRun_manyImpossible(t *testing.T) {
+	w := onHBaseWith(t, rand.New(rand.NewPCG(1, 1)), schemaOf(0))
+	w.job.Rules = parse(t, ". 2d")
+	base := (now - 20*86_400) / hour * hour
+	w.put("tsdb", 0, int64(base), 1)
+	var all []store.Mutation
+	for i := range 10_001 {
+		key := w.schema.AppendRowKey(nil, metric(0), uint32(base), []byte{0, 0, 1, byte(i >> 8), byte(i)}) // half a pair of tags
+		all = append(all, store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1}})
+	}
+	if err := w.store.Apply(t.Context(), "tsdb", all); err != nil {
+		t.Fatal(err)
+	}
+	report, err := w.job.Run(t.Context(), 0, 1)
+	if err != nil || report.Deleted != 1 || report.Tables[0].Impossible != len(all) {
+		t.Errorf("%+v, %v, want a row deleted and %d impossible ones", report, err, len(all))
+	}
 }
 
 // Of two names that lead to one UID the one whose rows are kept longest counts.

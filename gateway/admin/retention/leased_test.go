@@ -117,6 +117,24 @@ func (t *turns) Try(ctx context.Context) (retention.Turn, bool, error) {
 	return turn, true, nil
 }
 
+// Two installations that share the table of leases do not wait for each other, and know nothing of each other's runs.
+func TestLeased_tables(t *testing.T) {
+	w := onHBase(t, rand.New(rand.NewPCG(1, 1)))
+	for _, data := range []string{"tsdb", "other"} {
+		turn, ok, err := retention.NewLeased(w.store, "state", data).Try(t.Context())
+		if err != nil || !ok || len(turn.State()) > 0 {
+			t.Fatalf("%s: turn %v, %v, want one without a state", data, ok, err)
+		}
+		if err := turn.Save(t.Context(), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		defer turn.Release(t.Context())
+		if _, ok, err := retention.NewLeased(w.store, "state", data).Try(t.Context()); ok || err != nil {
+			t.Errorf("%s: a second turn %v, %v, want none", data, ok, err)
+		}
+	}
+}
+
 // Of two gateways on the same HBase one deletes what is past and the other nothing. When the first
 // one dies in the middle, the other one goes on within a minute, and not before the turn of the first has ended;
 // each row is deleted once, and every younger one stays.
@@ -142,7 +160,7 @@ func TestWorker_leased(t *testing.T) {
 			m := &dying{Store: w.store}
 			job := *w.job
 			job.Store = m
-			worker := &retention.Worker{Job: &job, Turns: &turns{retention.NewLeased(m, "state"), o, m}, Log: slog.New(slog.DiscardHandler)}
+			worker := &retention.Worker{Job: &job, Turns: &turns{retention.NewLeased(m, "state", "tsdb"), o, m}, Log: slog.New(slog.DiscardHandler)}
 			all.Go(func() { worker.Run(ctx) })
 			return m
 		}

@@ -20,6 +20,8 @@ type Table struct {
 	Interval string
 	// Span is the time of a row.
 	Span encoding.RowSpan
+	// Optional says that the table may never have been made, and has no rows then.
+	Optional bool
 }
 
 // metric is a metric whose rows go at some age.
@@ -40,11 +42,14 @@ type past struct {
 	schema  encoding.Schema
 	table   Table
 	metrics []metric // in the order of their UIDs
+	kept    int      // metrics of which no row goes, at any age
 	byUID   map[string]int
-	// impossible are keys in the ranges that no row has. They stay.
-	impossible [][]byte
-	rows       int64
-	bytes      int64
+	// impossible are keys in the ranges that no row has, of stores that delete ranges. They stay. impossibleRows counts
+	// them on all stores.
+	impossible     [][]byte
+	impossibleRows int
+	rows           int64
+	bytes          int64
 }
 
 // maxImpossible bounds the keys that are kept of rows with an impossible one.
@@ -177,6 +182,8 @@ func (j *Job) find(ctx context.Context, since, now int64) (all []*past, kept int
 		for _, names := range ruled {
 			if m, ok := cutOf(names, t, since, now); ok {
 				p.metrics = append(p.metrics, m)
+			} else {
+				p.kept++
 			}
 		}
 		slices.SortFunc(p.metrics, func(a, b metric) int { return bytes.Compare(a.uid, b.uid) })

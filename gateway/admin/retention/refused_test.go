@@ -41,7 +41,7 @@ func retainLater(t *testing.T, r *hbasefake.RefusedWrites) {
 	}
 	want, all := w.want("tsdb", rules.Hour, ""), w.keys("tsdb")
 	log := new(text)
-	start := func() (stop func()) { return w.startWorker(retention.NewLeased(w.store, "state"), log) }
+	start := func() (stop func()) { return w.startWorker(retention.NewLeased(w.store, "state", "tsdb"), log) }
 
 	w.fake.SetHook(r.Fault)
 	stop := start()

@@ -29,7 +29,7 @@ type TableReport struct {
 	DiskBytes  int64  `json:"diskBytes"`
 	Deleted    int64  `json:"deleted"`
 	Impossible int    `json:"impossible"` // rows that stay because their key is impossible
-	// OneAge is the age of all metrics of the table, in seconds, 0 if they differ.
+	// OneAge is the age of all metrics of the table, in seconds, 0 if they differ or rows of one are kept.
 	OneAge  int64          `json:"oneAge,omitempty"`
 	Largest []MetricReport `json:"largest"` // those with the most rows
 }
@@ -48,7 +48,7 @@ const largest = 50
 
 // add adds a table's counts.
 func (r *Report) add(p *past) {
-	t := TableReport{Name: p.table.Name, Metrics: len(p.metrics), Rows: p.rows, Bytes: p.bytes, Impossible: len(p.impossible)}
+	t := TableReport{Name: p.table.Name, Metrics: len(p.metrics), Rows: p.rows, Bytes: p.bytes, Impossible: p.impossibleRows}
 	for i := range p.metrics {
 		m := &p.metrics[i]
 		switch {
@@ -63,7 +63,8 @@ func (r *Report) add(p *past) {
 			t.Largest = append(t.Largest, MetricReport{Metric: m.name, Rule: m.rule.String(), Before: before, Rows: m.rows, Bytes: m.bytes})
 		}
 	}
-	if r.Kept > 0 {
+	// Of a metric that no line matches, and one whose line says keep.
+	if p.kept > 0 {
 		t.OneAge = 0
 	}
 

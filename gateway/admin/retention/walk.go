@@ -39,20 +39,26 @@ func (j *Job) walk(ctx context.Context, table string, ranges iter.Seq[store.KeyR
 	return nil
 }
 
-// missing tells whether an error means that a table of rollups was never made, and so has no rows.
+// missing tells whether an error means that a table was never made, and so has no rows.
 func (p *past) missing(err error) bool {
-	return p.table.Interval != "" && errors.Is(err, store.ErrNoTable)
+	return p.table.Optional && errors.Is(err, store.ErrNoTable)
 }
 
 // count counts the rows that go, and, unless keysOnly, their bytes.
 func (j *Job) count(ctx context.Context, p *past, keysOnly bool) error {
 	tell := j.teller()
+	_, ranged := j.Store.(store.RangeDeleter)
 	err := j.walk(ctx, p.table.Name, p.ranges(everyMetric), keysOnly, func(row store.Row) (bool, error) {
 		m, ok, err := p.metricOf(row.Key)
 		if err != nil {
 			return false, err
 		}
 		if !ok {
+			p.impossibleRows++
+			// Rows are deleted one by one then, which looks at each key.
+			if !ranged {
+				return true, nil
+			}
 			if len(p.impossible) == maxImpossible {
 				return false, fmt.Errorf("table %s: more than %d rows have impossible keys: see gateway fsck", p.table.Name, maxImpossible)
 			}

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, rng *rand.Rand, st tablestest.Store, schema encoding
 		t.Fatal(err)
 	}
 	w.job = &retention.Job{Store: st, Schema: schema, Rules: rules.All(1 << 20), Names: w.each, Now: func() time.Time { return time.Unix(now, 0) },
-		Tables: []retention.Table{{Name: "tsdb", Span: rules.Hour}, {Name: rollupTable, Interval: "1h", Span: daily}}}
+		Tables: []retention.Table{{Name: "tsdb", Span: rules.Hour}, {Name: rollupTable, Interval: "1h", Span: daily, Optional: true}}}
 	return w
 }
 

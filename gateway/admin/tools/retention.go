@@ -34,7 +34,7 @@ func (s *Settings) retentionTurns(st Store) retention.Turns {
 	if s.Embedded {
 		return retention.NewLocal() // this process has the store for itself
 	}
-	return retention.NewLeased(st, s.Tables.State)
+	return retention.NewLeased(st, s.Tables.State, s.Tables.Data)
 }
 
 func retentionFlags(f *flag.FlagSet, o *options) {
@@ -157,7 +157,8 @@ func (c *call) adviseTTL(r *retention.Report) {
 			continue
 		}
 		fmt.Fprintf(c.Out, "table %s has one age: HBase would do without these runs with alter '%s', {NAME => '%s', TTL => %d}. It counts from the time "+
-			"of writing, so points that are put late stay as much longer, and no answer over the table comes from the result cache any more\n",
+			"of writing, so points that are put late stay as much longer; it also drops annotations of no series and rows of metrics without a name, which these runs keep; and no answer over the table "+
+			"comes from the result cache any more\n",
 			t.Name, t.Name, encoding.FamilyData, t.OneAge)
 	}
 }

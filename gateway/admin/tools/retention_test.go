@@ -121,6 +121,12 @@ func TestRetention_ttl(t *testing.T) {
 	if out := p.mustTool("retention", "plan"); !strings.Contains(out, "alter 'tsdb', {NAME => 't', TTL => 172800}") {
 		t.Errorf("one age:\n%s", out)
 	}
+
+	// A TTL would delete what a line keeps.
+	p.cfg.Retention = write(t, "^m2$ keep\n. 2d\n")
+	if out := p.mustTool("retention", "plan"); strings.Contains(out, "TTL") {
+		t.Errorf("one of two metrics is kept:\n%s", out)
+	}
 }
 
 // Without rules, and with wrong arguments, nothing is done.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -21,8 +22,9 @@ import (
 )
 
 const (
-	// leaseName is the name of the lease of this work.
-	leaseName = "rollups"
+	// leasePrefix begins the name of the lease of this work; the data table follows, because several
+	// installations may share the table of leases.
+	leasePrefix = "rollups/"
 	// heldWait is the time until the lease is tried again that another has: often enough to
 	// take over within 60 s.
 	heldWait = 10 * time.Second
@@ -153,7 +155,7 @@ func (w *Worker) hold(ctx context.Context) (time.Duration, error) {
 			return nil
 		})
 	}
-	l, ok, err := w.cfg.Leases.Try(ctx, leaseName)
+	l, ok, err := w.cfg.Leases.Try(ctx, leasePrefix+w.job.Tables.Data)
 	if err != nil || !ok {
 		return heldWait, err
 	}
@@ -203,7 +205,7 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 		w.due = w.due[1:]
 		// What fails is not proven, which the next look at the metric finds.
 		err := w.safely(ctx, func(ctx context.Context) error { return w.prove(ctx, d.days) })
-		if err != nil {
+		if err != nil && !errors.Is(err, rollupjob.ErrHeld) {
 			return failedWait, err
 		}
 		return 0, nil
@@ -238,6 +240,12 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 	err = w.safely(ctx, func(ctx context.Context) error { return w.roll(ctx, m, of, p) })
 	if ctx.Err() != nil {
 		return 0, err
+	}
+	// Whoever has the metric rolls up what he was told, which may be less.
+	if errors.Is(err, rollupjob.ErrHeld) {
+		w.passed = w.passed || !of.walk
+		*of.next, w.failed = m.UID, 0
+		return 0, nil
 	}
 	if w.failed++; err == nil || w.failed == tries {
 		w.passed = w.passed || err != nil && !of.walk

@@ -256,6 +256,63 @@ func TestWorker(t *testing.T) {
 	})
 }
 
+// TestWorker_held: while somebody else has a metric, its hours do not count as rolled up. Installations with other
+// tables in the same HBase do not wait for each other.
+func TestWorker_held(t *testing.T) {
+	simulateHBase(t, func(w *world) {
+		w.fill(2, 3)
+		ctx, cancel := context.WithCancel(w.Context())
+		other := &lease.Keeper{Store: w.st, Table: "state", Holder: "other"}
+		if err := lease.CreateTable(ctx, w.st, "state"); err != nil {
+			w.Fatal(err)
+		}
+		for _, name := range []string{"rollups/tsdb2", "rollup/tsdb/000001"} {
+			held, ok, err := other.Try(ctx, name)
+			if err != nil || !ok {
+				w.Fatal(name, ok, err)
+			}
+			w.all.Go(func() {
+				_ = held.Do(ctx, func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+		}
+		worker := w.worker(ctx, nil)
+		time.Sleep(time.Hour)
+		if r := w.proven(2); len(r) == 0 {
+			w.Error("the other metric is not proven")
+		}
+		if until := gathered(w, worker, "downpour_rollup_made_until_seconds"); until != 0 {
+			w.Errorf("made until %v, want 0: a metric is held by somebody else", until)
+		}
+		if lines := w.lines("level=WARN"); len(lines) > 0 {
+			w.Errorf("warnings: %q", lines)
+		}
+		cancel()
+		w.all.Wait()
+	})
+}
+
+// gathered returns the value of one of a worker's metrics.
+func gathered(w *world, worker *Worker, name string) float64 {
+	w.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(worker)
+	families, err := registry.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	w.Fatalf("no metric %s", name)
+	return 0
+}
+
 // checkMetrics gathers a worker's metrics.
 func checkMetrics(w *world, worker *Worker) {
 	w.Helper()
