@@ -3,6 +3,10 @@ package main
 // ofTheWire are faults between gateway and pushdown server.
 var ofTheWire = []mutant{
 	{
+		name: "rollup-parts-that-are-empty", file: "gateway/query/dispatch/cut.go",
+		old: "if key := hourKey(plan, r, hour); strictlyInside(r, key) {", new: "if key := hourKey(plan, r, hour); strictlyInside(r, key) || true {",
+		test: "TestCut_property",
+	}, {
 		name: "end-of-stream-error-ignored", file: "pushdown/rpc/client/remote.go",
 		old: "	if err != nil {\n		return r.client.named(err)\n	}\n	shipped", new: "	_ = err\n	shipped",
 		test: "pushdown/rpc/server TestClient_incomplete",

@@ -171,7 +171,10 @@ func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]
 	for _, end := range append(slices.Clone(regionBorders), r.Stop) {
 		from, to := hourPositions(plan, scanplan.KeyRange{Start: start, Stop: end})
 		for _, hour := range w.cuts(plan.From/encoding.RowSeconds, from, to, partBytes) {
-			borders = append(borders, hourKey(plan, r, hour))
+			// A row of rollups holds many hours: its first key may be that of the range.
+			if key := hourKey(plan, r, hour); strictlyInside(r, key) {
+				borders = append(borders, key)
+			}
 		}
 		start = end
 	}

@@ -110,7 +110,16 @@ func TestCut_property(t *testing.T) {
 		if rapid.Bool().Draw(t, "salted") {
 			s.SaltWidth, s.SaltBuckets = 1, 5
 		}
-		plan := operatortest.Plan(s, metric, base, base+rapid.Int64Range(1, 30).Draw(t, "hours")*3600)
+		row := int64(3600)
+		daily := rapid.Bool().Draw(t, "rollups in rows of a day")
+		if daily {
+			row = 86_400
+		}
+		plan := operatortest.Plan(s, metric, base, base+rapid.Int64Range(1, 30).Draw(t, "rows")*row)
+		if daily {
+			plan.Rollup = &scanplan.Rollup{Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}}
+			plan.Downsample = &scanplan.Downsample{Interval: 3_600_000, Function: "sum", Fill: scanplan.FillNone}
+		}
 		if rapid.Bool().Draw(t, "straddling") {
 			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
 		}
