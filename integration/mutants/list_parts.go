@@ -19,6 +19,18 @@ var ofTheWire = []mutant{
 		old: "	dec.DisallowUnknownFields()\n", new: "",
 		test: "TestParseTicket_refusesText",
 	}, {
+		name: "token-of-the-start-sent", file: "pushdown/rpc/auth/auth.go",
+		old: "	t.refresh(time.Now())\n	return t.sent\n", new: "	return t.sent\n",
+		test: "TestTokens_Sends",
+	}, {
+		name: "token-sent-not-read-again", file: "gateway/pushdown.go",
+		old: "client.Options{Token: token,", new: "client.Options{Token: func(at string) func() string { return func() string { return at } }(token()),",
+		test: "TestPushdown_tokens",
+	}, {
+		name: "token-of-an-administrator-sent", file: "pushdown/rpc/auth/auth.go",
+		old: "bits.OnesCount8(uint8(scope)) < fewest {", new: "token == \"\" {",
+		test: "TestTokens_Sends",
+	}, {
 		name: "silent-server-waited-for", file: "pushdown/rpc/client/remote.go",
 		old: "func() { r.cancel(wire.ErrStalled) }", new: "func() {}",
 		test: "pushdown/rpc/server TestDoGet_stall",
