@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"downpour/pushdown/process/wait"
 )
 
 // Families are column families of a table.
@@ -90,7 +88,16 @@ func (c *ReadCheck) Await(ctx context.Context) error {
 	}
 
 	logged := time.Now()
-	for pause := cmp.Or(c.Again, firstAgain); wait.For(ctx, pause) == nil; pause = min(2*pause, lastAgain) {
+	pause := cmp.Or(c.Again, firstAgain)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+
 		err := askReadable(ctx, g, c.Of, againTimeout)
 		switch {
 		case err == nil:
@@ -107,6 +114,7 @@ func (c *ReadCheck) Await(ctx context.Context) error {
 			c.Log.Warn(untoldMessage, "err", err, "asked again", true)
 			logged = time.Now()
 		}
+		pause = min(2*pause, lastAgain)
+		timer.Reset(pause)
 	}
-	return nil
 }
