@@ -49,7 +49,7 @@ var ofKerberos = []mutant{
 		test: "TestCheckReadable",
 	}, {
 		name: "refused-question-taken-for-lacking-right", file: "pushdown/store/hbase/rights.go",
-		old: `return fmt.Errorf("cannot ask the master for our rights: %v", withoutStack(err))`, new: `return fmt.Errorf("cannot ask the master for our rights: %w", newJavaError(accessDenied, err.Error()))`,
+		old: "	return errors.New(text)\n", new: "	return newJavaError(accessDenied, text)\n",
 		test: "TestCheckReadable",
 	}, {
 		name: "rights-not-asked-for-again", file: "pushdown/store/guarded.go",
