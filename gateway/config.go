@@ -104,6 +104,9 @@ type Config struct {
 	// KnownWithin is the time after which other gateways know that a name is deleted, 0
 	// for uid.KnownWithin. Only tests set it.
 	KnownWithin time.Duration
+	// RightsAgain is after how long HBase is first asked again for our rights, 0 for the default of
+	// store.ReadCheck. Only tests set it.
+	RightsAgain time.Duration
 	// Now is the clock of queries; nil for the system's. Only tests set it.
 	Now func() time.Time
 	// AllowOrigins lists browser origins besides the gateway's own, as

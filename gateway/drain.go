@@ -24,7 +24,8 @@ var errStopping = errors.New("the gateway is stopping")
 func (s *Server) drain() {
 	s.draining.begun.Store(true)
 	wait := s.cfg.Drain
-	if wait <= 0 {
+	// With a fault each answer more may be a wrong one.
+	if wait <= 0 || s.fault.get() != nil {
 		return
 	}
 

@@ -11,7 +11,7 @@ import (
 // connect makes a client of each configured pushdown server. It calls none of them:
 // a server that cannot be reached makes queries slower but does not fail them.
 func (s *Server) connect() ([]dispatch.Server, error) {
-	token, err := auth.First(s.cfg.TokenFile, auth.Read)
+	token, err := s.tokens.Sends(auth.Read)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}

@@ -93,5 +93,6 @@ func (s *Server) retain(ctx context.Context) {
 	job := settings.RetentionJob(s.store, s.names, s.cfg.Now)
 	job.Rate = retention.DefaultRate
 	w := &retention.Worker{Job: job, Turns: s.retention, Log: s.log}
+	s.count.registry.MustRegister(w)
 	s.background.Go(func() { w.Run(ctx) })
 }

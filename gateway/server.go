@@ -102,6 +102,8 @@ type Server struct {
 	background sync.WaitGroup
 	closing    closeTimeouts
 	draining   draining
+	fault      fault
+	readable   *store.ReadCheck
 }
 
 // Start checks the store and begins to serve. The caller closes the store, after
@@ -110,7 +112,7 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
 	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
-	s.ops.started, s.putLog.Told = time.Now(), s.toldRefusal
+	s.ops.started, s.putLog.Told, s.fault.happened = time.Now(), s.toldRefusal, make(chan struct{})
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -159,7 +161,8 @@ func (s *Server) checkStore(ctx context.Context) error {
 	if err == nil {
 		read := s.cfg.TableNames()
 		read.Rollups = s.cfg.RollupTablesRead()
-		err = tables.CheckReadable(ctx, s.store, read, func(err error) { s.log.Warn("whether all tables may be read is not known", "err", err) })
+		s.readable = &store.ReadCheck{Store: s.store, Of: tables.ReadFamilies(read), Again: s.cfg.RightsAgain, Log: s.log}
+		err = s.readable.AtStart(ctx)
 	}
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
@@ -172,9 +175,14 @@ func (s *Server) checkStore(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
+		return s.storeError(err)
 	}
 	return nil
+}
+
+// storeError is the error of a store that the gateway cannot serve.
+func (s *Server) storeError(err error) error {
+	return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
 }
 
 // listen opens the port, with TLS if it is configured, and sets the URL.
@@ -307,6 +315,11 @@ func (s *Server) serve(l net.Listener) {
 	s.watchDisk(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 	s.background.Go(func() { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })
+	s.background.Go(func() {
+		if err := s.readable.Await(ctx); err != nil {
+			s.fail(s.storeError(err))
+		}
+	})
 }
 
 // api returns the HTTP API with all that its routes work with.
@@ -364,6 +377,9 @@ func (s *Server) URL() string { return s.url }
 // Ready returns why puts or queries would fail now, or soon because the server stops, or nil.
 // It looks for the tables.
 func (s *Server) Ready(ctx context.Context) error {
+	if err := s.fault.get(); err != nil {
+		return err
+	}
 	if s.draining.begun.Load() {
 		return errStopping
 	}

@@ -57,8 +57,28 @@ var ofKerberos = []mutant{
 		test: "TestCheckReadable",
 	}, {
 		name: "refused-question-taken-for-lacking-right", file: "pushdown/store/hbase/rights.go",
-		old: `return fmt.Errorf("cannot ask the master for our rights: %v", withoutStack(err))`, new: `return fmt.Errorf("cannot ask the master for our rights: %w", newJavaError(accessDenied, err.Error()))`,
+		old: "	return errors.New(text)\n", new: "	return newJavaError(accessDenied, text)\n",
 		test: "TestCheckReadable",
+	}, {
+		name: "rights-not-asked-for-again", file: "pushdown/store/guarded.go",
+		old: "		c.untold = !errors.Is(err, errors.ErrUnsupported)\n", new: "",
+		test: "pushdown/store/hbase TestReadCheck",
+	}, {
+		name: "rights-asked-for-where-nobody-tells", file: "pushdown/store/hbase/rights.go",
+		old: "java.class == unknownMethod {", new: "false {",
+		test: "TestReadCheck_told",
+	}, {
+		name: "lacking-right-told-late-not-heeded", file: "gateway/fault.go",
+		old: "	return s.fault.get()\n", new: "	return nil\n",
+		test: "gateway/cmd/gateway TestServe_rights",
+	}, {
+		name: "short-answers-while-draining", file: "gateway/drain.go",
+		old: "if wait <= 0 || s.fault.get() != nil {", new: "if wait <= 0 {",
+		test: "TestRights",
+	}, {
+		name: "lacking-right-told-late-not-heeded-by-pushdown", file: "pushdown/cmd/pushdown/main.go",
+		old: "			end(err)\n", new: "			end(nil)\n",
+		test: "TestRun_rights",
 	}, {
 		name: "state-that-is-missing-not-told", file: "pushdown/store/hbase/opening.go",
 		old: "	case len(state.Value) == 0:", new: "	case false:",

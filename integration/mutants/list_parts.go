@@ -23,6 +23,14 @@ var ofTheWire = []mutant{
 		old: "	dec.DisallowUnknownFields()\n", new: "",
 		test: "TestParseTicket_refusesText",
 	}, {
+		name: "token-of-the-start-sent", file: "pushdown/rpc/auth/auth.go",
+		old: "	t.refresh(time.Now())\n	return t.sent\n", new: "	return t.sent\n",
+		test: "TestTokens_Sends",
+	}, {
+		name: "token-of-an-administrator-sent", file: "pushdown/rpc/auth/auth.go",
+		old: "token, fewest = e.token, bits.OnesCount8(uint8(scope))", new: "token, fewest = e.token, 0",
+		test: "TestTokens_Sends",
+	}, {
 		name: "silent-server-waited-for", file: "pushdown/rpc/client/remote.go",
 		old: "func() { r.cancel(wire.ErrStalled) }", new: "func() {}",
 		test: "pushdown/rpc/server TestDoGet_stall",

@@ -17,6 +17,8 @@ type Worker struct {
 	Job   *Job
 	Turns Turns
 	Log   *slog.Logger
+
+	totals totals
 }
 
 const (
@@ -53,6 +55,7 @@ func (w *Worker) Run(ctx context.Context) {
 			pause = heldEvery
 		}
 		if err != nil && ctx.Err() == nil {
+			w.totals.failed()
 			w.Log.Warn("rows that are past could not be deleted", "err", err)
 		}
 		_ = wait.For(ctx, pause)
@@ -65,6 +68,7 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 
 	now := w.Job.Now().Unix()
 	s := w.read(turn)
+	w.totals.doneAt(s.Done)
 	// A time in the future is that of a clock which was wrong.
 	if since := now - s.Tried; since >= 0 && since < int64(every/time.Second) {
 		return nil
@@ -77,8 +81,10 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 	work, cancel := during(ctx, turn)
 	defer cancel()
 	report, err := w.Job.Run(work, from, 0)
+	w.totals.ran(report)
 	var refused *RefusedError
 	if errors.As(err, &refused) {
+		w.totals.failed()
 		w.Log.Warn("retention: "+refused.Error(), "table", refused.Table, "rows", refused.Rows)
 		s.Tried = report.At
 		return w.save(work, turn, s)
@@ -93,6 +99,7 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 	if from == 0 {
 		s.Whole = report.At
 	}
+	w.totals.doneAt(s.Done)
 	return w.save(work, turn, s)
 }
 

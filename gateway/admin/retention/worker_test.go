@@ -14,6 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
 )
@@ -291,5 +294,56 @@ func TestRun_rate(t *testing.T) {
 		if len(lines) == 0 || !strings.Contains(fmt.Sprint(lines), "of 2000 rows deleted; all before row") {
 			t.Errorf("progress %q", lines)
 		}
+	})
+}
+
+// A worker's metrics tell what it has deleted, when a run was last at its end, and that one was refused.
+func TestWorker_metrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := embedded(t, rand.New(rand.NewPCG(3, 3)))
+		w.job.Rules = parse(t, ". 2d")
+		began := time.Now()
+		w.job.Now = func() time.Time { return time.Unix(now, 0).Add(time.Since(began)) }
+		worker := &retention.Worker{Job: w.job, Turns: retention.NewLocal(), Log: slog.New(slog.DiscardHandler)}
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(worker)
+		check := func(deleted, failures, done float64) {
+			t.Helper()
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, f := range families {
+				got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+			}
+			want := map[string]float64{"downpour_retention_deleted_rows_total": deleted, "downpour_retention_failures_total": failures, "downpour_retention_done_seconds": done}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("after %v (-want +got):\n%s", time.Since(began), diff)
+			}
+		}
+		for i := range 10 {
+			w.put("tsdb", 2, now/hour*hour, i)
+		}
+		w.put("tsdb", 0, (now-10*86_400)/hour*hour, 1)
+		check(0, 0, 0)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			worker.Run(ctx)
+		}()
+		defer func() {
+			cancel()
+			<-ended
+		}()
+		time.Sleep(time.Minute)
+		check(1, 0, now)
+		for i := range 30 {
+			w.put("tsdb", 0, now/hour*hour-2*86_400, i) // past within the hour, and most of all rows
+		}
+		time.Sleep(time.Hour + 10*time.Minute)
+		check(1, 1, now)
 	})
 }

@@ -216,6 +216,6 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 
-	<-ctx.Done()
-	return g.Close()
+	fault := g.Wait(ctx)
+	return errors.Join(fault, g.Close())
 }

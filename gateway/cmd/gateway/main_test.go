@@ -2,13 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/caarlos0/env/v9"
+
 	"downpour/gateway"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
 )
 
 // A store that does not answer is named in the log after some seconds, one that does is not. The
@@ -49,5 +57,37 @@ func TestCloseStore(t *testing.T) {
 			}
 			time.Sleep(takes) // simulated by synctest: a goroutine left behind would fail the bubble
 		})
+	}
+}
+
+// The program ends with the error of a start once the master, which was away then, says that a right is lacking.
+func TestServe_rights(t *testing.T) {
+	fake := hbasefake.For(t, hbasefake.Options{})
+	fake.CreateTable("tsdb", []string{"t"})
+	fake.CreateTable("tsdb-uid", []string{"id", "name"})
+	fake.Deny("tsdb-uid:name")
+	var asked atomic.Int64
+	fake.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "HasUserPermissions" && asked.Add(1) < 3 {
+			return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}
+		}
+		return hbasefake.Fault{}
+	})
+
+	cfg := &gateway.Config{}
+	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{
+		"DOWNPOUR_STORE": "hbase:" + fake.Address(), "DOWNPOUR_LISTEN": "127.0.0.1:0"}}); err != nil {
+		t.Fatal(err)
+	}
+	cfg.SetDefaults()
+	cfg.RightsAgain = time.Millisecond
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	err := serve(ctx, cfg, options{}, io.Discard)
+	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), `DOWNPOUR_STORE=hbase:`) || ctx.Err() != nil {
+		t.Errorf("got %v, want the error of a right that is lacking", err)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("%d questions, want 3", n)
 	}
 }

@@ -90,6 +90,11 @@ func Check(ctx context.Context, admin store.Admin, n Names) error {
 // CheckReadable returns an error if access control lets us read less than all of the tables that queries
 // read: HBase may leave out the rest without a word. unknown is called if that cannot be found out.
 func CheckReadable(ctx context.Context, st store.Cells, n Names, unknown func(error)) error {
+	return store.CheckReadable(ctx, st, ReadFamilies(n), unknown)
+}
+
+// ReadFamilies returns what must be readable in full, so that queries are answered in full.
+func ReadFamilies(n Names) []store.Families {
 	of := []store.Families{
 		{Table: n.Data, Names: []string{encoding.FamilyData}},
 		{Table: n.UID, Names: []string{encoding.FamilyID, encoding.FamilyName}},
@@ -97,7 +102,7 @@ func CheckReadable(ctx context.Context, st store.Cells, n Names, unknown func(er
 	for _, name := range n.Rollups {
 		of = append(of, store.Families{Table: name, Names: []string{encoding.FamilyData}})
 	}
-	return store.CheckReadable(ctx, st, of, unknown)
+	return of
 }
 
 // sampleRows is how many rows the check of the layout looks at.

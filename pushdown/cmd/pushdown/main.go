@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/caarlos0/env/v9"
 	"github.com/prometheus/client_golang/prometheus"
@@ -100,8 +101,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	defer st.Close()
 	var work sync.WaitGroup
 	defer work.Wait()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 
 	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
 	// that its tables and layout were not.
@@ -113,7 +114,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	for _, table := range cfg.RollupTablesRead() {
 		families = append(families, store.Families{Table: table, Names: []string{encoding.FamilyData}})
 	}
-	if err := store.CheckReadable(ctx, st, families, func(err error) { log.Warn("whether all tables may be read is not known", "err", err) }); err != nil {
+	readable := &store.ReadCheck{Store: st, Of: families, Again: rightsAgain, Log: log}
+	if err := readable.AtStart(ctx); err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 	}
 
@@ -129,9 +131,24 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
 	}
 	work.Go(func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
+	work.Go(func() {
+		if err := readable.Await(ctx); err != nil {
+			err = fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
+			log.Error("the pushdown server ends", "err", err)
+			end(err)
+		}
+	})
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
-	return server.Serve(ctx, l)
+	err = server.Serve(ctx, l)
+	if fault := context.Cause(ctx); errors.Is(fault, store.ErrDenied) {
+		return errors.Join(fault, err)
+	}
+	return err
 }
+
+// rightsAgain is after how long HBase is first asked again for our rights, 0 for the default of store.ReadCheck. Only
+// tests set it.
+var rightsAgain time.Duration
 
 // assemble builds the server and, if rows are to be compacted, the worker that does it. It
 // opens their store.

@@ -1,23 +1,28 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"downpour/encoding"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
-	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/auth/authtest"
 	"downpour/pushdown/rpc/client"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
 )
 
 // clean removes Downpour's variables from the environment of the test, and then sets those of
@@ -108,10 +113,7 @@ func TestRun_serves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := auth.First(tokens, auth.Read)
-	if err != nil || token != "rrrrrrrrrrrrrrrr" {
-		t.Fatalf("token %q, %v, want the one for reading", token, err)
-	}
+	token, other := func() string { return "rrrrrrrrrrrrrrrr" }, func() string { return "wwwwwwwwwwwwwwww" }
 	f := func(opts client.Options, ok bool) {
 		t.Helper()
 		c, err := client.New(address, opts)
@@ -127,7 +129,7 @@ func TestRun_serves(t *testing.T) {
 		}
 	}
 	f(client.Options{TLS: tls, Token: token}, true)
-	f(client.Options{TLS: tls, Token: "wwwwwwwwwwwwwwww"}, false)
+	f(client.Options{TLS: tls, Token: other}, false)
 	f(client.Options{TLS: tls}, false)
 	f(client.Options{Token: token}, false)
 
@@ -143,6 +145,55 @@ func TestRun_serves(t *testing.T) {
 		t.Error(err)
 	}
 	logs.Close()
+}
+
+// A server that is told only while it runs that it may not read everything ends with the error of a start. One that may
+// serves until it is told to end.
+func TestRun_rights(t *testing.T) {
+	rightsAgain = time.Millisecond
+	defer func() { rightsAgain = 0 }()
+	for name, denied := range map[string][]string{"granted": {}, "denied": {"tsdb:t"}} {
+		t.Run(name, func(t *testing.T) {
+			fake := hbasefake.For(t, hbasefake.Options{})
+			fake.CreateTable("tsdb", []string{"t"})
+			fake.Deny(denied...)
+			var away atomic.Bool
+			away.Store(true)
+			fake.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+				if call.Method == "HasUserPermissions" && away.Load() {
+					return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}
+				}
+				return hbasefake.Fault{}
+			})
+			clean(t, "DOWNPOUR_STORE=hbase:"+fake.Address(), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0")
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer stop()
+			reader, logs := io.Pipe()
+			done := make(chan error, 1)
+			go func() {
+				defer logs.Close()
+				done <- run(ctx, nil, io.Discard, logs)
+			}()
+
+			var wrote strings.Builder
+			for lines := bufio.NewScanner(reader); lines.Scan(); {
+				fmt.Fprintln(&wrote, lines.Text())
+				switch {
+				case strings.Contains(lines.Text(), "pushdown server listens"):
+					away.Store(false)
+				case strings.Contains(lines.Text(), `msg="all tables may be read"`):
+					stop()
+				}
+			}
+			err := <-done
+			if len(denied) == 0 && (err != nil || !strings.Contains(wrote.String(), `msg="all tables may be read"`)) {
+				t.Errorf("got %v, want no error and that it was told; the log:\n%s", err, &wrote)
+			}
+			if len(denied) > 0 && (!errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:") || !strings.Contains(wrote.String(), "the pushdown server ends")) {
+				t.Errorf("got %v, want a right that is lacking; the log:\n%s", err, &wrote)
+			}
+		})
+	}
 }
 
 // listening waits for a warning and the address in the program's log, and returns the address. It

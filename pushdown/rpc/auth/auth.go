@@ -12,6 +12,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"os"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ type Tokens struct {
 	checked time.Time // when the file was last checked for changes
 	modTime time.Time // of the file that was read
 	hashes  []hashed
+	sends   Scope  // what the token that is sent to others must allow, 0 if none is
+	sent    string // this token; "" if the file has none
 }
 
 // hashed is a token as it is kept in memory: by its hash.
@@ -63,22 +66,51 @@ func Load(path string, need Scope, log *slog.Logger) (*Tokens, error) {
 	return t, t.read()
 }
 
-// First returns the first token of a file that has all scopes of need. A program
-// sends it to another one that has the same file. An empty path gives none.
-func First(path string, need Scope) (string, error) {
-	if path == "" {
-		return "", nil
+// Sends returns what gives the token that this program sends to others, which have the same file: of those that
+// have all scopes of need the first one with the fewest, so that what a program could do with it is little. It is
+// that of the file as it is when it is asked for; "" is none, as always without a token file. A file that holds none
+// now is an error. Sends is called once, before other goroutines have t.
+func (t *Tokens) Sends(need Scope) (func() string, error) {
+	if t == nil {
+		return func() string { return "" }, nil
 	}
-	entries, _, err := parseFile(path)
-	if err != nil {
-		return "", err
+	t.sends = need
+	if err := t.read(); err != nil {
+		return nil, err
 	}
+	if t.sent == "" {
+		return nil, t.lacks(need)
+	}
+	return t.sending, nil
+}
+
+// sending returns the token that is sent now.
+func (t *Tokens) sending() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.refresh(time.Now())
+	return t.sent
+}
+
+// least returns the first token with the fewest scopes of those that have all of need, "" for none.
+func least(entries []entry, need Scope) (token string) {
+	allowed := map[string]Scope{}
 	for _, e := range entries {
-		if e.scope&need == need {
-			return e.token, nil
+		allowed[e.token] |= e.scope
+	}
+	fewest := bits.UintSize
+	for _, e := range entries {
+		if scope := allowed[e.token]; scope&need == need && bits.OnesCount8(uint8(scope)) < fewest {
+			token, fewest = e.token, bits.OnesCount8(uint8(scope))
 		}
 	}
-	return "", fmt.Errorf("token file %s holds no token with scope %s", path, need)
+	return token
+}
+
+// lacks is the error of a file without a token of these scopes.
+func (t *Tokens) lacks(need Scope) error {
+	return fmt.Errorf("token file %s holds no token with scope %s", t.path, need)
 }
 
 // FirstOfEach returns the first token of a file for each scope that it names: Read,
@@ -180,8 +212,11 @@ func (t *Tokens) refresh(now time.Time) {
 	if err == nil {
 		err = t.read()
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		t.log.Warn("cannot read the changed token file, the tokens before stay valid", "err", err)
+	case t.sends != 0 && t.sent == "":
+		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err", t.lacks(t.sends))
 	}
 }
 
@@ -201,9 +236,12 @@ func (t *Tokens) read() error {
 
 	// A server that nobody may use is a mistake.
 	if found&t.need == 0 {
-		return fmt.Errorf("token file %s holds no token with scope %s", t.path, t.need)
+		return t.lacks(t.need)
 	}
 	t.hashes, t.modTime = hashes, modTime
+	if t.sends != 0 {
+		t.sent = least(entries, t.sends)
+	}
 	return nil
 }
 

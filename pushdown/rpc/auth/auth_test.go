@@ -105,24 +105,54 @@ func TestFirstOfEach(t *testing.T) {
 	}
 }
 
-func TestFirst(t *testing.T) {
+// What is sent to other programs allows no more than it must, wherever it stands in the file, and is that of the file
+// as it is now.
+func TestTokens_Sends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, "write collector-0123456789\nadmin operator-0123456789\nread grafana-0123456789\n", time.Unix(1000, 0))
-	f := func(path string, need Scope, want, wantError string) {
+	write(t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\nwrite either-0123456789\nread grafana-0123456789\nread reader-0123456789\n", time.Unix(1000, 0))
+	f := func(need Scope, want, wantError string) (*Tokens, func() string) {
 		t.Helper()
-		got, err := First(path, need)
-		if got != want || (err == nil) != (wantError == "") || err != nil && !strings.Contains(err.Error(), wantError) {
-			t.Errorf("%s: %q, %v, want %q, %q", need, got, err, want, wantError)
+		tokens, err := Load(path, All, slog.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := tokens.Sends(need)
+		if (err == nil) != (wantError == "") || err != nil && !strings.Contains(err.Error(), wantError) {
+			t.Fatalf("%s: got %v, want %q", need, err, wantError)
+		}
+		if err == nil && token() != want {
+			t.Errorf("%s: got %q, want %q", need, token(), want)
+		}
+		return tokens, token
+	}
+	f(Write, "collector-0123456789", "")
+	f(Read|Write, "either-0123456789", "")
+	f(All, "operator-0123456789", "")
+	tokens, token := f(Read, "grafana-0123456789", "")
+
+	change := func(text string, at int64, want string) {
+		t.Helper()
+		write(t, path, text, time.Unix(at, 0))
+		tokens.checked = time.Time{} // so that the file is looked at again
+		if got := token(); got != want {
+			t.Errorf("after a change: got %q, want %q", got, want)
 		}
 	}
-	f("", Read, "", "")
-	f(path, Read, "operator-0123456789", "")
-	f(path, Write, "collector-0123456789", "")
-	f(path, All, "operator-0123456789", "")
-	f(path+"x", Read, "", "no such file")
-	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
-	f(path, Read, "", "no token with scope read")
-	f(path, Read|Write, "", "scope read and write")
+	change("admin operator-0123456789\n", 2000, "operator-0123456789")
+	change("nonsense\n", 3000, "operator-0123456789")
+	change("write collector-0123456789\n", 4000, "")
+	if got := tokens.Check("operator-0123456789"); got != 0 {
+		t.Errorf("a token that is gone allows %s: a file with nothing to send counts all the same", got)
+	}
+	change("read grafana-0123456789\n", 5000, "grafana-0123456789")
+
+	write(t, path, "write collector-0123456789\n", time.Unix(6000, 0))
+	f(Read, "", "no token with scope read")
+	f(Read|Write, "", "scope read and write")
+	var none *Tokens
+	if token, err := none.Sends(Read); err != nil || token() != "" {
+		t.Errorf("without a file: %v", err)
+	}
 }
 
 // A token has the name of its first line, or the number of that line.

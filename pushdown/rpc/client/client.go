@@ -30,8 +30,8 @@ import (
 // Options are a client's settings. The zero value connects without a token and
 // without TLS.
 type Options struct {
-	// Token is sent with each call; "" sends none.
-	Token string
+	// Token returns what is sent with a call, as it is when the call begins; "" and a nil Token send none.
+	Token func() string
 	// TLS makes the configuration of each connection; nil is for plain ones.
 	TLS func() *tls.Config
 	// Stall is how long a server may send neither a batch nor a heartbeat. Default
@@ -93,10 +93,14 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // withToken adds the token to a call's metadata.
 func (c *Client) withToken(ctx context.Context) context.Context {
-	if c.opts.Token == "" {
+	if c.opts.Token == nil {
 		return ctx
 	}
-	return metadata.AppendToOutgoingContext(ctx, wire.Authorization, wire.Bearer+c.opts.Token)
+	token := c.opts.Token()
+	if token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, wire.Authorization, wire.Bearer+token)
 }
 
 // Hello asks the server what it is. If there is no answer the error is a

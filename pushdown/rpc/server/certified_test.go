@@ -91,8 +91,8 @@ func TestServe_certificates(t *testing.T) {
 	}
 	hello("one of the authority", client.Options{TLS: connecting(t, identity(t, ca, "gateway"))}, true)
 	hello("no certificate", client.Options{TLS: uncertified}, false)
-	hello("no certificate, but a token", client.Options{TLS: uncertified, Token: "token of a reader"}, true)
-	hello("another authority", client.Options{TLS: connecting(t, stranger), Token: "token of a reader"}, false)
+	hello("no certificate, but a token", client.Options{TLS: uncertified, Token: always("token of a reader")}, true)
+	hello("another authority", client.Options{TLS: connecting(t, stranger), Token: always("token of a reader")}, false)
 	if log := logged.String(); strings.Count(log, "a TLS connection is refused") == 0 || !strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, "certificate signed by unknown authority") {
 		t.Errorf("the log of the server: %s, want who was refused, and why", log)
 	}

@@ -82,7 +82,7 @@ var javaRetryClasses = map[string]retryClass{
 	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  classFatal,
 	"org.apache.hadoop.hbase.ipc.RpcServer$CallTooBigException":                         classFatal,
 	"java.lang.IllegalArgumentException":                                                classFatal,
-	"java.lang.UnsupportedOperationException":                                           classFatal,
+	unknownMethod:                                                                       classFatal,
 	"org.apache.hadoop.hbase.shaded.com.google.protobuf.InvalidProtocolBufferException": classFatal,
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"downpour/pushdown/store"
 
@@ -16,9 +15,6 @@ import (
 )
 
 var _ store.Guarded = (*Store)(nil)
-
-// rightsTimeout bounds the questions of CheckReadable: what needs them to start does not need the master.
-const rightsTimeout = 5 * time.Second
 
 // Fields of HasUserPermissions, whose messages gohbase's schema lacks. Without a user's name the question is
 // about the caller.
@@ -46,8 +42,6 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 		return err
 	}
 	defer st.wg.Done()
-	ctx, cancel := context.WithTimeoutCause(ctx, rightsTimeout, fmt.Errorf("no answer of the master within %v", rightsTimeout))
-	defer cancel()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
 	if err := st.callMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
@@ -83,11 +77,27 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	return errors.Join(denied...)
 }
 
-// cannotAsk is the error of a question that failed. It is text alone: a refusal to tell rights is none of a right
-// to read.
+// cannotAsk is the error of a question that failed. Of its cause it has the text alone: a refusal to tell rights is
+// none of a right to read. If the master does not know the question, it is an errors.ErrUnsupported.
 func cannotAsk(err error) error {
-	return fmt.Errorf("cannot ask the master for our rights: %v", withoutStack(err))
+	err = withoutStack(err)
+	text := fmt.Sprintf("cannot ask the master for our rights: %v", err)
+	if java := (*javaError)(nil); errors.As(err, &java) && java.class == unknownMethod {
+		return unknownQuestion(text)
+	}
+	return errors.New(text)
 }
+
+// unknownMethod is the exception of a server that does not have the method of a call. Source: RpcServer of HBase.
+const unknownMethod = "java.lang.UnsupportedOperationException"
+
+// unknownQuestion is the text of an error that each attempt would have.
+type unknownQuestion string
+
+func (q unknownQuestion) Error() string { return string(q) }
+
+// Is makes it an errors.ErrUnsupported.
+func (unknownQuestion) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // readQuestion asks for the right to read each family.
 func readQuestion(of []store.Families) (*emptypb.Empty, error) {

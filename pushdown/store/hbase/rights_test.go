@@ -1,9 +1,13 @@
 package hbase
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -63,6 +67,101 @@ func TestCheckReadable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that was not told its rights at the start goes on asking, ever less often, until it is told: then it is
+// quiet, or must end as it would have at the start. A master that does not know the question is asked once.
+func TestReadCheck(t *testing.T) {
+	const away, line = 20 * time.Minute, "all tables may be read"
+	of := []store.Families{{Table: "t", Names: []string{"t"}}}
+	for name, tc := range map[string]struct {
+		version   string
+		denied    []string // once the master answers
+		never     bool     // the master answers
+		stop      time.Duration
+		want      error
+		log       []string // in this order
+		questions int      // at most; each asks several times while the master is away
+	}{
+		"granted":             {denied: []string{}, log: []string{"not known", `"asked again"=true`, line}, questions: 25},
+		"nobody checks":       {log: []string{"not known", line}, questions: 25},
+		"denied":              {denied: []string{"t:t"}, want: store.ErrDenied, log: []string{"not known"}, questions: 25},
+		"HBase 2.1":           {version: "2.1.0", denied: []string{"t:t"}, log: []string{"not known", "not known", "UnsupportedOperationException", `"asked again"=false`}, questions: 25},
+		"the process ends":    {stop: 10 * time.Minute, log: []string{"not known"}, questions: 15},
+		"away for five hours": {never: true, stop: 5 * time.Hour, log: strings.Fields(strings.Repeat("known ", 5)), questions: 310},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slowlyOn(t, hbasefake.Options{Version: tc.version}, func(c *cluster) {
+				began := time.Now()
+				if tc.denied != nil {
+					c.Deny(tc.denied...)
+				}
+				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+					if call.Method == "getSecurityCapabilities" && (tc.never || time.Since(began) < away) {
+						return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.PleaseHoldException"}
+					}
+					return hbasefake.Fault{}
+				})
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if tc.stop > 0 {
+					defer time.AfterFunc(tc.stop, cancel).Stop()
+				}
+
+				var log bytes.Buffer
+				questions := &questions{Store: c.st}
+				check := &store.ReadCheck{Store: questions, Of: of, Log: slog.New(slog.NewTextHandler(&log, nil))}
+				if err := check.AtStart(ctx); err != nil || time.Since(began) > 6*time.Second {
+					t.Fatalf("start: %v after %v, want none within 5 s", err, time.Since(began))
+				}
+				if err := check.Await(ctx); !errors.Is(err, tc.want) || tc.want != nil && !strings.Contains(err.Error(), "lacks the right READ") {
+					t.Errorf("got %v, want %v", err, tc.want)
+				}
+
+				if end := max(tc.stop, away); tc.stop == 0 && time.Since(began) > end+2*time.Minute || tc.stop > 0 && time.Since(began) != tc.stop {
+					t.Errorf("ended after %v, want %v and not much more", time.Since(began), end)
+				}
+				rest := log.String()
+				for _, want := range tc.log {
+					_, behind, ok := strings.Cut(rest, want)
+					if !ok {
+						t.Errorf("no %q at its place in the log:\n%s", want, &log)
+					}
+					rest = behind
+				}
+				if strings.Count(log.String(), "\n") > len(tc.log) || questions.n > tc.questions || questions.n < 2 {
+					t.Errorf("%d questions, want 2 to %d; the log:\n%s", questions.n, tc.questions, &log)
+				}
+			})
+		})
+	}
+}
+
+// What is told at the start is not asked for again, whatever it was.
+func TestReadCheck_told(t *testing.T) {
+	for name, opts := range map[string]hbasefake.Options{"granted": {}, "HBase 2.1": {Version: "2.1.0"}} {
+		t.Run(name, func(t *testing.T) {
+			slowlyOn(t, opts, func(c *cluster) {
+				c.Deny("t:other")
+				questions := &questions{Store: c.st}
+				check := &store.ReadCheck{Store: questions, Of: []store.Families{{Table: "t", Names: []string{"t"}}}, Log: slog.New(slog.DiscardHandler)}
+				if err := errors.Join(check.AtStart(c.ctx), check.Await(c.ctx)); err != nil || questions.n != 1 {
+					t.Errorf("%d questions, %v, want one and no error", questions.n, err)
+				}
+			})
+		})
+	}
+}
+
+// questions counts those for rights.
+type questions struct {
+	*Store
+	n int
+}
+
+func (q *questions) CheckReadable(ctx context.Context, of []store.Families) error {
+	q.n++
+	return q.Store.CheckReadable(ctx, of)
 }
 
 // An answer that says nothing of a family is none.

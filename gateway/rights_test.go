@@ -1,0 +1,85 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/gateway"
+	"downpour/pushdown/store"
+)
+
+// guarded is a store that tells our rights only once it is told what they are.
+type guarded struct {
+	*faulty
+	asked  atomic.Int64
+	answer atomic.Pointer[error]
+}
+
+func (g *guarded) CheckReadable(context.Context, []store.Families) error {
+	g.asked.Add(1)
+	return *g.answer.Load()
+}
+
+func (g *guarded) tell(err error) { g.answer.Store(&err) }
+
+// A gateway that learns only while it runs that it may not read everything is not ready any more, and ends with the
+// error of a start: not a moment later than it must, whatever balancers may take to notice. One that may read
+// everything serves on.
+func TestRights(t *testing.T) {
+	cfg := config(0)
+	cfg.RightsAgain, cfg.Drain = time.Millisecond, 24*time.Hour
+	for name, answer := range map[string]error{"granted": nil, "denied": fmt.Errorf("%w: no right READ", store.ErrDenied)} {
+		t.Run(name, func(t *testing.T) {
+			st := &guarded{faulty: &faulty{Store: memoryStore(t, cfg)}}
+			st.set()
+			st.tell(errors.New("the master is away"))
+			var log bytes.Buffer
+			g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.NewTextHandler(&log, nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &bench{T: t, cfg: cfg, store: st.faulty, g: g}
+			b.put("m 1356998400 1 host=a")
+			eventually(t, "it is asked again", func() bool { return st.asked.Load() > 2 })
+			if a := b.get("/readyz"); a.status != http.StatusOK {
+				t.Errorf("while nothing is told: %d %s", a.status, a.body)
+			}
+
+			st.tell(answer)
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			if answer == nil {
+				asked := st.asked.Load()
+				eventually(t, "it is told", func() bool { return st.asked.Load() > asked })
+				stop()
+			}
+			got := g.Wait(ctx)
+			if !errors.Is(got, answer) || answer != nil && got.Error() != "DOWNPOUR_STORE="+cfg.Store+": "+answer.Error() {
+				t.Errorf("got %v, want %v", got, answer)
+			}
+			if a := b.get("/readyz"); answer != nil && (a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, answer.Error())) || answer == nil && a.status != http.StatusOK {
+				t.Errorf("/readyz: %d %s", a.status, a.body)
+			}
+
+			over := make(chan struct{})
+			close(over)
+			g.DrainUntil(over)
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			for part, want := range map[string]bool{`level=ERROR msg="the gateway ends"`: answer != nil, "DOWNPOUR_DRAIN=24h": answer == nil} {
+				if strings.Contains(log.String(), part) != want {
+					t.Errorf("%s in the log is %v, want %v:\n%s", part, !want, want, &log)
+				}
+			}
+		})
+	}
+}
