@@ -157,11 +157,11 @@ func (s *Server) checkStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
+	read := s.cfg.TableNames()
+	read.Rollups = s.cfg.RollupTablesRead()
+	s.readable = &store.ReadCheck{Store: s.store, Of: tables.ReadFamilies(read), Again: s.cfg.RightsAgain, Log: s.log}
 	err := tables.Check(ctx, s.store, s.cfg.TableNames())
 	if err == nil {
-		read := s.cfg.TableNames()
-		read.Rollups = s.cfg.RollupTablesRead()
-		s.readable = &store.ReadCheck{Store: s.store, Of: tables.ReadFamilies(read), Again: s.cfg.RightsAgain, Log: s.log}
 		err = s.readable.AtStart(ctx)
 	}
 	if err == nil {
