@@ -50,7 +50,7 @@ var ofKerberos = []mutant{
 	}, {
 		name: "ticket-granting-ticket-not-kept-alive", file: "pushdown/store/hbase/kerberos/keep.go",
 		old: "	if !aging(t, now) {\n", new: "	if true {\n",
-		test: "TestKeep",
+		test: "TestKeep_login",
 	}, {
 		name: "ticket-of-a-service-not-kept-alive", file: "pushdown/store/hbase/kerberos/keep.go",
 		old: "case now.Sub(s.used) < keepFor:", new: "case false:",

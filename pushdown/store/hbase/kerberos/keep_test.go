@@ -66,6 +66,21 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// Our own ticket is renewed also while no server's is.
+func TestKeep_login(t *testing.T) {
+	keeping(t, 10*time.Hour, func(t *testing.T, p *played, c *Client, _ *bytes.Buffer) {
+		p.until = time.Now().Add(7 * 24 * time.Hour)
+		if _, err := c.ticketFor(t.Context(), server); err != nil {
+			t.Fatal(err)
+		}
+		p.set(func() { p.unknown = server })
+		after(2 * 24 * time.Hour)
+		if _, err := c.ticketFor(t.Context(), "hbase/b"); err != nil {
+			t.Errorf("another server after two days: %v", err)
+		}
+	})
+}
+
 // While the KDC is away or refuses us, Keep asks calmly and logs now and then; afterwards it
 // goes on.
 func TestKeep_failures(t *testing.T) {
@@ -112,7 +127,10 @@ func TestKeep_gone(t *testing.T) {
 		if kept := c.kept(); len(kept) != 1 || kept[server] == nil || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("kept after a day: %v, want %s alone, and one line:\n%s", kept, server, log)
 		}
-		after(keepFor)
+		c.mu.Lock()
+		c.services[server].used = time.Now().Add(-keepFor)
+		c.mu.Unlock()
+		after(10 * time.Hour) // so long lasts its ticket
 		_, before := p.counts()
 		after(24 * time.Hour)
 		if _, services := p.counts(); len(c.services) != 0 || services != before {
