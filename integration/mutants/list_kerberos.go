@@ -29,7 +29,7 @@ var ofKerberos = []mutant{
 		test: "TestSecured_calls",
 	}, {
 		name: "token-out-of-order-opened", file: "pushdown/store/hbase/sasl/wrap.go",
-		old: "got != o.next {", new: "got != o.next && false {",
+		old: "; !o.isNext(got) {", new: "; !o.isNext(got) && false {",
 		test: "TestWrap_refused",
 	}, {
 		name: "changed-token-opened", file: "pushdown/store/hbase/sasl/wrap.go",
@@ -41,12 +41,32 @@ var ofKerberos = []mutant{
 		test: "TestTickets_renewed",
 	}, {
 		name: "refused-ticket-kept", file: "pushdown/store/hbase/kerberos/tickets.go",
-		old: "s.ticket, s.err, s.retry = nil, errRefused,", new: "s.err, s.retry = errRefused,",
+		old: "s.ticket, s.err, s.retry = nil, fmt.Errorf(\"%w: %s at %s\", errRefused,", new: "s.err, s.retry = fmt.Errorf(\"%w: %s at %s\", errRefused,",
 		test: "pushdown/store/hbase TestSecured_newKey",
 	}, {
 		name: "kdc-asked-all-the-time", file: "pushdown/store/hbase/kerberos/tickets.go",
 		old: "	if now.Before(c.retryLogin) {", new: "	if false && now.Before(c.retryLogin) {",
 		test: "TestTickets_refused",
+	}, {
+		name: "refused-ticket-granting-ticket-kept", file: "pushdown/store/hbase/kerberos/tickets.go",
+		old: "!refused.refusal || refused.unknownServer {", new: "refused != nil {",
+		test: "TestTickets_newKDCKey",
+	}, {
+		name: "refused-logins-not-paced", file: "pushdown/store/hbase/kerberos/tickets.go",
+		old: "	c.retryRefused = now.Add(refusedAfter)\n", new: "",
+		test: "TestTickets_refusedLogins",
+	}, {
+		name: "ticket-granting-ticket-not-kept-alive", file: "pushdown/store/hbase/kerberos/keep.go",
+		old: "	if !aging(t, now) {\n", new: "	if true {\n",
+		test: "TestKeep_login",
+	}, {
+		name: "ticket-of-a-service-not-kept-alive", file: "pushdown/store/hbase/kerberos/keep.go",
+		old: "case now.Sub(s.used) < keepFor:", new: "case false:",
+		test: "TestKeep",
+	}, {
+		name: "store-does-not-keep-tickets", file: "pushdown/store/hbase/store.go",
+		old: "	if cfg.Security != nil {\n", new: "	if false {\n",
+		test: "pushdown/store/hbase TestSecured_kept",
 	}, {
 		name: "right-that-is-lacking-taken-for-had", file: "pushdown/store/hbase/rights.go",
 		old: "			if !has[i] {\n", new: "			if !has[i] && false {\n",

@@ -14,7 +14,7 @@ import (
 // Security is how connections to the servers of a secured cluster are made. Those to
 // ZooKeeper are not secured.
 type Security struct {
-	// Client has our tickets.
+	// Client has our tickets. An open store keeps them alive.
 	Client *kerberos.Client
 	// RegionServer and Master are the servers' principals, name/host[@REALM]; _HOST in
 	// the place of the host is that of the server. Default: hbase/_HOST.
@@ -44,7 +44,7 @@ func (s Security) complete() Security {
 }
 
 // principal returns the principal of the region server, or master, at an address.
-func (s *Security) principal(addr string, master bool) string {
+func (s *Security) principal(ctx context.Context, addr string, master bool) string {
 	pattern := s.RegionServer
 	if master {
 		pattern = s.Master
@@ -53,7 +53,7 @@ func (s *Security) principal(addr string, master bool) string {
 	if err != nil {
 		host = addr
 	}
-	return kerberos.ServerPrincipal(pattern, host)
+	return kerberos.ServerPrincipal(ctx, pattern, host)
 }
 
 var (
@@ -102,7 +102,7 @@ const warnEvery = 10 * time.Second
 // sent. It returns the connection to use.
 func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
 	s := p.cfg.Security
-	server := s.principal(addr, p.ofMasters)
+	server := s.principal(ctx, addr, p.ofMasters)
 	x, err := s.Client.Initiate(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("Kerberos: %w", err)
@@ -124,7 +124,7 @@ func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 		return nil, fmt.Errorf("Kerberos: %w", errSimple)
 	case errors.As(err, &refused):
 		// Its key may have been changed after we got the ticket.
-		s.Client.Refused(server, x)
+		s.Client.Refused(server, addr, x)
 		return nil, fmt.Errorf("Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
 	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w: %w", server, errUnanswered, err)

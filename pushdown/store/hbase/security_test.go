@@ -228,6 +228,27 @@ func TestSecured_newKey(t *testing.T) {
 	}
 }
 
+// An open store keeps the tickets alive while no connection is made.
+func TestSecured_kept(t *testing.T) {
+	c := startSecured(t, steady(kerberostest.Server{}))
+	c.kdc.SetLife(4 * time.Second)
+	c.CreateTable("t", []string{"t"})
+	if _, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err != nil {
+		t.Fatal(err)
+	}
+	dials := c.dials.Load()
+	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
+	for _, name := range []string{"krbtgt/" + kerberostest.Realm, fakeServer} {
+		if err := c.kdc.Wait(ctx, name, 3); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := c.dials.Load(); n != dials {
+		t.Errorf("%d connections were made meanwhile, want none", n-dials)
+	}
+}
+
 func TestSecurity_principal(t *testing.T) {
 	s := Security{RegionServer: "hbase/_HOST@R", Master: "master/_HOST@R"}
 	for _, tc := range []struct {
@@ -237,7 +258,7 @@ func TestSecurity_principal(t *testing.T) {
 		{"Region1.Example.org:16020", "hbase/region1.example.org@R", false},
 		{"m.:16000", "master/m@R", true},
 	} {
-		if got := s.principal(tc.addr, tc.master); got != tc.want {
+		if got := s.principal(t.Context(), tc.addr, tc.master); got != tc.want {
 			t.Errorf("%s, master %t: got %s, want %s", tc.addr, tc.master, got, tc.want)
 		}
 	}

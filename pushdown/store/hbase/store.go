@@ -65,6 +65,9 @@ func Open(cfg Config) (*Store, error) {
 	} else {
 		st.locator = newLocator(st, newZKDirectory(st))
 	}
+	if cfg.Security != nil {
+		st.wg.Go(func() { cfg.Security.Client.Keep(st.lifetime) })
+	}
 	return st, nil
 }
 

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -60,14 +61,19 @@ func parsePrincipal(text, defaultRealm string) (principal, error) {
 const hostMark = "_HOST"
 
 // ServerPrincipal puts a host's name into a principal with _HOST, name/_HOST[@REALM].
-// Principals are in lower case; of an address the name is looked up.
-func ServerPrincipal(pattern, host string) string {
+// Principals are in lower case; of an address the name is looked up, the first in order
+// if it has several.
+func ServerPrincipal(ctx context.Context, pattern, host string) string {
+	return serverPrincipal(ctx, pattern, host, net.DefaultResolver.LookupAddr)
+}
+
+func serverPrincipal(ctx context.Context, pattern, host string, lookup func(context.Context, string) ([]string, error)) string {
 	if !strings.Contains(pattern, "/"+hostMark) {
 		return pattern
 	}
 	if net.ParseIP(host) != nil {
-		if names, err := net.LookupAddr(host); err == nil && len(names) > 0 {
-			host = names[0]
+		if names, err := lookup(ctx, host); err == nil && len(names) > 0 {
+			host = slices.Min(names)
 		}
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))

@@ -6,13 +6,14 @@
 //	config.go      settings, principals, krb5.conf with what it includes
 //	kdc.go         exchanges with the KDC, and files
 //	tickets.go     which tickets are held, and when they are got anew
+//	keep.go        how they are kept alive where nobody connects
 //	context.go     AP-REQ, the check of the AP-REP, the keys of the connection
 //	errors.go      what a KDC's refusal means
 //
 // # When tickets are got
 //
 // A ticket is got when a connection first needs it. Once three quarters of its time are
-// over, whoever uses it starts to get the next one and does not wait for it: so no
+// over, whoever uses it, or Keep, starts to get the next one and does not wait for it: so no
 // request is refused while a KDC is away for a shorter time than the rest. Connections
 // that are open need no ticket any more. With a keytab the next ticket comes from the
 // keytab. With a ticket cache it comes from the file, which whoever fills it (kinit, k5start,

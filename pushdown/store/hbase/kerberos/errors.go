@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/krberror"
 )
 
 // kdcError is a KDC's refusal, or that none could be asked, in words.
@@ -11,6 +13,7 @@ type kdcError struct {
 	text          string
 	away          bool // none could be asked
 	unknownServer bool
+	refusal       bool // by a KDC
 	err           error
 }
 
@@ -23,31 +26,37 @@ func (e *kdcError) Unwrap() error { return e.err }
 // Is tells whether it is ErrUnknownServer.
 func (e *kdcError) Is(target error) bool { return target == ErrUnknownServer && e.unknownServer }
 
-// explain puts an error of gokrb5 into words. It keeps a KDC's code only in its text.
-func explain(err error, name, realm string) error {
+// explain puts an error of gokrb5 into words, which keeps a KDC's code only in its text.
+// ours is our principal; name that for which a ticket was wanted: a server's, or ours at a
+// login.
+func explain(err error, ours, name, realm string) error {
 	const away, unknownServer = "Networking_Error", "KDC_ERR_S_PRINCIPAL_UNKNOWN"
+	refusal := strings.Contains(err.Error(), krberror.KDCError)
 	for _, c := range []struct{ code, text string }{
-		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know our principal " + name},
+		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know our principal " + ours},
 		{unknownServer, "the KDC of " + realm + " does not know the server's principal " + name},
-		{"KDC_ERR_PREAUTH_FAILED", "the keytab's key of " + name + " is not the one that the KDC has"},
+		{"KDC_ERR_PREAUTH_FAILED", "the keytab's key of " + ours + " is not the one that the KDC has"},
 		{"KRB_AP_ERR_BAD_INTEGRITY", "the KDC of " + realm + " cannot decrypt what we sent: our ticket or key is of before a change"},
-		{"KDC_ERR_CLIENT_REVOKED", "our principal " + name + " is locked or has expired"},
-		{"KDC_ERR_KEY_EXPIRED", "the key of our principal " + name + " has expired"},
-		{"KDC_ERR_NAME_EXP", "our principal " + name + " has expired"},
+		{"KRB_AP_ERR_MODIFIED", "the KDC of " + realm + " cannot decrypt our ticket: it is of before a change of the KDC's key"},
+		{"KRB_AP_ERR_BADKEYVER", "the KDC of " + realm + " has no more the key of our ticket: it is of before a change of the KDC's key"},
+		{"KDC_ERR_TGT_REVOKED", "the KDC of " + realm + " has revoked the ticket of our principal " + ours},
+		{"KDC_ERR_CLIENT_REVOKED", "our principal " + ours + " is locked or has expired"},
+		{"KDC_ERR_KEY_EXPIRED", "the key of our principal " + ours + " has expired"},
+		{"KDC_ERR_NAME_EXP", "our principal " + ours + " has expired"},
 		{"KDC_ERR_ETYPE_NOSUPP", "the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name},
 		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
 		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
-		{"AS_REP is not valid or client password/keytab incorrect < Decrypting_Error", "the keytab's key of " + name + " is not the one that the KDC has"},
+		{"AS_REP is not valid or client password/keytab incorrect < Decrypting_Error", "the keytab's key of " + ours + " is not the one that the KDC has"},
 		{"KRB_AP_ERR_TKT_EXPIRED", "our ticket has expired"},
 		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm + " differ"},
 		{"no KDCs defined", "krb5.conf names no KDC of " + realm},
 		{"does not have any defined KDCs", "krb5.conf names no KDC of " + realm},
-		{"matching key not found", "the keytab has no key of " + name + " of the type that the KDC wants"},
+		{"matching key not found", "the keytab has no key of " + ours + " of the type that the KDC wants"},
 		{away, "no KDC of " + realm + " can be reached"},
 	} {
 		if strings.Contains(err.Error(), c.code) {
-			return &kdcError{c.text, c.code == away, c.code == unknownServer, err}
+			return &kdcError{c.text, c.code == away, c.code == unknownServer, refusal, err}
 		}
 	}
-	return &kdcError{text: "no ticket for " + name, err: err}
+	return &kdcError{text: "no ticket for " + name, refusal: refusal, err: err}
 }

@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -26,8 +27,8 @@ type ticket struct {
 // waits 5 s for each KDC.
 type source interface {
 	// login returns a ticket-granting ticket. old may be nil; a ticket cache renews it if
-	// it has no newer one.
-	login(old *ticket) (*ticket, error)
+	// it has no newer one, unless old is refused: then any other will do.
+	login(old *ticket, refused bool) (*ticket, error)
 	// service returns a ticket for a service. Without a realm it is found by the host's
 	// domain in krb5.conf, or by the KDC of our own.
 	service(tgt *ticket, name types.PrincipalName, realm string) (*ticket, error)
@@ -41,13 +42,13 @@ type kdc struct {
 	client principal
 }
 
-func (k *kdc) login(old *ticket) (*ticket, error) {
+func (k *kdc) login(old *ticket, refused bool) (*ticket, error) {
 	conf, err := loadKrb5Conf(k.cfg.Krb5Conf)
 	if err != nil {
 		return nil, err
 	}
 	if k.cfg.Keytab == "" {
-		return k.fromCache(conf, old)
+		return k.fromCache(conf, old, refused)
 	}
 
 	keys, err := loadKeytab(k.cfg.Keytab)
@@ -62,19 +63,23 @@ func (k *kdc) login(old *ticket) (*ticket, error) {
 		}
 		rep, err := cl.ASExchange(k.client.realm, req, 0)
 		if err != nil {
-			return nil, explain(err, k.client.String(), k.client.realm)
+			return nil, explain(err, k.client.String(), k.client.String(), k.client.realm)
 		}
 		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
 	})
 }
 
 // fromCache returns the ticket of the ticket cache, or renews the old one.
-func (k *kdc) fromCache(conf *config.Config, old *ticket) (*ticket, error) {
+func (k *kdc) fromCache(conf *config.Config, old *ticket, refused bool) (*ticket, error) {
 	cached, err := k.readCache()
-	if err == nil && (old == nil || cached.end.After(old.end)) {
-		old = cached
+	if err == nil {
+		old, refused = newer(cached, old, refused)
 	}
 	switch now := time.Now(); {
+	case refused && err != nil:
+		return nil, err
+	case refused:
+		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be filled anew, as by kinit", k.cfg.TicketCache)
 	case old == nil:
 		return nil, err
 	case now.Before(old.end) && !aging(old, now):
@@ -83,7 +88,11 @@ func (k *kdc) fromCache(conf *config.Config, old *ticket) (*ticket, error) {
 		return nil, err
 	case now.After(old.end):
 		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be filled anew, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
-	case !now.Before(old.renewableUntil):
+	case now.Before(old.renewableUntil):
+		// It is renewed below.
+	case !usable(old, now):
+		return nil, fmt.Errorf("ticket cache %s: its ticket ends at %s: it must be filled anew, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+	default:
 		return old, nil // as long as it lasts
 	}
 
@@ -93,6 +102,20 @@ func (k *kdc) fromCache(conf *config.Config, old *ticket) (*ticket, error) {
 		return nil, fmt.Errorf("renewing the ticket of the ticket cache %s: %w", k.cfg.TicketCache, err)
 	}
 	return renewed, nil
+}
+
+// newer returns which of the ticket in the ticket cache and the last one is used, and
+// whether that is one that the KDC refuses. The last one may be nil.
+func newer(cached, last *ticket, refused bool) (*ticket, bool) {
+	switch {
+	case last == nil:
+		return cached, false
+	case refused && !bytes.Equal(cached.EncPart.Cipher, last.EncPart.Cipher):
+		return cached, false // whatever its end
+	case !refused && cached.end.After(last.end):
+		return cached, false
+	}
+	return last, refused
 }
 
 // readCache returns the ticket-granting ticket of the ticket cache.
@@ -153,7 +176,7 @@ func (k *kdc) exchange(conf *config.Config, realm string, tgt *ticket, name type
 
 		_, rep, err := cl.TGSREQGenerateAndExchange(name, realm, tgt.Ticket, tgt.key, renew)
 		if err != nil {
-			return nil, explain(err, name.PrincipalNameString()+"@"+realm, realm)
+			return nil, explain(err, k.client.String(), name.PrincipalNameString()+"@"+realm, realm)
 		}
 		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
 	})

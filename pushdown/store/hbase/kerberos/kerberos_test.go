@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -125,6 +126,10 @@ func TestErrors(t *testing.T) {
 		{"unknown principal", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN) }, "does not know our principal me@"},
 		{"unknown server", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN) }, "does not know the server's principal hbase/a@"},
 		{"locked", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KDC_ERR_CLIENT_REVOKED) }, "locked or has expired"},
+		{"locked, told at a service", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_CLIENT_REVOKED) }, "our principal me@TEST.EXAMPLE is locked"},
+		{"revoked", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_TGT_REVOKED) }, "has revoked the ticket of our principal me@"},
+		{"modified", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_MODIFIED) }, "before a change of the KDC's key"},
+		{"key version", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_BADKEYVER) }, "before a change of the KDC's key"},
 		{"skew, as the KDC says", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KRB_AP_ERR_SKEW) }, "clocks of this machine and of the KDC"},
 		{"skew, as we see", func(r *realm) { r.SetClock(20 * time.Minute) }, "clocks of this machine and of the KDC"},
 		{"away", func(r *realm) { r.Stop() }, "no KDC of TEST.EXAMPLE can be reached"},
@@ -236,7 +241,7 @@ func TestServerPrincipal(t *testing.T) {
 		{"hbase/fixed@R", "h", "hbase/fixed@R"},
 		{"hbase", "h", "hbase"},
 	} {
-		if got := ServerPrincipal(tc[0], tc[1]); got != tc[2] {
+		if got := ServerPrincipal(t.Context(), tc[0], tc[1]); got != tc[2] {
 			t.Errorf("%s at %s: got %s, want %s", tc[0], tc[1], got, tc[2])
 		}
 	}
@@ -252,6 +257,41 @@ func TestOpen_ownHost(t *testing.T) {
 		c, err := Open(cfg, nil)
 		if err != nil || c.Principal() != name+"@"+kerberostest.Realm {
 			t.Errorf("%s: %v, %v", name, c, err)
+		}
+	}
+}
+
+// After a change of the KDC's key the next ticket costs one login more.
+func TestClient_newKDCKey(t *testing.T) {
+	r := startRealm(t)
+	r.AddPrincipal("hbase/b", "another server's")
+	c := r.open(t)
+	if _, err := c.Initiate(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	r.ChangeKey()
+	if _, err := c.Initiate(t.Context(), "hbase/b"); err != nil {
+		t.Error(err)
+	}
+	if logins := r.Count("krbtgt/" + kerberostest.Realm); logins != 2 {
+		t.Errorf("%d logins, want 2", logins)
+	}
+}
+
+// The name of an address is the first in order, and is looked up for no longer than the
+// dial lasts.
+func TestServerPrincipal_address(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, names := range [][]string{{"b.x.", "a.x."}, {"a.x.", "b.x."}} {
+		got := serverPrincipal(ctx, "hbase/_HOST", "10.0.0.1", func(got context.Context, _ string) ([]string, error) {
+			if got != ctx {
+				t.Error("the look-up has another context than the dial")
+			}
+			return names, nil
+		})
+		if got != "hbase/a.x" {
+			t.Errorf("%v: got %s, want hbase/a.x", names, got)
 		}
 	}
 }

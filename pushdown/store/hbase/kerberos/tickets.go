@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/types"
@@ -20,10 +21,13 @@ type Client struct {
 	log       *slog.Logger
 	now       func() time.Time
 
-	loginMu    sync.Mutex // held during a login
-	tgt        *ticket    // guarded by loginMu, as the two below
-	loginErr   error      // of the last login, until retryLogin
-	retryLogin time.Time
+	loginMu      sync.Mutex // held during a login
+	tgt          *ticket    // guarded by loginMu, as the three below
+	loginErr     error      // of the last login, until retryLogin
+	retryLogin   time.Time
+	retryRefused time.Time // no login before because the KDC has refused tgt
+
+	warned atomic.Int64 // when warn logged, Unix time in ns
 
 	mu       sync.Mutex
 	services map[string]*service // by principal as it was asked for
@@ -32,6 +36,7 @@ type Client struct {
 // service is what is known of the tickets for one service. Client.mu guards it.
 type service struct {
 	ticket  *ticket       // nil before the first
+	used    time.Time     // when a connection wanted it; zero if the KDC does not know the server any more
 	err     error         // of the last attempt
 	retry   time.Time     // no attempt before
 	getting chan struct{} // closed when the attempt that is under way has ended; nil if none is
@@ -85,7 +90,7 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 
 	var tried []string
 	for _, host := range append(ownHosts(), "") {
-		p, err := parsePrincipal(ServerPrincipal(cfg.Principal, host), realm)
+		p, err := parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, host), realm)
 		if err != nil {
 			return principal{}, err
 		}
@@ -105,7 +110,7 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 // come later if the settings name the principal.
 func cachedPrincipal(cfg Config, realm string) (principal, error) {
 	if cfg.Principal != "" {
-		return parsePrincipal(ServerPrincipal(cfg.Principal, append(ownHosts(), "localhost")[0]), realm)
+		return parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, append(ownHosts(), "localhost")[0]), realm)
 	}
 	cache, err := loadCache(cfg.TicketCache)
 	if err != nil {
@@ -129,6 +134,19 @@ func usable(t *ticket, now time.Time) bool {
 // ticketFor returns a ticket for the service of a principal, name/host[@REALM]. It waits
 // for the KDC only if there is none that can be used.
 func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
+	// A ticket may end between its arrival and our look at it: the process was stopped
+	// meanwhile, or the clock was set. The next one is from after that.
+	for range 2 {
+		if t, err := c.waitFor(ctx, name); t != nil || err != nil {
+			return t, err
+		}
+	}
+	return nil, fmt.Errorf("ticket for %s: it ends as soon as it comes: is the clock right?", name)
+}
+
+// waitFor is one attempt of ticketFor. It returns nothing if the ticket has ended since it
+// came.
+func (c *Client) waitFor(ctx context.Context, name string) (*ticket, error) {
 	c.mu.Lock()
 	s := c.services[name]
 	if s == nil {
@@ -137,6 +155,7 @@ func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
 	}
 
 	now := c.now()
+	s.used = now
 	ready := usable(s.ticket, now)
 	if (!ready || aging(s.ticket, now)) && s.getting == nil && !now.Before(s.retry) {
 		s.getting = make(chan struct{})
@@ -165,15 +184,15 @@ func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
 	return s.ticket, nil
 }
 
-// Refused drops the ticket with which a context was begun, since the server has refused
-// it: its key may be a new one, for which the KDC makes another ticket.
-func (c *Client) Refused(server string, x *Context) {
+// Refused drops the ticket with which a context was begun, since the server at an address
+// has refused it: its key may be a new one, for which the KDC makes another ticket.
+func (c *Client) Refused(server, addr string, x *Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	// Other connections may have got another ticket meanwhile.
 	if s := c.services[server]; s != nil && s.ticket == x.ticket {
-		s.ticket, s.err, s.retry = nil, errRefused, c.now().Add(retryAfter)
+		s.ticket, s.err, s.retry = nil, fmt.Errorf("%w: %s at %s", errRefused, server, addr), c.now().Add(retryAfter)
 	}
 }
 
@@ -189,7 +208,7 @@ func (c *Client) get(name string, s *service) {
 	now := c.now()
 	switch {
 	case err == nil && usable(t, now):
-		s.ticket, s.err = t, nil
+		s.ticket, s.err, s.retry = t, nil, time.Time{}
 	case err == nil:
 		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name, t.end.Format(time.RFC3339))
 		fallthrough
@@ -198,7 +217,7 @@ func (c *Client) get(name string, s *service) {
 		if usable(s.ticket, now) {
 			// Connections do not wait for it, so it need not be tried all the time.
 			s.retry = now.Add(min(refusedAfter, s.ticket.end.Sub(now)/8))
-			c.log.Warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name, "until", s.ticket.end, "error", err)
+			c.warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name, "until", s.ticket.end, "error", err)
 		}
 	}
 	close(s.getting)
@@ -219,7 +238,40 @@ func (c *Client) ask(name string) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	t, err := c.source.service(tgt, p.PrincipalName, realm)
+	var refused *kdcError
+	if !errors.As(err, &refused) || !refused.refusal || refused.unknownServer {
+		return t, err
+	}
+
+	// It may be our own ticket that is refused, for which there are many codes: the KDC's
+	// key was changed, or the ticket was revoked.
+	tgt, loginErr := c.loginInstead(tgt)
+	switch {
+	case loginErr != nil:
+		return nil, fmt.Errorf("%w; a new login: %w", err, loginErr)
+	case tgt == nil:
+		return nil, err
+	}
 	return c.source.service(tgt, p.PrincipalName, realm)
+}
+
+// loginInstead returns a ticket-granting ticket in the place of one with which the KDC
+// gives no ticket. It returns nil if such a login was just now. The refused one stays
+// until there is another: it may serve for other services.
+func (c *Client) loginInstead(refused *ticket) (*ticket, error) {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+
+	now := c.now()
+	if c.tgt != refused && usable(c.tgt, now) {
+		return c.tgt, nil // another service's request was refused before
+	}
+	if now.Before(c.retryLogin) || now.Before(c.retryRefused) {
+		return nil, nil
+	}
+	c.retryRefused = now.Add(refusedAfter)
+	return c.loginAnew(true)
 }
 
 // login returns our ticket-granting ticket. A new one is got if that ends soon; if it
@@ -240,7 +292,22 @@ func (c *Client) login() (*ticket, error) {
 		return nil, c.loginErr
 	}
 
-	t, err := c.source.login(c.tgt)
+	t, err := c.loginAnew(false)
+	if err != nil && ready {
+		// Connections do not wait for it, so it need not be tried all the time.
+		if pause := now.Add(min(refusedAfter, c.tgt.end.Sub(now)/8)); pause.After(c.retryLogin) {
+			c.retryLogin = pause
+		}
+		c.warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end, "error", err)
+		return c.tgt, nil
+	}
+	return t, err
+}
+
+// loginAnew gets a ticket-granting ticket. refused tells that the KDC refuses the last
+// one. loginMu is held.
+func (c *Client) loginAnew(refused bool) (*ticket, error) {
+	t, err := c.source.login(c.tgt, refused)
 	if err == nil && !usable(t, c.now()) {
 		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal, t.end.Format(time.RFC3339))
 	}
@@ -250,13 +317,9 @@ func (c *Client) login() (*ticket, error) {
 	}
 
 	c.loginErr, c.retryLogin = err, c.now().Add(retryAfter)
-	var refused *kdcError
-	if errors.As(err, &refused) && !refused.away {
+	var refusal *kdcError
+	if errors.As(err, &refusal) && !refusal.away {
 		c.retryLogin = c.now().Add(refusedAfter)
-	}
-	if ready {
-		c.log.Warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end, "error", err)
-		return c.tgt, nil
 	}
 	return nil, err
 }

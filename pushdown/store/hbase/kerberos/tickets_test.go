@@ -21,24 +21,46 @@ type played struct {
 	logins   int
 	services int
 	wait     chan struct{} // if not nil, services are given once it is closed
+	bubble   bool          // the clock is that of synctest
+	until    time.Time     // if set, logins renew a ticket, up to then
+	stale    *ticket       // the KDC refuses services for this ticket-granting ticket
+	unknown  string        // the KDC does not know this server
 }
 
 func (p *played) clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.time()
+}
+
+func (p *played) time() time.Time {
+	if p.bubble {
+		return time.Now()
+	}
 	return p.now
 }
 
-func (p *played) ticket() *ticket { return &ticket{begin: p.now, end: p.now.Add(p.life)} }
+func (p *played) ticket() *ticket {
+	return &ticket{begin: p.time(), end: p.time().Add(p.life)}
+}
 
-func (p *played) login(*ticket) (*ticket, error) {
+func (p *played) login(old *ticket, _ bool) (*ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.logins++
-	return p.ticket(), p.loginErr
+	t := p.ticket()
+	if !p.until.IsZero() {
+		if old != nil && !p.time().Before(old.end) {
+			return nil, errors.New("ended")
+		}
+		if t.end.After(p.until) {
+			t.end = p.until
+		}
+	}
+	return t, p.loginErr
 }
 
-func (p *played) service(tgt *ticket, _ types.PrincipalName, _ string) (*ticket, error) {
+func (p *played) service(tgt *ticket, name types.PrincipalName, _ string) (*ticket, error) {
 	p.mu.Lock()
 	p.services++
 	wait := p.wait
@@ -48,6 +70,12 @@ func (p *played) service(tgt *ticket, _ types.PrincipalName, _ string) (*ticket,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	switch {
+	case tgt == p.stale:
+		return nil, &kdcError{text: "our ticket is refused", refusal: true, err: errors.New("KRB_AP_ERR_MODIFIED")}
+	case p.unknown != "" && name.PrincipalNameString() == p.unknown:
+		return nil, &kdcError{text: "no such server", refusal: true, unknownServer: true, err: errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN")}
+	}
 	t := p.ticket()
 	if t.end.After(tgt.end) {
 		t.end = tgt.end
@@ -221,7 +249,7 @@ func TestTickets_forgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err == nil {
-			c.Refused(server, &Context{ticket: got})
+			c.Refused(server, "a:16020", &Context{ticket: got})
 		}
 		p.pass(time.Second / 5)
 	}

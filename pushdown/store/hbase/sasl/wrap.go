@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"math"
 	"slices"
 )
 
@@ -149,7 +150,7 @@ func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 	}
 	// The sequence numbers are authenticated below. One that is skipped or comes
 	// twice means that somebody has taken tokens away or repeated them.
-	if got := binary.BigEndian.Uint64(header[8:]); got != o.next {
+	if got := binary.BigEndian.Uint64(header[8:]); !o.isNext(got) {
 		return nil, fmt.Errorf("%w: sequence number: got %d, want %d", ErrToken, got, o.next)
 	}
 
@@ -166,6 +167,12 @@ func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 		o.next++
 	}
 	return data, err
+}
+
+// isNext tells whether a sequence number is the one of the next token. Java writes only its
+// low 32 bits, as RFC 4121 begins with that many: after 2^32 tokens it begins with 0 again.
+func (o *Opener) isNext(got uint64) bool {
+	return got == o.next || o.direction.First <= math.MaxUint32 && got == uint64(uint32(o.next))
 }
 
 // IsWrap tells whether a frame is long enough for a wrap token and begins as one.

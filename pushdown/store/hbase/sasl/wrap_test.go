@@ -174,6 +174,40 @@ func TestWrap_signedByOther(t *testing.T) {
 	})
 }
 
+// Java's tokens have only the low 32 bits of their number, which begin with 0 again. Others
+// count on. A number that is neither is refused.
+func TestWrap_manyTokens(t *testing.T) {
+	for _, protection := range []sasl.Protection{sasl.Integrity, sasl.Privacy} {
+		for _, low := range []bool{false, true} {
+			p := newPeer(t, sasl.AES256SHA1)
+			first := sasl.Direction{Acceptor: true, First: 1<<32 - 2}
+			open := p.opener(t, first)
+			for i := range uint64(5) {
+				d := first
+				if d.First += i; low {
+					d.First = uint64(uint32(d.First))
+				}
+				if got, err := open.Open(wrap(p.sealer(t, d), protection, []byte("data")), protection); err != nil || string(got) != "data" {
+					t.Errorf("%v, low bits only %t, token %d: got %q, %v", protection, low, i, got, err)
+				}
+			}
+			for _, n := range []uint64{2, 1<<32 + 2, 4, 1<<33 + 3} { // 1<<32 + 3 is next
+				d := sasl.Direction{Acceptor: true, First: n}
+				if _, err := open.Open(wrap(p.sealer(t, d), protection, nil), protection); !errors.Is(err, sasl.ErrToken) {
+					t.Errorf("%v: number %d: got %v, want ErrToken", protection, n, err)
+				}
+			}
+
+			// Who begins above has more than 32 bits.
+			d := sasl.Direction{Acceptor: true, First: 1<<32 + 1}
+			short := sasl.Direction{Acceptor: true, First: 1}
+			if _, err := p.opener(t, d).Open(wrap(p.sealer(t, short), protection, nil), protection); !errors.Is(err, sasl.ErrToken) {
+				t.Errorf("%v: low bits of a number that began above: got %v, want ErrToken", protection, err)
+			}
+		}
+	}
+}
+
 // A token of which one bit is another, one that comes twice, and one behind a missing
 // one are refused.
 func TestWrap_refused(t *testing.T) {

@@ -5,6 +5,7 @@
 package kerberostest
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -51,6 +52,7 @@ type KDC struct {
 	shift    time.Duration // of the clock
 	refusals map[string]int32
 	counts   map[string]int
+	counted  chan struct{} // closed at the next count
 }
 
 // StartKDC starts a KDC that ends with the test. Its tickets last for a day.
@@ -61,7 +63,7 @@ func StartKDC(t testing.TB) *KDC {
 		t.Fatal(err)
 	}
 	k := &KDC{t: t, dir: t.TempDir(), listener: l, encType: encType, life: 24 * time.Hour,
-		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, counts: map[string]int{}}
+		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, counts: map[string]int{}, counted: make(chan struct{})}
 	k.krbtgt = k.newKeys("krbtgt/"+Realm, "secret of the KDC")
 
 	text := fmt.Sprintf("[libdefaults]\n default_realm = %s\n udp_preference_limit = 1\n[realms]\n %s = {\n  kdc = %s\n }\n", Realm, Realm, l.Addr())
@@ -142,6 +144,29 @@ func (k *KDC) set(f func()) {
 	f()
 }
 
+// ChangeKey gives the KDC another key: tickets for it from before are refused.
+func (k *KDC) ChangeKey() {
+	keys := k.newKeys("krbtgt/"+Realm, "another secret of the KDC")
+	k.set(func() { k.krbtgt = keys })
+}
+
+// Wait waits until n tickets were asked for for a service.
+func (k *KDC) Wait(ctx context.Context, service string, n int) error {
+	for {
+		k.mu.Lock()
+		count, counted := k.counts[service], k.counted
+		k.mu.Unlock()
+		if count >= n {
+			return nil
+		}
+		select {
+		case <-counted:
+		case <-ctx.Done():
+			return fmt.Errorf("got %d requests for %s, want %d: %w", count, service, n, ctx.Err())
+		}
+	}
+}
+
 // Count returns how many tickets were asked for for a service.
 func (k *KDC) Count(service string) int {
 	k.mu.Lock()
@@ -209,7 +234,7 @@ func (k *KDC) answer(b []byte) ([]byte, error) {
 		}
 	}
 	if err := req.Ticket.DecryptEncPart(k.krbtgt, &req.Ticket.SName); err != nil {
-		return nil, err
+		return nil, k.refusal(tgs.ReqBody, errorcode.KRB_AP_ERR_MODIFIED)
 	}
 	part := req.Ticket.DecryptedEncPart
 	if part.EndTime.Before(k.now()) {
@@ -246,6 +271,8 @@ func (k *KDC) refusal(body messages.KDCReqBody, code int32) messages.KRBError {
 func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *keytab.Keytab, key types.EncryptionKey, usage uint32, kvno int) (messages.KDCRepFields, error) {
 	service := body.SName.PrincipalNameString()
 	k.counts[service]++
+	close(k.counted)
+	k.counted = make(chan struct{})
 	if code := k.refusals[service]; code != 0 {
 		return messages.KDCRepFields{}, k.refusal(body, code)
 	}
