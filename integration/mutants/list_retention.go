@@ -88,7 +88,7 @@ var ofRetention = []mutant{
 		old: "		if n == 1 {\n", new: "		if n >= 1 {\n",
 		test: "TestReclaim_steps",
 	}, {
-		name: "place-deletes-anew", file: "gateway/admin/retention/worker.go",
+		name: "place-runs-anew", file: "gateway/admin/retention/worker.go",
 		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n", new: "	if err != nil {\n		return err\n",
 		test: "TestWorker_place",
 	}, {

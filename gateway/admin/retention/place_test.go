@@ -18,6 +18,7 @@ type crowded struct {
 	tablestest.Store
 	full           atomic.Bool
 	deletes, tries atomic.Int64
+	scans          atomic.Int64
 	reclaimed      atomic.Int64
 }
 
@@ -33,6 +34,11 @@ func (c *crowded) Reclaim(_ context.Context, table string, ranges []store.KeyRan
 	}
 	c.reclaimed.Add(int64(len(ranges)))
 	return nil
+}
+
+func (c *crowded) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
+	c.scans.Add(1)
+	return c.Store.Scan(ctx, scan)
 }
 
 func (c *crowded) DiskBytes(ctx context.Context, table string, ranges []store.KeyRange) (int64, error) {
@@ -70,7 +76,12 @@ func TestWorker_place(t *testing.T) {
 				return
 			}
 			defer stop()
-			time.Sleep(40 * time.Minute)
+			time.Sleep(time.Minute)
+			scans := st.scans.Load()
+			time.Sleep(39 * time.Minute)
+			if n := st.scans.Load(); scans == 0 || n > scans {
+				t.Errorf("the run has made %d scans, and the tries to reclaim %d, want none", scans, n-scans)
+			}
 			if d, n, r := st.deletes.Load(), len(w.keys("tsdb")), st.tries.Load(); d != 1 || n != 11 || r < 10 {
 				t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, 11 and 10 or more\n%s", d, n, r, log.take())
 			}
