@@ -241,7 +241,8 @@ func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRa
 		}
 	}
 
-	// Those that were deleted and do not lie in all are few, or are counted with their tables.
+	// What lies in these tables and is deleted is not written. Where level 0 has widened them, that
+	// goes for later ranges, too.
 	for n < len(bounds) && compareKeys(bounds[n].End, all.End) <= 0 {
 		n++
 	}
