@@ -49,7 +49,7 @@ var ofRetention = []mutant{
 		test: "TestWorker_leased",
 	}, {
 		name: "retention-takes-what-failed-for-done", file: "gateway/admin/retention/worker.go",
-		old: "	if err != nil {\n		return err\n	}\n	if report.Deleted > 0 {\n", new: "	if err != nil && report == nil {\n		return err\n	}\n	if report.Deleted > 0 {\n",
+		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n	}\n	if report.Deleted > 0 {\n", new: "	if err != nil && report == nil {\n		return err\n	}\n	if report.Deleted > 0 {\n",
 		test: "gateway/admin/retention TestWorker_noWrites",
 	}, {
 		name: "retention-of-the-dead-waits", file: "gateway/admin/retention/worker.go",
@@ -79,5 +79,21 @@ var ofRetention = []mutant{
 		name: "ranges-never-reclaimed", file: "pushdown/store/pebble/ranges.go",
 		old: "	return deleted >= max(reclaimLeast, all/reclaimPart), err\n", new: "	return deleted > all, err\n",
 		test: "TestReclaim",
+	}, {
+		name: "reclaim-without-reserve", file: "pushdown/store/pebble/space.go",
+		old: "	maxReserve  = reclaimStep + keepFree\n", new: "	maxReserve  = keepFree\n",
+		test: "TestReclaim_whilePutsAreRefused",
+	}, {
+		name: "reclaim-in-one-step", file: "pushdown/store/pebble/ranges.go",
+		old: "		if n == 1 {\n", new: "		if n >= 1 {\n",
+		test: "TestReclaim_steps",
+	}, {
+		name: "place-runs-anew", file: "gateway/admin/retention/worker.go",
+		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n", new: "	if err != nil {\n		return err\n",
+		test: "TestWorker_place",
+	}, {
+		name: "place-forgotten", file: "gateway/admin/retention/worker.go",
+		old: "	s.Place = s.Place || place != nil\n", new: "",
+		test: "TestWorker_place",
 	},
 }

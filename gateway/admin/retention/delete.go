@@ -3,6 +3,7 @@ package retention
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,13 +36,49 @@ func (j *Job) deleteRanges(ctx context.Context, st store.RangeDeleter, p *past) 
 		}
 	}
 
+	return p.rows, j.reclaimTable(ctx, st, p)
+}
+
+// A placeError says that rows are deleted and that their place on the disk is not free yet.
+type placeError struct {
+	table string
+	err   error
+}
+
+func (e *placeError) Error() string {
+	return fmt.Sprintf("table %s: the place of deleted rows on the disk: %v", e.table, e.err)
+}
+
+func (e *placeError) Unwrap() error { return e.err }
+
+// reclaim has the store give the place of those rows on the disk back that were past at a time, in
+// seconds, and are deleted.
+func (j *Job) reclaim(ctx context.Context, at int64) error {
+	ranges, ok := j.Store.(store.RangeDeleter)
+	if !ok {
+		return nil
+	}
+	all, _, err := j.find(ctx, 0, at)
+	if err != nil {
+		return err
+	}
+
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, j.reclaimTable(ctx, ranges, p))
+	}
+	return errors.Join(errs...)
+}
+
+// reclaimTable has the store give the place of one table's deleted rows back.
+func (j *Job) reclaimTable(ctx context.Context, st store.RangeDeleter, p *past) error {
 	if len(p.metrics) == 0 || p.missing(j.exists(ctx, p)) {
-		return p.rows, nil
+		return nil
 	}
 	if err := st.Reclaim(ctx, p.table.Name, slices.Collect(p.fromStart())); err != nil {
-		return p.rows, fmt.Errorf("table %s: the place of deleted rows on the disk: %w", p.table.Name, err)
+		return &placeError{table: p.table.Name, err: err}
 	}
-	return p.rows, nil
+	return nil
 }
 
 // exists returns an error if the table cannot be read.

@@ -53,7 +53,8 @@ func (e *RefusedError) Error() string {
 // Run deletes the rows that are past, but for those that were at the time since, in seconds:
 // a run has deleted them before. 0 is all. If allowed is 0 and more than half of the rows of a
 // table would go, or if more than allowed would, it returns a *RefusedError. After any other
-// error, rows may be gone; the report says how many.
+// error, rows may be gone; the report says how many. If only their place on the disk is not free
+// yet, they all are, and the error is a *placeError or several.
 func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 	all, report, err := j.counted(ctx, since, true)
 	if err != nil {
@@ -63,6 +64,7 @@ func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 		return report, err
 	}
 
+	var places []error
 	for i, p := range all {
 		if p.rows == 0 && since > 0 {
 			continue
@@ -70,11 +72,16 @@ func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 		n, err := j.delete(ctx, p)
 		report.Tables[i].Deleted += n
 		report.Deleted += n
+		var place *placeError
+		if errors.As(err, &place) {
+			places = append(places, err)
+			continue
+		}
 		if err != nil {
 			return report, fmt.Errorf("%w (what is deleted is gone; run it again to go on)", err)
 		}
 	}
-	return report, nil
+	return report, errors.Join(places...)
 }
 
 // Plan counts the rows that are past, and their bytes, and deletes nothing. refused is what Run

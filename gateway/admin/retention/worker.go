@@ -40,6 +40,9 @@ type state struct {
 	Tried int64  `json:"tried"` // begin of the last run, also of one that was refused
 	Done  int64  `json:"done"`  // begin of the last run that has deleted all that was past
 	Whole int64  `json:"whole"` // begin of the last such run over all rows
+	// Place is set while deleted rows still take their place on the disk, so that no run has to
+	// delete them anew for it.
+	Place bool `json:"place,omitempty"`
 }
 
 // Run works until ctx ends. The first run comes at once, unless one was less than an hour ago; the
@@ -69,17 +72,34 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 	now := w.Job.Now().Unix()
 	s := w.read(turn)
 	w.totals.doneAt(s.Done)
+	work, cancel := during(ctx, turn)
+	defer cancel()
+	if s.Place {
+		err = w.reclaim(work, turn, s)
+	}
 	// A time in the future is that of a clock which was wrong.
 	if since := now - s.Tried; since >= 0 && since < int64(every/time.Second) {
-		return nil
+		return err
 	}
+	return errors.Join(err, w.run(work, turn, s, now))
+}
+
+// reclaim tries again to give the place of deleted rows back.
+func (w *Worker) reclaim(ctx context.Context, turn Turn, s *state) error {
+	if err := w.Job.reclaim(ctx, s.Done); err != nil {
+		return err
+	}
+	s.Place = false
+	return w.save(ctx, turn, s)
+}
+
+// run makes a run, and saves what it leaves.
+func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error {
 	var from int64
 	if whole := now - s.Whole; whole >= 0 && whole < int64(wholeEvery/time.Second) && s.Done <= now {
 		from = s.Done
 	}
 
-	work, cancel := during(ctx, turn)
-	defer cancel()
 	report, err := w.Job.Run(work, from, 0)
 	w.totals.ran(report)
 	var refused *RefusedError
@@ -89,7 +109,8 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 		s.Tried = report.At
 		return w.save(work, turn, s)
 	}
-	if err != nil {
+	var place *placeError
+	if err != nil && !errors.As(err, &place) {
 		return err
 	}
 	if report.Deleted > 0 {
@@ -100,7 +121,8 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 		s.Whole = report.At
 	}
 	w.totals.doneAt(s.Done)
-	return w.save(work, turn, s)
+	s.Place = s.Place || place != nil
+	return errors.Join(err, w.save(work, turn, s))
 }
 
 // RunNow makes a run over all rows once it is the caller's turn. say is told if it has to wait.
@@ -120,12 +142,13 @@ func (w *Worker) RunNow(ctx context.Context, allowed int64, say func(line string
 
 	work, cancel := during(ctx, turn)
 	defer cancel()
-	if report, err = w.Job.Run(work, 0, allowed); err != nil {
+	var place *placeError
+	if report, err = w.Job.Run(work, 0, allowed); err != nil && !errors.As(err, &place) {
 		return report, err
 	}
 	s := w.read(turn)
-	s.Tried, s.Done, s.Whole = report.At, report.At, report.At
-	return report, w.save(work, turn, s)
+	s.Tried, s.Done, s.Whole, s.Place = report.At, report.At, report.At, place != nil
+	return report, errors.Join(err, w.save(work, turn, s))
 }
 
 // read returns the state that earlier runs under the same rules have left. A state that cannot be

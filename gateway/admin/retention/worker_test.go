@@ -229,6 +229,72 @@ func TestWorker_error(t *testing.T) {
 	})
 }
 
+// crowdedWorld is a world whose store cannot give place back, with a row that is past and one that
+// will be at the next full hour.
+func crowdedWorld(w *world) *crowded {
+	st := &crowded{Store: w.store}
+	st.full.Store(true)
+	w.job.Store = st
+	first := int64(now-2*86_400) / hour * hour
+	for i := range 10 {
+		w.put("tsdb", 2, now/hour*hour, i)
+	}
+	w.put("tsdb", 0, first-hour, 1)
+	w.put("tsdb", 0, first, 1)
+	return st
+}
+
+// When only the place of deleted rows cannot be given back, that alone is tried again until it
+// works; rows that are past meanwhile go as ever.
+func TestWorker_place(t *testing.T) {
+	working(t, ". 2d rollups=2d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
+		st := crowdedWorld(w)
+		stop := start()
+		defer stop()
+		time.Sleep(time.Minute)
+		scans := st.scans.Load()
+		time.Sleep(39 * time.Minute)
+		if n := st.scans.Load(); scans == 0 || n > scans {
+			t.Errorf("the run has made %d scans, and the tries to reclaim %d, want none", scans, n-scans)
+		}
+		if d, n, r := st.deletes.Load(), len(w.keys("tsdb")), st.tries.Load(); d != 1 || n != 11 || r < 10 {
+			t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, 11 and 10 or more\n%s", d, n, r, log.take())
+		}
+		time.Sleep(80 * time.Minute)
+		if d, n := st.deletes.Load(), len(w.keys("tsdb")); d != 2 || n != 10 {
+			t.Errorf("two hours later: %d deletions, %d rows, want 2 and 10", d, n)
+		}
+
+		st.full.Store(false)
+		time.Sleep(6 * time.Minute)
+		if st.reclaimed.Load() == 0 {
+			t.Error("with room again, nothing is reclaimed")
+		}
+		log.take()
+		tries := st.tries.Load()
+		time.Sleep(30 * time.Minute)
+		if said, n := log.take(), st.tries.Load(); said != "" || n > tries+2 {
+			t.Errorf("afterwards %d tries, the log says %q", n-tries, said)
+		}
+	})
+}
+
+// A run by hand deletes the rows of all tables before it says that their place is not free yet.
+func TestRunNow_place(t *testing.T) {
+	working(t, ". 2d rollups=2d", func(w *world, _ *text, _ func() func()) {
+		st := crowdedWorld(w)
+		worker := &retention.Worker{Job: w.job, Turns: retention.NewLocal()}
+		report, err := worker.RunNow(w.Context(), 0, func(string) {})
+		if err == nil || report.Deleted != 1 || !strings.Contains(err.Error(), "the place of deleted rows on the disk: no room") {
+			w.Errorf("%+v, %v", report, err)
+		}
+		if n := st.tries.Load(); n != 2 {
+			w.Errorf("%d tables are tried, want both", n)
+		}
+	})
+}
+
 // One at a time has its turn; whoever takes one waits for it, or until its context ends. What is
 // saved is there for the next one.
 func TestLocal(t *testing.T) {

@@ -133,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 		for range 10 {
 			time.Sleep(time.Minute)
 			err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "full", "q", "v")})
-			if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "0 KiB are free, the last 8192 KiB are kept back") {
+			if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "0 KiB are free, the last 52428 KiB are kept back") {
 				t.Errorf("a put: %v, want that there is no room", err)
 			}
 			if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); !errors.Is(err, store.ErrFull) {

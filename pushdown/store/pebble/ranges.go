@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
@@ -92,8 +93,12 @@ const (
 	reclaimPart = 16
 	// reclaimLeast is the fewest bytes for which it is done.
 	reclaimLeast = 1 << 20
-	// reclaimStep bounds the bytes of one compaction, which needs as much room meanwhile.
+	// reclaimStep bounds the bytes of one compaction, which needs as much room meanwhile. Where
+	// less is free, a step is smaller; see fitting.
 	reclaimStep = 256 << 20
+	// baseBytes is pebble's LBaseMaxBytes: of a database that is larger, level 0 is not compacted
+	// into the last level.
+	baseBytes = 64 << 20
 	// reclaimWait is how long pebble has to delete tables of which no row is left. It does so
 	// soon after the flush, without reading them.
 	reclaimWait = 5 * time.Second
@@ -150,7 +155,7 @@ func (s *Store) worthReclaiming(ctx context.Context, table string, bounds []pebb
 }
 
 // reclaimSome compacts the first of some ranges together with what lies between them, and
-// returns how many.
+// returns how many: half as many, and half of that, until there is room to write what stays.
 func (s *Store) reclaimSome(ctx context.Context, bounds []pebble.KeyRange) (n int, err error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -158,22 +163,91 @@ func (s *Store) reclaimSome(ctx context.Context, bounds []pebble.KeyRange) (n in
 	defer s.life.RUnlock()
 
 	start := bounds[0].Start
-	var bytes uint64
 	for n = 1; n < len(bounds); n++ {
-		if bytes, err = s.db.EstimateDiskUsage(start, bounds[n].End); err != nil {
+		bytes, err := s.db.EstimateDiskUsage(start, bounds[n].End)
+		if err != nil {
 			return 0, fmt.Errorf("bytes on the disk: %w", unreadable(err))
 		}
 		if bytes > reclaimStep {
 			break
 		}
 	}
-	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < bytes+maxReserve {
-		return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free", store.ErrFull, bytes>>10, usage.AvailBytes>>10)
+	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil {
+		if n, err = s.fitting(bounds, n, usage); err != nil {
+			return 0, err
+		}
 	}
 	if err := s.db.Compact(ctx, start, bounds[n-1].End, true); err != nil {
 		return 0, fmt.Errorf("compaction of deleted rows: %w", unreadable(err))
 	}
 	return n, nil
+}
+
+// fitting returns how many of the first n ranges can be compacted at once on a disk, or that
+// not even one can.
+func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (int, error) {
+	levels, err := s.db.SSTables()
+	if err != nil {
+		return 0, fmt.Errorf("tables: %w", unreadable(err))
+	}
+
+	for room := forReclaim(usage); ; n /= 2 {
+		need, err := s.writtenAnew(levels, bounds, n)
+		if err != nil || need <= room {
+			return n, err
+		}
+		if n == 1 {
+			return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free", store.ErrFull, need>>10, usage.AvailBytes>>10)
+		}
+	}
+}
+
+// writtenAnew returns about how many bytes a compaction of the first n ranges writes: tables that
+// have a part of them are written as a whole, but for the rows that are deleted.
+func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRange, n int) (uint64, error) {
+	all := pebble.KeyRange{Start: bounds[0].Start, End: bounds[n-1].End}
+	overlaps := func(t pebble.SSTableInfo) bool {
+		return compareKeys(t.Smallest.UserKey, all.End) < 0 && compareKeys(t.Largest.UserKey, all.Start) >= 0
+	}
+
+	// Tables of level 0 are compacted as a whole with what lies below them. That is the last level
+	// in a small database, and else one that holds little.
+	var below, bytes uint64
+	for _, tables := range levels[1:] {
+		for _, t := range tables {
+			below += t.Size
+		}
+	}
+	if below <= baseBytes {
+		wide := all
+		for _, t := range levels[0] {
+			if !overlaps(t) {
+				continue
+			}
+			if compareKeys(t.Smallest.UserKey, wide.Start) < 0 {
+				wide.Start = t.Smallest.UserKey
+			}
+			if compareKeys(t.Largest.UserKey, wide.End) > 0 {
+				wide.End = t.Largest.UserKey
+			}
+		}
+		all = wide
+	}
+	for _, tables := range levels {
+		for _, t := range tables {
+			if overlaps(t) {
+				bytes += t.Size
+			}
+		}
+	}
+
+	// What lies in these tables and is deleted is not written. Where level 0 has widened them, that
+	// goes for later ranges, too.
+	for n < len(bounds) && compareKeys(bounds[n].End, all.End) <= 0 {
+		n++
+	}
+	deleted, err := s.diskBytes(bounds[:n])
+	return bytes - min(bytes, deleted), err
 }
 
 // DiskBytes returns about how many bytes on the disk hold the rows of some ranges; see

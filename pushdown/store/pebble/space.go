@@ -4,16 +4,32 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"downpour/pushdown/store"
 )
 
-// Writes are refused while less than this is free on the disk. It is left for the
-// log, the MANIFEST and the tables of what was written already, and for closing in
-// good order.
+// Writes are refused while less than maxReserve is free on the disk. It is left for one
+// step of Reclaim, without which a full store could not give the place of deleted rows
+// back, and beside it keepFree for the log, the MANIFEST and the tables of what was
+// written already, and for closing in good order.
 const (
-	maxReserve  = 8 << 20
+	keepFree    = 8 << 20
+	maxReserve  = reclaimStep + keepFree
 	reservePart = 20 // at most one twentieth of the file system
 )
+
+// reserveOf returns how much is kept back of a disk.
+func reserveOf(usage vfs.DiskUsage) uint64 {
+	return min(maxReserve, usage.TotalBytes/reservePart)
+}
+
+// forReclaim returns how many bytes Reclaim may write now. On a disk whose reserve is
+// small, half of that is left for the rest.
+func forReclaim(usage vfs.DiskUsage) uint64 {
+	keep := min(keepFree, reserveOf(usage)/2)
+	return usage.AvailBytes - min(keep, usage.AvailBytes)
+}
 
 // checkSpace returns why writes are refused for want of space, nil if they are not.
 // They are not where the file system does not tell what is free.
@@ -23,7 +39,7 @@ func (s *Store) checkSpace() error {
 		return nil
 	}
 
-	reserve := min(maxReserve, usage.TotalBytes/reservePart)
+	reserve := reserveOf(usage)
 	if usage.AvailBytes >= reserve {
 		return nil
 	}

@@ -1,0 +1,137 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/process/wait"
+	"downpour/pushdown/store"
+)
+
+// openNarrow opens a store with a table on a disk of 1 GiB.
+func openNarrow(t *testing.T) (*Store, *narrowDisk) {
+	t.Helper()
+	disk := &narrowDisk{FS: vfs.NewMem()}
+	disk.free.Store(1 << 29)
+	s := openMem(t, Options{FS: disk, Grouping: hourly, MemTableBytes: 256 << 10})
+	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		t.Fatal(err)
+	}
+	return s, disk
+}
+
+// pastHours are the first hours of some metrics.
+func pastHours(first, metrics, hours int) (all []store.KeyRange) {
+	for metric := first; metric < first+metrics; metric++ {
+		all = append(all, store.KeyRange{Start: hourRow(byte(metric), 0, ""), Stop: hourRow(byte(metric), uint32(hours), "")})
+	}
+	return all
+}
+
+// Puts of many metrics fill a disk until they are refused. Then the older hours of each are deleted,
+// of which no table of pebble holds only such, and there is room for puts again.
+func TestReclaim_whilePutsAreRefused(t *testing.T) {
+	const metrics, series, disk = 50, 10, 80 << 20
+	s, narrow := openNarrow(t)
+	used := func() uint64 { return s.db.Metrics().DiskSpaceUsage() }
+	rng := rand.New(rand.NewPCG(1, 1))
+	put := func(hour int) error {
+		narrow.free.Store(disk - min(disk, used()))
+		var batch []store.Mutation
+		for metric := range metrics {
+			for i := range series {
+				value := make([]byte, 400)
+				for j := range value {
+					value[j] = byte(rng.Uint32())
+				}
+				batch = append(batch, store.Mutation{Kind: store.Put, Row: hourRow(byte(metric), uint32(hour), fmt.Sprintf("%06d", i)), Family: "t", Qualifier: []byte("q"), Value: value})
+			}
+		}
+		return s.Apply(t.Context(), "t", batch)
+	}
+
+	hours := 0
+	for ; ; hours++ {
+		err := put(hours)
+		if errors.Is(err, store.ErrFull) {
+			break
+		}
+		if err != nil || hours > 1000 {
+			t.Fatalf("after %d hours: %v, want that the disk is full", hours, err)
+		}
+		if hours%20 == 19 {
+			if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	past := pastHours(0, metrics, hours*3/4)
+	if err := errors.Join(s.DeleteRows(t.Context(), "t", past), s.Reclaim(t.Context(), "t", past)); err != nil {
+		t.Fatal(err)
+	}
+
+	// Files go soon after they are not needed any more.
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		if err = put(hours); !errors.Is(err, store.ErrFull) {
+			break
+		}
+		if err := wait.For(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil {
+		t.Errorf("a put after %d of %d hours were deleted: %v", hours*3/4, hours, err)
+	}
+	if n, want := len(keysOf(t, s, "t")), metrics*series*(hours-hours*3/4+1); n != want {
+		t.Errorf("%d rows, want %d", n, want)
+	}
+}
+
+// Where less is free than a step writes at most, a step is smaller; where not even one range fits,
+// there is no room.
+func TestReclaim_steps(t *testing.T) {
+	const metrics, hours, series = 20, 40, 65
+	s, disk := openNarrow(t)
+	hoursOf(t, s, metrics, hours, series)
+	if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := s.bounds("t", pastHours(0, metrics, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if n, err := s.reclaimSome(t.Context(), bounds); n != metrics || err != nil {
+		t.Errorf("with room for all %d ranges: %d, %v", metrics, n, err)
+	}
+	disk.free.Store(keepFree + 10<<20)
+	for left, steps := bounds, 0; len(left) > 0; steps++ {
+		n, err := s.reclaimSome(t.Context(), left)
+		if err != nil || n < 1 || n == metrics {
+			t.Fatalf("step %d of %d ranges, with room for a part: %d, %v", steps, len(left), n, err)
+		}
+		left = left[n:]
+	}
+	disk.free.Store(keepFree + 1000)
+	if _, err := s.reclaimSome(t.Context(), bounds); !errors.Is(err, store.ErrFull) {
+		t.Errorf("with hardly any room: %v", err)
+	}
+
+	// A table of level 0 that spans all metrics is compacted with all of them.
+	disk.free.Store(1 << 29)
+	hoursOf(t, s, metrics, 1, 1)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	disk.free.Store(keepFree + 10<<20)
+	if _, err := s.reclaimSome(t.Context(), bounds); !errors.Is(err, store.ErrFull) {
+		t.Errorf("a step that writes all tables anew, with room for a part: %v", err)
+	}
+	disk.free.Store(1 << 29)
+}
