@@ -4,6 +4,10 @@ package main
 // meanwhile.
 var ofFsck = []mutant{
 	{
+		name: "fsck-deletes-most-rows-as-orphans", file: "gateway/admin/tools/fsckorphans.go",
+		old: "orphans*rowsPerOrphan > rows:", new: "false:",
+		test: "TestFsck_manyOrphans",
+	}, {
 		name: "fsck-broken-value-drives-out-a-good-one", file: "gateway/admin/fsck/duplicates.go",
 		old: "		if p.bad || p.over {\n", new: "		if p.over {\n",
 		test: "TestCheck_repairs",

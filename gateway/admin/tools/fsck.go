@@ -19,6 +19,7 @@ func fsckFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&r.Options.Compact, "compact", false, "make one cell of a row's points")
 	f.BoolVar(&r.Options.DeleteBadRows, "delete-bad-rows", false, "delete rows whose key is impossible")
 	f.BoolVar(&r.Options.DeleteOrphans, "delete-orphans", false, "delete rows of UIDs without a name")
+	f.Int64Var(&r.YesDeleteOrphans, "yes-delete-orphans", 0, "the most orphans that may be deleted. Without it none is if more than a tenth of at least ten rows are orphans")
 	f.BoolVar(&r.Options.DeleteUnknownColumns, "delete-unknown-columns", false, "delete cells that nothing of OpenTSDB writes")
 	f.BoolVar(&r.Options.DeleteBadCompacts, "delete-bad-compacts", false, "delete compacted cells that cannot be cut; of those with a wrong last byte the points are kept, and of broken append columns what can be read")
 	f.BoolVar(&r.Options.DeleteBadValues, "delete-bad-values", false, "delete points that cannot be read")
@@ -37,6 +38,8 @@ type fsckRequest struct {
 	Young   bool         `json:"young"`
 	From    string       `json:"from"` // hex
 	Threads int          `json:"threads"`
+	// YesDeleteOrphans is the most orphans that may be deleted, 0 if a small part may.
+	YesDeleteOrphans int64 `json:"yesDeleteOrphans"`
 }
 
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each

@@ -241,6 +241,45 @@ func TestFsck_noNames(t *testing.T) {
 	})
 }
 
+// If more than a tenth of the rows are orphans, the UID table may be the wrong one: none is
+// deleted, unless so many are allowed. Fewer are deleted as they are.
+func TestFsck_manyOrphans(t *testing.T) {
+	p := embedded(t)
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		var all []damage.Row
+		for i := range uint32(17) {
+			all = append(all, broken(cfg.Series[0], cfg.Schema, 1356998400+i*encoding.RowSeconds))
+		}
+		for i := range uint32(3) {
+			all = append(all, broken(cfg.Orphans[0], cfg.Schema, 1356998400+i*encoding.RowSeconds))
+		}
+		p.lay(st, all)
+	})
+	f := func(rows int, want string, args ...string) {
+		t.Helper()
+		err := p.tool("", nil, "fsck", append([]string{"--full-scan", "--fix", "--delete-orphans"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", args, err, want)
+		}
+		p.use(func(st tools.Store) {
+			if n := len(p.rowCells(st)); n != 2*rows {
+				t.Errorf("%q: %d cells, want %d", args, n, 2*rows)
+			}
+		})
+	}
+	f(20, "3 of 20 rows of table tsdb have a UID that table tsdb-uid does not name")
+	f(20, "-yes-delete-orphans 3")
+	f(20, "at most 2 may go", "--yes-delete-orphans", "2")
+	f(17, "errors found", "--yes-delete-orphans", "3")
+
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		p.lay(st, []damage.Row{broken(cfg.Orphans[0], cfg.Schema, 1356998400)})
+	})
+	f(17, "errors found")
+}
+
 // The error of a run that fails has the key at which to go on with --from, and all rows before
 // the key are repaired.
 func TestFsck_from(t *testing.T) {

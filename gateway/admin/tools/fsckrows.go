@@ -30,6 +30,10 @@ type rowChecker struct {
 	parts    []checkedPart
 	told     time.Time // when progress was last told
 	begun    time.Time
+
+	orphansMu      sync.Mutex // held while orphans are counted
+	orphansJudged  bool
+	orphansRefused error // why no orphan may be deleted
 }
 
 // checkedPart is a stretch, and how far it is checked and repaired.
@@ -55,6 +59,9 @@ func (r *fsckRequest) complete(threads int) error {
 	r.Threads = cmp.Or(r.Threads, threads)
 	if most := perCPU * runtime.NumCPU(); r.Threads < 1 || r.Threads > most {
 		return fmt.Errorf("threads: got %d, want 1 to %d", r.Threads, most)
+	}
+	if r.YesDeleteOrphans < 0 {
+		return fmt.Errorf("yes-delete-orphans: got %d, want a number of rows", r.YesDeleteOrphans)
 	}
 	if _, err := hex.DecodeString(r.From); err != nil {
 		return fmt.Errorf("from: got %q, want a row key in hex", r.From)

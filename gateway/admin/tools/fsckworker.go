@@ -206,6 +206,10 @@ func (w *rowWorker) repair(ctx context.Context) error {
 			continue
 		}
 
+		if err := w.checks.allowOrphans(ctx); err != nil {
+			return err
+		}
+
 		// A name may have come back since: then the row is no orphan any more.
 		w.names.forget(p.orphan)
 		s, err := w.names.series(ctx, p.orphan)

@@ -35,7 +35,10 @@ var _ store.Replacer = (*Store)(nil)
 //   - A deletion of an earlier time may hide what step 2 puts, for ever if a major
 //     compaction comes. Step 3 sees that, and nothing is deleted.
 //   - If the process ends in between, the row has its old cells and perhaps the new ones:
-//     the same values twice, which readers take for one. The next run makes it one.
+//     the same values twice. Readers take those for one if they have the same length. If
+//     a new cell has a value in another length (an integer written shorter), readers that
+//     do not resolve duplicates answer with an error, between steps 2 and 4 and after such
+//     an end, until a run that may resolve duplicates. It is the same if step 3 drops the row.
 //   - Two that replace the same row put their cells with the same timestamps. Only one
 //     that still sees all old cells in step 3 goes on, and both may: then they delete the
 //     same cells, of which each has put or seen the values.
