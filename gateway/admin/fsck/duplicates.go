@@ -1,6 +1,7 @@
 package fsck
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -75,7 +76,13 @@ func (c *Checker) choose(group []int32) {
 	if w != 0 && c.stuck {
 		left = leftErrors
 	}
-	may := left == "" && c.Options.allows(byResolveDuplicates)
+	// Of equal integers of several lengths nothing is lost: a repair that was ended in the middle leaves the
+	// long one beside the short one, which readers refuse as they do other values.
+	needs, what := byResolveDuplicates, ""
+	if c.equalIntegers(group) {
+		needs, what = byFix, ", the same integer"
+	}
+	may := left == "" && c.Options.allows(needs)
 
 	var values strings.Builder
 	for k, i := range group {
@@ -96,12 +103,26 @@ func (c *Checker) choose(group []int32) {
 		keep = "newest"
 	}
 	c.noteCell(first.cell, Finding{Kind: Duplicate, Count: len(group) - 1,
-		What:   fmt.Sprintf("%d values at %d ms: %s", len(group), first.offset, values.String()),
-		Remedy: "keep the " + keep + ", which is the first", needs: byResolveDuplicates, way: w})
+		What:   fmt.Sprintf("%d values at %d ms%s: %s", len(group), first.offset, what, values.String()),
+		Remedy: "keep the " + keep + ", which is the first", needs: needs, way: w})
 	// noteCell has looked at the options alone.
 	if f := &c.result.Findings[len(c.result.Findings)-1]; f.Planned && !may {
 		f.Planned, f.Left = false, left
 	}
+}
+
+// equalIntegers tells whether points are integers of one value, of which one at least is stored longer than
+// it has to be.
+func (c *Checker) equalIntegers(group []int32) (long bool) {
+	for _, i := range group {
+		// Values as they are written again are as short as can be.
+		p := &c.points[i]
+		if p.q.Float || !bytes.Equal(p.value, c.points[group[0]].value) {
+			return false
+		}
+		long = long || p.alter
+	}
+	return long
 }
 
 // wayOf says how a point of a cell is taken out of it.

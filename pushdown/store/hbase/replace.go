@@ -38,7 +38,7 @@ var _ store.Replacer = (*Store)(nil)
 //     the same values twice. Readers take those for one if they have the same length. If
 //     a new cell has a value in another length (an integer written shorter), readers that
 //     do not resolve duplicates answer with an error, between steps 2 and 4 and after such
-//     an end, until a run that may resolve duplicates. It is the same if step 3 drops the row.
+//     an end, until the next run. It is the same if step 3 drops the row.
 //   - Two that replace the same row put their cells with the same timestamps. Only one
 //     that still sees all old cells in step 3 goes on, and both may: then they delete the
 //     same cells, of which each has put or seen the values.
