@@ -232,13 +232,8 @@ func (s *stage) useLoaded(ctx context.Context, g group, d workload.Devops, form 
 	}
 
 	s.cfg.Progress.Sayf("loading %s", d)
-	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: s.set.tables.Data, Form: form,
-		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: schema})}}
-	if _, err := target.Load(ctx, d, nil); err != nil {
-		return err
-	}
-	return s.hbase.Admin.Compact(ctx, s.set.tables.Data)
+	_, err = load(ctx, s.store, s.hbase, s.set.tables, d, form)
+	return err
 }
 
 // useWritten loads hours that are over, compacted, and starts servers over them. The gateway

@@ -15,9 +15,7 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query/plan"
-	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/process/certificates/certificatestest"
@@ -132,27 +130,19 @@ func (c *securedCluster) load(ctx context.Context, s *stage, d workload.Devops) 
 	if c.store, err = s.cfg.Open("hbase:" + c.hbase.Quorum()); err != nil {
 		return err
 	}
-	schema := encoding.DefaultSchema()
-	n := tables.Names{Data: c.tables.Data, UID: c.tables.UID, Meta: c.tables.Meta, Tree: c.tables.Tree}
-	if err := tables.Create(ctx, c.store, tables.Specs(n, schema, "NONE")); err != nil {
+	if err := createTables(ctx, c.store, c.tables); err != nil {
 		return err
 	}
 
 	s.cfg.Progress.Sayf("loading %s", d)
-	target := bench.Target{Store: c.store, Schema: schema, Table: c.tables.Data, Form: write.MultiPoint,
-		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: c.store, Table: c.tables.UID, Schema: schema})}}
-	if c.metric, err = target.Load(ctx, d, nil); err != nil {
-		return err
-	}
-	return c.hbase.Admin.Compact(ctx, c.tables.Data)
+	c.metric, err = load(ctx, c.store, c.hbase, c.tables, d, write.MultiPoint)
+	return err
 }
 
 // env holds the settings of a gateway whose connections are protected in a way.
 func (c *securedCluster) env(p protection, scan map[string]string) map[string]string {
-	env := maps.Clone(scan)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := map[string]string{}
+	maps.Copy(env, scan)
 	switch p.name {
 	case "simple":
 	case "TLS":

@@ -119,8 +119,26 @@ func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
 
 	s.tablesMade++
 	t := e2e.TablesWithPrefix(fmt.Sprintf("speed%d", s.tablesMade))
+	return t, createTables(ctx, s.store, t)
+}
+
+// createTables makes the four tables of OpenTSDB, empty.
+func createTables(ctx context.Context, st bench.Store, t e2e.Tables) error {
 	n := tables.Names{Data: t.Data, UID: t.UID, Meta: t.Meta, Tree: t.Tree}
-	return t, tables.Create(ctx, s.store, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
+	return tables.Create(ctx, st, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
+}
+
+// load writes a data set into tables of a cluster, in rows of a form, and has each region's files compacted into
+// one. It returns the UID of the data's first metric.
+func load(ctx context.Context, st bench.Store, h *e2e.HBase, t e2e.Tables, d workload.Devops, form write.Form) (encoding.UID, error) {
+	schema := encoding.DefaultSchema()
+	target := bench.Target{Store: st, Schema: schema, Table: t.Data, Form: form,
+		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: st, Table: t.UID, Schema: schema})}}
+	metric, err := target.Load(ctx, d, nil)
+	if err != nil {
+		return nil, err
+	}
+	return metric, h.Admin.Compact(ctx, t.Data)
 }
 
 // dropTables drops tables. An empty name is that of a table that was not made.
@@ -196,18 +214,12 @@ func (s *stage) fill(ctx context.Context) error {
 	set := &s.set
 	s.cfg.Progress.Sayf("loading %s, %s", set.form, set.data)
 
-	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.MultiPoint,
-		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}}
+	form := write.MultiPoint
 	if set.form == cells {
-		target.Form = write.Single
+		form = write.Single
 	}
-
 	var err error
-	if set.metric, err = target.Load(ctx, set.data, nil); err != nil {
-		return err
-	}
-	if err := s.hbase.Admin.Compact(ctx, set.tables.Data); err != nil {
+	if set.metric, err = load(ctx, s.store, s.hbase, set.tables, set.data, form); err != nil {
 		return err
 	}
 

@@ -17,7 +17,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_partlyDeleted",
 	}, {
 		name: "replace-is-done-whatever-a-compaction-put", file: "pushdown/store/hbase/replace.go",
-		old: "return !ok && x.Timestamp <= newest", new: "return false && !ok && x.Timestamp <= newest",
+		old: "return x.Timestamp <= newest && (", new: "return x.Timestamp < 0 && (",
 		test: "TestReplace_compacted",
 	}, {
 		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",
@@ -29,7 +29,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_writtenMeanwhile",
 	}, {
 		name: "compaction-deletes-what-a-tsd-relies-on", file: "pushdown/store/hbase/changeif.go",
-		old: "		all = slices.Insert(all, 0, filter.Filter(there))\n", new: "		all = []filter.Filter{there}\n",
+		old: "		all = append(all, there)\n", new: "		all = []filter.Filter{there}\n",
 		test: "pushdown/compaction TestJob_anotherCell",
 	}, {
 		name: "compaction-bares-older-versions", file: "pushdown/compaction/plan.go",

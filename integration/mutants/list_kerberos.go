@@ -9,7 +9,7 @@ var ofKerberos = []mutant{
 		test: "TestWrappedConn_unsignedRefusal",
 	}, {
 		name: "kerberos-unsigned-class-believed", file: "pushdown/store/hbase/wrappedconn.go",
-		old: `	return errUnsigned{strings.ReplaceAll(err.Error(), javaPrefix, "")}`, new: `	return fmt.Errorf("%w%s", err, strings.ReplaceAll("", "", ""))`,
+		old: `	return fmt.Errorf("%w: %s", errRefused, strings.ReplaceAll(e.Error(), javaPrefix, "HBase: "))`, new: `	return fmt.Errorf("%w: %w%s", errRefused, e, strings.ReplaceAll("", "", ""))`,
 		test: "TestWrappedConn_unsignedRefusal",
 	}, {
 		name: "reply-to-another-request-believed", file: "pushdown/store/hbase/kerberos/context.go",

@@ -66,7 +66,20 @@ func (r *rowChecker) countOrphans(ctx context.Context) (rows, orphans int64, err
 			if named.orphan != "" {
 				orphans++
 			}
+			if rows%reportRows == 0 {
+				r.counting(rows, orphans)
+			}
 		}
 	}
 	return rows, orphans, nil
+}
+
+// counting tells from time to time how far countOrphans is.
+func (r *rowChecker) counting(rows, orphans int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.call.Now(); now.Sub(r.told) >= tellEvery {
+		r.told = now
+		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", rows, orphans))
+	}
 }

@@ -164,7 +164,7 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 		const ifMissing, latestOnly = true, true
 		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))
 		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal, ifMissing, latestOnly)
-		all = slices.Insert(all, 0, filter.Filter(there))
+		all = append(all, there)
 	}
 	if c.Columns > 0 {
 		// The server adds limit and offset up in 32 bits.

@@ -119,72 +119,75 @@ func datable(c *store.Replacement) bool {
 // compare reads the live rows and drops those whose cells are not as wanted says. The
 // outcome of those is store.Hidden, or stays store.Changed.
 func (r *replacer) compare(ctx context.Context, wanted func(*store.Replacement) []store.Cell) error {
-	if len(r.live) == 0 {
-		return nil
-	}
-
-	keys := make([][]byte, len(r.live))
-	for k, i := range r.live {
-		keys[k] = r.changes[i].Read.Key
-	}
-	rows, err := r.rows.Get(ctx, r.table, r.family, keys)
+	now, err := r.readAgain(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot read %d rows again: %w", len(keys), err)
+		return err
 	}
 
-	now := make(map[string][]store.Cell, len(rows))
-	for _, row := range rows {
-		now[string(row.Key)] = row.Cells
-	}
-
-	var live []int
-	for _, i := range r.live {
+	r.live = slices.DeleteFunc(r.live, func(i int) bool {
 		c := &r.changes[i]
 		cells := now[string(c.Read.Key)]
 		if sameCells(cells, wanted(c)) {
-			live = append(live, i)
-		} else if hidden(c, cells) {
+			return false
+		}
+		if hidden(c, cells) {
 			r.outcomes[i] = store.Hidden
 		}
-	}
-	r.live = live
+		return true
+	})
 	return nil
 }
 
-// dropCompacted drops from live the rows in which something was deleted that a cell of a row compaction
-// may hold. Others write with the time of now.
+// dropCompacted drops from live the rows in which a row compaction has put a cell that may hold what
+// was deleted: one that is no newer than what was read, and not what is left of that. Others write with the
+// time of now.
 func (r *replacer) dropCompacted(ctx context.Context) error {
-	var keys [][]byte
-	for _, i := range r.live {
-		if c := &r.changes[i]; len(c.Delete) > 0 {
-			keys = append(keys, c.Read.Key)
-		}
-	}
-	if len(keys) == 0 {
+	deletes := func(i int) bool { return len(r.changes[i].Delete) > 0 }
+	if !slices.ContainsFunc(r.live, deletes) {
 		return nil
 	}
-	rows, err := r.rows.Get(ctx, r.table, r.family, keys)
+	now, err := r.readAgain(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot read %d rows after deletions: %w", len(keys), err)
+		return err
 	}
 
-	now := make(map[string][]store.Cell, len(rows))
-	for _, row := range rows {
-		now[string(row.Key)] = row.Cells
-	}
 	r.live = slices.DeleteFunc(r.live, func(i int) bool {
 		c := &r.changes[i]
 		newest := int64(0)
 		for _, x := range c.Read.Cells {
 			newest = max(newest, x.Timestamp)
 		}
-		known := byQualifier(afterPut(c))
-		return len(c.Delete) > 0 && slices.ContainsFunc(now[string(c.Read.Key)], func(x store.Cell) bool {
-			_, ok := known[string(x.Qualifier)]
-			return !ok && x.Timestamp <= newest
+		left := byQualifier(afterPut(c))
+		for _, x := range c.Delete {
+			delete(left, string(x.Qualifier))
+		}
+		return deletes(i) && slices.ContainsFunc(now[string(c.Read.Key)], func(x store.Cell) bool {
+			o, ok := left[string(x.Qualifier)]
+			return x.Timestamp <= newest && (!ok || !sameCell(o, x))
 		})
 	})
 	return nil
+}
+
+// readAgain returns the cells of the live rows, by key.
+func (r *replacer) readAgain(ctx context.Context) (map[string][]store.Cell, error) {
+	if len(r.live) == 0 {
+		return nil, nil
+	}
+	keys := make([][]byte, len(r.live))
+	for k, i := range r.live {
+		keys[k] = r.changes[i].Read.Key
+	}
+	rows, err := r.rows.Get(ctx, r.table, r.family, keys)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %d rows again: %w", len(keys), err)
+	}
+
+	now := make(map[string][]store.Cell, len(rows))
+	for _, row := range rows {
+		now[string(row.Key)] = row.Cells
+	}
+	return now, nil
 }
 
 // afterPut returns the cells that a row has once its new cells are put.

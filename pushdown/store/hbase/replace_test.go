@@ -114,19 +114,21 @@ func (v *versions) text() string {
 }
 
 // A row compaction that has read the row puts its cell before what it has read is deleted: the row counts
-// as changed, and is done once that cell was read, too. A point that comes late is no such cell.
+// as changed, and is done once that cell was read, too. That cell may have the column of one that is deleted. A
+// point that comes late is no such cell.
 func TestReplace_compacted(t *testing.T) {
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
-		at   int64
-		want store.Outcome
-	}{"compaction": {990, store.Changed}, "late point": {0, store.Replaced}} {
+		column string
+		at     int64
+		want   store.Outcome
+	}{"compaction": {"ab", 990, store.Changed}, "compaction, the column of a part": {"a", 990, store.Changed}, "late point": {"ab", 0, store.Replaced}} {
 		v := newVersions()
 		v.put("a", "a", 980)
 		v.put("b", "b", 990)
 		v.between = func(step int) {
 			if step == 4 { // after the moment and two readings, before the deletion
-				v.put("ab", "ab", tc.at)
+				v.put(tc.column, "ab", tc.at)
 			}
 		}
 		read := v.row()

@@ -200,27 +200,27 @@ func unsignedRefusal(frame []byte) error {
 	if err := proto.Unmarshal(header, &m); err != nil {
 		return nil
 	}
-	err := refusalIn(&m)
-	if err == nil {
+	e := refusedBy(&m)
+	if e == nil {
 		return nil
 	}
-	// What comes behind the prefix would be taken for a class of gohbase's.
-	return errUnsigned{strings.ReplaceAll(err.Error(), javaPrefix, "")}
+	// Behind this prefix gohbase's errors name their class. What takes its place has a colon, so that no text around it
+	// becomes the prefix.
+	return fmt.Errorf("%w: %s", errRefused, strings.ReplaceAll(e.Error(), javaPrefix, "HBase: "))
 }
-
-// errUnsigned is a refusal by its text alone.
-type errUnsigned struct{ text string }
-
-func (e errUnsigned) Error() string { return e.text }
-
-// Is makes it errRefused.
-func (e errUnsigned) Is(target error) bool { return target == errRefused }
 
 // refusalIn returns the error that a header of a reply holds if it refuses the connection.
 func refusalIn(m *pb.ResponseHeader) error {
+	if e := refusedBy(m); e != nil {
+		return fmt.Errorf("%w: %w", errRefused, e)
+	}
+	return nil
+}
+
+// refusedBy returns the exception of a header that refuses the connection, nil if it does not.
+func refusedBy(m *pb.ResponseHeader) *javaError {
 	if m.CallId == nil || m.GetCallId() != refusedCall || m.Exception == nil {
 		return nil
 	}
-	e := newJavaError(m.Exception.GetExceptionClassName(), m.Exception.GetStackTrace())
-	return fmt.Errorf("%w: %w", errRefused, e)
+	return newJavaError(m.Exception.GetExceptionClassName(), m.Exception.GetStackTrace())
 }

@@ -91,8 +91,9 @@ func TestWrappedConn_write(t *testing.T) {
 // taken for nothing once a token was opened: nobody has signed it.
 func TestWrappedConn_unsignedRefusal(t *testing.T) {
 	const class = "org.apache.hadoop.hbase.TableNotFoundException"
+	inside := javaPrefix[:7] + javaPrefix + javaPrefix[7:] // what is left without the prefix in it is the prefix
 	header, err := proto.Marshal(&pb.ResponseHeader{CallId: proto.Uint32(refusedCall), Exception: &pb.ExceptionResponse{
-		ExceptionClassName: proto.String(class), StackTrace: proto.String(javaPrefix + class + ": no")}})
+		ExceptionClassName: proto.String(class), StackTrace: proto.String(javaPrefix + class + ": no " + inside + class + ": no")}})
 	if err != nil {
 		t.Fatal(err)
 	}

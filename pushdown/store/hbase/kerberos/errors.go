@@ -55,7 +55,7 @@ func explain(err error, ours, name, realm string) error {
 		{away, "no KDC of " + realm + " can be reached"},
 	} {
 		if strings.Contains(err.Error(), c.code) {
-			return &kdcError{c.text, c.code == away, c.code == unknownServer, refusal, err}
+			return &kdcError{text: c.text, away: c.code == away, unknownServer: c.code == unknownServer, refusal: refusal, err: err}
 		}
 	}
 	return &kdcError{text: "no ticket for " + name, refusal: refusal, err: err}
