@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,7 +29,10 @@ import (
 // drops versions as the real one does, and the same conditions hold. With -matrix each version of HBase that
 // knows conditions is asked.
 func TestCompaction_fakeIsReal(t *testing.T) {
-	t.Run("default", func(t *testing.T) { fakeIsReal(t, hbase(t)) })
+	t.Run("default", func(t *testing.T) {
+		fakeIsReal(t, hbase(t))
+		wideRow(t, hbase(t))
+	})
 	if !*matrixFlag {
 		return
 	}
@@ -41,6 +45,7 @@ func TestCompaction_fakeIsReal(t *testing.T) {
 			h := must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{Version: version, RegionServers: 1, RegionServerMiB: 384, QuickStart: true}))
 			closeAtEnd(t, h)
 			fakeIsReal(t, h)
+			wideRow(t, h)
 		})
 	}
 }
@@ -124,6 +129,40 @@ func fakeIsReal(t *testing.T, h *e2e.HBase) {
 	if held < 10*rounds {
 		t.Errorf("%d conditions held, want %d at least", held, 10*rounds)
 	}
+}
+
+// wideRow: the columns of a row are counted however many there are.
+func wideRow(t *testing.T, h *e2e.HBase) {
+	t.Helper()
+	ctx, table := within(t, time.Minute), "wide"
+	if err := h.Admin.CreateTable(ctx, table, "NONE", []string{encoding.FamilyData}); err != nil {
+		t.Fatal(err)
+	}
+	st := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(h.Quorum()))))
+	defer st.Close()
+	const columns = 5000
+	row := []byte("wide")
+	var cells []store.Mutation
+	for i := range uint16(columns) {
+		cells = append(cells, store.Mutation{Row: row, Family: encoding.FamilyData, Timestamp: 1000, Qualifier: binary.BigEndian.AppendUint16(nil, i), Value: []byte{1}})
+	}
+	if err := st.Apply(ctx, table, cells); err != nil {
+		t.Fatal(err)
+	}
+	atLeast := func(n int, want bool) {
+		t.Helper()
+		held, err := st.ChangeIf(ctx, table, encoding.FamilyData, []store.ConditionalChange{{Row: row, If: store.Condition{Stamps: []int64{1000}, Columns: n}}})
+		if err != nil || held[0] != want {
+			t.Errorf("at least %d columns: %v, %v, want %v", n, held, err, want)
+		}
+	}
+	atLeast(columns, true)
+	atLeast(columns+1, false)
+	if err := st.Apply(ctx, table, []store.Mutation{{Kind: store.DeleteCell, Row: row, Family: encoding.FamilyData, Qualifier: cells[columns/2].Qualifier, Timestamp: 1000}}); err != nil {
+		t.Fatal(err)
+	}
+	atLeast(columns, false)
+	atLeast(columns-1, true)
 }
 
 // versionsOf returns what a store has of a table, a line for each version and then for each
