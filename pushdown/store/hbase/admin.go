@@ -79,6 +79,10 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 	schema := &pb.TableSchema{TableName: tableName(spec.Name)}
 	for _, f := range spec.Families {
 		family := &pb.ColumnFamilySchema{Name: []byte(f.Name)}
+		// HBase 1 has no default for it: it fails with "Cannot parse null string".
+		if _, ok := f.Attributes["VERSIONS"]; !ok {
+			family.Attributes = append(family.Attributes, &pb.BytesBytesPair{First: []byte("VERSIONS"), Second: []byte("1")})
+		}
 		for name, value := range f.Attributes {
 			// The master does not know the word.
 			if name == "TTL" && strings.EqualFold(value, "FOREVER") {

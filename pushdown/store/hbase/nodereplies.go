@@ -28,6 +28,7 @@ import (
 const (
 	firstField     = 1
 	locationServer = 2
+	masterActive   = 2
 )
 
 // errNotTold is returned when a node does not know what it was asked for.
@@ -47,6 +48,35 @@ func parseClusterID(reply *emptypb.Empty) (string, error) {
 func parseActiveMaster(reply *emptypb.Empty) (string, error) {
 	for b := range messagesIn(reply) {
 		return parseServer(b)
+	}
+	return "", fmt.Errorf("active master: %w", errNotTold)
+}
+
+// parseMasters reads the reply to GetMasters: the masters, of which one is the active one. This is how one of
+// HBase 1.7.2 is named:
+//
+//	0a 1a                     field 1, a master: 26 bytes
+//	  0a 16 0a09… 10… 18…     field 1, the server, as in a location
+//	  10 01                   field 2: it is the active one
+//
+// Source: Master.proto of HBase 1.7.
+func parseMasters(reply *emptypb.Empty) (string, error) {
+	for b := range messagesIn(reply) {
+		var master emptypb.Empty
+		if err := proto.Unmarshal(b, &master); err != nil {
+			return "", fmt.Errorf("master: %w", err)
+		}
+		active := false
+		for v := range unknownFields(&master, masterActive, protowire.VarintType) {
+			n, _ := protowire.ConsumeVarint(v)
+			active = n != 0
+		}
+		if !active {
+			continue
+		}
+		for server := range messagesIn(&master) {
+			return parseServer(server)
+		}
 	}
 	return "", fmt.Errorf("active master: %w", errNotTold)
 }

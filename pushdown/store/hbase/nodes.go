@@ -68,11 +68,12 @@ func (b *bootstrapNodes) closeAll() {
 
 // lookUp asks nodes for the server with a role.
 func (b *bootstrapNodes) lookUp(r role) (string, error) {
-	method, parse := "GetMetaRegionLocations", parseMetaLocation
+	questions := []question[string]{{"GetMetaRegionLocations", parseMetaLocation}}
 	if r == activeMaster {
-		method, parse = "GetActiveMaster", parseActiveMaster
+		// HBase 1.7 has only the second of them.
+		questions = []question[string]{{"GetActiveMaster", parseActiveMaster}, {"GetMasters", parseMasters}}
 	}
-	addr, err := askNodes(b, method, parse)
+	addr, err := askNodes(b, questions...)
 	if err == nil {
 		b.fresh.Do(func() { b.st.wg.Go(b.keepFresh) })
 	}
@@ -82,7 +83,7 @@ func (b *bootstrapNodes) lookUp(r role) (string, error) {
 // keepFresh asks for the nodes to ask, now and then.
 func (b *bootstrapNodes) keepFresh() {
 	for {
-		nodes, err := askNodes(b, "GetBootstrapNodes", parseNodes)
+		nodes, err := askNodes(b, question[[]string]{"GetBootstrapNodes", parseNodes})
 		if err != nil {
 			// A cluster before 2.5 does not know the method.
 			b.st.cfg.Logger.Debug("the bootstrap nodes stay as they are", "error", err)
@@ -134,6 +135,12 @@ func (b *bootstrapNodes) noteAnswer(node string, err error) {
 	}
 }
 
+// question is a method of nodes, and what reads its reply.
+type question[T any] struct {
+	method string
+	parse  func(*emptypb.Empty) (T, error)
+}
+
 // nodeAnswer is what a node has answered.
 type nodeAnswer[T any] struct {
 	node  string
@@ -141,9 +148,9 @@ type nodeAnswer[T any] struct {
 	err   error
 }
 
-// askNodes asks nodes, one after the other, until one has answered with what parse
-// understands. The next is asked as soon as one has failed or is silent.
-func askNodes[T any](b *bootstrapNodes, method string, parse func(*emptypb.Empty) (T, error)) (value T, err error) {
+// askNodes asks nodes, one after the other, until one has answered with what can be read. The next is asked as soon
+// as one has failed or is silent. A node that lacks the method of a question is asked the next question.
+func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err error) {
 	ctx, cancel := context.WithCancel(b.st.lifetime)
 	defer cancel()
 
@@ -163,7 +170,7 @@ func askNodes[T any](b *bootstrapNodes, method string, parse func(*emptypb.Empty
 			asked++
 			waiting[node] = true
 			b.st.wg.Go(func() {
-				v, err := askNode(ctx, b, node, method, parse)
+				v, err := askNode(ctx, b, node, questions)
 				answers <- nodeAnswer[T]{node, v, err}
 			})
 			next.Reset(askNextAfter)
@@ -184,11 +191,11 @@ func askNodes[T any](b *bootstrapNodes, method string, parse func(*emptypb.Empty
 		}
 	}
 	// As text: the faults say nothing of the call for which an address is wanted.
-	return value, fmt.Errorf("%w: %s: %s", errNodes, method, strings.Join(faults, "; "))
+	return value, fmt.Errorf("%w: %s: %s", errNodes, questions[0].method, strings.Join(faults, "; "))
 }
 
 // askNode asks one node.
-func askNode[T any](ctx context.Context, b *bootstrapNodes, node, method string, parse func(*emptypb.Empty) (T, error)) (value T, err error) {
+func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questions []question[T]) (value T, err error) {
 	limit := 2 * b.st.cfg.DialTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
@@ -197,10 +204,14 @@ func askNode[T any](ctx context.Context, b *bootstrapNodes, node, method string,
 	if err == nil {
 		err = b.sameCluster(ctx, p, c)
 	}
-	if err == nil {
+	for i := 0; err == nil && i < len(questions); i++ {
+		q := questions[i]
 		var reply *emptypb.Empty
-		if reply, err = callNode(ctx, p, c, method); err == nil {
-			return parse(reply)
+		if reply, err = callNode(ctx, p, c, q.method); err == nil {
+			return q.parse(reply)
+		}
+		if lacksMethod(err) && i+1 < len(questions) {
+			err = nil
 		}
 	}
 

@@ -44,13 +44,18 @@ func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Clu
 // Rows are written and read, and tables made, with the addresses that nodes tell: masters,
 // region servers, or both.
 func TestNodes_calls(t *testing.T) {
-	for name, pick := range map[string]func(*hbasefake.Cluster) []string{
-		"the master":      func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] },
-		"a region server": func(c *hbasefake.Cluster) []string { return c.Nodes()[2:] },
-		"all":             func(c *hbasefake.Cluster) []string { return c.Nodes() },
+	master := func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] }
+	for name, tc := range map[string]struct {
+		pick    func(*hbasefake.Cluster) []string
+		version string
+	}{
+		"the master":        {pick: master},
+		"a region server":   {pick: func(c *hbasefake.Cluster) []string { return c.Nodes()[2:] }},
+		"all":               {pick: func(c *hbasefake.Cluster) []string { return c.Nodes() }},
+		"the master of 1.7": {pick: master, version: "1.7.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startByNodes(t, hbasefake.Options{}, pick)
+			c := startByNodes(t, hbasefake.Options{Version: tc.version}, tc.pick)
 			spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
 			if err := c.st.CreateTable(c.ctx, spec); err != nil {
 				t.Fatal(err)
@@ -190,7 +195,7 @@ func TestNodes_anotherCluster(t *testing.T) {
 	}
 }
 
-// Replies of a real HBase 2.6.4 are read.
+// Replies of a real HBase 2.6.4 are read, and that to GetMasters of a 1.7.2.
 func TestNodeReplies(t *testing.T) {
 	message := func(text string) *emptypb.Empty {
 		b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
@@ -218,6 +223,15 @@ func TestNodeReplies(t *testing.T) {
 	if _, err := parseActiveMaster(message("0a02 0801")); err == nil {
 		t.Error("a server without a name is taken")
 	}
+	const masters = "0a1a 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134 1001"
+	if got, err := parseMasters(message(masters)); err != nil || got != "localhost:18362" {
+		t.Errorf("masters: got %q, %v", got, err)
+	}
+	for name, none := range map[string]string{"none": "", "none that is active": strings.TrimSuffix(masters, "1001") + "1000", "one that says nothing of it": "0a18 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134"} {
+		if got, err := parseMasters(message(none)); !errors.Is(err, errNotTold) {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
 }
 
 // Whatever a node sends, the outcome is an error or an address.
@@ -229,7 +243,7 @@ func FuzzNodeReplies(f *testing.F) {
 		if proto.Unmarshal(b, m) != nil {
 			return
 		}
-		for _, parse := range []func(*emptypb.Empty) (string, error){parseMetaLocation, parseActiveMaster} {
+		for _, parse := range []func(*emptypb.Empty) (string, error){parseMetaLocation, parseActiveMaster, parseMasters} {
 			if addr, err := parse(m); err == nil {
 				if _, _, err := net.SplitHostPort(addr); err != nil {
 					t.Errorf("%x: got %q", b, addr)

@@ -114,6 +114,9 @@ func newJavaError(class, stack string) *javaError {
 	const maxMessage = 200
 	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
 	message = strings.TrimPrefix(message, class+": ")
+	if method, ok := methodLacked(class, message); ok {
+		return &javaError{unknownMethod, method}
+	}
 	if class == accessDenied {
 		return &javaError{class, deniedMessage(message)}
 	}
@@ -121,6 +124,29 @@ func newJavaError(class, stack string) *javaError {
 		message = message[:maxMessage] + "…"
 	}
 	return &javaError{class, message}
+}
+
+// unknownMethod is the exception of a server that does not have the method of a call.
+const unknownMethod = "java.lang.UnsupportedOperationException"
+
+// methodLacked returns the method that a server does not have. It says so in the text of another exception, here
+// the master of HBase 1.7.2:
+//
+//	org.apache.hadoop.hbase.DoNotRetryIOException: /10.0.0.1:16000 is unable to read call parameter from client 10.0.0.2; java.lang.UnsupportedOperationException: GetActiveMaster
+//
+// Source: RpcServer of HBase 1, ServerRpcConnection of HBase 2.
+func methodLacked(class, message string) (method string, ok bool) {
+	if class != "org.apache.hadoop.hbase.DoNotRetryIOException" {
+		return "", false
+	}
+	_, method, ok = strings.Cut(message, "; "+unknownMethod+": ")
+	return method, ok
+}
+
+// lacksMethod tells whether a server does not have the method of a call.
+func lacksMethod(err error) bool {
+	java := (*javaError)(nil)
+	return err != nil && errors.As(withoutStack(err), &java) && java.class == unknownMethod
 }
 
 // withoutStack turns a gohbase error into a javaError; other errors stay as they

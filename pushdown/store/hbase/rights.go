@@ -80,16 +80,12 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 // cannotAsk is the error of a question that failed. Of its cause it has the text alone: a refusal to tell rights is
 // none of a right to read. If the master does not know the question, it is an errors.ErrUnsupported.
 func cannotAsk(err error) error {
-	err = withoutStack(err)
-	text := fmt.Sprintf("cannot ask the master for our rights: %v", err)
-	if java := (*javaError)(nil); errors.As(err, &java) && java.class == unknownMethod {
+	text := fmt.Sprintf("cannot ask the master for our rights: %v", withoutStack(err))
+	if lacksMethod(err) {
 		return unknownQuestion(text)
 	}
 	return errors.New(text)
 }
-
-// unknownMethod is the exception of a server that does not have the method of a call. Source: RpcServer of HBase.
-const unknownMethod = "java.lang.UnsupportedOperationException"
 
 // unknownQuestion is the text of an error that each attempt would have.
 type unknownQuestion string

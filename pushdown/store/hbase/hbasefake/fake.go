@@ -362,7 +362,6 @@ const (
 	doNotRetry   = "org.apache.hadoop.hbase.DoNotRetryIOException"
 	tableExists  = "org.apache.hadoop.hbase.TableExistsException"
 	noTable      = "org.apache.hadoop.hbase.TableNotFoundException"
-	unsupported  = "java.lang.UnsupportedOperationException"
 	illegalValue = "java.lang.IllegalArgumentException"
 )
 

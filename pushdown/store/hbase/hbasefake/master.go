@@ -27,6 +27,10 @@ func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, e
 	}
 
 	for _, f := range m.TableSchema.ColumnFamilies {
+		named := func(a *pb.BytesBytesPair) bool { return string(a.First) == "VERSIONS" }
+		if s.c.version.before(2, 0) && !slices.ContainsFunc(f.Attributes, named) {
+			return nil, nil, throw("java.io.IOException", "Cannot parse null string")
+		}
 		f.Attributes = slices.DeleteFunc(f.Attributes, func(a *pb.BytesBytesPair) bool {
 			return slices.Contains(s.c.opts.IgnoreAttributes, string(a.First))
 		})

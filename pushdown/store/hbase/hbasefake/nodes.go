@@ -45,13 +45,23 @@ func (s *server) node(method string) (proto.Message, []byte, error) {
 	case "GetClusterId":
 		appendField(1, []byte(s.c.id))
 	case "GetActiveMaster":
+		if s.c.version.before(2, 0) {
+			return nil, nil, lacks(method)
+		}
 		appendField(1, pb.MustMarshal(serverName(s.c.master.addr)))
+	case "GetMasters":
+		// One that waits to become the active one comes first.
+		appendField(1, namedMaster("waits:1", false))
+		appendField(1, namedMaster(s.c.master.addr, true))
 	case "GetMetaRegionLocations":
 		// A replica first, which nobody must read.
 		for replica := len(s.c.servers) - 1; replica >= 0; replica-- {
 			appendField(1, metaLocation(replica, s.c.servers[replica].addr))
 		}
 	case "GetBootstrapNodes":
+		if s.c.version.before(2, 5) {
+			return nil, nil, lacks(method)
+		}
 		for _, rs := range s.c.servers {
 			appendField(1, pb.MustMarshal(serverName(rs.addr)))
 		}
@@ -60,6 +70,12 @@ func (s *server) node(method string) (proto.Message, []byte, error) {
 	m := &emptypb.Empty{}
 	m.ProtoReflect().SetUnknown(fields)
 	return m, nil, nil
+}
+
+// namedMaster is a master in the reply to GetMasters.
+func namedMaster(addr string, active bool) []byte {
+	b := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), pb.MustMarshal(serverName(addr)))
+	return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(active))
 }
 
 // metaLocation is the message that says where a replica of hbase:meta is.

@@ -31,7 +31,7 @@ func (s *server) capabilities() (proto.Message, []byte, error) {
 // families of tables. In the request permission is field 2, and in that the table's permission 4: table 1, family 2.
 func (s *server) permissions(param []byte) (proto.Message, []byte, error) {
 	if s.c.version.before(2, 2) {
-		return nil, nil, throw(unsupported, "HasUserPermissions")
+		return nil, nil, lacks("HasUserPermissions")
 	}
 	var reply []byte
 	for _, permission := range bytesFields(param, 2) {

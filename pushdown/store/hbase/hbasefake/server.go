@@ -399,7 +399,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
 	case "GetStoreFile":
 		return s.storeFiles(c.param)
-	case "GetClusterId", "GetActiveMaster", "GetMetaRegionLocations", "GetBootstrapNodes":
+	case "GetClusterId", "GetActiveMaster", "GetMasters", "GetMetaRegionLocations", "GetBootstrapNodes":
 		return s.node(method)
 	case "getSecurityCapabilities":
 		return s.capabilities()
@@ -411,7 +411,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 		return decoded(c, &pb.GetTableDescriptorsRequest{}, s.descriptors)
 	}
 
-	return nil, nil, throw(unsupported, "%s", method)
+	return nil, nil, lacks(method)
 }
 
 // decoded calls f with the call's message, decoded into m.
