@@ -163,6 +163,21 @@ func wideRow(t *testing.T, h *e2e.HBase) {
 	}
 	atLeast(columns, false)
 	atLeast(columns-1, true)
+
+	// An older version of a column, in memory beside the newest one, is no column, and its timestamp does not count.
+	twice := []byte("written twice")
+	for _, at := range []int64{1000, 2000} {
+		m := store.Mutation{Row: twice, Family: encoding.FamilyData, Timestamp: at, Qualifier: []byte{0, 0}, Value: []byte{1}}
+		if err := st.Apply(ctx, table, []store.Mutation{m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range map[int]bool{1: true, 2: false} {
+		held, err := st.ChangeIf(ctx, table, encoding.FamilyData, []store.ConditionalChange{{Row: twice, If: store.Condition{Stamps: []int64{2000}, Columns: n}}})
+		if err != nil || held[0] != want {
+			t.Errorf("a column written twice, at least %d columns with the newest timestamp: %v, %v, want %v", n, held, err, want)
+		}
+	}
 }
 
 // versionsOf returns what a store has of a table, a line for each version and then for each

@@ -3,6 +3,7 @@ package hbase
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,9 @@ var _ store.Replacer = (*Store)(nil)
 //
 //  1. After a moment the rows are read. Those that are not as they were read before are
 //     left.
-//  2. The new cells are put, each with the timestamp of the newest cell that it replaces.
+//  2. The new cells are put, each with the timestamp of the newest cell that it replaces, on condition that the row has
+//     as many columns as were read and no other timestamp. Servers before HBase 2.4 know no such condition: there they
+//     are put without.
 //  3. The rows are read again. A row goes on only if it has the new cells and otherwise is
 //     as before.
 //  4. The old cells are deleted, each up to its own timestamp.
@@ -24,13 +27,14 @@ var _ store.Replacer = (*Store)(nil)
 //     counts as changed: a row compaction has put it between steps 3 and 4, of cells that it had read before, so that
 //     what was deleted may be in it. Nothing is lost by that, and the next run deletes it.
 //
-// Why no write of another is lost, although HBase has no condition on a whole row:
+// Why no write of another is lost:
 //
 //   - After the moment before step 1 the server's clock has passed all timestamps of Read.
 //     Whatever was written with one of these is seen in step 1, and the row has changed;
 //     whatever comes later has a later timestamp. So it stays in front of what step 2 puts,
-//     and step 4 does not reach it. Nor can step 2 bring back a row that was deleted
-//     meanwhile: the deletion's timestamp is later, too, and hides the put.
+//     and step 4 does not reach it. A cell that was written over, or deleted alone, between steps 1 and 2 is no part of
+//     what step 2 puts, for the condition is false then. Without a condition it may be: a deleted value comes back, and
+//     an older one lies beside the newer one. A deleted row does not come back, but where a major compaction has dropped the marker.
 //   - Step 3 sees what came in between. Such a row keeps its old cells.
 //   - A deletion of an earlier time may hide what step 2 puts, for ever if a major
 //     compaction comes. Step 3 sees that, and nothing is deleted.
@@ -57,6 +61,7 @@ func (st *Store) Replace(ctx context.Context, table, family string, changes []st
 type rowStore interface {
 	Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error)
 	Apply(ctx context.Context, table string, mutations []store.Mutation) error
+	ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error)
 }
 
 // replacer replaces cells of rows.
@@ -88,7 +93,7 @@ func (r *replacer) run(ctx context.Context) error {
 	if err := r.compare(ctx, func(c *store.Replacement) []store.Cell { return c.Read.Cells }); err != nil {
 		return err
 	}
-	if err := r.apply(ctx, store.Put); err != nil {
+	if err := r.put(ctx); err != nil {
 		return err
 	}
 
@@ -167,6 +172,49 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 		})
 	})
 	return nil
+}
+
+// put puts the new cells of the live rows that are still as they were read, and drops the others.
+func (r *replacer) put(ctx context.Context) error {
+	var puts []int
+	for _, i := range r.live {
+		if len(r.changes[i].Put) > 0 {
+			puts = append(puts, i)
+		}
+	}
+	if len(puts) == 0 {
+		return nil
+	}
+	slices.SortFunc(puts, func(a, b int) int { return bytes.Compare(r.changes[a].Read.Key, r.changes[b].Read.Key) })
+
+	changes := make([]store.ConditionalChange, len(puts))
+	for k, i := range puts {
+		c := &r.changes[i]
+		changes[k] = store.ConditionalChange{Row: c.Read.Key, If: asRead(c.Read), Put: c.Put}
+	}
+	held, err := r.rows.ChangeIf(ctx, r.table, r.family, changes)
+	if errors.Is(err, errUnconditional) {
+		return r.apply(ctx, store.Put)
+	}
+	if err != nil {
+		return err
+	}
+
+	changed := map[int]bool{}
+	for k, i := range puts {
+		changed[i] = !held[k]
+	}
+	r.live = slices.DeleteFunc(r.live, func(i int) bool { return changed[i] })
+	return nil
+}
+
+// asRead is the condition that a row has the columns that were read, none of them written since.
+func asRead(row store.Row) store.Condition {
+	c := store.Condition{Columns: len(row.Cells)}
+	for _, x := range row.Cells {
+		c.Stamps = append(c.Stamps, x.Timestamp)
+	}
+	return c
 }
 
 // readAgain returns the cells of the live rows, by key.

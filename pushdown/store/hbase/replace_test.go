@@ -21,6 +21,8 @@ type versions struct {
 	deleted map[string]int64 // by column; "" is the whole row
 	between func(step int)
 	step    int
+	// unconditional is what servers before HBase 2.4 are.
+	unconditional bool
 }
 
 type version struct {
@@ -104,6 +106,24 @@ func (v *versions) Apply(_ context.Context, _ string, mutations []store.Mutation
 	return nil
 }
 
+func (v *versions) ChangeIf(ctx context.Context, table, _ string, changes []store.ConditionalChange) ([]bool, error) {
+	v.hook()
+	if v.unconditional {
+		return nil, errUnconditional
+	}
+	held := make([]bool, len(changes))
+	for i, c := range changes {
+		cells := v.row().Cells
+		held[i] = len(cells) >= c.If.Columns && !slices.ContainsFunc(cells, func(x store.Cell) bool { return !slices.Contains(c.If.Stamps, x.Timestamp) })
+		for _, x := range c.Put {
+			if held[i] {
+				v.put(string(x.Qualifier), string(x.Value), x.Timestamp)
+			}
+		}
+	}
+	return held, nil
+}
+
 // text prints what is visible.
 func (v *versions) text() string {
 	var b strings.Builder
@@ -147,12 +167,14 @@ func TestReplace_compacted(t *testing.T) {
 
 // Whatever another writer does before any step of a replacement, what it has put is there in the
 // end, and so is each value that the row had, unless the other writer has removed it or put
-// another in its place.
+// another in its place. What was removed or written over before the put is no part of it, where the server knows
+// conditions.
 func TestReplace_others(t *testing.T) {
 	ctx := t.Context()
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		v := newVersions()
+		v.unconditional = rng.IntN(4) == 0
 
 		// The row has cells a, b, …, each with its own letter; all become the cell "all",
 		// or the first of them is written anew in its place.
@@ -176,7 +198,7 @@ func TestReplace_others(t *testing.T) {
 		}
 
 		// The other writer puts or removes once, before one step, with the clock's timestamp.
-		at, what := 1+rng.IntN(5), rng.IntN(4)
+		at, what := 1+rng.IntN(6), rng.IntN(4)
 		column := string(rune('a' + rng.IntN(n+1)))
 		did := ""
 		v.between = func(step int) {
@@ -214,8 +236,12 @@ func TestReplace_others(t *testing.T) {
 		}
 		for _, letter := range all {
 			gone := did != "" && column == string(letter)
-			if !gone && !strings.ContainsRune(values(v.row()), letter) {
+			there := strings.ContainsRune(values(v.row()), letter)
+			if !gone && !there {
 				fail("%c is lost", letter)
+			}
+			if gone && there && at <= putStep && !v.unconditional {
+				fail("%c is back", letter)
 			}
 		}
 		if did == "" && r.outcomes[0] == store.Changed {
@@ -223,6 +249,9 @@ func TestReplace_others(t *testing.T) {
 		}
 	}
 }
+
+// putStep is the step of a replacement in which the new cells are put, behind the moment and a reading.
+const putStep = 3
 
 func values(r store.Row) string {
 	var b strings.Builder
@@ -234,8 +263,9 @@ func values(r store.Row) string {
 
 // A row that was deleted does not come back.
 func TestReplace_deletedRow(t *testing.T) {
-	for at := 2; at <= 5; at++ {
-		v := newVersions()
+	for n := range 10 {
+		v, at := newVersions(), 2+n%5
+		v.unconditional = n >= 5
 		v.put("a", "a", 900)
 		v.put("b", "b", 950)
 		read := v.row()
@@ -249,7 +279,7 @@ func TestReplace_deletedRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := v.text(); text != "" {
-			t.Errorf("deleted before step %d, but the row is now %s", at, text)
+			t.Errorf("deleted before step %d, unconditional %t, but the row is now %s", at, v.unconditional, text)
 		}
 	}
 }
