@@ -33,7 +33,11 @@
 //   - What was deleted does not come back: between reading and step 2 a DELETE leaves no
 //     cell to satisfy the condition, and the deletion of single columns, as an fsck makes,
 //     leaves too few. What another job, a TSD's compaction or a writer
-//     has put meanwhile has a timestamp that was not read, or is what this job would put.
+//     has put meanwhile has a timestamp that was not read, or is what this job would put; or it is what a second job,
+//     that has read the row after the deletion, puts with the timestamp of a part, and that counts as a column. The
+//     second job does so no sooner than a margin after the deletion. So a row that was read longer than half a margin ago is read
+//     again before step 2. What remains is a process that is suspended within the call of step 2 for a
+//     margin, or a major compaction that drops the marker sooner, and then a second job that is cut between its steps 2 and 3.
 //   - After step 2 a deletion of a part alone changes nothing: the merged cell has its points.
 //     Our own tools look at the row again once they have deleted, and tell that it has changed.
 //   - Two jobs that compact one row each delete only parts of a merged cell that is there.

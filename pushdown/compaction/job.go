@@ -24,6 +24,10 @@ const pageRows = 256
 // attempts is how often a row is read and tried, while others write to it.
 const attempts = 4
 
+// staleLeast is the age from which on a row that was read is read again before it is changed, if half the margin
+// is less: a page takes some seconds where HBase is slow.
+const staleLeast = 10 * time.Second
+
 // Job compacts rows of a table. Several may run at once, also on the same rows.
 type Job struct {
 	Store         store.Versioned
@@ -67,13 +71,14 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		read := j.Now()
 		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: at, Stop: keys.Stop}, page)
 		if err != nil {
 			return fmt.Errorf("cannot read rows from %x on: %w", at, err)
 		}
 
 		var counts Counts
-		if err := j.page(ctx, j.wanted(rows, admit), &counts); err != nil {
+		if err := j.page(ctx, j.wanted(rows, read, admit), &counts); err != nil {
 			return err
 		}
 		if j.Reached != nil {
@@ -85,13 +90,13 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 	}
 }
 
-// wanted returns the rows that are of series and wanted.
-func (j *Job) wanted(rows []store.VersionRow, admit func(row []byte, key encoding.RowKey) bool) []work {
+// wanted returns the rows, read at a time, that are of series and wanted.
+func (j *Job) wanted(rows []store.VersionRow, read time.Time, admit func(row []byte, key encoding.RowKey) bool) []work {
 	var list []work
 	for _, row := range rows {
 		key, err := j.Schema.ParseRowKey(row.Key)
 		if err == nil && !key.Global() && (admit == nil || admit(row.Key, key)) {
-			list = append(list, work{row: row, base: key.BaseTime})
+			list = append(list, work{row: row, base: key.BaseTime, read: read})
 		}
 	}
 	return list
@@ -101,8 +106,13 @@ func (j *Job) wanted(rows []store.VersionRow, admit func(row []byte, key encodin
 type work struct {
 	row  store.VersionRow
 	base uint32
+	read time.Time // before row was
 	plan Plan
 }
+
+// stale tells whether a row was read so long ago, in a process that was suspended since, that others may have gone
+// from what was read to something with as many columns and no other timestamp, see the package.
+func (j *Job) stale(w work) bool { return j.Now().Sub(w.read) > max(j.Margin/2, staleLeast) }
 
 // page compacts rows. Those that others have written to since they were read are read and
 // tried again.
@@ -121,13 +131,14 @@ func (j *Job) page(ctx context.Context, rows []work, counts *Counts) error {
 
 		rows = rows[:0]
 		for _, w := range left {
+			read := j.Now()
 			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
 			if err != nil {
 				return fmt.Errorf("cannot read row %x again: %w", w.row.Key, err)
 			}
 			// It may be gone.
 			for _, row := range again {
-				rows = append(rows, work{row: row, base: w.base})
+				rows = append(rows, work{row: row, base: w.base, read: read})
 			}
 		}
 		slices.SortFunc(rows, func(a, b work) int { return bytes.Compare(a.row.Key, b.row.Key) })
@@ -150,6 +161,10 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 			counts.count(&w.plan)
 			continue
 		}
+		if j.stale(w) {
+			left = append(left, w)
+			continue
+		}
 		live = append(live, w)
 	}
 
@@ -159,10 +174,11 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 		}
 		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.Columns}, Put: []store.Cell{w.plan.Merged}}
 	}
-	live, left, err = j.change(ctx, live, put)
+	live, changed, err := j.change(ctx, live, put)
 	if err != nil {
 		return nil, fmt.Errorf("cannot put merged cells: %w", err)
 	}
+	left = append(left, changed...)
 
 	remove := func(w work) *store.ConditionalChange {
 		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Cell: &w.plan.Merged}, Delete: w.plan.Delete}

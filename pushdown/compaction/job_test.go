@@ -24,9 +24,11 @@ type bench struct {
 	sum  Counts
 	now  int64
 	// before is called before the changes of the job, which are counted from 1.
-	before  func(change int)
-	changes int
-	mu      sync.Mutex // guards changes: calls are sent at once
+	before func(change int)
+	// afterRead, if set, is called after each reading of rows.
+	afterRead func()
+	changes   int
+	mu        sync.Mutex // guards changes: calls are sent at once
 }
 
 // newBench makes a table "tsdb" with regions divided at splits.
@@ -46,6 +48,9 @@ func newBench(t *testing.T, splits ...[]byte) *bench {
 }
 
 func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+	if b.afterRead != nil {
+		defer b.afterRead()
+	}
 	return b.st.Versions(ctx, table, family, keys, rows)
 }
 
@@ -277,5 +282,28 @@ func TestJob_refused(t *testing.T) {
 		if err := b.job.Check(t.Context()); err != nil {
 			t.Errorf("%s=FALSE: %v", name, err)
 		}
+	}
+}
+
+// TestJob_suspended: a process that slept for long after it had read a row reads it again: meanwhile a
+// point was deleted, and a second job has put a cell of what is left and was cut. The row has as many columns as were
+// read then, and no other timestamp.
+func TestJob_suspended(t *testing.T) {
+	b := newBench(t)
+	for i, at := range []int64{-3, -2, -1} {
+		b.put(1, string([]byte{0, byte(16 * i)}), string([]byte{byte(i + 1)}), at)
+	}
+	reads := 0
+	b.afterRead = func() {
+		if reads++; reads > 1 {
+			return
+		}
+		b.fake.Delete("tsdb", string(rowKey(1)), family, "\x00\x10")
+		b.now += 20_000
+		b.put(1, "\x00\x00\x00\x20", "\x01\x03\x00", -20_001)
+	}
+	b.run()
+	if text := b.text(); strings.Contains(text, "001000") || !strings.Contains(text, "00000020=010300") || reads < 2 || b.sum.Compacted != 1 {
+		t.Errorf("after %d readings, %v, the row is %s: want the deleted point to stay away", reads, &b.sum, text)
 	}
 }
