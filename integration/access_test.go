@@ -99,7 +99,7 @@ func (c *accessCluster) columns(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	env := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab, "DOWNPOUR_HBASE_PRINCIPAL": name + "@" + e2e.Realm})
+	env := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab + ":" + name + "@" + e2e.Realm})
 	pushdown := maps.Clone(env)
 	delete(pushdown, "DOWNPOUR_AUTO_METRICS")
 	_, asPushdown := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: pushdown})
@@ -118,9 +118,8 @@ func (c *accessCluster) columns(t *testing.T) {
 func (c *accessCluster) try(t *testing.T, u user) {
 	ctx := within(t, 10*time.Minute)
 	env := c.env(map[string]string{
-		"DOWNPOUR_HBASE_KERBEROS":  "keytab:" + must[string](t)(c.kdc.Keytab(ctx, u.name)),
-		"DOWNPOUR_HBASE_PRINCIPAL": u.name + "@" + e2e.Realm,
-		"DOWNPOUR_QUERY_TIMEOUT":   queryTimeout.String(),
+		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + must[string](t)(c.kdc.Keytab(ctx, u.name)) + ":" + u.name + "@" + e2e.Realm,
+		"DOWNPOUR_QUERY_TIMEOUT":  queryTimeout.String(),
 	})
 	grant := func(where, letters string) {
 		t.Helper()
@@ -261,7 +260,7 @@ func (c *accessCluster) feed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		env := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab, "DOWNPOUR_HBASE_PRINCIPAL": "feeder@" + e2e.Realm})
+		env := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab + ":feeder@" + e2e.Realm})
 		for _, table := range []string{c.tables.Data, c.tables.UID} {
 			if err := c.hbase.Admin.Grant(ctx, "feeder", table, "RW"); err != nil {
 				return err
@@ -436,7 +435,7 @@ func (c *accessCluster) ofPushdown(ctx context.Context, env map[string]string) e
 	if err != nil {
 		return err
 	}
-	front := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab, "DOWNPOUR_HBASE_PRINCIPAL": "front@" + e2e.Realm})
+	front := c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytab + ":front@" + e2e.Realm})
 	for _, table := range []string{c.tables.Data, c.tables.UID} {
 		if err := c.hbase.Admin.Grant(ctx, "front", table, "R"); err != nil {
 			return err

@@ -50,10 +50,10 @@ func (c *securedCluster) env(more map[string]string) map[string]string {
 	env := map[string]string{
 		"DOWNPOUR_STORE":          "hbase:" + c.hbase.Quorum(),
 		"DOWNPOUR_AUTO_METRICS":   "true",
-		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + c.keytab,
+		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + c.keytab + ":downpour@" + e2e.Realm,
 		// Of the server _HOST is localhost, as hbase:meta has it.
-		"DOWNPOUR_HBASE_PRINCIPAL": "downpour@" + e2e.Realm,
-		"KRB5_CONFIG":              c.kdc.Krb5Conf(),
+		"DOWNPOUR_HBASE_PRINCIPAL": "hbase/_HOST@" + e2e.Realm,
+		"DOWNPOUR_KRB5_CONF":       c.kdc.Krb5Conf(),
 	}
 	maps.Copy(env, more)
 	return env
@@ -120,7 +120,8 @@ func (c *securedCluster) ticketCache(t *testing.T) {
 	ctx := within(t, time.Minute)
 	cache := must[string](t)(c.kdc.Kinit(ctx, c.keytab, "downpour"))
 	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{
-		"DOWNPOUR_HBASE_KERBEROS": "ccache", "DOWNPOUR_HBASE_PRINCIPAL": "", "KRB5CCNAME": "FILE:" + cache,
+		"DOWNPOUR_HBASE_KERBEROS": "cache", "DOWNPOUR_HBASE_PRINCIPAL": "", "KRB5CCNAME": "FILE:" + cache,
+		"DOWNPOUR_KRB5_CONF": "", "KRB5_CONFIG": c.kdc.Krb5Conf(),
 	})})
 	if err := c.query(ctx, g); err != nil {
 		t.Error(err)

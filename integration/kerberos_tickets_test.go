@@ -301,7 +301,7 @@ func (c *securedCluster) brief(ctx context.Context, t *testing.T, life time.Dura
 	}
 	cached := func(name string, kinit ...string) map[string]string {
 		cache := must[string](t)(c.kdc.Kinit(ctx, keytabs[name], name, kinit...))
-		return c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "ccache:" + cache, "DOWNPOUR_HBASE_PRINCIPAL": name + "@" + e2e.Realm})
+		return c.env(map[string]string{"DOWNPOUR_HBASE_KERBEROS": "cache:" + cache})
 	}
 
 	b := &brief{renewing: startGateway(t, e2e.ProgramOptions{Env: cached("renewing", "-r", "1h")})}
@@ -310,7 +310,7 @@ func (c *securedCluster) brief(ctx context.Context, t *testing.T, life time.Dura
 	p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: ofPushdown}))
 	closeAtEnd(t, p)
 	b.withKeytab = startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{
-		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytabs["keytab"], "DOWNPOUR_HBASE_PRINCIPAL": "keytab@" + e2e.Realm, "DOWNPOUR_PUSHDOWN": p.Addr,
+		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytabs["keytab"] + ":keytab@" + e2e.Realm, "DOWNPOUR_PUSHDOWN": p.Addr,
 	})})
 	b.client = must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: keytabs["keytab"], Principal: "keytab", Krb5Conf: c.kdc.Krb5Conf()}, nil))
 	b.fill = func(ctx context.Context) error {

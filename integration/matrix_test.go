@@ -146,8 +146,8 @@ func (a *arena) env(protection, way string) map[string]string {
 	if a.kdc != nil {
 		_, kerberos, _ := strings.Cut(protection, "Kerberos, ")
 		maps.Copy(env, map[string]string{
-			"DOWNPOUR_HBASE_KERBEROS": "keytab:" + a.keytab, "DOWNPOUR_HBASE_PRINCIPAL": "downpour@" + e2e.Realm,
-			"DOWNPOUR_HBASE_PROTECTION": kerberos, "KRB5_CONFIG": a.kdc.Krb5Conf(),
+			"DOWNPOUR_HBASE_KERBEROS":   "keytab:" + a.keytab + ":downpour@" + e2e.Realm,
+			"DOWNPOUR_HBASE_PROTECTION": kerberos, "DOWNPOUR_KRB5_CONF": a.kdc.Krb5Conf(),
 		})
 	}
 	if a.ca != nil {

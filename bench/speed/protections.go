@@ -149,8 +149,8 @@ func (c *securedCluster) env(p protection, scan map[string]string) map[string]st
 		env["DOWNPOUR_HBASE_TLS"] = c.roots
 	default:
 		maps.Copy(env, map[string]string{
-			"DOWNPOUR_HBASE_KERBEROS": "keytab:" + c.keytab, "DOWNPOUR_HBASE_PRINCIPAL": "downpour@" + e2e.Realm,
-			"DOWNPOUR_HBASE_PROTECTION": p.name, "KRB5_CONFIG": c.kdc.Krb5Conf(),
+			"DOWNPOUR_HBASE_KERBEROS":   "keytab:" + c.keytab + ":downpour@" + e2e.Realm,
+			"DOWNPOUR_HBASE_PROTECTION": p.name, "DOWNPOUR_KRB5_CONF": c.kdc.Krb5Conf(),
 		})
 	}
 	return env

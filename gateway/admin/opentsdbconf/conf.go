@@ -249,7 +249,7 @@ func (t *translation) security() {
 	}
 
 	if p := t.conf.values[serverPrincipalKey]; p != "" {
-		t.set("DOWNPOUR_HBASE_SERVER_PRINCIPAL", p, serverPrincipalKey)
+		t.set("DOWNPOUR_HBASE_PRINCIPAL", p, serverPrincipalKey)
 	}
 	if p := t.conf.values[protectionKey]; p != "" {
 		t.set("DOWNPOUR_HBASE_PROTECTION", strings.ToLower(p), protectionKey)
@@ -262,7 +262,7 @@ func (t *translation) security() {
 			t.note(clientConfigKey, "DOWNPOUR_HBASE_KERBEROS is set")
 		}
 	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase"):
-		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: DOWNPOUR_HBASE_KERBEROS is not set, want keytab:PATH, and in DOWNPOUR_HBASE_PRINCIPAL our principal, as keyTab and principal stand in the section %s of the JAAS file",
+		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: DOWNPOUR_HBASE_KERBEROS is not set, want keytab:FILE:PRINCIPAL, as keyTab and principal stand in the section %s of the JAAS file",
 			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}
 }

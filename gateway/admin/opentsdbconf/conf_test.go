@@ -236,7 +236,7 @@ func TestEnvironment_rollups(t *testing.T) {
 // file; that it is not is an error, and not a connection without authentication.
 func TestEnvironment_security(t *testing.T) {
 	const conf = "tsd.storage.hbase.zk_quorum=a\nhbase.security.authentication=Kerberos\nhbase.kerberos.regionserver.principal=hbase/_HOST@R\nhbase.rpc.protection=PRIVACY\nhbase.sasl.clientconfig=Tsdb\n"
-	keytab := map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:/k"}
+	keytab := map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:/k:downpour@R"}
 	for _, tc := range []struct {
 		name, text            string
 		environ               map[string]string
@@ -258,7 +258,7 @@ func TestEnvironment_security(t *testing.T) {
 		if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: got error %v, want %q", tc.name, err, tc.err)
 		}
-		if got["DOWNPOUR_HBASE_SERVER_PRINCIPAL"] != tc.principal || got["DOWNPOUR_HBASE_PROTECTION"] != tc.protection {
+		if got["DOWNPOUR_HBASE_PRINCIPAL"] != tc.principal || got["DOWNPOUR_HBASE_PROTECTION"] != tc.protection {
 			t.Errorf("%s: got %v, want principal %q and protection %q", tc.name, got, tc.principal, tc.protection)
 		}
 		if all := strings.Join(notes, "\n"); len(notes) != len(tc.notes) {

@@ -4,20 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"downpour/pushdown/process/login"
 )
 
 // HBaseSecurity says how HBase's servers are connected to. Its fields are those of
 // open.Security.
 type HBaseSecurity struct {
-	// Kerberos is keytab:PATH, ccache:PATH, ccache for the one that KRB5CCNAME names, or
-	// empty for no authentication.
+	// Kerberos is keytab:FILE:PRINCIPAL, cache:FILE, cache for the file that KRB5CCNAME names, or
+	// empty for no authentication. The principal is ours, name[/host][@REALM]; the host may be _HOST for
+	// this machine's name.
 	Kerberos string `env:"DOWNPOUR_HBASE_KERBEROS"`
-	// Principal is ours, name[/host][@REALM]; the host may be _HOST for this machine's
-	// name. Needed with a keytab.
-	Principal string `env:"DOWNPOUR_HBASE_PRINCIPAL"`
 	// ServerPrincipal and MasterPrincipal are those of region servers and masters; the
 	// host may be _HOST for that of the server. An empty MasterPrincipal is as the other.
-	ServerPrincipal string `env:"DOWNPOUR_HBASE_SERVER_PRINCIPAL" envDefault:"hbase/_HOST"`
+	ServerPrincipal string `env:"DOWNPOUR_HBASE_PRINCIPAL" envDefault:"hbase/_HOST"`
 	MasterPrincipal string `env:"DOWNPOUR_HBASE_MASTER_PRINCIPAL"`
 	// Protection lists what is taken of authentication, integrity and privacy; empty
 	// is all.
@@ -27,7 +27,9 @@ type HBaseSecurity struct {
 	// CheckRights asks HBase at the start whether its own access control lets us read all of the tables. It
 	// knows nothing of rights that another system grants, such as Apache Ranger.
 	CheckRights bool `env:"DOWNPOUR_HBASE_CHECK_RIGHTS" envDefault:"true"`
-	// Krb5Config and TicketCache are the variables of all Kerberos programs.
+	// Krb5Conf is the path of krb5.conf, files with colons between them; empty is that of Krb5Config. Krb5Config and
+	// TicketCache are the variables of all Kerberos programs.
+	Krb5Conf    string `env:"DOWNPOUR_KRB5_CONF"`
 	Krb5Config  string `env:"KRB5_CONFIG" envDefault:"/etc/krb5.conf"`
 	TicketCache string `env:"KRB5CCNAME"`
 
@@ -42,15 +44,8 @@ type HBaseSecurity struct {
 
 // validate returns the faults of what can be seen without reading files.
 func (s *HBaseSecurity) validate() (errs []error) {
-	kind, path, given := strings.Cut(s.Kerberos, ":")
-	switch {
-	case s.Kerberos == "" || kind == "ccache" && (path != "" || !given):
-	case kind == "keytab" && path != "":
-		if s.Principal == "" {
-			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PRINCIPAL: got nothing, want the principal in DOWNPOUR_HBASE_KERBEROS=%s, name@REALM or name/_HOST@REALM", s.Kerberos))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS: got %q, want keytab:PATH, ccache:PATH or ccache", s.Kerberos))
+	if _, err := login.Parse(s.Kerberos); err != nil {
+		errs = append(errs, err)
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {

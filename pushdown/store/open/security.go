@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/pushdown/process/certificates"
+	"downpour/pushdown/process/login"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
@@ -16,10 +17,11 @@ import (
 // Security says how the servers of a secured HBase are connected to; see
 // settings.HBaseSecurity, which has the same fields. The zero value does without.
 type Security struct {
-	Kerberos, Principal              string
+	Kerberos                         string
 	ServerPrincipal, MasterPrincipal string
 	Protection                       string
 	AllowSimple, CheckRights         bool
+	Krb5Conf                         string
 	Krb5Config, TicketCache          string
 	TLS                              string
 	ClientCert, ClientKey            string
@@ -36,16 +38,15 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 		return nil, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: %w", err)
 	}
 
-	cfg := kerberos.Config{Principal: s.Principal, Krb5Conf: s.Krb5Config}
-	switch kind, path, _ := strings.Cut(s.Kerberos, ":"); kind {
-	case "keytab":
-		cfg.Keytab = path
-	case "ccache":
-		if cfg.TicketCache, err = ticketCache(cmp.Or(path, s.TicketCache)); err != nil {
+	as, err := login.Parse(s.Kerberos)
+	if err != nil {
+		return nil, err
+	}
+	cfg := kerberos.Config{Principal: as.Principal, Keytab: as.Keytab, Krb5Conf: cmp.Or(s.Krb5Conf, s.Krb5Config)}
+	if as.Cache {
+		if cfg.TicketCache, err = ticketCache(cmp.Or(as.CacheFile, s.TicketCache)); err != nil {
 			return nil, err
 		}
-	default:
-		return nil, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS: got %q, want keytab:PATH, ccache:PATH or ccache", s.Kerberos)
 	}
 
 	client, err := kerberos.Open(cfg, log)
