@@ -64,6 +64,14 @@ var ofFsck = []mutant{
 		old: "	if err := r.compare(ctx, afterPut); err != nil {\n		return err\n	}\n", new: "",
 		test: "TestReplace_others",
 	}, {
+		name: "replace-puts-into-any-row", file: "pushdown/store/hbase/replace.go",
+		old: "	if err := r.put(ctx); err != nil {", new: "	if err := r.apply(ctx, store.Put); err != nil {",
+		test: "TestReplace_others",
+	}, {
+		name: "replace-counts-no-columns", file: "pushdown/store/hbase/replace.go",
+		old: "c := store.Condition{Columns: len(row.Cells)}", new: "c := store.Condition{}",
+		test: "TestReplace_others",
+	}, {
 		name: "replace-within-the-millisecond", file: "pushdown/store/hbase/replace.go",
 		old: "	if err := r.moment(ctx); err != nil {\n		return err\n	}\n", new: "",
 		test: "TestReplace_others",

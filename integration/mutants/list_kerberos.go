@@ -85,7 +85,7 @@ var ofKerberos = []mutant{
 		test: "pushdown/store/hbase TestReadCheck",
 	}, {
 		name: "rights-asked-for-where-nobody-tells", file: "pushdown/store/hbase/rights.go",
-		old: "java.class == unknownMethod {", new: "false {",
+		old: "if lacksMethod(err) {", new: "if false {",
 		test: "TestReadCheck_told",
 	}, {
 		name: "lacking-right-told-late-not-heeded", file: "gateway/fault.go",

@@ -28,6 +28,10 @@ var ofTLS = []mutant{
 		old: "return info.GetReplicaId() == 0, nil", new: "return true, nil",
 		test: "TestNodes_silent",
 	}, {
+		name: "nodes-any-master-is-active", file: "pushdown/store/hbase/nodereplies.go",
+		old: "active = n != 0", new: "active = n >= 0",
+		test: "TestNodes_calls",
+	}, {
 		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/nodes.go",
 		old: "b.named = nodes[:min(len(nodes), maxNodes)]", new: "b.named = nodes[:0]",
 		test: "TestNodes_refreshed",
