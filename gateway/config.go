@@ -107,6 +107,9 @@ type Config struct {
 	// RightsAgain is after how long HBase is first asked again for our rights, 0 for the default of
 	// store.ReadCheck. Only tests set it.
 	RightsAgain time.Duration
+	// PushdownPatience is how long a healthy pushdown server takes at most to answer a health check, and
+	// between two signs of life of a part; 0 for their defaults. Only tests set it.
+	PushdownPatience time.Duration
 	// Now is the clock of queries; nil for the system's. Only tests set it.
 	Now func() time.Time
 	// AllowOrigins lists browser origins besides the gateway's own, as

@@ -22,7 +22,7 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 
 	var out []dispatch.Server
 	for _, address := range s.cfg.Pushdown {
-		c, err := client.New(address, client.Options{Token: token, TLS: tls})
+		c, err := client.New(address, client.Options{Token: token, TLS: tls, Stall: s.cfg.PushdownPatience})
 		if err != nil {
 			return nil, fmt.Errorf("DOWNPOUR_PUSHDOWN: %w", err)
 		}

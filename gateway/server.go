@@ -266,7 +266,7 @@ func (s *Server) build() error {
 	s.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: s.cfg.RollupTagKey, RawValue: s.cfg.RollupRawValue,
 		TagRaw: s.cfg.RollupTagRaw, Made: s.cfg.RollupsMade(), BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
 
-	exec := dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log})
+	exec := dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), HelloTimeout: s.cfg.PushdownPatience, Log: s.log})
 	s.ops.exec, s.ops.results, s.ops.queries = exec, results, s.newQueryLog()
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: exec,
 		Compile: s.cfg.compileWith(rollups), Made: s.prover(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})

@@ -93,7 +93,8 @@ func TestServers_regions(t *testing.T) {
 // paused one goes on when it is resumed. The test has a cluster of its own.
 func TestServers_killAndPause(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
-	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{SessionTimeout: 4 * time.Second}))
+	// Not shorter: a server that gets no processor time for longer than its session gives up.
+	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{SessionTimeout: 10 * time.Second}))
 	closeAtEnd(t, h)
 	if err := h.Admin.CreateTable(ctx, "t", "NONE", []string{"t"}, []byte{0x80}); err != nil {
 		t.Fatal(err)

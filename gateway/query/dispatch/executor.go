@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ type Config struct {
 	// Seek keeps what earlier parts reported about their rows, from which later
 	// parts choose their access path, see package access; nil keeps nothing.
 	Seek *access.PrefixCache
+	// HelloTimeout is how long a healthy server takes at most to answer a health check. Default
+	// one second.
+	HelloTimeout time.Duration
 	// Log receives failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
@@ -81,7 +85,9 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Rollups, cfg.Log), sizes: newSizes(), tallies: newTallies(len(cfg.Servers))}
+	servers := newRegistry(cfg.Servers, cfg.Rollups, cfg.Log)
+	servers.within = cmp.Or(cfg.HelloTimeout, healthTimeout)
+	return &Executor{cfg: cfg, servers: servers, sizes: newSizes(), tallies: newTallies(len(cfg.Servers))}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.

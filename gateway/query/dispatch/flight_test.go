@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,9 @@ import (
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/rpc/server"
 )
+
+// patience is how long a real server may take to answer on a busy machine.
+const patience = 5 * time.Minute
 
 // flightServer starts a pushdown server for a table and returns its client, which the caller
 // closes. stop ends the server and waits for its end; the end of the test calls it, too.
@@ -38,7 +42,7 @@ func flightServer(t testing.TB, m *operatortest.Store, cfg server.Config) (c *cl
 		}
 	})
 	t.Cleanup(stop)
-	if c, err = client.New(l.Addr().String(), client.Options{Mem: cfg.Mem}); err != nil {
+	if c, err = client.New(l.Addr().String(), client.Options{Mem: cfg.Mem, Stall: patience}); err != nil {
 		t.Fatal(err)
 	}
 	return c, stop
@@ -51,7 +55,7 @@ func TestRun_flight(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	c, stop := flightServer(t, m, server.Config{Schema: s, Mem: mem, FlushBytes: 1000})
 	cfg := quiet(m, mem)
-	cfg.Servers = []Server{c}
+	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
 	e := New(cfg)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	f := func(remote bool) {

@@ -32,7 +32,7 @@ type Server interface {
 
 // Times of health checks.
 const (
-	healthTimeout = time.Second      // a server that takes longer to answer is not healthy
+	healthTimeout = time.Second      // of one, see Config.HelloTimeout
 	healthTTL     = 30 * time.Second // how long an answer stays valid
 	dropTimeout   = 5 * time.Second  // a server that takes longer may not have dropped its caches
 	minBackoff    = time.Second      // until a server that failed is checked again
@@ -46,6 +46,7 @@ type registry struct {
 	servers []Server
 	rollups []string // tables that only servers read which name them in their hello
 	log     *slog.Logger
+	within  time.Duration // a server that takes longer to answer is not healthy
 	mu      struct {
 		sync.Mutex
 		entries []serverHealth // by index of servers
@@ -65,7 +66,7 @@ type serverHealth struct {
 }
 
 func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry {
-	r := &registry{servers: servers, rollups: rollups, log: log}
+	r := &registry{servers: servers, rollups: rollups, log: log, within: healthTimeout}
 	r.mu.entries = make([]serverHealth, len(servers))
 	return r
 }
@@ -103,7 +104,7 @@ func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 
 // check asks one server and records the outcome.
 func (r *registry) check(ctx context.Context, i int) {
-	inner, cancel := context.WithTimeout(ctx, healthTimeout)
+	inner, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
 
 	h, err := r.servers[i].Hello(inner)

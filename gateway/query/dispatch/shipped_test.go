@@ -57,7 +57,7 @@ func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executo
 	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator()})
 	t.Cleanup(func() { c.Close() })
 	cfg := quiet(m, nil)
-	cfg.Servers = []Server{c}
+	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
 	return New(cfg)
 }
 

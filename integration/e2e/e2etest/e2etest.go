@@ -95,7 +95,7 @@ func CreateTables(t testing.TB, splits ...[]byte) e2e.Tables {
 
 // Busy is how many times longer than expected a step may take: a machine that
 // has much else to do is no fault of what is tested.
-const Busy = 3
+const Busy = 6
 
 // Within returns a context that ends with the test, or after Busy times d.
 func Within(t testing.TB, d time.Duration) context.Context {

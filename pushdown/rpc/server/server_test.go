@@ -298,13 +298,13 @@ func TestDoGet_stall(t *testing.T) {
 		if block == 1 {
 			select {
 			case <-ctx.Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(11 * time.Second):
 			}
 		}
 		return ctx.Err()
 	}
 	p := start(t, m, func(c *server.Config, o *client.Options) {
-		c.Heartbeat, o.Stall = 10*time.Millisecond, 4*time.Second
+		c.Heartbeat, o.Stall = 10*time.Millisecond, 10*time.Second
 	})
 	if _, err := text(p.open(part())); err != nil {
 		t.Errorf("with heartbeats: %v", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,7 @@ func TestNodes_refreshed(t *testing.T) {
 		if err := limit.Err(); err != nil {
 			t.Fatalf("nodes: got %v, want three", c.st.nodes.order())
 		}
+		runtime.Gosched()
 	}
 
 	c.StopMaster()

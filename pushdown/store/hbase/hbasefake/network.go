@@ -2,10 +2,13 @@ package hbasefake
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // network is where servers listen: on loopback, or in the process's own memory,
@@ -19,7 +22,7 @@ type network struct {
 
 func (n *network) listen(addr string) (net.Listener, error) {
 	if !n.inMemory {
-		return net.Listen("tcp", addr)
+		return onLoopback(addr)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,6 +38,28 @@ func (n *network) listen(addr string) (net.Listener, error) {
 	l := &memoryListener{addr: addr, waiting: make(chan net.Conn, backlog), closed: make(chan struct{})}
 	n.listeners[addr] = l
 	return l, nil
+}
+
+// Ports of servers are below those that a system gives to outgoing connections, and to
+// whoever asks for any port: none of these takes the port of a server that is stopped.
+const (
+	firstPort = 10_000
+	lastPort  = 14_999
+)
+
+// onLoopback listens on loopback. If a server of another process has taken the port of a
+// stopped one after all, it waits until that is gone.
+func onLoopback(addr string) (l net.Listener, err error) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		at := addr
+		if addr == anyPort {
+			at = fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
+		}
+		l, err = net.Listen("tcp", at)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return l, err
+		}
+	}
 }
 
 // anyPort is the address of a server that does not have a port yet.
