@@ -57,7 +57,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestOrders_clocks",
 	}, {
 		name: "compaction-takes-what-failed-for-done", file: "pushdown/compaction/background/region.go",
-		old: "		done := failed == nil\n", new: "		done := true\n",
+		old: "		if failed == nil {\n			p.finish()\n", new: "		if true {\n			p.finish()\n",
 		test: "pushdown/compaction/background TestWorker_noWrites",
 	}, {
 		name: "compaction-newer-than-its-parts", file: "pushdown/compaction/points.go",

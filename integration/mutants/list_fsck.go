@@ -12,6 +12,14 @@ var ofFsck = []mutant{
 		old: "orphans*rowsPerOrphan > rows:", new: "false:",
 		test: "TestFsck_manyOrphans",
 	}, {
+		name: "fsck-counts-orphans-of-a-part", file: "gateway/admin/tools/fsckorphans.go",
+		old: "	if err := g.Wait(); err != nil {\n		return 0, 0, err\n	}\n", new: "	_ = g.Wait()\n",
+		test: "TestFsck_countFails",
+	}, {
+		name: "fsck-counts-orphans-alone", file: "gateway/admin/tools/fsckorphans.go",
+		old: "range min(cap(r.places), len(r.parts)) {", new: "range 1 {",
+		test: "TestFsck_countsTogether",
+	}, {
 		name: "fsck-broken-value-drives-out-a-good-one", file: "gateway/admin/fsck/duplicates.go",
 		old: "		if p.bad || p.over {\n", new: "		if p.over {\n",
 		test: "TestCheck_repairs",

@@ -64,6 +64,14 @@ var ofKerberos = []mutant{
 		old: "case now.Sub(s.used) < keepFor:", new: "case false:",
 		test: "TestKeep",
 	}, {
+		name: "one-failing-service-stops-all-tickets", file: "pushdown/store/hbase/kerberos/keep.go",
+		old: "k.stopped = isAway(err), isOfAll(err)", new: "k.stopped = isAway(err), err != nil",
+		test: "TestKeep_others",
+	}, {
+		name: "locked-principal-asks-for-each-service", file: "pushdown/store/hbase/kerberos/keep.go",
+		old: "k.stopped = isAway(err), isOfAll(err)", new: "k.stopped = isAway(err), false",
+		test: "TestKeep_all",
+	}, {
 		name: "store-does-not-keep-tickets", file: "pushdown/store/hbase/store.go",
 		old: "	if cfg.Security != nil {\n", new: "	if false {\n",
 		test: "pushdown/store/hbase TestSecured_kept",

@@ -35,6 +35,14 @@ var ofLeases = []mutant{
 		old: "compaction.LeaseName(w.cfg.Table, r.Start)", new: "compaction.LeaseName(w.cfg.Leases.Holder, r.Start)",
 		test: "TestWorker_two",
 	}, {
+		name: "compaction-sees-the-dead-late", file: "pushdown/compaction/background/glance.go",
+		old: "		r.dead = s.Dead\n", new: "		r.dead = false\n",
+		test: "TestWorker_killedOfMany",
+	}, {
+		name: "compaction-looks-at-what-others-have-done", file: "pushdown/compaction/background/glance.go",
+		old: "	if known := p; p.next(sealed) == nil {\n", new: "	if known := p; false {\n",
+		test: "TestWorker_calls",
+	}, {
 		name: "compaction-forgets-how-far-it-is", file: "pushdown/compaction/background/region.go",
 		old: "l.Save(ctx, state)", new: "l.Save(ctx, state[:0])",
 		test: "TestWorker_two",

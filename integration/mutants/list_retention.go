@@ -49,8 +49,16 @@ var ofRetention = []mutant{
 		test: "TestWorker_leased",
 	}, {
 		name: "retention-takes-what-failed-for-done", file: "gateway/admin/retention/worker.go",
-		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n	}\n	if report.Deleted > 0 {\n", new: "	if err != nil && report == nil {\n		return err\n	}\n	if report.Deleted > 0 {\n",
+		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n", new: "	if err != nil && report == nil {\n		return err\n",
 		test: "gateway/admin/retention TestWorker_noWrites",
+	}, {
+		name: "retention-ends-at-a-failing-table", file: "gateway/admin/retention/failed.go",
+		old: "	p.err = err\n	p.forget()\n	return nil\n", new: "	return err\n",
+		test: "TestRun_tables",
+	}, {
+		name: "retention-goes-on-without-the-right", file: "gateway/admin/retention/failed.go",
+		old: "ctx.Err() != nil || errors.Is(err, store.ErrDenied) ||", new: "ctx.Err() != nil ||",
+		test: "TestRun_tables",
 	}, {
 		name: "retention-of-the-dead-waits", file: "gateway/admin/retention/worker.go",
 		old: "			pause = heldEvery\n", new: "			pause = askEvery\n",

@@ -2,6 +2,7 @@
 // the table of our own.
 //
 //	keeper.go  takes leases: of those that are free, and of holders that are dead
+//	look.go    many leases at once, of which none is taken
 //	lease.go   a lease that is held: it is renewed, carries a state, is lost or released
 //	record.go  the cell of a lease
 //	table.go   the table

@@ -246,15 +246,20 @@ func (k *Keeper) read(ctx context.Context, name string) (record, error) {
 		return record{}, fmt.Errorf("cannot read lease %s in table %s: %w", name, k.Table, err)
 	}
 	for _, row := range rows {
-		for _, c := range row.Cells {
-			if string(c.Qualifier) != column {
-				continue
-			}
-			r, err := parseRecord(c.Value)
-			if err != nil {
-				return record{}, fmt.Errorf("cannot read lease %s in row %q of table %s: %w", name, row.Key, k.Table, err)
-			}
-			return r, nil
+		r, err := recordOf(row)
+		if err != nil {
+			return record{}, fmt.Errorf("cannot read lease %s in row %q of table %s: %w", name, row.Key, k.Table, err)
+		}
+		return r, nil
+	}
+	return record{}, nil
+}
+
+// recordOf returns what the row of a lease says; the zero record if it has no such cell.
+func recordOf(row store.Row) (record, error) {
+	for _, c := range row.Cells {
+		if string(c.Qualifier) == column {
+			return parseRecord(c.Value)
 		}
 	}
 	return record{}, nil

@@ -52,9 +52,11 @@ func (e *RefusedError) Error() string {
 
 // Run deletes the rows that are past, but for those that were at the time since, in seconds:
 // a run has deleted them before. 0 is all. If allowed is 0 and more than half of the rows of a
-// table would go, or if more than allowed would, it returns a *RefusedError. After any other
-// error, rows may be gone; the report says how many. If only their place on the disk is not free
-// yet, they all are, and the error is a *placeError or several.
+// table would go, or if more than allowed would, it returns a *RefusedError. A table that cannot be
+// read or written does not keep the rows of others, unless these would fail, too; then the
+// error is a *tablesError. After any other error, rows may be gone; the report says how many. If
+// only their place on the disk is not free yet, they all are, and the error is a *placeError or
+// several.
 func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 	all, report, err := j.counted(ctx, since, true)
 	if err != nil {
@@ -66,7 +68,7 @@ func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 
 	var places []error
 	for i, p := range all {
-		if p.rows == 0 && since > 0 {
+		if p.err != nil || p.rows == 0 && since > 0 {
 			continue
 		}
 		n, err := j.delete(ctx, p)
@@ -75,20 +77,18 @@ func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 		var place *placeError
 		if errors.As(err, &place) {
 			places = append(places, err)
-			continue
-		}
-		if err != nil {
+		} else if err := p.fails(ctx, err); err != nil {
 			return report, fmt.Errorf("%w (what is deleted is gone; run it again to go on)", err)
 		}
 	}
-	return report, errors.Join(places...)
+	return report, errors.Join(append(places, tablesFailed(all))...)
 }
 
 // Plan counts the rows that are past, and their bytes, and deletes nothing. refused is what Run
 // would return without a number of rows that may go, nil if it would delete.
 func (j *Job) Plan(ctx context.Context) (report *Report, refused *RefusedError, err error) {
 	all, report, err := j.counted(ctx, 0, false)
-	if err != nil {
+	if err = errors.Join(err, tablesFailed(all)); err != nil {
 		return report, nil, err
 	}
 	if ranges, ok := j.Store.(store.RangeDeleter); ok {
@@ -103,10 +103,10 @@ func (j *Job) Plan(ctx context.Context) (report *Report, refused *RefusedError, 
 	if errors.As(err, &refused) {
 		return report, refused, nil
 	}
-	return report, nil, err
+	return report, nil, errors.Join(err, tablesFailed(all))
 }
 
-// counted finds and counts the rows that go.
+// counted finds and counts the rows that go. Of a table that cannot be read none is counted.
 func (j *Job) counted(ctx context.Context, since int64, keysOnly bool) ([]*past, *Report, error) {
 	now := j.Now().Unix()
 	all, kept, err := j.find(ctx, since, now)
@@ -115,7 +115,7 @@ func (j *Job) counted(ctx context.Context, since int64, keysOnly bool) ([]*past,
 		return nil, report, err
 	}
 	for _, p := range all {
-		if err := j.count(ctx, p, keysOnly); err != nil {
+		if err := p.fails(ctx, j.count(ctx, p, keysOnly)); err != nil {
 			return nil, report, err
 		}
 		report.add(p)
@@ -135,7 +135,7 @@ func (j *Job) guard(ctx context.Context, all []*past, rows, allowed int64) error
 	for _, p := range all {
 		// As many rows as go are enough: no table has to be counted as a whole.
 		stay, err := j.stay(ctx, p, p.rows)
-		if err != nil {
+		if err := p.fails(ctx, err); err != nil {
 			return err
 		}
 		if stay < p.rows {

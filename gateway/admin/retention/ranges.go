@@ -50,6 +50,7 @@ type past struct {
 	impossibleRows int
 	rows           int64
 	bytes          int64
+	err            error // why the rest of the table is not looked at in this run
 }
 
 // maxImpossible bounds the keys that are kept of rows with an impossible one.
@@ -156,7 +157,7 @@ func (p *past) metricOf(key []byte) (m *metric, ok bool, err error) {
 	// The store has returned it for a range of ours: anything else is an error of this program,
 	// after which nothing may be deleted.
 	if !found || k.BaseTime < p.metrics[i].from || k.BaseTime >= p.metrics[i].cut {
-		return nil, false, fmt.Errorf("table %s: row %x is none that goes", p.table.Name, key)
+		return nil, false, fmt.Errorf("%w: table %s: row %x", errNoneThatGoes, p.table.Name, key)
 	}
 	return &p.metrics[i], true, nil
 }

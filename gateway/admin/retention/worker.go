@@ -109,12 +109,18 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 		s.Tried = report.At
 		return w.save(work, turn, s)
 	}
+	if report.Deleted > 0 {
+		w.Log.Info("retention: rows deleted", "rows", report.Deleted)
+	}
+	var tables *tablesError
+	if errors.As(err, &tables) && tables.others > 0 {
+		// It may be so for days: the others are not read again for it before it is time.
+		s.Tried = report.At
+		return errors.Join(err, w.save(work, turn, s))
+	}
 	var place *placeError
 	if err != nil && !errors.As(err, &place) {
 		return err
-	}
-	if report.Deleted > 0 {
-		w.Log.Info("retention: rows deleted", "rows", report.Deleted)
 	}
 	s.Tried, s.Done = report.At, report.At
 	if from == 0 {
@@ -143,7 +149,8 @@ func (w *Worker) RunNow(ctx context.Context, allowed int64, say func(line string
 	work, cancel := during(ctx, turn)
 	defer cancel()
 	var place *placeError
-	if report, err = w.Job.Run(work, 0, allowed); err != nil && !errors.As(err, &place) {
+	var tables *tablesError
+	if report, err = w.Job.Run(work, 0, allowed); errors.As(err, &tables) || err != nil && !errors.As(err, &place) {
 		return report, err
 	}
 	s := w.read(turn)

@@ -3,6 +3,9 @@ package tools
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"downpour/pushdown/store"
 )
@@ -16,70 +19,104 @@ const (
 
 // allowOrphans returns an error if orphans may not be deleted. Before the first deletion it
 // counts those of all rows of the run: the UID table of another installation may name some of
-// the UIDs, and to look a name up once more asks the same wrong table.
+// the UIDs, and to look a name up once more asks the same wrong table. If they cannot be counted, none is deleted.
 func (r *rowChecker) allowOrphans(ctx context.Context) error {
-	r.orphansMu.Lock()
-	defer r.orphansMu.Unlock()
-	if r.orphansJudged {
-		return r.orphansRefused
-	}
+	// Whoever counts needs the place of those who wait for it.
+	r.leave()
+	defer r.enterAgain()
+	r.orphansOnce.Do(func() { r.orphansRefused = r.judgeOrphans(ctx) })
+	return r.orphansRefused
+}
 
+// judgeOrphans counts orphans, and returns why none may be deleted.
+func (r *rowChecker) judgeOrphans(ctx context.Context) error {
 	rows, orphans, err := r.countOrphans(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot count orphans before the first is deleted: %w", err)
 	}
-	r.orphansJudged = true
 	tables := r.call.Tables
 	switch most := r.req.YesDeleteOrphans; {
 	case most > 0 && orphans > most:
-		r.orphansRefused = fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans, rows, tables.Data, most)
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans, rows, tables.Data, most)
 	case most == 0 && rows >= fewRows && orphans*rowsPerOrphan > rows:
-		r.orphansRefused = fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
 			orphans, rows, tables.Data, tables.UID, orphans)
 	}
-	return r.orphansRefused
+	return nil
 }
 
-// countOrphans counts the rows of the run that are of series, and the orphans of them.
+// orphanCount is how many rows of the run were looked at, and how many of them are orphans.
+type orphanCount struct{ rows, orphans int64 }
+
+// countOrphans counts the rows of the run that are of series, and the orphans of them, in as many parts at a time
+// as are checked.
 func (r *rowChecker) countOrphans(ctx context.Context) (rows, orphans int64, err error) {
-	names := newNamer(r.call, r.conn, namerBytes)
-	for i := range r.parts {
-		part := &r.parts[i]
-		scan := part.scan(r.call.Tables.Data)
-		scan.KeysOnly = true
-		for row, err := range store.Rows(ctx, r.conn.store, scan) {
-			if err != nil {
-				return 0, 0, err
+	var sum orphanCount // guarded by r.mu
+	var taken atomic.Int64
+	g, counting := errgroup.WithContext(ctx)
+	for range min(cap(r.places), len(r.parts)) {
+		g.Go(func() error {
+			if err := r.enter(counting); err != nil {
+				return err
 			}
-			key, err := r.call.Schema.ParseRowKey(row.Key)
-			if err != nil {
-				continue // a bad key is a finding of its own
+			defer r.leave()
+
+			names := newNamer(r.call, r.conn, namerBytes)
+			for i := taken.Add(1) - 1; i < int64(len(r.parts)); i = taken.Add(1) - 1 {
+				if err := r.countPart(counting, &r.parts[i], names, &sum); err != nil {
+					return err
+				}
 			}
-			named, err := names.series(ctx, key)
-			if err != nil {
-				return 0, 0, err
-			}
-			if !part.admits(row.Key, key, named) {
-				continue
-			}
-			rows++
-			if named.orphan != "" {
-				orphans++
-			}
-			if rows%reportRows == 0 {
-				r.counting(rows, orphans)
-			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, 0, err
+	}
+	return sum.rows, sum.orphans, ctx.Err()
+}
+
+// countPart adds the rows of a part to a sum.
+func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *namer, sum *orphanCount) error {
+	var since orphanCount
+	scan := part.scan(r.call.Tables.Data)
+	scan.KeysOnly = true
+	for row, err := range store.Rows(ctx, r.conn.store, scan) {
+		if err != nil {
+			return err
+		}
+		key, err := r.call.Schema.ParseRowKey(row.Key)
+		if err != nil {
+			continue // a bad key is a finding of its own
+		}
+		named, err := names.series(ctx, key)
+		if err != nil {
+			return err
+		}
+		if !part.admits(row.Key, key, named) {
+			continue
+		}
+		since.rows++
+		if named.orphan != "" {
+			since.orphans++
+		}
+		if since.rows == reportRows {
+			r.counted(&since, sum)
 		}
 	}
-	return rows, orphans, nil
+	r.counted(&since, sum)
+	return nil
 }
 
-// counting tells from time to time how far countOrphans is.
-func (r *rowChecker) counting(rows, orphans int64) {
+// counted adds what a worker has counted to the sum, and tells from time to time how far that is.
+func (r *rowChecker) counted(since, sum *orphanCount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	sum.rows += since.rows
+	sum.orphans += since.orphans
+	*since = orphanCount{}
 	if now := r.call.Now(); now.Sub(r.told) >= tellEvery {
 		r.told = now
-		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", rows, orphans))
+		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows, sum.orphans))
 	}
 }

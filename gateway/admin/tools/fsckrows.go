@@ -31,9 +31,10 @@ type rowChecker struct {
 	told     time.Time // when progress was last told
 	begun    time.Time
 
-	orphansMu      sync.Mutex // held while orphans are counted
-	orphansJudged  bool
-	orphansRefused error // why no orphan may be deleted
+	places chan struct{} // has an element for each worker that reads
+
+	orphansOnce    sync.Once
+	orphansRefused error // why no orphan may be deleted; set in orphansOnce
 }
 
 // checkedPart is a stretch, and how far it is checked and repaired.
@@ -47,8 +48,9 @@ type checkedPart struct {
 const perCPU = 4
 
 // threadBytes is the memory of each part that is read: the names of its series, rows that
-// are to be repaired with what replaces them, and a block of rows.
-const threadBytes = namerBytes + 2*repairBytes + exportBlock
+// are to be repaired with what replaces them, and a block of rows. While it waits for orphans to be
+// counted, one that is counted has names and a block as well.
+const threadBytes = 2*(namerBytes+exportBlock) + 2*repairBytes
 
 // complete sets the number of threads if none is given. It returns an error for a request
 // that is none.
@@ -118,12 +120,17 @@ func (c *call) checkNames(ctx context.Context, conn *connection, req *fsckReques
 func (r *rowChecker) run(ctx context.Context, threads int) (fsckCounts, error) {
 	g, working := errgroup.WithContext(ctx)
 	g.SetLimit(threads)
+	r.places = make(chan struct{}, threads)
 	for i := range r.parts {
 		if working.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			err := newRowWorker(r, &r.parts[i]).run(working)
+			err := r.enter(working)
+			if err == nil {
+				err = newRowWorker(r, &r.parts[i]).run(working)
+				r.leave()
+			}
 			r.reached(&r.parts[i], nil, err == nil)
 			return err
 		})
@@ -138,6 +145,22 @@ func (r *rowChecker) run(ctx context.Context, threads int) (fsckCounts, error) {
 	}
 	return r.counts, err
 }
+
+// enter waits until fewer workers read than may.
+func (r *rowChecker) enter(ctx context.Context) error {
+	select {
+	case r.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave gives a place to others.
+func (r *rowChecker) leave() { <-r.places }
+
+// enterAgain takes a place again, which its worker has left: whoever has one leaves it soon if the run has ended.
+func (r *rowChecker) enterAgain() { r.places <- struct{}{} }
 
 // reached notes that a part is done up to a key, or as a whole, and tells from time to time
 // how far the table is. With a nil key the part stays where it was.

@@ -2,6 +2,7 @@
 // process runs.
 //
 //	worker.go    which region is next, and its lease
+//	glance.go    the leases of all regions that are due, in one call
 //	region.go    some seconds of work on one region
 //	walk.go      the rows of an interval of hours in a region, metric by metric
 //	progress.go  which hours are done, and which are next

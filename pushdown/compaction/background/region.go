@@ -17,10 +17,12 @@ import (
 // region is a region and what this process knows of it.
 type region struct {
 	store.KeyRange
-	due    time.Time // when to look at it again
-	warned string    // its last warning
-	last   *progress // as this process has saved it; nil if it has not
-	parent *progress // of the region that it was a part of, nil if that is not known
+	due     time.Time // when to look at it again
+	glanced time.Time // when its lease was last read
+	dead    bool      // its holder was seen to be dead
+	warned  string    // its last warning
+	last    *progress // as this process has saved it; nil if it has not
+	parent  *progress // of the region that it was a part of, nil if that is not known
 
 	// Of the interval that is being worked on, in this process.
 	counts compaction.Counts
@@ -40,6 +42,7 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 	if err != nil {
 		return 0, err
 	}
+	w.late = true
 	for until := time.Now().Add(pieceTime); time.Now().Before(until); {
 		sealed, next := w.sealed(r)
 		interval := p.next(sealed)
@@ -47,24 +50,25 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 			r.last = &p
 			return next, nil
 		}
+		w.late = false
 
 		began := time.Now()
 		failed := w.walk(ctx, r, interval, until)
 		r.took += time.Since(began)
-		done := failed == nil
-		if done {
+		if failed == nil {
 			p.finish()
 		}
 		// What was done is saved also if something has failed since, or the process ends.
 		if err := w.save(context.WithoutCancel(ctx), l, r, p); err != nil {
 			return 0, errors.Join(failed, err)
 		}
-		if failed != nil && !errors.Is(failed, errPause) {
+		switch {
+		case errors.Is(failed, errPause):
+			return rest, nil
+		case failed != nil:
 			return 0, failed
 		}
-		if done {
-			w.finished(r, interval)
-		}
+		w.finished(r, interval)
 	}
 	return rest, nil
 }
@@ -92,7 +96,7 @@ func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time
 		Store: timed{w.cfg.Store, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
 		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: pageRows(w.cfg.Rate),
 		Before: func(ctx context.Context) error {
-			if !time.Now().Before(until) {
+			if !time.Now().Before(until) || w.urgent(ctx) {
 				return errPause
 			}
 			return w.pace.Wait(ctx)

@@ -1,11 +1,13 @@
 package background
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,8 +32,16 @@ const (
 	failedWait = 30 * time.Second
 	// listEvery is how old a list of regions may be.
 	listEvery = time.Minute
-	// spread is the time over which regions become due after an hour is sealed.
+	// spread is the time over which regions become due after an hour is sealed, those of each slot together: one
+	// call reads the leases of all that are due.
 	spread = 30 * time.Minute
+	slot   = time.Minute
+	// glanceEvery is how old may be what is known of the leases of regions that are due, so that a
+	// holder's death is seen within 60 s; glanceMost is how many are read at a time then, and glanceNear how many
+	// when others have been faster.
+	glanceEvery = 5 * time.Second
+	glanceMost  = 2000
+	glanceNear  = 64
 )
 
 // Store is what the work needs of a store.
@@ -72,7 +82,12 @@ type Worker struct {
 	// Of the goroutine that runs.
 	regions []*region // in the order of keys
 	listed  time.Time
-	warned  string // the last warning about all regions
+	warned  string    // the last warning about all regions
+	now     *region   // that is worked on, nil between two pieces
+	after   []byte    // the first key of the region of the last piece
+	late    bool      // another had that region, or has done its work
+	glanced time.Time // when leases were read
+	seen    []byte    // the first key of the last region whose lease was read
 }
 
 // New returns a worker that has not begun.
@@ -124,27 +139,34 @@ func (w *Worker) list(ctx context.Context) error {
 		return fmt.Errorf("cannot list the regions of table %s: %w", w.cfg.Table, err)
 	}
 
+	before := make(map[string]*region, len(w.regions))
+	for _, r := range w.regions {
+		before[string(r.Start)] = r
+	}
 	var mine []*region
 	for _, r := range all {
 		if w.cfg.Beside == "" || r.Server == w.cfg.Beside {
-			mine = append(mine, w.known(r))
+			mine = append(mine, w.known(r, before))
 		}
 	}
 	if len(all) > 0 && len(mine) == 0 {
 		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others", len(all))
 	}
+	// Several workers begin in different places, so that they want different leases.
+	if w.after == nil && len(mine) > 0 {
+		w.after = mine[rand.IntN(len(mine))].Start
+	}
 	w.regions, w.listed = mine, time.Now()
 	return nil
 }
 
-// known returns a region with what is known of it, or of the one that it is a part of.
-func (w *Worker) known(r store.Region) *region {
+// known returns a region with what is known of it, or of the one that it is a part of. before are the known ones
+// by their first keys.
+func (w *Worker) known(r store.Region, before map[string]*region) *region {
 	keys := store.KeyRange{Start: slices.Clone(r.Start), Stop: slices.Clone(r.Stop)}
-	for _, old := range w.regions {
-		if string(old.Start) == string(keys.Start) {
-			old.KeyRange = keys
-			return old
-		}
+	if old := before[string(keys.Start)]; old != nil {
+		old.KeyRange = keys
+		return old
 	}
 	next := &region{KeyRange: keys}
 	for _, old := range w.regions {
@@ -156,31 +178,85 @@ func (w *Worker) known(r store.Region) *region {
 	return next
 }
 
-// round does a piece of work on each region that is due, and returns how long there is
-// nothing to do.
+// round does a piece of work on one region after the other, until none is due or the list of them is old. It
+// returns how long there is nothing to do.
 func (w *Worker) round(ctx context.Context) time.Duration {
-	next := time.Now().Add(listEvery)
-	for _, r := range w.regions {
-		if ctx.Err() != nil {
-			return 0
+	for ctx.Err() == nil && !w.listed.IsZero() && time.Since(w.listed) < listEvery {
+		r, next := w.choose(ctx)
+		if r == nil {
+			return max(0, time.Until(next))
 		}
-		if !time.Now().Before(r.due) {
-			w.piece(ctx, r)
+		w.now, w.after = r, r.Start
+		w.piece(ctx, r)
+		w.now = nil
+	}
+	return 0
+}
+
+// choose returns the region to work on, nil if none is due before next: one whose holder has died, or else that
+// which comes next in the order of keys.
+func (w *Worker) choose(ctx context.Context) (r *region, next time.Time) {
+	for {
+		r, next = w.nextDue()
+		if r == nil {
+			return nil, next
 		}
-		if r.due.Before(next) {
-			next = r.due
+		var look []*region
+		switch {
+		case time.Since(r.glanced) >= glanceEvery:
+			look, w.seen = w.unseen(w.seen, glanceMost)
+		case w.late:
+			look, _ = w.unseen(w.after, glanceNear)
+		default:
+			return r, next
+		}
+		w.late = false
+		if err := w.glance(ctx, look); err != nil {
+			return r, next // Try has the error, for each region
+		}
+		// Of very many not all are read at a time.
+		if time.Since(r.glanced) >= glanceEvery {
+			return r, next
 		}
 	}
-	return max(0, time.Until(next))
+}
+
+// nextDue returns the region that is to be worked on by what is known.
+func (w *Worker) nextDue() (r *region, next time.Time) {
+	now := time.Now()
+	next = now.Add(listEvery)
+	var first *region // of those that are due
+	for _, o := range w.regions {
+		switch {
+		case now.Before(o.due):
+			if o.due.Before(next) {
+				next = o.due
+			}
+		case o.dead:
+			return o, next
+		case first == nil:
+			first = o
+			fallthrough
+		default:
+			if r == nil && bytes.Compare(o.Start, w.after) > 0 {
+				r = o
+			}
+		}
+	}
+	if r == nil {
+		r = first
+	}
+	return r, next
 }
 
 // piece works on a region for some seconds, if nobody else does, and says when the next piece
 // is due.
 func (w *Worker) piece(ctx context.Context, r *region) {
+	r.dead = false
 	l, ok, err := w.cfg.Leases.Try(ctx, compaction.LeaseName(w.cfg.Table, r.Start))
 	if err == nil && !ok {
 		w.totals.count(&w.totals.held)
-		r.due = time.Now().Add(heldWait)
+		r.due, w.late = time.Now().Add(heldWait), true
 		return
 	}
 
@@ -212,7 +288,7 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 func (w *Worker) sealed(r *region) (seconds int64, next time.Duration) {
 	hash := fnv.New32a()
 	hash.Write(r.Start)
-	late := w.cfg.Margin + spread*time.Duration(hash.Sum32()%1024)/1024
+	late := w.cfg.Margin + slot*time.Duration(hash.Sum32()%uint32(spread/slot))
 	at := w.cfg.Now().Add(-late)
 	seconds = at.Unix() - at.Unix()%encoding.RowSeconds
 	return seconds, time.Unix(seconds+encoding.RowSeconds, 0).Sub(at)

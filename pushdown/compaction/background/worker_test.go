@@ -120,6 +120,7 @@ type hanging struct {
 	dead bool
 	// before is called before rows are read.
 	before func()
+	calls  *calls // nil to count none
 }
 
 func (h *hanging) pass(ctx context.Context) error {
@@ -142,6 +143,7 @@ func (h *hanging) Get(ctx context.Context, table, family string, keys [][]byte) 
 	if err := h.pass(ctx); err != nil {
 		return nil, err
 	}
+	h.calls.add(readsOfLeases)
 	return h.Store.Get(ctx, table, family, keys)
 }
 
@@ -149,6 +151,7 @@ func (h *hanging) CompareAndPut(ctx context.Context, table string, cell store.Ce
 	if err := h.pass(ctx); err != nil {
 		return false, err
 	}
+	h.calls.add(writesOfLeases)
 	return h.Store.CompareAndPut(ctx, table, cell, expected, value)
 }
 
@@ -159,6 +162,7 @@ func (h *hanging) Versions(ctx context.Context, table, family string, keys store
 	if err := h.pass(ctx); err != nil {
 		return nil, nil, err
 	}
+	h.calls.add("pages of rows")
 	return h.Store.Versions(ctx, table, family, keys, rows)
 }
 

@@ -3,6 +3,10 @@ package kerberos
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,43 +26,140 @@ const (
 
 // Keep gets the next tickets when the ones that are used grow old, until ctx ends: where
 // connections last, nobody asks for a ticket for days, and none could be renewed once it
-// has ended. It ends with ctx even while a KDC is asked. Several may run.
+// has ended. A ticket that cannot be got does not keep others from being got. It ends with ctx
+// even while a KDC is asked. Several may run.
 func (c *Client) Keep(ctx context.Context) {
-	pause := keepEvery
-	for {
-		wait, err := c.keepOnce(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			c.warn("cannot keep the Kerberos tickets alive, it is tried again", "error", err)
-			wait, pause = pause, min(2*pause, keepPause)
-		default:
-			pause = keepEvery
-		}
-
-		timer := time.NewTimer(wait)
+	k := keeper{Client: c, failing: map[string]error{}, away: map[string]bool{}}
+	for ctx.Err() == nil {
+		timer := time.NewTimer(k.once(ctx))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
 		case <-timer.C:
 		}
 	}
 }
 
-// keepOnce gets the tickets that are due, one after the other, until one cannot be got. It
-// returns when to look again.
-func (c *Client) keepOnce(ctx context.Context) (time.Duration, error) {
-	wait, loginErr := c.keepLogin(ctx)
-	for name, s := range c.kept() {
-		due, err := c.keepService(ctx, name, s)
-		if err != nil || ctx.Err() != nil {
-			return 0, err
-		}
-		wait = min(wait, due)
+// keeper is one call of Keep. What cannot be got is tried again together, after longer and
+// longer pauses.
+type keeper struct {
+	*Client
+	failing map[string]error // why, by service; by ownLogin for the ticket-granting ticket
+	away    map[string]bool  // realms whose KDC could not be asked: each attempt takes seconds
+	pause   time.Duration    // the last one, 0 if nothing fails
+	retry   time.Time        // what fails is not tried before
+	stopped bool             // nothing is, because it would fail for the same reason
+}
+
+// ownLogin is in place of the name of a service.
+const ownLogin = ""
+
+// once gets the tickets that are due, one after the other, and returns when to look again. It stops
+// early if what has failed is our own login, or our right to any ticket.
+func (k *keeper) once(ctx context.Context) time.Duration {
+	now := k.now()
+	again := !now.Before(k.retry)
+	if k.stopped && !again {
+		return min(keepEvery, k.retry.Sub(now))
 	}
-	return max(wait, time.Second), loginErr
+
+	wait, failed := keepEvery, false
+	note := func(name string, due time.Duration, err error) {
+		if err == nil {
+			delete(k.failing, name)
+			wait = min(wait, due)
+			return
+		}
+		k.failing[name], failed = err, true
+	}
+	if again || k.failing[ownLogin] == nil {
+		due, err := k.keepLogin(ctx)
+		note(ownLogin, due, err)
+	}
+	k.stopped = false
+
+	if again {
+		clear(k.away)
+	}
+	kept := k.kept()
+	for _, name := range k.inOrder(kept) {
+		_, realm, _ := strings.Cut(name, "@")
+		if k.stopped || ctx.Err() != nil {
+			break
+		}
+		if k.failing[name] != nil && !again || k.away[realm] {
+			continue
+		}
+		due, err := k.keepService(ctx, name, kept[name])
+		note(name, due, err)
+		k.away[realm], k.stopped = isAway(err), isOfAll(err)
+	}
+	if ctx.Err() == nil {
+		k.calm(again, failed)
+	}
+	return max(wait, time.Second)
+}
+
+// inOrder returns names of services, those that fail last: they may take long. What fails of a service that is
+// not kept any more is forgotten.
+func (k *keeper) inOrder(kept map[string]*service) []string {
+	var fine, failing []string
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if k.failing[name] == nil {
+			fine = append(fine, name)
+		} else {
+			failing = append(failing, name)
+		}
+	}
+	maps.DeleteFunc(k.failing, func(name string, _ error) bool { return name != ownLogin && kept[name] == nil })
+	return append(fine, failing...)
+}
+
+// calm says when what fails is tried again, and logs it if something has failed just now.
+func (k *keeper) calm(again, failed bool) {
+	switch {
+	case len(k.failing) == 0:
+		k.pause = 0
+		clear(k.away)
+	case again && failed:
+		k.pause = min(max(2*k.pause, keepEvery), keepPause)
+		k.retry = k.now().Add(k.pause)
+	}
+	if failed {
+		k.warn("cannot keep the Kerberos tickets alive, it is tried again", "error", k.failures())
+	}
+}
+
+// maxFailures bounds the services that a line of the log names.
+const maxFailures = 20
+
+// failures returns all that fails, each with its cause.
+func (k *keeper) failures() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(k.failing)) {
+		switch {
+		case len(errs) == maxFailures:
+			return errors.Join(append(errs, fmt.Errorf("and %d more", len(k.failing)-maxFailures))...)
+		case name == ownLogin:
+			errs = append(errs, fmt.Errorf("our own: %w", k.failing[name]))
+		default:
+			errs = append(errs, fmt.Errorf("%s: %w", name, k.failing[name]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isAway tells whether no KDC could be asked.
+func isAway(err error) bool {
+	var e *kdcError
+	return errors.As(err, &e) && e.away
+}
+
+// isOfAll tells whether an error of one service's ticket is one that each other's would have.
+func isOfAll(err error) bool {
+	var e *kdcError
+	var login loginFailure
+	return errors.As(err, &login) || errors.As(err, &e) && e.ours
 }
 
 // kept returns the services whose tickets are kept alive, and forgets those that are gone.

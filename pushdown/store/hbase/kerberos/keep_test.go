@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,6 +15,9 @@ import (
 )
 
 var errAway = &kdcError{text: "no KDC of R can be reached", away: true, err: errors.New("refused")}
+
+// errLocked is a refusal that is about us, whatever service a ticket is for.
+var errLocked = explain(errors.New("KRB Error: (18) KDC_ERR_CLIENT_REVOKED"), "me", "hbase/a", "R")
 
 // keeping runs Keep in a bubble while f runs, and sees that it ends.
 func keeping(t *testing.T, life time.Duration, f func(t *testing.T, p *played, c *Client, log *bytes.Buffer)) {
@@ -84,7 +88,7 @@ func TestKeep_login(t *testing.T) {
 // While the KDC is away or refuses us, Keep asks calmly and logs now and then; afterwards it
 // goes on.
 func TestKeep_failures(t *testing.T) {
-	for name, failure := range map[string]error{"away": errAway, "refused": &kdcError{text: "locked", refusal: true, err: errors.New("KDC_ERR_CLIENT_REVOKED")}} {
+	for name, failure := range map[string]error{"away": errAway, "refused": errLocked} {
 		keeping(t, 10*time.Hour, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
 			for _, s := range []string{server, "hbase/b", "hbase/c"} {
 				if _, err := c.ticketFor(t.Context(), s); err != nil {
@@ -111,6 +115,119 @@ func TestKeep_failures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Services whose tickets cannot be got for days keep no other from its next ticket, are asked for calmly, and
+// each is in the log with its cause. Afterwards they are got again.
+func TestKeep_others(t *testing.T) {
+	keeping(t, 40*time.Minute, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
+		refused := map[string]error{}
+		for i := range 30 {
+			name := fmt.Sprintf("hbase/h%02d@R", i)
+			if _, err := c.ticketFor(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			if i%10 != 9 {
+				refused[name[:len(name)-2]] = &kdcError{text: "no ticket for " + name, refusal: true, err: errors.New("KDC_ERR_POLICY")}
+			}
+		}
+		p.set(func() { p.refused = refused })
+		for minutes := range 2 * 24 * 60 {
+			after(time.Minute)
+			for _, name := range []string{"hbase/h09@R", "hbase/h19@R", "hbase/h29@R"} {
+				c.mu.Lock()
+				ok := usable(c.services[name].ticket, time.Now())
+				c.mu.Unlock()
+				if !ok {
+					t.Fatalf("after %d minutes there is no ticket for %s, which nobody refuses", minutes, name)
+				}
+			}
+		}
+
+		// Each of 27 twice in five minutes, and each login anew once.
+		logins, services := p.counts()
+		if most := 2 * 24 * 12; logins > 2*most || services > 27*3*most {
+			t.Errorf("%d logins and %d requests for tickets in two days", logins, services)
+		}
+		if text := log.String(); !strings.Contains(text, "hbase/h00@R: no ticket for hbase/h00@R (KDC_ERR_POLICY)") || !strings.Contains(text, "and 7 more") {
+			t.Errorf("want the first services with their causes in the log, and how many more, got %.2000s", text)
+		}
+
+		p.set(func() { p.refused = nil })
+		after(keepPause + keepEvery)
+		p.set(func() { p.loginErr, p.err = errAway, errAway })
+		for name := range c.kept() {
+			if _, err := c.ticketFor(t.Context(), name); err != nil {
+				t.Errorf("after nothing is refused any more: %v", err)
+			}
+		}
+	})
+}
+
+// A failure that each service would have ends the attempts at once: none for the other services
+// follow, which would count against our principal, or take seconds each.
+func TestKeep_all(t *testing.T) {
+	for name, failure := range map[string]error{"away": errAway, "locked": errLocked} {
+		keeping(t, 10*time.Hour, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
+			for i := range 50 {
+				if _, err := c.ticketFor(t.Context(), fmt.Sprintf("hbase/h%02d@R", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.set(func() { p.err = failure })
+			_, before := p.counts()
+			after(9*time.Hour + 50*time.Minute)
+			if _, services := p.counts(); services-before < 20 || services-before > 100 {
+				t.Errorf("%s: %d requests in the last two hours, want one each five minutes, or two after a new login", name, services-before)
+			}
+			p.set(func() { p.loginErr = failure })
+			after(11 * time.Hour) // no ticket of our own can be used any more
+			logins, before := p.counts()
+			after(2 * time.Hour)
+			after, services := p.counts()
+			if after -= logins; after < 20 || after > 50 || services != before {
+				t.Errorf("%s: %d logins and %d requests for tickets in two hours without a login, want one login each five minutes", name, after, services-before)
+			}
+			if !strings.Contains(log.String(), failure.Error()) {
+				t.Errorf("%s: the log does not say why: %s", name, log)
+			}
+		})
+	}
+}
+
+// A realm whose KDC is away, or refuses us, keeps no service of another from its next ticket.
+func TestKeep_realms(t *testing.T) {
+	for name, failure := range map[string]error{"away": errAway, "locked": errLocked} {
+		keeping(t, 40*time.Minute, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
+			refused := map[string]error{}
+			for i := range 20 {
+				for _, realm := range []string{"A", "R"} {
+					if _, err := c.ticketFor(t.Context(), fmt.Sprintf("hbase/%s%02d@%s", realm, i, realm)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				refused[fmt.Sprintf("hbase/A%02d", i)] = failure
+			}
+			p.set(func() { p.refused = refused })
+			logins, before := p.counts()
+			after(24 * time.Hour)
+			if logins, services := subtract(p, logins, before); services > 20*100+2*24*14 || logins > 24*14+100 {
+				t.Errorf("%s: %d logins and %d requests a day", name, logins, services)
+			}
+			p.set(func() { p.loginErr, p.err = failure, failure })
+			for i := range 20 {
+				if _, err := c.ticketFor(t.Context(), fmt.Sprintf("hbase/R%02d@R", i)); err != nil {
+					t.Errorf("%s: a service of the realm that was there: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// subtract returns the counts since some earlier ones.
+func subtract(p *played, logins, services int) (int, int) {
+	l, s := p.counts()
+	return l - logins, s - services
 }
 
 // Servers that are gone are forgotten: at once if the KDC does not know them any more, else

@@ -236,7 +236,7 @@ func (c *Client) ask(name string) (*ticket, error) {
 
 	tgt, err := c.login()
 	if err != nil {
-		return nil, err
+		return nil, loginFailure{err}
 	}
 	t, err := c.source.service(tgt, p.PrincipalName, realm)
 	var refused *kdcError
@@ -255,6 +255,11 @@ func (c *Client) ask(name string) (*ticket, error) {
 	}
 	return c.source.service(tgt, p.PrincipalName, realm)
 }
+
+// loginFailure is why no service can get a ticket: we have none of our own.
+type loginFailure struct{ error }
+
+func (e loginFailure) Unwrap() error { return e.error }
 
 // loginInstead returns a ticket-granting ticket in the place of one with which the KDC
 // gives no ticket. It returns nil if such a login was just now. The refused one stays

@@ -20,11 +20,12 @@ type played struct {
 	err      error
 	logins   int
 	services int
-	wait     chan struct{} // if not nil, services are given once it is closed
-	bubble   bool          // the clock is that of synctest
-	until    time.Time     // if set, logins renew a ticket, up to then
-	stale    *ticket       // the KDC refuses services for this ticket-granting ticket
-	unknown  string        // the KDC does not know this server
+	wait     chan struct{}    // if not nil, services are given once it is closed
+	bubble   bool             // the clock is that of synctest
+	until    time.Time        // if set, logins renew a ticket, up to then
+	stale    *ticket          // the KDC refuses services for this ticket-granting ticket
+	unknown  string           // the KDC does not know this server
+	refused  map[string]error // by server: its ticket cannot be got
 }
 
 func (p *played) clock() time.Time {
@@ -75,6 +76,9 @@ func (p *played) service(tgt *ticket, name types.PrincipalName, _ string) (*tick
 		return nil, &kdcError{text: "our ticket is refused", refusal: true, err: errors.New("KRB_AP_ERR_MODIFIED")}
 	case p.unknown != "" && name.PrincipalNameString() == p.unknown:
 		return nil, &kdcError{text: "no such server", refusal: true, unknownServer: true, err: errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN")}
+	}
+	if err := p.refused[name.PrincipalNameString()]; err != nil {
+		return nil, err
 	}
 	t := p.ticket()
 	if t.end.After(tgt.end) {

@@ -1,0 +1,84 @@
+package background
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"downpour/pushdown/compaction"
+)
+
+// glance reads the leases of regions that are due, in one call: those that another works on wait, those whose hours
+// another has done are not due any more, and those of a dead holder come first.
+func (w *Worker) glance(ctx context.Context, due []*region) error {
+	names := make([]string, len(due))
+	for i, r := range due {
+		names[i] = compaction.LeaseName(w.cfg.Table, r.Start)
+	}
+	w.glanced = time.Now()
+	if len(due) == 0 {
+		return nil
+	}
+	sights, err := w.cfg.Leases.Look(ctx, names)
+	if err != nil {
+		return err
+	}
+
+	for i, r := range due {
+		r.glanced = time.Now()
+		s := sights[i]
+		r.dead = s.Dead
+		switch {
+		case s.Held && !s.Dead:
+			w.totals.count(&w.totals.held)
+			r.due = time.Now().Add(heldWait)
+		case !s.Held && len(s.State) > 0:
+			w.skipDone(r, s.State)
+		}
+	}
+	return nil
+}
+
+// unseen returns up to most regions that are due, but for that which is worked on, from behind a key on, and the
+// first key of the last of them.
+func (w *Worker) unseen(after []byte, most int) (due []*region, last []byte) {
+	for _, r := range w.regions {
+		if r != w.now && !time.Now().Before(r.due) {
+			due = append(due, r)
+		}
+	}
+	from := max(0, slices.IndexFunc(due, func(r *region) bool { return bytes.Compare(r.Start, after) > 0 }))
+	due = append(due[from:], due[:from:from]...)
+	due = due[:min(most, len(due))]
+	if len(due) > 0 {
+		last = due[len(due)-1].Start
+	}
+	return due, last
+}
+
+// skipDone leaves a region alone until its next hour is sealed, if the state of its lease says that all
+// others are done.
+func (w *Worker) skipDone(r *region, state []byte) {
+	p, err := parseProgress(state)
+	if err != nil {
+		return // Try has the error
+	}
+	p.fit(r.Stop)
+	sealed, next := w.sealed(r)
+	if known := p; p.next(sealed) == nil {
+		r.last, r.parent, r.due = &known, nil, time.Now().Add(next)
+	}
+}
+
+// urgent tells whether a holder of another region has died, whose share waits.
+func (w *Worker) urgent(ctx context.Context) bool {
+	if time.Since(w.glanced) >= glanceEvery {
+		var due []*region
+		due, w.seen = w.unseen(w.seen, glanceMost)
+		if w.glance(ctx, due) != nil {
+			return false // the lease of this region has the same error soon
+		}
+	}
+	return slices.ContainsFunc(w.regions, func(r *region) bool { return r.dead })
+}
