@@ -273,11 +273,19 @@ func TestFsck_manyOrphans(t *testing.T) {
 	f(20, "at most 2 may go", "--yes-delete-orphans", "2")
 	f(17, "errors found", "--yes-delete-orphans", "3")
 
+	// Rows of global annotations, of metric 000000, are of no series, and so no orphans.
 	p.use(func(st tools.Store) {
 		cfg := p.named(st)
-		p.lay(st, []damage.Row{broken(cfg.Orphans[0], cfg.Schema, 1356998400)})
+		orphan := broken(cfg.Orphans[0], cfg.Schema, 1356998400)
+		rows := []damage.Row{orphan}
+		for i := range uint32(3) {
+			global := damage.Row{Row: fsck.Row{Key: cfg.Schema.AppendRowKey(nil, []byte{0, 0, 0}, 1356998400+i*encoding.RowSeconds, nil)}}
+			global.Cells = []fsck.Cell{{Qualifier: []byte{1, 0, 0}, Value: []byte("{}"), Timestamp: 1000}, {Qualifier: []byte{1, 0, 1}, Value: []byte("{}"), Timestamp: 1000}}
+			rows = append(rows, global)
+		}
+		p.lay(st, rows)
 	})
-	f(17, "errors found")
+	f(17+3, "errors found")
 }
 
 // The error of a run that fails has the key at which to go on with --from, and all rows before

@@ -86,8 +86,8 @@ func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *na
 			return err
 		}
 		key, err := r.call.Schema.ParseRowKey(row.Key)
-		if err != nil {
-			continue // a bad key is a finding of its own
+		if err != nil || key.Global() {
+			continue // a bad key is a finding of its own, and global annotations are of no series
 		}
 		named, err := names.series(ctx, key)
 		if err != nil {
