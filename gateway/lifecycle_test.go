@@ -65,6 +65,7 @@ func hbaseConfig(t *testing.T, address string) (*gateway.Config, *hbase.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	where.VersionTimeout = patience
 	st, err := hbase.Open(where)
 	if err != nil {
 		t.Fatal(err)

@@ -181,7 +181,7 @@ func inUse() int64 {
 func TestLookups_timeout(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 200 * time.Millisecond })
 	b.put("m 1356998400 1 k=v")
-	if a := b.get("/api/search/lookup?m=m"); a.status != http.StatusOK {
+	if a := b.askUntil("/api/search/lookup?m=m", answered(http.StatusOK)); a.status != http.StatusOK {
 		t.Fatalf("lookup: got %d %s, want 200", a.status, a.body)
 	}
 	b.store.set(faultstore.Rule{Op: faultstore.Next, Delay: time.Hour}, faultstore.Rule{Op: faultstore.Get, Table: "tsdb-meta", Delay: time.Hour})
@@ -190,9 +190,7 @@ func TestLookups_timeout(t *testing.T) {
 		b.refused(b.get(path), http.StatusRequestTimeout, "Query timeout exceeded")
 	}
 	b.store.set()
-	if n := b.store.scans.Load(); n != 0 {
-		t.Errorf("%d scans are open", n)
-	}
+	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 }
 
 // A request to /api/query/last may have as many sub-queries as a query: 64 by default.

@@ -56,12 +56,20 @@ func TestPut_flags(t *testing.T) {
 	f("summary&sync", "["+goodPoint+","+badPoint+"]", 400, `{"success":0,"failed":2}`)
 
 	b.store.set(faultstore.Rule{Op: faultstore.Apply, Table: "tsdb", Delay: 300 * time.Millisecond})
+	f("sync&sync_timeout=soon", goodPoint, 400, `{"error":{"code":400,"message":"Unable to parse 'sync_timeout'`)
+	f("sync_timeout=1", goodPoint, 204, "") // without sync it means nothing
+
+	cfg := config(0)
+	st := &stalled{Store: memoryStore(t, cfg), data: cfg.TableData}
+	b = &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	b.put("m 1356998399 1 host=a")
+	still := make(chan struct{})
+	st.still.Store(&still)
+	defer close(still)
 	late := "sync&sync_timeout=1"
 	f(late, goodPoint, 400, `{"error":{"code":400,"message":"The put call has timedout with 0 successful writes, 0 failed writes and 1 timed out writes."`)
 	f("summary&"+late, good, 400, `{"success":0,"failed":0,"timeouts":2}`)
 	f("details&"+late, goodPoint, 400, `{"success":0,"failed":0,"timeouts":1,"errors":[{"datapoint":`)
-	f("sync&sync_timeout=soon", goodPoint, 400, `{"error":{"code":400,"message":"Unable to parse 'sync_timeout'`)
-	f("sync_timeout=1", goodPoint, 204, "") // without sync it means nothing
 }
 
 // A put takes a body with any Content-Type, chunked, and in any encoding that is known; a wrong or
