@@ -64,6 +64,18 @@ func TestManySubscriptions(t *testing.T) {
 	c.until("delta", "b")
 }
 
+// TestSameIDAgain: who has read that a subscription is over may use its id at once.
+func TestSameIDAgain(t *testing.T) {
+	c := start(t, nil).dial()
+	for range 200 {
+		c.send(`{"type":"subscribe","id":"a","query":{"start":1,"end":2}}`)
+		if m := c.read(); m.Type != "snapshot" {
+			t.Fatalf("got %s, want a snapshot", m.raw)
+		}
+		c.until("complete", "a")
+	}
+}
+
 func TestUnsubscribe(t *testing.T) {
 	b := start(t, nil)
 	c := b.dial()

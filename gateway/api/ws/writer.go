@@ -128,13 +128,14 @@ func (k *socket) subscribers() (subs []*subscriber, closed bool) {
 // the subscription if the update ends it. More says that another message follows. It
 // returns false when the socket is over, or the server stops.
 func (k *socket) sendUpdate(stopping context.Context, u update, more bool) bool {
-	if stopping.Err() != nil || !k.sendFormat(u, more) {
+	if stopping.Err() != nil {
 		return false
 	}
+	// Before it is sent: a client that has read it may subscribe with the same id at once.
 	if u.Ends() {
 		k.drop(u.of)
 	}
-	return true
+	return k.sendFormat(u, more)
 }
 
 // sendFormat sends one update in the format that the subscription asked for.
