@@ -162,7 +162,7 @@ func TestWorker_tables(t *testing.T) {
 		st.set(of("scan", rollupTable, errors.New("no region")))
 		stop := start()
 		defer stop()
-		time.Sleep(50*time.Hour + time.Minute)
+		pass(50*time.Hour + time.Minute)
 		if n, said := len(w.keys("tsdb")), log.take(); n != 6 || strings.Count(said, "no region") != 51 {
 			t.Errorf("%d rows of the other table stay, want 6, and the log has %d lines, want 51 times the cause: %.1000s", n, strings.Count(said, "\n"), said)
 		}
@@ -176,7 +176,7 @@ func TestWorker_tables(t *testing.T) {
 			t.Errorf("%d rows of the table that cannot be read", n)
 		}
 		st.set(nil)
-		time.Sleep(time.Hour + 5*time.Minute)
+		pass(time.Hour + 5*time.Minute)
 		if n := len(w.keys(rollupTable)); n != 5 {
 			t.Errorf("in the end %d rows stay, want 5: %s", n, log.take())
 		}
