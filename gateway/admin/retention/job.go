@@ -22,6 +22,8 @@ type Job struct {
 	// Names yields the metrics.
 	Names func(context.Context) iter.Seq2[uid.Entry, error]
 	Now   func() time.Time
+	// Own, if not nil, tells by its name whether this host puts a metric of itself, by its own clock.
+	Own func(metric string) bool
 	// Rate bounds the rows that are deleted one by one in a second; 0 is no bound.
 	Rate int
 	// Progress, if not nil, is told how far a run is, every ten seconds at most.
@@ -38,6 +40,7 @@ type RefusedError struct {
 	Rows    int64 // that are past, of all tables
 	Allowed int64 // by the caller; 0 if it has not said
 	stay    int64 // rows of the table that stay
+	ahead   int64 // the time of the clock if that may be ahead, in seconds; 0 if it is not that
 }
 
 // Error names the counts, and the command that would delete the rows.
@@ -46,13 +49,17 @@ func (e *RefusedError) Error() string {
 	if e.Allowed > 0 {
 		return fmt.Sprintf("nothing is deleted: %d rows are past, at most %d may go; %s", e.Rows, e.Allowed, confirm)
 	}
+	if e.ahead > 0 {
+		return fmt.Sprintf("nothing is deleted: nobody has put a point of the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan lists the rows)",
+			recent/86_400, e.Table, time.Unix(e.ahead, 0).UTC().Format("2006-01-02 15:04 UTC"), confirm)
+	}
 	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong pattern or clock; %s (gateway retention plan lists them)",
 		e.Table, e.Past, e.stay, confirm)
 }
 
 // Run deletes the rows that are past, but for those that were at the time since, in seconds:
 // a run has deleted them before. 0 is all. If allowed is 0 and more than half of the rows of a
-// table would go, or if more than allowed would, it returns a *RefusedError. A table that cannot be
+// table would go, or the clock may be ahead, or if more than allowed would go, it returns a *RefusedError. A table that cannot be
 // read or written does not keep the rows of others, unless these would fail, too; then the
 // error is a *tablesError. After any other error, rows may be gone; the report says how many. If
 // only their place on the disk is not free yet, they all are, and the error is a *placeError or
@@ -62,7 +69,7 @@ func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 	if err != nil {
 		return report, err
 	}
-	if err := j.guard(ctx, all, report.Rows, allowed); err != nil {
+	if err := j.guard(ctx, all, report, allowed); err != nil {
 		return report, err
 	}
 
@@ -99,7 +106,7 @@ func (j *Job) Plan(ctx context.Context) (report *Report, refused *RefusedError, 
 		}
 	}
 
-	err = j.guard(ctx, all, report.Rows, 0)
+	err = j.guard(ctx, all, report, 0)
 	if errors.As(err, &refused) {
 		return report, refused, nil
 	}
@@ -123,8 +130,9 @@ func (j *Job) counted(ctx context.Context, since int64, keysOnly bool) ([]*past,
 	return all, report, nil
 }
 
-// guard refuses a run that would delete too much.
-func (j *Job) guard(ctx context.Context, all []*past, rows, allowed int64) error {
+// guard refuses a run that would delete too much, or by a clock that may be ahead.
+func (j *Job) guard(ctx context.Context, all []*past, report *Report, allowed int64) error {
+	rows := report.Rows
 	if allowed > 0 {
 		if rows > allowed {
 			return &RefusedError{Rows: rows, Allowed: allowed}
@@ -142,7 +150,14 @@ func (j *Job) guard(ctx context.Context, all []*past, rows, allowed int64) error
 			return &RefusedError{Table: p.table.Name, Past: p.rows, Rows: rows, stay: stay}
 		}
 	}
-	return nil
+	if rows == 0 {
+		return nil
+	}
+	ok, err := j.shown(ctx, all, report.At)
+	if err == nil && !ok {
+		return &RefusedError{Table: all[0].table.Name, Past: all[0].rows, Rows: rows, ahead: report.At}
+	}
+	return err
 }
 
 // tellEvery is the time between two lines of progress.

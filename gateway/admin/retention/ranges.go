@@ -50,7 +50,8 @@ type past struct {
 	impossibleRows int
 	rows           int64
 	bytes          int64
-	err            error // why the rest of the table is not looked at in this run
+	others, own    []encoding.UID // all metrics, see Job.writers
+	err            error          // why the rest of the table is not looked at in this run
 }
 
 // maxImpossible bounds the keys that are kept of rows with an impossible one.
@@ -178,8 +179,9 @@ func (j *Job) find(ctx context.Context, since, now int64) (all []*past, kept int
 		ruled[string(uid)] = append(ruled[string(uid)], metric{name: strings.Clone(e.Name), uid: uid, rule: j.Rules.Of(e.Name)})
 	}
 
+	others, own := j.writers(ruled)
 	for _, t := range j.Tables {
-		p := &past{schema: j.Schema, table: t, byUID: map[string]int{}}
+		p := &past{schema: j.Schema, table: t, byUID: map[string]int{}, others: others, own: own}
 		for _, names := range ruled {
 			if m, ok := cutOf(names, t, since, now); ok {
 				p.metrics = append(p.metrics, m)

@@ -41,6 +41,9 @@ func (l *text) take() string {
 	return l.b.String()
 }
 
+// pass lets a time pass in the bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
 // startWorker starts a worker of the world's job.
 func (w *world) startWorker(turns retention.Turns, log *text) (stop func()) {
 	job := *w.job

@@ -13,6 +13,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
+	"downpour/gateway/admin/selfmetrics"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 )
@@ -25,7 +26,7 @@ type Retention struct {
 
 // RetentionJob returns the job that deletes rows that are past.
 func (s *Settings) RetentionJob(st Store, names *uid.Dictionary, now func() time.Time) *retention.Job {
-	return &retention.Job{Store: st, Schema: s.Schema, Tables: s.Retention.Tables, Rules: s.Retention.Rules, Now: now,
+	return &retention.Job{Store: st, Schema: s.Schema, Tables: s.Retention.Tables, Rules: s.Retention.Rules, Now: now, Own: selfmetrics.Collects,
 		Names: func(ctx context.Context) iter.Seq2[uid.Entry, error] { return names.Each(ctx, encoding.UIDMetric, "") }}
 }
 

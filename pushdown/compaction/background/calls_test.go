@@ -71,11 +71,11 @@ func TestWorker_calls(t *testing.T) {
 			for range 3 {
 				w.worker(ctx, func(c *Config) { c.Store.(*hanging).calls = counts })
 			}
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 			w.Logf("%d regions: in the first hour %v", tc.regions, counts.take())
 			w.wantCompacted()
 
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 			of := counts.take()
 			w.Logf("%d regions: in the second hour %v", tc.regions, of)
 			if leases := of[readsOfLeases] + of[writesOfLeases]; leases > tc.leases*tc.regions || of[firstRows] > tc.regions+tc.regions/10 || of[listsOfRegions] > 3*61 {
@@ -100,7 +100,7 @@ func TestWorker_killedOfMany(t *testing.T) {
 		slow := func(c *Config) { c.Rate = 2 }
 		dies, hung := w.worker(ctx, slow)
 		w.worker(ctx, slow)
-		time.Sleep(28 * time.Second)
+		pass(28 * time.Second)
 		hung.kill()
 		holder := func() (region string) {
 			for row, err := range store.Rows(w.Context(), w.st, store.Scan{Table: "state"}) {
@@ -122,7 +122,7 @@ func TestWorker_killedOfMany(t *testing.T) {
 			if time.Since(death) > time.Minute {
 				w.Fatalf("a minute after its holder's death nobody has taken %s over", first)
 			}
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		if after := time.Since(death); after < 30*time.Second {
 			w.Errorf("taken over after %v, from a living worker", after)

@@ -70,6 +70,9 @@ func simulate(t *testing.T, splits [][]byte, f func(w *world)) {
 	})
 }
 
+// pass lets a time pass in the bubble.
+func pass(d time.Duration) { time.Sleep(d) }
+
 // rowKey is the key of a series' row, hours before the bubble's first one.
 func rowKey(metric, series byte, ago int) []byte {
 	base := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix() - int64(ago)*hour

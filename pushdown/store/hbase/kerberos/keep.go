@@ -29,7 +29,7 @@ const (
 // has ended. A ticket that cannot be got does not keep others from being got. It ends with ctx
 // even while a KDC is asked. Several may run.
 func (c *Client) Keep(ctx context.Context) {
-	k := keeper{Client: c, failing: map[string]error{}, away: map[string]bool{}}
+	k := renewals{Client: c, failing: map[string]error{}, away: map[string]bool{}}
 	for ctx.Err() == nil {
 		timer := time.NewTimer(k.once(ctx))
 		select {
@@ -40,9 +40,9 @@ func (c *Client) Keep(ctx context.Context) {
 	}
 }
 
-// keeper is one call of Keep. What cannot be got is tried again together, after longer and
+// renewals are those of one call of Keep. What cannot be got is tried again together, after longer and
 // longer pauses.
-type keeper struct {
+type renewals struct {
 	*Client
 	failing map[string]error // why, by service; by ownLogin for the ticket-granting ticket
 	away    map[string]bool  // realms whose KDC could not be asked: each attempt takes seconds
@@ -56,7 +56,7 @@ const ownLogin = ""
 
 // once gets the tickets that are due, one after the other, and returns when to look again. It stops
 // early if what has failed is our own login, or our right to any ticket.
-func (k *keeper) once(ctx context.Context) time.Duration {
+func (k *renewals) once(ctx context.Context) time.Duration {
 	now := k.now()
 	again := !now.Before(k.retry)
 	if k.stopped && !again {
@@ -102,7 +102,7 @@ func (k *keeper) once(ctx context.Context) time.Duration {
 
 // inOrder returns names of services, those that fail last: they may take long. What fails of a service that is
 // not kept any more is forgotten.
-func (k *keeper) inOrder(kept map[string]*service) []string {
+func (k *renewals) inOrder(kept map[string]*service) []string {
 	var fine, failing []string
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		if k.failing[name] == nil {
@@ -116,7 +116,7 @@ func (k *keeper) inOrder(kept map[string]*service) []string {
 }
 
 // calm says when what fails is tried again, and logs it if something has failed just now.
-func (k *keeper) calm(again, failed bool) {
+func (k *renewals) calm(again, failed bool) {
 	switch {
 	case len(k.failing) == 0:
 		k.pause = 0
@@ -134,7 +134,7 @@ func (k *keeper) calm(again, failed bool) {
 const maxFailures = 20
 
 // failures returns all that fails, each with its cause.
-func (k *keeper) failures() error {
+func (k *renewals) failures() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(k.failing)) {
 		switch {

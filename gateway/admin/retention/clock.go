@@ -1,0 +1,76 @@
+package retention
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// What shows that the clock is not ahead, by which most of a year could go without being most of a table: that points
+// have come lately, by their own times. What this host puts of itself has the time of the same clock, so that it shows
+// that only once it has for a day.
+const (
+	recent  = 4 * 86_400
+	ownDay  = 86_400
+	advance = encoding.RowSeconds // by which collectors may be ahead
+)
+
+// shown tells whether rows of any table show that the clock is not ahead. A table that cannot be read shows nothing.
+func (j *Job) shown(ctx context.Context, all []*past, now int64) (ok bool, err error) {
+	for _, p := range all {
+		if p.err != nil {
+			continue
+		}
+		ok, err := j.anyRow(ctx, p, p.others, now-recent, now+advance)
+		if !ok && err == nil {
+			ok, err = j.anyRow(ctx, p, p.own, now-recent, now-ownDay)
+		}
+		if p.missing(err) {
+			continue
+		}
+		if err := p.fails(ctx, err); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// anyRow tells whether metrics have a row that begins between two times.
+func (j *Job) anyRow(ctx context.Context, p *past, metrics []encoding.UID, from, to int64) (found bool, err error) {
+	ranges := func(yield func(store.KeyRange) bool) {
+		for bucket := range p.schema.Buckets() {
+			for _, m := range metrics {
+				if !yield(store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m, seconds(from)), Stop: p.schema.AppendRangeKey(nil, bucket, m, seconds(to))}) {
+					return
+				}
+			}
+		}
+	}
+	err = j.walk(ctx, p.table.Name, iter.Seq[store.KeyRange](ranges), true, func(store.Row) (bool, error) {
+		found = true
+		return false, nil
+	})
+	return found, err
+}
+
+// seconds returns a time as row keys have it.
+func seconds(t int64) uint32 { return uint32(min(max(t, 0), 1<<32-1)) }
+
+// writers sorts metrics into those that others put and those that this host puts of itself.
+func (j *Job) writers(ruled map[string][]metric) (others, own []encoding.UID) {
+	for uid, names := range ruled {
+		if j.Own == nil || slices.ContainsFunc(names, func(m metric) bool { return !j.Own(m.name) }) {
+			others = append(others, encoding.UID(uid))
+		} else {
+			own = append(own, encoding.UID(uid))
+		}
+	}
+	byUID := func(a, b encoding.UID) int { return bytes.Compare(a, b) }
+	slices.SortFunc(others, byUID)
+	slices.SortFunc(own, byUID)
+	return others, own
+}
