@@ -66,6 +66,7 @@ func TestKerberos(t *testing.T) {
 	t.Run("ticketCache", c.ticketCache)
 	t.Run("pushdown", c.pushdown)
 	t.Run("errors", c.errors)
+	t.Run("zooKeeper", c.zooKeeper)
 	t.Run("kdcAway", c.kdcAway)
 }
 
@@ -158,7 +159,12 @@ func (c *securedCluster) open(t *testing.T, cfg kerberos.Config, change func(*st
 
 // read reads a row on new connections.
 func (c *securedCluster) read(ctx context.Context, security *store.Security) error {
-	st, err := store.Open(store.Config{Quorum: c.hbase.Quorum(), Security: security, RetryTimeout: time.Nanosecond})
+	return c.readFrom(ctx, store.Config{Quorum: c.hbase.Quorum(), Security: security, RetryTimeout: time.Nanosecond})
+}
+
+// readFrom reads a row of a cluster on new connections.
+func (c *securedCluster) readFrom(ctx context.Context, cfg store.Config) error {
+	st, err := store.Open(cfg)
 	if err != nil {
 		return err
 	}
@@ -202,6 +208,27 @@ func (c *securedCluster) errors(t *testing.T) {
 
 	if err := c.read(ctx, nil); err == nil || !strings.Contains(err.Error(), "Authentication is required") {
 		t.Errorf("without Kerberos: got %v, want that authentication is required", err)
+	}
+}
+
+// zooKeeper asks a ZooKeeper that wants sessions to be authenticated: the error says so, and
+// what to set; with that the same cluster is read.
+func (c *securedCluster) zooKeeper(t *testing.T) {
+	ctx := within(t, time.Minute)
+	z := must[*e2e.ZooKeeper](t)(e2e.StartSecuredZooKeeper(ctx))
+	closeAtEnd(t, z)
+	client := must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: c.keytab, Principal: "downpour", Krb5Conf: c.kdc.Krb5Conf()}, nil))
+	read := func(cfg store.Config) error {
+		cfg.Security, cfg.RetryTimeout = &store.Security{Client: client}, time.Nanosecond
+		return c.readFrom(ctx, cfg)
+	}
+
+	want := z.Addr() + ": it wants sessions to be authenticated with SASL"
+	if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
+		t.Errorf("got %v, want %q, and what to set", err, want)
+	}
+	if err := read(store.Config{Nodes: []string{c.hbase.MasterAddr(), c.hbase.RegionServerAddr(0)}}); err != nil {
+		t.Errorf("bootstrap nodes: %v", err)
 	}
 }
 

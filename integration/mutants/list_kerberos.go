@@ -4,6 +4,10 @@ package main
 // bytes that were changed, calls that are mixed up, tickets that end.
 var ofKerberos = []mutant{
 	{
+		name: "fault-of-zookeeper-taken-for-sasl", file: "pushdown/store/hbase/zookeeper.go",
+		old: "if strings.HasSuffix(err.Error(), notAuthenticated) {", new: "if strings.Contains(err.Error(), notAuthenticated) {",
+		test: "TestZooKeeper_authenticated",
+	}, {
 		name: "kerberos-unsigned-words-believed-later", file: "pushdown/store/hbase/wrappedconn.go",
 		old: "if !c.opened && !sasl.IsWrap(c.frame) {", new: "if !sasl.IsWrap(c.frame) {",
 		test: "TestWrappedConn_unsignedRefusal",
