@@ -64,6 +64,7 @@ func TestKerberos(t *testing.T) {
 	c := startSecured(t, e2e.HBaseOptions{})
 	t.Run("protections", c.protections)
 	t.Run("ticketCache", c.ticketCache)
+	t.Run("udp", c.udp)
 	t.Run("pushdown", c.pushdown)
 	t.Run("errors", c.errors)
 	t.Run("zooKeeper", c.zooKeeper)
@@ -125,6 +126,23 @@ func (c *securedCluster) ticketCache(t *testing.T) {
 	})})
 	if err := c.query(ctx, g); err != nil {
 		t.Error(err)
+	}
+}
+
+// udp gets tickets by UDP: a program takes what the KDC takes there.
+func (c *securedCluster) udp(t *testing.T) {
+	ctx := within(t, time.Minute)
+	before, _, err := c.kdc.Issued("downpour")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{"KRB5_CONFIG": must[string](t)(c.kdc.Krb5ConfUDP())})})
+	if err := c.query(ctx, g); err != nil {
+		t.Error(err)
+	}
+	after, _, err := c.kdc.Issued("downpour")
+	if err != nil || after <= before {
+		t.Errorf("%d tickets before and %d after, %v: want more", before, after, err)
 	}
 }
 
@@ -224,8 +242,15 @@ func (c *securedCluster) zooKeeper(t *testing.T) {
 	}
 
 	want := z.Addr() + ": it wants sessions to be authenticated with SASL"
-	if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
-		t.Errorf("got %v, want %q, and what to set", err, want)
+	// It closes connections until it has started.
+	err := e2e.Until(ctx, 100*time.Millisecond, func(context.Context) error {
+		if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
+			return fmt.Errorf("got %v, want %q, and what to set", err, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if err := read(store.Config{Nodes: []string{c.hbase.MasterAddr(), c.hbase.RegionServerAddr(0)}}); err != nil {
 		t.Errorf("bootstrap nodes: %v", err)
