@@ -15,6 +15,10 @@ type HBaseSecurity struct {
 	// Principal is ours, name[/host][@REALM]; the host may be _HOST for this machine's
 	// name. Needed with a keytab.
 	Principal string `env:"DOWNPOUR_HBASE_PRINCIPAL"`
+	// JAAS is the path of a login configuration of Java's, in whose section JAASSection the
+	// two above stand if they are empty.
+	JAAS        string `env:"DOWNPOUR_HBASE_JAAS"`
+	JAASSection string `env:"DOWNPOUR_HBASE_JAAS_SECTION" envDefault:"Client"`
 	// ServerPrincipal and MasterPrincipal are those of region servers and masters; the
 	// host may be _HOST for that of the server. An empty MasterPrincipal is as the other.
 	ServerPrincipal string `env:"DOWNPOUR_HBASE_SERVER_PRINCIPAL" envDefault:"hbase/_HOST"`
@@ -46,7 +50,7 @@ func (s *HBaseSecurity) validate() (errs []error) {
 	switch {
 	case s.Kerberos == "" || kind == "ccache" && (path != "" || !given):
 	case kind == "keytab" && path != "":
-		if s.Principal == "" {
+		if s.Principal == "" && s.JAAS == "" {
 			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PRINCIPAL: got nothing, want the principal in DOWNPOUR_HBASE_KERBEROS=%s, name@REALM or name/_HOST@REALM", s.Kerberos))
 		}
 	default:

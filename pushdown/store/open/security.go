@@ -9,6 +9,7 @@ import (
 
 	"downpour/pushdown/process/certificates"
 	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/jaas"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
 )
@@ -17,6 +18,7 @@ import (
 // settings.HBaseSecurity, which has the same fields. The zero value does without.
 type Security struct {
 	Kerberos, Principal              string
+	JAAS, JAASSection                string
 	ServerPrincipal, MasterPrincipal string
 	Protection                       string
 	AllowSimple, CheckRights         bool
@@ -28,6 +30,10 @@ type Security struct {
 
 // open reads the files. It returns nil if HBase is not secured. Errors name the variables.
 func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
+	s, err := s.withJAAS()
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_JAAS=%s: %w", s.JAAS, err)
+	}
 	if s.Kerberos == "" {
 		return nil, nil
 	}
@@ -54,6 +60,42 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 	}
 	return &hbase.Security{Client: client, RegionServer: s.ServerPrincipal, Master: s.MasterPrincipal,
 		Protections: protections, AllowSimple: s.AllowSimple}, nil
+}
+
+// withJAAS takes keytab or ticket cache and principal from the login configuration. What is
+// also set must be the same: otherwise it would not be known as whom we are meant to log in.
+func (s Security) withJAAS() (Security, error) {
+	if s.JAAS == "" {
+		return s, nil
+	}
+	text, err := os.ReadFile(s.JAAS)
+	if err != nil {
+		return s, err
+	}
+	sections, err := jaas.Parse(text)
+	if err != nil {
+		return s, err
+	}
+	login, err := jaas.LoginOf(sections, s.JAASSection)
+	if err != nil {
+		return s, fmt.Errorf("%w (DOWNPOUR_HBASE_JAAS_SECTION=%s)", err, s.JAASSection)
+	}
+
+	kerberos := "ccache"
+	switch {
+	case login.Keytab != "":
+		kerberos = "keytab:" + login.Keytab
+	case login.TicketCache != "":
+		kerberos = "ccache:" + login.TicketCache
+	}
+	if s.Kerberos != "" && s.Kerberos != kerberos {
+		return s, fmt.Errorf("section %q: got %s, but DOWNPOUR_HBASE_KERBEROS=%s, want the same, or only one of both", s.JAASSection, kerberos, s.Kerberos)
+	}
+	if s.Principal != "" && login.Principal != "" && s.Principal != login.Principal {
+		return s, fmt.Errorf("section %q: principal: got %s, but DOWNPOUR_HBASE_PRINCIPAL=%s, want the same, or only one of both", s.JAASSection, login.Principal, s.Principal)
+	}
+	s.Kerberos, s.Principal = kerberos, cmp.Or(s.Principal, login.Principal)
+	return s, nil
 }
 
 // ticketCache returns the path of a ticket cache as KRB5CCNAME names it: a file, or nothing
