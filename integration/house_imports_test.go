@@ -58,6 +58,7 @@ var withoutOutside = []string{
 	"gateway/graph", "gateway/graph/gnuformat", "gateway/graph/picture",
 	"gateway/metadata/tree", "gateway/admin/fsck", "gateway/admin/retention/rules", "gateway/admin/diskfill",
 	"pushdown/store/hbase/sasl",
+	"pushdown/store/hbase/jaas", "pushdown/process/login",
 }
 
 func standardOnly(h *house) (found []string) {

@@ -64,8 +64,10 @@ func TestKerberos(t *testing.T) {
 	c := startSecured(t, e2e.HBaseOptions{})
 	t.Run("protections", c.protections)
 	t.Run("ticketCache", c.ticketCache)
+	t.Run("udp", c.udp)
 	t.Run("pushdown", c.pushdown)
 	t.Run("errors", c.errors)
+	t.Run("zooKeeper", c.zooKeeper)
 	t.Run("kdcAway", c.kdcAway)
 }
 
@@ -128,6 +130,23 @@ func (c *securedCluster) ticketCache(t *testing.T) {
 	}
 }
 
+// udp gets tickets by UDP: a program takes what the KDC takes there.
+func (c *securedCluster) udp(t *testing.T) {
+	ctx := within(t, time.Minute)
+	before, _, err := c.kdc.Issued("downpour")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{"KRB5_CONFIG": must[string](t)(c.kdc.Krb5ConfUDP())})})
+	if err := c.query(ctx, g); err != nil {
+		t.Error(err)
+	}
+	after, _, err := c.kdc.Issued("downpour")
+	if err != nil || after <= before {
+		t.Errorf("%d tickets before and %d after, %v: want more", before, after, err)
+	}
+}
+
 // pushdown reads by way of a pushdown server.
 func (c *securedCluster) pushdown(t *testing.T) {
 	ctx := within(t, time.Minute)
@@ -159,7 +178,12 @@ func (c *securedCluster) open(t *testing.T, cfg kerberos.Config, change func(*st
 
 // read reads a row on new connections.
 func (c *securedCluster) read(ctx context.Context, security *store.Security) error {
-	st, err := store.Open(store.Config{Quorum: c.hbase.Quorum(), Security: security, RetryTimeout: time.Nanosecond})
+	return c.readFrom(ctx, store.Config{Quorum: c.hbase.Quorum(), Security: security, RetryTimeout: time.Nanosecond})
+}
+
+// readFrom reads a row of a cluster on new connections.
+func (c *securedCluster) readFrom(ctx context.Context, cfg store.Config) error {
+	st, err := store.Open(cfg)
 	if err != nil {
 		return err
 	}
@@ -203,6 +227,34 @@ func (c *securedCluster) errors(t *testing.T) {
 
 	if err := c.read(ctx, nil); err == nil || !strings.Contains(err.Error(), "Authentication is required") {
 		t.Errorf("without Kerberos: got %v, want that authentication is required", err)
+	}
+}
+
+// zooKeeper asks a ZooKeeper that wants sessions to be authenticated: the error says so, and
+// what to set; with that the same cluster is read.
+func (c *securedCluster) zooKeeper(t *testing.T) {
+	ctx := within(t, time.Minute)
+	z := must[*e2e.ZooKeeper](t)(e2e.StartSecuredZooKeeper(ctx))
+	closeAtEnd(t, z)
+	client := must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: c.keytab, Principal: "downpour", Krb5Conf: c.kdc.Krb5Conf()}, nil))
+	read := func(cfg store.Config) error {
+		cfg.Security, cfg.RetryTimeout = &store.Security{Client: client}, time.Nanosecond
+		return c.readFrom(ctx, cfg)
+	}
+
+	want := z.Addr() + ": it wants sessions to be authenticated with SASL"
+	// It closes connections until it has started.
+	err := e2e.Until(ctx, 100*time.Millisecond, func(context.Context) error {
+		if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
+			return fmt.Errorf("got %v, want %q, and what to set", err, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := read(store.Config{Nodes: []string{c.hbase.MasterAddr(), c.hbase.RegionServerAddr(0)}}); err != nil {
+		t.Errorf("bootstrap nodes: %v", err)
 	}
 }
 

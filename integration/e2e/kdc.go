@@ -16,8 +16,8 @@ import (
 // Realm is the realm of every KDC.
 const Realm = "EXAMPLE.COM"
 
-// KDC is a running Kerberos KDC of MIT's, the system's package. It listens on loopback, by
-// TCP alone.
+// KDC is a running Kerberos KDC of MIT's, the system's package. It listens on loopback, and
+// wants a proof of the key at each login.
 type KDC struct {
 	dir, unpacked string
 	port          int
@@ -84,6 +84,16 @@ func (k *KDC) Stop() { k.process.Kill() }
 
 // Krb5Conf returns the path of the krb5.conf for clients and servers.
 func (k *KDC) Krb5Conf() string { return filepath.Join(k.dir, "krb5.conf") }
+
+// Krb5ConfUDP returns the path of a krb5.conf with which requests go by UDP if they are small.
+func (k *KDC) Krb5ConfUDP() (string, error) {
+	text, err := os.ReadFile(k.Krb5Conf())
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(k.dir, "krb5-udp.conf")
+	return path, os.WriteFile(path, []byte(strings.Replace(string(text), "  udp_preference_limit = 1\n", "", 1)), 0o644)
+}
 
 // Keytab makes principals, name or name/host, that do not exist yet, and returns the path
 // of a keytab with new keys of them.
@@ -204,7 +214,7 @@ const krb5Conf = `[libdefaults]
 `
 
 const kdcConf = `[kdcdefaults]
-  kdc_listen = ""
+  kdc_listen = 127.0.0.1:PORT
   kdc_tcp_listen = 127.0.0.1:PORT
 [realms]
   REALM = {
@@ -214,6 +224,7 @@ const kdcConf = `[kdcdefaults]
     max_life = 24h
     max_renewable_life = 7d
     supported_enctypes = aes256-cts:normal aes128-cts:normal
+    default_principal_flags = +preauth
   }
 [logging]
   kdc = FILE:DIR/kdc.log

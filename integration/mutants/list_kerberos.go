@@ -4,6 +4,26 @@ package main
 // bytes that were changed, calls that are mixed up, tickets that end.
 var ofKerberos = []mutant{
 	{
+		name: "keytab-beside-the-login-configuration", file: "pushdown/process/settings/hbase.go",
+		old: `if s.Kerberos != "" && s.JAAS != "" {`, new: `if false {`,
+		test: "TestCommon_Validate",
+	}, {
+		name: "kdc-reply-too-long-read", file: "pushdown/store/hbase/kerberos/network.go",
+		old: "	if size > maxReply {\n", new: "	if size > maxReply+1 {\n",
+		test: "TestNetwork_ask",
+	}, {
+		name: "silent-kdc-waited-for", file: "pushdown/store/hbase/kerberos/network.go",
+		old: "			next.Reset(askNextAfter)\n", new: "			next.Reset(replyWithin)\n",
+		test: "TestNetwork_ask",
+	}, {
+		name: "ticket-for-another-service-taken", file: "pushdown/store/hbase/kerberos/exchange.go",
+		old: "case got.Equal(name):", new: "case got.Equal(name) || got.NameString[0] != \"krbtgt\":",
+		test: "TestExchange_wrongAnswers",
+	}, {
+		name: "fault-of-zookeeper-taken-for-sasl", file: "pushdown/store/hbase/zookeeper.go",
+		old: "if strings.HasSuffix(err.Error(), notAuthenticated) {", new: "if strings.Contains(err.Error(), notAuthenticated) {",
+		test: "TestZooKeeper_authenticated",
+	}, {
 		name: "kerberos-unsigned-words-believed-later", file: "pushdown/store/hbase/wrappedconn.go",
 		old: "if !c.opened && !sasl.IsWrap(c.frame) {", new: "if !sasl.IsWrap(c.frame) {",
 		test: "TestWrappedConn_unsignedRefusal",

@@ -234,8 +234,8 @@ func (t *translation) rollups() {
 }
 
 // security takes over how HBase's servers are connected to. Our keytab and principal stand
-// in a JAAS file of OpenTSDB's Java, and not in this one: without the variables that name
-// them a store on a secured HBase is an error.
+// in a JAAS file of OpenTSDB's Java, and not in this one: without a variable that names that
+// file, or them, a store on a secured HBase is an error.
 func (t *translation) security() {
 	enable, given := t.conf.values[authEnableKey]
 	kerberos := strings.EqualFold(t.conf.values[authenticationKey], "kerberos") && (!given || readBool(enable))
@@ -257,12 +257,16 @@ func (t *translation) security() {
 
 	section, named := t.conf.values[clientConfigKey]
 	switch {
+	case t.environ["DOWNPOUR_HBASE_JAAS"] != "":
+		if section != "" {
+			t.set("DOWNPOUR_HBASE_JAAS_SECTION", section, clientConfigKey)
+		}
 	case t.environ["DOWNPOUR_HBASE_KERBEROS"] != "":
 		if named {
 			t.note(clientConfigKey, "DOWNPOUR_HBASE_KERBEROS is set")
 		}
 	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase"):
-		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: DOWNPOUR_HBASE_KERBEROS is not set, want keytab:FILE:PRINCIPAL, as keyTab and principal stand in the section %s of the JAAS file",
+		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: neither DOWNPOUR_HBASE_JAAS nor DOWNPOUR_HBASE_KERBEROS is set, want in the first the path of the JAAS file (-Djava.security.auth.login.config), whose section %s counts, or in the second keytab:FILE:PRINCIPAL",
 			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}
 }

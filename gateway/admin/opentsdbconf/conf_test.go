@@ -241,11 +241,15 @@ func TestEnvironment_security(t *testing.T) {
 		name, text            string
 		environ               map[string]string
 		principal, protection string
+		section               string
 		notes                 []string
 		err                   string
 	}{
 		{name: "on", text: conf, environ: keytab, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"hbase.sasl.clientconfig"}},
-		{name: "no keytab", text: conf, principal: "hbase/_HOST@R", protection: "privacy", err: "in the section Tsdb of the JAAS file"},
+		{name: "no keytab", text: conf, principal: "hbase/_HOST@R", protection: "privacy", err: "whose section Tsdb counts"},
+		{name: "JAAS", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Tsdb"},
+		{name: "JAAS and a keytab", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_KERBEROS": "keytab:/k:p"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Tsdb"},
+		{name: "JAAS and its section", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_JAAS_SECTION": "Mine"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Mine", notes: []string{"hbase.sasl.clientconfig"}},
 		{name: "embedded", text: conf, environ: map[string]string{"DOWNPOUR_STORE": "pebble:x"}, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"zk_quorum"}},
 		{name: "disabled", text: conf + "hbase.security.auth.enable=false\n", notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
 		{name: "simple", text: strings.ReplaceAll(conf, "Kerberos", "simple"), notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
@@ -260,6 +264,9 @@ func TestEnvironment_security(t *testing.T) {
 		}
 		if got["DOWNPOUR_HBASE_PRINCIPAL"] != tc.principal || got["DOWNPOUR_HBASE_PROTECTION"] != tc.protection {
 			t.Errorf("%s: got %v, want principal %q and protection %q", tc.name, got, tc.principal, tc.protection)
+		}
+		if got["DOWNPOUR_HBASE_JAAS_SECTION"] != tc.section {
+			t.Errorf("%s: got section %q, want %q", tc.name, got["DOWNPOUR_HBASE_JAAS_SECTION"], tc.section)
 		}
 		if all := strings.Join(notes, "\n"); len(notes) != len(tc.notes) {
 			t.Errorf("%s: notes %q, want %q", tc.name, notes, tc.notes)

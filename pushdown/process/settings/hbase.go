@@ -15,6 +15,10 @@ type HBaseSecurity struct {
 	// empty for no authentication. The principal is ours, name[/host][@REALM]; the host may be _HOST for
 	// this machine's name.
 	Kerberos string `env:"DOWNPOUR_HBASE_KERBEROS"`
+	// JAAS is instead the path of a login configuration of Java's, in whose section JAASSection keytab or
+	// ticket cache and our principal stand.
+	JAAS        string `env:"DOWNPOUR_HBASE_JAAS"`
+	JAASSection string `env:"DOWNPOUR_HBASE_JAAS_SECTION" envDefault:"Client"`
 	// ServerPrincipal and MasterPrincipal are those of region servers and masters; the
 	// host may be _HOST for that of the server. An empty MasterPrincipal is as the other.
 	ServerPrincipal string `env:"DOWNPOUR_HBASE_PRINCIPAL" envDefault:"hbase/_HOST"`
@@ -46,6 +50,10 @@ type HBaseSecurity struct {
 func (s *HBaseSecurity) validate() (errs []error) {
 	if _, err := login.Parse(s.Kerberos); err != nil {
 		errs = append(errs, err)
+	}
+	// It would not be known as whom we are meant to log in.
+	if s.Kerberos != "" && s.JAAS != "" {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_JAAS: got %s beside DOWNPOUR_HBASE_KERBEROS=%s, want only one of both", s.JAAS, s.Kerberos))
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {

@@ -42,6 +42,9 @@ func TestCommon_Validate(t *testing.T) {
 	certified := func(c *Common) { c.PushdownCA, c.TLSCert, c.TLSKey = "ca", "cert", "key" }
 	f(certified, "127.0.0.1:1", "")
 	f(certified, "0.0.0.0:4242", "DOWNPOUR_TOKEN_FILE") // a gateway's clients show none
+	f(func(c *Common) { c.Kerberos = "keytab:/k" }, "127.0.0.1:1", "want keytab:FILE:PRINCIPAL")
+	f(func(c *Common) { c.Kerberos, c.JAAS = "keytab:/k:p", "/jaas" }, "127.0.0.1:1", "want only one of both")
+	f(func(c *Common) { c.JAAS = "/jaas" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.TLS, c.ClientCert = "on", "cert" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS_KEY")
 	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "off", "cert", "key" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS: got off")
 	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "/ca.pem", "cert", "key" }, "127.0.0.1:1", "")

@@ -18,6 +18,10 @@ var ErrExpiring = errors.New("rows may change without being written")
 var (
 	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
 	errZooKeeper = errors.New("ZooKeeper")
+	// errZooKeeperSASL is returned when ZooKeeper closes our sessions since they are not
+	// authenticated.
+	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
+		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
 	// errNodes is returned when no bootstrap node has told where a server is.
 	errNodes = errors.New("bootstrap nodes")
 	// errMeta is returned when an answer of hbase:meta cannot be used at the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/tsuna/gohbase/zk"
@@ -64,10 +65,23 @@ func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
-			err = fmt.Errorf("%w %s: %w (after %v)", errZooKeeper, z.st.cfg.Quorum, err,
+			err = fmt.Errorf("%w %s: %w (after %v)", errZooKeeper, z.st.cfg.Quorum, explainZooKeeper(err),
 				time.Since(began).Round(time.Millisecond))
 		}
 	}()
 
 	return z.client.LocateResource(resources[r].Prepend(z.st.cfg.Root))
+}
+
+// notAuthenticated ends the error of a look-up whose session ZooKeeper has closed with the
+// code SESSIONCLOSEDREQUIRESASLAUTH. gohbase passes the error on as text, and go-zookeeper
+// has no name for the code.
+const notAuthenticated = ": unknown error: -124"
+
+// explainZooKeeper says what to do about a fault that no other attempt will mend.
+func explainZooKeeper(err error) error {
+	if strings.HasSuffix(err.Error(), notAuthenticated) {
+		return fmt.Errorf("%w: %w", errZooKeeperSASL, err)
+	}
+	return err
 }

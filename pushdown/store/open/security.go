@@ -10,6 +10,7 @@ import (
 	"downpour/pushdown/process/certificates"
 	"downpour/pushdown/process/login"
 	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/jaas"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
 )
@@ -17,7 +18,7 @@ import (
 // Security says how the servers of a secured HBase are connected to; see
 // settings.HBaseSecurity, which has the same fields. The zero value does without.
 type Security struct {
-	Kerberos                         string
+	Kerberos, JAAS, JAASSection      string
 	ServerPrincipal, MasterPrincipal string
 	Protection                       string
 	AllowSimple, CheckRights         bool
@@ -30,7 +31,11 @@ type Security struct {
 
 // open reads the files. It returns nil if HBase is not secured. Errors name the variables.
 func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
-	if s.Kerberos == "" {
+	as, err := s.login()
+	if err != nil {
+		return nil, err
+	}
+	if as == (login.Login{}) {
 		return nil, nil
 	}
 	protections, err := sasl.ParseProtections(s.Protection)
@@ -38,10 +43,6 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 		return nil, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: %w", err)
 	}
 
-	as, err := login.Parse(s.Kerberos)
-	if err != nil {
-		return nil, err
-	}
 	cfg := kerberos.Config{Principal: as.Principal, Keytab: as.Keytab, Krb5Conf: cmp.Or(s.Krb5Conf, s.Krb5Config)}
 	if as.Cache {
 		if cfg.TicketCache, err = ticketCache(cmp.Or(as.CacheFile, s.TicketCache)); err != nil {
@@ -51,10 +52,31 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 
 	client, err := kerberos.Open(cfg, log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS=%s: %w", s.Kerberos, err)
+		return nil, fmt.Errorf("Kerberos: %w", err)
 	}
 	return &hbase.Security{Client: client, RegionServer: s.ServerPrincipal, Master: s.MasterPrincipal,
 		Protections: protections, AllowSimple: s.AllowSimple}, nil
+}
+
+// login returns as whom, and by what, we log in: as DOWNPOUR_HBASE_KERBEROS says, or the login configuration of
+// Java's.
+func (s Security) login() (login.Login, error) {
+	if s.JAAS == "" {
+		return login.Parse(s.Kerberos)
+	}
+	text, err := os.ReadFile(s.JAAS)
+	if err != nil {
+		return login.Login{}, fmt.Errorf("DOWNPOUR_HBASE_JAAS: %w", err)
+	}
+	sections, err := jaas.Parse(text)
+	if err != nil {
+		return login.Login{}, fmt.Errorf("DOWNPOUR_HBASE_JAAS=%s: %w", s.JAAS, err)
+	}
+	as, err := jaas.LoginOf(sections, s.JAASSection)
+	if err != nil {
+		return login.Login{}, fmt.Errorf("DOWNPOUR_HBASE_JAAS=%s: %w (DOWNPOUR_HBASE_JAAS_SECTION)", s.JAAS, err)
+	}
+	return as, nil
 }
 
 // ticketCache returns the path of a ticket cache as KRB5CCNAME names it: a file, or nothing

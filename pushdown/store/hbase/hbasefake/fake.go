@@ -104,6 +104,7 @@ type Cluster struct {
 	version  release
 	net      network
 	zk       net.Listener
+	zkError  atomic.Int32 // see SetZooKeeperError
 	master   *server
 	servers  []*server
 	wg       sync.WaitGroup
@@ -284,6 +285,10 @@ func (c *Cluster) StopZooKeeper() {
 		c.zk.Close()
 	}
 }
+
+// SetZooKeeperError answers look-ups in ZooKeeper with an error of a code and closes their
+// sessions; 0 answers them again.
+func (c *Cluster) SetZooKeeperError(code int32) { c.zkError.Store(code) }
 
 // RestartZooKeeper starts it again, on the same port.
 func (c *Cluster) RestartZooKeeper() error { return c.startZooKeeper(c.Address()) }

@@ -51,10 +51,14 @@ func (c *Cluster) zkSession(conn net.Conn) {
 
 		op := int32(binary.BigEndian.Uint32(frame[4:]))
 		body, code := c.zkAnswer(op, frame[8:])
+		refusal := c.zkError.Load()
+		if refusal != 0 {
+			body, code = nil, refusal
+		}
 		reply := append([]byte(nil), frame[:4]...)
 		reply = binary.BigEndian.AppendUint64(reply, 1) // zxid
 		reply = binary.BigEndian.AppendUint32(reply, uint32(code))
-		if writeFrame(conn, append(reply, body...)) != nil || op == zkClose {
+		if writeFrame(conn, append(reply, body...)) != nil || op == zkClose || refusal != 0 {
 			return
 		}
 	}

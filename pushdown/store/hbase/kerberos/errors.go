@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jcmturner/gokrb5/v8/krberror"
+	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
+	"github.com/jcmturner/gokrb5/v8/messages"
 )
 
 // kdcError is a KDC's refusal, or that none could be asked, in words.
@@ -27,12 +28,26 @@ func (e *kdcError) Unwrap() error { return e.err }
 // Is tells whether it is ErrUnknownServer.
 func (e *kdcError) Is(target error) bool { return target == ErrUnknownServer && e.unknownServer }
 
-// explain puts an error of gokrb5 into words, which keeps a KDC's code only in its text.
+// explain puts an error of an exchange into words: a KDC's code, or what gokrb5 says.
 // ours is our principal; name that for which a ticket was wanted: a server's, or ours at a
 // login.
 func explain(err error, ours, name, realm string) error {
-	const away, unknownServer = "Networking_Error", "KDC_ERR_S_PRINCIPAL_UNKNOWN"
-	refusal := strings.Contains(err.Error(), krberror.KDCError)
+	const unknownServer = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
+	var krb messages.KRBError
+	refusal, what := errors.As(err, &krb), err.Error()
+	if refusal {
+		what = errorcode.Lookup(krb.ErrorCode)
+	}
+	switch {
+	case errors.Is(err, errNoAnswer):
+		return &kdcError{text: "no KDC of " + realm + " can be reached", away: true, err: err}
+	case errors.Is(err, errNoKDC):
+		return &kdcError{text: "krb5.conf names no KDC of " + realm, err: err}
+	case errors.Is(err, errNoKey):
+		return &kdcError{text: "the keytab has no key of " + ours + " of the type that the KDC wants", err: err}
+	case errors.Is(err, errOurKey):
+		return &kdcError{text: "the keytab's key of " + ours + " is not the one that the KDC has", err: err}
+	}
 	for _, c := range []struct {
 		code, text string
 		ours       bool
@@ -50,16 +65,11 @@ func explain(err error, ours, name, realm string) error {
 		{"KDC_ERR_ETYPE_NOSUPP", "the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name, false},
 		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed", true},
 		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed", true},
-		{"AS_REP is not valid or client password/keytab incorrect < Decrypting_Error", "the keytab's key of " + ours + " is not the one that the KDC has", false},
 		{"KRB_AP_ERR_TKT_EXPIRED", "our ticket has expired", true},
 		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm + " differ", true},
-		{"no KDCs defined", "krb5.conf names no KDC of " + realm, false},
-		{"does not have any defined KDCs", "krb5.conf names no KDC of " + realm, false},
-		{"matching key not found", "the keytab has no key of " + ours + " of the type that the KDC wants", false},
-		{away, "no KDC of " + realm + " can be reached", false},
 	} {
-		if strings.Contains(err.Error(), c.code) {
-			return &kdcError{text: c.text, away: c.code == away, unknownServer: c.code == unknownServer, refusal: refusal, ours: c.ours, err: err}
+		if strings.Contains(what, c.code) {
+			return &kdcError{text: c.text, unknownServer: c.code == unknownServer, refusal: refusal, ours: c.ours, err: err}
 		}
 	}
 	return &kdcError{text: "no ticket for " + name, refusal: refusal, err: err}

@@ -2,11 +2,11 @@ package kerberos
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
@@ -23,54 +23,46 @@ type ticket struct {
 	renewableUntil time.Time // zero if it cannot be renewed
 }
 
-// source is where tickets come from. An exchange with the KDC has no context: gokrb5
-// waits 5 s for each KDC.
+// source is where tickets come from.
 type source interface {
 	// login returns a ticket-granting ticket. old may be nil; a ticket cache renews it if
 	// it has no newer one, unless old is refused: then any other will do.
-	login(old *ticket, refused bool) (*ticket, error)
+	login(ctx context.Context, old *ticket, refused bool) (*ticket, error)
 	// service returns a ticket for a service. Without a realm it is found by the host's
 	// domain in krb5.conf, or by the KDC of our own.
-	service(tgt *ticket, name types.PrincipalName, realm string) (*ticket, error)
+	service(ctx context.Context, tgt *ticket, name types.PrincipalName, realm string) (*ticket, error)
 }
 
-// kdc is the source that asks the KDC. The files are read anew for each exchange: so they
-// may change, and exchanges share nothing (gokrb5 reorders the KDCs of its configuration
-// in place).
+// kdc is the source that asks the KDC. The files are read anew for each exchange, so they
+// may change.
 type kdc struct {
-	cfg    Config
-	client principal
+	cfg     Config
+	client  principal
+	network *network
 }
 
-func (k *kdc) login(old *ticket, refused bool) (*ticket, error) {
+func (k *kdc) login(ctx context.Context, old *ticket, refused bool) (*ticket, error) {
 	conf, err := loadKrb5Conf(k.cfg.Krb5Conf)
 	if err != nil {
 		return nil, err
 	}
 	if k.cfg.Keytab == "" {
-		return k.fromCache(conf, old, refused)
+		return k.fromCache(ctx, conf, old, refused)
 	}
 
 	keys, err := loadKeytab(k.cfg.Keytab)
 	if err != nil {
 		return nil, err
 	}
-	return parsed(func() (*ticket, error) {
-		cl := client.NewWithKeytab(k.client.PrincipalNameString(), k.client.realm, keys, conf, client.DisablePAFXFAST(true))
-		req, err := messages.NewASReqForTGT(k.client.realm, conf, k.client.PrincipalName)
-		if err != nil {
-			return nil, err
-		}
-		rep, err := cl.ASExchange(k.client.realm, req, 0)
-		if err != nil {
-			return nil, explain(err, k.client.String(), k.client.String(), k.client.realm)
-		}
-		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
-	})
+	t, err := parsed(func() (*ticket, error) { return k.logIn(ctx, conf, keys) })
+	if err != nil {
+		return nil, explain(err, k.client.String(), k.client.String(), k.client.realm)
+	}
+	return t, nil
 }
 
 // fromCache returns the ticket of the ticket cache, or renews the old one.
-func (k *kdc) fromCache(conf *config.Config, old *ticket, refused bool) (*ticket, error) {
+func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, refused bool) (*ticket, error) {
 	cached, err := k.readCache()
 	if err == nil {
 		old, refused = newer(cached, old, refused)
@@ -97,7 +89,7 @@ func (k *kdc) fromCache(conf *config.Config, old *ticket, refused bool) (*ticket
 	}
 
 	tgs := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", k.client.realm}}
-	renewed, err := k.exchange(conf, k.client.realm, old, tgs, true)
+	renewed, err := k.exchange(ctx, conf, k.client.realm, old, tgs, true)
 	if err != nil {
 		return nil, fmt.Errorf("renewing the ticket of the ticket cache %s: %w", k.cfg.TicketCache, err)
 	}
@@ -145,7 +137,7 @@ func (k *kdc) readCache() (*ticket, error) {
 	return nil, fmt.Errorf("ticket cache %s: it has no ticket-granting ticket of %s", k.cfg.TicketCache, k.client.realm)
 }
 
-func (k *kdc) service(tgt *ticket, name types.PrincipalName, realm string) (*ticket, error) {
+func (k *kdc) service(ctx context.Context, tgt *ticket, name types.PrincipalName, realm string) (*ticket, error) {
 	conf, err := loadKrb5Conf(k.cfg.Krb5Conf)
 	if err != nil {
 		return nil, err
@@ -160,26 +152,20 @@ func (k *kdc) service(tgt *ticket, name types.PrincipalName, realm string) (*tic
 	// The KDC of another realm takes a ticket-granting ticket that ours gives for it.
 	if realm != k.client.realm {
 		tgs := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
-		if tgt, err = k.exchange(conf, k.client.realm, tgt, tgs, false); err != nil {
+		if tgt, err = k.exchange(ctx, conf, k.client.realm, tgt, tgs, false); err != nil {
 			return nil, err
 		}
 	}
-	return k.exchange(conf, realm, tgt, name, false)
+	return k.exchange(ctx, conf, realm, tgt, name, false)
 }
 
 // exchange asks the KDC of a realm for a ticket.
-func (k *kdc) exchange(conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
-	return parsed(func() (*ticket, error) {
-		cl := client.NewWithPassword(k.client.PrincipalNameString(), k.client.realm, "", conf)
-		// It renews the tickets of other realms to which a KDC has referred us, for ever.
-		defer cl.Destroy()
-
-		_, rep, err := cl.TGSREQGenerateAndExchange(name, realm, tgt.Ticket, tgt.key, renew)
-		if err != nil {
-			return nil, explain(err, k.client.String(), name.PrincipalNameString()+"@"+realm, realm)
-		}
-		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
-	})
+func (k *kdc) exchange(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
+	t, err := parsed(func() (*ticket, error) { return k.getTicket(ctx, conf, realm, tgt, name, renew) })
+	if err != nil {
+		return nil, explain(err, k.client.String(), name.PrincipalNameString()+"@"+realm, realm)
+	}
+	return t, nil
 }
 
 func newTicket(t messages.Ticket, part messages.EncKDCRepPart) *ticket {

@@ -194,7 +194,9 @@ func (c *Client) keepLogin(ctx context.Context) (time.Duration, error) {
 
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.login()
+		attempt, cancel := context.WithTimeout(context.Background(), attemptFor)
+		defer cancel()
+		_, err := c.login(attempt)
 		c.loginMu.Lock()
 		defer c.loginMu.Unlock()
 		// A failure that does not matter yet counts, too.

@@ -42,7 +42,13 @@ func (r *realm) open(t *testing.T) *Client {
 // shake makes a context with a server and sends one token each way.
 func (r *realm) shake(t *testing.T, c *Client, s kerberostest.Server) error {
 	t.Helper()
-	x, err := c.Initiate(t.Context(), server)
+	return r.shakeWith(t, c, server, s)
+}
+
+// shakeWith is shake with the server of a principal.
+func (r *realm) shakeWith(t *testing.T, c *Client, name string, s kerberostest.Server) error {
+	t.Helper()
+	x, err := c.Initiate(t.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -116,6 +122,16 @@ func TestContext_wrongServer(t *testing.T) {
 	}
 }
 
+// otherKey gives our principal another key, of which the keytab does not know.
+func (r *realm) otherKey(t *testing.T) {
+	t.Helper()
+	old, err := os.ReadFile(r.cfg.Keytab)
+	r.AddPrincipal("me", "another")
+	if err := errors.Join(err, os.WriteFile(r.cfg.Keytab, old, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What a KDC refuses stands in the error in words.
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
@@ -133,13 +149,7 @@ func TestErrors(t *testing.T) {
 		{"skew, as the KDC says", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KRB_AP_ERR_SKEW) }, "clocks of this machine and of the KDC"},
 		{"skew, as we see", func(r *realm) { r.SetClock(20 * time.Minute) }, "clocks of this machine and of the KDC"},
 		{"away", func(r *realm) { r.Stop() }, "no KDC of TEST.EXAMPLE can be reached"},
-		{"other key", func(r *realm) {
-			old, err := os.ReadFile(r.cfg.Keytab)
-			r.AddPrincipal("me", "another")
-			if err := errors.Join(err, os.WriteFile(r.cfg.Keytab, old, 0o600)); err != nil {
-				panic(err)
-			}
-		}, "the keytab's key of me@"},
+		{"other key", func(r *realm) { r.otherKey(t) }, "the keytab's key of me@"},
 		{"RC4", func(r *realm) { r.SetEncType(23) }, "want one of AES"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -49,6 +49,10 @@ const (
 	refusedAfter = 10 * time.Second
 )
 
+// attemptFor bounds an attempt with all of its exchanges. It does not end with who wants the
+// ticket: others may want it, too.
+const attemptFor = time.Minute
+
 // Open returns a client. It reads the files, but asks no KDC. log gets the failures that
 // do not matter yet; it may be nil.
 func Open(cfg Config, log *slog.Logger) (*Client, error) {
@@ -68,7 +72,7 @@ func Open(cfg Config, log *slog.Logger) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(p, &kdc{cfg, p}, log), nil
+	return newClient(p, &kdc{cfg, p, newNetwork()}, log), nil
 }
 
 func newClient(p principal, s source, log *slog.Logger) *Client {
@@ -233,12 +237,14 @@ func (c *Client) ask(name string) (*ticket, error) {
 		return nil, err
 	}
 	_, realm, _ := strings.Cut(name, "@")
+	ctx, cancel := context.WithTimeout(context.Background(), attemptFor)
+	defer cancel()
 
-	tgt, err := c.login()
+	tgt, err := c.login(ctx)
 	if err != nil {
 		return nil, loginFailure{err}
 	}
-	t, err := c.source.service(tgt, p.PrincipalName, realm)
+	t, err := c.source.service(ctx, tgt, p.PrincipalName, realm)
 	var refused *kdcError
 	if !errors.As(err, &refused) || !refused.refusal || refused.unknownServer {
 		return t, err
@@ -246,14 +252,14 @@ func (c *Client) ask(name string) (*ticket, error) {
 
 	// It may be our own ticket that is refused, for which there are many codes: the KDC's
 	// key was changed, or the ticket was revoked.
-	tgt, loginErr := c.loginInstead(tgt)
+	tgt, loginErr := c.loginInstead(ctx, tgt)
 	switch {
 	case loginErr != nil:
 		return nil, fmt.Errorf("%w; a new login: %w", err, loginErr)
 	case tgt == nil:
 		return nil, err
 	}
-	return c.source.service(tgt, p.PrincipalName, realm)
+	return c.source.service(ctx, tgt, p.PrincipalName, realm)
 }
 
 // loginFailure is why no service can get a ticket: we have none of our own.
@@ -264,7 +270,7 @@ func (e loginFailure) Unwrap() error { return e.error }
 // loginInstead returns a ticket-granting ticket in the place of one with which the KDC
 // gives no ticket. It returns nil if such a login was just now. The refused one stays
 // until there is another: it may serve for other services.
-func (c *Client) loginInstead(refused *ticket) (*ticket, error) {
+func (c *Client) loginInstead(ctx context.Context, refused *ticket) (*ticket, error) {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
 
@@ -276,12 +282,12 @@ func (c *Client) loginInstead(refused *ticket) (*ticket, error) {
 		return nil, nil
 	}
 	c.retryRefused = now.Add(refusedAfter)
-	return c.loginAnew(true)
+	return c.loginAnew(ctx, true)
 }
 
 // login returns our ticket-granting ticket. A new one is got if that ends soon; if it
 // cannot be got, the old one is used to its end.
-func (c *Client) login() (*ticket, error) {
+func (c *Client) login(ctx context.Context) (*ticket, error) {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
 
@@ -297,7 +303,7 @@ func (c *Client) login() (*ticket, error) {
 		return nil, c.loginErr
 	}
 
-	t, err := c.loginAnew(false)
+	t, err := c.loginAnew(ctx, false)
 	if err != nil && ready {
 		// Connections do not wait for it, so it need not be tried all the time.
 		if pause := now.Add(min(refusedAfter, c.tgt.end.Sub(now)/8)); pause.After(c.retryLogin) {
@@ -311,8 +317,8 @@ func (c *Client) login() (*ticket, error) {
 
 // loginAnew gets a ticket-granting ticket. refused tells that the KDC refuses the last
 // one. loginMu is held.
-func (c *Client) loginAnew(refused bool) (*ticket, error) {
-	t, err := c.source.login(c.tgt, refused)
+func (c *Client) loginAnew(ctx context.Context, refused bool) (*ticket, error) {
+	t, err := c.source.login(ctx, c.tgt, refused)
 	if err == nil && !usable(t, c.now()) {
 		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal, t.end.Format(time.RFC3339))
 	}

@@ -45,7 +45,7 @@ func (p *played) ticket() *ticket {
 	return &ticket{begin: p.time(), end: p.time().Add(p.life)}
 }
 
-func (p *played) login(old *ticket, _ bool) (*ticket, error) {
+func (p *played) login(_ context.Context, old *ticket, _ bool) (*ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.logins++
@@ -61,7 +61,7 @@ func (p *played) login(old *ticket, _ bool) (*ticket, error) {
 	return t, p.loginErr
 }
 
-func (p *played) service(tgt *ticket, name types.PrincipalName, _ string) (*ticket, error) {
+func (p *played) service(_ context.Context, tgt *ticket, name types.PrincipalName, _ string) (*ticket, error) {
 	p.mu.Lock()
 	p.services++
 	wait := p.wait

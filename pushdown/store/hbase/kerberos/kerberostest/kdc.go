@@ -19,6 +19,7 @@ import (
 
 	"downpour/pushdown/store/hbase/sasl"
 
+	"github.com/jcmturner/gofork/encoding/asn1"
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/iana"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
@@ -26,14 +27,18 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/flags"
 	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
 	"github.com/jcmturner/gokrb5/v8/iana/msgtype"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/iana/patype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Realm is the realm of every KDC.
-const Realm = "TEST.EXAMPLE"
+// Realm is the realm of every KDC, and Other another one that it serves as well.
+const (
+	Realm = "TEST.EXAMPLE"
+	Other = "OTHER.EXAMPLE"
+)
 
 // encType is the type of all keys, and of the sessions unless a test wants another.
 const encType = sasl.AES256SHA1
@@ -44,6 +49,7 @@ type KDC struct {
 	dir      string
 	listener net.Listener
 	krbtgt   *keytab.Keytab
+	cross    *keytab.Keytab // of krbtgt/Other, in Realm
 
 	mu       sync.Mutex
 	keys     map[string]*keytab.Keytab // by name, without the realm
@@ -51,6 +57,9 @@ type KDC struct {
 	life     time.Duration
 	shift    time.Duration // of the clock
 	refusals map[string]int32
+	referred map[string]*keytab.Keytab // see AddReferred
+	proof    []int32                   // see RequireProof
+	alter    func(*messages.KDCRepFields, *messages.EncKDCRepPart)
 	counts   map[string]int
 	counted  chan struct{} // closed at the next count
 }
@@ -63,10 +72,15 @@ func StartKDC(t testing.TB) *KDC {
 		t.Fatal(err)
 	}
 	k := &KDC{t: t, dir: t.TempDir(), listener: l, encType: encType, life: 24 * time.Hour,
-		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, counts: map[string]int{}, counted: make(chan struct{})}
-	k.krbtgt = k.newKeys("krbtgt/"+Realm, "secret of the KDC")
+		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, referred: map[string]*keytab.Keytab{}, counts: map[string]int{}, counted: make(chan struct{})}
+	k.krbtgt = k.newKeys("krbtgt/"+Realm, Realm, "secret of the KDC")
+	k.cross = k.newKeys("krbtgt/"+Other, Realm, "secret of both")
+	k.addKeys(k.cross, "krbtgt/"+Other, Other, "secret of both")
 
-	text := fmt.Sprintf("[libdefaults]\n default_realm = %s\n udp_preference_limit = 1\n[realms]\n %s = {\n  kdc = %s\n }\n", Realm, Realm, l.Addr())
+	text := fmt.Sprintf("[libdefaults]\n default_realm = %s\n udp_preference_limit = 1\n[realms]\n", Realm)
+	for _, realm := range []string{Realm, Other} {
+		text += fmt.Sprintf(" %s = {\n  kdc = %s\n }\n", realm, l.Addr())
+	}
 	if err := os.WriteFile(k.Krb5Conf(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +111,25 @@ func (k *KDC) Stop() { k.listener.Close() }
 // keytab.
 func (k *KDC) AddPrincipal(name, password string) string {
 	k.t.Helper()
-	keys := k.newKeys(name, password)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keys[name] = keys
+	keys := k.newKeys(name, Realm, password)
+	k.set(func() { k.keys[name] = keys })
+	return k.write(name, keys)
+}
 
+// AddReferred makes a principal of the realm Other, to which a request for it is referred, and
+// returns the path of its keytab.
+func (k *KDC) AddReferred(name, password string) string {
+	k.t.Helper()
+	keys := k.newKeys(name, Other, password)
+	k.set(func() { k.referred[name] = keys })
+	return k.write(name, keys)
+}
+
+// ReferForEver refers requests for a service to the realm Other, there, too.
+func (k *KDC) ReferForEver(name string) { k.set(func() { k.referred[name] = k.cross }) }
+
+func (k *KDC) write(name string, keys *keytab.Keytab) string {
+	k.t.Helper()
 	path := filepath.Join(k.dir, strings.ReplaceAll(name, "/", "_")+".keytab")
 	f, err := os.Create(path)
 	if err != nil {
@@ -114,15 +142,20 @@ func (k *KDC) AddPrincipal(name, password string) string {
 	return path
 }
 
-func (k *KDC) newKeys(name, password string) *keytab.Keytab {
+func (k *KDC) newKeys(name, realm, password string) *keytab.Keytab {
 	k.t.Helper()
 	keys := keytab.New()
+	k.addKeys(keys, name, realm, password)
+	return keys
+}
+
+func (k *KDC) addKeys(keys *keytab.Keytab, name, realm, password string) {
+	k.t.Helper()
 	for _, e := range []int32{sasl.AES256SHA1, sasl.AES128SHA1, etypeID.RC4_HMAC} {
-		if err := keys.AddEntry(name, Realm, password, time.Now(), 1, e); err != nil {
+		if err := keys.AddEntry(name, realm, password, time.Now(), 1, e); err != nil {
 			k.t.Fatal(err)
 		}
 	}
-	return keys
 }
 
 // SetLife sets how long the tickets from now on last.
@@ -138,6 +171,15 @@ func (k *KDC) SetEncType(e int32) { k.set(func() { k.encType = e }) }
 // the realm are logins. Code 0 gives them again.
 func (k *KDC) Refuse(service string, code int32) { k.set(func() { k.refusals[service] = code }) }
 
+// RequireProof refuses logins without the time encrypted with the client's key, and lists
+// encryption types for it.
+func (k *KDC) RequireProof(types ...int32) { k.set(func() { k.proof = types }) }
+
+// Alter changes all further replies before they are sealed.
+func (k *KDC) Alter(f func(*messages.KDCRepFields, *messages.EncKDCRepPart)) {
+	k.set(func() { k.alter = f })
+}
+
 func (k *KDC) set(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +188,7 @@ func (k *KDC) set(f func()) {
 
 // ChangeKey gives the KDC another key: tickets for it from before are refused.
 func (k *KDC) ChangeKey() {
-	keys := k.newKeys("krbtgt/"+Realm, "another secret of the KDC")
+	keys := k.newKeys("krbtgt/"+Realm, Realm, "another secret of the KDC")
 	k.set(func() { k.krbtgt = keys })
 }
 
@@ -211,6 +253,9 @@ func (k *KDC) answer(b []byte) ([]byte, error) {
 		if keys == nil {
 			return nil, k.refusal(as.ReqBody, errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN)
 		}
+		if err := k.checkProof(as, keys); err != nil {
+			return nil, err
+		}
 		key, kvno, err := keys.GetEncryptionKey(as.ReqBody.CName, Realm, 0, encType)
 		if err != nil {
 			return nil, err
@@ -233,7 +278,11 @@ func (k *KDC) answer(b []byte) ([]byte, error) {
 			}
 		}
 	}
-	if err := req.Ticket.DecryptEncPart(k.krbtgt, &req.Ticket.SName); err != nil {
+	own := k.krbtgt
+	if req.Ticket.SName.NameString[1] == Other {
+		own = k.cross
+	}
+	if err := req.Ticket.DecryptEncPart(own, &req.Ticket.SName); err != nil {
 		return nil, k.refusal(tgs.ReqBody, errorcode.KRB_AP_ERR_MODIFIED)
 	}
 	part := req.Ticket.DecryptedEncPart
@@ -241,7 +290,15 @@ func (k *KDC) answer(b []byte) ([]byte, error) {
 		return nil, k.refusal(tgs.ReqBody, errorcode.KRB_AP_ERR_TKT_EXPIRED)
 	}
 	keys := k.keys[tgs.ReqBody.SName.PrincipalNameString()]
-	if tgs.ReqBody.SName.NameString[0] == "krbtgt" {
+	referred := k.referred[tgs.ReqBody.SName.PrincipalNameString()]
+	switch {
+	case referred != nil && referred != k.cross && tgs.ReqBody.Realm == Other:
+		keys = referred
+	case referred != nil:
+		keys, tgs.ReqBody.SName = k.cross, types.NewPrincipalName(nametype.KRB_NT_SRV_INST, "krbtgt/"+Other)
+	case tgs.ReqBody.SName.PrincipalNameString() == "krbtgt/"+Other:
+		keys = k.cross
+	case tgs.ReqBody.SName.NameString[0] == "krbtgt":
 		keys = k.krbtgt
 	}
 	if keys == nil {
@@ -278,23 +335,66 @@ func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *k
 	}
 
 	session := k.encType
-	if keys == k.krbtgt {
+	if keys == k.krbtgt || keys == k.cross {
 		session = encType
 	}
 	now := k.now().Truncate(time.Second)
 	f := types.NewKrbFlags()
 	types.SetFlag(&f, flags.Renewable)
 	end, renew := now.Add(k.life), now.Add(7*24*time.Hour)
-	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, Realm, f, keys, session, 1, now, now, end, renew)
+	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, body.Realm, f, keys, session, 1, now, now, end, renew)
 	if err != nil {
 		return messages.KDCRepFields{}, err
 	}
 	part := messages.EncKDCRepPart{Key: sessionKey, Nonce: body.Nonce, Flags: f, AuthTime: now, StartTime: now, EndTime: end, RenewTill: renew,
-		LastReqs: []messages.LastReq{{LRValue: now}}, SRealm: Realm, SName: body.SName}
+		LastReqs: []messages.LastReq{{LRValue: now}}, SRealm: body.Realm, SName: body.SName}
+	rep := messages.KDCRepFields{PVNO: iana.PVNO, CRealm: Realm, CName: client, Ticket: t}
+	if k.alter != nil {
+		k.alter(&rep, &part)
+	}
 	b, err := part.Marshal()
 	if err != nil {
 		return messages.KDCRepFields{}, err
 	}
-	sealed, err := crypto.GetEncryptedData(b, key, usage, kvno)
-	return messages.KDCRepFields{PVNO: iana.PVNO, CRealm: Realm, CName: client, Ticket: t, EncPart: sealed}, err
+	rep.EncPart, err = crypto.GetEncryptedData(b, key, usage, kvno)
+	return rep, err
+}
+
+// checkProof refuses a login that lacks the proof that RequireProof wants.
+func (k *KDC) checkProof(as messages.ASReq, keys *keytab.Keytab) error {
+	if k.proof == nil {
+		return nil
+	}
+	for _, pa := range as.PAData {
+		if pa.PADataType != patype.PA_ENC_TIMESTAMP {
+			continue
+		}
+		var sealed types.EncryptedData
+		if err := sealed.Unmarshal(pa.PADataValue); err != nil {
+			return err
+		}
+		key, _, err := keys.GetEncryptionKey(as.ReqBody.CName, Realm, sealed.KVNO, sealed.EType)
+		if err != nil {
+			return k.refusal(as.ReqBody, errorcode.KDC_ERR_ETYPE_NOSUPP)
+		}
+		if _, err := crypto.DecryptEncPart(sealed, key, keyusage.AS_REQ_PA_ENC_TIMESTAMP); err != nil {
+			return k.refusal(as.ReqBody, errorcode.KDC_ERR_PREAUTH_FAILED)
+		}
+		return nil
+	}
+
+	var info types.ETypeInfo2
+	for _, id := range k.proof {
+		info = append(info, types.ETypeInfo2Entry{EType: id, Salt: "salt"})
+	}
+	value, err := asn1.Marshal(info)
+	if err != nil {
+		return err
+	}
+	refusal := k.refusal(as.ReqBody, errorcode.KDC_ERR_PREAUTH_REQUIRED)
+	refusal.EData, err = asn1.Marshal(types.PADataSequence{{PADataType: patype.PA_ENC_TIMESTAMP}, {PADataType: patype.PA_ETYPE_INFO2, PADataValue: value}})
+	if err != nil {
+		return err
+	}
+	return refusal
 }
