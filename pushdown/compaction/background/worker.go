@@ -56,7 +56,7 @@ type Config struct {
 	Beside string
 	// Leases takes the leases of regions.
 	Leases *lease.Keeper
-	// Busy tells how many parts of queries run in this process; nil for none.
+	// Busy tells how many queries, or parts of them, run in this process; nil for none.
 	Busy func() int
 	// Now is the clock of hours. Default time.Now.
 	Now func() time.Time
@@ -81,6 +81,18 @@ func New(cfg Config) *Worker {
 		cfg.Now = time.Now
 	}
 	return &Worker{cfg: cfg, pace: pacer.New(cfg.Rate, cfg.Busy)}
+}
+
+// On returns a worker on a store, with leases in the table state. The store must keep versions of
+// cells.
+func On(st store.Store, state string, cfg Config) (*Worker, error) {
+	versioned, ok := st.(Store)
+	cells, also := st.(lease.Cells)
+	if !ok || !also {
+		return nil, errors.New("the store keeps no versions of cells")
+	}
+	cfg.Store, cfg.Leases = versioned, &lease.Keeper{Store: cells, Table: state, Holder: lease.Holder()}
+	return New(cfg), nil
 }
 
 // Run compacts until ctx ends. No error ends it: what fails is logged and tried again.
