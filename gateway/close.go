@@ -78,7 +78,7 @@ func (s *Server) finish() error {
 	}{
 		{"telnet connections", s.listener.Wait},
 		{"live queries", s.hub.Close},
-		{"own metrics", s.background.Wait}, // and names.Watch, retention, rollups and the disk; http.Serve has returned by now, though requests may still wait for the store
+		{"own metrics", s.background.Wait}, // and names.Watch, retention, rollups, compaction and the disk; http.Serve has returned by now, though requests may still wait for the store
 		{"accepted points", s.writer.Close},
 		{"accepted rollups", s.rollups.Close},
 		{"records of the meta data", s.stopTracker},

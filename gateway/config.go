@@ -63,6 +63,7 @@ type Config struct {
 	// tsd.core.histograms.config.
 	Histograms string `env:"DOWNPOUR_HISTOGRAMS"`
 	RollupsConfig
+	settings.Compaction
 
 	// FixDuplicates makes the newer of two values of one time count. Without it a
 	// query that reads them fails. Source: tsd.storage.fix_duplicates.
@@ -168,7 +169,7 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateChoices()...)
 	errs = append(errs, c.MetaConfig.validate()...)
 	errs = append(errs, c.LimitConfig.validate()...)
-	errs = append(errs, append(c.RollupsConfig.validate(), c.validateMade())...)
+	errs = append(errs, append(c.RollupsConfig.validate(), c.validateMade(), c.Compaction.Validate(&c.Common))...)
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))

@@ -42,6 +42,7 @@ import (
 	"downpour/gateway/uid"
 	"downpour/gateway/web"
 	"downpour/gateway/write"
+	compactions "downpour/pushdown/compaction/background"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/resultcache"
@@ -95,7 +96,9 @@ type Server struct {
 	retention retention.Turns
 	// rollupWorker makes rollups in the background, nil if none are made.
 	rollupWorker *background.Worker
-	ops          operations
+	// compactor compacts rows in the background, nil if it is not to.
+	compactor *compactions.Worker
+	ops       operations
 
 	cancel     context.CancelFunc // ends the goroutines of background
 	ending     <-chan struct{}    // closed by cancel
@@ -276,6 +279,9 @@ func (s *Server) build() error {
 	if s.rollupWorker, err = s.newRollupWorker(rollups); err != nil {
 		return err
 	}
+	if s.compactor, err = s.newCompactor(); err != nil {
+		return err
+	}
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
@@ -312,6 +318,7 @@ func (s *Server) serve(l net.Listener) {
 	s.collect(ctx)
 	s.retain(ctx)
 	s.rollUp(ctx)
+	s.compact(ctx)
 	s.watchDisk(ctx)
 	s.background.Go(func() { s.names.Watch(ctx) })
 	s.background.Go(func() { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })

@@ -54,5 +54,13 @@ var ofLeases = []mutant{
 		name: "compact-without-a-lease", file: "gateway/admin/tools/compact.go",
 		old: "		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })\n", new: "		_ = leases\n		return work(ctx)\n",
 		test: "TestCompact_waits",
+	}, {
+		name: "leases-of-the-dead-watched-anew", file: "pushdown/compaction/background/beside.go",
+		old: "			holders[sights[i].Holder] = true\n", new: "",
+		test: "TestWorker_besideKilled",
+	}, {
+		name: "regions-of-the-dead-left", file: "pushdown/compaction/background/beside.go",
+		old: "|| w.alone[r.Server]", new: "",
+		test: "TestWorker_besideKilled",
 	},
 }

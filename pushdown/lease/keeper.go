@@ -51,6 +51,9 @@ type Keeper struct {
 	// Beat is the time between two renewals, and Dead that after which a lease that was not
 	// renewed may be taken. Default 10 s and 45 s; Dead is at least four beats.
 	Beat, Dead time.Duration
+	// Gone, if set, tells of a holder that is known to be dead by another lease that it had: then this one need not have
+	// been watched for that long. It is called while Keeper is locked.
+	Gone func(holder string) bool
 	// Waits, if set, is told for whom Take waits, once for each holder.
 	Waits func(name, holder string)
 
@@ -231,7 +234,7 @@ func (k *Keeper) isDead(name string, r record) bool {
 			}
 		}
 	}
-	return now.Sub(s.since) >= k.dead()
+	return now.Sub(s.since) >= k.dead() || k.Gone != nil && k.Gone(r.Holder)
 }
 
 // cell is the cell of a lease.

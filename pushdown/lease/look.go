@@ -10,6 +10,7 @@ type Sight struct {
 	// Held says that somebody has the lease, and Dead that its holder has not renewed it for so long that
 	// Try would take it.
 	Held, Dead bool
+	Holder     string
 	// State is what the last holder has saved, nil if none has.
 	State []byte
 }
@@ -39,7 +40,7 @@ func (k *Keeper) Look(ctx context.Context, names []string) ([]Sight, error) {
 	out := make([]Sight, len(names))
 	for i, name := range names {
 		r := read[string(keys[i])]
-		out[i] = Sight{Held: !r.free(), State: r.state}
+		out[i] = Sight{Held: !r.free(), Holder: r.Holder, State: r.state}
 		out[i].Dead = out[i].Held && k.isDead(name, r)
 	}
 	return out, nil

@@ -130,11 +130,11 @@ const (
 	speedOnly = "it tunes OpenTSDB and changes no answer"
 	noUI      = "the web page is Downpour's own"
 
-	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the times of cells and would not find what gateways put late"
+	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the times of cells and would not find what gateways put late, nor what is put again into rows that gateways compact"
 )
 
 var constant = map[string]fixed{
-	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact and by pushdown servers (DOWNPOUR_COMPACT)"},
+	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact and in the background (DOWNPOUR_COMPACT)"},
 	"tsd.storage.repair_appends":                   {"false", "append columns are read in any order and never rewritten"},
 	"tsd.storage.use_otsdb_timestamp":              {"false", otherTimes},
 	"tsd.storage.use_max_value":                    {"true", "of two values the one written later counts"},
@@ -169,7 +169,7 @@ var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
 
 // reasons are those of families of keys. The first prefix that fits counts.
 var reasons = []struct{ prefix, reason string }{
-	{"tsd.storage.compaction.", "rows are compacted by gateway compact and by pushdown servers (DOWNPOUR_COMPACT)"},
+	{"tsd.storage.compaction.", "rows are compacted by gateway compact and in the background (DOWNPOUR_COMPACT)"},
 	{"tsd.storage.hbase.", speedOnly},
 	{"tsd.storage.flush_interval", speedOnly},
 	{"tsd.core.preload_uid_cache", speedOnly},

@@ -60,6 +60,24 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// Where TSDs set the times of cells, nothing is compacted: the file that says so ends the start.
+func TestConfigure_compaction(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
+	set := map[string]string{"DOWNPOUR_OPENTSDB_CONF": conf, "DOWNPOUR_COMPACT": "500"}
+	for value, want := range map[string]string{"false": "", "true": "tsd.storage.use_otsdb_timestamp: got "} {
+		if err := os.WriteFile(conf, []byte("tsd.storage.hbase.zk_quorum=zk\ntsd.storage.use_otsdb_timestamp="+value+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg, _, err := configure(set)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compact")) {
+			t.Errorf("%s: %v, want %q and why rows are not compacted", value, err, want)
+		}
+		if rate, _ := cfg.CompactRate(); rate != 500 {
+			t.Errorf("%s: rate %v, want 500", value, rate)
+		}
+	}
+}
+
 // The arguments choose what runs: the gateway or one of its tools.
 func TestRun(t *testing.T) {
 	t.Setenv("DOWNPOUR_STORE", "pebble:"+filepath.Join(t.TempDir(), "data"))

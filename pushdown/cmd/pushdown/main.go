@@ -22,7 +22,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/compaction/background"
-	"downpour/pushdown/lease"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/settings"
@@ -205,15 +204,14 @@ func compactor(cfg *settings.Pushdown, st open.Store, log *slog.Logger, parts fu
 	if rate == 0 || err != nil {
 		return nil, err
 	}
-	versioned, ok := st.(background.Store)
-	if !ok {
-		return nil, fmt.Errorf("DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s keeps no versions of cells, want off", cfg.Compact, cfg.Store)
+	w, err := background.On(st, cfg.TableState, background.Config{
+		Table: cfg.TableData, Schema: cfg.Schema(), FixDuplicates: cfg.FixDuplicates, Margin: cfg.CompactMargin,
+		Rate: rate, Beside: cfg.Beside, Busy: parts, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_COMPACT: got %s, want off: %w", cfg.Compact, err)
 	}
-	leases := &lease.Keeper{Store: st, Table: cfg.TableState, Holder: lease.Holder()}
-	return background.New(background.Config{
-		Store: versioned, Table: cfg.TableData, Schema: cfg.Schema(), FixDuplicates: cfg.FixDuplicates, Margin: cfg.CompactMargin,
-		Rate: rate, Beside: cfg.Beside, Leases: leases, Busy: parts, Log: log,
-	}), nil
+	return w, nil
 }
 
 // allow returns the function that admits callers by their token. Without a token

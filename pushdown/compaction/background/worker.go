@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"downpour/encoding"
@@ -62,11 +63,12 @@ type Config struct {
 	// Rate is how many rows a second are compacted at most. Of rows that need nothing ten times
 	// as many are read.
 	Rate float64
-	// Beside is the region server, host:port, whose regions are compacted; empty for all.
+	// Beside is the region server, host:port, whose regions are compacted, with those of servers beside which
+	// no worker lives; empty for all.
 	Beside string
-	// Leases takes the leases of regions.
+	// Leases takes the leases of regions. New sets its Gone.
 	Leases *lease.Keeper
-	// Busy tells how many parts of queries run in this process; nil for none.
+	// Busy tells how many queries, or parts of them, run in this process; nil for none.
 	Busy func() int
 	// Now is the clock of hours. Default time.Now.
 	Now func() time.Time
@@ -78,16 +80,20 @@ type Worker struct {
 	cfg    Config
 	pace   *pacer.Pacer
 	totals totals
+	dead   dead
 
 	// Of the goroutine that runs.
-	regions []*region // in the order of keys
+	all     []store.Region // of the table, in the order of keys
 	listed  time.Time
-	warned  string    // the last warning about all regions
-	now     *region   // that is worked on, nil between two pieces
-	after   []byte    // the first key of the region of the last piece
-	late    bool      // another had that region, or has done its work
-	glanced time.Time // when leases were read
-	seen    []byte    // the first key of the last region whose lease was read
+	looked  time.Time       // when it was last seen which other workers live
+	alone   map[string]bool // region servers beside which none does
+	regions []*region       // those of all that are this worker's
+	warned  string          // the last warning about all regions
+	now     *region         // that is worked on, nil between two pieces
+	after   []byte          // the first key of the region of the last piece
+	late    bool            // another had that region, or has done its work
+	glanced time.Time       // when leases were read
+	seen    []byte          // the first key of the last region whose lease was read
 }
 
 // New returns a worker that has not begun.
@@ -95,11 +101,31 @@ func New(cfg Config) *Worker {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Worker{cfg: cfg, pace: pacer.New(cfg.Rate, cfg.Busy)}
+	w := &Worker{cfg: cfg, pace: pacer.New(cfg.Rate, cfg.Busy)}
+	cfg.Leases.Gone = w.dead.has
+	return w
+}
+
+// On returns a worker on a store, with leases in the table state. The store must keep versions of
+// cells.
+func On(st store.Store, state string, cfg Config) (*Worker, error) {
+	versioned, ok := st.(Store)
+	cells, also := st.(lease.Cells)
+	if !ok || !also {
+		return nil, errors.New("the store keeps no versions of cells")
+	}
+	cfg.Store, cfg.Leases = versioned, &lease.Keeper{Store: cells, Table: state, Holder: lease.Holder()}
+	return New(cfg), nil
 }
 
 // Run compacts until ctx ends. No error ends it: what fails is logged and tried again.
 func (w *Worker) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if w.cfg.Beside != "" {
+		beside.Go(func() { w.stayBeside(ctx) })
+	}
+
 	for ctx.Err() == nil {
 		err := w.list(ctx)
 		pause := failedWait
@@ -139,24 +165,39 @@ func (w *Worker) list(ctx context.Context) error {
 		return fmt.Errorf("cannot list the regions of table %s: %w", w.cfg.Table, err)
 	}
 
+	w.all = all
+	if err := w.share(ctx); err != nil {
+		return err
+	}
+	if len(all) > 0 && len(w.regions) == 0 {
+		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others", len(all))
+	}
+	w.listed = time.Now()
+	return nil
+}
+
+// share brings the regions that are this worker's up to date.
+func (w *Worker) share(ctx context.Context) error {
+	if w.cfg.Beside != "" {
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+	}
 	before := make(map[string]*region, len(w.regions))
 	for _, r := range w.regions {
 		before[string(r.Start)] = r
 	}
 	var mine []*region
-	for _, r := range all {
-		if w.cfg.Beside == "" || r.Server == w.cfg.Beside {
+	for _, r := range w.all {
+		if w.mine(r) {
 			mine = append(mine, w.known(r, before))
 		}
-	}
-	if len(all) > 0 && len(mine) == 0 {
-		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others", len(all))
 	}
 	// Several workers begin in different places, so that they want different leases.
 	if w.after == nil && len(mine) > 0 {
 		w.after = mine[rand.IntN(len(mine))].Start
 	}
-	w.regions, w.listed = mine, time.Now()
+	w.regions = mine
 	return nil
 }
 
@@ -182,7 +223,14 @@ func (w *Worker) known(r store.Region, before map[string]*region) *region {
 // returns how long there is nothing to do.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	for ctx.Err() == nil && !w.listed.IsZero() && time.Since(w.listed) < listEvery {
+		if w.cfg.Beside != "" && time.Since(w.looked) >= glanceEvery && w.share(ctx) != nil {
+			w.listed = time.Time{} // list has the error
+			return 0
+		}
 		r, next := w.choose(ctx)
+		if r == nil && w.cfg.Beside != "" {
+			return max(0, min(time.Until(next), glanceEvery))
+		}
 		if r == nil {
 			return max(0, time.Until(next))
 		}

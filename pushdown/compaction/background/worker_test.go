@@ -343,6 +343,14 @@ func TestWorker_beside(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
+		if err := lease.CreateTable(ctx, w.st, "state"); err != nil {
+			w.Fatal(err)
+		}
+		other := hanging{Store: w.st} // of a worker beside the other server, which has nothing to do
+		keeper := &lease.Keeper{Store: &other, Table: "state", Holder: lease.Holder()}
+		if _, ok, err := keeper.Try(ctx, besideName("tsdb", regions[0].Server)); !ok {
+			w.Fatal(err)
+		}
 		worker, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[1].Server })
 		time.Sleep(10 * time.Minute)
 		if n := looked(worker); n != int64(w.rows/2) {
@@ -354,9 +362,45 @@ func TestWorker_beside(t *testing.T) {
 		if n := looked(worker); n != int64(w.rows) {
 			w.Errorf("%d rows were looked at, want each of %d once", n, w.rows)
 		}
+
+		// The other dies, and a region moves to its server: it is compacted all the same.
+		other.kill()
+		w.fake.MoveRegion("tsdb", rowKey(2, 4, 5))
+		w.put(rowKey(2, 4, 5), 30)
+		late := looked(worker)
+		time.Sleep(3 * time.Hour)
+		if n := looked(worker); n == late {
+			w.Errorf("no row was looked at after the other worker has died, %d before", n)
+		}
 		cancel()
 		w.all.Wait()
-		w.wantCompacted()
+	})
+}
+
+// TestWorker_besideKilled: when the worker beside another region server dies, that server's regions are taken over
+// within 60 s.
+func TestWorker_besideKilled(t *testing.T) {
+	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
+		w.fill(2, 5, 10)
+		regions, err := w.st.Regions(w.Context(), "tsdb", nil, nil)
+		if err != nil || len(regions) != 2 || regions[0].Server == regions[1].Server {
+			w.Fatalf("regions %+v, %v, want two on different servers", regions, err)
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		lives, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[0].Server })
+		_, dies := w.worker(ctx, func(c *Config) { c.Beside, c.Rate = regions[1].Server, 0.01 })
+		time.Sleep(2 * time.Minute)
+		if n := looked(lives); n != int64(w.rows/2) {
+			w.Errorf("%d rows were looked at, want the %d of the own server", n, w.rows/2)
+		}
+		dies.kill()
+		time.Sleep(time.Minute)
+		if n := looked(lives); n <= int64(w.rows/2) {
+			w.Errorf("a minute after the other has died %d rows were looked at, want more than the %d of the own server", n, w.rows/2)
+		}
+		cancel()
+		w.all.Wait()
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"downpour/encoding"
 	"downpour/pushdown/operator/access"
@@ -79,10 +78,7 @@ type Pushdown struct {
 	Listen string `env:"DOWNPOUR_PUSHDOWN_LISTEN" envDefault:"127.0.0.1:4280"`
 	// Beside is the region server, HOST:PORT, on whose machine this server runs.
 	Beside string `env:"DOWNPOUR_BESIDE"`
-	// Compact is how many rows a second are compacted in the background at most; "off"
-	// compacts none. CompactMargin is the age that a row's hour and newest cell have at least.
-	Compact       string        `env:"DOWNPOUR_COMPACT" envDefault:"off"`
-	CompactMargin time.Duration `env:"DOWNPOUR_COMPACT_MARGIN" envDefault:"10m"`
+	Compaction
 	// FixDuplicates makes the newer of two values of one time count when rows are compacted.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
 	// TableState is the table of what Downpour itself keeps, such as leases of jobs.
@@ -95,41 +91,18 @@ func (c *Pushdown) Validate() error {
 	if c.Beside != "" {
 		err = errors.Join(err, CheckAddress("DOWNPOUR_BESIDE", c.Beside))
 	}
-	return errors.Join(err, c.validateCompaction())
+	return errors.Join(err, c.Compaction.Validate(&c.Common), c.validateState())
 }
 
-// maxCompactRate is more than a region server can do.
-const maxCompactRate = 1_000_000
-
-// CompactRate returns how many rows a second are compacted in the background at most, 0 for
-// none.
-func (c *Pushdown) CompactRate() (float64, error) {
-	if c.Compact == "off" || c.Compact == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(c.Compact, 10, 32)
-	if err != nil || n < 1 || n > maxCompactRate {
-		return 0, fmt.Errorf("DOWNPOUR_COMPACT: got %q, want off or rows a second, such as 500, at most %d", c.Compact, maxCompactRate)
-	}
-	return float64(n), nil
-}
-
-// validateCompaction returns the faults of the settings of the compaction in the background.
-func (c *Pushdown) validateCompaction() (err error) {
-	rate, err := c.CompactRate()
-	if rate == 0 {
-		return err
-	}
-	if c.Embedded() {
-		err = fmt.Errorf("DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s needs no compaction of rows: it keeps the points of a row in one cell by itself; want off", c.Compact, c.Store)
-	}
-	if c.CompactMargin < time.Second {
-		err = errors.Join(err, fmt.Errorf("DOWNPOUR_COMPACT_MARGIN: got %v, want more than the clocks of all servers differ, at least 1s", c.CompactMargin))
+// validateState checks the table of leases, which nothing but the compaction needs here.
+func (c *Pushdown) validateState() error {
+	if rate, _ := c.CompactRate(); rate == 0 {
+		return nil
 	}
 	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" || slices.Contains(other, c.TableState) {
-		err = errors.Join(err, fmt.Errorf("DOWNPOUR_TABLE_STATE: got %q, want a table of its own", c.TableState))
+		return fmt.Errorf("DOWNPOUR_TABLE_STATE: got %q, want a table of its own", c.TableState)
 	}
-	return err
+	return nil
 }
 
 // Schema returns the layout of the tables.

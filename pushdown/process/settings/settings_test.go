@@ -130,7 +130,7 @@ func TestCommon_OutsideHeap(t *testing.T) {
 
 // Certificates of gateways guard a pushdown server as tokens do.
 func TestPushdown_certificates(t *testing.T) {
-	c := Pushdown{Common: valid(), Listen: "0.0.0.0:4280", Compact: "off"}
+	c := Pushdown{Common: valid(), Listen: "0.0.0.0:4280", Compaction: Compaction{Compact: "off"}}
 	if err := c.Validate(); err == nil {
 		t.Error("an unguarded server may listen for other machines")
 	}
@@ -145,7 +145,7 @@ func TestPushdown_certificates(t *testing.T) {
 func TestPushdown_compaction(t *testing.T) {
 	f := func(want string, rate float64, change func(*Pushdown)) {
 		t.Helper()
-		c := Pushdown{Common: valid(), Listen: "127.0.0.1:4280", Compact: "500", CompactMargin: time.Minute, TableState: "state"}
+		c := Pushdown{Common: valid(), Listen: "127.0.0.1:4280", Compaction: Compaction{Compact: "500", CompactMargin: time.Minute}, TableState: "state"}
 		c.Store = "hbase:localhost:2181"
 		change(&c)
 		err := c.Validate()

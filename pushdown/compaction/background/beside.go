@@ -1,0 +1,96 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"downpour/pushdown/process/wait"
+	"downpour/pushdown/store"
+)
+
+// besideName is the name of the lease that a worker beside a region server has while it lives, so that others leave
+// the regions there to it.
+func besideName(table, server string) string {
+	return fmt.Sprintf("compact-beside/%s/%s", table, server)
+}
+
+// stayBeside has that lease until ctx ends, or waits for it while another worker beside the same server has it.
+func (w *Worker) stayBeside(ctx context.Context) {
+	for ctx.Err() == nil {
+		l, ok, err := w.cfg.Leases.Try(ctx, besideName(w.cfg.Table, w.cfg.Beside))
+		if err == nil && ok {
+			// It ends with ctx, or when it is lost: then it is taken again.
+			_ = l.Do(ctx, func(under context.Context) error {
+				<-under.Done()
+				return nil
+			})
+		}
+		_ = wait.For(ctx, heldWait)
+	}
+}
+
+// dead are the holders of leases beside other region servers who have died.
+type dead struct {
+	mu      sync.Mutex
+	holders map[string]bool
+}
+
+func (d *dead) set(holders map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holders = holders
+}
+
+func (d *dead) has(holder string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.holders[holder]
+}
+
+// look finds out beside which of the other region servers no worker lives.
+func (w *Worker) look(ctx context.Context) error {
+	w.looked = time.Now()
+	others := map[string]bool{}
+	for _, r := range w.all {
+		if r.Server != "" && r.Server != w.cfg.Beside {
+			others[r.Server] = true
+		}
+	}
+	servers := slices.Sorted(maps.Keys(others))
+	if len(servers) == 0 {
+		w.alone = nil
+		return nil
+	}
+
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = besideName(w.cfg.Table, s)
+	}
+	sights, err := w.cfg.Leases.Look(ctx, names)
+	if err != nil {
+		return err
+	}
+	w.alone = map[string]bool{}
+	holders := map[string]bool{}
+	for i, s := range servers {
+		switch {
+		case !sights[i].Held:
+			w.alone[s] = true
+		case sights[i].Dead:
+			w.alone[s] = true
+			holders[sights[i].Holder] = true
+		}
+	}
+	w.dead.set(holders)
+	return nil
+}
+
+// mine tells whether a region is this worker's: all are if it has no region server, else those of that server and of
+// servers beside which no worker lives.
+func (w *Worker) mine(r store.Region) bool {
+	return w.cfg.Beside == "" || r.Server == w.cfg.Beside || w.alone[r.Server]
+}
