@@ -8,11 +8,11 @@ var ofLeases = []mutant{
 		test: "TestTry_living",
 	}, {
 		name: "lease-takes-the-slow-for-dead", file: "pushdown/lease/keeper.go",
-		old: "	return now.Sub(s.since) >= k.dead()\n", new: "	return now.Sub(s.since) >= k.beat()\n",
+		old: "	return now.Sub(s.since) >= k.dead() ||", new: "	return now.Sub(s.since) >= k.beat() ||",
 		test: "TestTry_living",
 	}, {
 		name: "lease-of-the-dead-is-never-taken", file: "pushdown/lease/keeper.go",
-		old: "	return now.Sub(s.since) >= k.dead()\n", new: "	return now.Sub(s.since) >= 100*k.dead()\n",
+		old: "	return now.Sub(s.since) >= k.dead() ||", new: "	return now.Sub(s.since) >= 100*k.dead() ||",
 		test: "TestTake_dead",
 	}, {
 		name: "lease-takes-a-lost-reply-for-a-failure", file: "pushdown/lease/keeper.go",
@@ -47,8 +47,8 @@ var ofLeases = []mutant{
 		old: "l.Save(ctx, state)", new: "l.Save(ctx, state[:0])",
 		test: "TestWorker_two",
 	}, {
-		name: "compaction-of-the-regions-of-others", file: "pushdown/compaction/background/worker.go",
-		old: `if w.cfg.Beside == "" || r.Server == w.cfg.Beside {`, new: "if true {",
+		name: "compaction-of-the-regions-of-others", file: "pushdown/compaction/background/beside.go",
+		old: `return w.cfg.Beside == "" ||`, new: "return true ||",
 		test: "TestWorker_beside",
 	}, {
 		name: "compact-without-a-lease", file: "gateway/admin/tools/compact.go",
