@@ -39,5 +39,17 @@ var ofTools = []mutant{
 		name: "uid-work-beside-uid-work", file: "gateway/admin/tools/uidwork.go",
 		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
 		test: "gateway TestServedTools_oneAtATime",
+	}, {
+		name: "dry-runs-that-write", file: "gateway/admin/tools/connect.go",
+		old: "		st = newDryStore(st)\n", new: "		_ = newDryStore(st)\n",
+		test: "TestDryRun",
+	}, {
+		name: "served-dry-runs-that-write", file: "gateway/admin/tools/serve.go",
+		old: "		conn.store = newDryStore(conn.store)\n", new: "",
+		test: "TestDryRun",
+	}, {
+		name: "dry-runs-that-forget", file: "gateway/admin/tools/dry.go",
+		old: "		if !c.deleted && (family", new: "		if false && (family",
+		test: "TestDryStore",
 	},
 }

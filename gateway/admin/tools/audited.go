@@ -7,7 +7,7 @@ import (
 // begin logs that a command is about to change something by its own hand. What it asks of a
 // gateway is in that gateway's log.
 func (c *call) begin() {
-	if c.Log == nil || c.command.changes == nil || !c.command.changes(c) {
+	if c.Log == nil || c.dryRun || c.command.changes == nil || !c.command.changes(c) {
 		return
 	}
 	c.act = &audit.Command{Name: c.command.Name, Arguments: c.given, User: c.User, Store: c.Store}
@@ -25,16 +25,12 @@ func (c *call) end(err error) {
 
 func always(*call) bool { return true }
 
-func notDry(c *call) bool { return !c.dryRun }
-
 func changesUID(c *call) bool {
 	switch c.args[0] {
 	case "grep":
 		return false
 	case "fsck":
 		return len(c.args) > 1 // fix
-	case "metasync", "metapurge":
-		return !c.dryRun
 	}
 	return true
 }
@@ -43,6 +39,6 @@ func changesScanned(c *call) bool { return c.scan.Delete }
 
 func changesRows(c *call) bool { return c.fsck.Options.Fix }
 
-func runsRetention(c *call) bool { return c.retention.Run }
+func runsRetention(c *call) bool { return c.args[0] == "run" }
 
 func putsDashboard(c *call) bool { return c.args[0] == "put" }

@@ -22,6 +22,10 @@ type Backups interface {
 	BackUp(ctx context.Context, checkpoint, to string, keep int, done func(files, of int)) (store.BackupReport, error)
 	// Restore makes the store from a backup, or the newest one in a directory.
 	Restore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
+	// PlanBackUp and PlanRestore tell what these would do, and change nothing. What a backup would hold is
+	// what the store's files are now.
+	PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error)
+	PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
 	// Check reads a backup, or the newest one in a directory, and returns its path.
 	Check(ctx context.Context, from string, done func(tables, of int)) (path string, report store.CheckReport, err error)
 }
@@ -37,6 +41,9 @@ func backupFlags(f *flag.FlagSet, o *options) {
 func backUp(ctx context.Context, c *call) (err error) {
 	if len(c.args) != 1 || c.keep < 0 {
 		return c.usage("want one directory for backups, and -keep not below 0")
+	}
+	if c.dryRun {
+		return c.planBackUp(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -56,6 +63,20 @@ func backUp(ctx context.Context, c *call) (err error) {
 	if report.Linked > 0 {
 		fmt.Fprintf(c.Out, "%d files share their bytes on the disk with the store: copy the backup to another disk, too\n", report.Linked)
 	}
+	for _, path := range report.Removed {
+		fmt.Fprintf(c.Out, "%s: removed\n", path)
+	}
+	return nil
+}
+
+// planBackUp tells what backUp would do, by the files of the store as they are.
+func (c *call) planBackUp(ctx context.Context) error {
+	report, err := c.Backups.PlanBackUp(ctx, c.args[0], c.keep)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Out, dryLine)
+	fmt.Fprintf(c.Out, "a backup in %s: about %d files, %d bytes; about %d files are new, %d bytes\n", c.args[0], report.Files, report.Bytes, report.New, report.NewBytes)
 	for _, path := range report.Removed {
 		fmt.Fprintf(c.Out, "%s: removed\n", path)
 	}
@@ -255,13 +276,20 @@ func restore(ctx context.Context, c *call) error {
 	if len(c.args) != 1 || c.gateway != "" {
 		return c.usage("want one backup, or a directory of backups, and no gateway: the store must not be in use")
 	}
+	do := c.Backups.Restore
+	if c.dryRun {
+		do = c.Backups.PlanRestore
+	}
 	c.begin()
-	report, err := c.Backups.Restore(ctx, c.args[0], c.everySoOften("%d of %d files are read"))
+	report, err := do(ctx, c.args[0], c.everySoOften("%d of %d files are read"))
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w; end its gateway first", err)
 	}
 	if err != nil {
 		return err
+	}
+	if c.dryRun {
+		fmt.Fprintln(c.Out, dryLine)
 	}
 	fmt.Fprintf(c.Out, "%s is in place in %s: %d files, %d bytes, every block of which is checked\n", report.Path, c.Store, report.Files, report.Bytes)
 	return nil

@@ -17,7 +17,6 @@ import (
 
 func compactFlags(f *flag.FlagSet, o *options) {
 	f.DurationVar(&o.margin, "margin", 10*time.Minute, "age that a row's hour and newest cell have at least, more than the clocks of all servers differ; 0 where nobody writes")
-	f.BoolVar(&o.dryRun, "dry-run", false, "count and change nothing")
 }
 
 // runCompact compacts the rows of metrics in a time range, and prints what it has done. Rows

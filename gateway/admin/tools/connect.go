@@ -36,6 +36,12 @@ const (
 
 // connect opens the store, or finds the gateway that has it open.
 func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
+	if c.dryRun {
+		if err := c.beginDry(); err != nil {
+			return nil, err
+		}
+		p = existing
+	}
 	// Whoever names a gateway means it, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
@@ -56,6 +62,9 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 		return nil, err
 	}
 
+	if c.dryRun && c.dryModeOf() == storeDry {
+		st = newDryStore(st)
+	}
 	conn := &connection{store: st}
 	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
 	if p == creating && (c.Meta.Tracking || c.Meta.RealtimeUID) {

@@ -95,6 +95,9 @@ func (c *call) putDashboard(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if remote, ok := at.(remoteDashboards); ok && c.dryRun {
+		at = dryDashboards{remote}
+	}
 	version, err := at.put(ctx, name, from, document)
 	if err != nil {
 		return err
@@ -140,6 +143,20 @@ func (s storedDashboards) get(ctx context.Context, name string, number int64) ([
 func (s storedDashboards) put(ctx context.Context, name string, from int64, document []byte) (int64, error) {
 	v, err := s.Put(ctx, name, from, document, "")
 	return v.Version, err
+}
+
+// dryDashboards are those of a gateway, to which nothing is sent.
+type dryDashboards struct{ remoteDashboards }
+
+func (d dryDashboards) put(ctx context.Context, name string, from int64, _ []byte) (int64, error) {
+	_, now, err := d.get(ctx, name, 0)
+	if err != nil && !errors.Is(err, dashboard.ErrNotFound) {
+		return 0, err
+	}
+	if now != from {
+		return 0, fmt.Errorf("dashboard %s: version %d is in force, 0 for none; this change is made from version %d", name, now, from)
+	}
+	return now + 1, nil
 }
 
 type remoteDashboards struct{ *remote }

@@ -40,6 +40,7 @@ type fsckRequest struct {
 	Threads int          `json:"threads"`
 	// YesDeleteOrphans is the most orphans that may be deleted, 0 if a small part may.
 	YesDeleteOrphans int64 `json:"yesDeleteOrphans"`
+	DryRun           bool  `json:"dryRun,omitempty"` // repair nothing, and tell of all as if it were
 }
 
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each
@@ -47,7 +48,7 @@ type fsckRequest struct {
 // Source: Fsck.
 func runFsck(ctx context.Context, c *call) (err error) {
 	req := &c.fsck
-	req.Args = c.args
+	req.Args, req.DryRun = c.args, c.dryRun
 	if c.fixAll {
 		req.Options.All()
 	}

@@ -82,7 +82,10 @@ func runRetention(ctx context.Context, c *call) (err error) {
 	if len(c.args) != 1 || c.args[0] != "plan" && c.args[0] != "run" {
 		return c.usage("got %q, want plan or run", c.args)
 	}
-	req.Run = c.args[0] == "run"
+	run, allowed := c.args[0] == "run", req.YesDelete
+	if req.Run = run && !c.dryRun; run && c.dryRun {
+		req.YesDelete = 0 // it is for those who delete
+	}
 	// Only the gateway that is asked knows its own rules.
 	if c.gateway == "" {
 		if err := req.check(&c.Settings); err != nil {
@@ -107,7 +110,11 @@ func runRetention(ctx context.Context, c *call) (err error) {
 		return err
 	}
 
-	if req.Run {
+	if run && c.dryRun && err == nil {
+		fmt.Fprintln(c.Out, dryLine)
+		err = done.asRun(allowed)
+	}
+	if run {
 		fmt.Fprintln(c.Out, done.Report)
 		done.printMeta(c.Out)
 		return err
@@ -119,6 +126,19 @@ func runRetention(ctx context.Context, c *call) (err error) {
 	}
 	done.printMeta(c.Out)
 	return err
+}
+
+// asRun makes of a plan what a run would report that may delete so many rows, 0 for what the guard allows. The
+// error is that of a run which would delete nothing.
+func (d *retentionDone) asRun(allowed int64) error {
+	switch {
+	case allowed > 0 && d.Report.Rows > allowed:
+		return &retention.RefusedError{Rows: d.Report.Rows, Allowed: allowed}
+	case allowed == 0 && d.Refused != "":
+		return errors.New(d.Refused)
+	}
+	d.Report.Deleted = d.Report.Rows
+	return nil
 }
 
 // printMeta writes what was done with meta data, if anything was asked for.

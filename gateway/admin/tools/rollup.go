@@ -19,7 +19,6 @@ const rollupPath = "/api/tools/rollup"
 
 func rollupFlags(f *flag.FlagSet, o *options) {
 	f.DurationVar(&o.margin, "margin", rollupjob.DefaultMargin, "how long ago an hour has ended before it is rolled up, more than points come late")
-	f.BoolVar(&o.dryRun, "dry-run", false, "count and change nothing")
 	f.BoolVar(&o.fewer, "fewer", false, "replace or delete also rollups that were made of more points than there are now, after a deletion; not where raw rows go by their age")
 }
 

@@ -191,6 +191,9 @@ func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
 	defer h.checking.Unlock()
 
 	c, conn := h.call("fsck")
+	if req.DryRun {
+		conn.store = newDryStore(conn.store)
+	}
 	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
 		return c.checkRows(r.Context(), conn, &req, out, progress)
 	})

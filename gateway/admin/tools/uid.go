@@ -16,7 +16,6 @@ import (
 
 func uidFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.ignoreCase, "i", false, "grep: letters match in either case")
-	f.BoolVar(&o.dryRun, "dry-run", false, "metasync, metapurge: count what would be written, and write nothing")
 	f.StringVar(&o.collisions, "collisions", "", "fsck fix: what becomes of names that share a UID: owner leaves it to the name that it leads back to, merge gives it to a new name, fsck.NAME1.NAME2; else they are told and left")
 	f.BoolVar(&o.force, "force", false, "delete: also while points have the UID; they stay, and nothing can read them any more")
 }

@@ -25,11 +25,12 @@ const (
 type treesRequest struct {
 	Purge      int  `json:"purge"`
 	Definition bool `json:"definition"` // purge the tree itself, too
+	DryRun     bool `json:"dryRun,omitempty"`
 }
 
 // runTrees runs treesync, or treepurge ID [true]. Source: UidManager.runCommand.
 func (c *call) runTrees(ctx context.Context, command string, args []string) (err error) {
-	var req treesRequest
+	req := treesRequest{DryRun: c.dryRun}
 	if command == treePurge {
 		if len(args) < 1 || len(args) > 2 {
 			return c.usage("uid treepurge: got %d arguments, want the ID of a tree, and true if its rules and definition are to go, too", len(args))
@@ -136,7 +137,13 @@ func (h *served) trees(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 
-	done, err := handleTrees(r.Context(), &h.Settings, h.Forest, req)
+	trees := h.Forest
+	if req.DryRun {
+		c, conn := h.call("uid")
+		conn.store = newDryStore(conn.store)
+		trees = c.forest(conn)
+	}
+	done, err := handleTrees(r.Context(), &h.Settings, trees, req)
 	if err != nil {
 		return err
 	}

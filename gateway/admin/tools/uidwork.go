@@ -26,7 +26,7 @@ type uidWork struct {
 	Fix           bool            `json:"fix,omitempty"`
 	DeleteUnknown bool            `json:"deleteUnknown,omitempty"`
 	Collisions    uidcheck.Policy `json:"collisions,omitempty"`
-	// DryRun is for the others.
+	// DryRun counts and writes nothing.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
@@ -42,8 +42,6 @@ func (w uidWork) check() error {
 		return fmt.Errorf("command: got %q, want fsck, metasync or metapurge", w.Command)
 	case w.Command != "fsck" && (w.Fix || w.DeleteUnknown || w.Collisions != uidcheck.Leave):
 		return fmt.Errorf("uid %s repairs nothing: fix, delete_unknown and -collisions are for fsck", w.Command)
-	case w.Command == "fsck" && w.DryRun:
-		return errors.New("uid fsck writes nothing without fix: -dry-run is for metasync and metapurge")
 	case (w.DeleteUnknown || w.Collisions != uidcheck.Leave) && !w.Fix:
 		return errors.New("delete_unknown and -collisions need fix")
 	case !slices.Contains([]uidcheck.Policy{uidcheck.Leave, uidcheck.Owner, uidcheck.Merge}, w.Collisions):
@@ -113,13 +111,18 @@ func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
 			}
 			return w.End, nil
 		}}
-	// An embedded store is this process's alone, which withdraws what it repairs.
-	if !x.settings.Embedded {
+	if w.DryRun {
+		// Nothing that others do can be disturbed, and no name has to rest.
+		cfg.Store = newDryStore(x.st)
+		cfg.Withdraw = func(context.Context, encoding.UIDKind, ...string) (func(...encoding.UID), error) {
+			return func(...encoding.UID) {}, nil
+		}
+	} else if !x.settings.Embedded { // an embedded store is this process's alone, which withdraws what it repairs
 		cfg.Settle = othersFor * x.settings.KnownWithin
 	}
 
 	r, err := uidcheck.Run(ctx, cfg)
-	if r.Repaired > 0 {
+	if r.Repaired > 0 && !w.DryRun {
 		// Without a word others would go on with the old names for minutes, so they are
 		// told also of a check that was ended.
 		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
@@ -148,6 +151,8 @@ func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 	}
 	if r.Left > 0 {
 		done.Failed = fmt.Sprintf("%d errors are left", r.Left)
+	} else if w.DryRun && r.Errors > 0 {
+		done.Failed = fmt.Sprintf("%d errors would be repaired", r.Errors)
 	}
 	return done
 }

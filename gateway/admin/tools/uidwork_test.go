@@ -75,7 +75,7 @@ func TestUIDWork(t *testing.T) {
 		do("2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync")
 		do("would be deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge", "-dry-run")
 		do("deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge")
-		for want, args := range map[string][]string{"got \"all\"": {"fsck", "all"}, "need fix": {"fsck", "delete_unknown"}, "without fix": {"fsck", "-dry-run"}, "for fsck": {"metasync", "fix"}, "want owner or merge": {"fsck", "fix", "-collisions", "other"}} {
+		for want, args := range map[string][]string{"got \"all\"": {"fsck", "all"}, "need fix": {"fsck", "delete_unknown"}, "for fsck": {"metasync", "fix"}, "want owner or merge": {"fsck", "fix", "-collisions", "other"}} {
 			if err := p.tool(url, nil, "uid", args...); err == nil || !strings.Contains(err.Error(), want) {
 				p.Errorf("uid %q: %v, want %q", args, err, want)
 			}

@@ -49,6 +49,28 @@ func (b Backups) Restore(ctx context.Context, from string, done func(files, of i
 	return report, err
 }
 
+// PlanBackUp tells what BackUp would do, and changes nothing. See pebble.PlanBackUp.
+func (b Backups) PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error) {
+	dir, opts, err := b.store()
+	if err != nil {
+		return store.BackupReport{}, err
+	}
+	return pebble.PlanBackUp(ctx, pebble.Backup{Store: dir, To: to, Keep: keep}, opts)
+}
+
+// PlanRestore tells what Restore would do, and changes nothing. See pebble.PlanRestore.
+func (b Backups) PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error) {
+	dir, opts, err := b.store()
+	if err != nil {
+		return store.BackupReport{}, err
+	}
+	report, err := pebble.PlanRestore(ctx, from, dir, opts, done)
+	if err != nil {
+		err = fmt.Errorf("DOWNPOUR_STORE=%s: %w", b.Address, err)
+	}
+	return report, err
+}
+
 // Check reads all files of a backup, or of the newest in a directory of backups, and returns
 // its path and what is wrong with it.
 func (b Backups) Check(ctx context.Context, from string, done func(tables, of int)) (path string, report store.CheckReport, err error) {

@@ -182,20 +182,29 @@ func (w *backupWriter) begin() error {
 		if last, err := time.Parse(backupName, newest); err == nil && !now.After(last) {
 			now = last.Add(time.Millisecond)
 		}
-		// Of one that cannot be read nothing is taken over.
-		if l, err := readList(w.files, w.files.PathJoin(w.To, newest)); err == nil {
-			w.before, w.old = w.files.PathJoin(w.To, newest), map[string]backupFile{}
-			for _, f := range l.Files {
-				w.old[f.Name] = f
-			}
-		}
 	}
+	w.readNewest(names)
 
 	w.name = now.Format(backupName)
 	w.dir = w.files.PathJoin(w.To, unfinishedPrefix+w.name)
 	w.list = backupList{Format: listFormat, Taken: now}
 	w.report.Path = w.files.PathJoin(w.To, w.name)
 	return w.files.MkdirAll(w.dir, 0o700)
+}
+
+// readNewest reads the list of the newest of the backups that there are. Of one that cannot be read
+// nothing is taken over.
+func (w *backupWriter) readNewest(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	newest := w.files.PathJoin(w.To, names[len(names)-1])
+	if l, err := readList(w.files, newest); err == nil {
+		w.before, w.old = newest, map[string]backupFile{}
+		for _, f := range l.Files {
+			w.old[f.Name] = f
+		}
+	}
 }
 
 // fill puts all files into the directory of the backup.

@@ -87,29 +87,38 @@ func (r *restore) run(ctx context.Context, done func(files, of int)) error {
 	return r.putInPlace()
 }
 
-// clear refuses a data directory that is not empty. What a restore has left that was cut off
-// is removed.
-func (r *restore) clear() error {
+// leftovers refuses a data directory that is not empty, and returns what a restore has left there that was
+// cut off.
+func (r *restore) leftovers() (left []string, err error) {
 	names, err := r.files.List(r.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A restore begins in an empty directory and ends with the marker. So where its directory
 	// is, and no marker, files of a store are its own.
 	unfinished, err := restoring(r.files, r.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	var left []string
 	for _, name := range names {
 		switch {
 		case name == "LOCK" || name == "lost+found": // the latter in the root of a file system
 		case unfinished && (name == restoringName || isStoreFile(name)):
 			left = append(left, name)
 		default:
-			return fmt.Errorf("it is not empty, but holds %s; want an empty directory, or one that is not there", name)
+			return nil, fmt.Errorf("it is not empty, but holds %s; want an empty directory, or one that is not there", name)
 		}
+	}
+	return left, nil
+}
+
+// clear refuses a data directory that is not empty. What a restore has left that was cut off
+// is removed.
+func (r *restore) clear() error {
+	left, err := r.leftovers()
+	if err != nil || len(left) == 0 {
+		return err
 	}
 	// The directory goes last: the others are a restore's because it is there.
 	for _, name := range left {
@@ -117,7 +126,7 @@ func (r *restore) clear() error {
 			err = errors.Join(err, r.files.Remove(r.files.PathJoin(r.dir, name)))
 		}
 	}
-	if err != nil || !unfinished {
+	if err != nil {
 		return err
 	}
 	return errors.Join(syncDir(r.files, r.dir), r.files.RemoveAll(r.temporary))

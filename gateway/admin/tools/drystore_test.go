@@ -1,0 +1,131 @@
+package tools
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble"
+)
+
+// Whatever is done to a dryStore, single cells and rows are afterwards as in a store to which the same was done, every
+// answer is the same, and the store below it stays as it was.
+func TestDryStore(t *testing.T) {
+	ctx := t.Context()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	open := func() *pebble.Store {
+		st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		if err := st.CreateTable(ctx, store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	below, real := open(), open()
+	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
+	at := func() store.CellKey {
+		return store.CellKey{Row: []byte(pick("a", "b", "c")), Family: "f", Qualifier: []byte(pick("p", "q"))}
+	}
+	put := func(c store.CellKey, value string) []store.Mutation {
+		return []store.Mutation{{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: []byte(value)}}
+	}
+	for _, c := range []store.CellKey{{Row: []byte("a"), Family: "f", Qualifier: []byte("p")}, {Row: []byte("b"), Family: "f", Qualifier: []byte("q")}} {
+		for _, st := range []store.Store{below, real} {
+			if err := st.Apply(ctx, "t", put(c, "before")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	was := dump(t, below)
+
+	dry := newDryStore(below)
+	for range 3000 {
+		c := at()
+		var do func(st store.Store) string
+		switch rng.IntN(6) {
+		case 0:
+			old, value := pick("", "x", "y", "before"), pick("x", "y")
+			do = func(st store.Store) string {
+				ok, err := st.CompareAndPut(ctx, "t", c, []byte(old), []byte(value))
+				return fmt.Sprint("compare ", ok, err)
+			}
+		case 1:
+			c.Qualifier = []byte("n") // a counter
+			do = func(st store.Store) string {
+				n, err := st.Increment(ctx, "t", c, 3)
+				return fmt.Sprint("increment ", n, err)
+			}
+		case 2:
+			value := pick("x", "y")
+			do = func(st store.Store) string { return fmt.Sprint("put ", st.Apply(ctx, "t", put(c, value))) }
+		case 3:
+			kind := store.DeleteCell
+			if rng.IntN(3) == 0 {
+				kind = store.DeleteRow
+			}
+			do = func(st store.Store) string {
+				return fmt.Sprint("delete ", st.Apply(ctx, "t", []store.Mutation{{Kind: kind, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier}}))
+			}
+		case 4:
+			do = func(st store.Store) string {
+				rows, err := st.Get(ctx, "t", pick("f"), [][]byte{[]byte("a"), []byte("b"), []byte("c")})
+				return fmt.Sprint("get ", text(rows), err)
+			}
+		default:
+			scan := store.Scan{Table: "t", Family: "f", Start: c.Row, Stop: append(bytes.Clone(c.Row), 0)}
+			if rng.IntN(2) == 0 {
+				scan.Columns = []store.KeyRange{{Start: c.Qualifier, Stop: append(bytes.Clone(c.Qualifier), 0)}}
+			}
+			do = func(st store.Store) string {
+				out := "scan "
+				for row, err := range store.Rows(ctx, st, scan) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					out += text([]store.Row{row})
+				}
+				return out
+			}
+		}
+		if got, want := do(dry), do(real); got != want {
+			t.Fatalf("%s: got %s, want %s", c.Row, got, want)
+		}
+	}
+	if diff := cmp.Diff(was, dump(t, below)); diff != "" {
+		t.Errorf("the store below has changed (-was +is):\n%s", diff)
+	}
+	if err := dry.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: []byte("a"), Family: "f", Qualifier: []byte("p")}}); err == nil {
+		t.Error("points are appended in a dry run")
+	}
+}
+
+func text(rows []store.Row) (out string) {
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			out += fmt.Sprintf("%s %s=%x; ", r.Key, c.Qualifier, c.Value)
+		}
+	}
+	return out
+}
+
+func dump(t *testing.T, st store.Store) (lines []string) {
+	for row, err := range store.Rows(t.Context(), st, store.Scan{Table: "t"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range row.Cells {
+			lines = append(lines, fmt.Sprintf("%s %s=%x@%d", row.Key, c.Qualifier, c.Value, c.Timestamp))
+		}
+	}
+	return lines
+}
