@@ -42,13 +42,7 @@ func TestDryRun(t *testing.T) {
 	const document = `{"form": 1, "panels": []}`
 	check := func(p *place, url string, use func(func(tools.Store))) {
 		t.Helper()
-		use(func(st tools.Store) {
-			uidCell(p.T, st, "m9", "id", "metrics", []byte{0, 0, 1}) // shares the UID of m1
-			branch := store.Mutation{Row: []byte{0, 1}, Family: "t", Qualifier: []byte("branch"), Value: []byte("{}")}
-			if err := st.Apply(p.Context(), p.cfg.TableTree, []store.Mutation{branch}); err != nil {
-				p.Fatal(err)
-			}
-		})
+		use(func(st tools.Store) { withFaults(p, st) })
 		cells := func() (all []string) {
 			use(func(st tools.Store) { all = p.everyCell(st) })
 			return all
@@ -120,6 +114,15 @@ func TestDryRun(t *testing.T) {
 		defer http.DefaultClient.CloseIdleConnections()
 		check(p, url, func(f func(tools.Store)) { f(st) })
 	})
+}
+
+// withFaults gives two names one UID, and makes a branch.
+func withFaults(p *place, st tools.Store) {
+	uidCell(p.T, st, "m9", "id", "metrics", []byte{0, 0, 1}) // that of m1
+	branch := store.Mutation{Row: []byte{0, 1}, Family: "t", Qualifier: []byte("branch"), Value: []byte("{}")}
+	if err := st.Apply(p.Context(), p.cfg.TableTree, []store.Mutation{branch}); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // withPast lays damaged rows, of which some are past by the rules that it sets.

@@ -20,18 +20,7 @@ func TestDryStore(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	open := func() *pebble.Store {
-		st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { st.Close() })
-		if err := st.CreateTable(ctx, store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}); err != nil {
-			t.Fatal(err)
-		}
-		return st
-	}
-	below, real := open(), open()
+	below, real := inMemory(t), inMemory(t)
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	at := func() store.CellKey {
 		return store.CellKey{Row: []byte(pick("a", "b", "c")), Family: "f", Qualifier: []byte(pick("p", "q"))}
@@ -86,16 +75,7 @@ func TestDryStore(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				scan.Columns = []store.KeyRange{{Start: c.Qualifier, Stop: append(bytes.Clone(c.Qualifier), 0)}}
 			}
-			do = func(st store.Store) string {
-				out := "scan "
-				for row, err := range store.Rows(ctx, st, scan) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					out += text([]store.Row{row})
-				}
-				return out
-			}
+			do = func(st store.Store) string { return "scan " + scanned(t, st, scan) }
 		}
 		if got, want := do(dry), do(real); got != want {
 			t.Fatalf("%s: got %s, want %s", c.Row, got, want)
@@ -128,4 +108,27 @@ func dump(t *testing.T, st store.Store) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// inMemory returns an embedded store with a table.
+func inMemory(t *testing.T) *pebble.Store {
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	if err := st.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func scanned(t *testing.T, st store.Store, scan store.Scan) (out string) {
+	for row, err := range store.Rows(t.Context(), st, scan) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out += text([]store.Row{row})
+	}
+	return out
 }
