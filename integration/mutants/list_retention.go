@@ -56,6 +56,10 @@ var ofRetention = []mutant{
 		old: "	if err == nil && !ok {\n", new: "	if err == nil && !ok && false {\n",
 		test: "TestRun_clockAhead",
 	}, {
+		name: "retention-of-a-refused-run-believed", file: "gateway/admin/retention/worker.go",
+		old: "		if refused.ahead == 0 {\n", new: "		if refused.ahead >= 0 {\n",
+		test: "TestWorker_clockJumps",
+	}, {
 		name: "retention-believes-its-own-points", file: "gateway/admin/retention/clock.go",
 		old: "if j.Own == nil || slices.ContainsFunc(", new: "if true || slices.ContainsFunc(",
 		test: "TestRun_clockAhead",

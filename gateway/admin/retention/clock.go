@@ -10,14 +10,19 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What shows that the clock is not ahead, by which most of a year could go without being most of a table: that points
-// have come lately, by their own times. What this host puts of itself has the time of the same clock, so that it shows
+// A clock that was set ahead makes rows past that are not, and so few that they are no great part of a table. Where the
+// last run was longer ago than gap, either no gateway has run for so long, or the clock was set. Then points that have
+// come lately, by their own times, show that it is not ahead. What this host puts of itself has the time of the same clock, so that it shows
 // that only once it has for a day.
 const (
+	gap     = 2 * 86_400
 	recent  = 4 * 86_400
 	ownDay  = 86_400
 	advance = encoding.RowSeconds // by which collectors may be ahead
 )
+
+// jumped tells whether the clock may have been set ahead since the last run.
+func (j *Job) jumped(now int64) bool { return j.LastRun > 0 && now-j.LastRun > gap }
 
 // shown tells whether rows of any table show that the clock is not ahead. A table that cannot be read shows nothing.
 func (j *Job) shown(ctx context.Context, all []*past, now int64) (ok bool, err error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"downpour/gateway/admin/retention"
 )
@@ -16,6 +15,7 @@ func TestRun_clockAhead(t *testing.T) {
 		const days = 86_400
 		w.job.Rules = parse(t, ". 400d rollups=keep")
 		w.job.Own = func(name string) bool { return name == "net.in" }
+		w.job.LastRun = now - hour
 		for day := range int64(400) {
 			w.put("tsdb", 0, (now-day*days)/hour*hour, 1)
 			w.put("tsdb", 2, (now-day*days)/hour*hour, 1)
@@ -46,7 +46,7 @@ func TestRun_clockAhead(t *testing.T) {
 }
 
 // With the right clock, and when it is ahead by no more than a few days, what is past goes; so it does when so many
-// may go as are told.
+// may go as are told, when no earlier run is known, and without any point of late when the last run was.
 func TestRun_clockRight(t *testing.T) {
 	both(t, func(w *world) {
 		w.job.Rules = parse(t, ". 30d")
@@ -57,12 +57,18 @@ func TestRun_clockRight(t *testing.T) {
 		if report, err := w.job.Run(t.Context(), 0, 0); err != nil || report.Deleted < 9 || report.Deleted > 13 {
 			t.Errorf("%+v, %v", report, err)
 		}
-		w.job.Now = func() time.Time { return time.Unix(now+10*86_400, 0) }
+		w.job.Now, w.job.LastRun = atTime(now+10*86_400), now+3*86_400
 		if _, err := w.job.Run(t.Context(), 0, 0); err == nil {
-			t.Error("ten days after the last point nothing is asked")
+			t.Error("ten days after the last point, a week after the last run, nothing is asked")
 		}
 		if report, err := w.job.Run(t.Context(), 0, 100); err != nil || report.Deleted < 6 {
 			t.Errorf("as many as are told: %+v, %v", report, err)
+		}
+		for i, last := range []int64{now + 10*86_400, 0} {
+			w.job.Now, w.job.LastRun = atTime(now+int64(11+i)*86_400), last
+			if report, err := w.job.Run(t.Context(), 0, 0); err != nil || report.Deleted == 0 {
+				t.Errorf("the last run at %d: %+v, %v", last, report, err)
+			}
 		}
 	})
 }

@@ -24,6 +24,9 @@ type Job struct {
 	Now   func() time.Time
 	// Own, if not nil, tells by its name whether this host puts a metric of itself, by its own clock.
 	Own func(metric string) bool
+	// LastRun is when the last run was, by the clock then, in seconds; 0 if that is not known. Where it is long ago
+	// the clock may be ahead.
+	LastRun int64
 	// Rate bounds the rows that are deleted one by one in a second; 0 is no bound.
 	Rate int
 	// Progress, if not nil, is told how far a run is, every ten seconds at most.
@@ -50,8 +53,8 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("nothing is deleted: %d rows are past, at most %d may go; %s", e.Rows, e.Allowed, confirm)
 	}
 	if e.ahead > 0 {
-		return fmt.Sprintf("nothing is deleted: nobody has put a point of the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan lists the rows)",
-			recent/86_400, e.Table, time.Unix(e.ahead, 0).UTC().Format("2006-01-02 15:04 UTC"), confirm)
+		return fmt.Sprintf("nothing is deleted: the last run was more than %d days ago and nobody has put a point of the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan lists the rows)",
+			gap/86_400, recent/86_400, e.Table, time.Unix(e.ahead, 0).UTC().Format("2006-01-02 15:04 UTC"), confirm)
 	}
 	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong pattern or clock; %s (gateway retention plan lists them)",
 		e.Table, e.Past, e.stay, confirm)
@@ -150,7 +153,7 @@ func (j *Job) guard(ctx context.Context, all []*past, report *Report, allowed in
 			return &RefusedError{Table: p.table.Name, Past: p.rows, Rows: rows, stay: stay}
 		}
 	}
-	if rows == 0 {
+	if rows == 0 || !j.jumped(report.At) {
 		return nil
 	}
 	ok, err := j.shown(ctx, all, report.At)

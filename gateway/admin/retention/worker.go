@@ -40,6 +40,7 @@ type state struct {
 	Tried int64  `json:"tried"` // begin of the last run, also of one that was refused
 	Done  int64  `json:"done"`  // begin of the last run that has deleted all that was past
 	Whole int64  `json:"whole"` // begin of the last such run over all rows
+	Sure  int64  `json:"sure"`  // begin of the last run whose clock was not in doubt, see Job.LastRun
 	// Place is set while deleted rows still take their place on the disk, so that no run has to
 	// delete them anew for it.
 	Place bool `json:"place,omitempty"`
@@ -100,13 +101,18 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 		from = s.Done
 	}
 
-	report, err := w.Job.Run(work, from, 0)
+	job := *w.Job
+	job.LastRun = s.Sure
+	report, err := job.Run(work, from, 0)
 	w.totals.ran(report)
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		w.totals.failed()
 		w.Log.Warn("retention: "+refused.Error(), "table", refused.Table, "rows", refused.Rows)
 		s.Tried = report.At
+		if refused.ahead == 0 {
+			s.Sure = report.At
+		}
 		return w.save(work, turn, s)
 	}
 	if report.Deleted > 0 {
@@ -122,7 +128,7 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 	if err != nil && !errors.As(err, &place) {
 		return err
 	}
-	s.Tried, s.Done = report.At, report.At
+	s.Tried, s.Done, s.Sure = report.At, report.At, report.At
 	if from == 0 {
 		s.Whole = report.At
 	}
@@ -154,7 +160,7 @@ func (w *Worker) RunNow(ctx context.Context, allowed int64, say func(line string
 		return report, err
 	}
 	s := w.read(turn)
-	s.Tried, s.Done, s.Whole, s.Place = report.At, report.At, report.At, place != nil
+	s.Tried, s.Done, s.Whole, s.Sure, s.Place = report.At, report.At, report.At, report.At, place != nil
 	return report, errors.Join(err, w.save(work, turn, s))
 }
 

@@ -147,6 +147,37 @@ func TestWorker_clockSetBack(t *testing.T) {
 	}
 }
 
+// A clock that is set ahead between two runs deletes nothing, however often it is tried, until a point of that time comes.
+func TestWorker_clockJumps(t *testing.T) {
+	working(t, ". 400d", func(w *world, log *text, start func() func()) {
+		t := w.T // of the simulated time
+		const day = 86_400
+		for i := range 40 {
+			w.put("tsdb", 2, now/hour*hour, i)
+		}
+		for i := range 3 {
+			w.put("tsdb", 0, (now-300*day)/hour*hour, i)
+		}
+		var ahead atomic.Int64
+		right := w.job.Now
+		w.job.Now = func() time.Time { return right().Add(time.Duration(ahead.Load())) }
+		stop := start()
+		defer stop()
+		time.Sleep(time.Minute)
+
+		ahead.Store(int64(180 * 24 * time.Hour))
+		time.Sleep(5 * time.Hour)
+		if n, lines := len(w.keys("tsdb")), log.take(); n != 43 || strings.Count(lines, "may be ahead") != 5 {
+			t.Errorf("%d rows, want 43, and a line an hour:\n%s", n, lines)
+		}
+		w.put("tsdb", 0, (now+180*day)/hour*hour, 1)
+		time.Sleep(2 * time.Hour)
+		if n := len(w.keys("tsdb")); n != 41 {
+			t.Errorf("after a point has come %d rows, want 41\n%s", n, log.take())
+		}
+	})
+}
+
 // A wrong pattern deletes nothing: the log names the command that would, once an hour. After the
 // command has run, the worker goes on.
 func TestWorker_refused(t *testing.T) {
