@@ -248,14 +248,14 @@ func (k *Keeper) read(ctx context.Context, name string) (record, error) {
 	if err != nil {
 		return record{}, fmt.Errorf("cannot read lease %s in table %s: %w", name, k.Table, err)
 	}
-	for _, row := range rows {
-		r, err := recordOf(row)
-		if err != nil {
-			return record{}, fmt.Errorf("cannot read lease %s in row %q of table %s: %w", name, row.Key, k.Table, err)
-		}
-		return r, nil
+	if len(rows) == 0 {
+		return record{}, nil
 	}
-	return record{}, nil
+	r, err := recordOf(rows[0])
+	if err != nil {
+		return record{}, fmt.Errorf("cannot read lease %s in row %q of table %s: %w", name, rows[0].Key, k.Table, err)
+	}
+	return r, nil
 }
 
 // recordOf returns what the row of a lease says; the zero record if it has no such cell.
