@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +19,13 @@ import (
 type cells struct {
 	mu     sync.Mutex
 	values map[string][]byte
-	reads  int
+	reads  atomic.Int64
 }
 
 func (c *cells) Get(_ context.Context, _, _ string, keys [][]byte) (rows []store.Row, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reads++
+	c.reads.Add(1)
 	for _, key := range slices.SortedFunc(slices.Values(keys), bytes.Compare) {
 		if v := c.values[string(key)]; v != nil {
 			rows = append(rows, store.Row{Key: key, Cells: []store.Cell{{Qualifier: []byte("lease"), Value: v}}})
@@ -71,10 +72,10 @@ func TestLook(t *testing.T) {
 		var after time.Duration
 		death := time.Now().Add(2 * time.Minute)
 		for range 60 {
-			before := mine.reads
+			before := mine.reads.Load()
 			sights, err := k.Look(t.Context(), names)
-			if err != nil || len(sights) != 4 || mine.reads != before+1 {
-				t.Fatalf("%d sights in %d calls, %v, want 4 in one", len(sights), mine.reads-before, err)
+			if err != nil || len(sights) != 4 || mine.reads.Load() != before+1 {
+				t.Fatalf("%d sights in %d calls, %v, want 4 in one", len(sights), mine.reads.Load()-before, err)
 			}
 			if free := sights[1]; free.Held || string(free.State) != "saved" {
 				t.Errorf("the lease that was released: %+v", free)

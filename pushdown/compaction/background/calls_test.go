@@ -58,7 +58,7 @@ func (h *hanging) Regions(ctx context.Context, table string, start, stop []byte)
 // TestWorker_calls: what three workers ask of many regions in an hour does not grow faster than these: about one
 // worker works on each, and the others see that in few calls.
 func TestWorker_calls(t *testing.T) {
-	for _, tc := range []struct{ regions, leases int }{{100, 11}, {300, 9}} {
+	for _, tc := range []struct{ regions, leases int }{{100, 14}, {300, 13}} {
 		var splits [][]byte
 		for i := range tc.regions - 1 {
 			splits = append(splits, rowKey(byte(i/250+1), byte(i%250), 40))
