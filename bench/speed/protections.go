@@ -237,7 +237,6 @@ func (c *securedCluster) queries(ctx context.Context, s *stage, g group, gateway
 		ours := bench.Step{Name: ofQuery(p), Of: ofQuery(protectionKinds[0]), Work: points, Unit: "points", Run: bench.Timed(func(ctx context.Context, round int) error {
 			return gateways[i].Drain(ctx, variants[(round+len(variants))%len(variants)])
 		})}
-		s.keep(gateways[i], []bench.Step{ours})
 		java := bench.Step{Name: ofJava(p), Of: ofJava(protectionKinds[0]), Work: points, Unit: "points",
 			Run: func(ctx context.Context, _ int) (time.Duration, error) { return c.javaScan(ctx, p) }}
 		steps = append(steps, ours, java)
