@@ -84,7 +84,8 @@ func TestSeveral_renames(t *testing.T) {
 				case x.status == http.StatusOK && strings.Count(x.body, `"dps":{"13`) == 2 && strings.Contains(x.body, fmt.Sprintf(form, old)):
 					return false
 				case x.status == http.StatusOK && strings.Count(x.body, `"dps":{"13`) == 2 && strings.Contains(x.body, fmt.Sprintf(form, renamed)):
-					// A query by the old name of a metric may be under way: the next one is refused.
+					// A rename writes the UID's name before it deletes the old one, as OpenTSDB's does: in between the old
+					// name of a metric is answered with the new one, and then refused.
 					return kind != "metric"
 				}
 				t.Fatalf("in between: %d %s, want the answer of before or after the rename", x.status, x.body)

@@ -136,7 +136,7 @@ func (g *onDisk) quietly(began time.Time) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if n, most := strings.Count(string(text), "\n"), 60+3*int(time.Since(began).Seconds()); n > most {
+	if n, most := strings.Count(string(text), "\n"), max(60, 30+2*int(time.Since(began).Seconds())); n > most {
 		g.t.Errorf("%d lines are logged, want at most %d: %s", n, most, g.process.LogTail(20))
 	}
 }

@@ -83,11 +83,6 @@ func subscribeLive(t *testing.T, ours *e2e.Program, query string, urls ...string
 // take applies a message to the groups, as a client does.
 func (s *liveSocket) take(n liveNews) {
 	s.t.Helper()
-	if n.passes() {
-		s.counts["refused"]++
-		s.t.Logf("told %s", n.Error)
-		return
-	}
 	if n.err != nil || n.Type == "error" {
 		s.t.Fatalf("told %s %s, %v", n.Type, n.Error, n.err)
 	}
@@ -117,16 +112,6 @@ func (s *liveSocket) take(n liveNews) {
 			delete(s.groups[d.Group].points, at)
 		}
 	}
-}
-
-// passes reports whether a message tells that the store cannot be reached, or is too slow, for a
-// while. A client that waits is told what is new once that is over.
-func (n liveNews) passes() bool {
-	var e struct {
-		Code      int
-		Temporary bool
-	}
-	return n.Type == "error" && json.Unmarshal(n.Error, &e) == nil && e.Temporary && slices.Contains([]int{408, 424, 503}, e.Code)
 }
 
 func (s *liveSocket) lines() []string {

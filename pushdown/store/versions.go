@@ -63,7 +63,7 @@ type Condition struct {
 	// Stamps are timestamps: the row has a cell, and none with another timestamp.
 	Stamps []int64
 	// Columns is how many columns the row has at least: nobody has deleted some of those that were
-	// read. 0 asks for nothing.
+	// read, or others have put as many. 0 asks for nothing.
 	Columns int
 	// Cell, if not nil, is a cell that the row has: its column has this value.
 	Cell *Cell

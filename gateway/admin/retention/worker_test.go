@@ -42,7 +42,10 @@ func (l *text) take() string {
 }
 
 // pass lets a time pass in the bubble.
-func pass(d time.Duration) { time.Sleep(d) }
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
 
 // startWorker starts a worker of the world's job.
 func (w *world) startWorker(turns retention.Turns, log *text) (stop func()) {

@@ -47,10 +47,17 @@ type checkedPart struct {
 // perCPU bounds the parts of the table that are read at a time, as in OpenTSDB.
 const perCPU = 4
 
-// threadBytes is the memory of each part that is read: the names of its series, rows that
-// are to be repaired with what replaces them, and a block of rows. While it waits for orphans to be
-// counted, one that is counted has names and a block as well.
-const threadBytes = 2*(namerBytes+exportBlock) + 2*repairBytes
+// memory is what is held of each part that is read: the names of its series, rows that are to be repaired
+// with what replaces them, and a block of rows. While a part waits for orphans to be counted, one that is counted has names and a
+// block as well.
+func (r *fsckRequest) memory() int64 {
+	const reading = namerBytes + exportBlock
+	each := int64(reading + 2*repairBytes)
+	if r.Options.Fix && r.Options.DeleteOrphans {
+		each += reading
+	}
+	return int64(r.Threads) * each
+}
 
 // complete sets the number of threads if none is given. It returns an error for a request
 // that is none.

@@ -182,7 +182,7 @@ func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
 	if err := req.complete(servedThreads); err != nil {
 		return err
 	}
-	if err := memory.Reserve(r.Context(), int64(req.Threads)*threadBytes); err != nil {
+	if err := memory.Reserve(r.Context(), req.memory()); err != nil {
 		return err
 	}
 	if !h.checking.TryLock() {

@@ -151,8 +151,8 @@ func (a *conditional) add(kind pb.MutationProto_MutationType, cells int) {
 
 // newCondition translates a condition to filters: it is true if they leave anything of the row.
 // One drops the row if any cell has another timestamp, one if the column lacks the value, and one drops
-// all columns but those from the last wanted one on. The last one counts the cells that it is shown: in a list it
-// comes behind filters that admit every cell, or drop the row.
+// all columns but those from the last wanted one on. That counts columns by the cells that it is shown, so it stands behind
+// the others: these let a cell pass or drop the whole row.
 func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition, error) {
 	if len(c.Stamps) == 0 {
 		return nil, errors.New("condition: got no timestamps")

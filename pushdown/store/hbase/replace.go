@@ -162,12 +162,13 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 		for _, x := range c.Read.Cells {
 			newest = max(newest, x.Timestamp)
 		}
-		left := byQualifier(afterPut(c))
+		expected := byQualifier(afterPut(c))
 		for _, x := range c.Delete {
-			delete(left, string(x.Qualifier))
+			delete(expected, string(x.Qualifier))
 		}
+
 		return deletes(i) && slices.ContainsFunc(now[string(c.Read.Key)], func(x store.Cell) bool {
-			o, ok := left[string(x.Qualifier)]
+			o, ok := expected[string(x.Qualifier)]
 			return x.Timestamp <= newest && (!ok || !sameCell(o, x))
 		})
 	})

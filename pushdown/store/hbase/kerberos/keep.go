@@ -199,8 +199,10 @@ func (c *Client) keepLogin(ctx context.Context) (time.Duration, error) {
 		_, err := c.login(attempt)
 		c.loginMu.Lock()
 		defer c.loginMu.Unlock()
-		// A failure that does not matter yet counts, too.
-		done <- errors.Join(err, c.loginErr)
+		if err == nil {
+			err = c.loginErr // a failure that does not matter yet counts, too
+		}
+		done <- err
 	}()
 	select {
 	case err := <-done:
