@@ -90,12 +90,17 @@ other_hbases() { # other_hbases VERSION...
 	done
 }
 
-java_programs() { # one after the other: Maven's local repository has no lock
+# What make test runs of Java.
+hbase_and_opentsdb() { # one after the other: Maven's local repository has no lock
 	classpath hbase "$HBASE_VERSION" "-Dhbase.version=$HBASE_VERSION"
-	# shellcheck disable=SC2086 # versions have no blanks inside
-	other_hbases $HBASE_OTHER_VERSIONS
 	classpath opentsdb "$OPENTSDB_VERSION $JAXB_API_VERSION" \
 		"-Dopentsdb.version=$OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
+}
+
+java_programs() {
+	hbase_and_opentsdb
+	# shellcheck disable=SC2086 # versions have no blanks inside
+	other_hbases $HBASE_OTHER_VERSIONS
 	classpath writers "$MICROMETER_VERSION $METRICS_OPENTSDB_VERSION $JAXB_API_VERSION" \
 		"-Dmicrometer.version=$MICROMETER_VERSION" "-Dmetrics-opentsdb.version=$METRICS_OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
 }
@@ -340,7 +345,7 @@ steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")
 fi
-all_steps+=(matrix_hbases) # only where it is named
+all_steps+=(hbase_and_opentsdb matrix_hbases) # only where they are named
 for step in "${steps[@]}"; do
 	[[ " ${all_steps[*]} " == *" $step "* ]] || fail "got step '$step', want one of ${all_steps[*]}"
 done

@@ -1,0 +1,78 @@
+package main
+
+// targets are all of soak. Every test on real servers is one of realTests or belongs to a target, which
+// TestTargets_complete checks; one of realTests may have a long form in a target, too.
+var targets = []target{
+	inProcess("race", []string{"-race", "./..."}, "encoding/", "pushdown/", "gateway/", "bench/"),
+	{
+		name:  "mutants",
+		paths: []string{"integration/mutants/"},
+		long:  []string{"go", "run", "./integration/mutants"},
+	},
+
+	// Faults.
+	servers("chaos", "^TestChaos$", java, "pushdown/store/hbase/", "pushdown/rpc/", "gateway/query/dispatch/", "integration/chaos/"),
+	servers("slow-hbase", "^TestSlowHBase$", java, "pushdown/store/hbase/", "gateway/write/"),
+	servers("hdfs", "^TestHDFS_", java, "pushdown/store/hbase/", "gateway/write/"),
+	servers("failover", "^Test(Failover_|RoundRobin_|Servers_|Several_|Drain_|Upgrade_oneByOne$|Upgrade_embeddedStore$)", browser,
+		"gateway/query/dispatch/", "pushdown/rpc/", "gateway/api/listener/", "gateway/cmd/", "pushdown/cmd/"),
+	servers("crash", "^Test(Crash_|Backup_|FullDisk$)", java, "pushdown/store/pebble/"),
+	servers("hostile", "^Test(Hostile|BadInput|Refuse_)", java, "gateway/api/", "integration/hostile/"),
+	servers("upgrade-hbase", "^TestUpgrade_hbase$", java),
+
+	// Answers next to a real OpenTSDB.
+	servers("differential", "^Test(Differential_|Control_|Exchange_|Aggregators|Live_)", java,
+		"gateway/query/", "pushdown/operator/", "encoding/", "integration/differential/", "integration/compare/"),
+	servers("metamorphic", "^Test(Metamorphic|Pushdown_|Seek_|Stretch_)", java, "gateway/query/", "pushdown/operator/", "pushdown/store/hbase/"),
+	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/admin/tools/"),
+
+	// Jobs.
+	servers("life", "^TestLife", java, "pushdown/compaction/", "pushdown/lease/", "pushdown/rollupjob/", "gateway/admin/retention/"),
+	servers("jobs", "^Test(Compaction_|MadeRollups|Retention_|Fsck_)", java,
+		"pushdown/compaction/", "pushdown/rollupjob/", "gateway/admin/retention/", "gateway/admin/fsck/", "gateway/admin/tools/"),
+	servers("proofs", "^TestProofs_", java, "pushdown/resultcache/", "pushdown/store/hbase/"),
+	servers("result-cache", "^TestResultCache_", java, "pushdown/resultcache/"),
+
+	// Versions and protections of HBase.
+	servers("storage", "^TestStorage$", secured, "pushdown/store/hbase/"),
+	servers("kerberos", "^Test(Kerberos|Access)$", secured, "pushdown/store/hbase/kerberos/", "pushdown/store/hbase/sasl/", "pushdown/store/hbase/jaas/"),
+	servers("tickets", "^TestKerberos_tickets$", secured, "pushdown/store/hbase/kerberos/"),
+	{
+		name: "matrix", paths: []string{"pushdown/store/hbase/"}, setup: append([]string{"matrix_hbases"}, secured...),
+		short: onServers("^TestMatrix$", "./integration"),
+		long:  onServers("^Test(Matrix|Compaction_fakeIsReal)$", "./integration", "-args", "-matrix"),
+	},
+
+	// Users.
+	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/docsite/"),
+	servers("notebooks", "^Test(Arrow_|Flight_|Notebooks_|Python_|Docs_|OpenAPI_)", append([]string{"openapi_validator"}, append(python, browser...)...),
+		"encoding/batch/", "integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
+	servers("clients", "^Test(Clients_|Grafana|AlertRules)", []string{"java_programs", "client_libraries", "collectd", "promtool"},
+		"gateway/api/telnet/", "gateway/api/httpapi/putroutes/", "gateway/packaging/"),
+	servers("packages", "^Test(Packages|Images|Kubernetes|FirstDay$)",
+		[]string{"java_programs", "python_checks", "package_checks", "image_builder", "collectd", "debian_system", "promtool"}, "gateway/packaging/", "gateway/cmd/", "pushdown/cmd/"),
+
+	// The benchmark. Its times are not checked.
+	{
+		name: "bench", paths: []string{"bench/"}, setup: append([]string{"victoria_metrics", "browser_driver", "browser_program"}, secured...),
+		short: onServers("^Test(Bench|Builds)_", "./bench"),
+		long:  onServers("^Test(Bench|Builds)_", "./bench", "-args", "-soak"),
+	},
+	{
+		name:  "sockets",
+		short: []string{"go", "run", "./bench/cmd/bench", "live", "-stores", "embedded", "-parts", "sockets", "-sockets", "1000"},
+		long:  []string{"go", "run", "./bench/cmd/bench", "live", "-stores", "embedded", "-parts", "sockets", "-sockets", "10000"},
+		paths: []string{"gateway/api/ws/", "gateway/live/"},
+	},
+	{
+		name: "dashboards", setup: browser,
+		long: []string{"go", "run", "./bench/cmd/bench", "live", "-parts", "viewers,dashboards", "-stores", "embedded", "-wall", "1h"},
+	},
+
+	// Many draws in process.
+	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
+	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
+	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
+	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),
+	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
+}

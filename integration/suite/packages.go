@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// pkg is a package as go list -json describes it.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+const module = "downpour"
+
+// packages lists the packages of the module.
+func (r *runner) packages(ctx context.Context) (all []pkg, err error) {
+	text, err := r.output(ctx, "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+}
+
+// affected returns the packages whose tests a change of these files can break: those that the files belong
+// to, and those that import them, by however many steps. A change of go.mod is one of every package.
+func affected(all []pkg, files []string) (found []string) {
+	changed := map[string]bool{}
+	for _, file := range files {
+		if file == "go.mod" || file == "go.sum" {
+			return []string{"./..."}
+		}
+		changed[owner(all, file)] = true
+	}
+	// Only what a package itself imports hands a change on; what its tests import does not.
+	for again := true; again; {
+		again = false
+		for _, p := range all {
+			if !changed[p.ImportPath] && anyOf(p.Imports, changed) {
+				changed[p.ImportPath], again = true, true
+			}
+		}
+	}
+	for _, p := range all {
+		if changed[p.ImportPath] || anyOf(p.TestImports, changed) || anyOf(p.XTestImports, changed) {
+			found = append(found, p.ImportPath)
+		}
+	}
+	return found
+}
+
+// owner is the package in whose folder a file lies, or the nearest one above: it embeds the file, or its tests
+// read it. Empty means none.
+func owner(all []pkg, file string) string {
+	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+		if name := module + "/" + dir; slices.ContainsFunc(all, func(p pkg) bool { return p.ImportPath == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+func anyOf(names []string, in map[string]bool) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return in[name] })
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A line of the record is read as it was written; one that is none is an error with its number.
+func TestRecord(t *testing.T) {
+	for _, line := range []string{
+		"chaos short 4a353ca0 2026-11-28 1287364 passed 6.1",
+		"life long 4a353ca0+ 2026-11-28 18446744073709551615 failed 41.0 --- FAIL: TestLife (2460.11s)",
+	} {
+		runs, err := parseRecord(strings.NewReader("# comment\n\n" + line + "\n"))
+		if err != nil || len(runs) != 1 {
+			t.Fatalf("%s: %v, %v", line, runs, err)
+		}
+		if d := cmp.Diff(line, runs[0].String()); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	}
+	for line, want := range map[string]string{
+		"chaos short 4a353ca0":                         "line 2: got 3 fields, want TARGET FORM COMMIT DAY SEED passed|failed MINUTES and a failure",
+		"chaos short 4a353ca0 today 1 passed 6.1":      `line 2: day: got "today", want one like 2006-01-02`,
+		"chaos short 4a353ca0 2026-11-28 x passed 6.1": `line 2: seed: got "x", want a number`,
+		"chaos short 4a353ca0 2026-11-28 1 ok 6.1":     `line 2: outcome: got "ok", want passed or failed`,
+		"chaos short 4a353ca0 2026-11-28 1 passed six": `line 2: minutes: got "six", want a number`,
+	} {
+		_, err := parseRecord(strings.NewReader("\n" + line))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", line, err, want)
+		}
+	}
+}
+
+// What failed after the last passed run is open; what failed before it is not.
+func TestAge(t *testing.T) {
+	runs, err := parseRecord(strings.NewReader(`
+chaos short aaaaaaaa 2026-11-01 7 failed 1.0 --- FAIL: TestChaos
+chaos short bbbbbbbb 2026-11-18 8 passed 6.0
+chaos long cccccccc 2026-11-20 9 failed 60.0 --- FAIL: TestChaos (1 s)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	for form, want := range map[string]string{
+		short: "passed 10 days ago at bbbbbbbb",
+		long:  "never passed, OPEN: failed at cccccccc with TEST_SEED=9: --- FAIL: TestChaos (1 s)",
+	} {
+		if got := age(runs, "chaos", form, now); got != want {
+			t.Errorf("%s: got %s, want %s", form, got, want)
+		}
+	}
+}

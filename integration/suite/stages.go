@@ -1,0 +1,64 @@
+package main
+
+import "time"
+
+// realTests are the tests on real servers that run with every change: what no fake can say. All others are
+// targets of soak.
+const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameAnswers|Exchange_afterSplitAndMove|` +
+	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Live_openTSDBWrites|` +
+	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_readers|` +
+	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
+
+// stages are what make test runs. Budgets are what a run with an empty build cache takes, and a half more.
+func stages(base string) []stage {
+	return []stage{
+		{
+			name:    "setup",
+			command: []string{"integration/setup/setup.sh", "hbase_and_opentsdb", "python_venv", "arrow_js", "browser_driver", "browser_program"},
+			budget:  200 * time.Second,
+		},
+		{
+			name:    "build",
+			command: []string{"go", "build", "./..."},
+			budget:  450 * time.Second,
+		},
+		{
+			name:    "vet",
+			command: []string{"go", "vet", "-tags", "integration", "./..."},
+			budget:  150 * time.Second,
+			needs:   []string{"build"},
+		},
+		{
+			name:    "unit",
+			command: []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout=20m", "./..."},
+			budget:  400 * time.Second,
+			needs:   []string{"build"},
+			tests:   true,
+		},
+		{
+			name:    "real",
+			command: []string{"go", "test", "-json", "-tags", "integration", "-vet=off", "-count=1", "-parallel=6", "-timeout=20m", "-run", realTests, "./integration"},
+			budget:  300 * time.Second,
+			needs:   []string{"build", "setup"},
+			tests:   true,
+		},
+		{
+			name:    "page",
+			command: []string{"node", "--test", "gateway/web/test/"},
+			budget:  10 * time.Second,
+		},
+		{
+			// Pinned in a module file of its own, so that what it needs is no requirement of the product.
+			name:    "staticcheck",
+			command: []string{"go", "tool", "-modfile=integration/setup/tools.mod", "staticcheck", "-tags", "integration", "./..."},
+			budget:  450 * time.Second,
+			needs:   []string{"vet"},
+		},
+		{
+			name:    "faults",
+			command: []string{"go", "run", "./integration/mutants", "-changed", base},
+			budget:  200 * time.Second,
+			needs:   []string{"unit"},
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Each test on real servers runs with every change or belongs to a target, so that none is forgotten.
+func TestTargets_complete(t *testing.T) {
+	for _, dir := range []string{"integration", "bench"} {
+		for _, name := range serverTests(t, dir) {
+			if regexp.MustCompile(realTests).MatchString(name) && dir == "integration" {
+				continue
+			}
+			if !inTarget(t, dir, name) {
+				t.Errorf("%s of ./%s is in no target of soak", name, dir)
+			}
+		}
+	}
+}
+
+// serverTests names the tests behind the tag integration.
+func serverTests(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, error %v", dir, len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "//go:build integration\n") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// inTarget reports whether a target's command runs the test.
+func inTarget(t *testing.T, dir, name string) bool {
+	t.Helper()
+	for _, target := range targets {
+		command := target.long
+		folder, run := false, ""
+		for i, arg := range command {
+			folder = folder || arg == "./"+dir
+			if arg == "-run" {
+				run = command[i+1]
+			}
+		}
+		if folder && regexp.MustCompile(run).MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// A file calls for the targets of the longest path that it lies below.
+func TestCalledFor(t *testing.T) {
+	for file, want := range map[string]string{
+		"pushdown/store/hbase/kerberos/keep.go": "kerberos tickets",
+		"pushdown/resultcache/cache.go":         "proofs result-cache",
+		"gateway/web/main.js":                   "browser",
+		"README.md":                             "",
+	} {
+		var names []string
+		for _, target := range calledFor([]string{file}) {
+			names = append(names, target.name)
+		}
+		if d := cmp.Diff(want, strings.Join(names, " ")); d != "" {
+			t.Errorf("%s: -want +got\n%s", file, d)
+		}
+	}
+}
+
+// Names are unique, those of turns exist, and each target has a command.
+func TestTargets_names(t *testing.T) {
+	seen := map[string]bool{}
+	for _, target := range targets {
+		if seen[target.name] || len(target.command(long)) == 0 {
+			t.Errorf("target %s: twice, or without a command", target.name)
+		}
+		seen[target.name] = true
+	}
+	if _, err := named(turns); err != nil {
+		t.Error(err)
+	}
+	if _, err := named([]string{"none"}); err == nil {
+		t.Error("a target that does not exist: no error")
+	}
+}
