@@ -168,7 +168,7 @@ func (s *Store) makeVisible(b *batch) error {
 // process, as it does where pebble itself meets the error: what of the batch is on
 // disk is unknown, and readers may have seen it.
 func (s *Store) awaitDurable(b *batch) error {
-	if err := b.SyncWait(); err != nil {
+	if err := b.SyncWait(); err != nil { //fault:ack-before-sync TestCrash
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err) // not reached, see Options.Exit
 	}
