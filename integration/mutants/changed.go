@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path"
 	"slices"
 	"strings"
 )
@@ -50,13 +49,10 @@ func changedSince(ctx context.Context, root, commit string) ([]string, error) {
 	return strings.FieldsFunc(differ+"\n"+untracked, func(r rune) bool { return r == '\n' }), nil
 }
 
-// touched returns the faults whose source file is among the files, or a test file of the package whose test catches
-// them.
+// touched returns the faults whose source file or test file is among the files.
 func touched(faults []fault, files []string) (out []fault) {
 	for _, f := range faults {
-		if slices.ContainsFunc(files, func(name string) bool {
-			return name == f.file || path.Dir(name) == f.dir && strings.HasSuffix(name, "_test.go")
-		}) {
+		if slices.Contains(files, f.file) || slices.Contains(files, f.testFile) {
 			out = append(out, f)
 		}
 	}

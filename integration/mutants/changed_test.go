@@ -10,18 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A fault is touched by a change of its source file and of a test file beside its test, and by no other.
+// A fault is touched by a change of its source file and of the file of its test, and by no other.
 func TestTouched(t *testing.T) {
-	all := []fault{{name: "a", file: "a/x.go", dir: "b"}, {name: "c", file: "c/x.go", dir: "c"}}
+	all := []fault{{name: "a", file: "a/x.go", testFile: "b/x_test.go"}, {name: "c", file: "c/x.go", testFile: "c/x_test.go"}}
 	for file, want := range map[string][]string{
 		"a/x.go":          {"a"},
-		"b/other_test.go": {"a"},
-		"b/x.go":          nil,
+		"b/x_test.go":     {"a"},
+		"b/other_test.go": nil,
 		"a/x_test.go":     nil,
 		"c/x.go":          {"c"},
 		"c/x_test.go":     {"c"},
-		"c/d/x_test.go":   nil,
-		"":                nil,
+		"x.go":            nil,
 	} {
 		var got []string
 		for _, f := range touched(all, []string{file}) {

@@ -37,13 +37,13 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
 		workers.Go(func() {
 			for f := range work {
 				began := time.Now()
-				err := l.try(ctx, f)
+				ran, err := l.try(ctx, f)
 				l.mu.Lock()
 				if err != nil {
 					bad++
 					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", f.name, err)
 				} else {
-					fmt.Fprintf(l.out, "caught   %-40s by %s in %s, %.1f s\n", f.name, f.test, f.dir, time.Since(began).Seconds())
+					fmt.Fprintf(l.out, "caught   %-40s by %s in %s after %s s, %.0f s with builds\n", f.name, f.test, f.dir, ran, time.Since(began).Seconds())
 				}
 				l.mu.Unlock()
 			}
@@ -57,25 +57,27 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
 	return bad, ctx.Err()
 }
 
-// try returns nil if the fault's test fails with the fault and not without.
-func (l *lab) try(ctx context.Context, f fault) error {
+// try returns how many seconds the fault's test ran until it failed, and no error if it fails with the fault and not
+// without.
+func (l *lab) try(ctx context.Context, f fault) (ran string, err error) {
 	dir, err := os.MkdirTemp("", "fault-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(dir)
 	file, err := f.overlay(l.root, dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	output, err := l.test(ctx, f, "-count=1", "-overlay="+file)
-	switch {
-	case err == nil:
-		return fmt.Errorf("%s passes with the fault in it", f.test)
-	case !failed(output, f.test):
-		return fmt.Errorf("the test did not fail, its run did: %w\n%s", err, tail(output))
+	if err == nil {
+		return "", fmt.Errorf("%s passes with the fault in it", f.test)
 	}
-	return l.control(ctx, f)
+	ran, ok := failed(output, f.test)
+	if !ok {
+		return "", fmt.Errorf("the test did not fail, its run did: %w\n%s", err, tail(output))
+	}
+	return ran, l.control(ctx, f)
 }
 
 // control runs the test without the fault: one that fails by itself catches nothing. Its
@@ -127,13 +129,16 @@ func usesRapid(dir string) bool {
 }
 
 // failed tells whether the output is that of a test that ran and failed, by
-// itself, by a panic, or by taking too long; not of one that was not built.
-func failed(output, test string) bool {
+// itself, by a panic, or by taking too long, and after how many seconds; not of one that was not built.
+func failed(output, test string) (ran string, ok bool) {
 	if strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]") {
-		return false
+		return "", false
 	}
 	name := regexp.QuoteMeta(test)
-	return regexp.MustCompile(`(?m)^\s*--- FAIL: ` + name + `\b|^panic: |^fatal error: `).MatchString(output)
+	if m := regexp.MustCompile(`(?m)^\s*--- FAIL: ` + name + `\b.*\((\S+)s\)$`).FindStringSubmatch(output); m != nil {
+		return m[1], true
+	}
+	return "?", regexp.MustCompile(`(?m)^panic: |^fatal error: `).MatchString(output)
 }
 
 // tail is the end of an output.

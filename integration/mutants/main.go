@@ -2,7 +2,7 @@
 // test that must notice each:
 //
 //	go run ./integration/mutants                  all that break a promise of the product
-//	go run ./integration/mutants -changed [BASE]  those whose source or test package has changed
+//	go run ./integration/mutants -changed [BASE]  those whose source file or test file has changed
 //	go run ./integration/mutants -only NAME       those whose name holds NAME
 //	go run ./integration/mutants -check           none: that every fault has its place
 //	go run ./integration/mutants -list            none: their names, files and tests
@@ -68,7 +68,7 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	flags.BoolVar(&o.changed, "changed", false, "try only those whose source or test package has changed since the commit in the argument, or since main")
+	flags.BoolVar(&o.changed, "changed", false, "try only those whose source file or test file has changed since the commit in the argument, or since main")
 	flags.BoolVar(&o.check, "check", false, "check that every fault has its place and end")
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
 	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")

@@ -171,7 +171,7 @@ func (r *reading) join(name string, h *halves) (fault, error) {
 	if _, err := parser.ParseFile(token.NewFileSet(), m.file, changed, parser.SkipObjectResolution); err != nil {
 		return fault{}, fmt.Errorf("is no Go any more: %w", err)
 	}
-	return fault{name: name, file: m.file, dir: path.Dir(d.file), test: d.test, changed: changed}, nil
+	return fault{name: name, file: m.file, dir: path.Dir(d.file), test: d.test, testFile: d.file, changed: changed}, nil
 }
 
 // apply changes the code of one line and leaves the number of lines as it is.

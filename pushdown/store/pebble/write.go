@@ -138,7 +138,7 @@ func (s *Store) commit(b *batch) error {
 	if err != nil {
 		return err
 	}
-	return s.awaitDurable(b)
+	return s.awaitDurable(b) //fault:ack-before-sync TestCrash
 }
 
 // makeVisible writes b to the memtable and queues its record for the log. The
@@ -168,7 +168,7 @@ func (s *Store) makeVisible(b *batch) error {
 // process, as it does where pebble itself meets the error: what of the batch is on
 // disk is unknown, and readers may have seen it.
 func (s *Store) awaitDurable(b *batch) error {
-	if err := b.SyncWait(); err != nil { //fault:ack-before-sync TestCrash
+	if err := b.SyncWait(); err != nil {
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err) // not reached, see Options.Exit
 	}
