@@ -124,7 +124,7 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 	// other, and one branch decides on both.
 	for ; at+2*stride+8 <= len(b); at += 4 * stride {
 		x, y := binary.BigEndian.Uint64(b[at:]), binary.BigEndian.Uint64(b[at+2*stride:])
-		if (x&mask^want)|(y&mask^(want+add)) != 0 {
+		if (x&mask^want)|(y&mask^(want+add)) != 0 { //fault:even-with-a-gap-taken TestOnlyEven_refuses
 			return at
 		}
 		want += 2 * add

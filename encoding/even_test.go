@@ -97,6 +97,8 @@ func checkEven(t *rapid.T, d *RowDecoder, e Even, entries []byte) {
 
 // TestOnlyEven_refuses: OnlyEven takes only an append column of two or more integers of one
 // length, up to 4 bytes, at equal distances in seconds and in ascending order.
+//
+//fault:even-with-a-gap-taken (y&mask^(want+add)) => 0*y
 func TestOnlyEven_refuses(t *testing.T) {
 	var d RowDecoder
 	f := func(want bool, what, entries string) {

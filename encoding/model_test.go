@@ -27,6 +27,8 @@ type modelCell struct {
 
 // TestRowDecoder_equalsModel: random rows decode to what a model makes of them that follows each
 // rule in the plainest way: one list of all points, no fast paths.
+//
+//fault:older-duplicate-wins b.stamp, a.stamp => a.stamp, b.stamp
 func TestRowDecoder_equalsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells := rapid.SliceOfN(rapid.Custom(drawCell), 0, 6).Draw(t, "cells")

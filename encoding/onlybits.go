@@ -88,7 +88,7 @@ func stridedBits(to []uint64, b []byte, stride int, flags uint8) {
 		if stride == 1 {
 			b = b[:len(to)] // so that the loop needs no bounds check
 			for i := range to {
-				to[i] = uint64(int8(b[i]))
+				to[i] = uint64(int8(b[i])) //fault:bits-without-sign TestOnlyBits_equalsCellByCell
 			}
 			return
 		}

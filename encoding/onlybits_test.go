@@ -10,6 +10,8 @@ import (
 // TestOnlyBits_equalsCellByCell: OnlyBits makes of a cell that it takes the columns that Add and
 // Finish make, also of a damaged one. It takes plain compacted cells of one type, or of integers,
 // and append columns at equal distances.
+//
+//fault:bits-without-sign int8(b[i]) => b[i]
 func TestOnlyBits_equalsCellByCell(t *testing.T) {
 	var d RowDecoder // one for all rows, to notice what a row leaves for the next
 	taken, appended := 0, 0

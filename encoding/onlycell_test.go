@@ -128,6 +128,8 @@ func damage(t *rapid.T, what string, b []byte) []byte {
 }
 
 // TestOnlyCell_refuses: OnlyCell takes plain cells and leaves all others, valid or not, to Add.
+//
+//fault:only-cell-out-of-order-taken | (e - c - 1) =>
 func TestOnlyCell_refuses(t *testing.T) {
 	var d RowDecoder
 	f := func(want bool, what, qualifier, value string) {

@@ -23,7 +23,7 @@ func comparePoints(a, b pointOrder) int {
 
 	// The newest point of an offset comes first: it is the one that stays.
 	if a.stamp != b.stamp {
-		return cmp.Compare(b.stamp, a.stamp)
+		return cmp.Compare(b.stamp, a.stamp) //fault:older-duplicate-wins TestRowDecoder_equalsModel
 	}
 
 	return cmp.Compare(a.index, b.index)
@@ -64,7 +64,7 @@ func (d *RowDecoder) mergeDuplicates() error {
 			if !same && !d.FixDuplicates {
 				return d.duplicate(out-1, i)
 			}
-			continue
+			continue //fault:duplicate-kept TestRowDecoder_duplicates
 		}
 		d.move(out, i)
 		out++

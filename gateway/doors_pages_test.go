@@ -61,6 +61,8 @@ func (k knock) changes() bool {
 
 // The table of routes says which verbs of a route only read. Such requests write nothing and need
 // no scope but to read; requests that are known to change something are not among them.
+//
+//fault:link-drops-caches NoVerb => Get
 func TestDoors_reads(t *testing.T) {
 	b, writes := openForAll(t)
 	reading, changing := 0, 0
@@ -95,6 +97,8 @@ func TestDoors_reads(t *testing.T) {
 // No page of another site changes anything, by any route and verb; of its requests only links to
 // what only reads are answered. The gateway's own pages, pages of listed origins and clients that
 // are no browsers are not refused.
+//
+//fault:link-changes-data allowsChange => allows
 func TestDoors_pages(t *testing.T) {
 	const evil, ok = "http://evil.example", "http://ok.example"
 	b, writes := openForAll(t)

@@ -24,6 +24,8 @@ const (
 
 // Whatever the flags of a put: an answer without an error and without failed points means that all
 // points are durable.
+//
+//fault:last-points-of-a-put-not-waited-for range pending => range pending[:max(0, len(pending)-1)]
 func TestPut_flags(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998399 1 host=a") // the names are known

@@ -45,6 +45,8 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 
 // An answer from the result cache whose version token cannot be proven is not sent: the rows are
 // read instead. That holds for an answer with an ETag, which is held back, and for one without.
+//
+//fault:sent-before-proven proofs.Wait() => error(nil)
 func TestQuery_unproven(t *testing.T) {
 	for _, end := range []string{"1357000000", "4000000000"} {
 		cfg := config(0)

@@ -63,7 +63,7 @@ func (b identity) downsample(d *Downsample) identity {
 		return b.flag(false)
 	}
 	b = b.flag(true).flag(d.All).number(d.Interval).number(int64(d.Count)).text(d.Unit)
-	return b.flag(d.Calendar).text(d.Zone).text(string(d.Function)).text(string(d.Fill))
+	return b.flag(d.Calendar).text(d.Zone).text(string(d.Function)).text(string(d.Fill)) //fault:identity-without-the-zone TestIdentity_everyField
 }
 
 func (b identity) rollup(r *Rollup) identity {

@@ -49,6 +49,7 @@ func example() (snapshot, change *Update) {
 	return snapshot, &Update{Kind: KindDelta, Epoch: "e", Seq: 2, delta: tr.history[0]}
 }
 
+//fault:last-group-left-out-of-a-delta range d.upserts => range d.upserts[:max(0, len(d.upserts)-1)]
 func TestJSONOfUpdates(t *testing.T) {
 	snapshot, change := example()
 	if got, want := text(snapshot), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {

@@ -154,7 +154,8 @@ func (c *cells) addMulti(key []byte) {
 	// gets a cell of its own, as a put of OpenTSDB writes it, unless another comes
 	// before it.
 	rest := c.entries
-	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { // the last point is alone in its cell in any case
+	// The last point is alone in its cell in any case.
+	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { //fault:multi-cell-like-an-append-column TestWriter_multiCellNotLikeAppendColumn
 		c.addCell(key, &rest[0])
 		rest = rest[1:]
 	}

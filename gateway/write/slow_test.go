@@ -31,6 +31,8 @@ func (s *stuck) Apply(ctx context.Context, table string, mutations []store.Mutat
 // Abandon ends all waits for a store that does not answer with ErrClosing: for batches at the
 // store, for the batch that is being filled, and for room in it. It returns how many points were
 // taken and not stored. Points acknowledged before stay so, and a late answer does no harm.
+//
+//fault:abandoned-points-acknowledged errAbandoned => nil
 func TestWriter_abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &stuck{free: make(chan struct{})}

@@ -187,6 +187,8 @@ func TestWriter_forms(t *testing.T) {
 
 // No multi cell begins with the byte 05, because OpenTSDB's fsck takes such a cell for an append
 // column: points of the seconds 80 to 95 that would come first get cells of their own.
+//
+//fault:multi-cell-like-an-append-column => for false {
 func TestWriter_multiCellNotLikeAppendColumn(t *testing.T) {
 	f := func(seconds []int64, want ...string) {
 		t.Helper()
@@ -245,6 +247,8 @@ func TestWriter_pushesBack(t *testing.T) {
 }
 
 // Wait returns the error of a failed write, and Add fails after Close.
+//
+//fault:failed-write-acknowledged err => nil
 func TestWriter_failure(t *testing.T) {
 	m := &memory{fail: store.ErrUnavailable}
 	w := newTestWriter(m, Config{})
@@ -262,6 +266,8 @@ func TestWriter_failure(t *testing.T) {
 }
 
 // No point is acknowledged before the store has acknowledged the write.
+//
+//fault:ack-before-write => w.endWrite(b); b.finish(nil); err := w.apply(r)
 func TestWriter_acknowledgedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}

@@ -194,7 +194,7 @@ func (w *Writer) commit(b *Batch) {
 		return
 	}
 
-	err := w.apply(r)
+	err := w.apply(r) //fault:ack-before-write TestWriter_acknowledgedAfterwards
 	if !w.endWrite(b) {
 		return // Abandon has finished it
 	}
@@ -265,7 +265,7 @@ func (w *Writer) apply(r *rows) error {
 		return fmt.Errorf("cannot make the cells of %d rows: %w", len(r.list), err)
 	}
 	if err := w.store.Apply(ctx, w.cfg.Table, mutations); err != nil {
-		return err
+		return err //fault:failed-write-acknowledged TestWriter_failure
 	}
 	w.observe(r)
 	return nil
@@ -320,7 +320,7 @@ func (w *Writer) Abandon() (points int) {
 
 	for b := range left {
 		points += b.rows.points()
-		b.finish(errAbandoned)
+		b.finish(errAbandoned) //fault:abandoned-points-acknowledged TestWriter_abandon
 	}
 	for _, l := range w.shards {
 		if b, _ := l.takeBatch(); b != nil {

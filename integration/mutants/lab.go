@@ -2,19 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// lab tries mutants, some at once.
+// lab tries faults, some at once.
 type lab struct {
 	out  io.Writer
 	jobs int
@@ -28,74 +28,70 @@ type lab struct {
 // tests make fewer tries when they see their time end, hence the length.
 const limit = 10 * time.Minute
 
-// tryAll returns how many mutants were not caught.
-func (l *lab) tryAll(ctx context.Context, mutants []mutant) (bad int, err error) {
-	if l.root, err = moduleRoot(); err != nil {
-		return 0, err
-	}
+// tryAll returns how many faults were not caught.
+func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
 	l.healthy = map[string]error{}
-	work := make(chan mutant)
+	work := make(chan fault)
 	var workers sync.WaitGroup
 	for range max(1, l.jobs) {
 		workers.Go(func() {
-			for m := range work {
+			for f := range work {
 				began := time.Now()
-				err := l.try(ctx, m)
+				ran, err := l.try(ctx, f)
 				l.mu.Lock()
 				if err != nil {
 					bad++
-					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", m.name, err)
+					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", f.name, err)
 				} else {
-					fmt.Fprintf(l.out, "caught   %-28s by %s in %s, %.1f s\n", m.name, m.testName(), m.pkg(), time.Since(began).Seconds())
+					fmt.Fprintf(l.out, "caught   %-40s by %s in %s after %s s, %.0f s with builds\n", f.name, f.test, f.dir, ran, time.Since(began).Seconds())
 				}
 				l.mu.Unlock()
 			}
 		})
 	}
-	for _, m := range mutants {
-		work <- m
+	for _, f := range faults {
+		work <- f
 	}
 	close(work)
 	workers.Wait()
 	return bad, ctx.Err()
 }
 
-// try returns nil if the mutant's test fails with the fault and not without.
-func (l *lab) try(ctx context.Context, m mutant) error {
-	dir, err := os.MkdirTemp("", "mutant-")
+// try returns how many seconds the fault's test ran until it failed, and no error if it fails with the fault and not
+// without.
+func (l *lab) try(ctx context.Context, f fault) (ran string, err error) {
+	dir, err := os.MkdirTemp("", "fault-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(dir)
-	file, err := overlay(l.root, dir, m)
+	file, err := f.overlay(l.root, dir)
 	if err != nil {
-		return err
+		return "", err
 	}
-	output, err := l.test(ctx, m, "-count=1", "-overlay="+file)
-	if err == nil { // a property test may have been out of luck
-		output, err = l.test(ctx, m, "-count=5", "-failfast", "-overlay="+file)
+	output, err := l.test(ctx, f, "-count=1", "-overlay="+file)
+	if err == nil {
+		return "", fmt.Errorf("%s passes with the fault in it", f.test)
 	}
-	switch {
-	case err == nil:
-		return fmt.Errorf("%s passes with the fault in it", m.test)
-	case !failed(output, m.testName()):
-		return fmt.Errorf("the test did not fail, its run did: %w\n%s", err, tail(output))
+	ran, ok := failed(output, f.test)
+	if !ok {
+		return "", fmt.Errorf("the test did not fail, its run did: %w\n%s", err, tail(output))
 	}
-	return l.control(ctx, m)
+	return ran, l.control(ctx, f)
 }
 
 // control runs the test without the fault: one that fails by itself catches nothing. Its
-// result stands for all mutants of the test; jobs that begin together may run it twice.
-func (l *lab) control(ctx context.Context, m mutant) error {
-	key := m.pkg() + " " + m.testName()
+// result stands for all faults of the test; jobs that begin together may run it twice.
+func (l *lab) control(ctx context.Context, f fault) error {
+	key := f.dir + " " + f.test
 	l.mu.Lock()
 	err, known := l.healthy[key]
 	l.mu.Unlock()
 	if known {
 		return err
 	}
-	if output, runErr := l.test(ctx, m); runErr != nil {
-		err = fmt.Errorf("%s fails without the fault: %w\n%s", m.test, runErr, tail(output))
+	if output, runErr := l.test(ctx, f); runErr != nil {
+		err = fmt.Errorf("%s fails without the fault: %w\n%s", f.test, runErr, tail(output))
 	} else if strings.Contains(output, "no tests to run") {
 		err = fmt.Errorf("there is no test %s", key)
 	}
@@ -105,16 +101,18 @@ func (l *lab) control(ctx context.Context, m mutant) error {
 	return err
 }
 
-// test runs the mutant's test and returns what it wrote.
-func (l *lab) test(ctx context.Context, m mutant, args ...string) (string, error) {
-	args = append([]string{"test", "-timeout", limit.String(), "-run", "^" + m.testName() + "$"}, args...)
-	args = append(args, "./"+m.pkg())
-	if usesRapid(filepath.Join(l.root, filepath.FromSlash(m.pkg()))) {
+// test runs the fault's test and returns what it wrote.
+func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
+	args = append([]string{"test", "-vet=off", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
+	args = append(args, "./"+f.dir)
+	if usesRapid(filepath.Join(l.root, filepath.FromSlash(f.dir))) {
 		// That the test fails is enough: no small example, no file of it among the sources.
 		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = l.root
+	// The fixed seed, so that a fault is always caught or never.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TEST_SEED=") })
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -131,13 +129,16 @@ func usesRapid(dir string) bool {
 }
 
 // failed tells whether the output is that of a test that ran and failed, by
-// itself, by a panic, or by taking too long; not of one that was not built.
-func failed(output, test string) bool {
+// itself, by a panic, or by taking too long, and after how many seconds; not of one that was not built.
+func failed(output, test string) (ran string, ok bool) {
 	if strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]") {
-		return false
+		return "", false
 	}
 	name := regexp.QuoteMeta(test)
-	return regexp.MustCompile(`(?m)^\s*--- FAIL: ` + name + `\b|^panic: |^fatal error: `).MatchString(output)
+	if m := regexp.MustCompile(`(?m)^\s*--- FAIL: ` + name + `\b.*\((\S+)s\)$`).FindStringSubmatch(output); m != nil {
+		return m[1], true
+	}
+	return "?", regexp.MustCompile(`(?m)^panic: |^fatal error: `).MatchString(output)
 }
 
 // tail is the end of an output.
@@ -147,22 +148,4 @@ func tail(output string) string {
 		return "…" + output[len(output)-most:]
 	}
 	return output
-}
-
-// moduleRoot goes up from the working directory to go.mod.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod here or above")
-		}
-		dir = up
-	}
 }

@@ -12,10 +12,6 @@ var ofAligned = []mutant{
 		old: "	case m.lastHour != g.hours-1:\n", new: "	case m.lastHour > g.hours-1:\n",
 		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
-		name: "aligned-hole-between-parts", file: "gateway/query/merge/aligned.go",
-		old: "sp.alignedSeen != n || sp.alignedEnded || member.late:", new: "sp.alignedEnded || member.late:",
-		test: "gateway/query/engine TestAligned_everyHole",
-	}, {
 		name: "aligned-hole-at-the-start-of-a-part", file: "gateway/query/merge/aligned.go",
 		old: "sp.alignedEnded || member.late:", new: "sp.alignedEnded:",
 		test: "gateway/query/engine TestAligned_everyHole",
@@ -92,10 +88,6 @@ var ofAligned = []mutant{
 		old: "	r.e.regions.forget(r.plan.Table)\n", new: "",
 		test: "TestRun_listsRegionsOnce",
 	}, {
-		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
-		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
-		test: "TestColumnEqualsPoints",
-	}, {
 		name: "aligned-seam-from-the-first-part", file: "gateway/query/merge/aligned.go",
 		old: "a.seam(rows[n-1], row)", new: "a.seam(rows[0], row)",
 		test: "gateway/query/engine TestAligned_takes",
@@ -115,10 +107,6 @@ var ofAligned = []mutant{
 		name: "regions-known-for-ever", file: "gateway/query/dispatch/regionlist.go",
 		old: "now.Sub(e.at) >= regionsFor", new: "now.Sub(e.at) >= 1000*regionsFor",
 		test: "TestRegionLists",
-	}, {
-		name: "bits-without-sign", file: "encoding/onlybits.go",
-		old: "				to[i] = uint64(int8(b[i]))\n", new: "				to[i] = uint64(b[i])\n",
-		test: "TestOnlyBits_equalsCellByCell",
 	}, {
 		name: "bits-past-the-end", file: "encoding/onlybits.go",
 		old: "	return isTrailer(value[at:])\n", new: "	return true\n",

@@ -19,24 +19,8 @@ var ofAnswers = []mutant{
 		old: `h.Set("Content-Type", "application/json; charset=UTF-8")`, new: `h.Set("Content-Type", "text/plain; charset=UTF-8")`,
 		test: "gateway TestQuery_forms",
 	}, {
-		name: "last-group-left-out-of-a-delta", file: "gateway/live/update.go",
-		old: "range d.upserts {", new: "range d.upserts[:max(0, len(d.upserts)-1)] {",
-		test: "TestJSONOfUpdates",
-	}, {
-		name: "version-before-the-points", file: "gateway/api/telnet/lines.go", // which it acknowledges
-		old: "	c.awaitCommits(everyBatch)\n", new: "	c.awaitCommits(doneBatches)\n",
-		test: "TestAcknowledgement_waits",
-	}, {
-		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putroutes/store.go",
-		old: "range pending {", new: "range pending[:max(0, len(pending)-1)] {",
-		test: "gateway TestPut_flags",
-	}, {
 		name: "profiles-for-readers", file: "gateway/api/httpapi/adminroutes/handlers.go",
 		old: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.All,`, new: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.Read,`,
 		test: "gateway TestProfiles",
-	}, {
-		name: "point-at-the-border-of-two-buckets", file: "pushdown/operator/downsample/bucketer.go",
-		old: "		if o >= end {\n", new: "		if o > end {\n",
-		test: "TestAppendHour",
 	},
 }

@@ -28,10 +28,6 @@ var ofDashboards = []mutant{
 		old: "if form > Form {", new: "if form > Form && false {",
 		test: "TestCheck",
 	}, {
-		name: "dashboard-changed-by-readers", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
-		old: "h.Guard.MayStore(w, r, auth.Write)", new: "h.Guard.MayStore(w, r, auth.Read)",
-		test: "gateway TestDoors",
-	}, {
 		name: "dashboard-changed-in-mode-ro", file: "gateway/api/httpapi/dashboardroutes/handlers.go",
 		old: "if h.ReadOnly {", new: "if false {",
 		test: "gateway TestDashboards_mode",

@@ -48,29 +48,9 @@ var ofTheDoors = []mutant{
 		old: " && e.Code != http.StatusRequestTimeout {", new: " {",
 		test: "gateway/api/httpapi TestBody_slow",
 	}, {
-		name: "link-drops-caches", file: "gateway/api/httpapi/adminroutes/handlers.go",
-		old: "h.dropCaches, Reads: httpio.NoVerb},\n		\"dropcaches\"", new: "h.dropCaches, Reads: httpio.Get},\n		\"dropcaches\"",
-		test: "gateway TestDoors_reads",
-	}, {
-		name: "link-changes-data", file: "gateway/api/httpapi/access/access.go",
-		old: "!g.Origins.allowsChange(r)", new: "!g.Origins.allows(r)",
-		test: "gateway TestDoors_pages",
-	}, {
 		name: "override-by-a-link", file: "gateway/api/httpapi/httpio/endpoint.go",
 		old: "	method, err := Method(r)\n", new: "	method, err := r.Method, error(nil)\n",
 		test: "TestVerbs_Contains",
-	}, {
-		name: "origin-by-its-beginning", file: "gateway/api/origin/origin.go",
-		old: "		if strings.EqualFold(u.Scheme+\"://\"+u.Host, origin) {\n", new: "		if strings.HasPrefix(origin, u.Scheme+\"://\"+u.Host) {\n",
-		test: "TestList",
-	}, {
-		name: "line-lost-between-buffers", file: "gateway/api/telnet/lines.go",
-		old: "	c.source.held = bytes.Clone(held)\n", new: "	c.source.held = nil\n",
-		test: "TestLines_buffers",
-	}, {
-		name: "silent-before-TLS", file: "gateway/api/listener/listener.go",
-		old: "	return secured.HandshakeContext(ctx)\n", new: "	_ = secured\n	return ctx.Err()\n",
-		test: "TestDoor_silent",
 	}, {
 		name: "slow-messages-not-counted", file: "gateway/live/held.go",
 		old: "			sum.Sending += u.sendingBytes(e.mu.seq)\n", new: "",

@@ -3,10 +3,6 @@ package main
 // ofLeases are faults by which two do the work of one, or none does it.
 var ofLeases = []mutant{
 	{
-		name: "lease-of-the-living-is-taken", file: "pushdown/lease/keeper.go",
-		old: " && !k.isDead(name, old) {\n", new: " && false {\n",
-		test: "TestTry_living",
-	}, {
 		name: "lease-takes-the-slow-for-dead", file: "pushdown/lease/keeper.go",
 		old: "	return now.Sub(s.since) >= k.dead() ||", new: "	return now.Sub(s.since) >= k.beat() ||",
 		test: "TestTry_living",

@@ -3,10 +3,6 @@ package main
 // ofLiveQueries are faults of live queries.
 var ofLiveQueries = []mutant{
 	{
-		name: "older-row-unseen-by-a-continued-view", file: "gateway/live/changefeed/writes.go",
-		old: "	if int64(k.BaseTime) < s.view.Seam() &&", new: "	if int64(k.BaseTime) < s.view.Seam()-7200 &&",
-		test: "TestLaw_olderHours",
-	}, {
 		name: "series-come-back-behind-the-seam", file: "gateway/live/incremental/seam.go",
 		old: "	if t.stretch == nil || !s.hasData {\n", new: "	if t.stretch == nil || s.hasData {\n",
 		test: "gateway/live/changefeed TestLaw_olderHours",
@@ -19,10 +15,6 @@ var ofLiveQueries = []mutant{
 		old: "	l.parts[sp] = append(l.parts[sp], p)\n", new: "",
 		test: "gateway/live/changefeed TestLaw_olderHours",
 	}, {
-		name: "final-before-the-gap", file: "gateway/live/incremental/watermark.go", // which the next point fills
-		old: "	return min(open, c.Time[before-1]+t.interval())\n", new: "	return open\n",
-		test: "gateway/live/changefeed TestFinalBefore",
-	}, {
 		name: "one-rate-is-settled", file: "gateway/live/incremental/watermark.go",
 		old: "before < 2:", new: "before < 1:",
 		test: "gateway/live/changefeed TestFinalBefore_values",
@@ -30,10 +22,6 @@ var ofLiveQueries = []mutant{
 		name: "merged-cells-unnoticed", file: "gateway/live/changefeed/kept.go",
 		old: "				return row, true, true\n", new: "				return row, changed, false\n",
 		test: "TestSplice",
-	}, {
-		name: "late-point-in-a-kept-row", file: "gateway/live/changefeed/poller.go",
-		old: "		p.lateScan = now\n		p.rewind()\n", new: "		p.lateScan = now\n",
-		test: "TestPoller_late",
 	}, {
 		name: "clocks-are-right", file: "gateway/live/changefeed/poller.go",
 		old: "since.Add(-clockSkew-p.delay.longest())", new: "since.Add(-clockSkew)",

@@ -12,10 +12,6 @@ var ofMadeRollups = []mutant{
 		old: "		pieces, err := w.rollUp(ctx, r)\n", new: "		pieces, err := w.rollUp(ctx, r)\n		proof = w.rawMark(ctx, r)\n",
 		test: "TestJob_changesWhileReading",
 	}, {
-		name: "made-proof-of-raw-rows-ignored", file: "pushdown/rollupjob/proof.go",
-		old: "			if why != nil {\n", new: "			if kept = run.Pieces; why != nil {\n",
-		test: "gateway TestMade_changes",
-	}, {
 		name: "made-proof-of-rollups-ignored", file: "pushdown/rollupjob/proof.go",
 		old: "					note(\"rollups: %v\", err)\n					continue\n", new: "					note(\"rollups: %v\", err)\n",
 		test: "gateway TestMade_othersWrite",

@@ -35,10 +35,6 @@ var ofTheScan = []mutant{
 		old: "		NextCallSeq:             proto.Uint64(s.server.seq),\n", new: "",
 		test: "TestScan_cutEveryReply",
 	}, {
-		name: "boundary-row-read-twice", file: "pushdown/store/hbase/scan.go",
-		old: "rows[len(rows)-1].Key...), 0)", new: "rows[len(rows)-1].Key...))",
-		test: "TestScan_manyLostReplies",
-	}, {
 		name: "resume-from-the-start", file: "pushdown/store/hbase/scan.go",
 		old: "	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)\n", new: "",
 		test: "TestScan_manyLostReplies",
@@ -59,18 +55,6 @@ var ofTheScan = []mutant{
 		old: "return first == isWanted", new: "return true",
 		test: "TestColumnSet",
 	}, {
-		name: "half-row-delivered", file: "pushdown/store/hbase/assembler.go",
-		old: "	if a.lastHeld {\n		n--\n	}\n", new: "",
-		test: "TestAssembler_anyParts",
-	}, {
-		name: "heartbeat-taken-for-the-end", file: "pushdown/store/hbase/scan.go",
-		old: "	return scan, region\n", new: "	return scan || len(response.CellsPerResult) == 0, region\n",
-		test: "TestScan_cutEveryReply",
-	}, {
-		name: "hole-in-meta-ignored", file: "pushdown/store/hbase/regions.go",
-		old: "if i > 0 && len(end) == 0 || !bytes.Equal(l.start, end) {", new: "if i < 0 {",
-		test: "TestCheckChain",
-	}, {
 		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/locate.go",
 		old: "		case info.table != table || !info.split:\n", new: "		case true:\n",
 		test: "TestLookUp_parentOfSplit",
@@ -90,10 +74,6 @@ var ofTheScan = []mutant{
 		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
 		old: "	case classRelocate, classReopen, classUnknown:\n		st.regions.forget(loc)\n", new: "	case classRelocate, classReopen, classUnknown:\n",
 		test: "TestScan_changesBetweenBlocks",
-	}, {
-		name: "error-of-a-scan-swallowed", file: "pushdown/store/rows.go", // what came before it is taken for all
-		old: "				yield(nil, err)\n				return\n			case !yield", new: "				return\n			case !yield",
-		test: "TestRows",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/rowregex.go", // keys with 0A, 0D, 85 are lost
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,
@@ -125,18 +105,6 @@ var ofSeeking = []mutant{
 // ofOperators are faults of the work on a part.
 var ofOperators = []mutant{
 	{
-		name: "filter-not-checked-again", file: "pushdown/operator/admit.go",
-		old: "if !ok || !admitsValue(p, value) {", new: "if !ok && admitsValue(p, value) {",
-		test: "TestPerSeries_superset",
-	}, {
-		name: "bucket-cut-at-a-part", file: "pushdown/operator/downsampler.go",
-		old: "	if f.ends {\n", new: "	if true {\n",
-		test: "TestFusedIsUnfused",
-	}, {
-		name: "memory-bound-ignored", file: "gateway/query/dispatch/attempt.go",
-		old: "limit > 0 && held > limit", new: "limit > 0 && held < 0",
-		test: "TestRun_errors",
-	}, {
 		name: "hours-torn-apart", file: "pushdown/operator/sidebyside.go",
 		old: "			case c == 0:\n				same = append(same, i)\n", new: "",
 		test: "TestSideBySide",

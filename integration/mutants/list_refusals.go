@@ -20,10 +20,6 @@ var ofRefusals = []mutant{
 		old: "errors.As(err, &data) ||", new: "errors.As(err, &data) || answer.Message[0] == 'M' ||",
 		test: "TestExpLive_errors",
 	}, {
-		name: "waiters-pass-the-limit", file: "pushdown/process/memory/account.go",
-		old: "p.checkLimitLocked(w.account, w.bytes); err != nil {", new: "p.checkLimitLocked(w.account, 0); err != nil {",
-		test: "TestAccount_waitersTogether",
-	}, {
 		name: "limit-of-a-bucket-for-all", file: "gateway/metadata/lookup/lookup.go",
 		old: " || w.metric == nil: // one", new: ": // one",
 		test: "TestFind_saltedLimit",

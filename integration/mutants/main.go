@@ -1,23 +1,43 @@
 // Command mutants plants faults into the sources, one at a time, and runs the
 // test that must notice each:
 //
-//	go run ./integration/mutants             all of them
-//	go run ./integration/mutants -sample 6   six, drawn by a seed that it prints
-//	go run ./integration/mutants -only NAME  those whose name holds NAME
-//	go run ./integration/mutants -list       their names, files and tests
+//	go run ./integration/mutants                  all that break a promise of the product
+//	go run ./integration/mutants -changed [BASE]  those whose source file or test file has changed
+//	go run ./integration/mutants -only NAME       those whose name holds NAME
+//	go run ./integration/mutants -check           none: that every fault has its place
+//	go run ./integration/mutants -list            none: their names, files and tests
+//	go run ./integration/mutants -rest            the rest, which only soak runs
 //
-// The sources themselves stay as they are: the go command is given a changed
-// copy of one file (-overlay). A fault that no test notices, a place that is not
-// found any more, and a named test that fails by itself are failures of the
-// command.
+// A promise fault is a change of one line that would make an answer wrong or short, lose an
+// acknowledged point or let in who must stay out. The line ends with a marker, which moves with
+// it, and the comment of the test that must fail declares the change:
 //
-// To add a fault, add an entry to one of the lists (list_*.go): a name, the file, a
-// text that occurs in it exactly once, what to put there, and the test that must
-// fail.
+//	if limit > 0 && held > limit { //fault:memory-bound-ignored TestRun_errors
+//
+//	//fault:memory-bound-ignored held > limit => held < 0
+//	func TestRun_errors(t *testing.T) {
+//
+// What stands before the arrow occurs in the line once; nothing stands for the whole line. What
+// stands behind it is put there; nothing deletes. A marker or declaration without the other half,
+// or one whose change does not apply, is an error of every form of the command, and of a test of
+// this package.
+//
+// The sources themselves stay as they are: the go command is given a changed copy of one file
+// (-overlay). Tests draw from the fixed seed of downpour/encoding/seedtest, so that a fault is
+// always caught or never. A fault that its test does not notice and a test that fails by itself
+// are failures of the command.
+//
+// BASE is a branch or commit: a file counts as changed if it differs from where HEAD left BASE,
+// committed or not. Without BASE it is main or origin/main; in a clone of main itself the last five
+// commits count.
+//
+// The rest stands in the lists (list_*.go), found by its text. Those whose text has changed are
+// counted and named, and are no failure.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -38,37 +58,59 @@ func main() {
 	}
 }
 
-// run reads the flags, tries the mutants that they choose, and returns an error if one was not caught.
-func run(ctx context.Context, args []string, out io.Writer) error {
+// options are the flags of the command.
+type options struct {
+	changed, check, list, rest bool
+	only, base                 string
+	sample, jobs               int
+	seed                       uint64
+}
+
+func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	var (
-		sample = flags.Int("sample", 0, "try only so many, drawn at random; 0 tries all")
-		seed   = flags.Uint64("seed", 0, "seed of the sample; 0 draws one")
-		only   = flags.String("only", "", "try only those whose name holds this")
-		list   = flags.Bool("list", false, "list the faults and end")
-		jobs   = flags.Int("jobs", max(1, runtime.GOMAXPROCS(0)), "how many to try at once")
-	)
+	flags.BoolVar(&o.changed, "changed", false, "try only those whose source file or test file has changed since the commit in the argument, or since main")
+	flags.BoolVar(&o.check, "check", false, "check that every fault has its place and end")
+	flags.BoolVar(&o.list, "list", false, "list the faults and end")
+	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")
+	flags.StringVar(&o.only, "only", "", "try only those whose name holds this")
+	flags.IntVar(&o.sample, "sample", 0, "try only so many, drawn at random; 0 tries all")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed of the sample; 0 draws one")
+	flags.IntVar(&o.jobs, "jobs", max(1, runtime.GOMAXPROCS(0)), "how many to try at once")
 	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.base = flags.Arg(0)
+	if flags.NArg() > 1 || o.base != "" && !o.changed {
+		return o, fmt.Errorf("got the arguments %q, want at most one, behind -changed", flags.Args())
+	}
+	return o, nil
+}
+
+// run tries the faults that the flags choose, and returns an error if one was not caught.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
 		return err
 	}
-	if *list {
-		for _, m := range mutants {
-			fmt.Fprintf(out, "%-28s %s, caught by %s in %s\n", m.name, m.file, m.test, m.pkg())
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(ctx, root, o, out)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, f := range chosen {
+			fmt.Fprintf(out, "%-40s %s, caught by %s in %s\n", f.name, f.file, f.test, f.dir)
 		}
+	}
+	if o.list || o.check {
+		fmt.Fprintf(out, "%d faults\n", len(chosen))
 		return nil
 	}
-	chosen := named(*only)
-	if *sample > 0 && *sample < len(chosen) {
-		if *seed == 0 {
-			*seed = rand.Uint64()
-		}
-		fmt.Fprintf(out, "seed %d\n", *seed)
-		rng := rand.New(rand.NewPCG(*seed, 0))
-		rng.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-		chosen = chosen[:*sample]
-	}
 	began := time.Now()
-	bad, err := (&lab{out: out, jobs: *jobs}).tryAll(ctx, chosen)
+	bad, err := (&lab{out: out, jobs: o.jobs, root: root}).tryAll(ctx, chosen)
 	if err != nil {
 		return err
 	}
@@ -79,12 +121,50 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// named returns the faults whose name holds text.
-func named(text string) (out []mutant) {
-	for _, m := range mutants {
-		if strings.Contains(m.name, text) {
-			out = append(out, m)
+// choose returns the faults that the flags name.
+func choose(ctx context.Context, root string, o options, out io.Writer) ([]fault, error) {
+	faults, err := readPromises(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	if o.rest {
+		var lost []error
+		faults, lost = findRest(os.DirFS(root), rest)
+		if len(lost) > 0 {
+			fmt.Fprintf(out, "%d of the rest have lost their place:\n%v\n", len(lost), errors.Join(lost...))
 		}
 	}
-	return out
+	if o.changed {
+		base, err := since(ctx, root, o.base)
+		if err != nil {
+			return nil, err
+		}
+		files, err := changedSince(ctx, root, base)
+		if err != nil {
+			return nil, err
+		}
+		faults = touched(faults, files)
+		fmt.Fprintf(out, "%d faults touched since %.12s\n", len(faults), base)
+	}
+	var chosen []fault
+	for _, f := range faults {
+		if strings.Contains(f.name, o.only) {
+			chosen = append(chosen, f)
+		}
+	}
+	return sampled(chosen, o, out), nil
+}
+
+// sampled draws as many as the flags want.
+func sampled(faults []fault, o options, out io.Writer) []fault {
+	if o.sample <= 0 || o.sample >= len(faults) {
+		return faults
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	fmt.Fprintf(out, "seed %d\n", o.seed)
+	rng := rand.New(rand.NewPCG(o.seed, 0))
+	rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	return faults[:o.sample]
 }

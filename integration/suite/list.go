@@ -9,6 +9,10 @@ var targets = []target{
 		paths: []string{"integration/mutants/"},
 		long:  []string{"go", "run", "./integration/mutants"},
 	},
+	{
+		name: "mutants-rest",
+		long: []string{"go", "run", "./integration/mutants", "-rest"},
+	},
 
 	// Faults.
 	servers("chaos", "^TestChaos$", java, "pushdown/store/hbase/", "pushdown/rpc/", "gateway/query/dispatch/", "integration/chaos/"),

@@ -172,7 +172,7 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 		if w.plan.There {
 			return nil
 		}
-		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.Columns}, Put: []store.Cell{w.plan.Merged}}
+		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.Columns}, Put: []store.Cell{w.plan.Merged}} //fault:compaction-brings-a-deleted-cell-back TestJob_partlyDeleted
 	}
 	live, changed, err := j.change(ctx, live, put)
 	if err != nil {

@@ -183,6 +183,8 @@ func TestJob_anotherCell(t *testing.T) {
 // TestJob_writtenMeanwhile: a row that is written to each time stays, and is counted; a row
 // that is deleted does not come back, and a killed job leaves points twice, which the next one
 // makes one.
+//
+//fault:compaction-takes-every-condition-for-true = held => = held || true
 func TestJob_writtenMeanwhile(t *testing.T) {
 	b := newBench(t)
 	b.put(1, "\x00\x00", "\x01", 0)
@@ -221,6 +223,8 @@ func TestJob_writtenMeanwhile(t *testing.T) {
 
 // TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not come back,
 // whatever is left beside it.
+//
+//fault:compaction-brings-a-deleted-cell-back , Columns: w.plan.Columns =>
 func TestJob_partlyDeleted(t *testing.T) {
 	for name, tc := range map[string]struct{ qualifier, value, want string }{
 		// Those that are left are compacted then.

@@ -410,6 +410,8 @@ func (w *world) fail(format string, args ...any) {
 // other jobs compact the row, memory is flushed, files are compacted, and jobs are killed and
 // started again. No reader ever misses an acknowledged point, gets another value, or one that
 // was deleted.
+//
+//fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, InMemory: true})
 	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

@@ -104,7 +104,7 @@ func Decide(row store.VersionRow, base uint32, o Options) Plan {
 
 	// Those that are hidden, too: HBase may drop their markers before them, when it writes its
 	// memory to files and there is a newer version of their column.
-	for _, v := range h.puts {
+	for _, v := range h.puts { //fault:compaction-bares-older-versions TestDecide_answers
 		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
 		if !result {
 			p.Delete = append(p.Delete, store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
@@ -126,7 +126,7 @@ func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
 	if len(parts) < 2 {
 		return Single
 	}
-	if (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan || h.newest > o.OlderThan {
+	if (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan || h.newest > o.OlderThan { //fault:compaction-of-young-cells TestOrders
 		return Young
 	}
 	return None

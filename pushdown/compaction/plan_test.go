@@ -112,6 +112,8 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 
 // TestDecide_answers: whatever a row holds, its plan leaves the answers as they are in every
 // state.
+//
+//fault:compaction-bares-older-versions h.puts => h.visible
 func TestDecide_answers(t *testing.T) {
 	seen := map[Reason]int{}
 	rapid.Check(t, func(rt *rapid.T) {

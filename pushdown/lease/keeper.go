@@ -169,7 +169,7 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	if err != nil {
 		return nil, "", err
 	}
-	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isDead(name, old) {
+	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isDead(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
 		return nil, old.Holder, nil
 	}
 

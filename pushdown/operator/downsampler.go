@@ -210,7 +210,7 @@ func dropFirst(p *encoding.Points, n int) {
 // finish adds the newest bucket if the plan has no later rows, and otherwise its points.
 func (f *edgeDownsampler) finish(a *arena, sp *series) {
 	p := &sp.pending
-	if f.ends {
+	if f.ends { //fault:bucket-cut-at-a-part TestFusedIsUnfused
 		f.addBuckets(a, sp, p.Len())
 		return
 	}

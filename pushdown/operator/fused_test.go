@@ -116,6 +116,8 @@ var sameFloats = cmpopts.EquateNaNs()
 
 // The fused pass, which downsamples while it decodes, yields what decoding and then downsampling
 // yields: for every part of a random cut, whatever the sizes of batches and blocks.
+//
+//fault:bucket-cut-at-a-part f.ends => true
 func TestFusedIsUnfused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)

@@ -207,7 +207,7 @@ func (g *grouping) edges(row *batch.Partial, s *batch.Series) (flags uint8) {
 		flags |= batch.EdgeFirst
 		row.EdgeTime, row.EdgeValue = append(row.EdgeTime, s.Time[0]), append(row.EdgeValue, s.Value[0])
 	}
-	if !g.ends && s.Time[last] != g.grid[len(g.grid)-1] {
+	if !g.ends && s.Time[last] != g.grid[len(g.grid)-1] { //fault:edge-dropped TestCutting_oneAnswer
 		flags |= batch.EdgeLast
 		row.EdgeTime, row.EdgeValue = append(row.EdgeTime, s.Time[last]), append(row.EdgeValue, s.Value[last])
 	}

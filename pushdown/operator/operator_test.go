@@ -194,6 +194,8 @@ func TestPerSeries_straddling(t *testing.T) {
 
 // Rows that the store returns beyond the filter, and beyond the part, are not
 // part of the answer.
+//
+//fault:filter-not-checked-again !ok || !admitsValue => !ok && admitsValue
 func TestPerSeries_superset(t *testing.T) {
 	long := operatortest.Every(base-3600, base+3*3600, 900, identity) // beyond the plan
 	all := []operatortest.Series{

@@ -41,6 +41,9 @@ func openPebble(t *testing.T) *pebble.Store {
 
 // Whatever is written, overwritten, compacted and deleted between two asks, the answer with the
 // cache is the answer without it, byte by byte.
+//
+//fault:answer-of-changed-rows e.version != version => e.version != version && e.answer == nil
+//fault:change-not-counted =>
 func TestLaw_embedded(t *testing.T) {
 	seeds(t, 15, func(t *testing.T, rng *rand.Rand) Counts {
 		st := openPebble(t)
@@ -57,6 +60,8 @@ func TestLaw_embedded(t *testing.T) {
 // The same on HBase, where regions move, split and merge, servers lose their
 // connections, hbase:meta changes, and the table is replaced by another one whose
 // regions have the old names and numbers.
+//
+//fault:read-point-ignored => return min(v, 1)
 func TestLaw_hbase(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, rng *rand.Rand) Counts {
 		fake, st := startFake(t, hbasefake.Options{Servers: 2})

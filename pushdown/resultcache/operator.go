@@ -67,7 +67,7 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	r, err := o.inner.Next(ctx)
 	switch {
 	case err == nil:
-		o.collect(r)
+		o.collect(r) //fault:half-answer-kept TestOpen_halfRead
 	case errors.Is(err, io.EOF):
 		o.end()
 	default:
@@ -139,7 +139,7 @@ func (o *cachingOperator) end() {
 		return
 	}
 	// A token that is not proven may name rows of another opening of the region.
-	if o.proven = o.proof() == nil; o.proven && collected != nil {
+	if o.proven = o.proof() == nil; o.proven && collected != nil { //fault:proven-without-proof TestOpen_proving
 		collected.stats = o.inner.Stats()
 		o.stored = o.cache.store(o.id, o.version, collected)
 	}

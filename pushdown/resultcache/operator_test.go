@@ -100,6 +100,8 @@ func TestOpen_contract(t *testing.T) {
 }
 
 // An answer that was not read to its end is not kept.
+//
+//fault:half-answer-kept => o.collect(r); o.end()
 func TestOpen_halfRead(t *testing.T) {
 	w, p, _ := cachedWorld(t)
 	w.change()
@@ -127,6 +129,8 @@ func TestOpen_halfRead(t *testing.T) {
 
 // A cached answer is handed out before its token is proven, and does not end if the
 // proof fails; then its budget is given back. Nothing is stored under such a token.
+//
+//fault:end-mark-before-proven r.proof() => error(nil)
 func TestOpen_unproven(t *testing.T) {
 	w, p, points := cachedWorld(t)
 	st := &earlyStore{versioner: &versioner{Store: w.store}}
@@ -266,6 +270,8 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 
 // A part whose answer is too large to be kept tells a plan's answer, if that asks, whether its
 // rows were read under a token that held.
+//
+//fault:proven-without-proof o.proof() == nil => true
 func TestOpen_proving(t *testing.T) {
 	w, p, _ := cachedWorld(t)
 	w.cache = New(64*answerShare, nil) // no answer fits

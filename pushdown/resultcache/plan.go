@@ -60,7 +60,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	// read only after that, because what is read is stored under the token.
 	if proofs != nil && found != nil {
 		proofs.add(proof)
-	} else if err := proof(); err != nil {
+	} else if err := proof(); err != nil { //fault:stored-before-proven TestLookupPlan_unproven
 		if ctx.Err() == nil {
 			c.logOnce(err.Error())
 		}

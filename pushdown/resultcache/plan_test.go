@@ -96,6 +96,8 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 
 // An answer may be found under a token that is not proven, and must then be waited for.
 // Nothing is stored under such a token.
+//
+//fault:stored-before-proven proof() => error(nil)
 func TestLookupPlan_unproven(t *testing.T) {
 	w, versioner, plan := salted(t)
 	st := &earlyStore{versioner: versioner}

@@ -25,7 +25,7 @@ func Blocks(ctx context.Context, from Reader, s Scan) iter.Seq2[[]Row, error] {
 			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
-				yield(nil, err)
+				yield(nil, err) //fault:error-of-a-scan-swallowed TestRows
 				return
 			case !yield(rows, nil):
 				return

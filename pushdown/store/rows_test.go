@@ -125,6 +125,8 @@ func byBlock(ctx context.Context, s *script, most int, seen func()) (keys []stri
 
 // However a scan ends, the loop sees all rows before the end, in order, and the scan's error, and
 // the scanner is closed.
+//
+//fault:error-of-a-scan-swallowed =>
 func TestRows(t *testing.T) {
 	broken := errors.New("broken")
 	blocks := [][]string{{"a", "b"}, {"c"}, {"d", "e"}}

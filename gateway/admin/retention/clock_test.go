@@ -10,6 +10,8 @@ import (
 
 // A clock that is ahead, by less than what would make most of a table past, deletes nothing: no point has its
 // times. Only what this host puts of itself may have them, by the same clock, and only once that is a day old it counts.
+//
+//fault:retention-by-a-clock-ahead !ok => !ok && false
 func TestRun_clockAhead(t *testing.T) {
 	both(t, func(w *world) {
 		const days = 86_400

@@ -149,7 +149,7 @@ func (j *Job) guard(ctx context.Context, all []*past, report *Report, allowed in
 		if err := p.fails(ctx, err); err != nil {
 			return err
 		}
-		if stay < p.rows {
+		if stay < p.rows { //fault:retention-without-a-guard TestRun_guard
 			return &RefusedError{Table: p.table.Name, Past: p.rows, Rows: rows, stay: stay}
 		}
 	}
@@ -157,7 +157,7 @@ func (j *Job) guard(ctx context.Context, all []*past, report *Report, allowed in
 		return nil
 	}
 	ok, err := j.shown(ctx, all, report.At)
-	if err == nil && !ok {
+	if err == nil && !ok { //fault:retention-by-a-clock-ahead TestRun_clockAhead
 		return &RefusedError{Table: all[0].table.Name, Past: all[0].rows, Rows: rows, ahead: report.At}
 	}
 	return err

@@ -41,6 +41,8 @@ func (w *world) run(since int64) *retention.Report {
 
 // Exactly the rows that are wholly past are gone, whatever the rules, salts and rows are. A
 // second run finds nothing. Afterwards puts into deleted hours are found and deleted by another one.
+//
+//fault:retention-of-impossible-rows r.Contains(keys[0]) => false
 func TestRun_drawn(t *testing.T) {
 	for range 8 {
 		both(t, func(w *world) {
@@ -135,6 +137,8 @@ func TestRun_disturbed(t *testing.T) {
 }
 
 // If more than half of a table would go, nothing does, unless so many rows are allowed.
+//
+//fault:retention-without-a-guard p.rows => 0
 func TestRun_guard(t *testing.T) {
 	both(t, func(w *world) {
 		w.job.Rules = parse(t, "sys.cpu 1d\nsys.mem 2d\n. keep")

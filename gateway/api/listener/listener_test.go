@@ -107,6 +107,8 @@ func TestDoor_limit(t *testing.T) {
 
 // A TLS client that sends nothing is disconnected after ten seconds. A telnet client may be silent
 // for five minutes, also over TLS.
+//
+//fault:silent-before-tls => _ = secured; return ctx.Err()
 func TestDoor_silent(t *testing.T) {
 	made := authtest.NewCertificate(t)
 	pair, err := tls.LoadX509KeyPair(made.CertFile, made.KeyFile)

@@ -30,6 +30,8 @@ func (h *held) pass() error {
 
 // The answer to version, and the close after a half-close or exit, come only
 // once every earlier line is durable.
+//
+//fault:version-before-the-points everyBatch => doneBatches
 func TestAcknowledgement_waits(t *testing.T) {
 	f := func(text, answer string) {
 		t.Helper()

@@ -82,7 +82,7 @@ func (c *conn) enlargeBuffer(held []byte) {
 	if !c.source.filled || c.in.Size() == largeBuffer || !c.account.Try(largeBuffer) {
 		return
 	}
-	c.source.held = bytes.Clone(held)
+	c.source.held = bytes.Clone(held) //fault:line-lost-between-buffers TestLines_buffers
 	c.in = bufio.NewReaderSize(&c.source, largeBuffer)
 }
 
@@ -242,8 +242,8 @@ func (c *conn) auth() error {
 // is durable or has had its error line: so a client can take the answer to version for
 // an acknowledgement.
 func (c *conn) command() error {
-	c.awaitCommits(everyBatch)
-	c.flushCounts() // the answer to stats has them
+	c.awaitCommits(everyBatch) //fault:version-before-the-points TestAcknowledgement_waits
+	c.flushCounts()            // the answer to stats has them
 
 	audited := string(c.words[0]) == "dropcaches" && c.cfg.Log != nil
 	who := []any{"command", "dropcaches", "token", c.rights.Name, "client", c.nc.RemoteAddr()}

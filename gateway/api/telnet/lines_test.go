@@ -166,6 +166,8 @@ func TestLines_pieces(t *testing.T) {
 
 // A connection has a small buffer until more arrives at once than it holds, and loses no line when
 // it gets a large one.
+//
+//fault:line-lost-between-buffers bytes.Clone(held) => nil
 func TestLines_buffers(t *testing.T) {
 	f := func(lines, each, size int) {
 		t.Helper()

@@ -110,6 +110,8 @@ func TestPoller_inOrder(t *testing.T) {
 
 // A late point is seen only by a look for late points. So is the first point of a series that the
 // poller does not know to be alive; its next points are seen at once.
+//
+//fault:late-point-in-a-kept-row =>
 func TestPoller_late(t *testing.T) {
 	for name, poll := range map[string]Poll{
 		"everything": {Late: 20 * time.Second},

@@ -113,5 +113,5 @@ func (t *View) earliestChange(s *series) int64 {
 	case before == 0:
 		return open
 	}
-	return min(open, c.Time[before-1]+t.interval())
+	return min(open, c.Time[before-1]+t.interval()) //fault:final-before-the-gap TestFinalBefore
 }

@@ -68,7 +68,7 @@ func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 // together. The error is an *operator.LimitError.
 func (r *run) reserve(n int64) error {
 	held := r.heldBytes.Add(n)
-	if limit := r.plan.MaxBytes; limit > 0 && held > limit {
+	if limit := r.plan.MaxBytes; limit > 0 && held > limit { //fault:memory-bound-ignored TestRun_errors
 		return &operator.LimitError{Limit: limit, Need: held}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 	}
 
 	for i, hole := range c.holes {
-		if bytes.Compare(hole.Start, r.Start) > 0 || !stopsBy(r.Stop, hole.Stop) {
+		if bytes.Compare(hole.Start, r.Start) > 0 || !stopsBy(r.Stop, hole.Stop) { //fault:interval-accepted-unwanted TestCoverage
 			continue
 		}
 
@@ -40,7 +40,7 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 		if right := (scanplan.KeyRange{Start: r.Stop, Stop: hole.Stop}); !bytes.Equal(hole.Stop, r.Stop) {
 			rest = append(rest, right)
 		}
-		c.holes = slices.Replace(c.holes, i, i+1, rest...)
+		c.holes = slices.Replace(c.holes, i, i+1, rest...) //fault:attempt-merged-twice TestCoverage
 		return true
 	}
 	return false
@@ -50,7 +50,7 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 func (c *coverage) missing() []scanplan.KeyRange { return slices.Clone(c.holes) }
 
 // complete reports whether everything wanted was accepted.
-func (c *coverage) complete() bool { return len(c.holes) == 0 }
+func (c *coverage) complete() bool { return len(c.holes) == 0 } //fault:hole-not-issued-again TestRun_chaos
 
 // stopsBy reports whether an interval with the given stop key ends at or before
 // bound. An empty key is the table's end.

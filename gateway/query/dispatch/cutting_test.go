@@ -34,6 +34,8 @@ type cutting struct {
 // rounding is allowed; then it agrees to 1e-12. Where partial aggregates cannot give that answer,
 // the merge fails with ErrOrder; so it does where those of aligned parts cannot, of plans without
 // buckets. Hours that are read side by side always have the same bits.
+//
+//fault:edge-dropped !g.ends => false
 func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -171,6 +171,9 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 // As long as some attempts succeed, a run accepts every key interval exactly once. Servers fail at
 // random batches with errors of every kind or hang, and the gateway's own reads of the store fail
 // now and then as well.
+//
+//fault:hole-not-issued-again == 0 => <= 1
+//fault:failed-attempt-kept a.err == nil => a.err == nil || len(a.records) > 0
 func TestRun_chaos(t *testing.T) {
 	for range 30 {
 		seed := rand.Uint64()
@@ -468,6 +471,8 @@ func TestRegistry_backoff(t *testing.T) {
 
 // A run ends with the error that fits the fault, not later than its deadline, and closes its
 // scanners.
+//
+//fault:memory-bound-ignored held > limit => held < 0
 func TestRun_errors(t *testing.T) {
 	f := func(change func(*operatortest.Store, *scanplan.Plan), check func(error) bool) {
 		t.Helper()
@@ -522,6 +527,8 @@ func TestRun_errors(t *testing.T) {
 }
 
 // If some parts cannot be read, the error names exactly the key ranges that are missing.
+//
+//fault:missing-ranges-not-told => return nil
 func TestRun_missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)

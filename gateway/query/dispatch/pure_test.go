@@ -22,6 +22,8 @@ var metric = operatortest.UID(1)
 
 func key(b ...byte) scanplan.HexBytes { return b }
 
+//fault:attempt-merged-twice => if len(rest) == 0 { c.holes = slices.Delete(c.holes, i, i+1) }
+//fault:interval-accepted-unwanted || !stopsBy(r.Stop, hole.Stop) =>
 func TestCoverage(t *testing.T) {
 	r := func(start, stop byte) scanplan.KeyRange {
 		k := scanplan.KeyRange{Start: key(start)}
@@ -104,6 +106,8 @@ func countKeys(counts map[int]int, from, to int) {
 // For random regions and sizes, the parts of a plan cover its ranges in order without gap or
 // overlap. Where a plan can be cut between buckets, no part crosses a region border; other plans
 // are not cut.
+//
+//fault:cut-loses-a-row => start = append(bytes.Clone(b), 0)
 func TestCut_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := encoding.DefaultSchema()

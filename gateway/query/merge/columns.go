@@ -130,7 +130,7 @@ func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err erro
 	}
 	times, values := b.Finish()
 
-	if b.Fills() {
+	if b.Fills() { //fault:fill-dropped TestConformance
 		if c.doubles, err = b.Fill(c.doubles[:0], times, values); err != nil {
 			return s, err
 		}
@@ -245,7 +245,7 @@ func checkOrder(segments []*segment) error {
 		}
 
 		first, end, ok := extent(s)
-		if ok && first <= last {
+		if ok && first <= last { //fault:overlap-not-noticed TestOverlap
 			return fmt.Errorf("a part begins at %d, another goes on until %d", first, last)
 		}
 		if ok {

@@ -288,6 +288,8 @@ func TestKeep(t *testing.T) {
 }
 
 // Rows of a span whose times overlap are an error: a row was merged twice.
+//
+//fault:overlap-not-noticed first <= last => false
 func TestOverlap(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := plan("sum")

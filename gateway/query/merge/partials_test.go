@@ -124,6 +124,8 @@ func TestPartials_proof(t *testing.T) {
 }
 
 // Up to three of these sums can be added up without rounding, but not four, although every two can.
+//
+//fault:salts-added-up > 1 => > 2
 func TestPartials_several(t *testing.T) {
 	p := saltedPlan("sum")
 	for parts := range 5 {

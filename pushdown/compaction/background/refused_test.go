@@ -54,6 +54,8 @@ func (w *world) after(d time.Duration) {
 // TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The
 // log says it, all points are there, also where a merged cell was put and its parts were not deleted. A
 // worker that is ended meanwhile has kept how far it was, and another one goes on from there.
+//
+//fault:compaction-takes-what-failed-for-done failed == nil => true
 func TestWorker_noWrites(t *testing.T) {
 	for i, class := range refusals {
 		for _, first := range []int{0, 5} {

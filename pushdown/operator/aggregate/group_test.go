@@ -98,6 +98,7 @@ func seriesOf(p encoding.Points, asValues bool) Series {
 	return Series{Time: p.Time, Value: p.AppendDoubles([]float64{})}
 }
 
+//fault:line-begun-at-the-wrong-end y0 => y1
 func TestGroupEqualsNaive(t *testing.T) {
 	var g Group // one for all groups, to notice what a group leaves in its scratch memory
 	rapid.Check(t, func(t *rapid.T) {

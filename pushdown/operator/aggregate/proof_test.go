@@ -45,6 +45,8 @@ func TestLowestBit(t *testing.T) {
 
 // A sum is exact if its addends are multiples of 2^k and their absolute values sum to less than
 // 2^(53+k), see Proof; these are sums at both sides of that bound.
+//
+//fault:one-bit-too-many < => <=
 func TestProof_exact(t *testing.T) {
 	f := func(name string, want bool, addends ...float64) {
 		t.Helper()

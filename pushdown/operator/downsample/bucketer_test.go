@@ -269,6 +269,8 @@ func TestFillOfAnotherPhase(t *testing.T) {
 
 // TestAppendHour: AppendHour makes of a row the buckets that Points makes of it, whether its
 // points are at equal distances or not.
+//
+//fault:point-at-the-border-of-two-buckets >= => >
 func TestAppendHour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),

@@ -116,7 +116,7 @@ func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, 
 	// All columns are equally long. The slicing says so to the compiler.
 	seconds, out = seconds[:len(bits)], out[:len(bits)]
 	switch {
-	case float != nil || prev.Float != isFloat:
+	case float != nil || prev.Float != isFloat: //fault:rate-column-after-another-type TestColumnEqualsPoints
 		for i, b := range bits {
 			next := encoding.Value{Float: isFloat, Bits: b}
 			if float != nil {

@@ -301,7 +301,7 @@ func (p *Pool) serveWaitersLocked() {
 		blocked, before := false, p.own[Query].used
 		p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
 			// Others of the account that waited with it may have got all that it may have.
-			if err := p.checkLimitLocked(w.account, w.bytes); err != nil {
+			if err := p.checkLimitLocked(w.account, w.bytes); err != nil { //fault:waiters-pass-the-limit TestAccount_waitersTogether
 				w.done <- err
 				return true
 			}

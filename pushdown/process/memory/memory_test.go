@@ -179,6 +179,8 @@ func TestPool_deadlockOfOthers(t *testing.T) {
 
 // Reservations of one account that wait at once get no more together than the account
 // may have, however much has become free: the one that is too much is refused.
+//
+//fault:waiters-pass-the-limit w.bytes => 0
 func TestAccount_waitersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)

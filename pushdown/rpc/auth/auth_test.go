@@ -107,6 +107,8 @@ func TestFirstOfEach(t *testing.T) {
 
 // What is sent to other programs allows no more than it must, wherever it stands in the file, and is that of the file
 // as it is now.
+//
+//fault:token-of-an-administrator-sent bits.OnesCount8(uint8(scope)) => 0
 func TestTokens_Sends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\nwrite either-0123456789\nread grafana-0123456789\nread reader-0123456789\n", time.Unix(1000, 0))

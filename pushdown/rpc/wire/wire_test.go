@@ -14,6 +14,7 @@ import (
 	"downpour/pushdown/store"
 )
 
+//fault:lost-batch-not-counted c.Batches != batches => false
 func TestComplete(t *testing.T) {
 	want := Complete{Batches: 3, Stats: operator.Stats{Rows: 6000, Points: 2_160_000, ShippedBytes: 1 << 40}}
 	got, err := ParseComplete(want.Trailer(), 3)

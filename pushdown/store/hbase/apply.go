@@ -156,7 +156,7 @@ func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 // newMutationAction returns an action of a row without cells. An append gets a
 // nonce; puts and deletes are harmless when they are executed twice.
 func (st *Store) newMutationAction(row []byte, kind pb.MutationProto_MutationType) *action {
-	m := &pb.MutationProto{Row: row, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(0)}
+	m := &pb.MutationProto{Row: row, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(0)} //fault:log-skipped TestApply_faults
 	if kind == pb.MutationProto_APPEND {
 		m.Attribute = noResult
 		m.Nonce = st.nonces.next()

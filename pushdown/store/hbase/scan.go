@@ -354,7 +354,7 @@ func (s *scanner) checkKeys(rows []store.Row) error {
 func replyEnds(response *pb.ScanResponse) (scan, region bool) {
 	region = response.MoreResultsInRegion != nil && !response.GetMoreResultsInRegion()
 	scan = response.MoreResults != nil && !response.GetMoreResults() && !region
-	return scan, region
+	return scan, region //fault:heartbeat-taken-for-the-end TestScan_cutEveryReply
 }
 
 // limitRows cuts rows at Scan.MaxRows.
@@ -378,7 +378,7 @@ func (s *scanner) advance(rows []store.Row) {
 
 	// The key with a zero byte after it is the next one in byte order. It is a
 	// copy, as the caller's rows are overwritten by later replies.
-	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)
+	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0) //fault:boundary-row-read-twice TestScan_manyLostReplies
 	s.retry.madeProgress()
 }
 

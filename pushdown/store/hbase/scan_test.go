@@ -48,6 +48,7 @@ var replyShapes = map[string]hbasefake.Options{
 	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
 }
 
+//fault:heartbeat-taken-for-the-end scan, => scan || len(response.CellsPerResult) == 0,
 func TestScan_cutEveryReply(t *testing.T) {
 	for shape, opts := range replyShapes {
 		for name, fault := range scanFaults {
@@ -78,6 +79,8 @@ func TestScan_cutEveryReply(t *testing.T) {
 
 // A scan returns all rows, each once, though the server executes every third call and its reply is
 // lost.
+//
+//fault:boundary-row-read-twice , 0) => )
 func TestScan_manyLostReplies(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10})
 	want := c.fill(60)

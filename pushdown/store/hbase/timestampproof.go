@@ -288,7 +288,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 // scanForChanges looks for changes of a span since its last mark. If there are none, s.now
 // has the last epoch. If one is found, s.now says until when it will be.
 func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
-	c, readPoint, stamp, err := st.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack)
+	c, readPoint, stamp, err := st.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
 	if err != nil {
 		// The next asks do without a scan that takes as long as reading may. Then they begin from
 		// a later mark: where a compaction has put cells of old and of recent times into one file,
@@ -306,7 +306,7 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 	}
 
 	files, err := st.storeFiles(ctx, s.loc, s.key.family)
-	if err != nil || !sameStore(s.last.files, files) {
+	if err != nil || !sameStore(s.last.files, files) { //fault:files-unseen TestStampedVersion_changes
 		return err
 	}
 	s.now.epoch, s.now.files = s.last.epoch, files
@@ -387,7 +387,7 @@ func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
 		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
 		MaxVersions: proto.Uint32(math.MaxInt32),
 		BatchSize:   proto.Uint32(1), // cells
-		Attribute:   rawScan,
+		Attribute:   rawScan,         //fault:deletions-unseen TestStampedVersion_changes
 		// What it passes over is not what queries read next.
 		CacheBlocks: proto.Bool(false),
 	}

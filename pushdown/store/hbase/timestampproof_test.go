@@ -86,6 +86,10 @@ func (c *stampedCluster) stableStamped() string {
 
 // A token stays while other rows of the region are written to, and is another one after
 // each change of a row of the range.
+//
+//fault:deletions-unseen =>
+//fault:files-unseen || !sameStore(s.last.files, files) =>
+//fault:clocks-are-alike -stampSlack =>
 func TestStampedVersion_changes(t *testing.T) {
 	c := startStamped(t)
 	f := func(name string, want bool, event func()) {

@@ -31,6 +31,8 @@ func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 }
 
 // Writes are executed exactly once in spite of faults, appends too.
+//
+//fault:log-skipped Int32(0)} => Int32(0), Durability: pb.MutationProto_SKIP_WAL.Enum()}
 func TestApply_faults(t *testing.T) {
 	for name, x := range map[string]struct {
 		every int
@@ -275,6 +277,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
+//fault:hole-in-meta-ignored => if i < 0 {
 func TestCheckChain(t *testing.T) {
 	region := func(start, stop string) *location {
 		return &location{start: []byte(start), stop: []byte(stop), addr: "s:1"}

@@ -34,6 +34,8 @@ func testLog(number uint64, open bool, records ...string) (data []byte, at []jou
 
 // What was copied of a log while it was written to is cut where it is not whole. Before the mark,
 // and in a log that another one follows, everything must be whole.
+//
+//fault:checkpoint-without-its-mark !marked => !marked && false
 func TestCompleteLogs(t *testing.T) {
 	const mark = "checkpoint-0123"
 	big := strings.Repeat("x", 3000)

@@ -55,6 +55,8 @@ func (r *restless) Apply(ctx context.Context, table string, ms []store.Mutation)
 
 // The store does what every store of Downpour does: on disk, and wherever
 // pebble has put the cells.
+//
+//fault:cell-that-exists-put-as-absent !found => true
 func TestConformance(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) store.Store {

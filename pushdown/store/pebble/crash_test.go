@@ -104,6 +104,8 @@ func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64
 
 // Every acknowledged write survives a crash at any moment, and batches are whole, whatever part of
 // the unsynced bytes reached the disk.
+//
+//fault:ack-before-sync s.awaitDurable(b) => nil
 func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -103,6 +103,8 @@ func imageOf(t *testing.T, files vfs.FS, dir string) image {
 
 // If a byte of a backup is changed, or a file is missing, check finds it, and restore refuses it
 // and leaves the data directory as it was.
+//
+//fault:restore-of-other-files sum != f.SHA256 => false
 func TestRestore_damagedBackup(t *testing.T) {
 	rng := seeded(t)
 	files := vfs.NewMem()

@@ -10,6 +10,8 @@ import (
 
 // Staged writes are visible at once. They are durable once Sync has returned, or the store is
 // closed.
+//
+//fault:sync-without-waiting pebble.Sync => pebble.NoSync
 func TestStaged_sync(t *testing.T) {
 	files := vfs.NewCrashableMem()
 	s := openMem(t, Options{FS: files, IdleFlush: -1})

@@ -138,7 +138,7 @@ func (s *Store) commit(b *batch) error {
 	if err != nil {
 		return err
 	}
-	return s.awaitDurable(b)
+	return s.awaitDurable(b) //fault:ack-before-sync TestCrash
 }
 
 // makeVisible writes b to the memtable and queues its record for the log. The

@@ -132,7 +132,7 @@ func wanted(intervals []string) string {
 
 // Of returns the rule of a metric: the first that matches it, nil for none.
 func (r *Rules) Of(metric string) *Rule {
-	for i := range r.Lines {
+	for i := range r.Lines { //fault:retention-by-the-last-line TestParse
 		if r.Lines[i].pattern.MatchString(metric) {
 			return &r.Lines[i]
 		}

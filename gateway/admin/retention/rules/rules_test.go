@@ -15,6 +15,8 @@ import (
 var intervals = []string{"1m", "1h"}
 
 // Each line says what it gives for points and for the rollups of both intervals.
+//
+//fault:retention-by-the-last-line => for i := len(r.Lines) - 1; i >= 0; i-- {
 func TestParse(t *testing.T) {
 	text := "# all\n\n ^sys\\.   400d   # no comment here\n"
 	if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "line 3: got \"#\"") {
@@ -100,6 +102,8 @@ func TestAge_text(t *testing.T) {
 var spans = []encoding.RowSpan{{Count: 1, Unit: "h"}, {Count: 6, Unit: "h"}, {Count: 1, Unit: "d"}, {Count: 1, Unit: "n"}, {Count: 1, Unit: "y"}}
 
 // A row goes exactly if its whole span is older than the age, whenever that is.
+//
+//fault:retention-an-hour-early span.BaseTime(stays - 1) => stays
 func TestAge_Cut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		span := rapid.SampledFrom(spans).Draw(t, "span")

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// A fault is touched by a change of its source file and of the file of its test, and by no other.
+func TestTouched(t *testing.T) {
+	all := []fault{{name: "a", file: "a/x.go", testFile: "b/x_test.go"}, {name: "c", file: "c/x.go", testFile: "c/x_test.go"}}
+	for file, want := range map[string][]string{
+		"a/x.go":          {"a"},
+		"b/x_test.go":     {"a"},
+		"b/other_test.go": nil,
+		"a/x_test.go":     nil,
+		"c/x.go":          {"c"},
+		"c/x_test.go":     {"c"},
+		"x.go":            nil,
+	} {
+		var got []string
+		for _, f := range touched(all, []string{file}) {
+			got = append(got, f.name)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: -want +got\n%s", file, d)
+		}
+	}
+}
+
+// What has changed: on a branch all since it left main, on main the last commits, with a base what it says, and always
+// what is not committed.
+func TestChangedSince(t *testing.T) {
+	dir := t.TempDir()
+	do := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"}, args...)
+		if _, err := git(t.Context(), dir, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit := func(name string) {
+		t.Helper()
+		write(name)
+		do("add", name)
+		do("commit", "-q", "-m", name)
+	}
+	check := func(base string, want ...string) {
+		t.Helper()
+		from, err := since(t.Context(), dir, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := changedSince(t.Context(), dir, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("base %q: -want +got\n%s", base, d)
+		}
+	}
+
+	do("init", "-q", "-b", "main")
+	commit("0")
+	check("")
+	commit("1")
+	check("", "1")
+	for i := range 2*recent - 1 {
+		commit(fmt.Sprint(i + 2))
+	}
+	check("", "10", "6", "7", "8", "9")
+	check("HEAD~2", "10", "9")
+
+	do("checkout", "-q", "-b", "branch", "HEAD~7")
+	commit("a")
+	commit("b")
+	write("c")
+	check("", "a", "b", "c")
+	check("HEAD~1", "b", "c")
+	check("main", "a", "b", "c")
+	if _, err := since(t.Context(), dir, "none"); err == nil {
+		t.Error("a base that is not there: got no error, want one")
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every promise fault has its marker, its declaration and the code that it changes. All that have not are named. No
+// name is one of the rest, too.
+func TestPromises(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults, err := readPromises(os.DirFS(root))
+	if err != nil {
+		t.Error(err)
+	}
+	names := map[string]bool{}
+	for _, f := range faults {
+		names[f.name] = true
+	}
+	for _, m := range rest {
+		if names[m.name] {
+			t.Errorf("two faults are named %s", m.name)
+		}
+		names[m.name] = true
+	}
+}
+
+// What is lost is an error that says what and where.
+func TestReadPromises(t *testing.T) {
+	const (
+		source = "package x\n\nfunc f(n int) int {\n\tif n > 1 { FAULT:sound TestX\n\t\treturn 1\n\t}\n\treturn 2 FAULT:whole TestX\n}\n"
+		test   = "package x\n\n// TestX is there.\n//\nFAULT:sound > => >=\nFAULT:whole => return 3\nfunc TestX() {}\n\nfunc TestY() {}\n"
+	)
+	for _, c := range []struct{ file, old, new, want string }{
+		{"x.go", "", "", ""},
+		{"x.go", " FAULT:sound TestX", "", "sound: TestX of y/x_test.go declares it, and no line is marked"},
+		{"y/x_test.go", "FAULT:sound > => >=\n", "", "sound: x.go:4 is marked, and no test declares it"},
+		{"x.go", "return 1", "return 1 FAULT:sound TestX", "sound: got 2 markers and 1 declarations, want one of each"},
+		{"y/x_test.go", "func TestY", "FAULT:sound > => <\nfunc TestY", "sound: got 1 markers and 2 declarations, want one of each"},
+		{"x.go", "sound TestX", "sound TestY", "sound: the marker at x.go:4 names TestY, want TestX of y/x_test.go"},
+		{"x.go", "n > 1", "n < 1", `sound: x.go:4: ">" occurs 0 times in the line "if n < 1 {", want once`},
+		{"x.go", "n > 1", "n > 1 && n > 2", `sound: x.go:4: ">" occurs 2 times in the line "if n > 1 && n > 2 {", want once`},
+		{"y/x_test.go", "> => >=", "> => >", `sound: x.go:4: ">" is changed to itself`},
+		{"y/x_test.go", "> => >=", "> =>", `sound: is no Go any more: x.go:4:8: expected ';', found 1`},
+		{"x.go", "FAULT:sound TestX", "FAULT:sound", `x.go:4: got "if n > 1 { FAULT:sound", want code and FAULT:NAME TestX` + "\n" +
+			"sound: TestX of y/x_test.go declares it, and no line is marked"},
+		{"x.go", "\treturn 1", "\tFAULT:alone TestX\n\t\treturn 1", `x.go:5: got "FAULT:alone TestX", want code and FAULT:NAME TestX`},
+		{"y/x_test.go", "> => >=", "> >=", `y/x_test.go:5:1: got "FAULT:sound > >=", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
+			"sound: x.go:4 is marked, and no test declares it"},
+		{"y/x_test.go", "func TestX()", "func helper()", `y/x_test.go:5:1: got "FAULT:sound > => >=", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
+			`y/x_test.go:6:1: got "FAULT:whole => return 3", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
+			"sound: x.go:4 is marked, and no test declares it\nwhole: x.go:7 is marked, and no test declares it"},
+	} {
+		texts := map[string]string{"x.go": source, "y/x_test.go": test}
+		if strings.Count(texts[c.file], c.old) != 1 && c.old != "" {
+			t.Fatalf("%q is not once in %s", c.old, c.file)
+		}
+		texts[c.file] = strings.Replace(texts[c.file], c.old, c.new, 1)
+		_, err := readPromises(treeOf(texts))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if d := cmp.Diff(strings.ReplaceAll(c.want, "FAULT:", directive), got); d != "" {
+			t.Errorf("%s: %q to %q: -want +got\n%s", c.file, c.old, c.new, d)
+		}
+	}
+}
+
+// treeOf returns a tree of files, in whose texts FAULT: stands for the directive.
+func treeOf(texts map[string]string) fstest.MapFS {
+	tree := fstest.MapFS{}
+	for name, text := range texts {
+		tree[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(text, "FAULT:", directive))}
+	}
+	return tree
+}
+
+// A change takes the marker away, keeps the line's place, and deletes, replaces or adds.
+func TestReadPromises_changes(t *testing.T) {
+	for change, want := range map[string]string{
+		"n+1 => n":               "\treturn n",
+		"+1 =>":                  "\treturn n",
+		"=>":                     "\t",
+		"=> n++; return n":       "\tn++; return n",
+		"return => return 0*n +": "\treturn 0*n + n+1",
+	} {
+		faults, err := readPromises(treeOf(map[string]string{
+			"x.go":      "package x\n\nfunc f(n int) (m int) {\n\treturn n+1 FAULT:a-b TestX\n}\n",
+			"x_test.go": "package x\n\nFAULT:a-b " + change + "\nfunc TestX() {}\n",
+		}))
+		if err != nil || len(faults) != 1 {
+			t.Errorf("%q: got %d faults, %v, want one", change, len(faults), err)
+			continue
+		}
+		f := faults[0]
+		if d := cmp.Diff("package x\n\nfunc f(n int) (m int) {\n"+want+"\n}\n", f.changed); d != "" {
+			t.Errorf("%q: -want +got\n%s", change, d)
+		}
+		if f.file != "x.go" || f.dir != "." || f.test != "TestX" {
+			t.Errorf("%q: got %s, %s %s, want x.go, . TestX", change, f.file, f.dir, f.test)
+		}
+	}
+}
+
+// The rest is found by its text, whatever is marked; what is not found is named.
+func TestFindRest(t *testing.T) {
+	tree := treeOf(map[string]string{"a/x.go": "x := y FAULT:a TestX\nz()\nz()\n"})
+	found, lost := findRest(tree, []mutant{
+		{name: "over-a-marker", file: "a/x.go", old: "y\nz", new: "y\n0*z", test: "TestX"},
+		{name: "elsewhere", file: "a/x.go", old: "x", new: "w", test: "b/c TestY"},
+		{name: "twice", file: "a/x.go", old: "z", new: "", test: "TestX"},
+		{name: "gone", file: "a/x.go", old: "v", new: "", test: "TestX"},
+		{name: "file-gone", file: "a/y.go", old: "v", new: "", test: "TestX"},
+	})
+	got := map[string]string{}
+	for _, f := range found {
+		got[f.name] = f.dir + " " + f.test + ": " + f.changed
+	}
+	for _, err := range lost {
+		name, why, _ := strings.Cut(err.Error(), ": ")
+		got[name] = why
+	}
+	want := map[string]string{
+		"over-a-marker": "a TestX: x := y\n0*z()\nz()\n",
+		"elsewhere":     "b/c TestY: w := y\nz()\nz()\n",
+		"twice":         "its text occurs 2 times in a/x.go, want once",
+		"gone":          "its text occurs 0 times in a/x.go, want once",
+		"file-gone":     "open a/y.go: file does not exist",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
