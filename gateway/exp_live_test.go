@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
 
+	"downpour/encoding/seedtest"
 	"downpour/gateway"
 )
 
@@ -257,8 +258,7 @@ func liveRatio(operator, downsampler string) string {
 // After any puts snapshot and deltas give what POST /api/query/exp answers, as JSON and as Arrow:
 // after late points, corrected ones, new series and series without a partner in the expression.
 func TestExpLive_law(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 

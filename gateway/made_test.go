@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
@@ -390,8 +391,7 @@ func TestMade_timestamps(t *testing.T) {
 // Whatever is put, late, overwritten or deleted, before and after it is rolled up, and whatever is
 // asked: the answer is that of the raw rows to the last bit, where no addition rounds.
 func TestMade_drawn(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	used := 0
 	for round := range 6 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/gateway/write"
 )
 
@@ -25,10 +26,9 @@ var racesFlag = flag.Int("races", 100, "how many races of puts with changes of n
 //
 // -races 2000 runs more races.
 func TestNames_races(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seedtest.Of(t)
 	for name, open := range map[string]func(*testing.T, uint64) *bench{"embedded": hesitantEmbedded, "HBase": hesitantHBase} {
 		t.Run(name, func(t *testing.T) {
-			t.Logf("seed %d", seed)
 			b := open(t, seed)
 			counts := map[string]int{}
 			for i := range *racesFlag / 2 {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
@@ -377,8 +378,7 @@ func TestRollup_oldCells(t *testing.T) {
 
 // Queries have the same answer from raw data and from the rollups that were made of it.
 func TestRollup_equalsRaw(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.SaltWidth = r.IntN(2) })
 	const from, days = 1356998400, 3

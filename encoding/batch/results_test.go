@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 )
 
 // sampleGroups has the hard cases for a reader: an integer beyond 2^53, NaN, a tag key that is
@@ -132,8 +133,7 @@ func readResults(t *testing.T, r io.Reader) (rows []resultRow, batches int) {
 // Groups of every size, with and without tags, points and nulls, are read back row by row,
 // however they were cut into batches and compressed.
 func TestResultWriter_random(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 3 {
 		var groups []ResultGroup

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 )
 
 // truthModel is the data that the query reads. Random changes rewrite it.

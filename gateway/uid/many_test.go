@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -82,8 +83,7 @@ func sound(t fataler, forward, reverse map[string]string) {
 // dictionary that writer returns for it, and checks the UIDs that they got.
 func assignAll(t *testing.T, names int, s store.Store, writer func(int) *Dictionary) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	given := make([][]string, 8)
 	var wg sync.WaitGroup
 	for w := range given {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -112,8 +113,7 @@ func TestPrepare_full(t *testing.T) {
 //fault:uid-lost-to-another-writer-taken wrote[i] => true
 func TestPrepare_eightDictionaries(t *testing.T) {
 	const many = 2000
-	s, seed := newMemory(), rand.Uint64()
-	t.Logf("seed %d", seed)
+	s, seed := newMemory(), seedtest.Of(t)
 	var shared, given = dictionary(s), [8][many]string{}
 	var work sync.WaitGroup
 	for w := range given {

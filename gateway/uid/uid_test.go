@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
@@ -154,8 +155,7 @@ func (f *flaky) CompareAndPut(ctx context.Context, table string, cell store.Cell
 // Eight writers with a dictionary each assign the same names on a store that fails at any step.
 // Every name gets one UID, the same for all writers, and the UID leads back to it.
 func TestAssign_race(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	base := open(t)
 	s := &flaky{Store: base, rnd: rand.New(rand.NewPCG(seed, 0))}
 	const writers, names = 8, 250

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -82,8 +83,7 @@ func TestRequestBatch_sideBySide(t *testing.T) {
 // All points of a request are written to their rows, however many batches it is split into. Of
 // two points of one time the later one wins.
 func TestRequestBatch_order(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 20 {
 		m := &memory{}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -77,8 +78,7 @@ func TestWriter_rows(t *testing.T) {
 			t.Errorf("form %d: -want +got\n%.2000s", form, d)
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	for _, form := range []Form{Single, MultiPoint, Appended} {
 		f(form, rand.New(rand.NewPCG(seed, uint64(form))))
 	}
@@ -131,8 +131,7 @@ func TestRows_longRuns(t *testing.T) {
 // of their keys, with their own entries. Nothing of one batch is left in the next. Keys that
 // begin alike in eight bytes and more, and keys that are the beginning of others, are drawn.
 func TestRows_index(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	schema := encoding.DefaultSchema()
 	var series []*SeriesKey

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/process/heap/heaptest"
 )
 
@@ -42,8 +43,7 @@ func drawSeries(rnd *rand.Rand) spelledSeries {
 // many keys have one hash. What was
 // just put is there. A series that was found stays valid when its entry has gone.
 func TestSeriesTable(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for round := range 10 {
 		limit := chunkBytes * (1 + rnd.IntN(6)) * (1 + rnd.IntN(20))

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -296,8 +297,7 @@ func TestWriter_acknowledgedAfterwards(t *testing.T) {
 // With any number of shards all acknowledged points are written, and the points of a row are
 // written in the order in which they were put.
 func TestWriter_acknowledged(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	m := &memory{}
 	w := newTestWriter(m, Config{Shards: 1 + rnd.IntN(4), Window: time.Microsecond, Form: Appended})

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
@@ -230,8 +231,7 @@ func (o *office) work(ctx context.Context, n int, k *Keeper, v *view) {
 // TestLease_one: however slow calls are, whatever fails and whatever comes late, no two living
 // workers hold the lease at once, no turn writes after another, and no saved state is lost.
 func TestLease_one(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	taken, saves := 0, 0
 	for round := range *rounds {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 )
 
 // TestSeriesTable_anyOrder: whatever the order of rows, a span is made once, for the

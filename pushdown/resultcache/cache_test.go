@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 )
 
@@ -44,8 +45,7 @@ func TestCache_ask(t *testing.T) {
 
 // The bound on bytes holds at every step of a long random run of lookups, changes and stores.
 func TestCache_bound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const limit = 20_000
 	c := New(limit, nil)

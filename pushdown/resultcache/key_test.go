@@ -7,6 +7,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 )
@@ -96,8 +97,7 @@ func TestKey_raw(t *testing.T) {
 
 // Parts of different plans with the same key, as random parts often have, have the same answer.
 func TestKey_sameAnswer(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)), openPebble(t))
 	type known struct {
 		answer []byte

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "downpour/encoding/seedtest" // gives rapid its seed
+
 	"pgregory.net/rapid"
 )
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding/seedtest"
 )
 
 // noon is a full minute.
@@ -25,8 +27,7 @@ func took(list []*Query) (out []time.Duration) {
 // Of drawn queries within an hour and a half, the lists are those of a sort over all that ended
 // within the last 60 minutes.
 func TestQueries(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var q Queries
 	type ended struct {

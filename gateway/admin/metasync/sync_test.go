@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/metasync"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables/tablestest"
@@ -193,8 +194,7 @@ func (d *data) fill(rng *rand.Rand, rows int) {
 // the first row: with and without salts, with little memory, and on both stores. A dry run writes
 // nothing, and a second run changes nothing.
 func TestRun_random(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	for n := range 24 {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		open, schema := embedded, encoding.DefaultSchema()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
 	"downpour/pushdown/store"
@@ -98,8 +99,7 @@ func (d *disturbed) Apply(ctx context.Context, table string, ms []store.Mutation
 // Regions split and move, and rows are put, while the rows are deleted; the run may be cut at any
 // call and is made again. In the end exactly the past rows are gone.
 func TestRun_disturbed(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	w := onHBase(t, rand.New(rand.NewPCG(seed, 0)))
 	w.job.Rules = parse(t, "^sys 3d rollups=4d\nnet 5d\n. 100h")
 	w.draw(100)
@@ -368,8 +368,7 @@ func faultsOf(method string) func(hbasefake.Call) hbasefake.Fault {
 
 // Calls that fail for a reason that passes are made again.
 func TestRun_faults(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	w := onHBase(t, rand.New(rand.NewPCG(seed, 0)))
 	w.job.Rules = parse(t, ". 3d rollups=4d")
 	w.draw(60)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/metadata/tables/tablestest"
@@ -139,8 +140,7 @@ func TestLeased_tables(t *testing.T) {
 // one dies in the middle, the other one goes on within a minute, and not before the turn of the first has ended;
 // each row is deleted once, and every younger one stays.
 func TestWorker_leased(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := onHBase(t, rand.New(rand.NewPCG(seed, 0)))
 		began := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables/tablestest"
@@ -249,8 +250,7 @@ func TestMeta_tracked(t *testing.T) {
 // However points come while meta data is deleted, no series that has a row is without meta data once
 // its points are recorded.
 func TestMeta_drawn(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		t.Run(name, func(t *testing.T) {
 			for round := range 15 {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/metadata/tables/tablestest"
@@ -216,12 +217,11 @@ func parse(t *testing.T, text string) *rules.Rules {
 	return r
 }
 
-// both runs a test on both stores, with a seed that is printed.
+// both runs a test on both stores.
 func both(t *testing.T, f func(*world)) {
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
+			seed := seedtest.Of(t)
 			f(stores[name](t, rand.New(rand.NewPCG(seed, 0))))
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )
@@ -17,8 +18,7 @@ import (
 // answer is the same, and the store below it stays as it was.
 func TestDryStore(t *testing.T) {
 	ctx := t.Context()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	below, real := inMemory(t), inMemory(t)
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }

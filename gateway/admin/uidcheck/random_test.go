@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/uidcheck"
 	"downpour/pushdown/store"
 )
@@ -18,8 +19,7 @@ var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encodin
 // keep their UIDs. If little memory makes the check read the table in parts, it takes two, because
 // an error in one part may depend on another part.
 func TestRun_random(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	for n := range 60 {
 		testRandom(t, newTable(t, embedded(t)), seed, n)
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )

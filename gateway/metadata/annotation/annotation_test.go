@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"

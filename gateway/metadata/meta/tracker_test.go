@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
@@ -184,8 +185,7 @@ func (f *flakyMany) PutAbsent(ctx context.Context, table string, cells []store.C
 }
 
 func testTracker(t *testing.T, flags Flags, series int, wrap func(*flaky) store.Store) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	s := &flaky{Store: open(t), rnd: rand.New(rand.NewPCG(seed, 0))}
 	s.broken.Store(true)
 	const rounds = 30

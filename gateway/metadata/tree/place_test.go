@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "downpour/encoding/seedtest" // gives rapid its seed
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )

@@ -14,6 +14,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
@@ -37,8 +38,7 @@ type cutting struct {
 //
 //fault:edge-dropped !g.ends => false
 func TestCutting_oneAnswer(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var values, partials, refused, proven, sized, side int
 	for i := range 2400 {

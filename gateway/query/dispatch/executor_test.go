@@ -23,6 +23,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/resultcache"
@@ -175,8 +176,8 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 //fault:hole-not-issued-again == 0 => <= 1
 //fault:failed-attempt-kept a.err == nil => a.err == nil || len(a.records) > 0
 func TestRun_chaos(t *testing.T) {
-	for range 30 {
-		seed := rand.Uint64()
+	first := seedtest.Of(t)
+	for seed := first; seed < first+30; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 0))) })
 		})

@@ -9,13 +9,14 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator/operatortest"
 )
 
 // However a plan of histograms is cut, also inside hours and buckets, and with either kind of
 // aggregation, the answer is that of one part.
 func TestCutting_histograms(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 7))
 	partial, borders := 0, 0
 	for i := range 300 {

@@ -14,6 +14,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/rpc/wire"
@@ -24,8 +25,7 @@ import (
 // incomplete answer. In simulated time the servers break off, end a part early, send a batch twice,
 // are late, panic, or do not know partial aggregates, and the store fails, too.
 func TestSimulator(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	var answers, failures int
 	for i := range 400 {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
@@ -46,8 +47,7 @@ func (s spends) Spend(ctx context.Context, _, _ int64) error { return s.h.spendi
 
 // newHeld returns a board of which an engine waits for ever until an equal query has ended.
 func newHeld(t *testing.T) *held {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), embedded(t))
 	plain := b.reading.cfg
 	plain.Budget = nil
@@ -421,8 +421,8 @@ func TestShared_not(t *testing.T) {
 // Whoever asks, leaves or executes when: an answer is of an execution that began after its ask,
 // and at the end nothing is held.
 func TestLaw_sharing(t *testing.T) {
-	for range 20 {
-		seed := rand.Uint64()
+	first := seedtest.Of(t)
+	for seed := first; seed < first+20; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			s := newSharing()
 			s.patience = time.Duration(rand.New(rand.NewPCG(seed, 0)).IntN(3)) * 100 * time.Microsecond
@@ -497,8 +497,7 @@ func (s *sharing) lawStep(t *testing.T, rng *rand.Rand, written, got *atomic.Int
 func TestLaw_sharedOnStore(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
 		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
+			seed := seedtest.Of(t)
 			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
 			var acknowledged atomic.Int64
 			b.overwrite(1)

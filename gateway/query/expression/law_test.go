@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	_ "downpour/encoding/seedtest" // gives rapid its seed
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sort"
 	"strconv"
@@ -16,13 +14,12 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator/aggregate"
 )
 
 // The recorded queries of a real OpenTSDB are answered from series in memory. They are compiled
 // without the gateway's code: filters are applied to the names of each series.
-
-var seed = flag.Uint64("merge.seed", 0, "seed of random cuts; 0 draws one")
 
 // result is one group of an answer in a form that can be compared.
 type result struct {
@@ -158,11 +155,7 @@ func differ(got, want []result) string {
 //fault:fill-dropped b.Fills() => false
 //fault:parts-not-sorted !sorted => !sorted && false
 func TestConformance(t *testing.T) {
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
-	t.Logf("-merge.seed=%d", *seed)
-	rng := rand.New(rand.NewPCG(*seed, 1))
+	rng := seedtest.Rand(t)
 	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
 		t.Run(name, func(t *testing.T) {
 			r := load(t, name)

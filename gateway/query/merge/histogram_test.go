@@ -14,6 +14,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 )
@@ -174,7 +175,7 @@ func modelLines(p *scanplan.Plan, all []histogramSeries) (lines []string) {
 // However a plan of histograms is cut, and with either kind of aggregation, the lines are those
 // that maps of counts give.
 func TestHistograms_anyCut(t *testing.T) {
-	seed := rand.Uint64()
+	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 3))
 	metric := operatortest.UID(1)
 	for round := range 150 {

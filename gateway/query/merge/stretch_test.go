@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator/aggregate"
 )
 
@@ -144,8 +145,7 @@ func continued(p *scanplan.Plan, all []series, seam int64, pick choose) ([]Group
 // Wherever a plan is cut into a stretch and newer rows, the groups are those of the plan that
 // is not cut, to the last bit.
 func TestStretch(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 
 	worlds, same, seams := 0, 0, 0

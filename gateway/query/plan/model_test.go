@@ -12,6 +12,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/gateway/query"
 )
 

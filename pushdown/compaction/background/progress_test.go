@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 )
 
 const hour = encoding.RowSeconds
@@ -16,8 +17,7 @@ const hour = encoding.RowSeconds
 // TestProgress: whenever hours are sealed and however often the work is cut, each hour with
 // rows is done once, newer ones first, and read a second time once; then nothing is left.
 func TestProgress(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	for round := range 500 {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		start := int64(1_700_000_000 / hour * hour)

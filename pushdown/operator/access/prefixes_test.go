@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/operator/access"
 	"downpour/pushdown/store"
 )

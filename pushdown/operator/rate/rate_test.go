@@ -10,6 +10,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 )
 
 func ints(values ...int64) (p encoding.Points) {

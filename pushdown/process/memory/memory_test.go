@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"downpour/encoding/seedtest"
 )
 
 const mib = 1 << 20
@@ -409,8 +411,7 @@ func TestLease(t *testing.T) {
 // TestPool_conserves: whatever requests do, they never hold more than there is, and nothing at
 // the end.
 func TestPool_conserves(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
 		p.Cache(8 * mib)

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 )
 
 // A walk goes over all time from the last sealed hour down to the first row, without a hole; whatever is
 // sealed meanwhile comes before it goes on, and nothing is done twice within a day.
 func TestProgress(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
 		now := int64(1_500_000_000) + rng.Int64N(10*day)

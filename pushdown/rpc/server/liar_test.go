@@ -18,6 +18,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/rpc/wire"
@@ -109,8 +110,7 @@ func spoil(rng *rand.Rand, messages []*flight.FlightData) []*flight.FlightData {
 //
 //fault:length-in-a-message-believed =>
 func TestClient_badBatches(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	p := start(t, points(60), func(c *server.Config, _ *client.Options) { c.FlushBytes = 2000 })
 	whole := record(t, p.addr, part())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,17 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
 )
 
-var (
-	soak     = flag.Bool("soak", false, "run the long forms of the tests that have one")
-	slowSeed = flag.Uint64("slow-seed", 0, "repeat TestSlow with one seed")
-)
+var soak = flag.Bool("soak", false, "run the long forms of the tests that have one")
 
 // The tests of this file run against a fake in memory, in simulated time: a
 // server may spend minutes on a call, and the test still ends at once.
@@ -323,25 +323,65 @@ func TestSlow_deadConnection(t *testing.T) {
 // Faults of all these kinds, drawn at random: delays, refused writes, omissions and
 // repetitions in replies, cut connections, lost replies, moves and splits, pauses.
 func TestSlow_random(t *testing.T) {
-	seeds := []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()}
+	n := uint64(3)
 	if *soak {
-		for range 1000 {
-			seeds = append(seeds, rand.Uint64())
-		}
+		n = 1000
 	}
-
-	if *slowSeed != 0 {
-		seeds = []uint64{*slowSeed}
-	}
-
-	for _, seed := range seeds {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			slowly(t, func(c *cluster) { randomFaults(c, rand.New(rand.NewPCG(seed, 0))) })
+	first := seedtest.Of(t)
+	for seed := first; seed < first+n; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			slowly(t, func(c *cluster) { randomFaults(c, seed) })
 		})
 	}
 }
 
-func randomFaults(c *cluster, rng *rand.Rand) {
+// identity tells calls apart by what they are and not by when they arrive, so that a seed means the
+// same faults whatever the scheduler does.
+type identity struct {
+	server      int
+	method, row string
+	nth         int // of the calls that are alike so far
+}
+
+// draws gives each call a generator of its own. It is used under the lock of the fake alone.
+type draws struct {
+	seed uint64
+	seen map[identity]int
+}
+
+func (d draws) of(call hbasefake.Call) *rand.Rand {
+	id := identity{server: call.Server, method: call.Method, row: call.Row}
+	n := d.seen[id]
+	d.seen[id]++
+	id.nth = n
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %q %d", id.server, id.method, id.row, id.nth)
+	return rand.New(rand.NewPCG(d.seed, h.Sum64()))
+}
+
+// Calls that are alike draw the same whatever came between them.
+func TestDraws(t *testing.T) {
+	a, b := hbasefake.Call{Method: "Multi", Row: "a"}, hbasefake.Call{Method: "Multi", Row: "b"}
+	draw := func(calls ...hbasefake.Call) (drawn map[string][]uint64) {
+		drawn = map[string][]uint64{}
+		d := draws{seed: 7, seen: map[identity]int{}}
+		for _, call := range calls {
+			drawn[call.Row] = append(drawn[call.Row], d.of(call).Uint64())
+		}
+		return drawn
+	}
+	one, other := draw(a, a, b, a, b), draw(b, b, a, a, a)
+	if d := cmp.Diff(one, other); d != "" {
+		t.Errorf("in another order: -want +got\n%s", d)
+	}
+	if one["a"][0] == one["a"][1] || one["a"][0] == one["b"][0] {
+		t.Errorf("%v: two calls draw the same", one)
+	}
+}
+
+func randomFaults(c *cluster, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	calls := draws{seed: seed, seen: map[identity]int{}}
 	l := newLoad(c)
 	l.batches, l.pause = 20, 3*time.Second
 	if rng.IntN(3) == 0 {
@@ -361,6 +401,7 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 		if blocks && l.blocked() {
 			return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: tooBusy, Delay: 10 * time.Millisecond}
 		}
+		rng := calls.of(call)
 		f := hbasefake.Fault{Delay: time.Duration(rng.Int64N(int64(slowest)))}
 		switch rng.IntN(100) { // what ends a connection ends other writers' calls too
 		case 0:
@@ -379,7 +420,6 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 
 	stop := make(chan struct{})
 	var chaos sync.WaitGroup
-	seed := rng.Uint64()
 	chaos.Go(func() { disturbRegions(c, seed, stop) })
 	l.run()
 	close(stop)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -139,8 +140,7 @@ func TestStampedVersion_changes(t *testing.T) {
 // Whatever happens between two asks: if their tokens are equal, so are the rows. Servers' clocks
 // are right to within the lag that is allowed.
 func TestStampedVersion_law(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := startStamped(t)
 	key := func() string { return fmt.Sprintf("r%04d", rng.IntN(40)) }

@@ -5,14 +5,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"downpour/encoding/seedtest"
 )
 
 // A region refuses writes at random times, for random durations: at most a quarter as
 // many mutations are sent in vain as are accepted in between, and the window is full
 // again after some calls.
 func TestWindow(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := newWindow()
 	vain, accepted := 0, 0

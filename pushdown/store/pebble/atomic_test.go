@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
 // Many cells at once are read and written as they are one by one, wherever the store has them:
 // those that exist, were removed, or lie before, between and behind all others.
 func TestAtomic_many(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	s := openMem(t, Options{MemTableBytes: 64 << 10, IdleFlush: -1})
 	create(t, s)

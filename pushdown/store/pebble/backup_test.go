@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sync/errgroup"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -110,8 +111,7 @@ func await(w *crashWriter, batches int) {
 }
 
 func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 

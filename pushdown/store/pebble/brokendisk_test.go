@@ -15,11 +15,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -131,8 +131,7 @@ func (b breakage) run(t *testing.T, dir string) (acked int, log string, err erro
 // ends with a line that says why; what was acknowledged is there when the disk is
 // sound again.
 func TestBrokenDisk(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var all []breakage
 	for _, file := range []string{"log", "manifest", "table", "marker", "directory"} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -97,8 +98,7 @@ func TestVersion_inProgress(t *testing.T) {
 
 // Version tokens of one range are equal only if nothing in it was written between.
 func TestVersion_model(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}

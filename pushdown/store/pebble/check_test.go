@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble/journal"
 )
@@ -38,8 +39,7 @@ func check(t *testing.T, i image) store.CheckReport {
 // Check finds no fault in a whole store. It finds each changed byte of a table, of the MANIFEST, of
 // its copy and of the used part of a log, and each missing table.
 func TestCheck(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	killed, closed, _ := smallStore(t)
 	for state, i := range map[string]image{"killed": killed, "closed": closed} {

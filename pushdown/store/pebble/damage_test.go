@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -239,8 +240,7 @@ func outcome(t *testing.T, i image, h harm, want string) string {
 // end, all points are read, or an error or a log line names the file. A store that refuses to open
 // because of it opens with Salvage, with what is whole.
 func TestDamage(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	killed, closed, want := smallStore(t)
 	for state, i := range map[string]image{"killed": killed, "closed": closed} {

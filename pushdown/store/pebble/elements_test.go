@@ -8,12 +8,12 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -213,8 +213,7 @@ func (l *elementsLaw) check() error {
 // A scan that skips blocks returns what a scan of all rows does, whatever is written, deleted,
 // flushed and compacted, after crashes, and beside tables without sets or of other layouts.
 func TestElements_law(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rounds := 3
 	if *soak {
 		rounds = 300

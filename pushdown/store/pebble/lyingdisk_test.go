@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -39,8 +39,7 @@ func (lyingFile) SyncTo(int64) (bool, error) { return false, nil }
 // missing. Blocks of 4 KiB get lost. If they are the end of a log, and a batch ended right before
 // them, the loss cannot be noticed.
 func TestLyingDisk(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	states := 40
 	if *soak {

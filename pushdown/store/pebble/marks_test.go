@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -178,8 +179,7 @@ func TestMark_rangeDelete(t *testing.T) {
 // While others write, no change that was made after a mark is missed.
 func TestMark_concurrent(t *testing.T) {
 	s := openGrouped(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	done := make(chan error, 2)
 	for w := range uint64(2) {
 		go func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
@@ -42,8 +43,7 @@ func awkwardRow(rng *rand.Rand) []byte {
 // Exactly the rows in the ranges are gone, whatever their keys are and wherever pebble has put them,
 // also after a restart; rows of another table stay, and what is put later is found.
 func TestDeleteRows(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	files := vfs.NewMem()
 	reopen := func() *Store {
@@ -161,8 +161,7 @@ func TestDeleteRows_openScan(t *testing.T) {
 // Version tokens of one range are equal only if nothing in it was written or deleted between, whatever
 // the ranges are that are deleted; those of other hours and metrics stay.
 func TestVersion_ranges(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
@@ -282,8 +281,7 @@ func TestWatch_ranges(t *testing.T) {
 
 // A crash leaves a deletion of ranges whole or not at all, and an acknowledged one is there.
 func TestDeleteRows_crash(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
 		files := vfs.NewCrashableMem()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble/disk"
 	"downpour/pushdown/store/pebble/journal"
@@ -75,8 +76,7 @@ func countRows(t *testing.T, s *Store) int {
 // Salvage it has all batches but that one, logs how many bytes of which hours are lost, and keeps
 // the damaged log under another name.
 func TestSalvage_log(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const batches = 300
 	i := logged(t, batches)

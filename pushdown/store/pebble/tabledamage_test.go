@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -73,8 +74,7 @@ func readRow(s *Store, n int) (bool, error) {
 // If one block of a table file is damaged, the reads that meet it fail and name the file, and all
 // others answer.
 func TestDamagedTable(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	i, table := tableStore(t)
 	for range 5 {

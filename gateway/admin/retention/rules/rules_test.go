@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 )
 
 var intervals = []string{"1m", "1h"}

@@ -307,6 +307,15 @@ func countCells(b []byte) (n int) {
 	return n
 }
 
+// firstRow returns the row of the first cell of a client's block, or nothing.
+func firstRow(b []byte) string {
+	if len(b) < 14 {
+		return ""
+	}
+	b = b[12:]
+	return string(b[2:min(len(b), 2+int(binary.BigEndian.Uint16(b)))])
+}
+
 // splitCell decodes the first cell of a client's block, without its row, which the
 // mutation has. It returns the cell, its type and the rest of the block.
 func splitCell(b []byte) (c cell, kind byte, rest []byte) {

@@ -71,6 +71,7 @@ type Call struct {
 	Table  string // of a scan or a get, see tableLocked; else empty
 	N      int    // number of calls of this method on user tables before this one
 	Cells  int    // in its cell block
+	Row    string // of the first of these cells
 	Filter bool   // it opens a scanner with a filter
 }
 

@@ -273,7 +273,7 @@ func readPointHook(call *call, f func(table string)) func() {
 // frame of the reply. c.mu is held.
 func (s *server) replyLocked(call *call) ([]byte, error) {
 	method := call.header.GetMethodName()
-	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells), Filter: hasFilter(call)})
+	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells), Row: firstRow(call.cells), Filter: hasFilter(call)})
 	if fault.Kind == DropBefore || fault.Delay > 0 && !s.sleepLocked(fault.Delay) {
 		return nil, errBroken
 	}

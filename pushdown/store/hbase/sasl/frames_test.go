@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/store/hbase/sasl"
 
 	"pgregory.net/rapid"

@@ -8,10 +8,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"downpour/encoding/seedtest"
 )
 
 // disk is a file in memory that a log can be written and synced to.
@@ -87,8 +88,7 @@ func same(t *testing.T, what string, got Reading, want [][]byte) {
 // Whatever pebble writes is read, with and without offsets, closed or not, with
 // zeros behind it.
 func TestRead(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for n := range 20 {
 		want := records(rng, n)
@@ -128,8 +128,7 @@ func TestRead_bytes(t *testing.T) {
 // and a hole before another record is damage. Of a file that is cut, the records before the cut
 // are read.
 func TestRead_damage(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
 		want := records(rng, 4+rng.IntN(6))
@@ -258,8 +257,7 @@ func FuzzRead(f *testing.F) {
 
 // A log that AppendLog writes is read by Log and by pebble.
 func TestAppendLog(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for n := range 30 {
 		want := records(rng, n)
