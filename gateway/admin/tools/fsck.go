@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"runtime"
 
 	"downpour/gateway/admin/fsck"
@@ -44,7 +43,7 @@ type fsckRequest struct {
 }
 
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each
-// finding and then the counters, and returns an error if anything is damaged, or was.
+// finding and then the counters, and returns an error if anything is still damaged.
 // Source: Fsck.
 func runFsck(ctx context.Context, c *call) (err error) {
 	req := &c.fsck
@@ -77,8 +76,8 @@ func runFsck(ctx context.Context, c *call) (err error) {
 		counts.print(out)
 	}
 	err = errors.Join(err, out.Flush())
-	if n := counts.errors(); err == nil && n > 0 {
-		err = fmt.Errorf("%d errors found", n)
+	if err == nil {
+		err = counts.left()
 	}
 	return err
 }

@@ -3,8 +3,10 @@ package tools_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/fsck"
 	"downpour/gateway/admin/fsck/damage"
 	"downpour/gateway/admin/tools"
@@ -80,17 +83,29 @@ func (p *place) counter(name string) string {
 	return m[1]
 }
 
-// fsck runs the tool, which must fail if and only if it finds errors, and returns its output.
+// fsck runs the tool, which must fail if and only if it leaves errors, and returns its output.
 func (p *place) fsck(url string, args ...string) string {
 	p.Helper()
 	err := p.tool(url, nil, "fsck", args...)
-	if err != nil && !strings.HasSuffix(err.Error(), " errors found") {
-		p.Fatalf("fsck %q: %v", args, err)
+	want, found, repaired := "", p.counter("Total Errors"), p.counter("Total Errors Fixed")
+	if found != repaired {
+		want = found + " errors found"
+		if repaired != "0" {
+			want += ", " + repaired + " of them repaired"
+		}
 	}
-	if failed := p.counter("Total Errors") != "0"; failed != (err != nil) {
-		p.Fatalf("fsck %q: error %v with %s errors", args, err, p.counter("Total Errors"))
+	if got := said(err); got != want {
+		p.Fatalf("fsck %q: got error %q, want %q:\n%s", args, got, want, &p.out)
 	}
 	return p.out.String()
+}
+
+// said is what an error says, "" of none.
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // On both stores a dry run finds errors and writes nothing. A run with --fix-all repairs all of
@@ -259,7 +274,7 @@ func TestFsck_manyOrphans(t *testing.T) {
 	f := func(rows int, want string, args ...string) {
 		t.Helper()
 		err := p.tool("", nil, "fsck", append([]string{"--full-scan", "--fix", "--delete-orphans"}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if got := said(err); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: got %v, want %q", args, err, want)
 		}
 		p.use(func(st tools.Store) {
@@ -271,7 +286,7 @@ func TestFsck_manyOrphans(t *testing.T) {
 	f(20, "3 of 20 rows of table tsdb have a UID that table tsdb-uid does not name")
 	f(20, "-yes-delete-orphans 3")
 	f(20, "at most 2 may go", "--yes-delete-orphans", "2")
-	f(17, "errors found", "--yes-delete-orphans", "3")
+	f(17, "20 errors found, 3 of them repaired", "--yes-delete-orphans", "3")
 
 	// Rows of global annotations, of metric 000000, are of no series, and so no orphans.
 	p.use(func(st tools.Store) {
@@ -285,7 +300,69 @@ func TestFsck_manyOrphans(t *testing.T) {
 		}
 		p.lay(st, rows)
 	})
-	f(17+3, "errors found")
+	f(17+3, "18 errors found, 1 of them repaired")
+}
+
+// A run that keeps its orphans, because they are too many, repairs all else, says of each orphan that it is
+// left, and ends with the reason: on both stores and through a gateway. With leave for them it ends with none.
+func TestFsck_orphansStay(t *testing.T) {
+	check := func(p *place, url string, use func(func(tools.Store))) {
+		var all, sound []damage.Row
+		use(func(st tools.Store) {
+			cfg := p.named(st)
+			all = damage.Draw(seedtest.Of(t), 300, cfg)
+			for i := range uint32(40) {
+				orphan := broken(cfg.Orphans[0], cfg.Schema, 1456998400-1456998400%encoding.RowSeconds+i*encoding.RowSeconds)
+				orphan.Orphan = true
+				all = append(all, orphan)
+			}
+			p.lay(st, all)
+		})
+		orphans := 0
+		for _, r := range all {
+			if r.Orphan {
+				orphans++
+			} else {
+				sound = append(sound, r)
+			}
+		}
+
+		p.fsckRefused(url, orphans)
+		use(func(st tools.Store) { p.wantGood(st, sound) })
+		if p.fsckRefused(url, orphans); p.counter("Total Errors Fixed") != "0" {
+			t.Errorf("a second run has repaired something, want all but the orphans repaired by the first:\n%s", &p.out)
+		}
+		if p.fsck(url, "--full-scan", "--fix-all", "--yes-delete-orphans", fmt.Sprint(orphans)); p.counter("Orphaned UID Rows Deleted") != fmt.Sprint(orphans) {
+			t.Errorf("with leave for %d orphans:\n%s", orphans, &p.out)
+		}
+		if p.fsck(url, "--full-scan", "--fix-all"); p.counter("Total Errors") != "0" {
+			t.Errorf("errors after the repair:\n%s", &p.out)
+		}
+		use(func(st tools.Store) { p.wantGood(st, sound) })
+	}
+	for _, p := range []*place{embedded(t), onHBase(t)} {
+		check(p, "", p.use)
+	}
+	p := embedded(t)
+	p.serve(func(url string, st tools.Store) {
+		defer http.DefaultClient.CloseIdleConnections()
+		check(p, url, func(f func(tools.Store)) { f(st) })
+	})
+}
+
+// fsckRefused runs fsck --fix-all, which must keep so many orphans and nothing else.
+func (p *place) fsckRefused(url string, orphans int) {
+	p.Helper()
+	err := p.tool(url, nil, "fsck", "--full-scan", "--fix-all")
+	if want := fmt.Sprintf("no orphan is deleted: %d of ", orphans); !strings.Contains(said(err), want) || strings.Contains(said(err), "--from") {
+		p.Fatalf("got %v, want %q", err, want)
+	}
+	found, _ := strconv.Atoi(p.counter("Total Errors"))
+	fixed, _ := strconv.Atoi(p.counter("Total Errors Fixed"))
+	left := found - fixed
+	if lines := strings.Count(p.out.String(), "; left: too many rows are orphans\n"); left != orphans || lines != orphans || p.counter("Orphaned UID Rows") != fmt.Sprint(orphans) {
+		p.Errorf("%d errors and %d lines of orphans are left, want %d:\n%s", left, lines, orphans, &p.out)
+	}
 }
 
 // The error of a run that fails has the key at which to go on with --from, and all rows before

@@ -51,6 +51,18 @@ func (n *fsckCounts) merge(o *fsckCounts) {
 // errors returns how many errors were found, repaired or not.
 func (n *fsckCounts) errors() int64 { return sumOfErrors(n.Found) }
 
+// left returns an error if not all that is damaged was repaired.
+func (n *fsckCounts) left() error {
+	switch found, repaired := n.errors(), sumOfErrors(n.Repaired); {
+	case repaired >= found:
+		return nil
+	case repaired > 0:
+		return fmt.Errorf("%d errors found, %d of them repaired", found, repaired)
+	default:
+		return fmt.Errorf("%d errors found", found)
+	}
+}
+
 // sumOfErrors adds up the counts of those kinds that are damage.
 func sumOfErrors(counts []int64) (sum int64) {
 	for k, count := range counts {

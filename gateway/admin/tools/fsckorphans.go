@@ -17,23 +17,27 @@ const (
 	rowsPerOrphan = 10
 )
 
-// allowOrphans returns an error if orphans may not be deleted. Before the first deletion it
-// counts those of all rows of the run: the UID table of another installation may name some of
-// the UIDs, and to look a name up once more asks the same wrong table. If they cannot be counted, none is deleted.
-func (r *rowChecker) allowOrphans(ctx context.Context) error {
+// keepsOrphans tells whether the run keeps its orphans because they are too many; all else is repaired.
+// Before the first deletion it counts those of all rows of the run: the UID table of another installation
+// may name some of the UIDs, and to look a name up once more asks the same wrong table. If they cannot be
+// counted, that is an error and none is deleted.
+func (r *rowChecker) keepsOrphans(ctx context.Context) (bool, error) {
 	// Whoever counts needs the place of those who wait for it.
 	r.leave()
 	defer r.enterAgain()
-	r.orphansOnce.Do(func() { r.orphansRefused = r.judgeOrphans(ctx) })
-	return r.orphansRefused
+	r.orphansOnce.Do(func() {
+		rows, orphans, err := r.countOrphans(ctx)
+		if err != nil {
+			r.orphansUncounted = fmt.Errorf("cannot count orphans before the first is deleted: %w", err)
+			return
+		}
+		r.orphansRefused = r.judgeOrphans(rows, orphans)
+	})
+	return r.orphansRefused != nil, r.orphansUncounted
 }
 
-// judgeOrphans counts orphans, and returns why none may be deleted.
-func (r *rowChecker) judgeOrphans(ctx context.Context) error {
-	rows, orphans, err := r.countOrphans(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot count orphans before the first is deleted: %w", err)
-	}
+// judgeOrphans returns why so many orphans are not deleted, nil if they are.
+func (r *rowChecker) judgeOrphans(rows, orphans int64) error {
 	tables := r.call.Tables
 	switch most := r.req.YesDeleteOrphans; {
 	case most > 0 && orphans > most:

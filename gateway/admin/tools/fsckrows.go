@@ -33,8 +33,9 @@ type rowChecker struct {
 
 	places chan struct{} // has an element for each worker that reads
 
-	orphansOnce    sync.Once
-	orphansRefused error // why no orphan may be deleted; set in orphansOnce
+	// Set in orphansOnce, before the first orphan is deleted: why none is, and why that is not known.
+	orphansOnce                      sync.Once
+	orphansRefused, orphansUncounted error
 }
 
 // checkedPart is a stretch, and how far it is checked and repaired.
@@ -149,6 +150,9 @@ func (r *rowChecker) run(ctx context.Context, threads int) (fsckCounts, error) {
 	}
 	if at := r.position(); err != nil && len(at) > 0 {
 		err = fmt.Errorf("%w; go on with --from %x", err, at)
+	}
+	if err == nil {
+		err = r.orphansRefused
 	}
 	return r.counts, err
 }

@@ -106,8 +106,8 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		} else {
 			facts.Orphan = named.orphan
 		}
-		if key.BaseTime >= w.checks.young && !w.checks.req.Young {
-			facts.Keep = "the row is of the current or the previous hour"
+		if facts.Keep, err = w.keeps(ctx, key.BaseTime, facts.Orphan != ""); err != nil {
+			return err
 		}
 	} else if w.part.compiled != nil {
 		return nil // no query is about it
@@ -121,7 +121,7 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 	w.count(result, len(row.Cells))
 
 	if len(result.Put)+len(result.Delete) == 0 {
-		if facts.Keep != "" && slices.ContainsFunc(result.Findings, func(f fsck.Finding) bool { return f.Kind.IsError() }) {
+		if facts.Keep == tooYoung && slices.ContainsFunc(result.Findings, func(f fsck.Finding) bool { return f.Kind.IsError() }) {
 			w.counts.Young++
 		}
 		if len(result.Findings) == 0 {
@@ -137,6 +137,28 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		p.orphan, _ = w.checks.call.Schema.ParseRowKey(p.change.Read.Key)
 	}
 	return nil
+}
+
+// Why a row stays as it is although the options let it be repaired.
+const (
+	tooYoung       = "the row is of the current or the previous hour"
+	tooManyOrphans = "too many rows are orphans"
+)
+
+// keeps returns why a row of a base time stays as it is, "" if it may be repaired.
+func (w *rowWorker) keeps(ctx context.Context, base uint32, orphan bool) (why string, err error) {
+	req := w.checks.req
+	if base >= w.checks.young && !req.Young {
+		return tooYoung, nil
+	}
+	if !orphan || !req.Options.Fix || !req.Options.DeleteOrphans {
+		return "", nil
+	}
+	refused, err := w.checks.keepsOrphans(ctx)
+	if refused {
+		why = tooManyOrphans
+	}
+	return why, err
 }
 
 // title says which row it is: its key, and series and base time if it is of a series.
@@ -204,10 +226,6 @@ func (w *rowWorker) repair(ctx context.Context) error {
 		changes[i] = p.change
 		if p.orphan.Metric == nil {
 			continue
-		}
-
-		if err := w.checks.allowOrphans(ctx); err != nil {
-			return err
 		}
 
 		// A name may have come back since: then the row is no orphan any more.
