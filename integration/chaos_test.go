@@ -3,13 +3,13 @@
 package integration
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/chaos"
 	"downpour/integration/e2e"
 )
@@ -21,14 +21,10 @@ import (
 // everything is whole again soon after each healing. In the long form HBase lies
 // on HDFS, and nothing is flushed before a region server is killed.
 func TestChaos(t *testing.T) {
-	seed, lasts, names := *seedFlag, 3*time.Minute, []string{"seed1", "seed3_salted"}
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed, lasts, names := seedtest.Of(t), 3*time.Minute, []string{"seed1", "seed3_salted"}
 	if *soak {
 		lasts, names = time.Hour, append(names, "seed2", "edges")
 	}
-	t.Logf("seed %d: -args -seed %d", seed, seed)
 	ctx := within(t, lasts+14*time.Minute)
 
 	options := chaos.HBaseOptions()

@@ -80,7 +80,7 @@ func loseMachine(ctx context.Context, w *world) (string, error) {
 func (w *world) victim(ctx context.Context) (int, error) {
 	i := w.rng.IntN(w.cluster.Len())
 	if w.rng.IntN(2) == 0 {
-		regions, err := w.cluster.Admin.Regions(ctx, "hbase:meta")
+		regions, err := w.regions(ctx, "hbase:meta")
 		if err != nil {
 			return 0, err
 		}
@@ -94,12 +94,14 @@ func (w *world) victim(ctx context.Context) (int, error) {
 		return i, nil
 	}
 
-	for _, s := range w.sites {
-		if err := s.flush(ctx); err != nil {
-			return i, err
+	return i, w.tended(ctx, func(ctx context.Context) error {
+		for _, s := range w.sites {
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	return i, w.cluster.Admin.Flush(ctx, "hbase:meta")
+		return w.cluster.Admin.Flush(ctx, "hbase:meta")
+	})
 }
 
 // pauseZooKeeper stops ZooKeeper for less than the sessions.

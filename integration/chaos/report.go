@@ -37,6 +37,8 @@ type Report struct {
 	kinds  map[string]*tally
 	events []event
 	wrong  []string
+	// revived counts the servers of HBase that ended by themselves and were started again. It is set at the end.
+	revived int
 }
 
 // tally counts what came of questions during one kind of fault.
@@ -170,7 +172,7 @@ func (r *Report) Text() string {
 			total += n
 		}
 	}
-	fmt.Fprintf(&b, "%d answers in %v, %d faults\n", total, time.Since(r.began).Round(time.Second), len(r.events))
+	fmt.Fprintf(&b, "%d answers in %v, %d faults; %d servers of HBase ended by themselves and were started again\n", total, time.Since(r.began).Round(time.Second), len(r.events), r.revived)
 	fmt.Fprintf(&b, "%-22s %6s %6s %8s %6s %8s  %s\n", "fault", "times", "equal", "refused", "wrong", "slowest", "whole again after: median, longest")
 	for _, name := range slices.Sorted(maps.Keys(r.kinds)) {
 		t := r.kinds[name]

@@ -41,13 +41,15 @@ type world struct {
 	report  *Report
 	now     atomic.Pointer[fault] // nil between faults
 	clients []*client
-	dead    []int // region servers
+	dead    []int // region servers that a fault has killed or that HBase has declared dead
+	servers servers
+	revived int // servers that ended by themselves and were started again
 }
 
 // Run harms the cluster under clients until the time is over, and returns the
 // account. An error is one of the run itself: HBase did not come back.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	w := &world{Config: cfg, cluster: cfg.Cluster, sites: cfg.Sites, report: newReport(), rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
+	w := &world{Config: cfg, cluster: cfg.Cluster, servers: cfg.Cluster, sites: cfg.Sites, report: newReport(), rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var clients sync.WaitGroup
@@ -65,6 +67,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	stop()
 	clients.Wait()
+	w.report.revived = w.revived
 	return w.report, err
 }
 
@@ -104,11 +107,22 @@ func (w *world) once(ctx context.Context, f *fault) error {
 		// Their start is entered as an event of its own, which queries must hardly notice.
 		back := fault{started, true, func(ctx context.Context, w *world) (string, error) { return "", w.tend(ctx) }}
 		w.enter(ctx, &back)
-	} else if err := w.tend(ctx); err != nil { // one may have ended in a pause
+	} else if err := w.calm(ctx); err != nil {
 		return err
 	}
 	w.pause(ctx, time.Second) // of calm, which is asked and counted as well
 	return ctx.Err()
+}
+
+// calm waits until HBase is ready. A server may have ended by itself in a pause: then it waits until all is whole, too.
+func (w *world) calm(ctx context.Context) error {
+	if err := w.tend(ctx); err != nil || w.now.Load() == nil {
+		return err
+	}
+	var e event
+	w.heal(ctx, &e)
+	w.now.Store(nil)
+	return e.err
 }
 
 // enter does one fault, waits until all is whole again, and enters it into the account.
@@ -130,16 +144,29 @@ func (w *world) enter(ctx context.Context, f *fault) {
 
 // heal measures how long it takes until all is whole. Looking takes time as
 // well, on a busy machine much: what a second look takes, when all is whole
-// already, does not count.
+// already, does not count. What is measured while a server ends by itself says nothing of the
+// fault, and is measured again once HBase has the server back.
 func (w *world) heal(ctx context.Context, e *event) {
-	took, err := w.sitesWhole(ctx)
-	if err == nil {
-		e.look, err = w.sitesWhole(ctx)
+	for {
+		var took time.Duration
+		before := w.revived
+		err := w.tended(ctx, func(ctx context.Context) (err error) {
+			if took, err = w.sitesWhole(ctx); err == nil {
+				e.look, err = w.sitesWhole(ctx)
+			}
+			return err
+		})
+		if w.revived > before && ctx.Err() == nil {
+			if err = w.hbaseReady(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			e.ill, e.err = true, err
+		}
+		e.whole = max(0, took-e.look)
+		return
 	}
-	if err != nil {
-		e.ill, e.err = true, err
-	}
-	e.whole = max(0, took-e.look)
 }
 
 // patience is how long a run waits for wholeness before it calls a site ill.
@@ -242,8 +269,9 @@ func (c *client) once(ctx context.Context) {
 	if ctx.Err() != nil { // the run was ended, which says nothing of the gateway
 		return
 	}
-	if f == nil {
-		f = c.w.now.Load() // one may have begun while the answer was awaited
+	// One may have begun while the answer was awaited, and a server may have ended by itself.
+	if now := c.w.now.Load(); f == nil || now == &endedItself {
+		f = now
 	}
 	if f == nil {
 		f = &fault{name: calm, mild: true}
