@@ -5,7 +5,9 @@ package integration
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -126,7 +128,8 @@ func (l *life) retain() {
 
 func (l *life) rollEnv() map[string]string { return l.env("DOWNPOUR_ROLLUPS", "auto:"+l.rollups) }
 
-// fsck repairs what it takes for damage: points that are there in two forms. It ends with 1 if it has found some.
+// fsck repairs what it takes for damage: points that are there in two forms. It ends with 1 if it has left some,
+// because of what others wrote meanwhile.
 func (l *life) fsck(rng *rand.Rand) {
 	if _, ok := l.command(l.env(), 1, "fsck", "--fix-all", "--last-write-wins", "--compact", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart+lifeHours*encoding.RowSeconds-1), "sum", lifeOver); ok {
 		l.counts.fscked.Add(1)
@@ -134,8 +137,20 @@ func (l *life) fsck(rng *rand.Rand) {
 }
 
 // killServer kills the pushdown server in the middle of what it does, and starts it again. It goes on, or begins anew
-// with all hours.
+// with all hours. The first time it is killed once it has compacted rows, beside those who write: queries go
+// before that, so that it may take a while.
 func (l *life) killServer(anew bool) {
+	began := time.Now()
+	err := l.until(2*time.Minute, 100*time.Millisecond, func(context.Context) error {
+		if l.background() == 0 {
+			return errors.New("the pushdown server has compacted no row")
+		}
+		return nil
+	})
+	if err != nil {
+		l.wrong("%v", err)
+	}
+	l.Logf("pushdown server killed after %.1f s, %d rows compacted", time.Since(began).Seconds(), l.background())
 	l.counts.before.Add(int64(l.compactedByServer()))
 	l.server.Process.Kill()
 	if anew {
@@ -172,6 +187,48 @@ func (l *life) compactedByServer() (n float64) {
 		n, _ = strconv.ParseFloat(string(m[1]), 64)
 	}
 	return n
+}
+
+// background is how many rows the pushdown server has compacted in all.
+func (l *life) background() int64 { return l.counts.before.Load() + int64(l.compactedByServer()) }
+
+// done counts what has to happen to the data, however fast the machine is: what jobs do as long as they run, or the
+// pushdown server before it is killed.
+func (l *life) done() map[string]int64 {
+	counts := map[string]int64{
+		"rows compacted by the pushdown server": l.background(),
+		"runs of rollup":                        l.counts.rolled.Load(),
+		"runs of fsck":                          l.counts.fscked.Load(),
+		"runs killed":                           l.counts.killed.Load(),
+		"splits":                                l.counts.splits.Load(),
+		"moves":                                 l.counts.moves.Load(),
+	}
+	if l.merges {
+		counts["merges"] = l.counts.merges.Load()
+	}
+	return counts
+}
+
+// awaitJobs lets the jobs go on until each has done something: on a slow machine the rounds may be too short for that.
+func (l *life) awaitJobs() {
+	err := l.until(2*time.Minute, 200*time.Millisecond, func(context.Context) error {
+		if l.Failed() {
+			return nil
+		}
+		counts := l.done()
+		if !l.merges {
+			counts["cells deleted by OpenTSDB's compaction"] = l.deletedByTSD()
+		}
+		for what, n := range counts {
+			if n == 0 {
+				return fmt.Errorf("no %s", what)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		l.wrong("%v", err)
+	}
 }
 
 // mostLifeRegions is where splitting ends.
@@ -266,17 +323,17 @@ func (l *life) end() {
 		l.Error(err)
 	}
 
-	background := l.counts.before.Load() + int64(l.compactedByServer())
-	l.Logf("%s; %d rows compacted by the pushdown server", l.counts.text(), background)
-	if n := l.counts.merges.Load(); l.merges != (n > 0) {
+	done := l.done()
+	l.Logf("%s; %d rows compacted by the pushdown server", l.counts.text(), l.background())
+	if n := l.counts.merges.Load(); !l.merges && n > 0 {
 		l.Errorf("seed %d: %d merges", l.seed, n)
 	}
-	for what, n := range map[string]int64{
-		"rows compacted by hand": l.counts.compacted.Load(), "rows compacted by the pushdown server": background, "cells deleted by OpenTSDB's compaction": deleted,
-		"rows deleted by retention": l.counts.retained.Load(), "runs of rollup": l.counts.rolled.Load(), "runs of fsck": l.counts.fscked.Load(),
-		"runs killed": l.counts.killed.Load(), "splits": l.counts.splits.Load(), "moves": l.counts.moves.Load(), "deletions": l.counts.deletes.Load(),
+	maps.Copy(done, map[string]int64{
+		"rows compacted by hand": l.counts.compacted.Load(), "cells deleted by OpenTSDB's compaction": deleted,
+		"rows deleted by retention": l.counts.retained.Load(), "deletions": l.counts.deletes.Load(),
 		"answers from memory by exact": int64(l.counts.memory["exact"]), "answers from memory by timestamps": int64(l.counts.memory["timestamps"]),
-	} {
+	})
+	for what, n := range done {
 		if n == 0 {
 			l.Errorf("seed %d: no %s", l.seed, what)
 		}

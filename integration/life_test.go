@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
@@ -67,8 +68,7 @@ func TestLife_merges(t *testing.T) {
 
 // live is TestLife for a time, and TestLife_merges.
 func live(t *testing.T, lasts time.Duration, rounds int, merges bool) {
-	seed := randomSeed(t)
-	l := startLife(t, within(t, 8*time.Minute+2*lasts), seed, merges)
+	l := startLife(t, within(t, 8*time.Minute+2*lasts), seedtest.Of(t), merges)
 	l.rounds = rounds
 
 	stop, cancel := context.WithCancel(l.ctx)
@@ -81,6 +81,9 @@ func live(t *testing.T, lasts time.Duration, rounds int, merges bool) {
 		l.writeAndAsk(lasts / time.Duration(rounds))
 		l.atRest("between writers")
 		t.Logf("round %d, %.1f s: %s", l.round.Load(), time.Since(began).Seconds(), l.counts.text())
+	}
+	if !t.Failed() {
+		l.awaitJobs()
 	}
 	cancel()
 	jobs.Wait()
