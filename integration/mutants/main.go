@@ -28,8 +28,8 @@
 // are failures of the command.
 //
 // BASE is a branch or commit: a file counts as changed if it differs from where HEAD left BASE,
-// committed or not. Without BASE it is main or origin/main; in a clone of main itself the last five
-// commits count.
+// committed or not. Without BASE it is origin/main or main, and on that branch itself the commit
+// before the last.
 //
 // The rest stands in the lists (list_*.go), found by its text. Those whose text or test has changed
 // are counted and named as lost, and are no failure.
