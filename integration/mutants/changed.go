@@ -8,12 +8,8 @@ import (
 	"strings"
 )
 
-// recent is how many commits count as changed where HEAD is the main branch itself, as in a fresh clone. A clone that
-// has fewer is compared with its oldest.
-const recent = 5
-
-// since returns the commit to compare the tree with: where HEAD left the branch base, or, if base is empty, main or
-// origin/main. On that branch itself nothing has left it, and the last commits are taken.
+// since returns the commit to compare the tree with: where HEAD left the branch base, or, if base is empty, origin/main
+// or main. On that branch itself nothing has left it: there it is the commit before the last, as everywhere in make test.
 func since(ctx context.Context, root, base string) (string, error) {
 	if base != "" {
 		return git(ctx, root, "merge-base", base, "HEAD")
@@ -22,18 +18,16 @@ func since(ctx context.Context, root, base string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, branch := range []string{"main", "origin/main"} {
+	for _, branch := range []string{"origin/main", "main"} {
 		left, err := git(ctx, root, "merge-base", branch, "HEAD") // an error is a clone without this branch
 		if err == nil && left != head {
 			return left, nil
 		}
 	}
-	last, err := git(ctx, root, "rev-list", "--first-parent", fmt.Sprint("--max-count=", recent+1), "HEAD")
-	if err != nil {
-		return "", err
+	if before, err := git(ctx, root, "rev-parse", "--verify", "HEAD~1"); err == nil {
+		return before, nil
 	}
-	all := strings.Fields(last)
-	return all[len(all)-1], nil
+	return head, nil // the only commit of the clone
 }
 
 // changedSince returns the files that differ from a commit, those that are not committed yet among them.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,7 +31,7 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// What has changed: on a branch all since it left main, on main the last commits, with a base what it says, and always
+// What has changed: on a branch all since it left main, on main the last commit, with a base what it says, and always
 // what is not committed.
 func TestChangedSince(t *testing.T) {
 	dir := t.TempDir()
@@ -75,13 +74,11 @@ func TestChangedSince(t *testing.T) {
 	check("")
 	commit("1")
 	check("", "1")
-	for i := range 2*recent - 1 {
-		commit(fmt.Sprint(i + 2))
-	}
-	check("", "10", "6", "7", "8", "9")
-	check("HEAD~2", "10", "9")
+	commit("2")
+	check("", "2")
+	check("HEAD~2", "1", "2")
 
-	do("checkout", "-q", "-b", "branch", "HEAD~7")
+	do("checkout", "-q", "-b", "branch", "HEAD~1")
 	commit("a")
 	commit("b")
 	write("c")

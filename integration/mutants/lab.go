@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,8 +29,11 @@ type lab struct {
 // tests make fewer tries when they see their time end, hence the length.
 const limit = 10 * time.Minute
 
-// tryAll returns how many faults were not caught.
-func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
+// errNotRun is a fault that does not compile, or whose test is gone.
+var errNotRun = errors.New("the test did not run")
+
+// tryAll returns how many faults were not caught, and how many of the rest have lost their test, or do not compile.
+func (l *lab) tryAll(ctx context.Context, faults []fault) (bad, lost int, err error) {
 	l.healthy = map[string]error{}
 	work := make(chan fault)
 	var workers sync.WaitGroup
@@ -39,10 +43,14 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
 				began := time.Now()
 				ran, err := l.try(ctx, f)
 				l.mu.Lock()
-				if err != nil {
+				switch {
+				case errors.Is(err, errNotRun) && f.testFile == "":
+					lost++
+					fmt.Fprintf(l.out, "lost     %s: %v\n", f.name, err)
+				case err != nil:
 					bad++
 					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", f.name, err)
-				} else {
+				default:
 					fmt.Fprintf(l.out, "caught   %-40s by %s in %s after %s s, %.0f s with builds\n", f.name, f.test, f.dir, ran, time.Since(began).Seconds())
 				}
 				l.mu.Unlock()
@@ -54,7 +62,7 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad int, err error) {
 	}
 	close(work)
 	workers.Wait()
-	return bad, ctx.Err()
+	return bad, lost, ctx.Err()
 }
 
 // try returns how many seconds the fault's test ran until it failed, and no error if it fails with the fault and not
@@ -70,11 +78,13 @@ func (l *lab) try(ctx context.Context, f fault) (ran string, err error) {
 		return "", err
 	}
 	output, err := l.test(ctx, f, "-count=1", "-overlay="+file)
-	if err == nil {
-		return "", fmt.Errorf("%s passes with the fault in it", f.test)
-	}
 	ran, ok := failed(output, f.test)
-	if !ok {
+	switch {
+	case notRun(output):
+		return "", fmt.Errorf("%w: %s", errNotRun, tail(output))
+	case err == nil:
+		return "", fmt.Errorf("%s passes with the fault in it", f.test)
+	case !ok:
 		return "", fmt.Errorf("the test did not fail, its run did: %w\n%s", err, tail(output))
 	}
 	return ran, l.control(ctx, f)
@@ -92,8 +102,6 @@ func (l *lab) control(ctx context.Context, f fault) error {
 	}
 	if output, runErr := l.test(ctx, f); runErr != nil {
 		err = fmt.Errorf("%s fails without the fault: %w\n%s", f.test, runErr, tail(output))
-	} else if strings.Contains(output, "no tests to run") {
-		err = fmt.Errorf("there is no test %s", key)
 	}
 	l.mu.Lock()
 	l.healthy[key] = err
@@ -128,12 +136,15 @@ func usesRapid(dir string) bool {
 	return false
 }
 
-// failed tells whether the output is that of a test that ran and failed, by
-// itself, by a panic, or by taking too long, and after how many seconds; not of one that was not built.
+// notRun tells whether the output is that of a test that was not built, or is not there.
+func notRun(output string) bool {
+	return slices.ContainsFunc([]string{"[build failed]", "[setup failed]", "[no tests to run]", "[no test files]"},
+		func(s string) bool { return strings.Contains(output, s) })
+}
+
+// failed tells whether the output is that of a test that failed, by itself, by a panic, or by taking too long, and
+// after how many seconds.
 func failed(output, test string) (ran string, ok bool) {
-	if strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]") {
-		return "", false
-	}
 	name := regexp.QuoteMeta(test)
 	if m := regexp.MustCompile(`(?m)^\s*--- FAIL: ` + name + `\b.*\((\S+)s\)$`).FindStringSubmatch(output); m != nil {
 		return m[1], true

@@ -28,16 +28,15 @@
 // are failures of the command.
 //
 // BASE is a branch or commit: a file counts as changed if it differs from where HEAD left BASE,
-// committed or not. Without BASE it is main or origin/main; in a clone of main itself the last five
-// commits count.
+// committed or not. Without BASE it is origin/main or main, and on that branch itself the commit
+// before the last.
 //
-// The rest stands in the lists (list_*.go), found by its text. Those whose text has changed are
-// counted and named, and are no failure.
+// The rest stands in the lists (list_*.go), found by its text. Those whose text or test has changed
+// are counted and named as lost, and are no failure.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -96,7 +95,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(ctx, root, o, out)
+	chosen, gone, err := choose(ctx, root, o, out)
 	if err != nil {
 		return err
 	}
@@ -106,53 +105,53 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if o.list || o.check {
-		fmt.Fprintf(out, "%d faults\n", len(chosen))
+		fmt.Fprintf(out, "%d faults, %d lost\n", len(chosen), gone)
 		return nil
 	}
 	began := time.Now()
-	bad, err := (&lab{out: out, jobs: o.jobs, root: root}).tryAll(ctx, chosen)
+	bad, lost, err := (&lab{out: out, jobs: o.jobs, root: root}).tryAll(ctx, chosen)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d faults caught in %v\n", len(chosen)-bad, len(chosen), time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", len(chosen)-bad-lost, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
 	if bad > 0 {
 		return fmt.Errorf("%d faults were not caught", bad)
 	}
 	return nil
 }
 
-// choose returns the faults that the flags name.
-func choose(ctx context.Context, root string, o options, out io.Writer) ([]fault, error) {
+// choose returns the faults that the flags name, and how many of the rest have lost their place.
+func choose(ctx context.Context, root string, o options, out io.Writer) (chosen []fault, lost int, err error) {
 	faults, err := readPromises(os.DirFS(root))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if o.rest {
-		var lost []error
-		faults, lost = findRest(os.DirFS(root), rest)
-		if len(lost) > 0 {
-			fmt.Fprintf(out, "%d of the rest have lost their place:\n%v\n", len(lost), errors.Join(lost...))
+		var gone []error
+		faults, gone = findRest(os.DirFS(root), rest)
+		for _, err := range gone {
+			fmt.Fprintf(out, "lost     %v\n", err)
 		}
+		lost = len(gone)
 	}
 	if o.changed {
 		base, err := since(ctx, root, o.base)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		files, err := changedSince(ctx, root, base)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		faults = touched(faults, files)
 		fmt.Fprintf(out, "%d faults touched since %.12s\n", len(faults), base)
 	}
-	var chosen []fault
 	for _, f := range faults {
 		if strings.Contains(f.name, o.only) {
 			chosen = append(chosen, f)
 		}
 	}
-	return sampled(chosen, o, out), nil
+	return sampled(chosen, o, out), lost, nil
 }
 
 // sampled draws as many as the flags want.
