@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"downpour/gateway"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 )
@@ -26,6 +25,7 @@ type expQuery struct {
 // Every request to /api/query/exp gets the answer that was recorded from OpenTSDB, but for the
 // rules of package compare.
 func TestExpConformance(t *testing.T) {
+	t.Parallel()
 	r := new(expRecording)
 	loadJSON(t, "exp", r)
 	cfg := config(0)
@@ -33,30 +33,25 @@ func TestExpConformance(t *testing.T) {
 	g := start(t, cfg, st)
 	fill(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, g, st, cfg.Schema())
 
-	checkExp(t, "in process", g, r)
-	remote := config(0)
-	remote.Pushdown = []string{pushdownServer(t, cfg, st)}
-	checkExp(t, "pushdown", start(t, remote, st), r)
-}
-
-func checkExp(t *testing.T, how string, g *gateway.Server, r *expRecording) {
-	t.Helper()
+	at := twoFronts(t, g, config(0), st)
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
-		status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
-		allOutputs := func(request string) []byte {
-			_, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), request)
-			return body
+		for _, g := range at.of(i) {
+			status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
+			allOutputs := func(request string) []byte {
+				_, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), request)
+				return body
+			}
+			report, rule, err := recorded.Expressions(q.Body, compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body}, allOutputs)
+			if rule != "" {
+				byRule[rule]++
+			}
+			if err != nil || !report.Equal() {
+				t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s", g.how, i, q.Body, err, report, rule, status, body)
+				continue
+			}
+			equal++
 		}
-		report, rule, err := recorded.Expressions(q.Body, compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body}, allOutputs)
-		if rule != "" {
-			byRule[rule]++
-		}
-		if err != nil || !report.Equal() {
-			t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s", how, i, q.Body, err, report, rule, status, body)
-			continue
-		}
-		equal++
 	}
-	t.Logf("%s: %d of %d answers are as they should be; by a rule: %v", how, equal, len(r.Queries), byRule)
+	t.Logf("%d answers to %d queries are as they should be; by a rule: %v", equal, len(r.Queries), byRule)
 }

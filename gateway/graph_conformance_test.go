@@ -83,6 +83,7 @@ func says(text string) func(*graphStep) {
 // Every request to /q gets the recorded answer, but for graphRules: the lines of text, the counts,
 // the errors, the headers and the size of pictures.
 func TestGraphConformance(t *testing.T) {
+	t.Parallel()
 	var r struct {
 		conformance.Data
 		Steps []graphStep
@@ -97,40 +98,37 @@ func TestGraphConformance(t *testing.T) {
 	fill(t, &r.Data, g, st, cfg.Schema())
 	b.post("/api/annotation", `{"startTime":1357603800,"tsuid":"000001000001000005000002000009","description":"deploy"}`)
 
-	remote := config(0)
-	remote.Pushdown = []string{pushdownServer(t, cfg, st)}
-	pushed := &bench{T: t, cfg: remote, store: b.store, g: start(t, remote, st)}
-	for how, b := range map[string]*bench{"in process": b, "pushdown": pushed} {
-		equal, byRule := 0, map[string]int{}
-		for i, s := range r.Steps {
-			text := string(s.Response)
-			if s.Reason != nil {
-				text = *s.Reason
-			}
-			rule := slices.IndexFunc(graphRules, func(r struct {
-				name string
-				fits func(*graphStep, string) bool
-				want func(*graphStep)
-			}) bool {
-				return r.fits(&s, text)
-			})
-			if rule >= 0 {
-				byRule[graphRules[rule].name]++
-				if graphRules[rule].want == nil {
-					continue
-				}
-				graphRules[rule].want(&s)
-			}
-			if diff := s.differs(b.do(s.Method, s.Path, nil)); diff != "" {
-				t.Errorf("%s: step %d %s: %s", how, i, s.Path, diff)
+	at := twoFronts(t, g, config(0), st)
+	equal, byRule := 0, map[string]int{}
+	for i, s := range r.Steps {
+		text := string(s.Response)
+		if s.Reason != nil {
+			text = *s.Reason
+		}
+		rule := slices.IndexFunc(graphRules, func(r struct {
+			name string
+			fits func(*graphStep, string) bool
+			want func(*graphStep)
+		}) bool {
+			return r.fits(&s, text)
+		})
+		if rule >= 0 {
+			byRule[graphRules[rule].name]++
+			if graphRules[rule].want == nil {
 				continue
 			}
-			if rule < 0 {
+			graphRules[rule].want(&s)
+		}
+		for _, g := range at.of(i) {
+			asked := &bench{T: t, cfg: cfg, store: b.store, g: g.Server}
+			if diff := s.differs(asked.do(s.Method, s.Path, nil)); diff != "" {
+				t.Errorf("%s: step %d %s: %s", g.how, i, s.Path, diff)
+			} else if rule < 0 {
 				equal++
 			}
 		}
-		t.Logf("%s: of %d answers %d are equal, by rules %v", how, len(r.Steps), equal, byRule)
 	}
+	t.Logf("%d answers to %d steps are equal, by rules %v", equal, len(r.Steps), byRule)
 }
 
 // differs returns how an answer differs from what was recorded.

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,53 +27,20 @@ var queriesFlag = flag.Int("queries", 0, "how many random queries; 0 means 300, 
 // arrangement is a layout of random tables with the settings of both servers.
 type arrangement struct {
 	layout
-	lenient bool // duplicates are fixed, unknown values skipped, long lists matched on names
+	differential.Arrangement
 }
 
-// saltedLayouts are the layouts of which each seed takes one.
-var saltedLayouts = []layout{
-	{name: "salted", saltWidth: 1, saltBuckets: 20},
-	{name: "salted and wide", saltWidth: 1, saltBuckets: 4, metric: 4, tagK: 2, tagV: 4},
-	{name: "salted and wider", saltWidth: 2, saltBuckets: 3, metric: 8, tagK: 1, tagV: 5},
-}
-
-// arranged are the layouts that a seed tests, each strict and lenient.
-func arranged(seed uint64) []layout {
-	return []layout{{name: "plain"}, saltedLayouts[seed%uint64(len(saltedLayouts))]}
-}
-
-// settings are opentsdb.conf's keys of an arrangement, which both servers read.
-func (a arrangement) settings() map[string]string {
-	s := map[string]string{"tsd.storage.fix_duplicates": strconv.FormatBool(a.lenient)}
-	if a.lenient {
-		s["tsd.query.skip_unresolved_tagvs"] = "true"
-		s["tsd.query.filter.expansion_limit"] = strconv.Itoa(expansionLimit)
-	}
-	return s
-}
-
-const expansionLimit = 3
-
-// comparable takes explicitTags away where the reference loses the series that
-// it asks for: with more values listed than the expansion limit, the reference
-// forgets the key and then refuses series for having it.
-func (a arrangement) comparable(q differential.Query) differential.Query {
-	for i := range q.Subs {
-		if s := &q.Subs[i]; a.lenient && s.ExplicitTags {
-			s.ExplicitTags = s.Listed() <= expansionLimit
+// arranged are the arrangements that a seed tests.
+func arranged(seed uint64) (all []arrangement) {
+	for _, a := range differential.Arrangements(seed) {
+		s := a.Schema
+		l := layout{name: a.Layout, metric: s.MetricWidth, tagK: s.TagKWidth, tagV: s.TagVWidth}
+		if s.SaltWidth > 0 {
+			l.saltWidth, l.saltBuckets = s.SaltWidth, s.SaltBuckets
 		}
+		all = append(all, arrangement{l, a})
 	}
-	return q
-}
-
-// comparableExp is comparable for the filters of a request of /api/query/exp.
-func (a arrangement) comparableExp(e differential.Exp) differential.Exp {
-	for i := range e.Filters {
-		if f := &e.Filters[i]; a.lenient && f.ExplicitTags {
-			f.ExplicitTags = f.Listed() <= expansionLimit
-		}
-	}
-	return e
+	return all
 }
 
 // schema is the layout as our programs see it.
@@ -97,22 +63,31 @@ func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 	seed := questionsSeed(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries+expressions)*2*time.Second)
 	applied := map[string]int{}
-	for i, l := range arranged(seed) {
-		d := differential.Generate(seed+uint64(i), l.schema())
-		tables := writeTables(ctx, t, d)
-		for j, lenient := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, lenient %t", l.name, lenient), func(t *testing.T) {
-				a := arrangement{l, lenient}
-				pair := a.start(t, tables)
-				r := rand.New(rand.NewPCG(seed, uint64(2*i+j)+100))
-				draw := func() differential.Query { return a.comparable(differential.Random(r, d)) }
-				pair.askRandom(ctx, t, d, draw, queries/4, applied)
-				drawExp := func() differential.Exp { return a.comparableExp(differential.RandomExp(r, d)) }
-				pair.askExpressions(ctx, t, drawExp, expressions/4, applied)
-			})
+	var d *differential.Data
+	var tables e2e.Tables
+	for i, a := range arranged(seed) {
+		if i%2 == 0 { // two arrangements have the same rows
+			d = a.Data()
+			tables = writeTables(ctx, t, d)
 		}
+		t.Run(a.String(), func(t *testing.T) {
+			pair := a.start(t, tables)
+			pair.notes = recorded(t, seed, a.Recording(seed), d.Digest())
+			qs, es := a.Questions(d, queries/4, expressions/4)
+			pair.askRandom(ctx, t, d, inOrder(qs), queries/4, applied)
+			pair.askExpressions(ctx, t, inOrder(es), expressions/4, applied)
+			pair.notes.finish(nil)
+		})
 	}
 	t.Logf("seed %d: rules applied: %v", seed, applied)
+}
+
+// inOrder returns the questions one by one.
+func inOrder[Q any](all []Q) func() Q {
+	return func() (q Q) {
+		q, all = all[0], all[1:]
+		return q
+	}
 }
 
 func randomQueries(short, long int) int {
@@ -171,6 +146,22 @@ func writeTables(ctx context.Context, t *testing.T, d *differential.Data) e2e.Ta
 type pair struct {
 	theirs, ours string
 	salted       bool // OpenTSDB's answers may lack a bucket, see compare.LostBucket
+	notes        *notes
+}
+
+// asked is the pair by how it is asked. OpenTSDB's answers are noted.
+func (p pair) asked(ctx context.Context, t *testing.T) differential.Pair {
+	to := func(url string) func(differential.Request) compare.Answer {
+		return func(q differential.Request) compare.Answer {
+			return ask(ctx, t, url, question{path: q.Path, body: q.Body})
+		}
+	}
+	theirs := to(p.theirs)
+	return differential.Pair{Salted: p.salted, Ours: to(p.ours), Theirs: func(q differential.Request) compare.Answer {
+		a := theirs(q)
+		p.notes.add(q, a)
+		return a
+	}}
 }
 
 // start starts both servers. OpenTSDB's fuzzy filter, which loses series of
@@ -178,7 +169,7 @@ type pair struct {
 func (a arrangement) start(t *testing.T, tables e2e.Tables) pair {
 	t.Helper()
 	config := map[string]string{"tsd.query.enable_fuzzy_filter": "false"}
-	maps.Copy(config, a.settings())
+	maps.Copy(config, a.Settings())
 	p := startPair(t, a.tsdOptions(t, tables, config), func() *e2e.Program { return a.ours(t, tables, nil) })
 	if err := e2e.LoadNames(within(t, time.Minute), p.theirs); err != nil {
 		t.Fatal(err)
@@ -200,14 +191,14 @@ func startPair(t *testing.T, o e2e.OpenTSDBOptions, startOurs func() *e2e.Progra
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
-	return pair{tsd.URL, ours.URL, o.SaltBuckets > 0}
+	return pair{theirs: tsd.URL, ours: ours.URL, salted: o.SaltBuckets > 0}
 }
 
 // ours starts a gateway that reads the same settings.
 func (a arrangement) ours(t *testing.T, tables e2e.Tables, more map[string]string) *e2e.Program {
 	t.Helper()
 	var conf strings.Builder
-	for key, value := range a.settings() {
+	for key, value := range a.Settings() {
 		fmt.Fprintf(&conf, "%s = %s\n", key, value)
 	}
 	env := map[string]string{"DOWNPOUR_OPENTSDB_CONF": writeFile(t, "opentsdb.conf", conf.String())}
@@ -279,49 +270,14 @@ func (p pair) askExpressions(ctx context.Context, t *testing.T, draw func() diff
 	}
 }
 
-// compare asks both servers the same, and again without a name that one of them misses.
 func (p pair) compare(ctx context.Context, t *testing.T, q differential.Query) differential.Comparison {
 	t.Helper()
-	return differential.Compare(q, func(q differential.Query) (c differential.Comparison) {
-		asked := question{path: q.Path()}
-		if !q.AsGET {
-			asked.body = q.Body()
-		}
-		c.Got = ask(ctx, t, p.ours, asked)
-		p.judge(&c, func() compare.Answer { return ask(ctx, t, p.theirs, asked) }, func(want compare.Answer) (compare.Report, []string, error) {
-			return compare.WithReference(want, c.Got)
-		})
-		return c
-	})
+	return p.asked(ctx, t).Compare(q)
 }
 
-// compareExp is compare for a request of /api/query/exp.
 func (p pair) compareExp(ctx context.Context, t *testing.T, e differential.Exp) differential.Comparison {
 	t.Helper()
-	return differential.Compare(e, func(e differential.Exp) (c differential.Comparison) {
-		to := func(url, body string) compare.Answer {
-			return ask(ctx, t, url, question{path: "/api/query/exp", body: body})
-		}
-		c.Got = to(p.ours, e.Body())
-		p.judge(&c, func() compare.Answer { return to(p.theirs, e.Body()) }, func(want compare.Answer) (compare.Report, []string, error) {
-			r, rule, err := compare.Comparer{Permits: compare.Standard}.Expressions(e.Body(), want, c.Got, func(body string) []byte { return to(p.ours, body).Body })
-			if rule == "" {
-				return r, nil, err
-			}
-			return r, []string{rule}, err
-		})
-		return c
-	})
-}
-
-// judge asks OpenTSDB, on salted tables again where it may have lost a bucket, and judges what it answers.
-func (p pair) judge(c *differential.Comparison, ask func() compare.Answer, judge func(want compare.Answer) (compare.Report, []string, error)) {
-	if p.salted {
-		c.Want, c.Report, c.Rules, c.Err = compare.Salted(ask, judge)
-		return
-	}
-	c.Want = ask()
-	c.Report, c.Rules, c.Err = judge(c.Want)
+	return p.asked(ctx, t).CompareExp(e)
 }
 
 // explain makes a failing query smaller and prints what is needed to find the cause.

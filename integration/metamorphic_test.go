@@ -99,8 +99,8 @@ func embeddedGround(ctx context.Context, t *testing.T, seed uint64) ground {
 // cellsGround writes the data's cells, of every form, into salted tables.
 func cellsGround(ctx context.Context, t *testing.T, seed uint64) ground {
 	t.Helper()
-	a := arrangement{arranged(seed)[1], true}
-	d := differential.Generate(seed+1, a.schema())
+	a := arranged(seed)[3] // salted and lenient
+	d := differential.Generate(seed+1, a.Schema)
 	tables := writeTables(ctx, t, d)
 	return ground{a.ours(t, tables, nil).URL, d}
 }
@@ -353,8 +353,8 @@ func TestMetamorphic_pushdownIsInProcess(t *testing.T) {
 	seed := randomSeed(t)
 	n := randomQueries(100, 2000)
 	ctx := within(t, 3*time.Minute+time.Duration(n)*time.Second)
-	a := arrangement{arranged(seed)[1], true}
-	d := differential.Generate(seed, a.schema())
+	a := arranged(seed)[3] // salted and lenient
+	d := differential.Generate(seed, a.Schema)
 	tables := writeTables(ctx, t, d)
 	alone := a.ours(t, tables, nil)
 	servers := pushdownServers(ctx, t, a.layout, tables)

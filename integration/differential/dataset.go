@@ -2,7 +2,9 @@ package differential
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -88,6 +90,17 @@ func Generate(seed uint64, schema encoding.Schema) *Data {
 		return cmp.Or(slices.Compare(a.Row, b.Row), slices.Compare(a.Qualifier, b.Qualifier))
 	})
 	return d
+}
+
+// Digest tells the cells of all rows from those of other data.
+func (d *Data) Digest() string {
+	h := sha256.New()
+	for _, cells := range [][]Cell{d.UID, d.Rows} {
+		for _, c := range cells {
+			fmt.Fprintf(h, "%x %s %x %x %d\n", c.Row, c.Family, c.Qualifier, c.Value, c.Timestamp)
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
 // Metrics are the names of all metrics.

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,15 @@ func distinctSeries(r *rand.Rand, metric string, n int) (all []Series) {
 		}
 	}
 	return all
+}
+
+// PutDigest tells requests from others.
+func PutDigest(puts []Put) string {
+	h := sha256.New()
+	for _, p := range puts {
+		fmt.Fprintf(h, "%s %s\n", p.Path, p.Body)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
 // bodies deals points, by path, over requests.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/pushdown/store"
@@ -68,8 +69,8 @@ func scan(s store.Store, table string) (rows int, err error) {
 
 // Without rules the wrapper is a store like any other.
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store {
-		s, err := pebble.Open(t.TempDir(), pebble.Options{})
+	storetest.RunShare(t, 0, func(t *testing.T) store.Store {
+		s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,25 +124,24 @@ func (c *cluster) mustRead(s store.Scan, want []string) store.ScanStats {
 }
 
 func TestConformance(t *testing.T) {
-	for name, opts := range map[string]hbasefake.Options{
-		"plain":       {},
-		"small parts": {Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fake, err := hbasefake.Start(opts)
+	opened := func(t *testing.T, opts hbasefake.Options) func(t *testing.T) store.Store {
+		fake := hbasefake.For(t, opts)
+		return func(t *testing.T) store.Store {
+			st, err := Open(Config{Quorum: fake.Address(), VersionTimeout: bound})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer fake.Close()
-			storetest.Run(t, func(t *testing.T) store.Store {
-				st, err := Open(Config{Quorum: fake.Address(), VersionTimeout: bound})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return st
-			})
-		})
+			return st
+		}
 	}
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel() // half of the time is spent waiting
+		storetest.RunShare(t, 0, opened(t, hbasefake.Options{}))
+	})
+	t.Run("small parts", func(t *testing.T) {
+		t.Parallel()
+		storetest.Run(t, opened(t, hbasefake.Options{Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4}))
+	})
 }
 
 func TestParseAddress(t *testing.T) {

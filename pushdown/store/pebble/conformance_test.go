@@ -59,7 +59,7 @@ func (r *restless) Apply(ctx context.Context, table string, ms []store.Mutation)
 //fault:cell-that-exists-put-as-absent !found => true
 func TestConformance(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) store.Store {
+		storetest.RunShare(t, 2, func(t *testing.T) store.Store {
 			s, err := Open(t.TempDir(), Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -30,58 +31,74 @@ const patience = 5 * time.Minute
 // families are the families of the tables that the suite creates.
 var families = []string{"id", "name", "t"}
 
+var whole = flag.Bool("storetest.whole", false, "run every part of the suite on every form of every store")
+
 // Run tests the stores that open returns, one for each part, and closes them. A store
 // must be a store.Admin and a store.Versioner as well. If open fails, it ends its test
 // itself.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	parts := []struct {
-		name string
-		test func(*harness)
-	}{
-		{"Tables", testTables},
-		{"MissingTable", testMissingTable},
-		{"RowOrder", testRowOrder},
-		{"CellOrder", testCellOrder},
-		{"EveryByteInValues", testValues},
-		{"WholeRows", testWholeRows},
-		{"Bounds", testBounds},
-		{"Regions", testRegions},
-		{"Ranges", testRanges},
-		{"Pattern", testPattern},
-		{"RangesAndPattern", testRangesAndPattern},
-		{"Columns", testColumns},
-		{"ColumnPrefixes", testColumnPrefixes},
-		{"Since", testSince},
-		{"MaxRows", testMaxRows},
-		{"KeysOnly", testKeysOnly},
-		{"EmptyScan", testEmptyScan},
-		{"Get", testGet},
-		{"Put", testPut},
-		{"Append", testAppend},
-		{"DeleteCell", testDeleteCell},
-		{"DeleteRow", testDeleteRow},
-		{"OrderInOneApply", testOrderInOneApply},
-		{"Increment", testIncrement},
-		{"IncrementConcurrently", testIncrementConcurrently},
-		{"CompareAndPut", testCompareAndPut},
-		{"CompareAndPutConcurrently", testCompareAndPutConcurrently},
-		{"IncrementAll", testIncrementAll},
-		{"PutAbsent", testPutAbsent},
-		{"PutAbsentConcurrently", testPutAbsentConcurrently},
-		{"Replace", testReplace},
-		{"ReplaceConcurrently", testReplaceConcurrently},
-		{"CancelledScan", testCancelledScan},
-		{"CloseScanner", testCloseScanner},
-		{"ScansAndWrites", testScansAndWrites},
-		{"Version", testVersion},
-		{"VersionRanges", testVersionRanges},
-		{"Model", testModel},
-		{"Close", testClose},
-	}
+func Run(t *testing.T, open func(t *testing.T) store.Store) { runEvery(t, 1, 0, open) }
 
-	for _, part := range parts {
-		t.Run(part.name, func(t *testing.T) { part.test(newHarness(t, open(t))) })
+// RunShare runs one part in three, another third for each of the shares 0, 1 and 2: for a
+// form of a store whose other form passes Run. With the flag -storetest.whole it is Run.
+func RunShare(t *testing.T, share int, open func(t *testing.T) store.Store) {
+	if *whole {
+		Run(t, open)
+		return
 	}
+	runEvery(t, 3, share, open)
+}
+
+// runEvery runs each n-th part of the suite, from the one of that number on.
+func runEvery(t *testing.T, n, from int, open func(t *testing.T) store.Store) {
+	for i := from; i < len(parts); i += n {
+		t.Run(parts[i].name, func(t *testing.T) { parts[i].test(newHarness(t, open(t))) })
+	}
+}
+
+// parts are the parts of the suite, one behind the other.
+var parts = []struct {
+	name string
+	test func(*harness)
+}{
+	{"Tables", testTables},
+	{"MissingTable", testMissingTable},
+	{"RowOrder", testRowOrder},
+	{"CellOrder", testCellOrder},
+	{"EveryByteInValues", testValues},
+	{"WholeRows", testWholeRows},
+	{"Bounds", testBounds},
+	{"Regions", testRegions},
+	{"Ranges", testRanges},
+	{"Pattern", testPattern},
+	{"RangesAndPattern", testRangesAndPattern},
+	{"Columns", testColumns},
+	{"ColumnPrefixes", testColumnPrefixes},
+	{"Since", testSince},
+	{"MaxRows", testMaxRows},
+	{"KeysOnly", testKeysOnly},
+	{"EmptyScan", testEmptyScan},
+	{"Get", testGet},
+	{"Put", testPut},
+	{"Append", testAppend},
+	{"DeleteCell", testDeleteCell},
+	{"DeleteRow", testDeleteRow},
+	{"OrderInOneApply", testOrderInOneApply},
+	{"Increment", testIncrement},
+	{"IncrementConcurrently", testIncrementConcurrently},
+	{"CompareAndPut", testCompareAndPut},
+	{"CompareAndPutConcurrently", testCompareAndPutConcurrently},
+	{"IncrementAll", testIncrementAll},
+	{"PutAbsent", testPutAbsent},
+	{"PutAbsentConcurrently", testPutAbsentConcurrently},
+	{"Replace", testReplace},
+	{"ReplaceConcurrently", testReplaceConcurrently},
+	{"CancelledScan", testCancelledScan},
+	{"CloseScanner", testCloseScanner},
+	{"ScansAndWrites", testScansAndWrites},
+	{"Version", testVersion},
+	{"VersionRanges", testVersionRanges},
+	{"Model", testModel},
+	{"Close", testClose},
 }
 
 // failer is what both *testing.T and *rapid.T are.

@@ -1,0 +1,247 @@
+package replay
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/gateway/metadata/tables"
+	"downpour/integration/compare"
+	"downpour/integration/conformance"
+	"downpour/integration/differential"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/pebble"
+)
+
+var whole = flag.Bool("whole", false, "ask every recorded question on both stores, and not by turns")
+
+// seed is that of the recordings. The numbers of questions are those of the short form of TestDifferential.
+const (
+	seed        = 1
+	queries     = 300 // of all arrangements
+	expressions = 500 // the same
+	ofPuts      = 500 // about rollups, and about histograms
+)
+
+// patience is how long a test waits for what must come. Only a hang takes so long.
+const patience = 5 * time.Minute
+
+// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, but for the rules of compare: every
+// other question on the embedded store, and the others on HBase.
+func TestReplay_drawn(t *testing.T) {
+	for _, a := range differential.Arrangements(seed) {
+		t.Run(a.String(), func(t *testing.T) {
+			t.Parallel()
+			d := a.Data()
+			r := load(t, a.Recording(seed), d.Digest())
+			at := r.bothStores(t, a.Schema, func(cfg *gateway.Config) {
+				if cfg.FixDuplicates = a.Lenient; a.Lenient {
+					cfg.SkipUnresolved, cfg.ExpansionLimit = true, differential.ExpansionLimit
+				}
+			}, func(st gateway.Store, cfg *gateway.Config) {
+				apply(t, st, cfg.TableUID, d.UID)
+				apply(t, st, cfg.TableData, d.Rows)
+			})
+			qs, es := a.Questions(d, queries/4, expressions/4)
+			for i, q := range qs {
+				at.ask(i, q.Request(), func(p differential.Pair) differential.Comparison { return p.Compare(q) })
+			}
+			for i, e := range es {
+				at.ask(i, e.Request(), func(p differential.Pair) differential.Comparison { return p.CompareExp(e) })
+			}
+		})
+	}
+}
+
+// Rollups and histograms that were put into a gateway are answered as OpenTSDB has answered them over the same ones, of
+// which it had taken every other itself. The UIDs are those that it had given.
+func TestReplay_rollupsAndHistograms(t *testing.T) {
+	rolled, puts := differential.Rollups(seed)
+	histograms, more := differential.Histograms(seed)
+	puts = append(puts, more...)
+	r := load(t, "drawn_rollups_seed1", differential.PutDigest(puts))
+	at := r.bothStores(t, encoding.DefaultSchema(), func(cfg *gateway.Config) {
+		cfg.Rollups, cfg.Histograms = differential.RollupConfig(cfg.TableData), differential.HistogramConfig
+	}, func(st gateway.Store, cfg *gateway.Config) {
+		var cells []differential.Cell
+		for _, c := range r.UID {
+			cells = append(cells, differential.Cell{Cell: encoding.Cell{Row: bytesOf(t, c[0]), Family: c[1], Qualifier: bytesOf(t, c[2]), Value: bytesOf(t, c[3])}})
+		}
+		apply(t, st, cfg.TableUID, cells)
+	})
+	for _, p := range puts {
+		for _, f := range at.fronts {
+			a := f.ask(t, differential.Request(p))
+			var stored struct{ Success, Failed int }
+			if err := json.Unmarshal(a.Body, &stored); err != nil || stored.Failed > 0 || stored.Success == 0 {
+				t.Fatalf("%s %s: status %d, want all stored: %.600s", f.store, p.Path, a.Status, a.Body)
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(seed, 5))
+	ask := func(i int, q differential.Query) {
+		at.ask(i, q.Request(), func(p differential.Pair) differential.Comparison { return p.Compare(q) })
+	}
+	for i := range ofPuts {
+		ask(i, differential.RandomRollupQuery(rng, rolled))
+	}
+	for i := range ofPuts {
+		ask(i, differential.RandomHistogramQuery(rng, histograms, false))
+	}
+}
+
+func bytesOf(t *testing.T, text string) []byte {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// recording is what OpenTSDB has answered.
+type recording struct {
+	*testing.T
+	conformance.Answers
+}
+
+// load reads the recording of a name, which must be of these rows.
+func load(t *testing.T, name, rows string) *recording {
+	t.Helper()
+	r := &recording{T: t}
+	if err := conformance.Decode(name, &r.Answers); err != nil {
+		t.Fatal(err)
+	}
+	if r.Rows != rows {
+		t.Fatalf("%s is of the rows %s, got %s of the generator: TestDifferential records it again with -update", name, r.Rows, rows)
+	}
+	return r
+}
+
+// answer is OpenTSDB's to a question.
+func (r *recording) answer(q differential.Request) compare.Answer {
+	a, ok := r.Asked[conformance.Key(q.Path, q.Body)]
+	if !ok {
+		r.Fatalf("nothing is recorded of %s %s: TestDifferential records it with -update", q.Path, q.Body)
+	}
+	return compare.Answer{Status: a.Status, Body: []byte(a.Body)}
+}
+
+// front is a gateway on a store.
+type front struct{ store, url string }
+
+// fronts share out the questions of a recording.
+type fronts struct {
+	*recording
+	fronts []front
+}
+
+// bothStores starts a gateway on an empty embedded store and one on an empty HBase, each after the store is filled.
+func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func(*gateway.Config), fill func(gateway.Store, *gateway.Config)) fronts {
+	t.Helper()
+	at := fronts{recording: r}
+	for _, name := range []string{"embedded", "HBase"} {
+		cfg := &gateway.Config{
+			Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
+				SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
+			Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+		}
+		change(cfg)
+		var st gateway.Store
+		var err error
+		if name == "embedded" {
+			st, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: schema.RowHours()})
+		} else {
+			fake := hbasefake.For(t, hbasefake.Options{})
+			cfg.Store = "hbase:" + fake.Address()
+			st, err = hbase.Open(hbase.Config{Quorum: fake.Address(), VersionTimeout: patience})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		cfg.SetDefaults()
+		if err := cfg.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
+			t.Fatal(err)
+		}
+		fill(st, cfg)
+		g, err := gateway.Start(context.Background(), cfg, st, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		at.fronts = append(at.fronts, front{name, strings.TrimSuffix(g.URL(), "/")})
+	}
+	return at
+}
+
+func apply(t *testing.T, st store.Writer, table string, cells []differential.Cell) {
+	t.Helper()
+	var all []store.Mutation
+	for _, c := range cells {
+		all = append(all, store.Mutation{Kind: store.Put, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+	}
+	if err := st.Apply(t.Context(), table, all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask compares the answer to question i with the recorded one.
+func (f fronts) ask(i int, q differential.Request, compared func(differential.Pair) differential.Comparison) {
+	f.Helper()
+	for j, at := range f.fronts {
+		if !*whole && i%len(f.fronts) != j {
+			continue
+		}
+		c := compared(differential.Pair{Theirs: f.answer, Ours: func(q differential.Request) compare.Answer { return at.ask(f.T, q) }})
+		if !c.Equal() {
+			f.Errorf("%s, question %d, %s %s: error %v, %v\nOpenTSDB: %d %.1000s\nours:     %d %.1000s",
+				at.store, i, q.Path, q.Body, c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body)
+		}
+	}
+}
+
+// ask asks the gateway.
+func (f front) ask(t *testing.T, q differential.Request) compare.Answer {
+	t.Helper()
+	method := http.MethodPost
+	if q.Body == "" {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequest(method, f.url+q.Path, strings.NewReader(q.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compare.Answer{Status: resp.StatusCode, Body: body}
+}
