@@ -46,6 +46,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"downpour/integration/changes"
 )
 
 func main() {
@@ -135,11 +137,11 @@ func choose(ctx context.Context, root string, o options, out io.Writer) (chosen 
 		lost = len(gone)
 	}
 	if o.changed {
-		base, err := since(ctx, root, o.base)
+		base, err := changes.Since(ctx, root, o.base)
 		if err != nil {
 			return nil, 0, err
 		}
-		files, err := changedSince(ctx, root, base)
+		files, err := changes.Files(ctx, root, base)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -26,6 +26,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"downpour/integration/changes"
 )
 
 func main() {
@@ -97,12 +99,8 @@ func moduleRoot() (string, error) {
 
 // test runs all stages, and prints what soak last came to.
 func (r *runner) test(ctx context.Context, o options, _ []string) error {
-	base, err := r.since(ctx, o.base)
-	if err != nil {
-		return err
-	}
 	began := time.Now()
-	results, err := r.runAll(ctx, stages(base))
+	results, err := r.runAll(ctx, stages(o.base))
 	fmt.Fprintln(r.out)
 	cpu := time.Duration(0)
 	for _, res := range results {
@@ -125,29 +123,21 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 
 // stage runs some stages of test.
 func (r *runner) stage(ctx context.Context, o options, names []string) error {
-	base, err := r.since(ctx, o.base)
-	if err != nil {
-		return err
-	}
 	var chosen []stage
 	for _, name := range names {
-		i := slices.IndexFunc(stages(base), func(s stage) bool { return s.name == name })
+		i := slices.IndexFunc(stages(o.base), func(s stage) bool { return s.name == name })
 		if i < 0 {
 			return fmt.Errorf("got stage %q, want one of those that test runs", name)
 		}
-		chosen = append(chosen, stages(base)[i])
+		chosen = append(chosen, stages(o.base)[i])
 	}
-	_, err = r.runAll(ctx, chosen)
+	_, err := r.runAll(ctx, chosen)
 	return err
 }
 
 // quick vets and tests the packages that changes can break, and the rules of the house.
 func (r *runner) quick(ctx context.Context, o options, _ []string) error {
-	base, err := r.since(ctx, o.base)
-	if err != nil {
-		return err
-	}
-	files, err := r.changed(ctx, base)
+	files, err := r.changed(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -177,11 +167,7 @@ func (r *runner) soakNamed(ctx context.Context, o options, names []string) error
 
 // soakChanged runs the targets that changes call for.
 func (r *runner) soakChanged(ctx context.Context, o options, _ []string) error {
-	base, err := r.since(ctx, o.base)
-	if err != nil {
-		return err
-	}
-	files, err := r.changed(ctx, base)
+	files, err := r.changed(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -236,7 +222,7 @@ const sliceTime = 25 * time.Minute
 // slice runs the short form of the target whose turn it is, by the number of commits, and prints the line for
 // the record. It is no test of the change: whatever comes out, it returns nil.
 func (r *runner) slice(ctx context.Context, o options, _ []string) error {
-	count, err := r.git(ctx, "rev-list", "--count", "HEAD")
+	count, err := changes.Git(ctx, r.root, "rev-list", "--count", "HEAD")
 	if err != nil {
 		return err
 	}

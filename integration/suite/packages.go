@@ -1,13 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os/exec"
 	"path"
 	"slices"
-	"strings"
 )
 
 // pkg is a package as go list -json describes it.
@@ -22,11 +24,13 @@ const module = "downpour"
 
 // packages lists the packages of the module.
 func (r *runner) packages(ctx context.Context) (all []pkg, err error) {
-	text, err := r.output(ctx, "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = r.root
+	text, err := cmd.Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	for d := json.NewDecoder(strings.NewReader(text)); ; {
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var p pkg
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all, nil

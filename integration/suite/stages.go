@@ -56,7 +56,7 @@ func stages(base string) []stage {
 		},
 		{
 			name:    "faults",
-			command: []string{"go", "run", "./integration/mutants", "-changed", base},
+			command: []string{"go", "run", "./integration/mutants", "-changed", base}, // of the change; soak runs all
 			budget:  200 * time.Second,
 			needs:   []string{"unit"},
 		},

@@ -1,4 +1,4 @@
-package main
+package changes
 
 import (
 	"os"
@@ -9,36 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A fault is touched by a change of its source file and of the file of its test, and by no other.
-func TestTouched(t *testing.T) {
-	all := []fault{{name: "a", file: "a/x.go", testFile: "b/x_test.go"}, {name: "c", file: "c/x.go", testFile: "c/x_test.go"}}
-	for file, want := range map[string][]string{
-		"a/x.go":          {"a"},
-		"b/x_test.go":     {"a"},
-		"b/other_test.go": nil,
-		"a/x_test.go":     nil,
-		"c/x.go":          {"c"},
-		"c/x_test.go":     {"c"},
-		"x.go":            nil,
-	} {
-		var got []string
-		for _, f := range touched(all, []string{file}) {
-			got = append(got, f.name)
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: -want +got\n%s", file, d)
-		}
-	}
-}
-
 // What has changed: on a branch all since it left main, on main the last commit, with a base what it says, and always
 // what is not committed.
-func TestChangedSince(t *testing.T) {
+func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	do := func(args ...string) {
 		t.Helper()
 		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"}, args...)
-		if _, err := git(t.Context(), dir, args...); err != nil {
+		if _, err := Git(t.Context(), dir, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,11 +34,11 @@ func TestChangedSince(t *testing.T) {
 	}
 	check := func(base string, want ...string) {
 		t.Helper()
-		from, err := since(t.Context(), dir, base)
+		from, err := Since(t.Context(), dir, base)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := changedSince(t.Context(), dir, from)
+		got, err := Files(t.Context(), dir, from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +63,7 @@ func TestChangedSince(t *testing.T) {
 	check("", "a", "b", "c")
 	check("HEAD~1", "b", "c")
 	check("main", "a", "b", "c")
-	if _, err := since(t.Context(), dir, "none"); err == nil {
+	if _, err := Since(t.Context(), dir, "none"); err == nil {
 		t.Error("a base that is not there: got no error, want one")
 	}
 }
