@@ -208,7 +208,7 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 func (t *ticker) write(at int64) {
 	t.Helper()
 	var all []store.Mutation
-	base := encoding.BaseTime(at)
+	base := encoding.KeyTime(encoding.Hour(at))
 	q := encoding.Qualifier{OffsetMS: int32(at-int64(base)) * 1000, Width: 1}
 	for i := int(at % 10); i < len(t.keys); i += 10 {
 		row := encoding.DefaultSchema().AppendRowKey(nil, t.keys[i].Metric, base, t.keys[i].Tags)

@@ -35,8 +35,8 @@ const (
 
 // AppendAnnotationKey appends the row key of an annotation that starts at start,
 // in seconds, or in ms if it has more than 32 bits. With an empty tsuid it is
-// the key of the row of global annotations. It fails for a start below 1 and for
-// a tsuid whose length does not fit the schema.
+// the key of the row of global annotations. It fails for a start below 1 or after
+// MaxTime, and for a tsuid whose length does not fit the schema.
 func (s Schema) AppendAnnotationKey(dst, tsuid []byte, start int64) ([]byte, error) {
 	if start < 1 {
 		return dst, fmt.Errorf("encoding: annotation starts at %d, want more than 0", start)
@@ -45,17 +45,21 @@ func (s Schema) AppendAnnotationKey(dst, tsuid []byte, start int64) ([]byte, err
 	if uint64(start)&secondMask != 0 {
 		start /= 1000
 	}
+	base, err := BaseTime(start)
+	if err != nil {
+		return dst, fmt.Errorf("encoding: startTime of an annotation: %w", err)
+	}
 
 	if len(tsuid) == 0 {
 		dst = append(dst, make([]byte, s.BaseTimeAt())...) // salt 0, metric 0
-		return binary.BigEndian.AppendUint32(dst, BaseTime(start)), nil
+		return binary.BigEndian.AppendUint32(dst, base), nil
 	}
 
 	metric, tags, err := s.SplitTSUID(tsuid)
 	if err != nil {
 		return dst, err
 	}
-	return s.AppendRowKey(dst, metric, BaseTime(start), tags), nil
+	return s.AppendRowKey(dst, metric, base, tags), nil
 }
 
 // AppendAnnotationQualifier appends the column of an annotation that starts at
@@ -72,7 +76,7 @@ func AppendAnnotationQualifier(dst []byte, start int64) []byte {
 	if uint64(start)&secondMask == 0 { // seconds: not more than 32 bits
 		return binary.BigEndian.AppendUint16(dst, uint16(start%RowSeconds))
 	}
-	return binary.BigEndian.AppendUint32(dst, uint32(start-int64(BaseTime(start/1000))*1000))
+	return binary.BigEndian.AppendUint32(dst, uint32(start-Hour(start/1000)*1000))
 }
 
 // ParseAnnotationQualifier returns the offset of an annotation's column in ms.

@@ -16,7 +16,7 @@ func ExampleSchema_AppendRowKey() {
 		{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}},
 	})
 
-	key := schema.AppendRowKey(nil, metric, encoding.BaseTime(1356998460), tags)
+	key := schema.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(1356998460)), tags)
 	fmt.Printf("% X\n", key)
 	// Output:
 	// 00 00 01 50 E2 27 00 00 00 01 00 00 01 00 00 02 00 00 02

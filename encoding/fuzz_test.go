@@ -72,7 +72,7 @@ type keyParts struct {
 // fuzzKey makes a key of raw numbers cut to the schema's widths.
 func fuzzKey(s Schema, metric uint64, base uint32, tags []byte) (k keyParts) {
 	k.metric, _ = AppendUID(nil, metric&(1<<(8*s.MetricWidth)-1), s.MetricWidth)
-	k.base = BaseTime(int64(base))
+	k.base = KeyTime(Hour(int64(base)))
 	k.pairs = s.AppendPairs(nil, slices.Clone(tags))
 	sorted := s.AppendTags(nil, k.pairs)
 	k.salt = s.Salt(k.metric, sorted)

@@ -55,7 +55,7 @@ func points(atValue ...any) (p Points) {
 func TestDocumentedExample_integer(t *testing.T) {
 	s := DefaultSchema()
 	metric, tagk, tagv := UID{0, 0, 1}, UID{0, 0, 1}, UID{0, 0, 1}
-	base := BaseTime(1292148123)
+	base := KeyTime(Hour(1292148123))
 	if base != 1292148000 {
 		t.Errorf("base time %d, want 1292148000", base)
 	}
@@ -78,7 +78,7 @@ func TestDocumentedExample_integer(t *testing.T) {
 
 // The example of OpenTSDB's storage page: a float at 1297574486.
 func TestDocumentedExample_float(t *testing.T) {
-	base := BaseTime(1297574486)
+	base := KeyTime(Hour(1297574486))
 	if want := uint32(0x4D576550); want != 1297573200 || base != want {
 		t.Errorf("base time %d = %X, want 1297573200 = 4D576550", base, base)
 	}

@@ -29,10 +29,6 @@ func (k RowKey) Global() bool { return len(k.Tags) == 0 && UIDNumber(k.Metric) =
 // TagPair is one tag of a series as UIDs.
 type TagPair struct{ K, V UID }
 
-// BaseTime is the base time of the row that holds a time, both in seconds.
-// Source: Internal.baseTime.
-func BaseTime(seconds int64) uint32 { return uint32(seconds - seconds%RowSeconds) }
-
 // ParseRowKey splits a data row key. The result is views into key. It fails if the
 // length is not that of salt, metric, base time and whole tag pairs.
 func (s Schema) ParseRowKey(key []byte) (RowKey, error) {

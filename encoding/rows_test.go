@@ -232,7 +232,7 @@ func (p putPoint) entry(t *testing.T) (q Qualifier, value []byte) {
 	if value = AppendInt(nil, v.Int()); v.Float {
 		value = AppendDouble(nil, v.Double())
 	}
-	offset := int32(p.ms() - int64(BaseTime(p.ms()/1000))*1000)
+	offset := int32(p.ms() - int64(KeyTime(Hour(p.ms()/1000)))*1000)
 	return Qualifier{OffsetMS: offset, Milli: p.Timestamp > 1<<32, Float: v.Float, Width: len(value)}, value
 }
 
@@ -242,7 +242,7 @@ func (p putPoint) rowKey(t *testing.T, s Schema, uids map[UIDKind]map[string]UID
 	for k, v := range p.Tags {
 		pairs = append(pairs, TagPair{uids[UIDTagK][k], uids[UIDTagV][v]})
 	}
-	return string(s.AppendRowKey(nil, uids[UIDMetric][p.Metric], BaseTime(p.ms()/1000), s.AppendTags(nil, pairs)))
+	return string(s.AppendRowKey(nil, uids[UIDMetric][p.Metric], KeyTime(Hour(p.ms()/1000)), s.AppendTags(nil, pairs)))
 }
 
 func readUIDs(t *testing.T, s Schema, cells []Cell) map[UIDKind]map[string]UID {

@@ -246,7 +246,7 @@ func TestLive_openTSDBWrites(t *testing.T) {
 // query goes on to show what both servers answer.
 func awaitOldCompacted(ctx context.Context, t *testing.T, s *liveSocket, tables e2e.Tables, now int64) {
 	t.Helper()
-	old := encoding.BaseTime(now - 7_200)
+	old := encoding.KeyTime(encoding.Hour(now - 7_200))
 	err := e2e.Until(ctx, 500*time.Millisecond, func(ctx context.Context) error {
 		s.settle(ctx, "while compacting")
 		cells, err := hbase(t).Admin.Scan(ctx, tables.Data)

@@ -55,7 +55,7 @@ func (p *Plan) Between(from, to int64) (between Plan, ok bool) {
 // HourKey returns the first key that a row with this base time, in s, can have in the salt
 // bucket of r, which is not shorter than salt and metric: 00 000001 50E22700.
 func (p *Plan) HourKey(r KeyRange, base int64) HexBytes {
-	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:p.Schema.BaseTimeAt()]), uint32(base))
+	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:p.Schema.BaseTimeAt()]), encoding.KeyTime(base))
 }
 
 // AppendGroupKey appends the key of the group that a span belongs to: its values of

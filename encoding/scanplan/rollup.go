@@ -62,7 +62,7 @@ func (p *Plan) RowBase(seconds int64) int64 {
 	if p.Rollup != nil {
 		return p.Rollup.Layout.Span.BaseTime(seconds)
 	}
-	return int64(encoding.BaseTime(seconds))
+	return encoding.Hour(seconds)
 }
 
 // NextRow returns the base time that follows one.

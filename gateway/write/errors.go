@@ -13,8 +13,8 @@ import (
 var (
 	// ErrNoMetric is returned when a point has no metric.
 	ErrNoMetric = errors.New("Metric name was empty")
-	// ErrTimestamp is returned when a point's time is not positive, or more than
-	// OpenTSDB stores.
+	// ErrTimestamp is returned when a point's time is not positive, or more than a row
+	// can hold, see CheckTime.
 	ErrTimestamp = errors.New("Invalid timestamp")
 	// ErrNoValue is returned when a point's value is an empty text.
 	ErrNoValue = errors.New("Empty value")

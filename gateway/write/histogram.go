@@ -103,10 +103,10 @@ type histogramCell struct {
 // newHistogramCell returns the cell of a histogram and the base time of its row. The
 // error is ErrTimestamp if the time cannot be stored.
 func newHistogramCell(t int64, value []byte) (*histogramCell, uint32, error) {
-	if t <= 0 || t > maxMillis {
-		return nil, 0, ErrTimestamp
+	base, q, err := split(t)
+	if err != nil {
+		return nil, 0, err
 	}
-	base, q := split(t)
 	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base, nil
 }
 

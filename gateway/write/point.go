@@ -20,6 +20,7 @@
 package write
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -52,8 +53,20 @@ type RollupCell struct {
 	ID     byte // of the column
 }
 
-// maxMillis is the largest time in milliseconds that OpenTSDB stores.
+// maxMillis is the largest time in milliseconds that OpenTSDB takes.
 const maxMillis = 9999999999999
+
+// CheckTime returns an error, an ErrTimestamp, for a time that no row can hold. OpenTSDB stores
+// those after encoding.MaxTime in rows of other years, where they make every query fail.
+func CheckTime(t int64) error {
+	switch {
+	case t <= 0 || t > maxMillis:
+		return ErrTimestamp
+	case t > encoding.MaxTime*1000+999:
+		return fmt.Errorf("%w: got %d ms, want at most %d (2106-02-07T06:28:15.999Z)", ErrTimestamp, t, int64(encoding.MaxTime*1000+999))
+	}
+	return nil
+}
 
 // IsMillis reports whether a time is in milliseconds, which is whether it needs
 // more than 32 bits. Source: Const.SECOND_MASK.
@@ -63,11 +76,13 @@ func IsMillis(t int64) bool { return uint64(t)>>32 != 0 }
 // Names may have the characters of allowed beside OpenTSDB's
 // (tsd.core.tag.allow_specialchars).
 func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
-	switch {
-	case p.Metric == "":
+	if p.Metric == "" {
 		return ErrNoMetric
-	case p.Time <= 0 || p.Time > maxMillis:
-		return ErrTimestamp
+	}
+	if err := CheckTime(p.Time); err != nil {
+		return err
+	}
+	switch {
 	case len(p.Tags) == 0:
 		return ErrNoTags
 	case len(p.Tags) > schema.MaxTags:
@@ -182,34 +197,45 @@ func ParseTime(text string) (int64, error) {
 	return t, nil
 }
 
-// split divides a time into the base time of its row and the offset in the row.
-// The qualifier has no type and width yet.
-func split(t int64) (base uint32, q encoding.Qualifier) {
-	if !IsMillis(t) {
-		base = encoding.BaseTime(t)
-		return base, encoding.Qualifier{OffsetMS: int32(t-int64(base)) * 1000}
+// split divides a time into the base time of its row and the offset in the row. The qualifier
+// has no type and width yet. The error is ErrTimestamp if no row can hold the time.
+func split(t int64) (base uint32, q encoding.Qualifier, err error) {
+	if err := CheckTime(t); err != nil {
+		return 0, q, err
 	}
-	base = encoding.BaseTime(t / 1000)
-	return base, encoding.Qualifier{OffsetMS: int32(t - int64(base)*1000), Milli: true}
+	seconds, milli := t, IsMillis(t)
+	if milli {
+		seconds /= 1000
+	}
+	if base, err = encoding.BaseTime(seconds); err != nil {
+		return 0, q, fmt.Errorf("%w: %w", ErrTimestamp, err)
+	}
+	if !milli {
+		return base, encoding.Qualifier{OffsetMS: int32(t-int64(base)) * 1000}, nil
+	}
+	return base, encoding.Qualifier{OffsetMS: int32(t - int64(base)*1000), Milli: true}, nil
 }
 
 // appendEntry appends the entry of a point, its qualifier followed by its value,
 // and returns the base time of its row. The error is ErrTimestamp if the time
 // cannot be stored.
 func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
-	if p.Time <= 0 || p.Time > maxMillis {
-		return nil, 0, ErrTimestamp
-	}
-
 	var buf [8]byte
 	value := p.appendValue(buf[:0])
 	if p.Rollup != nil {
+		// Split keeps times in seconds, and those are at most what a key holds.
+		if err := CheckTime(p.Time); err != nil || IsMillis(p.Time) {
+			return nil, 0, cmp.Or(err, ErrTimestamp)
+		}
 		base, index, err := p.Rollup.Layout.Split(p.Time)
 		dst = encoding.AppendRollupQualifier(dst, p.Rollup.ID, index, p.Value.Float, len(value))
-		return append(dst, value...), uint32(base), err
+		return append(dst, value...), encoding.KeyTime(base), err
 	}
 
-	base, q := split(p.Time)
+	base, q, err := split(p.Time)
+	if err != nil {
+		return nil, 0, err
+	}
 	// The qualifier's type bits follow from the value's encoding.
 	q.Float, q.Width = p.Value.Float, len(value)
 	return encoding.AppendEntry(dst, q, value), base, nil

@@ -101,7 +101,7 @@ func TestRequestBatch_order(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			base := encoding.BaseTime(at)
+			base := encoding.KeyTime(encoding.Hour(at))
 			want[fmt.Sprintf("% X @%d", w.cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags), (at-int64(base))*1000)] = strconv.Itoa(i)
 		}
 		request.Send()

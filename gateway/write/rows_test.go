@@ -70,8 +70,8 @@ func TestWriter_rows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			key := w.cfg.Schema.AppendRowKey(nil, s.Metric, encoding.BaseTime(at), s.Tags)
-			want[fmt.Sprintf("% X @%d", key, (at-int64(encoding.BaseTime(at)))*1000)] = p.Value.String()
+			key := w.cfg.Schema.AppendRowKey(nil, s.Metric, encoding.KeyTime(encoding.Hour(at)), s.Tags)
+			want[fmt.Sprintf("% X @%d", key, (at-int64(encoding.KeyTime(encoding.Hour(at))))*1000)] = p.Value.String()
 		}
 		w.Close()
 		if d := cmp.Diff(want, held(t, m.applied)); d != "" {

@@ -13,9 +13,9 @@ import (
 func (d *Data) rows(r *rand.Rand, s *Series) (cells []Cell) {
 	inTime(s.Points)
 	for start := 0; start < len(s.Points); {
-		base := encoding.BaseTime(s.Points[start].MS / 1000)
+		base := encoding.KeyTime(encoding.Hour(s.Points[start].MS / 1000))
 		end := start
-		for end < len(s.Points) && encoding.BaseTime(s.Points[end].MS/1000) == base {
+		for end < len(s.Points) && encoding.KeyTime(encoding.Hour(s.Points[end].MS/1000)) == base {
 			end++
 		}
 		w := rowWriter{r: r, base: base, damaged: kindOf(s.Metric).damaged}
@@ -182,10 +182,10 @@ func (d *Data) notes(r *rand.Rand) (cells []Cell) {
 		}
 		start := d.Era + r.Int64N(FineSpan/second)
 		note := encoding.Annotation{TSUID: s.TSUID, StartTime: start, Description: fmt.Sprintf("note %d", i)}
-		key := d.key(s, encoding.BaseTime(start))
+		key := d.key(s, encoding.KeyTime(encoding.Hour(start)))
 		if i%8 == 0 { // of no series: under salt 0 and a metric UID of zeros, without tags
 			note.TSUID = ""
-			key = d.Schema.AppendRangeKey(nil, 0, make(encoding.UID, d.Schema.MetricWidth), encoding.BaseTime(start))
+			key = d.Schema.AppendRangeKey(nil, 0, make(encoding.UID, d.Schema.MetricWidth), encoding.KeyTime(encoding.Hour(start)))
 		}
 		qualifier := encoding.AppendAnnotationQualifier(nil, start)
 		if id := string(key) + string(qualifier); !seen[id] {

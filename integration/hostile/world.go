@@ -165,9 +165,9 @@ func (w *World) Rows() iter.Seq[encoding.Cell] {
 func (w *World) rowsOf(m *Metric, yield func(encoding.Cell) bool) bool {
 	metric := w.uids[encoding.UIDMetric][m.Name]
 	for first := 0; first < m.Points; {
-		base := encoding.BaseTime((m.Start + int64(first)*m.Step) / 1000)
+		base := encoding.KeyTime(encoding.Hour((m.Start + int64(first)*m.Step) / 1000))
 		next := first
-		for next < m.Points && encoding.BaseTime((m.Start+int64(next)*m.Step)/1000) == base {
+		for next < m.Points && encoding.KeyTime(encoding.Hour((m.Start+int64(next)*m.Step)/1000)) == base {
 			next++
 		}
 		for s := range m.Series {

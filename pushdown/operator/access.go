@@ -285,7 +285,7 @@ func (b *accessBuilder) keyHead(hour int64) []byte {
 	key := make([]byte, 0, s.HeadWidth()+s.MaxTags*s.TagWidth())
 	key = append(key, b.part.Range.Start[:s.SaltWidth]...)
 	key = append(key, b.plan.Metric...)
-	return binary.BigEndian.AppendUint32(key, uint32(hour))
+	return binary.BigEndian.AppendUint32(key, encoding.KeyTime(hour))
 }
 
 // rangeList collects ranges that ascend. Ranges that touch become one.

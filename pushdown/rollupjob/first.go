@@ -12,7 +12,7 @@ import (
 // false if there is none.
 func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (base int64, ok bool, err error) {
 	for bucket := range j.Schema.Buckets() {
-		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(to))}
+		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to))}
 		one, found, err := j.first(ctx, keys)
 		if err != nil {
 			return 0, false, err
@@ -27,7 +27,7 @@ func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (b
 // Any tells whether there is a raw row of a metric between two times, in s.
 func (j *Job) Any(ctx context.Context, metric encoding.UID, from, to int64) (bool, error) {
 	for bucket := range j.Schema.Buckets() {
-		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, uint32(to))}
+		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to))}
 		if _, found, err := j.first(ctx, keys); err != nil || found {
 			return found, err
 		}

@@ -71,7 +71,7 @@ func (l *layout) grain(least int64) int64 {
 
 // rawKeys returns the keys of a metric's raw rows of a time in one salt bucket.
 func (l *layout) rawKeys(bucket int, metric encoding.UID, r Range) store.KeyRange {
-	return store.KeyRange{Start: l.schema.AppendRangeKey(nil, bucket, metric, uint32(r.From)), Stop: l.schema.AppendRangeKey(nil, bucket, metric, uint32(r.To))}
+	return store.KeyRange{Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)), Stop: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To))}
 }
 
 // rolledKeys returns the keys of the rollup rows that hold a time.

@@ -276,7 +276,7 @@ func (u *unit) make(bucket int, metric encoding.UID) (rows []rolledRow) {
 				panic(err)
 			}
 			if base != last {
-				key := binary.BigEndian.AppendUint32(slices.Clone(head), uint32(base))
+				key := binary.BigEndian.AppendUint32(slices.Clone(head), encoding.KeyTime(base))
 				rows = append(rows, rolledRow{key: append(key, tags...)})
 				row, last = &rows[len(rows)-1], base
 			}

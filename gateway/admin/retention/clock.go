@@ -49,7 +49,7 @@ func (j *Job) anyRow(ctx context.Context, p *past, metrics []encoding.UID, from,
 	ranges := func(yield func(store.KeyRange) bool) {
 		for bucket := range p.schema.Buckets() {
 			for _, m := range metrics {
-				if !yield(store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m, seconds(from)), Stop: p.schema.AppendRangeKey(nil, bucket, m, seconds(to))}) {
+				if !yield(store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(from)), Stop: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(to))}) {
 					return
 				}
 			}
@@ -61,9 +61,6 @@ func (j *Job) anyRow(ctx context.Context, p *past, metrics []encoding.UID, from,
 	})
 	return found, err
 }
-
-// seconds returns a time as row keys have it.
-func seconds(t int64) uint32 { return uint32(min(max(t, 0), 1<<32-1)) }
 
 // writers sorts metrics into those that others put and those that this host puts of itself.
 func (j *Job) writers(ruled map[string][]metric) (others, own []encoding.UID) {

@@ -221,7 +221,7 @@ func (r *metaRun) count(cells []store.Cell, by int64) {
 // withoutRows removes from some series of a metric those that have a row. With past, rows that are
 // past count as gone.
 func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of series, past bool) error {
-	young := uint32(max(0, r.Job.Now().Unix()-youngSpan))
+	young := encoding.KeyTime(r.Job.Now().Unix() - youngSpan)
 	for _, p := range r.tables {
 		from := uint32(0)
 		if i, ok := p.byUID[string(metric)]; ok && past {

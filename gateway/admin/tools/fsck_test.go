@@ -198,7 +198,7 @@ func broken(s damage.Series, schema encoding.Schema, base uint32) damage.Row {
 // repaired without --young. --from skips the rows before a key.
 func TestFsck_rows(t *testing.T) {
 	p := embedded(t)
-	now := encoding.BaseTime(time.Now().Unix())
+	now := encoding.KeyTime(encoding.Hour(time.Now().Unix()))
 	p.use(func(st tools.Store) {
 		cfg := p.named(st)
 		p.lay(st, []damage.Row{broken(cfg.Series[0], cfg.Schema, 1356998400), broken(cfg.Series[0], cfg.Schema, 1357002000),

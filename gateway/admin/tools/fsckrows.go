@@ -104,7 +104,7 @@ func (c *call) checkRows(ctx context.Context, conn *connection, req *fsckRequest
 	req.Options.LastWriteWins = req.Options.LastWriteWins || c.Compile.FixDuplicates
 	now := c.Now()
 	r := &rowChecker{call: c, conn: conn, req: req, out: out, progress: progress, told: now, begun: now,
-		young: encoding.BaseTime(now.Unix()) - encoding.RowSeconds}
+		young: encoding.KeyTime(encoding.Hour(now.Unix()) - encoding.RowSeconds)}
 	for _, s := range startAt(all, from) {
 		r.parts = append(r.parts, checkedPart{stretch: s, at: s.Start})
 	}

@@ -110,13 +110,13 @@ func parseTime(w []byte) (int64, error) {
 	}
 	t, err := strconv.ParseInt(string(digits), 10, 64)
 	if err != nil || t <= 0 || t > maxTime {
-		return 0, fmt.Errorf("time: got %q, want 1 to %d", w, maxTime)
+		return 0, fmt.Errorf("time: got %q, want 1 to %d (2106-02-07T06:28:15.999Z)", w, int64(maxTime))
 	}
 	return t, nil
 }
 
-// maxTime is the largest time that OpenTSDB stores, in ms.
-const maxTime = 9999999999999
+// maxTime is the largest time that a row can hold, in ms.
+const maxTime = encoding.MaxTime*1000 + 999
 
 // importable tells whether import reads the line of a point, whose time is in ms or
 // seconds, as that point. It takes neither NaN nor infinity, no time before 1 or beyond

@@ -170,7 +170,7 @@ const openAfterEnd = 10 * time.Minute
 
 // firstOpen returns the base time of the first open hour.
 func (p *poller) firstOpen(now time.Time) int64 {
-	open := int64(encoding.BaseTime(now.Unix()))
+	open := encoding.Hour(now.Unix())
 	if now.Sub(time.Unix(open, 0)) < openAfterEnd {
 		open -= encoding.RowSeconds
 	}
@@ -298,5 +298,5 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 // hourKey returns the first key of an hour with the salt and the metric of a range.
 func (p *poller) hourKey(r scanplan.KeyRange, base int64) []byte {
 	head := slices.Clone([]byte(r.Start[:p.plan.Schema.BaseTimeAt()]))
-	return binary.BigEndian.AppendUint32(head, uint32(base))
+	return binary.BigEndian.AppendUint32(head, encoding.KeyTime(base))
 }

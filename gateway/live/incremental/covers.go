@@ -72,7 +72,7 @@ func UnitKeys(dst [][]byte, p *scanplan.Plan, row []byte) ([][]byte, error) {
 
 	for base := max(start, p.From); base < min(start+unit, p.To); base += encoding.RowSeconds {
 		key := append(make([]byte, 0, len(row)), row[:at]...)
-		key = binary.BigEndian.AppendUint32(key, uint32(base))
+		key = binary.BigEndian.AppendUint32(key, encoding.KeyTime(base))
 		dst = append(dst, append(key, row[at+encoding.BaseTimeWidth:]...))
 	}
 	return dst, nil

@@ -211,19 +211,21 @@ func (n *Catalog) Global(ctx context.Context, from, to int64) ([]encoding.Annota
 	return out, err
 }
 
-// lastHour is the last base time that a row key can hold.
-const lastHour = int64(1<<32-1) / encoding.RowSeconds * encoding.RowSeconds
+// hourOf returns the base time of the hour that holds a time, of the first or the last that keys
+// can hold for times beyond them.
+func hourOf(seconds int64) uint32 {
+	return encoding.KeyTime(encoding.Hour(min(max(seconds, 0), encoding.MaxTime)))
+}
 
 // globalRange returns the rows of global annotations from the hour of one time to the
 // hour of another.
 func (n *Catalog) globalRange(from, to int64) store.KeyRange {
 	// Global annotations have metric UID 0 and salt 0.
 	metric := make(encoding.UID, n.cfg.Schema.MetricWidth)
-	hour := func(t int64) uint32 { return encoding.BaseTime(max(0, min(t, lastHour))) }
-	r := store.KeyRange{Start: n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(from))}
+	r := store.KeyRange{Start: n.cfg.Schema.AppendRangeKey(nil, 0, metric, hourOf(from))}
 
 	// The key of such a row ends with its hour, so the next key is one zero byte longer.
-	r.Stop = append(n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(to)), 0)
+	r.Stop = append(n.cfg.Schema.AppendRangeKey(nil, 0, metric, hourOf(to)), 0)
 	return r
 }
 

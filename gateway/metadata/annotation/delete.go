@@ -69,8 +69,8 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 	s := n.cfg.Schema
 	// The range ends before Stop: with a zero byte more that is the key behind the last hour's.
 	rows := store.KeyRange{
-		Start: s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(from, lastHour))), tags),
-		Stop:  append(s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(to, lastHour))), tags), 0),
+		Start: s.AppendRowKey(nil, metric, hourOf(from), tags),
+		Stop:  append(s.AppendRowKey(nil, metric, hourOf(to), tags), 0),
 	}
 
 	// Between this series' hours lie the rows of others; Exact leaves out those that have more

@@ -270,7 +270,10 @@ func (p *Points) readBack(ctx context.Context, tsuid encoding.UID, from int64, b
 		return nil, err
 	}
 
-	hour := int64(encoding.BaseTime(from))
+	if from < 0 || from > encoding.MaxTime {
+		return nil, nil // no row holds such a time, and so no key names it
+	}
+	hour := encoding.Hour(from)
 	for left := back + 1; left > 0 && hour >= 0; left -= rowsPerRead {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -280,7 +283,7 @@ func (p *Points) readBack(ctx context.Context, tsuid encoding.UID, from int64, b
 		for range min(left, rowsPerRead) {
 			// The first hours of 1970 have none before them.
 			if hour >= 0 {
-				keys = append(keys, p.cfg.Schema.AppendRowKey(nil, metric, uint32(hour), tags))
+				keys = append(keys, p.cfg.Schema.AppendRowKey(nil, metric, encoding.KeyTime(hour), tags))
 			}
 			hour -= encoding.RowSeconds
 		}

@@ -216,7 +216,7 @@ func (a *alignedTable) drawCells(t *rapid.T, s encoding.Schema, metric encoding.
 				v = encoding.IntValue(4)
 			}
 			q, value := operatortest.Encode(ms, v)
-			a.store.Cell(s.AppendRowKey(nil, metric, encoding.BaseTime(ms/1000), tags), encoding.AppendQualifier(nil, q), value, 3)
+			a.store.Cell(s.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(ms/1000)), tags), encoding.AppendQualifier(nil, q), value, 3)
 		}
 	}
 }

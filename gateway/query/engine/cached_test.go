@@ -105,7 +105,7 @@ func TestCached_dataTime(t *testing.T) {
 			at := int64(hourZero) + boardHours*3600 + i*60
 			q, value := operatortest.Encode(at*1000, encoding.IntValue(i))
 			tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
-			b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.BaseTime(at), tags), Family: encoding.FamilyData,
+			b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.KeyTime(encoding.Hour(at)), tags), Family: encoding.FamilyData,
 				Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: at*1000 + stamp})
 		}
 		for range 5 {

@@ -33,7 +33,7 @@ func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSerie
 	for _, one := range all {
 		tags := s.AppendTags(nil, one.tags)
 		for t, h := range one.at {
-			base := encoding.BaseTime(t / 1000)
+			base := encoding.KeyTime(encoding.Hour(t / 1000))
 			key := s.AppendRowKey(nil, metric, base, tags)
 			m.Cell(key, encoding.AppendHistogramQualifier(nil, int32(t-int64(base)*1000), t%1000 != 0), encoding.AppendHistogram([]byte{testCodec}, &h), 1)
 			m.Cell(key, []byte{0, 0}, []byte{7}, 1) // a point

@@ -247,13 +247,13 @@ func (c *Compiled) Restrict(tsuids []encoding.UID) {
 func keyRanges(s encoding.Schema, metric encoding.UID, from, to int64) []scanplan.KeyRange {
 	ranges := make([]scanplan.KeyRange, 0, s.Buckets())
 	for b := range s.Buckets() { //fault:salt-bucket-left-out TestGolden
-		r := scanplan.KeyRange{Start: s.AppendRangeKey(nil, b, metric, uint32(from))}
+		r := scanplan.KeyRange{Start: s.AppendRangeKey(nil, b, metric, encoding.KeyTime(from))}
 		// After the last base time that four bytes hold comes the next metric.
 		if to > maxBaseTime {
 			head := len(r.Start) - encoding.BaseTimeWidth
 			r.Stop = encoding.PrefixEnd(r.Start[:head])
 		} else {
-			r.Stop = s.AppendRangeKey(nil, b, metric, uint32(to))
+			r.Stop = s.AppendRangeKey(nil, b, metric, encoding.KeyTime(to))
 		}
 		ranges = append(ranges, r)
 	}

@@ -91,7 +91,7 @@ func firstKey(ctx context.Context, from store.Reader, table string, keys store.K
 
 // withTime returns the first key of a metric, with its salt, at a time.
 func withTime(prefix []byte, seconds int64) []byte {
-	return binary.BigEndian.AppendUint32(bytes.Clone(prefix), uint32(max(seconds, 0)))
+	return binary.BigEndian.AppendUint32(bytes.Clone(prefix), encoding.KeyTime(seconds))
 }
 
 // after returns the first key behind all that begin with prefix, nil if there is none.

@@ -30,13 +30,13 @@ func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 		var entries []byte
 		for i := range one.Points.Len() {
 			ms, v := one.Points.At(i)
-			hour := encoding.BaseTime(ms / 1000)
+			hour := encoding.KeyTime(encoding.Hour(ms / 1000))
 			q, value := Encode(ms, v)
 			b.Add(q, value)
 			entries = encoding.AppendEntry(entries, q, value)
 
 			// The last point of its hour ends the cell.
-			if i+1 == one.Points.Len() || encoding.BaseTime(one.Points.Time[i+1]/1000) != hour {
+			if i+1 == one.Points.Len() || encoding.Hour(one.Points.Time[i+1]/1000) != int64(hour) {
 				qualifier, cell := b.Cell()
 				if one.Appended {
 					qualifier, cell = encoding.AppendColumn, entries
@@ -51,7 +51,7 @@ func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 
 // Encode returns the qualifier and value of a point as OpenTSDB stores it.
 func Encode(ms int64, v encoding.Value) (encoding.Qualifier, []byte) {
-	q := encoding.Qualifier{OffsetMS: int32(ms - int64(encoding.BaseTime(ms/1000))*1000), Milli: ms%1000 != 0, Float: v.Float}
+	q := encoding.Qualifier{OffsetMS: int32(ms - encoding.Hour(ms/1000)*1000), Milli: ms%1000 != 0, Float: v.Float}
 	var value []byte
 	if v.Float {
 		value = encoding.AppendDouble(nil, v.Double())
@@ -72,8 +72,8 @@ func Plan(s encoding.Schema, metric encoding.UID, from, to int64) scanplan.Plan 
 
 	for bucket := range s.Buckets() {
 		p.Ranges = append(p.Ranges, scanplan.KeyRange{
-			Start: s.AppendRangeKey(nil, bucket, metric, uint32(from)),
-			Stop:  s.AppendRangeKey(nil, bucket, metric, uint32(to)),
+			Start: s.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)),
+			Stop:  s.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to)),
 		})
 	}
 	return p

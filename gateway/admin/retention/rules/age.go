@@ -99,8 +99,5 @@ func (a Age) Cut(now int64, span encoding.RowSpan) (cut uint32, ok bool) {
 		return 0, false
 	}
 	last := span.BaseTime(stays - 1) //fault:retention-an-hour-early TestAge_Cut
-	if last >= math.MaxUint32 {
-		return math.MaxUint32, true
-	}
-	return uint32(last) + 1, true
+	return encoding.KeyTime(last + 1), true
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/metadata/annotation"
 	"downpour/gateway/query"
@@ -80,6 +81,10 @@ func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c an
 	}
 	if start < 1 {
 		return c, httpio.BadRequest("Missing start time")
+	}
+	// Seconds of more than 32 bits would be taken for milliseconds of another year.
+	if start/1000 > encoding.MaxTime {
+		return c, httpio.BadRequest("start_time: %v", &encoding.RangeError{Seconds: start / 1000})
 	}
 	end, err := h.timeParameter(r, "end_time")
 	end /= 1000 // 0, which is no end, without the parameter
