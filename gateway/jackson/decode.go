@@ -2,7 +2,9 @@ package jackson
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -45,7 +47,8 @@ func Unmarshal(body []byte, to any) error {
 //	*int64 and the like, *bool            the same; nil without the field alone
 //	*string, other pointers               nil for null
 //	lists, maps by text                   nil for null; else made anew
-//	structs                               fields by their tag json; others are ignored
+//	structs                               fields by their tag json; keys without a field are
+//	                                      ignored, or refused where a field's tag jackson is strict
 func (r *Reader) Decode(t Token, to any) error {
 	return r.decode(t, reflect.ValueOf(to).Elem())
 }
@@ -139,27 +142,37 @@ func (r *Reader) decodeStruct(t Token, to reflect.Value) error {
 	}
 	fields := fieldsOf(to.Type())
 	return r.Each(t, func(name string, t Token) error {
-		if i, ok := fields[name]; ok {
+		if i, ok := fields.at[name]; ok {
 			return r.decode(t, to.Field(i))
+		}
+		if fields.strict {
+			return fmt.Errorf("want no field of this name, but %s", strings.Join(slices.Sorted(maps.Keys(fields.at)), ", "))
 		}
 		return r.Skip(t)
 	})
 }
 
-// known are the fields of structs, by type.
-var known sync.Map // of reflect.Type to map[string]int
+// fields are the places of a struct's fields by their names in JSON.
+type fields struct {
+	at     map[string]int
+	strict bool
+}
 
-// fieldsOf returns the places of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]int {
-	if fields, ok := known.Load(t); ok {
-		return fields.(map[string]int)
+// known are the fields of structs, by type.
+var known sync.Map // of reflect.Type to *fields
+
+func fieldsOf(t reflect.Type) *fields {
+	if f, ok := known.Load(t); ok {
+		return f.(*fields)
 	}
-	fields := map[string]int{}
+	f := &fields{at: map[string]int{}}
 	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
-			fields[name] = i
+		tag := t.Field(i).Tag
+		if name := tag.Get("json"); name != "" {
+			f.at[name] = i
 		}
+		f.strict = f.strict || tag.Get("jackson") == "strict"
 	}
-	known.Store(t, fields)
-	return fields
+	known.Store(t, f)
+	return f
 }
