@@ -1,13 +1,13 @@
 package query
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"downpour/encoding/scanplan"
+	"downpour/gateway/jackson"
 )
 
 // JSON parses the body of POST /api/query. What follows the first JSON value is ignored.
@@ -23,7 +23,7 @@ func (p Parser) JSON(body []byte) (*Query, error) {
 		return nil, TooMuch("Query body of %d bytes, at most %d", len(body), MaxBody)
 	}
 
-	q, err := readQuery(newJSONReader(body), p.MaxSubQueries())
+	q, err := readQuery(jackson.NewReader(body), p.MaxSubQueries())
 	if err != nil {
 		return nil, bodyError(err)
 	}
@@ -52,9 +52,9 @@ func bodyError(err error) error {
 }
 
 // readQuery reads the object of a query; nil for null.
-func readQuery(r *jsonReader, limit int) (*Query, error) {
-	t, err := r.next()
-	if err != nil || t == nil {
+func readQuery(r *jackson.Reader, limit int) (*Query, error) {
+	t, err := r.Next()
+	if err != nil || t.Kind == jackson.Null {
 		return nil, err
 	}
 
@@ -68,43 +68,43 @@ func readQuery(r *jsonReader, limit int) (*Query, error) {
 	}
 	texts := map[string]*string{"start": &q.StartText, "end": &q.EndText, "timezone": &q.Timezone}
 
-	err = r.object(t, func(key string, v json.Token) (err error) {
+	err = r.Each(t, func(key string, v jackson.Token) (err error) {
 		switch {
 		case flags[key] != nil:
-			return field(flags[key], toBool, v)
+			return field(flags[key], jackson.Token.AsBool, v)
 		case texts[key] != nil:
-			return field(texts[key], toString, v)
+			return field(texts[key], jackson.Token.AsText, v)
 		case key == "queries":
 			q.Queries, err = readSubQueries(r, v, limit)
 			return err
 		case key == "options":
 			return readOptions(r, v)
 		}
-		return r.skip(v)
+		return r.Skip(v)
 	})
 	return q, err
 }
 
 // readOptions checks the form of the options of graphs, which are not used.
-func readOptions(r *jsonReader, t json.Token) error {
-	if t == nil {
+func readOptions(r *jackson.Reader, t jackson.Token) error {
+	if t.Kind == jackson.Null {
 		return nil
 	}
-	return r.object(t, func(_ string, v json.Token) error {
-		if v == nil {
+	return r.Each(t, func(_ string, v jackson.Token) error {
+		if v.Kind == jackson.Null {
 			return nil
 		}
-		return r.list(v, func(v json.Token) error { _, err := toString(v); return err })
+		return r.EachElement(v, func(v jackson.Token) error { _, err := v.AsText(); return err })
 	})
 }
 
 // readSubQueries reads "queries", at most limit of them. null is no list at all.
-func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) {
-	if t == nil {
+func readSubQueries(r *jackson.Reader, t jackson.Token, limit int) ([]SubQuery, error) {
+	if t.Kind == jackson.Null {
 		return nil, nil
 	}
 	subs := []SubQuery{}
-	err := r.list(t, func(v json.Token) error {
+	err := r.EachElement(t, func(v jackson.Token) error {
 		if len(subs) == limit {
 			return tooManySubQueries("", limit)
 		}
@@ -124,30 +124,30 @@ func newSubQuery() SubQuery { return SubQuery{UseFuzzyFilter: true, UseMultiGets
 
 // readSubQuery reads one element of "queries". Of "filters" and "tags" the later one
 // counts: each replaces what the other has set. Source: TSSubQuery.
-func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
+func readSubQuery(r *jackson.Reader, t jackson.Token) (SubQuery, error) {
 	s := newSubQuery()
-	var index int64 // checked and not used
+	var index int32 // checked and not used
 	flags := map[string]*bool{
 		"rate": &s.Rate, "explicitTags": &s.ExplicitTags, "useFuzzyFilter": &s.UseFuzzyFilter,
 		"preAggregate": &s.PreAggregate, "showHistogramBuckets": &s.ShowHistogramBuckets, "useMultiGets": &s.UseMultiGets,
 	}
 	texts := map[string]*string{"aggregator": &s.Aggregator, "metric": &s.Metric, "downsample": &s.DownsampleText}
 
-	err := r.object(t, func(key string, v json.Token) (err error) {
+	err := r.Each(t, func(key string, v jackson.Token) (err error) {
 		switch {
 		case flags[key] != nil:
-			return field(flags[key], toBool, v)
+			return field(flags[key], jackson.Token.AsBool, v)
 		case texts[key] != nil:
-			return field(texts[key], toString, v)
+			return field(texts[key], jackson.Token.AsText, v)
 		}
 
 		switch key {
 		case "index":
-			return field(&index, toInt, v)
+			return field(&index, jackson.Token.AsInt, v)
 		case "tsuids":
-			s.TSUIDs, err = readList(r, v, toString)
+			s.TSUIDs, err = readList(r, v, jackson.Token.AsText)
 		case "percentiles":
-			s.Percentiles, err = readList(r, v, toFloat)
+			s.Percentiles, err = readList(r, v, toPercentile)
 			slices.Sort(s.Percentiles)
 		case "rollupUsage":
 			s.RollupUsage, err = readRollupUsage(v)
@@ -158,12 +158,12 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		case "tags":
 			// OpenTSDB's setTags fails on null tags, whose size it asks for; where it has a list of
 			// filters already, it clears that instead.
-			if v == nil && s.Filters == nil {
+			if v.Kind == jackson.Null && s.Filters == nil {
 				return errors.New("null where an object is wanted")
 			}
 			s.Filters, err = readTags(r, v)
 		default:
-			err = r.skip(v)
+			err = r.Skip(v)
 		}
 		return err
 	})
@@ -171,12 +171,12 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 }
 
 // readList reads a list of scalars. null is nil, which showQuery prints as null again.
-func readList[T any](r *jsonReader, t json.Token, read func(json.Token) (T, error)) (out []T, err error) {
-	if t == nil {
+func readList[T any](r *jackson.Reader, t jackson.Token, read func(jackson.Token) (T, error)) (out []T, err error) {
+	if t.Kind == jackson.Null {
 		return nil, nil
 	}
 	out = []T{}
-	err = r.list(t, func(v json.Token) error {
+	err = r.EachElement(t, func(v jackson.Token) error {
 		x, err := read(v)
 		out = append(out, x)
 		return err
@@ -187,8 +187,8 @@ func readList[T any](r *jsonReader, t json.Token, read func(json.Token) (T, erro
 // rollupUsages are the values of rollupUsage. Source: TsdbQuery.ROLLUP_USAGE.
 var rollupUsages = []string{RollupRaw, rollupNoFallback, RollupFallback, RollupFallbackRaw}
 
-func readRollupUsage(t json.Token) (string, error) {
-	text, err := toString(t)
+func readRollupUsage(t jackson.Token) (string, error) {
+	text, err := t.AsText()
 	if err != nil {
 		return "", err
 	}
@@ -207,21 +207,21 @@ func ParseRollupUsage(text string) string {
 
 // readRateOptions reads rate options. This is the only object in which an unknown key is
 // an error.
-func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
-	if t == nil {
+func readRateOptions(r *jackson.Reader, t jackson.Token) (*scanplan.Rate, error) {
+	if t.Kind == jackson.Null {
 		return nil, nil
 	}
 	o := defaultRate()
-	return &o, r.object(t, func(key string, v json.Token) error {
+	return &o, r.Each(t, func(key string, v jackson.Token) error {
 		switch key {
 		case "counter", "isCounter":
-			return field(&o.Counter, toBool, v)
+			return field(&o.Counter, jackson.Token.AsBool, v)
 		case "dropResets":
-			return field(&o.DropResets, toBool, v)
+			return field(&o.DropResets, jackson.Token.AsBool, v)
 		case "counterMax":
-			return field(&o.CounterMax, toLong, v)
+			return field(&o.CounterMax, jackson.Token.AsLong, v)
 		case "resetValue":
-			return field(&o.ResetValue, toLong, v)
+			return field(&o.ResetValue, jackson.Token.AsLong, v)
 		}
 		return fmt.Errorf("unknown rate option, want counter, counterMax, resetValue or dropResets")
 	})
@@ -229,12 +229,12 @@ func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
 
 // readFilters reads "filters". null clears the list to nil: "tags" of null is an error after
 // that, and none after an empty list, see readSubQuery.
-func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
-	if t == nil {
+func readFilters(r *jackson.Reader, t jackson.Token) (out []Filter, err error) {
+	if t.Kind == jackson.Null {
 		return nil, nil
 	}
 	out = []Filter{}
-	err = r.list(t, func(v json.Token) error {
+	err = r.EachElement(t, func(v jackson.Token) error {
 		if len(out) == MaxFilters {
 			return TooMuch("Too many filters in one sub query, at most %d", MaxFilters)
 		}
@@ -250,21 +250,21 @@ func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 }
 
 // readFilter reads one filter. Its group-by flag has two spellings.
-func readFilter(r *jsonReader, t json.Token) (Filter, error) {
+func readFilter(r *jackson.Reader, t jackson.Token) (Filter, error) {
 	var kind, tagk, text string
 	var groupBy bool
-	err := r.object(t, func(key string, v json.Token) error {
+	err := r.Each(t, func(key string, v jackson.Token) error {
 		switch key {
 		case "type":
-			return field(&kind, toString, v)
+			return field(&kind, jackson.Token.AsText, v)
 		case "tagk":
-			return field(&tagk, toString, v)
+			return field(&tagk, jackson.Token.AsText, v)
 		case "filter":
-			return field(&text, toString, v)
+			return field(&text, jackson.Token.AsText, v)
 		case "groupBy", "group_by":
-			return field(&groupBy, toBool, v)
+			return field(&groupBy, jackson.Token.AsBool, v)
 		}
-		return r.skip(v)
+		return r.Skip(v)
 	})
 	if err != nil {
 		return Filter{}, err
@@ -274,14 +274,14 @@ func readFilter(r *jsonReader, t json.Token) (Filter, error) {
 
 // readTags reads the older map of tags, whose entries are group-by filters. If a key comes
 // twice, its later value counts, in the place of the earlier one.
-func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
-	if t == nil { // readSubQuery lets null through only where there is a list to clear
+func readTags(r *jackson.Reader, t jackson.Token) ([]Filter, error) {
+	if t.Kind == jackson.Null { // readSubQuery lets null through only where there is a list to clear
 		return []Filter{}, nil
 	}
 	var keys []string
 	values := map[string]string{}
-	err := r.object(t, func(key string, v json.Token) error {
-		value, err := toString(v)
+	err := r.Each(t, func(key string, v jackson.Token) error {
+		value, err := v.AsText()
 		if _, there := values[key]; !there {
 			keys = append(keys, key)
 		}
@@ -307,4 +307,18 @@ func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 		}
 	}
 	return filters, nil
+}
+
+// toPercentile converts a percentile. Text may be a flag or null, a percentile may not.
+func toPercentile(t jackson.Token) (float32, error) {
+	if t.Kind == jackson.Null || t.Kind == jackson.Bool {
+		return 0, fmt.Errorf("%s where a number is wanted", t)
+	}
+	return t.AsFloat()
+}
+
+// field converts a scalar and stores it in place.
+func field[T any](place *T, read func(jackson.Token) (T, error), t jackson.Token) (err error) {
+	*place, err = read(t)
+	return err
 }

@@ -135,7 +135,7 @@ func TestParseJSON_limits(t *testing.T) {
 	sub := `{"aggregator":"sum","metric":"m"},`
 	f(body(strings.Repeat(sub, 1000)+sub[:len(sub)-1]), 413, "Too many sub queries, at most 64")
 	mustParse(t, body(strings.Repeat(sub, 63)+sub[:len(sub)-1]))
-	f(`{"x":`+strings.Repeat("[", 100_000), 400, "nested deeper than 32")
+	f(`{"x":`+strings.Repeat("[", 100_000), 400, "JSON ends at byte 100005")
 	f(strings.Repeat(" ", MaxBody+1), 413, "Query body of 1048577 bytes, at most 1048576")
 	filter := `{"type":"wildcard","tagk":"k","filter":"*"},`
 	f(body(`{"aggregator":"sum","metric":"m","filters":[`+strings.Repeat(filter, 256)+filter[:len(filter)-1]+`]}`), 413, "Too many filters")

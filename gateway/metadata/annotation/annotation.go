@@ -44,7 +44,7 @@ type RefusedError struct{ Text string }
 // Error returns the text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// Change is a change of an annotation; a nil field keeps its value. TSUID and Start name
+// Change is a change of an annotation; a nil field keeps its value, as an End of 0 does. TSUID and Start name
 // the annotation: TSUID is hex, "" for a global one; Start is in seconds, or in ms if it
 // needs more than 32 bits.
 type Change struct {
@@ -55,11 +55,9 @@ type Change struct {
 	Custom             map[string]string
 }
 
-// empty reports whether a change has no new value: the values of a new annotation do not
-// count. Source: Annotation.setNotes.
+// empty reports whether a change has no new value. Source: Annotation.setNotes.
 func (c *Change) empty() bool {
-	blank := func(s *string) bool { return s == nil || *s == "" }
-	return (c.End == nil || *c.End == 0) && blank(c.Description) && blank(c.Notes) && c.Custom == nil
+	return (c.End == nil || *c.End == 0) && c.Description == nil && c.Notes == nil && c.Custom == nil
 }
 
 // place returns the cell of an annotation, of a global one for an empty TSUID. start is
@@ -158,14 +156,13 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 		}
 	}
 
-	// As in empty, 0 and "" are the values of a new annotation, and are not given.
 	if c.End != nil && *c.End != 0 {
 		note.EndTime = *c.End
 	}
-	if c.Description != nil && *c.Description != "" {
+	if c.Description != nil {
 		note.Description = *c.Description
 	}
-	if c.Notes != nil && *c.Notes != "" {
+	if c.Notes != nil {
 		note.Notes = *c.Notes
 	}
 	if c.Custom != nil {

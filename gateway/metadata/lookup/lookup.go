@@ -42,7 +42,7 @@ const Any = "*"
 
 // Tag is a wanted tag. A key or value that is nil or Any matches all.
 type Tag struct {
-	Key   *string `json:"key"`
+	Key   *string `json:"key" jackson:"strict"`
 	Value *string `json:"value"`
 }
 

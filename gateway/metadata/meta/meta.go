@@ -107,10 +107,9 @@ func (c *Catalog) remove(ctx context.Context, table string, row []byte, qualifie
 	return c.cfg.Store.Apply(ctx, table, []store.Mutation{{Kind: store.DeleteCell, Row: row, Family: encoding.FamilyName, Qualifier: []byte(qualifier)}})
 }
 
-// textOr returns the given text, or the stored one if none is given. An empty text counts
-// as not given, so only an overwrite can empty a text. Source: UIDMeta.setNotes.
+// textOr returns the given text, or the stored one if none is given.
 func textOr(given *string, was string) string {
-	if given != nil && *given != "" {
+	if given != nil {
 		return *given
 	}
 	return was

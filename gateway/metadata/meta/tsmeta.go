@@ -42,8 +42,7 @@ type TSChange struct {
 
 // empty reports whether a change has no new value.
 func (t *TSChange) empty() bool {
-	texts := textOr(t.DisplayName, "") + textOr(t.Description, "") + textOr(t.Notes, "") + textOr(t.Units, "") + textOr(t.DataType, "")
-	return texts == "" && t.Custom == nil && (t.Created == nil || *t.Created == 0) &&
+	return t.DisplayName == nil && t.Description == nil && t.Notes == nil && t.Units == nil && t.DataType == nil && t.Custom == nil && (t.Created == nil || *t.Created == 0) &&
 		(t.Retention == nil || *t.Retention == 0) && t.Max == nil && t.Min == nil
 }
 

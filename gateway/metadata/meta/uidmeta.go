@@ -29,10 +29,10 @@ type UIDChange struct {
 	Custom                          map[string]string
 }
 
-// empty reports whether a change has no new value: the values of new meta data do not
-// count. Source: UIDMeta.setNotes.
+// empty reports whether a change has no new value: 0 is the time of new meta data.
+// Source: UIDMeta.setNotes.
 func (u *UIDChange) empty() bool {
-	return textOr(u.DisplayName, "") == "" && textOr(u.Description, "") == "" && textOr(u.Notes, "") == "" &&
+	return u.DisplayName == nil && u.Description == nil && u.Notes == nil &&
 		(u.Created == nil || *u.Created == 0) && u.Custom == nil
 }
 

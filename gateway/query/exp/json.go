@@ -1,35 +1,31 @@
 package exp
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
+
+	"downpour/gateway/jackson"
 )
 
-// object is a JSON object whose values are not read yet. Its keys are compared exactly,
-// and of equal ones the last counts, as with Jackson, OpenTSDB's JSON library.
-type object map[string]json.RawMessage
+// object is a JSON object whose values are not read yet.
+type object map[string]jackson.Raw
 
 // readObject reads an object; nil for null or nothing.
-func readObject(raw json.RawMessage, what string) (object, error) {
+func readObject(raw jackson.Raw, what string) (object, error) {
 	var o object
-	if isNull(raw) {
+	if raw == nil {
 		return nil, nil
 	}
 	if raw[0] != '{' {
 		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want an object", what, shown(raw))
 	}
-	err := json.Unmarshal(raw, &o)
+	err := jackson.Unmarshal(raw, &o)
 	return o, err
 }
 
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
 // shown returns the beginning of a value, for errors.
-func shown(raw json.RawMessage) string {
+func shown(raw jackson.Raw) string {
 	const most = 40
 	if len(raw) > most {
 		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
@@ -40,89 +36,87 @@ func shown(raw json.RawMessage) string {
 // readList reads the elements of a list, which has at most limit of them. Without a list,
 // or with null, it returns nil; an empty list stays one, because the answer repeats which
 // of the two the request had.
-func readList[T any](o object, key string, limit int, read func(json.RawMessage) (T, error)) ([]T, error) {
+func readList[T any](o object, key string, limit int, read func(jackson.Raw) (T, error)) ([]T, error) {
 	raw := o[key]
-	if isNull(raw) {
+	if raw == nil {
 		return nil, nil
 	}
 	if raw[0] != '[' {
 		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want a list", key, shown(raw))
 	}
 
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := d.Token(); err != nil {
+	list := []T{}
+	r := jackson.NewReader(raw)
+	t, err := r.Next()
+	if err != nil {
 		return nil, err
 	}
-	list := []T{}
-	for d.More() {
+	var fault error // without the place in the list
+	err = r.EachElement(t, func(t jackson.Token) error {
+		var element jackson.Raw
+		var v T
 		if len(list) == limit {
-			return nil, tooMany(key, limit)
-		}
-		var element json.RawMessage
-		if err := d.Decode(&element); err != nil {
-			return nil, err
-		}
-		v, err := read(element)
-		if err != nil {
-			return nil, err
+			fault = tooMany(key, limit)
+		} else if fault = r.Decode(t, &element); fault == nil {
+			v, fault = read(element)
 		}
 		list = append(list, v)
+		return fault
+	})
+	if fault != nil {
+		return nil, fault
 	}
-	return list, nil
+	return list, err
+}
+
+// scalar returns the token of a field; given is false for null and for nothing.
+func (o object) scalar(key string) (t jackson.Token, given bool, err error) {
+	if o[key] == nil {
+		return t, false, nil
+	}
+	t, err = jackson.NewReader(o[key]).Next()
+	return t, true, err
 }
 
 // text returns a field as text; numbers and flags count as their text. nil is null.
 func (o object) text(key string) (*string, error) {
-	raw := o[key]
-	if isNull(raw) {
-		return nil, nil
+	t, given, err := o.scalar(key)
+	if err != nil || !given {
+		return nil, err
 	}
-	switch raw[0] {
-	case '"':
-		var s string
-		err := json.Unmarshal(raw, &s)
-		return &s, err
-	case '{', '[':
-		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want text", key, shown(raw))
+	s, err := t.AsText()
+	if err != nil {
+		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want text", key, shown(o[key]))
 	}
-	s := string(raw)
 	return &s, nil
 }
 
-// flag returns a field as true or false, otherwise if it is missing.
-// Source: StdDeserializer._parseBooleanPrimitive.
+// flag returns a field as true or false, otherwise if it is missing; null is false.
 func (o object) flag(key string, otherwise bool) (bool, error) {
-	raw := o[key]
-	if len(raw) == 0 {
+	if _, there := o[key]; !there {
 		return otherwise, nil
 	}
-	switch text := strings.Trim(string(raw), `"`); {
-	case text == "true" || raw[0] == '"' && strings.TrimSpace(text) == "True":
-		return true, nil
-	case text == "false" || text == "null" || raw[0] == '"' && (text == "" || text == "False"):
-		return false, nil
-	case raw[0] != '"' && !strings.ContainsAny(text, ".eE{["): // an integer
-		return text != "0", nil
+	t, _, err := o.scalar(key)
+	if err != nil {
+		return false, err
 	}
-	return false, fmt.Errorf("Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(raw))
+	v, err := t.AsBool()
+	if err != nil {
+		return false, fmt.Errorf("Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(o[key]))
+	}
+	return v, nil
 }
 
-// number returns a field as a double, 0 if it is missing or empty. "NaN" is a number.
+// number returns a field as a double, 0 if it is missing or empty. NaN is a number, what is
+// infinite is none.
 func (o object) number(key string) (float64, error) {
-	text, err := o.text(key)
-	if err != nil || text == nil {
+	t, _, err := o.scalar(key)
+	if err != nil {
 		return 0, err
 	}
-	switch s := strings.TrimSpace(*text); s {
-	case "NaN":
-		return math.NaN(), nil
-	case "":
-		return 0, nil
-	default:
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsInf(v, 0) {
-			return 0, fmt.Errorf("Cannot deserialize value of type `double` from %s: not a valid double value", shown(o[key]))
-		}
-		return v, nil
+	v, err := t.AsDouble()
+	if err != nil || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("Cannot deserialize value of type `double` from %s: not a valid double value", shown(o[key]))
 	}
+	return v, nil
 }

@@ -1,13 +1,13 @@
 package exp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"unicode"
 
+	"downpour/gateway/jackson"
 	"downpour/gateway/query"
 	"downpour/gateway/query/expression"
 )
@@ -133,8 +133,8 @@ func read(body []byte, maxMetrics int) (*Request, error) {
 		return nil, fault("Incoming data was null or empty")
 	}
 	// The syntax of the whole body comes first: its error has a text of its own.
-	var raw json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
+	var raw jackson.Raw
+	if err := jackson.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("Unable to parse the given JSON: %w", err)
 	}
 	o, err := readObject(raw, "the query")
@@ -179,7 +179,7 @@ func readTexts(o object, fields texts) (err error) {
 }
 
 // readTime reads what all metrics have in common. It must be there; its downsampler need not.
-func (r *Request) readTime(raw json.RawMessage) error {
+func (r *Request) readTime(raw jackson.Raw) error {
 	o, err := readObject(raw, "time")
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (r *Request) readTime(raw json.RawMessage) error {
 // readFilters reads the filters, which together have at most MaxFilters conditions.
 func (r *Request) readFilters(o object) (err error) {
 	conditions := 0
-	r.Filters, err = readList(o, "filters", MaxFilters, func(raw json.RawMessage) (f Filter, err error) {
+	r.Filters, err = readList(o, "filters", MaxFilters, func(raw jackson.Raw) (f Filter, err error) {
 		o, err := readObject(raw, "filter")
 		if err != nil {
 			return f, err
@@ -228,7 +228,7 @@ func (r *Request) readFilters(o object) (err error) {
 }
 
 // readCondition reads one condition of a filter.
-func readCondition(raw json.RawMessage) (query.Filter, error) {
+func readCondition(raw jackson.Raw) (query.Filter, error) {
 	o, err := readObject(raw, "tags")
 	if err != nil {
 		return query.Filter{}, err
@@ -258,7 +258,7 @@ func value(s *string) string {
 }
 
 // readMetric reads one metric; what is not given stays nil.
-func readMetric(raw json.RawMessage) (m Metric, err error) {
+func readMetric(raw jackson.Raw) (m Metric, err error) {
 	o, err := readObject(raw, "metric")
 	if err != nil {
 		return m, err
@@ -271,7 +271,7 @@ func readMetric(raw json.RawMessage) (m Metric, err error) {
 }
 
 // readExpression reads one expression; validate parses its text.
-func readExpression(raw json.RawMessage) (e Expression, err error) {
+func readExpression(raw jackson.Raw) (e Expression, err error) {
 	o, err := readObject(raw, "expression")
 	if err != nil {
 		return e, err
@@ -287,7 +287,7 @@ func readExpression(raw json.RawMessage) (e Expression, err error) {
 }
 
 // readJoin reads a join; the default is a union.
-func readJoin(raw json.RawMessage) (Join, error) {
+func readJoin(raw jackson.Raw) (Join, error) {
 	o, err := readObject(raw, "join")
 	if err != nil {
 		return Join{}, err
@@ -317,7 +317,7 @@ func readJoin(raw json.RawMessage) (Join, error) {
 	return j, nil
 }
 
-func readOutput(raw json.RawMessage) (out OutputRef, err error) {
+func readOutput(raw jackson.Raw) (out OutputRef, err error) {
 	o, err := readObject(raw, "output")
 	if err != nil {
 		return out, err

@@ -1,11 +1,12 @@
 package httpio
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
+
+	"downpour/gateway/jackson"
+	"downpour/gateway/java"
 )
 
 // Method returns the request's verb, or the one that a GET names in the
@@ -59,7 +60,7 @@ func IntValue(r *http.Request, name string, otherwise int) (int, error) {
 	if !r.URL.Query().Has(name) {
 		return otherwise, nil
 	}
-	n, err := strconv.ParseInt(LastValue(r, name), 10, 32)
+	n, err := java.ParseInt(LastValue(r, name))
 	if err != nil {
 		return 0, BadRequest("Unable to convert '%s' to a valid number", name)
 	}
@@ -72,66 +73,10 @@ func ParseJSON(body []byte, into any) error {
 		return &Error{Code: http.StatusBadRequest, Message: "Missing message content",
 			Details: "Supply valid JSON formatted data in the body of your request"}
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return UnreadableJSON(err)
-	}
-	return nil
-}
-
-// Scalar is the text of a JSON string, number or boolean: clients send values
-// and times as either strings or numbers. JSON's null is "".
-type Scalar string
-
-// UnmarshalJSON keeps the text.
-func (s *Scalar) UnmarshalJSON(b []byte) error {
-	switch b[0] {
-	case '"':
-		return json.Unmarshal(b, (*string)(s))
-	case '{', '[':
-		return errors.New("want a string or a number, got an object or a list")
-	case 'n': // null is as if it were not given
-		return nil
-	}
-	*s = Scalar(b)
-	return nil
-}
-
-// Integer is a JSON integer, sent as a number or as a string. JSON's null leaves
-// it 0.
-type Integer int64
-
-// UnmarshalJSON reads either spelling and cuts a fraction off.
-func (i *Integer) UnmarshalJSON(b []byte) error {
-	var s Scalar
-	if err := s.UnmarshalJSON(b); err != nil || s == "" {
+	err := jackson.Unmarshal(body, into)
+	var answer *Error // of a field that is refused in words of its own
+	if err == nil || errors.As(err, &answer) {
 		return err
 	}
-
-	n, err := strconv.ParseInt(string(s), 10, 64)
-	if err != nil {
-		// A fraction or an exponent, as in 12.9 or 1e3.
-		f, floatErr := strconv.ParseFloat(string(s), 64)
-		if floatErr != nil || !(f > -1<<63 && f < 1<<63) {
-			return err
-		}
-		n = int64(f)
-	}
-	*i = Integer(n)
-	return nil
-}
-
-// Pointer returns the number as the packages of the metadata take it; nil stays
-// nil.
-func (i *Integer) Pointer() *int64 { return (*int64)(i) }
-
-// Texts returns a map's scalars as strings; nil stays nil.
-func Texts(in map[string]Scalar) map[string]string {
-	if in == nil {
-		return nil
-	}
-	out := make(map[string]string, len(in))
-	for k, v := range in {
-		out[k] = string(v)
-	}
-	return out
+	return UnreadableJSON(err)
 }

@@ -14,17 +14,17 @@ import (
 
 // annotationBody is an annotation as clients send it.
 type annotationBody struct {
-	TSUID       string                   `json:"tsuid"`
-	StartTime   httpio.Integer           `json:"startTime"`
-	EndTime     *httpio.Integer          `json:"endTime"`
-	Description *string                  `json:"description"`
-	Notes       *string                  `json:"notes"`
-	Custom      map[string]httpio.Scalar `json:"custom"`
+	TSUID       string            `json:"tsuid"`
+	StartTime   int64             `json:"startTime"`
+	EndTime     *int64            `json:"endTime"`
+	Description newText           `json:"description"`
+	Notes       newText           `json:"notes"`
+	Custom      map[string]string `json:"custom"`
 }
 
 func (n *annotationBody) change() annotation.Change {
-	return annotation.Change{TSUID: n.TSUID, Start: int64(n.StartTime), End: n.EndTime.Pointer(),
-		Description: n.Description, Notes: n.Notes, Custom: httpio.Texts(n.Custom)}
+	return annotation.Change{TSUID: n.TSUID, Start: n.StartTime, End: n.EndTime,
+		Description: n.Description.to, Notes: n.Notes.to, Custom: n.Custom}
 }
 
 // annotations handles /api/annotation and /api/annotations. Only their GET differs:
@@ -89,7 +89,7 @@ func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c an
 	end, err := h.timeParameter(r, "end_time")
 	end /= 1000 // 0, which is no end, without the parameter
 	return annotation.Change{TSUID: httpio.LastValue(r, "tsuid"), Start: start / 1000, End: &end,
-		Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes")}, err
+		Description: newValue(r, "description"), Notes: newValue(r, "notes")}, err
 }
 
 // timeParameter returns a parameter that is a time, in ms, or -1 if the request does

@@ -59,10 +59,11 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 
 // deletionRange is a request to delete annotations by time. Source: AnnotationBulkDelete.
 type deletionRange struct {
-	StartTime httpio.Scalar `json:"startTime"`
-	EndTime   httpio.Scalar `json:"endTime"`
-	TSUIDs    []string      `json:"tsuids"`
-	Global    bool          `json:"global"`
+	StartTime string   `json:"startTime"`
+	EndTime   string   `json:"endTime"`
+	TSUIDs    []string `json:"tsuids"`
+	Global    bool     `json:"global"`
+	Deleted   int64    `json:"totalDeleted" jackson:"strict"` // not used
 }
 
 // bulkDeleted is the answer; times are in ms.
@@ -85,7 +86,7 @@ func parseDeletionRange(r *http.Request, body []byte) (in deletionRange, err err
 	if err != nil {
 		return in, err
 	}
-	in = deletionRange{StartTime: httpio.Scalar(start), EndTime: httpio.Scalar(httpio.LastValue(r, "end_time")), Global: r.URL.Query().Has("global")}
+	in = deletionRange{StartTime: start, EndTime: httpio.LastValue(r, "end_time"), Global: r.URL.Query().Has("global")}
 	if r.URL.Query().Has("tsuids") {
 		for t := range strings.SplitSeq(httpio.LastValue(r, "tsuids"), ",") {
 			in.TSUIDs = append(in.TSUIDs, strings.TrimSpace(t))
@@ -108,11 +109,11 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 	}
 
 	out := bulkDeleted{EndTime: h.Now().UnixMilli(), TSUIDs: in.TSUIDs, Global: in.Global}
-	if out.StartTime, err = h.parseTime(string(in.StartTime)); err != nil {
+	if out.StartTime, err = h.parseTime(in.StartTime); err != nil {
 		return httpio.BadRequest("%v", err)
 	}
 	if in.EndTime != "" {
-		if out.EndTime, err = h.parseTime(string(in.EndTime)); err != nil {
+		if out.EndTime, err = h.parseTime(in.EndTime); err != nil {
 			return httpio.BadRequest("%v", err)
 		}
 	}

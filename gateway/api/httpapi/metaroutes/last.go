@@ -3,11 +3,11 @@ package metaroutes
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/java"
 	"downpour/gateway/metadata/last"
 	"downpour/gateway/query"
 )
@@ -15,12 +15,12 @@ import (
 // lastRequest is a request for newest points. Source: QueryRpc.LastPointQuery.
 type lastRequest struct {
 	Queries []struct {
-		Metric string                   `json:"metric"`
-		Tags   map[string]httpio.Scalar `json:"tags"`
-		TSUIDs []string                 `json:"tsuids"`
+		Metric string            `json:"metric"`
+		Tags   map[string]string `json:"tags"`
+		TSUIDs []string          `json:"tsuids" jackson:"strict"`
 	} `json:"queries"`
-	ResolveNames bool           `json:"resolveNames"`
-	BackScan     httpio.Integer `json:"backScan"`
+	ResolveNames bool  `json:"resolveNames"`
+	BackScan     int32 `json:"backScan" jackson:"strict"`
 }
 
 // lastPoint is one newest point; its value is a string. Source: IncomingDataPoint.
@@ -103,7 +103,7 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 
 	q.Back = int(in.BackScan)
 	for _, s := range in.Queries {
-		sub := last.Sub{Metric: s.Metric, Tags: httpio.Texts(s.Tags)}
+		sub := last.Sub{Metric: s.Metric, Tags: s.Tags}
 		if sub.TSUIDs, err = lastTSUIDs(s.TSUIDs); err != nil {
 			return q, false, httpio.BadRequest("%v", err)
 		}
@@ -117,9 +117,11 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 	values := r.URL.Query()
 	if values.Has("back_scan") {
-		if q.Back, err = strconv.Atoi(httpio.LastValue(r, "back_scan")); err != nil {
+		back, err := java.ParseInt(httpio.LastValue(r, "back_scan"))
+		if err != nil {
 			return q, false, httpio.BadRequest("Unable to parse back_scan parameter")
 		}
+		q.Back = int(back)
 	}
 
 	for _, text := range values["timeseries"] {

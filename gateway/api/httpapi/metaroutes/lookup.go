@@ -67,11 +67,11 @@ func checkSearch(r *http.Request, body []byte) error {
 
 // lookupRequest is a lookup as clients send it. Source: SearchQuery.
 type lookupRequest struct {
-	Metric     *string         `json:"metric"`
-	Tags       []lookup.Tag    `json:"tags"`
-	Limit      *httpio.Integer `json:"limit"`
-	StartIndex httpio.Integer  `json:"startIndex"`
-	UseMeta    *bool           `json:"useMeta"`
+	Metric     *string      `json:"metric"`
+	Tags       []lookup.Tag `json:"tags"`
+	Limit      int32        `json:"limit"`
+	StartIndex int32        `json:"startIndex"`
+	UseMeta    bool         `json:"useMeta"`
 }
 
 // lookupAnswer is the answer to a lookup; time is in ms.
@@ -100,7 +100,7 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 		return httpio.BadRequest("Missing metric and tags. Please supply at least one value.")
 	}
 
-	q := lookup.Query{Metric: in.Metric, Tags: in.Tags, Limit: int(*in.Limit), Meta: in.UseMeta == nil || *in.UseMeta}
+	q := lookup.Query{Metric: in.Metric, Tags: in.Tags, Limit: int(in.Limit), Meta: in.UseMeta}
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Meta {
@@ -113,7 +113,7 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	}
 
 	// StartIndex is only repeated: a lookup has no pages.
-	answer := lookupAnswer{Type: "LOOKUP", Metric: in.Metric, Limit: int(*in.Limit), Time: encoding.JSONDouble(time.Since(start).Milliseconds()),
+	answer := lookupAnswer{Type: "LOOKUP", Metric: in.Metric, Limit: int(in.Limit), Time: encoding.JSONDouble(time.Since(start).Milliseconds()),
 		Results: found, StartIndex: int(in.StartIndex), TotalResults: len(found)}
 	if in.Tags != nil {
 		answer.Tags = &in.Tags
@@ -131,14 +131,12 @@ func lookupError(err error) error {
 }
 
 // parseLookup reads a lookup from the body, or from the parameters m and limit if there
-// is no body. Unless it is said, the metric is any; Limit is never nil.
+// is no body. Unless it is said, the metric is any.
 func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
-	any, limit := lookup.Any, httpio.Integer(defaultLookups)
-	in.Metric, in.Limit = &any, &limit
+	any := lookup.Any
+	in = lookupRequest{Metric: &any, Limit: defaultLookups, UseMeta: true}
 	if len(body) > 0 {
-		if err = httpio.ParseJSON(body, &in); err == nil && in.Limit == nil {
-			in.Limit = &limit // the body has null
-		}
+		err = httpio.ParseJSON(body, &in)
 		return in, err
 	}
 
@@ -151,7 +149,7 @@ func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	}
 
 	n, err := httpio.IntValue(r, "limit", defaultLookups)
-	limit = httpio.Integer(n) // in.Limit points to it
+	in.Limit = int32(n)
 	return in, err
 }
 

@@ -2,10 +2,10 @@ package metaroutes
 
 import (
 	"net/http"
-	"strconv"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/java"
 )
 
 // suggest handles /api/suggest: it returns names that begin with a prefix, in byte
@@ -55,13 +55,13 @@ func checkSuggestions(n int) error {
 // and how many are wanted, from the URL or from the body.
 func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix string, max int, err error) {
 	var in struct {
-		Type string
-		Q    string
-		Max  httpio.Scalar
+		Type string `json:"type"`
+		Q    string `json:"q"`
+		Max  string `json:"max"`
 	}
 	switch r.Method {
 	case http.MethodGet:
-		in.Type, in.Q, in.Max = httpio.LastValue(r, "type"), httpio.LastValue(r, "q"), httpio.Scalar(httpio.LastValue(r, "max"))
+		in.Type, in.Q, in.Max = httpio.LastValue(r, "type"), httpio.LastValue(r, "q"), httpio.LastValue(r, "max")
 	case http.MethodPost:
 		body, err := httpio.ReadBody(w, r)
 		if err != nil {
@@ -81,7 +81,7 @@ func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix str
 		return in.Type, in.Q, defaultSuggestions, nil
 	}
 	// OpenTSDB reads 32 bits, and takes what is not positive for no number at all.
-	n, err := strconv.ParseInt(string(in.Max), 10, 32)
+	n, err := java.ParseInt(in.Max)
 	switch {
 	case err != nil:
 		return "", "", 0, httpio.BadRequest("Unable to parse 'max' as a number")

@@ -2,27 +2,27 @@ package metaroutes
 
 import (
 	"net/http"
-	"strconv"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/java"
 	"downpour/gateway/metadata/meta"
 	"downpour/pushdown/rpc/auth"
 )
 
 // tsMetaBody is a TSMeta as clients send it.
 type tsMetaBody struct {
-	TSUID       string                   `json:"tsuid"`
-	DisplayName *string                  `json:"displayName"`
-	Description *string                  `json:"description"`
-	Notes       *string                  `json:"notes"`
-	Created     *httpio.Integer          `json:"created"`
-	Custom      map[string]httpio.Scalar `json:"custom"`
-	Units       *string                  `json:"units"`
-	DataType    *string                  `json:"dataType"`
-	Retention   *httpio.Integer          `json:"retention"`
-	Max         *encoding.JSONDouble     `json:"max"`
-	Min         *encoding.JSONDouble     `json:"min"`
+	TSUID       string            `json:"tsuid"`
+	DisplayName newText           `json:"displayName"`
+	Description newText           `json:"description"`
+	Notes       newText           `json:"notes"`
+	Created     *int64            `json:"created"`
+	Custom      map[string]string `json:"custom"`
+	Units       newText           `json:"units"`
+	DataType    newText           `json:"dataType"`
+	Retention   *int32            `json:"retention"`
+	Max         *float64          `json:"max"`
+	Min         *float64          `json:"min"`
 }
 
 // tsMeta handles /api/uid/tsmeta: it reads, changes and deletes the TSMeta of a
@@ -112,8 +112,8 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return "", c, err
 	}
-	c = meta.TSChange{DisplayName: in.DisplayName, Description: in.Description, Notes: in.Notes, Units: in.Units, DataType: in.DataType,
-		Created: in.Created.Pointer(), Custom: httpio.Texts(in.Custom), Max: (*float64)(in.Max), Min: (*float64)(in.Min)}
+	c = meta.TSChange{DisplayName: in.DisplayName.to, Description: in.Description.to, Notes: in.Notes.to, Units: in.Units.to, DataType: in.DataType.to,
+		Created: in.Created, Custom: in.Custom, Max: in.Max, Min: in.Min}
 	if in.Retention != nil {
 		days := int(*in.Retention)
 		c.Retention = &days
@@ -124,11 +124,11 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 // tsMetaParameters reads a change from the parameters. It reads max and min as
 // 32-bit floats, as OpenTSDB does.
 func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error) {
-	c = meta.TSChange{DisplayName: httpio.OptionalValue(r, "display_name"), Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes"),
-		Units: httpio.OptionalValue(r, "units"), DataType: httpio.OptionalValue(r, "data_type")}
+	c = meta.TSChange{DisplayName: newValue(r, "display_name"), Description: newValue(r, "description"), Notes: newValue(r, "notes"),
+		Units: newValue(r, "units"), DataType: newValue(r, "data_type")}
 
 	if text := httpio.LastValue(r, "retention"); text != "" {
-		days, err := strconv.ParseInt(text, 10, 32)
+		days, err := java.ParseInt(text)
 		if err != nil {
 			return "", c, httpio.BadRequest("Unable to parse 'retention' value")
 		}
@@ -141,10 +141,11 @@ func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error
 		if text == "" {
 			continue
 		}
-		v, err := strconv.ParseFloat(text, 32)
+		short, err := java.ParseFloat(text)
 		if err != nil {
 			return "", c, httpio.BadRequest("Unable to parse '%s' value", name)
 		}
+		v := float64(short)
 		*to = &v
 	}
 	return httpio.LastValue(r, "tsuid"), c, nil

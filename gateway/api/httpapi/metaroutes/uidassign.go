@@ -55,14 +55,14 @@ func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
 
 // assignRequest reads the names that are to get UIDs, by kind: lists in the body, or
 // parameters whose names are separated by commas.
-func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.Scalar, error) {
-	names := map[string][]httpio.Scalar{}
+func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]string, error) {
+	names := map[string][]string{}
 	switch r.Method {
 	case http.MethodGet:
 		for _, kind := range uidTypes {
 			if v := httpio.LastValue(r, kind); v != "" {
 				for name := range strings.SplitSeq(v, ",") {
-					names[kind] = append(names[kind], httpio.Scalar(name))
+					names[kind] = append(names[kind], name)
 				}
 			}
 		}
@@ -80,18 +80,18 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.
 
 // assignAll assigns UIDs to names of one type. A name that is refused does not stop
 // the others. The error is the store's.
-func (h *Handlers) assignAll(ctx context.Context, kindName string, names []httpio.Scalar) (given, refused map[string]string, err error) {
+func (h *Handlers) assignAll(ctx context.Context, kindName string, names []string) (given, refused map[string]string, err error) {
 	given, refused = map[string]string{}, map[string]string{}
 	for _, name := range names {
-		u, err := h.assignOne(ctx, kindName, string(name))
+		u, err := h.assignOne(ctx, kindName, name)
 		var text nameError
 		switch {
 		case errors.As(err, &text):
-			refused[string(name)] = text.Error()
+			refused[name] = text.Error()
 		case err != nil:
 			return nil, nil, err
 		default:
-			given[string(name)] = u.String()
+			given[name] = u.String()
 		}
 	}
 	return given, refused, nil
@@ -175,12 +175,12 @@ func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 // parseRename reads {"metric":"old","name":"new"}, with metric, tagk or tagv, from the
 // body, or the parameters of the same names.
 func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err error) {
-	values := map[string]httpio.Scalar{}
+	values := map[string]string{}
 	switch r.Method {
 	case http.MethodGet:
 		for _, name := range append([]string{"name"}, uidTypes...) {
 			if v := httpio.LastValue(r, name); v != "" {
-				values[name] = httpio.Scalar(v)
+				values[name] = v
 			}
 		}
 	case http.MethodPost:
@@ -201,11 +201,11 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case name == "name":
-			in.to = string(values[name])
+			in.to = values[name]
 		case in.kind != "":
 			return in, httpio.BadRequest("One UID can be renamed at a time, got those of a %s and a %s", in.kind, name)
 		default:
-			in.kind, in.from = name, string(values[name])
+			in.kind, in.from = name, values[name]
 		}
 	}
 

@@ -12,13 +12,13 @@ import (
 
 // uidMetaBody is a UIDMeta as clients send it.
 type uidMetaBody struct {
-	UID         string                   `json:"uid"`
-	Type        string                   `json:"type"`
-	DisplayName *string                  `json:"displayName"`
-	Description *string                  `json:"description"`
-	Notes       *string                  `json:"notes"`
-	Created     *httpio.Integer          `json:"created"`
-	Custom      map[string]httpio.Scalar `json:"custom"`
+	UID         string            `json:"uid"`
+	Type        string            `json:"type"`
+	DisplayName newText           `json:"displayName"`
+	Description newText           `json:"description"`
+	Notes       newText           `json:"notes"`
+	Created     *int64            `json:"created"`
+	Custom      map[string]string `json:"custom"`
 }
 
 // uidMeta handles /api/uid/uidmeta: it reads, changes and deletes the UIDMeta of a
@@ -71,7 +71,7 @@ func uidMetaParameters(r *http.Request) (c meta.UIDChange, err error) {
 	if c.UID, err = encoding.ParseHexUID(text); err != nil {
 		return c, httpio.InternalError("%v", err)
 	}
-	c.DisplayName, c.Description, c.Notes = httpio.OptionalValue(r, "display_name"), httpio.OptionalValue(r, "description"), httpio.OptionalValue(r, "notes")
+	c.DisplayName, c.Description, c.Notes = newValue(r, "display_name"), newValue(r, "description"), newValue(r, "notes")
 	return c, nil
 }
 
@@ -107,7 +107,7 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if c.UID, err = encoding.ParseHexUID(in.UID); err != nil {
 		return c, httpio.BadRequest("%v", err)
 	}
-	c.DisplayName, c.Description, c.Notes, c.Created, c.Custom = in.DisplayName, in.Description, in.Notes, in.Created.Pointer(), httpio.Texts(in.Custom)
+	c.DisplayName, c.Description, c.Notes, c.Created, c.Custom = in.DisplayName.to, in.Description.to, in.Notes.to, in.Created, in.Custom
 	return c, nil
 }
 

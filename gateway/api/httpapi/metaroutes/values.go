@@ -27,14 +27,14 @@ func (h *Handlers) values(w http.ResponseWriter, r *http.Request, body []byte) e
 	if err != nil {
 		return err
 	}
-	if *in.Limit < 1 || *in.Limit > mostValues {
-		return httpio.BadRequest("limit: got %d, want 1 to %d", *in.Limit, mostValues)
+	if in.Limit < 1 || in.Limit > mostValues {
+		return httpio.BadRequest("limit: got %d, want 1 to %d", in.Limit, mostValues)
 	}
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	h.flushMeta(ctx)
-	found, more, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(*in.Limit))
+	found, more, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(in.Limit))
 	if err != nil {
 		return lookupError(err)
 	}

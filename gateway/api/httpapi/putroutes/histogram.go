@@ -1,7 +1,6 @@
 package putroutes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,19 +9,20 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
 	"downpour/gateway/write"
 )
 
 // histogramPoint is one histogram of a body. Source: HistogramPojo.
 type histogramPoint struct {
-	Metric    httpio.Scalar            `json:"metric"`
-	Timestamp httpio.Scalar            `json:"timestamp"`
-	Tags      map[string]httpio.Scalar `json:"tags"`
-	ID        httpio.Integer           `json:"id"`
-	Value     *httpio.Scalar           `json:"value"` // base64, see write.ParseHistogram
-	Buckets   bucketList               `json:"buckets"`
-	Underflow httpio.Integer           `json:"underflow"`
-	Overflow  httpio.Integer           `json:"overflow"`
+	Metric    string            `json:"metric"`
+	Timestamp timestamp         `json:"timestamp"`
+	Tags      map[string]string `json:"tags"`
+	ID        int32             `json:"id"`
+	Value     *string           `json:"value"` // base64, see write.ParseHistogram
+	Buckets   bucketList        `json:"buckets"`
+	Underflow int64             `json:"underflow"`
+	Overflow  int64             `json:"overflow"`
 }
 
 // bucketList is an object of bounds and counts, {"0,1.75": 12}.
@@ -33,38 +33,29 @@ type bucketList struct {
 	more   int // buckets that are not kept, because they are too many
 }
 
-// UnmarshalJSON reads the object. It keeps no more buckets than a histogram may have.
-func (l *bucketList) UnmarshalJSON(b []byte) error {
+// UnmarshalJackson reads the object. It keeps no more buckets than a histogram may have. Of
+// equal bounds the last count is kept.
+func (l *bucketList) UnmarshalJackson(r *jackson.Reader, t jackson.Token) error {
 	*l = bucketList{}
-	if b[0] == 'n' { // null
+	if t.Kind == jackson.Null {
 		return nil
 	}
-	if b[0] != '{' {
-		return errors.New("want buckets as an object of bounds and counts")
-	}
-
 	l.given = true
-	dec := json.NewDecoder(bytes.NewReader(b))
-	if _, err := dec.Token(); err != nil {
-		return err
-	}
-
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		var count httpio.Integer
-		if err := dec.Decode(&count); err != nil {
-			return err
-		}
-		if len(l.bounds) == encoding.MaxHistogramBuckets {
+	places := map[string]int{}
+	return r.Each(t, func(bounds string, t jackson.Token) error {
+		count, err := t.AsLong()
+		place, known := places[bounds]
+		switch {
+		case known:
+			l.counts[place] = count
+		case len(l.bounds) == encoding.MaxHistogramBuckets:
 			l.more++
-			continue
+		default:
+			places[bounds] = len(l.bounds)
+			l.bounds, l.counts = append(l.bounds, bounds), append(l.counts, count)
 		}
-		l.bounds, l.counts = append(l.bounds, name.(string)), append(l.counts, int64(count))
-	}
-	return nil
+		return err
+	})
 }
 
 // MarshalJSON writes the object as it came.
@@ -85,19 +76,19 @@ func (l *bucketList) MarshalJSON() ([]byte, error) {
 
 // histogramEcho is a refused histogram as the parameter details shows it.
 type histogramEcho struct {
-	Metric    string                   `json:"metric"`
-	Timestamp int64                    `json:"timestamp"`
-	Value     *httpio.Scalar           `json:"value,omitempty"`
-	Tags      map[string]httpio.Scalar `json:"tags,omitzero"`
-	ID        httpio.Integer           `json:"id"`
-	Buckets   *bucketList              `json:"buckets,omitempty"`
-	Underflow httpio.Integer           `json:"underflow"`
-	Overflow  httpio.Integer           `json:"overflow"`
+	Metric    string            `json:"metric"`
+	Timestamp timestamp         `json:"timestamp"`
+	Value     *string           `json:"value,omitempty"`
+	Tags      map[string]string `json:"tags,omitzero"`
+	ID        int32             `json:"id"`
+	Buckets   *bucketList       `json:"buckets,omitempty"`
+	Underflow int64             `json:"underflow"`
+	Overflow  int64             `json:"overflow"`
 }
 
 // echo shows the buckets only if the client has given some.
 func (p *histogramPoint) echo() any {
-	e := histogramEcho{string(p.Metric), parseTimestamp(string(p.Timestamp)), p.Value, p.Tags, p.ID, nil, p.Underflow, p.Overflow}
+	e := histogramEcho{p.Metric, p.Timestamp, p.Value, p.Tags, p.ID, nil, p.Underflow, p.Overflow}
 	if p.Buckets.given {
 		e.Buckets = &p.Buckets
 	}
@@ -112,7 +103,7 @@ func (p *histogramPoint) check() error {
 	switch {
 	case p.Metric == "":
 		return write.ErrNoMetric
-	case parseTimestamp(string(p.Timestamp)) <= 0:
+	case p.Timestamp.time() <= 0:
 		return write.ErrTimestamp
 	case len(p.Tags) == 0:
 		return write.ErrNoTags
@@ -131,7 +122,7 @@ func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
 		if int(p.ID) != int(codec) {
 			return nil, fmt.Errorf("No codec found mapped to ID %d", p.ID)
 		}
-		h, err := write.ParseHistogram(string(*p.Value))
+		h, err := write.ParseHistogram(*p.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +140,7 @@ func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
 		}
 		buckets[i].Count = p.Buckets.counts[i]
 	}
-	h := encoding.NewHistogram(buckets, int64(p.Underflow), int64(p.Overflow))
+	h := encoding.NewHistogram(buckets, p.Underflow, p.Overflow)
 	return codec.Cell(int(codec), &h)
 }
 
@@ -183,7 +174,7 @@ func (a *adder) addHistogram(ctx context.Context, p *histogramPoint) (*write.Bat
 		return nil, err
 	}
 
-	named := &write.Point{Metric: string(p.Metric), Tags: sortedTags(p.Tags), Time: parseTimestamp(string(p.Timestamp))}
+	named := &write.Point{Metric: p.Metric, Tags: sortedTags(p.Tags), Time: p.Timestamp.time()}
 	if err := a.writer.Validate(named); err != nil {
 		return nil, err
 	}

@@ -6,15 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
+	"downpour/gateway/java"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/memory"
 )
@@ -27,10 +27,10 @@ const (
 
 // dataPoint is one point of a put body. Source: IncomingDataPoint.
 type dataPoint struct {
-	Metric    httpio.Scalar            `json:"metric"`
-	Timestamp httpio.Scalar            `json:"timestamp"`
-	Value     httpio.Scalar            `json:"value"`
-	Tags      map[string]httpio.Scalar `json:"tags"`
+	Metric    string            `json:"metric"`
+	Timestamp timestamp         `json:"timestamp"`
+	Value     string            `json:"value"`
+	Tags      map[string]string `json:"tags"`
 }
 
 // point returns the point for the writer. It checks the parts of which errors have
@@ -39,60 +39,63 @@ func (d *dataPoint) point() (*write.Point, error) {
 	if d.Metric == "" {
 		return nil, write.ErrNoMetric
 	}
-	t := d.time()
+	t := d.Timestamp.time()
 	if t <= 0 {
 		return nil, write.ErrTimestamp
 	}
-	v, err := write.ParseValue(string(d.Value))
+	v, err := write.ParseValue(d.Value)
 	if err != nil {
 		return nil, err
 	}
 
-	return &write.Point{Metric: string(d.Metric), Tags: sortedTags(d.Tags), Time: t, Value: v}, nil
+	return &write.Point{Metric: d.Metric, Tags: sortedTags(d.Tags), Time: t, Value: v}, nil
 }
 
 // sortedTags returns tags in the order of their keys, so that the same body always gets
 // the same UIDs and errors.
-func sortedTags(tags map[string]httpio.Scalar) []write.Tag {
+func sortedTags(tags map[string]string) []write.Tag {
 	sorted := make([]write.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		sorted = append(sorted, write.Tag{K: k, V: string(tags[k])})
+		sorted = append(sorted, write.Tag{K: k, V: tags[k]})
 	}
 	return sorted
 }
 
-func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
+// timestamp is a time as it came. What is no time is refused with its point alone, not with the
+// whole body as in OpenTSDB.
+type timestamp jackson.Token
 
-// parseTimestamp reads a time and cuts its fraction off. It returns 0 for a text
-// that is not a time.
-func parseTimestamp(text string) int64 {
-	if text != "" {
-		if t, ok := write.ShortInt(text); ok { // nearly all times
-			return t
-		}
-	}
-	// Of a number with an exponent, 1.3569984e9 say, the digits before the point are no time.
-	if !strings.ContainsAny(text, "eE") {
-		whole, _, _ := strings.Cut(text, ".")
-		if t, err := strconv.ParseInt(whole, 10, 64); err == nil {
-			return t
-		}
-	}
+// UnmarshalJackson keeps the token of a scalar.
+func (s *timestamp) UnmarshalJackson(_ *jackson.Reader, t jackson.Token) error {
+	*s = timestamp(t)
+	_, err := t.AsText()
+	return err
+}
 
-	// No time that OpenTSDB stores is as large as the bound, and below it the conversion is safe.
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(f > 0 && f < 1e15) {
+// time returns the time, whose fraction is cut off; 0 if it is none.
+func (s timestamp) time() int64 {
+	t, err := jackson.Token(s).AsLong()
+	if err != nil {
 		return 0
 	}
-	return int64(f)
+	return t
+}
+
+// MarshalJSON shows the time, or the text that is none.
+func (s timestamp) MarshalJSON() ([]byte, error) {
+	t, err := jackson.Token(s).AsLong()
+	if err != nil {
+		return json.Marshal(s.Text)
+	}
+	return strconv.AppendInt(nil, t, 10), nil
 }
 
 // echo is a refused point as the parameter details shows it.
 type echo struct {
-	Metric    string                   `json:"metric"`
-	Timestamp int64                    `json:"timestamp"`
-	Value     string                   `json:"value"`
-	Tags      map[string]httpio.Scalar `json:"tags"`
+	Metric    string            `json:"metric"`
+	Timestamp timestamp         `json:"timestamp"`
+	Value     string            `json:"value"`
+	Tags      map[string]string `json:"tags"`
 }
 
 type pointError struct {
@@ -106,7 +109,7 @@ type refused interface {
 	echo() any
 }
 
-func (d *dataPoint) echo() any { return echo{string(d.Metric), d.time(), string(d.Value), d.Tags} }
+func (d *dataPoint) echo() any { return echo(*d) }
 
 // putResult is the outcome of one request. Its exported fields are the answer that
 // the parameters summary and details ask for.
@@ -209,7 +212,7 @@ func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request, store 
 // Approximate bytes of memory that are needed for each byte of a body.
 const (
 	writingBytes = 2 // while its points are written
-	decodedBytes = 8 // by encoding/json, which makes a map of each point's tags
+	decodedBytes = 8 // by jackson, which makes a map of each point's tags
 )
 
 // errLate is told of a point that was not known to be stored in time.
@@ -226,7 +229,7 @@ func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	if text == "" || text == "0" || !q.Has("sync") { // 0 is no bound, as in OpenTSDB
 		return r.Context(), func() {}, nil
 	}
-	ms, err := strconv.ParseInt(text, 10, 32)
+	ms, err := java.ParseInt(text)
 	if err != nil || ms < 0 {
 		return nil, nil, httpio.BadRequest("Unable to parse 'sync_timeout' as a number of milliseconds: %s", text)
 	}
@@ -240,8 +243,11 @@ func readDecoded[T any](w http.ResponseWriter, r *http.Request) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodePoints[T](bytes.TrimSpace(body))
+	return decodePoints[T](trim(body))
 }
+
+// trim cuts off what String.trim does.
+func trim(body []byte) []byte { return bytes.TrimFunc(body, func(r rune) bool { return r <= ' ' }) }
 
 // decodePoints decodes a body, which has no blanks at its ends: one or a
 // list of points, rollups or histograms.
@@ -250,55 +256,45 @@ func decodePoints[T any](body []byte) ([]T, error) {
 		return nil, httpio.BadRequest("Missing request content")
 	}
 
-	var points []T
-	var err error
-	if body[0] == '[' {
-		points, err = decodeList[T](body)
-	} else {
-		points = make([]T, 1)
-		err = json.Unmarshal(body, &points[0])
-	}
-
-	if err != nil {
-		var answer *httpio.Error
-		if errors.As(err, &answer) { // too many points
-			return nil, err
-		}
+	points, err := readList[T](body)
+	var answer *httpio.Error
+	switch {
+	case errors.As(err, &answer): // too many points
+		return nil, answer
+	case err != nil:
 		return nil, httpio.UnreadableJSON(err)
-	}
-
-	if len(points) == 0 {
+	case len(points) == 0:
 		return nil, httpio.BadRequest("No datapoints found in content")
 	}
 	return points, nil
 }
 
-// decodeList decodes point by point, so that a list of too many points is refused
-// before all of it is in memory.
-func decodeList[T any](body []byte) ([]T, error) {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
-	}
-
-	var points []T
-	for dec.More() {
+// readList reads point by point, so that a list of too many points is refused before all of it
+// is in memory.
+func readList[T any](body []byte) (points []T, err error) {
+	r := jackson.NewReader(body)
+	add := func(t jackson.Token) error {
 		if len(points) == maxPoints {
-			return nil, &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
+			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
 		}
 		points = append(points, *new(T))
-		if err := dec.Decode(&points[len(points)-1]); err != nil {
-			return nil, err
-		}
+		return r.Decode(t, &points[len(points)-1])
 	}
 
-	if _, err := dec.Token(); err != nil { // the closing bracket
-		return nil, err
+	switch t, e := r.Next(); {
+	case e != nil:
+		return nil, e
+	case t.Kind == jackson.List:
+		err = r.EachElement(t, add)
+	case t.Kind == jackson.Object:
+		err = add(t)
+	default:
+		return nil, httpio.BadRequest("The JSON must start as an object or an array")
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the list of data points")
+	if err == nil {
+		err = r.End()
 	}
-	return points, nil
+	return points, err
 }
 
 // answerPut answers as the parameters details, summary and sync ask. Without them

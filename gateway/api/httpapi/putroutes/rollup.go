@@ -5,49 +5,48 @@ import (
 	"errors"
 	"net/http"
 
-	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/write"
 )
 
 // rollupPoint is one rollup or pre-aggregate of a body. Source: RollUpDataPoint.
 type rollupPoint struct {
-	Metric     httpio.Scalar             `json:"metric"`
-	Timestamp  httpio.Scalar             `json:"timestamp"`
-	Value      httpio.Scalar             `json:"value"`
-	Tags       *map[string]httpio.Scalar `json:"tags"`
-	Interval   *httpio.Scalar            `json:"interval"`
-	Aggregator *httpio.Scalar            `json:"aggregator"`
-	GroupBy    *httpio.Scalar            `json:"groupByAggregator"`
+	Metric     string            `json:"metric"`
+	Timestamp  timestamp         `json:"timestamp"`
+	Value      string            `json:"value"`
+	Tags       map[string]string `json:"tags"`
+	Interval   *string           `json:"interval"`
+	Aggregator *string           `json:"aggregator"`
+	GroupBy    *string           `json:"groupByAggregator"`
 }
 
 // rollupEcho is a refused rollup as the parameter details shows it.
 type rollupEcho struct {
-	Metric     string                    `json:"metric"`
-	Timestamp  int64                     `json:"timestamp"`
-	Value      string                    `json:"value"`
-	Tags       *map[string]httpio.Scalar `json:"tags,omitempty"`
-	Interval   *httpio.Scalar            `json:"interval,omitempty"`
-	Aggregator *httpio.Scalar            `json:"aggregator,omitempty"`
-	GroupBy    *httpio.Scalar            `json:"groupByAggregator,omitempty"`
+	Metric     string            `json:"metric"`
+	Timestamp  timestamp         `json:"timestamp"`
+	Value      string            `json:"value"`
+	Tags       map[string]string `json:"tags,omitzero"`
+	Interval   *string           `json:"interval,omitempty"`
+	Aggregator *string           `json:"aggregator,omitempty"`
+	GroupBy    *string           `json:"groupByAggregator,omitempty"`
 }
 
 func (p *rollupPoint) echo() any {
-	return rollupEcho{string(p.Metric), parseTimestamp(string(p.Timestamp)), string(p.Value), p.Tags, p.Interval, p.Aggregator, p.GroupBy}
+	return rollupEcho(*p)
 }
 
 // text returns a member's text, "" if it was not given.
-func text(s *httpio.Scalar) string {
+func text(s *string) string {
 	if s == nil {
 		return ""
 	}
-	return string(*s)
+	return *s
 }
 
 // point returns the point for the writer. It checks what OpenTSDB looks at before the
 // configuration; the writer checks the rest. Source: RollUpDataPoint.validate.
 func (p *rollupPoint) point() (*write.RollupPoint, error) {
 	out := &write.RollupPoint{Interval: text(p.Interval), Aggregator: text(p.Aggregator), GroupBy: text(p.GroupBy), Grouped: p.GroupBy != nil}
-	out.Metric, out.Time = string(p.Metric), parseTimestamp(string(p.Timestamp))
+	out.Metric, out.Time = p.Metric, p.Timestamp.time()
 	switch {
 	case out.Metric == "":
 		return nil, write.ErrNoMetric
@@ -55,7 +54,7 @@ func (p *rollupPoint) point() (*write.RollupPoint, error) {
 		return nil, write.ErrTimestamp
 	case p.Value == "":
 		return nil, write.ErrNoValue
-	case p.Tags == nil || len(*p.Tags) == 0:
+	case len(p.Tags) == 0:
 		return nil, write.ErrNoTags
 	case out.GroupBy == "" && out.Interval == "": // a pre-aggregate needs neither this nor the next
 		return nil, errors.New("Missing interval")
@@ -64,10 +63,10 @@ func (p *rollupPoint) point() (*write.RollupPoint, error) {
 	}
 
 	var err error
-	if out.Value, err = write.ParseValue(string(p.Value)); err != nil {
+	if out.Value, err = write.ParseValue(p.Value); err != nil {
 		return nil, err
 	}
-	out.Tags = sortedTags(*p.Tags)
+	out.Tags = sortedTags(p.Tags)
 	return out, nil
 }
 
@@ -97,7 +96,7 @@ func (h *Handlers) addRollup(ctx context.Context, p *rollupPoint) (*write.Batch,
 	}
 	batch, err := h.Rollups.Add(ctx, point)
 	for _, t := range point.Tags {
-		(*p.Tags)[t.K] = httpio.Scalar(t.V)
+		p.Tags[t.K] = t.V
 	}
 	return batch, err
 }

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"unsafe"
 
-	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
+	"downpour/gateway/write"
 )
 
 // scanPoints reads a put body as collectors write them: objects with each of the
@@ -73,12 +75,33 @@ func (p *scannedPoint) spelling(body []byte) (metric, separator, tags []byte) {
 	return body[p.metric.from:p.metric.end], quote, body[p.tags.from:p.tags.end]
 }
 
+// token returns the point's time in memory of its own.
+func (p *scannedPoint) token(body []byte) timestamp {
+	t := timestamp{Kind: jackson.Integer, Text: string(body[p.timestamp.from:p.timestamp.end])}
+	if body[p.timestamp.from-1] == '"' {
+		t.Kind = jackson.Text
+	} else if strings.ContainsAny(t.Text, ".eE") {
+		t.Kind = jackson.Float
+	}
+	return t
+}
+
+// time returns the point's time, 0 if it is none.
+func (p *scannedPoint) time(body []byte) int64 {
+	if text := p.timestamp.in(body); text != "" {
+		if t, ok := write.ShortInt(text); ok { // nearly all times
+			return t
+		}
+	}
+	return p.token(body).time()
+}
+
 // decode returns the point as the decoder does, in memory of its own.
 func (p *scannedPoint) decode(body []byte) *dataPoint {
-	copied := func(s textRange) httpio.Scalar { return httpio.Scalar(body[s.from:s.end]) }
-	d := &dataPoint{Metric: copied(p.metric), Timestamp: copied(p.timestamp), Value: copied(p.value), Tags: map[string]httpio.Scalar{}}
+	copied := func(s textRange) string { return string(body[s.from:s.end]) }
+	d := &dataPoint{copied(p.metric), p.token(body), copied(p.value), map[string]string{}}
 	s := scanner{body: body, at: int(p.tags.from)}
-	s.tags(func(k, v textRange) { d.Tags[string(copied(k))] = copied(v) })
+	s.tags(func(k, v textRange) { d.Tags[copied(k)] = copied(v) })
 	return d
 }
 

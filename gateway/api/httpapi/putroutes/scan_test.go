@@ -13,6 +13,9 @@ import (
 // scanned returns the points that scanPoints reads, in the form of the decoder's.
 func scanned(body []byte) (points []dataPoint, ok bool) {
 	plain, ok := scanPoints(body, nil)
+	if !ok {
+		return nil, false
+	}
 	for i := range plain {
 		points = append(points, *plain[i].decode(body))
 	}

@@ -1,7 +1,6 @@
 package putroutes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -24,7 +23,7 @@ type pointList struct {
 // readPoints reads a body. A list that scanPoints has made refers to the body's bytes, which
 // must not change; any other body is decoded. The caller frees the list.
 func readPoints(ctx context.Context, body []byte) (*pointList, error) {
-	body = bytes.TrimSpace(body)
+	body = trim(body)
 	kept := scans.Get().(*[]scannedPoint)
 	if scanned, ok := scanPoints(body, (*kept)[:0]); ok {
 		*kept = scanned
@@ -144,7 +143,7 @@ func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch
 	}
 
 	// The names were checked when the spelling was first seen.
-	t := parseTimestamp(p.timestamp.in(points.body))
+	t := p.time(points.body)
 	if t <= 0 {
 		return nil, write.ErrTimestamp
 	}

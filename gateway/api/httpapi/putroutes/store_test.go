@@ -3,13 +3,14 @@ package putroutes
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
-	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/pushdown/store"
@@ -147,7 +148,7 @@ func TestStore_lostPoints(t *testing.T) {
 	}
 	body := "[" + point("1356998400", "1") + "," + point("1356998401", "2") + "," + point("1356998402", `"x"`) + "," + point("1356998403", "4") + "]"
 	lost := func(at int64, value, why string) pointError {
-		return pointError{echo{"m", at, value, map[string]httpio.Scalar{"a": "b"}}, why}
+		return pointError{echo{"m", timestamp{jackson.Integer, strconv.FormatInt(at, 10)}, value, map[string]string{"a": "b"}}, why}
 	}
 	const why = "Storage exception: store unavailable"
 	want := fmt.Sprintf("0 stored, 4 failed, invalid true, late 0, storage store unavailable: %+v", []pointError{

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/java"
 	"downpour/gateway/metadata/forest"
 	"downpour/pushdown/rpc/auth"
 )
@@ -138,7 +138,7 @@ func requiredTreeID(r *http.Request) (int, error) {
 
 // number reads a number of 32 bits. Its error has a message of OpenTSDB.
 func number(text, message string) (int, error) {
-	n, err := strconv.ParseInt(text, 10, 32)
+	n, err := java.ParseInt(text)
 	if err != nil {
 		return 0, &httpio.Error{Code: http.StatusBadRequest, Message: message, Details: "For input string: \"" + text + "\""}
 	}

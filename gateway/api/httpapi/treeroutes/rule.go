@@ -2,7 +2,6 @@ package treeroutes
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	"downpour/gateway/api/httpapi/httpio"
@@ -120,36 +119,30 @@ func parseRules(r *http.Request, body []byte) (id int, rules []tree.Rule, err er
 	return rules[0].TreeID, rules, nil
 }
 
-// ruleBody is a rule as clients send it: texts may be numbers, and numbers texts. null is not
-// given.
+// ruleBody is a rule as clients send it. null is not given.
 type ruleBody struct {
-	Type          httpio.Scalar `json:"type"`
-	Field         httpio.Scalar `json:"field"`
-	Regex         httpio.Scalar `json:"regex"`
-	Separator     httpio.Scalar `json:"separator"`
-	Description   httpio.Scalar `json:"description"`
-	Notes         httpio.Scalar `json:"notes"`
-	CustomField   httpio.Scalar `json:"customField"`
-	DisplayFormat httpio.Scalar `json:"displayFormat"`
+	Type          string `json:"type"`
+	Field         string `json:"field"`
+	Regex         string `json:"regex"`
+	Separator     string `json:"separator"`
+	Description   string `json:"description"`
+	Notes         string `json:"notes"`
+	CustomField   string `json:"customField"`
+	DisplayFormat string `json:"displayFormat"`
 
-	Level         httpio.Integer `json:"level"`
-	Order         httpio.Integer `json:"order"`
-	TreeID        httpio.Integer `json:"treeId"`
-	RegexGroupIdx httpio.Integer `json:"regexGroupIdx"`
+	Level         int32 `json:"level"`
+	Order         int32 `json:"order"`
+	TreeID        int32 `json:"treeId"`
+	RegexGroupIdx int32 `json:"regexGroupIdx"`
 }
 
 // rule returns the rule. Its errors are the messages that OpenTSDB gives with 500.
 func (b *ruleBody) rule() (r tree.Rule, err error) {
-	r = tree.Rule{Field: string(b.Field), Regex: string(b.Regex), Separator: string(b.Separator), Description: string(b.Description), Notes: string(b.Notes),
-		CustomField: string(b.CustomField), DisplayFormat: string(b.DisplayFormat),
+	r = tree.Rule{Field: b.Field, Regex: b.Regex, Separator: b.Separator, Description: b.Description, Notes: b.Notes,
+		CustomField: b.CustomField, DisplayFormat: b.DisplayFormat,
 		Level: int(b.Level), Order: int(b.Order), TreeID: int(b.TreeID), RegexGroupIdx: int(b.RegexGroupIdx)}
-	for field, n := range map[string]httpio.Integer{"level": b.Level, "order": b.Order, "treeId": b.TreeID, "regexGroupIdx": b.RegexGroupIdx} {
-		if n != httpio.Integer(int32(n)) {
-			return r, httpio.UnreadableJSON(fmt.Errorf("%s: got %d, want a number of 32 bits", field, n))
-		}
-	}
 	if b.Type != "" {
-		if r.Type, err = tree.ParseType(string(b.Type)); err != nil {
+		if r.Type, err = tree.ParseType(b.Type); err != nil {
 			return r, err
 		}
 	}

@@ -1,13 +1,13 @@
 package treeroutes
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
 	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/tree"
 	"downpour/pushdown/process/memory"
@@ -180,20 +180,53 @@ var errNoList = httpio.BadRequest("Unable to convert the given data to a list")
 // parseSeriesBody reads {"treeId":1,"tsuids":["…"]}.
 func parseSeriesBody(body []byte) (id int, tsuids []string, err error) {
 	var in struct {
-		TreeID json.RawMessage `json:"treeId"`
-		TSUIDs json.RawMessage `json:"tsuids"`
+		TreeID treeNumber `json:"treeId"`
+		TSUIDs textList   `json:"tsuids"`
 	}
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return 0, nil, err
 	}
+	if !in.TreeID.given {
+		return 0, nil, errNoTree
+	}
+	return int(in.TreeID.id), in.TSUIDs, nil
+}
 
-	// A number in quotes is refused, as in OpenTSDB, which answers 500 for a failed cast.
-	var number *int32
-	if len(in.TreeID) > 0 && json.Unmarshal(in.TreeID, &number) != nil || number == nil {
-		return 0, nil, httpio.BadRequest("Missing or invalid Tree ID")
+var errNoTree = httpio.BadRequest("Missing or invalid Tree ID")
+
+// treeNumber is the number of a tree. It may not be a text, nor have a fraction, for OpenTSDB
+// casts it, and answers 500 where that fails.
+type treeNumber struct {
+	id    int32
+	given bool
+}
+
+// UnmarshalJackson reads the number.
+func (n *treeNumber) UnmarshalJackson(_ *jackson.Reader, t jackson.Token) (err error) {
+	if n.given = t.Kind == jackson.Integer; !n.given && t.Kind != jackson.Null {
+		return errNoTree
 	}
-	if len(in.TSUIDs) > 0 && json.Unmarshal(in.TSUIDs, &tsuids) != nil {
-		return 0, nil, errNoList
+	if n.id, err = t.AsInt(); err != nil {
+		return errNoTree
 	}
-	return int(*number), tsuids, nil
+	return nil
+}
+
+// textList is a list of texts, which may not be numbers: OpenTSDB casts them.
+type textList []string
+
+// UnmarshalJackson reads the list.
+func (l *textList) UnmarshalJackson(r *jackson.Reader, t jackson.Token) error {
+	if *l = nil; t.Kind == jackson.Null {
+		return nil
+	}
+	if t.Kind != jackson.List {
+		return errNoList
+	}
+	return r.EachElement(t, func(t jackson.Token) error {
+		if *l = append(*l, t.Text); t.Kind != jackson.Text {
+			return errNoList
+		}
+		return nil
+	})
 }

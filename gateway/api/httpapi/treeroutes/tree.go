@@ -113,7 +113,7 @@ func (h *Handlers) parseTree(w http.ResponseWriter, r *http.Request) (in treeReq
 // null is not given. Rules are none of them, so a tree that was read and is sent back with
 // its rules is refused, as there. Source: HttpJsonSerializer.parseTreeV1.
 func parseTreeBody(body []byte) (in treeRequest, err error) {
-	var fields map[string]*httpio.Scalar
+	var fields map[string]*string
 	if err := httpio.ParseJSON(body, &fields); err != nil {
 		return in, err
 	}
@@ -121,7 +121,7 @@ func parseTreeBody(body []byte) (in treeRequest, err error) {
 		if value == nil {
 			continue
 		}
-		text := string(*value)
+		text := *value
 		switch strings.ToLower(key) {
 		case "treeid":
 			if in.ID, err = number(text, "Unable to parse 'tree' value"); err != nil {

@@ -1,0 +1,30 @@
+package metaroutes
+
+import (
+	"net/http"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/jackson"
+)
+
+// newText is a text of a change. to is nil if the text stays as it is. OpenTSDB compares what it
+// is given with a text that is empty: so "" changes nothing, and null makes the text empty.
+// Source: Annotation.setDescription.
+type newText struct{ to *string }
+
+// UnmarshalJackson reads the text.
+func (n *newText) UnmarshalJackson(_ *jackson.Reader, t jackson.Token) error {
+	text, err := t.AsText()
+	if text != "" || t.Kind == jackson.Null || n.to != nil { // nil no more if the key comes again
+		n.to = &text
+	}
+	return err
+}
+
+// newValue returns a parameter that is a text of a change.
+func newValue(r *http.Request, name string) *string {
+	if text := httpio.LastValue(r, name); text != "" {
+		return &text
+	}
+	return nil
+}
