@@ -73,7 +73,9 @@ var targets = []target{
 		long: []string{"go", "run", "./bench/cmd/bench", "live", "-parts", "viewers,dashboards", "-stores", "embedded", "-wall", "1h"},
 	},
 
-	// Many draws in process.
+	// Many draws in process, and recorded questions asked in every way.
+	inProcess("conformance", []string{"./gateway", "./integration/replay", "-args", "-whole"}, "gateway/query/", "pushdown/operator/", "encoding/"),
+	inProcess("stores", []string{"./pushdown/store/hbase", "./pushdown/store/faultstore", "-args", "-storetest.whole"}, "pushdown/store/"),
 	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
