@@ -70,7 +70,7 @@ func (d *Dictionary) assignStaged(ctx context.Context, kind encoding.UIDKind, na
 
 	// Callers of different generations share none: what one of an older generation
 	// has begun to look up may have been deleted since.
-	generation := strconv.FormatUint(d.Generation(), 36) //fault:names-assigned-over-a-change TestAssign_notSharedOverChange
+	generation := strconv.FormatUint(d.Generation(), 36)
 	ch := d.flight.DoChan(generation+" "+kind.String()+" "+name, func() (any, error) {
 		// The first caller may leave while others wait for the same name.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)

@@ -209,8 +209,6 @@ func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, 
 
 // A caller that asks for a UID after the name was deleted gets a new UID, even while an earlier
 // call for the same name is still running.
-//
-//fault:names-assigned-over-a-change d.Generation() => 0
 func TestAssign_notSharedOverChange(t *testing.T) {
 	for where, open := range stores {
 		p := &paused{Store: open(t)}

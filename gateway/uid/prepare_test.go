@@ -68,6 +68,8 @@ func TestPrepare(t *testing.T) {
 }
 
 // A number that is in use though it was never counted is left to whoever uses it.
+//
+//fault:uid-of-another-given-again wrote[i] => true
 func TestPrepare_numberInUse(t *testing.T) {
 	s := newMemory()
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: "restored", UID: encoding.UID{0, 0, 2}}, true, true)

@@ -88,6 +88,10 @@ var ofAligned = []mutant{
 		old: "	r.e.regions.forget(r.plan.Table)\n", new: "",
 		test: "TestRun_listsRegionsOnce",
 	}, {
+		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
+		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
+		test: "TestColumnEqualsPoints",
+	}, {
 		name: "aligned-seam-from-the-first-part", file: "gateway/query/merge/aligned.go",
 		old: "a.seam(rows[n-1], row)", new: "a.seam(rows[0], row)",
 		test: "gateway/query/engine TestAligned_takes",

@@ -19,10 +19,6 @@ var ofNames = []mutant{
 		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
 		test: "TestRename",
 	}, {
-		name: "uid-of-another-given-again", file: "gateway/uid/prepare.go",
-		old: "		if wrote[i] {\n			named, values =", new: "		if true {\n			named, values =",
-		test: "TestPrepare_numberInUse",
-	}, {
 		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
 		old: " && s.busy(kind, name) == nil {", new: " {",
 		test: "TestPrepare",
@@ -62,6 +58,10 @@ var ofNames = []mutant{
 		name: "names-of-uids-of-before-a-change-remembered", file: "gateway/uid/generation.go",
 		old: "	if d.Generation() != generation {\n		return\n	}\n	for u, name := range names {\n", new: "	for u, name := range names {\n",
 		test: "TestDictionary_changeWithinLookup",
+	}, {
+		name: "names-assigned-over-a-change", file: "gateway/uid/assign.go",
+		old: "strconv.FormatUint(d.Generation(), 36)", new: "strconv.FormatUint(0, 36)",
+		test: "TestAssign_notSharedOverChange",
 	}, {
 		name: "names-written-under-while-withdrawn", file: "gateway/uid/generation.go",
 		old: "	if g.withdrawals.Load() == 0 {\n", new: "	if true {\n",

@@ -23,8 +23,8 @@ var ofTheWire = []mutant{
 		old: "func() { r.cancel(wire.ErrStalled) }", new: "func() {}",
 		test: "pushdown/rpc/server TestDoGet_stall",
 	}, {
-		name: "borders-in-a-message-believed", file: "pushdown/rpc/client/validate.go",
-		old: "if b < last || int(b) > length {", new: "if b < last && int(b) > length {",
+		name: "length-in-a-message-believed", file: "pushdown/rpc/client/client.go",
+		old: "	opts.Mem = cappedAllocator{opts.Mem}\n", new: "",
 		test: "pushdown/rpc/server TestClient_badBatches",
 	}, {
 		name: "waiting-part-kept-at-the-end", file: "pushdown/rpc/server/slots.go",

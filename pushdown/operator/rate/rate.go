@@ -116,7 +116,7 @@ func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, 
 	// All columns are equally long. The slicing says so to the compiler.
 	seconds, out = seconds[:len(bits)], out[:len(bits)]
 	switch {
-	case float != nil || prev.Float != isFloat: //fault:rate-column-after-another-type TestColumnEqualsPoints
+	case float != nil || prev.Float != isFloat:
 		for i, b := range bits {
 			next := encoding.Value{Float: isFloat, Bits: b}
 			if float != nil {
@@ -142,7 +142,7 @@ func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, 
 		last := prev.Int()
 		for i, b := range bits {
 			out[i] = float64(int64(b)-last) / seconds[i]
-			last = int64(b)
+			last = int64(b) //fault:rates-from-the-first-point TestColumnEqualsPoints
 		}
 	}
 }

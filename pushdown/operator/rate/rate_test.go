@@ -91,7 +91,7 @@ func text(times []int64, values []float64) (out []uint64) {
 // TestColumnEqualsPoints: Column makes the rates that Points makes where no reset is dropped,
 // whatever the types, also after points before the column.
 //
-//fault:rate-column-after-another-type || prev.Float != isFloat =>
+//fault:rates-from-the-first-point =>
 func TestColumnEqualsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"), ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset")}

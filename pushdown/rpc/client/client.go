@@ -63,7 +63,7 @@ func New(address string, opts Options) (*Client, error) {
 		opts.Mem = memory.DefaultAllocator
 	}
 	// Lengths in messages are only a peer's claims: they must not allocate what they like.
-	opts.Mem = cappedAllocator{opts.Mem} //fault:length-in-a-message-believed TestClient_badBatches
+	opts.Mem = cappedAllocator{opts.Mem}
 
 	creds := insecure.NewCredentials()
 	if opts.TLS != nil {

@@ -108,7 +108,7 @@ func spoil(rng *rand.Rand, messages []*flight.FlightData) []*flight.FlightData {
 // Whatever a server sends in place of batches, the client neither panics nor
 // hangs nor takes much memory, and a stream without one of its batches is an error.
 //
-//fault:length-in-a-message-believed =>
+//fault:borders-in-a-message-believed || => &&
 func TestClient_badBatches(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
