@@ -15,7 +15,7 @@ import (
 // from several goroutines; they run one after the other.
 type Admin struct{ *JavaProgram }
 
-// newAdmin starts the program, which compiles itself and then waits.
+// newAdmin starts the program, which waits until the cluster serves.
 func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	program := "Admin.java"
 	if strings.HasPrefix(h.options.Version, "1.") {

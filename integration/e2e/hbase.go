@@ -124,7 +124,7 @@ func (h *HBase) start(ctx context.Context) error {
 	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
 		return err
 	}
-	// The admin program compiles itself meanwhile, and retries.
+	// The admin program starts meanwhile, and retries.
 	if h.Admin, err = newAdmin(ctx, h); err != nil {
 		return err
 	}

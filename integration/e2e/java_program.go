@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -21,15 +20,15 @@ type JavaProgram struct {
 	answers *bufio.Reader
 }
 
-// StartJava starts a program whose source is a path in the repository. It compiles itself and then waits. The log
-// NAME.log is in the cluster's directory.
+// StartJava starts a program whose source is a path in the repository, compiled before or now. The log NAME.log is
+// in the cluster's directory.
 func (h *HBase) StartJava(ctx context.Context, name, source string, heapMiB int, flags ...string) (*JavaProgram, error) {
-	root, err := Root()
+	classes, main, err := javaClasses(ctx, source, h.class)
 	if err != nil {
 		return nil, err
 	}
-	args := append(append(javaFlags(h.dir, h.class, heapMiB), h.securedFlags()...), flags...)
-	p := &JavaProgram{command: Command{Name: name, Path: "java", Dir: h.dir, Interactive: true, Args: append(args, filepath.Join(root, source))}}
+	args := append(append(javaFlags(h.dir, classes+":"+h.class, heapMiB), h.securedFlags()...), flags...)
+	p := &JavaProgram{command: Command{Name: name, Path: "java", Dir: h.dir, Interactive: true, Args: append(args, main)}}
 	return p, p.start(ctx)
 }
 

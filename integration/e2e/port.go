@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // Ports come from below the range that Linux gives to outgoing connections
@@ -15,26 +17,42 @@ const (
 	lastPort  = 32000
 )
 
-var given = struct {
-	sync.Mutex
-	ports map[int]bool
-}{ports: map[int]bool{}}
-
-// FreePort returns a TCP port of 127.0.0.1 on which nothing listens. It never
-// returns the same port twice in one process; another process may still take
-// it before it is used.
+// FreePort returns a TCP port of 127.0.0.1 on which nothing listens. No other call on this machine is given the
+// port until this process ends, so that test runs may go on side by side.
 func FreePort() (int, error) {
-	given.Lock()
-	defer given.Unlock()
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		if given.ports[port] || !canListen(port) {
-			continue
+		switch claimed, err := claim(port); {
+		case err != nil:
+			return 0, fmt.Errorf("free port: %w", err)
+		case claimed && canListen(port):
+			return port, nil
 		}
-		given.ports[port] = true
-		return port, nil
 	}
 	return 0, fmt.Errorf("free port: 200 tries between %d and %d all taken", firstPort, lastPort)
+}
+
+// claims are the sockets of the ports that this process has claimed. They stay open: the kernel closes them
+// when the process ends, however it ends.
+var claims struct {
+	sync.Mutex
+	sockets []net.Listener
+}
+
+// claim takes a port before all others who call it, or reports that somebody has it. Its mark is a socket by
+// an abstract name: each network has names of its own, as it has ports, and no file can be left behind.
+func claim(port int) (bool, error) {
+	l, err := net.Listen("unix", fmt.Sprintf("@downpour-test-port-%d", port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	claims.Lock()
+	defer claims.Unlock()
+	claims.sockets = append(claims.sockets, l)
+	return true, nil
 }
 
 func canListen(port int) bool {

@@ -18,7 +18,8 @@ import (
 
 // TestMain also plays processes for the tests: with the argument "start-and-wait"
 // this test binary starts a child, names it, and waits, for its parent to be
-// killed; with "grow-and-shrink" it uses much memory, gives it back, and waits.
+// killed; with "grow-and-shrink" it uses much memory, gives it back, and waits; with "claim" it tries to take a
+// port, says whether it has it, and waits.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "start-and-wait" {
 		p, err := Start(context.Background(), Command{Name: "child", Path: "sleep", Args: []string{"600"}, Dir: os.Args[2]})
@@ -33,6 +34,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "grow-and-shrink" {
 		growAndShrink()
 		os.Exit(0)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "claim" {
+		port, err := strconv.Atoi(os.Args[2])
+		if err == nil {
+			fmt.Println(claim(port))
+		}
+		select {} // until it is killed
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -262,6 +270,39 @@ func TestFreePort_neverTwice(t *testing.T) {
 			t.Fatalf("port %d given twice", port)
 		}
 		seen[port] = true
+	}
+}
+
+// A port that one process was given is given to no other, although nothing listens there, until the first has ended.
+func TestFreePort_otherProcess(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := func(port int) (*Process, string) {
+		p := start(t, Command{Name: "other", Path: self, Args: []string{"claim", strconv.Itoa(port)}, Interactive: true})
+		line, err := bufio.NewReader(p.Stdout).ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v\n%s", err, p.LogTail(5))
+		}
+		return p, strings.TrimSpace(line)
+	}
+	mine, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, got := claimed(mine); got != "false <nil>" {
+		t.Errorf("port %d, which this process has, for another: %s, want false", mine, got)
+	}
+
+	theirs := 1_000_000 + os.Getpid() // no port, so that no other run of this test claims it
+	other, got := claimed(theirs)
+	if ok, err := claim(theirs); got != "true <nil>" || ok || err != nil {
+		t.Errorf("port %d for another process: %s, and then for this one: %t, %v; want true and then false", theirs, got, ok, err)
+	}
+	other.Kill()
+	if ok, err := claim(theirs); !ok || err != nil {
+		t.Errorf("port %d after the end of the process that had it: %t, %v, want true", theirs, ok, err)
 	}
 }
 

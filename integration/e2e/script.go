@@ -70,18 +70,18 @@ func interpreter(environment string) (string, error) {
 	return python, nil
 }
 
-// JavaWriters runs a Java source file, given by its path in the module, with the metrics
+// JavaWriters runs a Java program of one source file, given by its path in the module, with the metrics
 // libraries that report to OpenTSDB, and returns what it wrote to standard output.
 func JavaWriters(ctx context.Context, source string, args ...string) ([]byte, error) {
 	class, err := classPath("writers")
 	if err != nil {
 		return nil, err
 	}
-	dir, err := Root()
+	dir, main, err := javaClasses(ctx, source, class)
 	if err != nil {
 		return nil, err
 	}
-	return runScript(ctx, nil, "java", append([]string{"-XX:+UseSerialGC", "-XX:-UsePerfData", "-cp", class, filepath.Join(dir, source)}, args...))
+	return runScript(ctx, nil, "java", append([]string{"-XX:+UseSerialGC", "-XX:-UsePerfData", "-cp", dir + ":" + class, main}, args...))
 }
 
 // Node runs a script of integration/browser, given by its path in the module,
