@@ -72,6 +72,7 @@ func (d *door) opens(scope auth.Scope) bool {
 //
 //fault:dashboard-changed-by-readers auth.Write => auth.Read
 func TestDoors(t *testing.T) {
+	t.Parallel()
 	for _, secured := range []bool{false, true} {
 		b, doors := openDoors(t, secured)
 		for _, d := range doors {

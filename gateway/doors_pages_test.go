@@ -100,6 +100,7 @@ func TestDoors_reads(t *testing.T) {
 //
 //fault:link-changes-data allowsChange => allows
 func TestDoors_pages(t *testing.T) {
+	t.Parallel()
 	const evil, ok = "http://evil.example", "http://ok.example"
 	b, writes := openForAll(t)
 	listed, _ := openForAll(t, ok)

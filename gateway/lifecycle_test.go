@@ -77,6 +77,7 @@ func hbaseConfig(t *testing.T, address string) (*gateway.Config, *hbase.Store) {
 // If nobody listens at HBase's address, or somebody who never answers, the start fails in time,
 // with one line.
 func TestStart_noHBase(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)

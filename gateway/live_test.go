@@ -309,6 +309,7 @@ func TestLive_storeComesBack(t *testing.T) {
 
 // A subscriber learns that the store has gone, and that it is back, although nobody writes.
 func TestLive_idleStoreGoes(t *testing.T) {
+	t.Parallel()
 	b := open(t, nil)
 	b.put("m 1356998500 1 host=a")
 	s := b.subscribe(liveQuery, "")

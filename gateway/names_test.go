@@ -62,6 +62,7 @@ func TestDelete_waitsForPuts(t *testing.T) {
 		for kind, name := range map[string]string{"metrics": "m", "tagk": "k", "tagv": "v"} {
 			for door, put := range doors {
 				t.Run(where+"/"+kind+"/"+door, func(t *testing.T) {
+					t.Parallel() // most of the time is spent waiting
 					cfg, st := open(t)
 					slow := &slowPut{Store: st, putting: make(chan struct{}), deletes: make(chan struct{})}
 					b := &bench{T: t, cfg: cfg, g: start(t, cfg, slow)}

@@ -245,6 +245,7 @@ var notOurs = map[string]string{
 // What a real OpenTSDB was asked, and what it answered, fit the description: bodies and parameters of
 // requests that were taken, and all answers of the verbs that are described.
 func TestOpenAPI_recorded(t *testing.T) {
+	t.Parallel()
 	d := describe(t)
 	requests, answers, apart := 0, 0, 0
 	for name, steps := range recordedSteps(t) {

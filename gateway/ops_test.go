@@ -264,6 +264,7 @@ func TestOps_endingLive(t *testing.T) {
 
 // Series are counted by metric and tag key, on demand.
 func TestOps_series(t *testing.T) {
+	t.Parallel()
 	tokens := writeTokens(t, "admin operator-0123456789 alice\nread reader-0123456789\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
 	admin, reader := []string{"Authorization", "Bearer operator-0123456789"}, []string{"Authorization", "Bearer reader-0123456789"}
@@ -303,6 +304,7 @@ func TestOps_pagesAreTold(t *testing.T) {
 // An operator's socket gets the report again and again; one without the scope is refused, and one
 // whose token is taken back is told so.
 func TestOps_socket(t *testing.T) {
+	t.Parallel()
 	tokens := writeTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
 	dial := func(token string) *websocket.Conn {

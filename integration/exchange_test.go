@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bytes"
 	stdcmp "cmp"
 	"context"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 	"downpour/integration/e2e"
 )
 
@@ -151,53 +151,26 @@ func TestExchange_sameCells(t *testing.T) {
 				putOneByOne(ctx, t, url, introduce())
 				put(ctx, t, url, dataset(9))
 			}
-			for _, pair := range [][2]string{{theirTables.UID, ourTables.UID}, {theirTables.Data, ourTables.Data}} {
-				theirs := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, pair[0]))
+			var made [2][]string
+			for i, pair := range [][2]string{{theirTables.UID, ourTables.UID}, {theirTables.Data, ourTables.Data}} {
+				made[i] = cellLines(must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, pair[0])))
 				mine := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, pair[1]))
-				if d := cmp.Diff(cellLines(theirs), cellLines(mine)); d != "" {
+				if d := cmp.Diff(made[i], cellLines(mine)); d != "" {
 					t.Errorf("%s: -OpenTSDB +ours\n%.4000s", pair[0], d)
 				}
 			}
+			l.recordCells(t, made[0], made[1])
 		})
 	}
 }
 
-// cellLines are cells as text. The points in an append column are sorted, because a TSD appends
-// those of one request in any order.
+// cellLines are cells as text.
 func cellLines(cells []e2e.Cell) []string {
 	lines := make([]string, len(cells))
 	for i, c := range cells {
-		lines[i] = fmt.Sprintf("%x %s:%x = %x", c.Row, c.Family, c.Qualifier, c.Value)
-		if string(c.Qualifier) == "\x05\x00\x00" {
-			lines[i] = fmt.Sprintf("%x %s:%x = %x", c.Row, c.Family, c.Qualifier, appended(c.Value))
-		}
+		lines[i] = conformance.CellLine(c.Row, c.Family, c.Qualifier, c.Value)
 	}
 	return lines
-}
-
-// appended are the sorted points of an append column, each a qualifier and a value:
-// f01bfc43 is a millisecond with 4 bytes of an integer behind it, 0707 a second with 8.
-// A rest that is no whole point is kept as one.
-func appended(column []byte) (points [][]byte) {
-	for len(column) > 1 {
-		size := 2
-		if column[0]>>4 == 0xF {
-			size = 4
-		}
-		if len(column) < size {
-			break
-		}
-		size += int(column[size-1]&7) + 1
-		if len(column) < size {
-			break
-		}
-		points, column = append(points, column[:size]), column[size:]
-	}
-	if len(column) > 0 {
-		points = append(points, column)
-	}
-	slices.SortFunc(points, bytes.Compare)
-	return points
 }
 
 // -create-tables makes the same tables as OpenTSDB's script, with a region of the data table for

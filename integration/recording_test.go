@@ -3,14 +3,19 @@
 package integration
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 	"downpour/integration/differential"
+	"downpour/integration/e2e"
 )
 
 var updateFlag = flag.Bool("update", false, "write what OpenTSDB answers to the recordings that integration/replay asks again, and do not compare it with them")
@@ -67,6 +72,38 @@ func (n *notes) finish(uid [][4]string) {
 		r, _, err := compare.WithReference(compare.Answer{Status: was.Status, Body: []byte(was.Body)}, compare.Answer{Status: now.Status, Body: []byte(now.Body)})
 		if !ok || err != nil || !r.Equal() {
 			n.t.Errorf("%s, question %s: recorded %t, error %v, %v\nOpenTSDB now: %d %.1000s", n.name, key, ok, err, r, now.Status, now.Body)
+		}
+	}
+}
+
+// recordCells writes the cells that OpenTSDB has made in TestExchange_sameCells with -update, or compares them with
+// the recording.
+func (l layout) recordCells(t *testing.T, uid, data []string) {
+	t.Helper()
+	s := l.schema()
+	now := conformance.Cells{SaltWidth: s.SaltWidth, SaltBuckets: s.SaltBuckets, MetricWidth: s.MetricWidth, TagKWidth: s.TagKWidth, TagVWidth: s.TagVWidth,
+		Appends: l.appends, UID: uid, Data: data}
+	add := func(points []e2e.Point, n int) {
+		for some := range slices.Chunk(points, n) {
+			now.Puts = append(now.Puts, must[[]byte](t)(json.Marshal(some)))
+		}
+	}
+	add(introduce(), 1)
+	add(dataset(9), 50)
+	name := "cells_" + l.name
+	switch {
+	case t.Failed():
+	case *updateFlag:
+		if err := conformance.Write("conformance", name, now); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		var old conformance.Cells
+		if err := conformance.Decode(name, &old); err != nil {
+			t.Fatalf("%v; -update writes it", err)
+		}
+		if d := cmp.Diff(old, now); d != "" {
+			t.Errorf("%s: -recorded +OpenTSDB now; -update writes it again\n%.4000s", name, d)
 		}
 	}
 }

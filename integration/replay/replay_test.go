@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -155,45 +154,58 @@ func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func
 	t.Helper()
 	at := fronts{recording: r}
 	for _, name := range []string{"embedded", "HBase"} {
-		cfg := &gateway.Config{
-			Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
-				SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
-			Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
-		}
-		change(cfg)
-		var st gateway.Store
-		var err error
-		if name == "embedded" {
-			st, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: schema.RowHours()})
-		} else {
-			fake := hbasefake.For(t, hbasefake.Options{})
-			cfg.Store = "hbase:" + fake.Address()
-			st, err = hbase.Open(hbase.Config{Quorum: fake.Address(), VersionTimeout: patience})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { st.Close() })
-		cfg.SetDefaults()
-		if err := cfg.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
-			t.Fatal(err)
-		}
+		cfg, st := empty(t, name == "HBase", schema, change)
 		fill(st, cfg)
-		g, err := gateway.Start(context.Background(), cfg, st, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		at.fronts = append(at.fronts, front{name, strings.TrimSuffix(g.URL(), "/")})
+		at.fronts = append(at.fronts, front{name, start(t, cfg, st)})
 	}
 	return at
+}
+
+// empty opens a store with empty tables.
+func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gateway.Config)) (*gateway.Config, gateway.Store) {
+	t.Helper()
+	cfg := &gateway.Config{
+		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
+			SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+	}
+	var st gateway.Store
+	var err error
+	if onHBase {
+		fake := hbasefake.For(t, hbasefake.Options{})
+		cfg.Store, cfg.AutoMetrics = "hbase:"+fake.Address(), "true"
+		st, err = hbase.Open(hbase.Config{Quorum: fake.Address(), VersionTimeout: patience})
+	} else {
+		st, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: schema.RowHours()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	change(cfg)
+	cfg.SetDefaults()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
+		t.Fatal(err)
+	}
+	return cfg, st
+}
+
+// start starts a gateway and returns its URL.
+func start(t *testing.T, cfg *gateway.Config, st gateway.Store) string {
+	t.Helper()
+	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return strings.TrimSuffix(g.URL(), "/")
 }
 
 func apply(t *testing.T, st store.Writer, table string, cells []differential.Cell) {

@@ -27,6 +27,12 @@ var targets = []target{
 	// Answers next to a real OpenTSDB.
 	servers("differential", "^Test(Differential_|Control_|Exchange_|Aggregators|Live_)", java,
 		"gateway/query/", "pushdown/operator/", "encoding/", "integration/differential/", "integration/compare/"),
+	{
+		// The recorded answers are still those of OpenTSDB: its questions are drawn from the seed of the recordings in both forms.
+		name: "recordings", setup: java, paths: []string{"integration/conformance/", "integration/replay/"},
+		short: onServers("^Test(Differential_|Exchange_sameCells)", "./integration"),
+		long:  onServers("^Test(Differential_|Exchange_sameCells)", "./integration"),
+	},
 	servers("metamorphic", "^Test(Metamorphic|Pushdown_|Seek_|Stretch_)", java, "gateway/query/", "pushdown/operator/", "pushdown/store/hbase/"),
 	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/admin/tools/"),
 
@@ -74,8 +80,8 @@ var targets = []target{
 	},
 
 	// Many draws in process, and recorded questions asked in every way.
-	inProcess("conformance", []string{"./gateway", "./integration/replay", "-args", "-whole"}, "gateway/query/", "pushdown/operator/", "encoding/"),
-	inProcess("stores", []string{"./pushdown/store/hbase", "./pushdown/store/faultstore", "-args", "-storetest.whole"}, "pushdown/store/"),
+	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
+		"./pushdown/store/faultstore", "-args", "-whole"}, "integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
 	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),

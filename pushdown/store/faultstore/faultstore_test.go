@@ -78,6 +78,80 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// listener is a store that notes what it is asked.
+type listener struct {
+	*pebble.Store
+	heard string
+}
+
+func (l *listener) Get(_ context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	l.heard = fmt.Sprint(table, family, keys)
+	return []store.Row{{Key: []byte("r")}}, errFault
+}
+
+func (l *listener) Regions(_ context.Context, table string, start, stop []byte) ([]store.Region, error) {
+	l.heard = fmt.Sprint(table, start, stop)
+	return []store.Region{{Start: []byte("r")}}, errFault
+}
+
+func (l *listener) Apply(_ context.Context, table string, mutations []store.Mutation) error {
+	l.heard = fmt.Sprint(table, mutations)
+	return errFault
+}
+
+func (l *listener) Increment(_ context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	l.heard = fmt.Sprint(table, cell, delta)
+	return 7, errFault
+}
+
+func (l *listener) CompareAndPut(_ context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	l.heard = fmt.Sprint(table, cell, expected, value)
+	return true, errFault
+}
+
+func (l *listener) Replace(_ context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+	l.heard = fmt.Sprint(table, family, changes)
+	return make([]store.Outcome, 2), errFault
+}
+
+func (l *listener) Version(_ context.Context, table, family string, r store.KeyRange) (string, error) {
+	l.heard = fmt.Sprint(table, family, r)
+	return "v", errFault
+}
+
+// Without rules the wrapped store is asked what the wrapper is asked, and its answer and error are returned.
+func TestPassed(t *testing.T) {
+	cell := store.CellKey{Row: []byte("c"), Family: "t", Qualifier: []byte("q")}
+	keys := store.KeyRange{Start: []byte("a"), Stop: []byte("b")}
+	changes := []store.Replacement{{Read: store.Row{Key: []byte("1")}}, {Read: store.Row{Key: []byte("2")}}}
+	inner := &listener{Store: embedded(t)}
+	ask := func(s interface {
+		store.Store
+		store.Versioner
+		store.Replacer
+	}) (said []string) {
+		ctx := t.Context()
+		say := func(answer any, err error) { said = append(said, fmt.Sprint(inner.heard, answer, err)) }
+		rows, err := s.Get(ctx, "a", "t", [][]byte{[]byte("x"), []byte("y")})
+		say(rows, err)
+		regions, err := s.Regions(ctx, "a", []byte("x"), []byte("y"))
+		say(regions, err)
+		say(nil, s.Apply(ctx, "a", put("x")))
+		n, err := s.Increment(ctx, "a", cell, 3)
+		say(n, err)
+		ok, err := s.CompareAndPut(ctx, "a", cell, []byte("old"), []byte("new"))
+		say(ok, err)
+		outcomes, err := s.Replace(ctx, "a", "t", changes)
+		say(outcomes, err)
+		version, err := s.Version(ctx, "a", "t", keys)
+		say(version, err)
+		return said
+	}
+	if d := cmp.Diff(ask(inner), ask(faultstore.New(inner))); d != "" {
+		t.Errorf("-wrapped +wrapper\n%s", d)
+	}
+}
+
 func TestNthNext(t *testing.T) {
 	// The first scan of table a calls Next 11 times, for 10 rows and the end; call 14 is the third
 	// of its second scan.

@@ -31,7 +31,7 @@ const patience = 5 * time.Minute
 // families are the families of the tables that the suite creates.
 var families = []string{"id", "name", "t"}
 
-var whole = flag.Bool("storetest.whole", false, "run every part of the suite on every form of every store")
+var whole = flag.Bool("whole", false, "run every part of the suite on every form of every store")
 
 // Run tests the stores that open returns, one for each part, and closes them. A store
 // must be a store.Admin and a store.Versioner as well. If open fails, it ends its test
@@ -39,7 +39,7 @@ var whole = flag.Bool("storetest.whole", false, "run every part of the suite on 
 func Run(t *testing.T, open func(t *testing.T) store.Store) { runEvery(t, 1, 0, open) }
 
 // RunShare runs one part in three, another third for each of the shares 0, 1 and 2: for a
-// form of a store whose other form passes Run. With the flag -storetest.whole it is Run.
+// form of a store whose other form passes Run. With the flag -whole it is Run.
 func RunShare(t *testing.T, share int, open func(t *testing.T) store.Store) {
 	if *whole {
 		Run(t, open)
