@@ -3,8 +3,9 @@ package query
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+
+	"downpour/gateway/java"
 )
 
 // parseMParameter parses AGG:part:…:METRIC{group tags}{filter tags}.
@@ -114,14 +115,14 @@ func parsePercentiles(part string) ([]float32, error) {
 	var out []float32
 	for p := range strings.SplitSeq(part[open+1:end], ",") {
 		p = strings.TrimSpace(p)
-		x, err := strconv.ParseFloat(p, 32)
+		x, err := java.ParseFloat(p)
 		if p == "" {
 			return nil, Broken("empty String")
 		}
 		if err != nil {
 			return nil, Broken("For input string: \"%s\"", p)
 		}
-		out = append(out, float32(x))
+		out = append(out, x)
 	}
 	slices.Sort(out)
 	return out, nil

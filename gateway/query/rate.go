@@ -2,10 +2,10 @@ package query
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"downpour/encoding/scanplan"
+	"downpour/gateway/java"
 )
 
 // defaultRate returns the options of a rate that gives none. Source: RateOptions.
@@ -30,12 +30,12 @@ func parseRate(spec string) (*scanplan.Rate, error) {
 
 	var err error
 	if len(parts) > 1 && parts[1] != "" {
-		if o.CounterMax, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
+		if o.CounterMax, err = java.ParseLong(parts[1]); err != nil {
 			return nil, Bad("Max value of counter was not a number, received '%s'", parts[1])
 		}
 	}
 	if len(parts) > 2 && parts[2] != "" {
-		if o.ResetValue, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
+		if o.ResetValue, err = java.ParseLong(parts[2]); err != nil {
 			return nil, Bad("Reset value of counter was not a number, received '%s'", parts[2])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"downpour/encoding"
+	"downpour/gateway/java"
 )
 
 // leastHistogram is the length of the shortest body that OpenTSDB looks at.
@@ -112,20 +113,14 @@ func ParseBounds(text string) (b encoding.HistogramBucket, err error) {
 	return b, err
 }
 
-// parseBound reads a number as Float.parseFloat does: blanks around it and a letter of
-// Java's number types behind it are allowed. A number too large for a float is
-// infinite, which Codec.Cell refuses.
+// parseBound reads a number. One that is too large for a float is infinite, which Codec.Cell
+// refuses.
 func parseBound(text string) (float32, error) {
-	text = strings.TrimSpace(text)
-	// The letter must follow a digit or a dot: the f of "inf" is no such letter.
-	if n := len(text); n > 1 && strings.IndexByte("fFdD", text[n-1]) >= 0 && text[n-2] >= '.' && text[n-2] <= '9' {
-		text = text[:n-1]
-	}
-	f, err := strconv.ParseFloat(text, 32)
-	if err != nil && f == 0 { // a number out of range has an error, too, and is infinite
+	f, err := java.ParseFloat(text)
+	if err != nil {
 		return 0, ErrValue
 	}
-	return float32(f), nil
+	return f, nil
 }
 
 // ParseHistogramWords reads a histogram as a telnet line has it: "u=0:o=1:0,1.75=12",
@@ -139,7 +134,7 @@ func ParseHistogramWords(text string) (h encoding.Histogram, err error) {
 		if !ok || strings.Contains(number, "=") {
 			return h, fmt.Errorf("Improperly formatted bucket: %s", word)
 		}
-		count, err := strconv.ParseInt(number, 10, 64)
+		count, err := java.ParseLong(number)
 		if err != nil {
 			return h, fmt.Errorf("Improperly formatted bucket: %s: got the count %s, want an integer", word, number)
 		}

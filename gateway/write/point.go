@@ -21,7 +21,6 @@ package write
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -29,6 +28,7 @@ import (
 	"strings"
 
 	"downpour/encoding"
+	"downpour/gateway/java"
 )
 
 // Tag is one tag of a point, as names.
@@ -129,31 +129,24 @@ func ParseValue(text string) (encoding.Value, error) {
 	if v, ok := ShortInt(text); ok {
 		return encoding.IntValue(v), nil
 	}
-
-	// strconv also reads "0x1p-2", "inf" and "nan", which OpenTSDB refuses.
-	float := false
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '.' || c|0x20 == 'e':
-			float = true
-		case c-'0' > 9 && c != '+' && c != '-':
-			return encoding.Value{}, ErrValue
-		}
+	if !strings.ContainsAny(text, ".eE") {
+		v, err := parseLong(text)
+		return encoding.IntValue(v), err
 	}
-
-	if !float {
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return encoding.Value{}, ErrValue
-		}
-		return encoding.IntValue(v), nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	// ErrRange comes with an infinity. A number too small for a double is 0, without an error.
-	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsInf(v, 0) {
+	v, err := java.ParseDouble(text)
+	if err != nil || math.IsInf(v, 0) {
 		return encoding.Value{}, ErrValue
 	}
 	return encoding.FloatValue(v), nil
+}
+
+// parseLong reads an integer of at most 19 ASCII digits. Source: Tags.parseLong.
+func parseLong(text string) (int64, error) {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || len(strings.TrimLeft(text, "+-")) > 19 {
+		return 0, ErrValue
+	}
+	return v, nil
 }
 
 // ShortInt reads an integer of at most 18 digits, which cannot overflow, with an
@@ -182,7 +175,7 @@ func ShortInt(text string) (v int64, ok bool) {
 }
 
 // ParseTime reads a time of a telnet put: seconds or milliseconds. Seconds may have
-// a fraction: its dot is dropped, so that 1356998400.123 becomes milliseconds.
+// a fraction: its dots are dropped, so that 1356998400.123 becomes milliseconds.
 // Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
 	if text != "" {
@@ -190,7 +183,7 @@ func ParseTime(text string) (int64, error) {
 			return t, nil
 		}
 	}
-	t, err := strconv.ParseInt(strings.Replace(text, ".", "", 1), 10, 64)
+	t, err := parseLong(strings.ReplaceAll(text, ".", ""))
 	if err != nil || t <= 0 || t > maxMillis {
 		return 0, fmt.Errorf("invalid timestamp: %s", text)
 	}

@@ -1,5 +1,5 @@
 // Package telnet speaks OpenTSDB's line protocol: put, rollup, histogram, version,
-// help, exit, stats, dropcaches. Lines are ISO-8859-1, at most 1024 bytes, silent on
+// help, exit, stats, dropcaches. Lines are ISO-8859-1, at most 64 KiB, silent on
 // success; each bad line is answered by one line.
 //
 // The protocol has no acknowledgement. Downpour gives one: the answer to
@@ -25,7 +25,7 @@ import (
 )
 
 // MaxLine is the longest line that is read, in bytes.
-const MaxLine = 1024
+const MaxLine = 64 << 10
 
 // Config is what connections need.
 type Config struct {
@@ -187,9 +187,10 @@ func (c *conn) run() error {
 	defer c.flushCounts()
 	for {
 		line, err := c.readLine()
-		if errors.Is(err, errTooLong) {
-			c.refuse("put: illegal argument: " + errTooLong.Error())
-			c.logRefused("put", "long line", errTooLong, 1, nil)
+		var long *longError
+		if errors.As(err, &long) {
+			c.refuse("put: illegal argument: " + long.Error())
+			c.logRefused("put", "long line", long, 1, func() string { return long.begin })
 			continue
 		}
 

@@ -3,9 +3,9 @@ package telnet
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"downpour/encoding"
+	"downpour/gateway/java"
 	"downpour/gateway/write"
 )
 
@@ -41,12 +41,12 @@ func (c *conn) tryHistogram() error {
 	}
 
 	// A number before the value is a codec; then the value is binary.
-	id, err := strconv.ParseInt(string(words[0]), 10, 32)
+	id, err := java.ParseInt(string(words[0]))
 	binary := err == nil
 	if binary {
 		words = words[1:]
 	} else {
-		id = int64(codec)
+		id = int32(codec)
 	}
 	if len(words) == 0 || len(words[0]) == 0 {
 		return errors.New("empty histogram value")

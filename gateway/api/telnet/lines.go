@@ -12,13 +12,32 @@ import (
 	"downpour/gateway/admin/audit"
 )
 
-var (
-	errTooLong = fmt.Errorf("line of more than %d bytes", MaxLine)
-	errNoEnd   = errors.New("the connection ended before the line did: it was not executed")
-)
+var errNoEnd = errors.New("the connection ended before the line did: it was not executed")
+
+// longError is the error of a line of more bytes than are read.
+type longError struct {
+	begin string // of the line: command and metric
+	most  int
+}
+
+// Error tells which line it was.
+func (e *longError) Error() string {
+	return fmt.Sprintf("line of more than %d bytes: %s...", e.most, e.begin)
+}
+
+// tooLong returns the error of a line.
+func tooLong(line []byte, most int) *longError {
+	const shown = 256
+	begin := line[:min(len(line), shown)]
+	if words := bytes.SplitN(begin, blank, 3); len(words) == 3 {
+		begin = begin[:len(words[0])+1+len(words[1])]
+	}
+	return &longError{latin1(bytes.Clone(begin)), most}
+}
 
 // readLine returns the next line without its end; it is valid until the next call.
-// A line longer than MaxLine is skipped, and its error is errTooLong.
+// A line longer than MaxLine is skipped, and its error is a longError; so is one that is longer
+// than the small buffer while there is no memory for the large one.
 func (c *conn) readLine() ([]byte, error) {
 	held, _ := c.in.Peek(c.in.Buffered())
 	if end := bytes.IndexByte(held, '\n'); end >= 0 {
@@ -32,9 +51,12 @@ func (c *conn) readLine() ([]byte, error) {
 	}
 	c.enlargeBuffer(held) // no earlier line is in use any more
 	line, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) && c.enlargeBuffer(line) {
+		line, err = c.in.ReadSlice('\n')
+	}
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, c.discardLine(len(line))
+		return nil, c.discardLine(tooLong(line, min(len(line), MaxLine)), len(line))
 	case err != nil:
 		c.refuseUnfinished(line, len(line))
 		return nil, err
@@ -46,7 +68,7 @@ func (c *conn) readLine() ([]byte, error) {
 // little memory. It gets a large one when a read has filled the small one.
 const (
 	smallBuffer = 4 << 10
-	largeBuffer = 64 << 10
+	largeBuffer = MaxLine + 2 // with \r\n
 )
 
 // source is where lines come from: first the bytes that the small buffer still
@@ -77,13 +99,14 @@ func (c *conn) initBuffer() {
 
 // enlargeBuffer gives a client that sends much the large buffer; held is what the
 // small one still holds. Lines of the small one are not valid afterwards. If memory
-// is short the small buffer stays.
-func (c *conn) enlargeBuffer(held []byte) {
+// is short the small buffer stays. It reports whether the buffer was enlarged.
+func (c *conn) enlargeBuffer(held []byte) bool {
 	if !c.source.filled || c.in.Size() == largeBuffer || !c.account.Try(largeBuffer) {
-		return
+		return false
 	}
 	c.source.held = bytes.Clone(held) //fault:line-lost-between-buffers TestLines_buffers
 	c.in = bufio.NewReaderSize(&c.source, largeBuffer)
+	return true
 }
 
 // trimLine cuts off further line ends, as the \r of a \r\n.
@@ -92,7 +115,7 @@ func trimLine(line []byte) ([]byte, error) {
 		line = line[:len(line)-1]
 	}
 	if len(line) > MaxLine {
-		return nil, errTooLong
+		return nil, tooLong(line, MaxLine)
 	}
 	return line, nil
 }
@@ -128,13 +151,13 @@ func (c *conn) refuseUnfinished(line []byte, length int) {
 	}
 }
 
-// discardLine skips the rest of a line of which length bytes were read.
-func (c *conn) discardLine(length int) error {
+// discardLine skips the rest of a line of which length bytes were read, and returns its error.
+func (c *conn) discardLine(long *longError, length int) error {
 	for {
 		rest, err := c.in.ReadSlice('\n')
 		length += len(rest)
 		if err == nil {
-			return errTooLong
+			return long
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			c.refuseUnfinished([]byte("x"), length) // the line is not blank: it is too long

@@ -93,17 +93,17 @@ func TestLines_stored(t *testing.T) {
 	f("put m 1356998400 1 a=b\nput m 1356998401 2 a=b\nput n 1356998400 3 a=b\n", "1356998400000=1", "1356998400000=3", "1356998401000=2")
 }
 
-// A line may have 1,024 bytes without its end. A longer one, of any length, gets one error line,
-// and the next line is read in full.
+// A line may have 64 KiB without its end. A longer one, of any length, gets one error line, which
+// names its metric, and the next line is read in full.
 func TestLines_length(t *testing.T) {
 	f := func(length int, end string, ok bool) {
 		t.Helper()
 		b := start(t, nil)
-		head := "put m 1356998400 1 a="
-		text := head + strings.Repeat("v", length-len(head)) + end + "put m 1356998401 2 a=b\n"
+		line := "put m 1356998400 1 a=b"
+		text := line + strings.Repeat(" ", length-len(line)) + end + "put m 1356998401 2 a=b\n"
 		want := ""
 		if !ok {
-			want = "put: illegal argument: line of more than 1024 bytes\n"
+			want = "put: illegal argument: line of more than 65536 bytes: put m...\n"
 		}
 		if got := b.say(text); got != want {
 			t.Errorf("%d bytes: got %q, want %q", length, got, want)
@@ -112,12 +112,13 @@ func TestLines_length(t *testing.T) {
 			t.Errorf("%d bytes: %d points stored", length, n)
 		}
 	}
-	f(1024, "\n", true)
-	f(1024, "\r\n", true)
-	f(1025, "\n", false)
-	f(1025, "\r\n", false)
-	f(64<<10, "\n", false)
+	f(1025, "\n", true)
+	f(4096, "\n", true)
+	f(12_000, "\n", true)
+	f(64<<10, "\n", true)
+	f(64<<10, "\r\n", true)
 	f(64<<10+1, "\n", false)
+	f(64<<10+1, "\r\n", false)
 	f(1<<20, "\n", false)
 }
 

@@ -87,7 +87,7 @@ func TestPrepareNames(t *testing.T) {
 		"tagv: 1 6")
 	f(all, put("old", "a=1")+put("old", "a=2")+"version\n"+put("old", "a=3")+put("old", "a=4"), "tagv: 1 2", "tagv: 3 4")
 	f(all, put("old", "a=1")+put("old", "a=2")+"put old 1356998400 1 a=3", "tagv: 1 2") // the last line has no end
-	f(all, put("old", "a=1")+put("old", "a=2")+put("old", "a="+strings.Repeat("x", 1100))+put("old", "a=3"), "tagv: 1 2 3")
+	f(all, put("old", "a=1")+put("old", "a=2")+put("old", "a=x!")+put("old", "a=3"), "tagv: 1 2 3")
 
 	// A name that gets no UID on put must be known.
 	f(write.Auto{TagVs: true}, put("old", "a=1")+put("unknown.metric", "a=2")+put("old", "unknown=3")+put("old", "a=4"), "tagv: 1 4")

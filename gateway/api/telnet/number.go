@@ -15,7 +15,7 @@ func (e numberError) Error() string { return string(e) }
 // timeError returns the error of a time that write.ParseTime has refused.
 // Source: PutDataPointRpc.importDataPoint.
 func timeError(text string) error {
-	digits := strings.Replace(text, ".", "", 1)
+	digits := strings.ReplaceAll(text, ".", "")
 	if reason := badLong(digits); reason != "" {
 		return numberError(reason)
 	}

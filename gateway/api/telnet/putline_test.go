@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"downpour/encoding"
+	"downpour/gateway/java"
 	"downpour/gateway/write"
 	"downpour/pushdown/store"
 )
@@ -26,8 +27,8 @@ func parseSlowly(c *conn, line string) (*write.Point, error) {
 	if w[0] == "" {
 		return nil, errors.New("empty metric name")
 	}
-	t, err := strconv.ParseInt(strings.Replace(w[1], ".", "", 1), 10, 64)
-	if err != nil || t <= 0 || t > 9999999999999 {
+	t, err := strconv.ParseInt(strings.ReplaceAll(w[1], ".", ""), 10, 64)
+	if badLong(strings.ReplaceAll(w[1], ".", "")) != "" || err != nil || t <= 0 || t > 9999999999999 {
 		return nil, timeError(latin1([]byte(w[1])))
 	}
 	if w[2] == "" {
@@ -36,13 +37,13 @@ func parseSlowly(c *conn, line string) (*write.Point, error) {
 	p := &write.Point{Narrow: true, Time: t, Metric: latin1([]byte(w[0]))}
 	if !strings.ContainsAny(w[2], ".eE") {
 		v, err := strconv.ParseInt(w[2], 10, 64)
-		if err != nil {
+		if err != nil || badLong(w[2]) != "" {
 			return nil, valueError(latin1([]byte(w[2])))
 		}
 		p.Value = encoding.IntValue(v)
 	} else {
-		v, err := strconv.ParseFloat(w[2], 64)
-		if err != nil && (!errors.Is(err, strconv.ErrRange) || v-v != 0) || strings.Trim(w[2], "0123456789+-.eE") != "" {
+		v, err := java.ParseDouble(w[2])
+		if err != nil || v-v != 0 {
 			return nil, valueError(latin1([]byte(w[2])))
 		}
 		p.Value = encoding.FloatValue(v)

@@ -60,7 +60,9 @@ func TestPut(t *testing.T) {
 	note := encoding.Annotation{TSUID: series, StartTime: start + 1, Description: "d", Custom: map[string]string{"k": "v"}}
 	f(Change{TSUID: series, Start: start + 1, Description: text("d"), Custom: note.Custom}, false, note)
 	note.Notes, note.EndTime = "n", start+9
-	f(Change{TSUID: series, Start: start + 1, Notes: text("n"), End: number(start + 9), Description: text("")}, false, note)
+	f(Change{TSUID: series, Start: start + 1, Notes: text("n"), End: number(start + 9)}, false, note)
+	note.Description = ""
+	f(Change{TSUID: series, Start: start + 1, Description: text("")}, false, note)
 	f(Change{TSUID: series, Start: start + 1, Notes: text("only")}, true, encoding.Annotation{TSUID: series, StartTime: start + 1, Notes: "only"})
 	f(Change{Start: start + 1, Notes: text("global")}, false, encoding.Annotation{StartTime: start + 1, Notes: "global"})
 	// A start in ms on a full second names the same note as the second, and the note keeps its
@@ -79,7 +81,7 @@ func TestPut_refused(t *testing.T) {
 	}
 	f(Change{Notes: text("n")}, ErrNoStart)
 	f(Change{Start: start}, ErrNoChange)
-	f(Change{Start: start, Notes: text(""), End: number(0)}, ErrNoChange)
+	f(Change{Start: start, End: number(0)}, ErrNoChange)
 	f(Change{Start: start, TSUID: "xyz0", Notes: text("n")}, nil)
 	f(Change{Start: start, TSUID: "000001", Notes: text("n")}, nil)
 	if a, err := n.Get(t.Context(), series, start); a != nil || err != nil {

@@ -15,9 +15,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"downpour/gateway/java"
 	"downpour/gateway/query"
 )
 
@@ -121,7 +121,7 @@ func scaleFactor(params []string) (float64, error) {
 	if strings.Trim(params[0], "-0123456789.") != "" {
 		return 0, query.RunFault("Unparseable scale factor value: 0.0")
 	}
-	factor, err := strconv.ParseFloat(params[0], 64)
+	factor, err := java.ParseDouble(params[0])
 	if err != nil {
 		return 0, query.RunFault("Invalid parameter, must be an integer or floating point")
 	}
