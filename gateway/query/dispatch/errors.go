@@ -45,8 +45,9 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 func isFinal(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
+	var crooked *operator.CrookedError
 	switch {
-	case errors.As(err, &data), errors.As(err, &limit):
+	case errors.As(err, &data), errors.As(err, &limit), errors.As(err, &crooked):
 		return true
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true

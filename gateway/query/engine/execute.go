@@ -41,6 +41,23 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 // its rows, so that a later time window inside the same hours finds the answer, and
 // then trimmed to the times asked for.
 func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	groups, stats, err := e.tryGroups(ctx, q, p, node)
+	var crooked *operator.CrookedError
+	if !errors.As(err, &crooked) {
+		return groups, stats, err
+	}
+	// What is made of rows that have to be cut is neither cached nor shared.
+	if _, told := e.crooked.LoadOrStore(string(p.Plan.Metric), true); !told {
+		e.cfg.Log.Warn("a metric has rows of no full hour: its queries take longer until gateway fsck --fix has moved their points", "row", crooked.Text)
+	}
+	node.add("again with rows cut at full hours", 0, map[string]any{"reason": crooked.Text})
+	straight := *p.Plan
+	straight.Straight = true
+	return e.executePlan(ctx, q, p.with(&straight), node)
+}
+
+// tryGroups is groups for a plan without crooked rows, see operator.CrookedError.
+func (e *Engine) tryGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	began := time.Now()
 	lookup := e.lookUpCached(ctx, q, p)
 	noteUnproven(lookup, began, node)
