@@ -89,7 +89,7 @@ func (h *hourScan) run(ctx context.Context) {
 	defer func() {
 		// A panic on this goroutine would end the process; it fails the part instead.
 		if v := recover(); v != nil {
-			last.err = fmt.Errorf("panic in an hour of a part: %v", v)
+			last.err = Recovered(v)
 		}
 		last.stats = h.stats
 		select {

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"downpour/encoding/batch"
@@ -22,6 +24,7 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 		return nil, dispatch.Stats{}, nil
 	}
 
+	defer e.logPlan(p)
 	ctx, _ = withPlanPoints(ctx)
 	p, groups, stats, err := e.allGroups(ctx, q, p, node)
 	if err != nil {
@@ -32,6 +35,15 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 	results, err := e.nameGroups(ctx, q, p, groups)
 	done(map[string]any{"groups": len(results)})
 	return results, stats, err
+}
+
+// logPlan is deferred: if the goroutine panics, it logs the plan that it works on.
+func (e *Engine) logPlan(p subPlan) {
+	if v := recover(); v != nil {
+		part, _ := json.Marshal(p.Plan)
+		e.cfg.Log.Error("a query panicked, which is a fault of the program", "panic", v, "plan", string(part), "stack", string(debug.Stack()))
+		panic(v) // see recovered
+	}
 }
 
 // groups returns a plan's groups, from the result cache if no row has changed, from proven
