@@ -37,6 +37,7 @@ type pendingRow struct {
 	title    string // of its lines
 	findings []fsck.Finding
 	orphan   encoding.RowKey // of an orphan, whose names are looked up once more
+	move     []fsck.Row      // what other rows get before the row's cells are deleted
 }
 
 func newRowWorker(r *rowChecker, p *checkedPart) *rowWorker {
@@ -106,7 +107,11 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		} else {
 			facts.Orphan = named.orphan
 		}
-		if key.BaseTime >= w.checks.young && !w.checks.req.Young {
+		last := int64(key.BaseTime)
+		if encoding.Crooked(key.BaseTime) {
+			last += encoding.RowSeconds - 1 // where what it holds may belong
+		}
+		if last >= int64(w.checks.young) && !w.checks.req.Young {
 			facts.Keep = "the row is of the current or the previous hour"
 		}
 	} else if w.part.compiled != nil {
@@ -169,7 +174,7 @@ func (w *rowWorker) count(r *fsck.Result, cells int) {
 
 // keep copies a row that is to be repaired.
 func (w *rowWorker) keep(row store.Row, title string, r *fsck.Result) {
-	p := pendingRow{title: title, findings: slices.Clone(r.Findings)}
+	p := pendingRow{title: title, findings: slices.Clone(r.Findings), move: r.Move}
 	p.change.Read = store.Row{Key: bytes.Clone(row.Key)}
 	// The row that the scan yields is valid only until the next one.
 	of := map[string]store.Cell{}
@@ -199,9 +204,17 @@ func (w *rowWorker) repair(ctx context.Context) error {
 	}
 	changes := make([]store.Replacement, len(w.pending))
 	named := make([]bool, len(w.pending))
+	stays := make([]string, len(w.pending)) // why a row of no full hour stays
 	for i := range w.pending {
 		p := &w.pending[i]
 		changes[i] = p.change
+		var err error
+		if stays[i], err = w.move(ctx, p.move); err != nil {
+			return fmt.Errorf("cannot move %s: %w", p.title, err)
+		}
+		if stays[i] != "" {
+			changes[i].Delete = nil
+		}
 		if p.orphan.Metric == nil {
 			continue
 		}
@@ -232,6 +245,9 @@ func (w *rowWorker) repair(ctx context.Context) error {
 		if named[i] {
 			// Its deletion was withdrawn, whatever the store says of a change of nothing.
 			outcomes[i], outcome = store.Changed, "its UIDs have names now"
+		}
+		if stays[i] != "" {
+			outcomes[i], outcome = store.Changed, stays[i]
 		}
 		if outcomes[i] == store.Replaced {
 			outcome = ""
