@@ -44,7 +44,7 @@ func (c *Config) compactsNothing() string {
 // compact starts to compact rows, if there is a worker for that.
 func (s *Server) compact(ctx context.Context) {
 	if w := s.compactor; w != nil {
-		s.background.Go(func() { w.Run(ctx) })
+		s.inBackground(ctx, "compaction", func() { w.Run(ctx) })
 		s.log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", s.cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", s.cfg.CompactMargin)
 	}
 }

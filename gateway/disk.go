@@ -31,7 +31,7 @@ func (s *Server) watchDisk(ctx context.Context) {
 	if !ok || s.cfg.Mode == "ro" {
 		return
 	}
-	s.background.Go(func() {
+	s.inBackground(ctx, "disk", func() {
 		look := time.NewTicker(measureEvery)
 		defer look.Stop()
 		for first := true; ; first = false {

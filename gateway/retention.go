@@ -94,5 +94,5 @@ func (s *Server) retain(ctx context.Context) {
 	job.Rate = retention.DefaultRate
 	w := &retention.Worker{Job: job, Turns: s.retention, Log: s.log}
 	s.count.registry.MustRegister(w)
-	s.background.Go(func() { w.Run(ctx) })
+	s.inBackground(ctx, "retention", func() { w.Run(ctx) })
 }

@@ -173,7 +173,7 @@ func (s *Server) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric,
 // rollUp starts to make rollups, if there is a worker for that.
 func (s *Server) rollUp(ctx context.Context) {
 	if w := s.rollupWorker; w != nil {
-		s.background.Go(func() { w.Run(ctx) })
+		s.inBackground(ctx, "rollups", func() { w.Run(ctx) })
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *Server) prepareOwn(ctx context.Context) {
 // collect starts to put this host's own metrics, like any collector's.
 func (s *Server) collect(ctx context.Context) {
 	if s.own.collector != nil {
-		s.background.Go(func() { s.own.collector.Run(ctx) })
+		s.inBackground(ctx, "own metrics", func() { s.own.collector.Run(ctx) })
 	}
 }
 

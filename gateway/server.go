@@ -43,6 +43,7 @@ import (
 	"downpour/gateway/web"
 	"downpour/gateway/write"
 	compactions "downpour/pushdown/compaction/background"
+	"downpour/pushdown/process/lasting"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/resultcache"
@@ -320,13 +321,18 @@ func (s *Server) serve(l net.Listener) {
 	s.rollUp(ctx)
 	s.compact(ctx)
 	s.watchDisk(ctx)
-	s.background.Go(func() { s.names.Watch(ctx) })
-	s.background.Go(func() { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })
+	s.inBackground(ctx, "names", func() { s.names.Watch(ctx) })
+	s.inBackground(ctx, "store", func() { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })
 	s.background.Go(func() {
 		if err := s.readable.Await(ctx); err != nil {
 			s.fail(s.storeError(err))
 		}
 	})
+}
+
+// inBackground does some work until ctx ends. A panic does not end the process.
+func (s *Server) inBackground(ctx context.Context, name string, work func()) {
+	s.background.Go(func() { lasting.Run(ctx, s.log, name, work) })
 }
 
 // api returns the HTTP API with all that its routes work with.

@@ -58,6 +58,17 @@ func (p *Plan) HourKey(r KeyRange, base int64) HexBytes {
 	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:p.Schema.BaseTimeAt()]), encoding.KeyTime(base))
 }
 
+// Reads returns the keys that a part of the plan with range r depends on. Those before r are of
+// rows whose base time is no full hour, and which so hold points of the first hour; where r does
+// not begin the plan, the part before it reads them.
+func (p *Plan) Reads(r KeyRange) KeyRange {
+	at := p.Schema.BaseTimeAt()
+	if p.Rollup != nil || len(r.Start) != at+encoding.BaseTimeWidth || p.From <= 0 || int64(binary.BigEndian.Uint32(r.Start[at:])) != p.From {
+		return r
+	}
+	return KeyRange{Start: p.HourKey(r, p.From-encoding.RowSeconds+1), Stop: r.Stop}
+}
+
 // AppendGroupKey appends the key of the group that a span belongs to: its values of
 // the tag keys in GroupBy, in that order, or the whole span if the aggregator is
 // None. It returns false for a span that does not have all of these tag keys, which

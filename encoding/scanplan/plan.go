@@ -61,6 +61,9 @@ type Plan struct {
 	// Fix is the set of OpenTSDB's errors that are corrected. The wire form has it
 	// only if it is not empty.
 	Fix Fixes `json:",omitempty"`
+	// Straight has crooked rows, those whose base time is no full hour, read first and cut at the
+	// hours. Without it a part that meets one ends. The wire form has it only if it is set.
+	Straight bool `json:",omitempty"`
 	// MaxBytes bounds the memory that the plan's result may take on one server; 0 is
 	// no bound.
 	MaxBytes int64

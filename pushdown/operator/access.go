@@ -66,7 +66,7 @@ func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 		return b.byTSUID()
 	}
 	if a, ok := b.byFirstTag(); ok {
-		return a
+		return b.withGaps(a)
 	}
 
 	a, ok := b.bySkipScan(prefixes)
@@ -74,7 +74,7 @@ func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 		a = b.byPattern()
 	}
 	a.Parts = b.parts
-	return a
+	return b.withGaps(a)
 }
 
 // accessBuilder builds the access path of a part.
@@ -125,7 +125,7 @@ func (b *accessBuilder) byTSUID() Access {
 		}
 	}
 
-	return r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil)
+	return b.withGaps(r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil))
 }
 
 // manyTSUIDs is for more rows than can be named by key. It uses a key pattern that

@@ -14,10 +14,13 @@ import (
 type admission struct {
 	plan   *scanplan.Plan
 	bounds store.KeyRange
+	reads  store.KeyRange // with the crooked rows before the part
 }
 
 func newAdmission(part *scanplan.Part) admission {
-	return admission{plan: &part.Plan, bounds: store.KeyRange{Start: part.Range.Start, Stop: part.Range.Stop}}
+	reads := part.Plan.Reads(part.Range)
+	return admission{plan: &part.Plan, bounds: store.KeyRange{Start: part.Range.Start, Stop: part.Range.Stop},
+		reads: store.KeyRange{Start: reads.Start, Stop: reads.Stop}}
 }
 
 // Admits reports whether a plan's predicates admit a series, by its span.

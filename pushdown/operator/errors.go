@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,22 @@ func describeRow(s encoding.Schema, row []byte) string {
 	}
 	return b.String()
 }
+
+// PanicError is returned for a part that has panicked: a fault of the program, and not of the
+// place where the part was executed, so that another place would most likely do the same.
+type PanicError struct {
+	Value string // what was panicked with
+	Stack string // "" if it was in another process, whose log has it
+}
+
+// Recovered returns the error of a panic, given what recover returned. It is called by the function
+// that recovers, for the stack.
+func Recovered(v any) *PanicError {
+	return &PanicError{Value: fmt.Sprint(v), Stack: string(debug.Stack())}
+}
+
+// Error names what was panicked with.
+func (e *PanicError) Error() string { return "a fault of the program: panic: " + e.Value }
 
 // Resource is what a LimitError is about.
 type Resource string

@@ -92,7 +92,9 @@ func ExampleChooseAccess() {
 	// Output:
 	// 2 ranges of hour and tag 000001: its UID is the smallest
 	// 00000150e22700000001000007 to 00000150e22700000001000008
+	// 00000150e22701 to 00000150e23510
 	// 00000150e23510000001000007 to 00000150e23510000001000008
+	// 00000150e23511 to 00000150e24320
 }
 
 // The context carries the budget. A part that reads more ends with a *LimitError.

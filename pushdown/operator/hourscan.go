@@ -89,7 +89,7 @@ func (h *hourScan) run(ctx context.Context) {
 	defer func() {
 		// A panic on this goroutine would end the process; it fails the part instead.
 		if v := recover(); v != nil {
-			last.err = fmt.Errorf("panic in an hour of a part: %v", v)
+			last.err = Recovered(v)
 		}
 		last.stats = h.stats
 		select {
@@ -120,14 +120,14 @@ func (h *hourScan) scan(ctx context.Context) error {
 		return io.EOF
 	}
 	h.stats.Ranges = int64(len(access.Filter.Ranges))
-	scanner, err := h.from.Scan(ctx, store.Scan{
-		Table: table, Family: encoding.FamilyData, Start: h.part.Range.Start, Stop: h.part.Range.Stop,
-		Filter: access.Filter, BlockBytes: h.opts.BlockBytes,
-	})
+	scan := scanOf(h.part, access)
+	scan.BlockBytes = h.opts.BlockBytes
+	scanner, crooked, err := openScan(ctx, h.from, h.part, scan)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", table, err))
 	}
 	defer scanner.Close() // its error changes nothing that was returned
+	h.rows = crooked
 
 	for {
 		if err := h.reserve(scanner); err != nil {
@@ -182,6 +182,9 @@ func (h *hourScan) addRow(b *hourBlock, r *store.Row) error {
 	key, err := s.ParseRowKey(r.Key)
 	if err != nil {
 		return dataError(s, r.Key, err)
+	}
+	if err := h.admit.checkCrooked(r.Key, key); err != nil {
+		return err
 	}
 	if !h.admits(r.Key, key) {
 		h.stats.Rejected++

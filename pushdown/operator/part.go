@@ -41,6 +41,7 @@ type partOperator struct {
 
 	stats   Stats
 	largest int64 // bytes that the largest block of rows took
+	crooked int64 // bytes of what crooked rows were cut into
 	spent   spending
 	budget  Budget        // of the context
 	memory  *memory.Lease // of the context's account: all that is held but records handed out
@@ -141,11 +142,8 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	o.stats.Ranges = int64(len(access.Filter.Ranges))
-	scan := store.Scan{
-		Table: o.part.Plan.Table, Family: encoding.FamilyData,
-		Start: o.part.Range.Start, Stop: o.part.Range.Stop,
-		Filter: access.Filter, BlockBytes: o.opts.BlockBytes,
-	}
+	scan := scanOf(o.part, access)
+	scan.BlockBytes = o.opts.BlockBytes
 	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
 	// or two. Where few others were written the hint spares HBase the filter.
 	if f, ok := o.downsampler.(*rollupRows); ok {
@@ -153,7 +151,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	var err error
-	o.scanner, err = o.from.Scan(inner, scan)
+	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, scan)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}
@@ -211,7 +209,7 @@ func nextBytes(s store.Scanner) int64 {
 // reserve reserves the memory that the part holds. It is called before and after each
 // block: what rows of one block add is little compared to what a request may have.
 func (o *partOperator) reserve() error {
-	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest
+	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest + o.crooked
 	if o.histograms != nil {
 		held += o.histograms.memory()
 	}
@@ -247,6 +245,10 @@ func (o *partOperator) addRow(r *store.Row) error {
 	key, err := s.ParseRowKey(r.Key)
 	if err != nil {
 		return dataError(s, r.Key, err)
+	}
+
+	if err := o.admit.checkCrooked(r.Key, key); err != nil {
+		return err
 	}
 
 	// The store may return more rows than the plan admits.

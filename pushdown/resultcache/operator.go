@@ -18,7 +18,8 @@ import (
 // store that gives no version tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
 	versioner, ok := from.(store.Versioner)
-	if c == nil || !ok {
+	// What is made of a straight plan depends on rows beyond the part's keys.
+	if c == nil || !ok || part.Plan.Straight {
 		return operator.New(from, part, opts)
 	}
 	o := &cachingOperator{cache: c, id: PartKey(part), part: part, versioner: versioner, opts: opts}
@@ -82,7 +83,8 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
-	version, proof, err := earlyVersion(ctx, o.versioner, p.Table, encoding.FamilyData, store.KeyRange{Start: o.part.Range.Start, Stop: o.part.Range.Stop})
+	reads := p.Reads(o.part.Range)
+	version, proof, err := earlyVersion(ctx, o.versioner, p.Table, encoding.FamilyData, store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())

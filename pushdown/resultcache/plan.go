@@ -123,6 +123,7 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 	work.SetLimit(versionsAtOnce)
 	for i, r := range plan.Ranges {
 		work.Go(func() (err error) {
+			r = plan.Reads(r)
 			// Not a context of the group's: it would end before the proofs do.
 			versions[i], proofs[i], err = earlyVersion(ctx, versioner, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err

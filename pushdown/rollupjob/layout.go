@@ -69,15 +69,24 @@ func (l *layout) grain(least int64) int64 {
 	return (max(least, 1) + l.step() - 1) / l.step() * l.step()
 }
 
-// rawKeys returns the keys of a metric's raw rows of a time in one salt bucket.
+// rawKeys returns the keys of the raw rows of a metric that can hold points of a time, in one salt
+// bucket: those of its hours, and before them those of no full hour, which reach into the first.
 func (l *layout) rawKeys(bucket int, metric encoding.UID, r Range) store.KeyRange {
+	if r.From > 0 {
+		r.From -= encoding.RowSeconds - 1
+	}
+	return l.keys(bucket, metric, r)
+}
+
+// keys returns the keys of a metric between two base times in one salt bucket.
+func (l *layout) keys(bucket int, metric encoding.UID, r Range) store.KeyRange {
 	return store.KeyRange{Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)), Stop: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To))}
 }
 
 // rolledKeys returns the keys of the rollup rows that hold a time.
 func (l *layout) rolledKeys(bucket int, metric encoding.UID, r Range) store.KeyRange {
 	from, to := l.rows.Span.BaseTime(r.From), l.rows.Span.Next(l.rows.Span.BaseTime(r.To-1))
-	return l.rawKeys(bucket, metric, Range{from, to})
+	return l.keys(bucket, metric, Range{from, to})
 }
 
 // qualifiers are those of the layout's columns, ascending.

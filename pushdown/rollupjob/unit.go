@@ -146,8 +146,8 @@ func (u *unit) add(row *store.Row) error {
 		return &damageError{slices.Clone(row.Key), err}
 	}
 	// Its points may be of an hour that is not rolled up here.
-	if key.BaseTime%encoding.RowSeconds != 0 {
-		return &damageError{slices.Clone(row.Key), fmt.Errorf("base time: got %d, want a full hour", key.BaseTime)}
+	if encoding.Crooked(key.BaseTime) {
+		return &damageError{slices.Clone(row.Key), fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
 	}
 	u.decoder.Reset(key.BaseTime)
 	for i := range row.Cells {

@@ -14,6 +14,7 @@ const (
 	WrongWidth                 // a value of another length than its qualifier says; queries read it by its length
 	FloatEncoding              // a 4-byte float with four bytes before it
 	Duplicate                  // several values of one time
+	CrookedRow                 // a row whose base time is no full hour
 	FutureColumn               // perhaps an object of a later OpenTSDB
 	LongInteger                // an integer on 8 bytes that fits fewer
 	Uncompacted                // a row that is not one cell, with Options.Compact
@@ -33,6 +34,7 @@ var kindTexts = [kinds]struct{ name, found, repaired string }{
 	WrongWidth:     {"wrong length", "Datapoint Values of Another Length", "Datapoint Values of Another Length Fixed"},
 	FloatEncoding:  {"badly encoded float", "Improperly Encoded Floating Point Values", "Improperly Encoded Floating Point Values Fixed"},
 	Duplicate:      {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
+	CrookedRow:     {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
 	FutureColumn:   {"possible future object", "Possible Future Objects", ""},
 	LongInteger:    {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
 	Uncompacted:    {"uncompacted", "Rows to be Compacted", "Rows Compacted"},

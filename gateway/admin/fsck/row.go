@@ -40,6 +40,9 @@ type Result struct {
 	// Delete are cells of the row; none has a qualifier of Put. Both are empty if
 	// nothing is to be repaired. What Put holds shares no memory with the row.
 	Put, Delete []Cell
+	// Move are rows that get these cells, if no others are in their places; all of them before
+	// Delete. It shares no memory with the row.
+	Move []Row
 }
 
 // Checker checks rows, one after another. It is for one goroutine.
@@ -104,7 +107,7 @@ func (c *Checker) Check(row Row, facts Facts) *Result {
 	c.result = Result{Findings: c.result.Findings[:0], Put: c.result.Put[:0], Delete: c.result.Delete[:0]}
 	c.cells, c.points, c.order = c.cells[:0], c.points[:0], c.order[:0]
 
-	_, err := c.Schema.ParseRowKey(row.Key)
+	key, err := c.Schema.ParseRowKey(row.Key)
 	switch {
 	case err != nil:
 		c.wholeRow(Finding{Kind: BadKey, What: fmt.Sprintf("the key has %d bytes, want %d and a multiple of %d for tags", len(row.Key), c.Schema.HeadWidth(), c.Schema.TagWidth()), needs: byDeleteBadRows})
@@ -115,7 +118,11 @@ func (c *Checker) Check(row Row, facts Facts) *Result {
 			c.read(int32(i))
 		}
 		c.resolve()
-		c.plan()
+		if encoding.Crooked(key.BaseTime) {
+			c.planCrooked(key)
+		} else {
+			c.plan()
+		}
 	}
 
 	c.settle(facts.Keep)
@@ -158,7 +165,7 @@ func (c *Checker) settle(keep string) {
 			f.Planned, f.Left = false, keep
 		}
 	}
-	c.result.Put, c.result.Delete = c.result.Put[:0], c.result.Delete[:0]
+	c.result.Put, c.result.Delete, c.result.Move = c.result.Put[:0], c.result.Delete[:0], nil
 }
 
 // index returns the index of the row's cell with a qualifier, -1 if there is none.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"downpour/pushdown/process/wait"
@@ -69,6 +70,12 @@ func (w *Worker) Run(ctx context.Context) {
 // once makes a run if it is time, and gives the turn back.
 func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 	defer func() { err = errors.Join(err, release(ctx, turn)) }()
+	defer func() {
+		// The process has other work, which goes on.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 
 	now := w.Job.Now().Unix()
 	s := w.read(turn)

@@ -37,6 +37,7 @@ type pendingRow struct {
 	title    string // of its lines
 	findings []fsck.Finding
 	orphan   encoding.RowKey // of an orphan, whose names are looked up once more
+	move     []fsck.Row      // what other rows get before the row's cells are deleted
 }
 
 func newRowWorker(r *rowChecker, p *checkedPart) *rowWorker {
@@ -106,7 +107,11 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		} else {
 			facts.Orphan = named.orphan
 		}
-		if facts.Keep, err = w.keeps(ctx, key.BaseTime, facts.Orphan != ""); err != nil {
+		last := int64(key.BaseTime)
+		if encoding.Crooked(key.BaseTime) {
+			last += encoding.RowSeconds - 1 // where what it holds may belong
+		}
+		if facts.Keep, err = w.keeps(ctx, last, facts.Orphan != ""); err != nil {
 			return err
 		}
 	} else if w.part.compiled != nil {
@@ -145,10 +150,10 @@ const (
 	tooManyOrphans = "too many rows are orphans"
 )
 
-// keeps returns why a row of a base time stays as it is, "" if it may be repaired.
-func (w *rowWorker) keeps(ctx context.Context, base uint32, orphan bool) (why string, err error) {
+// keeps returns why a row that may hold points until the hour of last stays as it is, "" if it may be repaired.
+func (w *rowWorker) keeps(ctx context.Context, last int64, orphan bool) (why string, err error) {
 	req := w.checks.req
-	if base >= w.checks.young && !req.Young {
+	if last >= int64(w.checks.young) && !req.Young {
 		return tooYoung, nil
 	}
 	if !orphan || !req.Options.Fix || !req.Options.DeleteOrphans {
@@ -191,7 +196,7 @@ func (w *rowWorker) count(r *fsck.Result, cells int) {
 
 // keep copies a row that is to be repaired.
 func (w *rowWorker) keep(row store.Row, title string, r *fsck.Result) {
-	p := pendingRow{title: title, findings: slices.Clone(r.Findings)}
+	p := pendingRow{title: title, findings: slices.Clone(r.Findings), move: r.Move}
 	p.change.Read = store.Row{Key: bytes.Clone(row.Key)}
 	// The row that the scan yields is valid only until the next one.
 	of := map[string]store.Cell{}
@@ -221,9 +226,17 @@ func (w *rowWorker) repair(ctx context.Context) error {
 	}
 	changes := make([]store.Replacement, len(w.pending))
 	named := make([]bool, len(w.pending))
+	stays := make([]string, len(w.pending)) // why a row of no full hour stays
 	for i := range w.pending {
 		p := &w.pending[i]
 		changes[i] = p.change
+		var err error
+		if stays[i], err = w.move(ctx, p.move); err != nil {
+			return fmt.Errorf("cannot move %s: %w", p.title, err)
+		}
+		if stays[i] != "" {
+			changes[i].Delete = nil
+		}
 		if p.orphan.Metric == nil {
 			continue
 		}
@@ -250,6 +263,9 @@ func (w *rowWorker) repair(ctx context.Context) error {
 		if named[i] {
 			// Its deletion was withdrawn, whatever the store says of a change of nothing.
 			outcomes[i], outcome = store.Changed, "its UIDs have names now"
+		}
+		if stays[i] != "" {
+			outcomes[i], outcome = store.Changed, stays[i]
 		}
 		if outcomes[i] == store.Replaced {
 			outcome = ""

@@ -12,6 +12,10 @@ var (
 	// errLost is returned when a watched store has not kept all changes.
 	errLost = errors.New("changefeed: more rows have changed than the store keeps")
 
+	// errCrooked is returned when a row of no full hour has changed, see
+	// operator.CrookedError. The sub-query is run in full from then on.
+	errCrooked = errors.New("changefeed: a row of no full hour has changed")
+
 	// errTooManyRereads is returned when too many rows must be read whenever they
 	// change; see subQuery.alwaysRead.
 	errTooManyRereads = errors.New("changefeed: too many rows with changes that are no points")

@@ -12,6 +12,7 @@ import (
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
@@ -24,7 +25,7 @@ type subQuery struct {
 	prepared *engine.Prepared  // as compiled at the last tick
 	view     *incremental.View // nil while the sub-query is run in full
 	finder   finder            // nil if and only if view is, between ticks
-	tooLarge bool              // a view of this plan takes too much memory
+	noView   bool              // a view of this plan takes too much memory, or has rows of no full hour
 	// wholeRows is set once rows have changed hours that the view had from a stretch: until the
 	// plan is another, views have all rows.
 	wholeRows bool
@@ -77,7 +78,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	// The view is that of one plan; only the bounds of the answer may move.
 	if s.prepared == nil || !s.prepared.Same(p) {
 		s.close()
-		s.tooLarge, s.wholeRows = false, false
+		s.noView, s.wholeRows = false, false
 	}
 	s.prepared, s.ctx = p, ctx // the view keeps nameFilter, which reads both
 
@@ -103,9 +104,10 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	n, err := s.openView(ctx, now)
 	var tableLimit *incremental.LimitError
 	var memoryLimit *memory.LimitError
-	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) {
+	var crooked *operator.CrookedError
+	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) || errors.As(err, &crooked) {
 		// Loading it again at each tick would fail again.
-		s.tooLarge = true
+		s.noView = true
 	}
 	if err != nil {
 		// Whatever the reason: running the query in full decides what the client
@@ -121,7 +123,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 
 // mustRunInFull tells whether the sub-query cannot have a view.
 func (s *subQuery) mustRunInFull(p *engine.Prepared) bool {
-	return s.tooLarge || p.Empty() || incremental.Covers(p.Plan) != ""
+	return s.noView || p.Empty() || incremental.Covers(p.Plan) != ""
 }
 
 // runInFull runs the sub-query as a query of its own and returns all groups.
@@ -265,6 +267,11 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time) (n news, err
 	}
 
 	s.feed.stats.changed.Add(int64(len(rows)))
+	for i := range rows {
+		if operator.IsCrooked(s.prepared.Plan, rows[i].Row) {
+			return n, errCrooked
+		}
+	}
 	toRead, err := s.extend(rows)
 	if err != nil {
 		return n, err
@@ -283,7 +290,7 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time) (n news, err
 	// The changes may have made the view too large. Then it is given up, and the
 	// sub-query runs in full from now on.
 	if s.bytes() > s.feed.cfg.ViewBytes {
-		s.tooLarge = true
+		s.noView = true
 		return n, errTooLarge
 	}
 	return s.withNames(ctx, changes)

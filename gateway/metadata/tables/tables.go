@@ -142,7 +142,7 @@ func checkLayout(ctx context.Context, s store.Reader, table string, c layoutChec
 type layoutCheck struct {
 	schema        encoding.Schema
 	tolerant      bool  // a row may have no layout at all, and counts as foreign
-	rows, foreign int   // all rows, and those under another salt than their own
+	rows, foreign int   // all rows, and those under another salt than their own or of no full hour
 	first         error // of the first foreign row
 }
 
@@ -156,7 +156,9 @@ func (c *layoutCheck) add(rows []store.Row) error {
 		}
 		c.rows++
 
-		if salt := (*foreignSaltError)(nil); errors.As(err, &salt) || err != nil && c.tolerant {
+		var salt *foreignSaltError
+		var time *baseTimeError
+		if errors.As(err, &salt) || errors.As(err, &time) || err != nil && c.tolerant {
 			c.foreign++
 			c.first = cmp.Or(c.first, err)
 		} else if err != nil {
@@ -166,7 +168,7 @@ func (c *layoutCheck) add(rows []store.Row) error {
 	return nil
 }
 
-// result returns an error if most rows lie under another salt than their own.
+// result returns an error if most rows lie under another salt than their own, or begin at no full hour.
 func (c *layoutCheck) result() error {
 	if c.foreign*2 > c.rows {
 		return c.first
@@ -191,6 +193,22 @@ func (e *foreignSaltError) Error() string {
 	return fmt.Sprintf("its salt is %x, the series' is %x", e.got, e.want)
 }
 
+// baseTimeError is returned for a row whose base time is no full hour. TSDs have written such rows,
+// but few: of most rows it says that the base time stands elsewhere.
+type baseTimeError struct{ got uint32 }
+
+// Error names the base time.
+func (e *baseTimeError) Error() string {
+	return fmt.Sprintf("its base time would be %d, which is no multiple of %d", e.got, encoding.RowSeconds)
+}
+
+// wrapped reports whether a base time is that of a point after 2106, of which a TSD has kept the lower
+// 32 bits: 2^32 s and 2^33 s are no whole hours.
+func wrapped(base uint32) bool {
+	late := int64(base) % encoding.RowSeconds
+	return late == encoding.RowSeconds-(1<<32)%encoding.RowSeconds || late == encoding.RowSeconds-(1<<33)%encoding.RowSeconds
+}
+
 // checkKey checks one row key against the schema.
 func checkKey(schema encoding.Schema, key []byte) error {
 	k, err := schema.ParseRowKey(key)
@@ -201,8 +219,8 @@ func checkKey(schema encoding.Schema, key []byte) error {
 		return nil // a global annotation; OpenTSDB salts no key of this metric, even one with tags
 	}
 
-	if k.BaseTime%encoding.RowSeconds != 0 {
-		return fmt.Errorf("its base time would be %d, which is no multiple of %d", k.BaseTime, encoding.RowSeconds)
+	if encoding.Crooked(k.BaseTime) && !wrapped(k.BaseTime) {
+		return &baseTimeError{k.BaseTime}
 	}
 	if len(k.Tags) == 0 {
 		return errors.New("it would have no tags")

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -20,7 +19,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 	// A panic on this goroutine would end the process; it fails the attempt instead.
 	defer func() {
 		if v := recover(); v != nil {
-			a.err = fmt.Errorf("panic in a part: %v", v)
+			a.err = operator.Recovered(v)
 		}
 	}()
 

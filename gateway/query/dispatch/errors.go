@@ -45,11 +45,15 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 func isFinal(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
+	var crooked *operator.CrookedError
+	var fault *operator.PanicError
 	switch {
-	case errors.As(err, &data), errors.As(err, &limit):
+	case errors.As(err, &data), errors.As(err, &limit), errors.As(err, &crooked):
 		return true
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
+	case errors.As(err, &fault):
+		return inProcess // where every other attempt would be, too, or which was the other one
 	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
 		// A plan that a server refuses may only be too new for it, and another place
 		// may reach what this server did not. Only the refusal of this process is

@@ -23,6 +23,7 @@ type pendingPart struct {
 	turn      int           // rotates the choice among equally close servers
 	failedAt  map[int]bool  // places that failed it since its last pause
 	unproven  bool          // an attempt has ended with resultcache.ErrUnproven
+	panicked  bool          // an attempt has ended with an operator.PanicError
 	pause     time.Duration // the last pause
 	failure   error         // of the last failed attempt
 	notBefore time.Time     // when the next attempt may start
@@ -202,7 +203,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 
 	r.stats.Discarded++
 	r.heldBytes.Add(-recordBytes(a.records))
-	if isFinal(a.err, a.place == local) {
+	if again := r.panickedAgain(a); again || isFinal(a.err, a.place == local) {
 		return a.err
 	}
 
@@ -215,6 +216,20 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 		r.scheduleRetry(a)
 	}
 	return nil
+}
+
+// panickedAgain logs an attempt that has panicked, and reports whether the part is not attempted
+// again: one panic may be of a place, whose program may be older, but not two.
+func (r *run) panickedAgain(a *partAttempt) bool {
+	var fault *operator.PanicError
+	if !errors.As(a.err, &fault) {
+		return false
+	}
+	plan, _ := (&scanplan.Part{Plan: *r.plan, Range: a.part.Range, Mode: a.part.Mode}).MarshalTicket() // of what was checked before
+	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place", r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
+	again := a.part.panicked
+	a.part.panicked = true
+	return again
 }
 
 // traceAttempt adds an attempt to the trace.
@@ -265,6 +280,12 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	// that out, and reads the rows now; it has not failed, unless that happens again.
 	if errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {
 		p.unproven = true
+		return
+	}
+
+	// The next one is the last, in this process if there is no other server; see panickedAgain.
+	if p.panicked {
+		p.failedAt[a.place] = true
 		return
 	}
 

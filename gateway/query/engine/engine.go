@@ -19,6 +19,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"downpour/gateway/query"
@@ -52,6 +53,7 @@ type Engine struct {
 	small   refusedPlans // plans whose groups had hardly more than one series lately
 	unkept  refusedPlans // plans whose stretches were made and could not be cached lately
 	many    refusedPlans // plans with too many series for a stretch
+	crooked sync.Map     // metrics with rows of no full hour that the log has told of
 
 	stretchSeries int64 // maxStretchSeries
 

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"downpour/encoding/batch"
@@ -22,6 +24,7 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 		return nil, dispatch.Stats{}, nil
 	}
 
+	defer e.logPlan(p)
 	ctx, _ = withPlanPoints(ctx)
 	p, groups, stats, err := e.allGroups(ctx, q, p, node)
 	if err != nil {
@@ -34,6 +37,15 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 	return results, stats, err
 }
 
+// logPlan is deferred: if the goroutine panics, it logs the plan that it works on.
+func (e *Engine) logPlan(p subPlan) {
+	if v := recover(); v != nil {
+		part, _ := json.Marshal(p.Plan)
+		e.cfg.Log.Error("a query panicked, which is a fault of the program", "panic", v, "plan", string(part), "stack", string(debug.Stack()))
+		panic(v) // see recovered
+	}
+}
+
 // groups returns a plan's groups, from the result cache if no row has changed, from proven
 // rollups, see made.go, or made by an execution that equal plans may share, see share.go.
 //
@@ -41,6 +53,23 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 // its rows, so that a later time window inside the same hours finds the answer, and
 // then trimmed to the times asked for.
 func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	groups, stats, err := e.tryGroups(ctx, q, p, node)
+	var crooked *operator.CrookedError
+	if !errors.As(err, &crooked) {
+		return groups, stats, err
+	}
+	// What is made of rows that have to be cut is neither cached nor shared.
+	if _, told := e.crooked.LoadOrStore(string(p.Plan.Metric), true); !told {
+		e.cfg.Log.Warn("a metric has rows of no full hour: its queries take longer until gateway fsck --fix has moved their points", "row", crooked.Text)
+	}
+	node.add("again with rows cut at full hours", 0, map[string]any{"reason": crooked.Text})
+	straight := *p.Plan
+	straight.Straight = true
+	return e.executePlan(ctx, q, p.with(&straight), node)
+}
+
+// tryGroups is groups for a plan without crooked rows, see operator.CrookedError.
+func (e *Engine) tryGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	began := time.Now()
 	lookup := e.lookUpCached(ctx, q, p)
 	noteUnproven(lookup, began, node)

@@ -56,6 +56,7 @@ func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan)
 	if p.readsNothing() || p.sub.Histogram() {
 		return nil, dispatch.Stats{}, nil
 	}
+	defer e.logPlan(p)
 	p, groups, stats, err := e.allGroups(ctx, q, p, nil)
 	if err != nil {
 		return nil, stats, err

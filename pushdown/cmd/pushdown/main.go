@@ -23,6 +23,7 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/compaction/background"
 	"downpour/pushdown/process/heap"
+	"downpour/pushdown/process/lasting"
 	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
@@ -126,10 +127,12 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	}
 
 	if compacting != nil {
-		work.Go(func() { compacting.Run(ctx) })
+		work.Go(func() { lasting.Run(ctx, log, "compaction", func() { compacting.Run(ctx) }) })
 		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
 	}
-	work.Go(func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
+	work.Go(func() {
+		lasting.Run(ctx, log, "store", func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
+	})
 	work.Go(func() {
 		if err := readable.Await(ctx); err != nil {
 			err = fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)

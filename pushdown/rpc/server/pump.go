@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"runtime/debug"
 
 	"downpour/encoding/batch"
 	"downpour/pushdown/operator"
@@ -27,6 +27,11 @@ type outcome struct {
 func (s *service) startPump(ctx context.Context, op operator.Operator, query string) *pump {
 	p := &pump{out: make(chan outcome)}
 	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				s.cfg.Log.Error("a part panicked as it ended", "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
 		// Closed last: whoever has waited for that knows that op holds no memory any more.
 		defer close(p.out)
 		defer op.Close()
@@ -81,7 +86,7 @@ func (p *pump) next(ctx context.Context, op operator.Operator) bool {
 func nextRecovered(ctx context.Context, op operator.Operator) (r batch.Record, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("panic: %v", p)
+			r, err = nil, operator.Recovered(p)
 		}
 	}()
 	return op.Next(ctx)

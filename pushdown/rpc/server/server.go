@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServer
 // end the others.
 func (s *Server) recover(method string, err *error) {
 	if p := recover(); p != nil {
-		s.cfg.Log.Error("panic in a call", "method", method, "panic", p)
+		s.cfg.Log.Error("panic in a call", "method", method, "panic", p, "stack", string(debug.Stack()))
 		*err = status.Errorf(codes.Internal, "panic: %v", p)
 	}
 }

@@ -233,7 +233,10 @@ func TestDoGet_errors(t *testing.T) {
 	f(failing(io.ErrUnexpectedEOF), nil, wire.ErrServer, "Internal")
 	panics := points(100)
 	panics.Fail = func(context.Context, int) error { panic("boom") }
-	f(panics, nil, wire.ErrServer, "boom")
+	var fault *operator.PanicError
+	if err := f(panics, nil, nil, "boom"); !errors.As(err, &fault) || fault.Value != "boom" {
+		t.Errorf("got %v, want a panic error", err)
+	}
 }
 
 // always returns what gives a token that does not change.

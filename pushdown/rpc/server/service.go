@@ -124,7 +124,16 @@ func (s *service) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServe
 }
 
 // executePart executes a part, unless the server is ending or too many parts wait.
-func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGetServer) (wire.Complete, error) {
+func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGetServer) (_ wire.Complete, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = operator.Recovered(v)
+		}
+		var fault *operator.PanicError
+		if errors.As(err, &fault) {
+			s.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "part", string(t.GetTicket()), "stack", fault.Stack)
+		}
+	}()
 	if s.ending() {
 		return wire.Complete{}, wire.ErrEnding
 	}

@@ -70,7 +70,11 @@ func classifyQuery(err error) *Error {
 	var limit *operator.LimitError
 	var large *memory.LimitError
 	var busy *memory.BusyError
+	var fault *operator.PanicError
 	switch {
+	// Before what may hold it. What was panicked with is for the log alone.
+	case errors.As(err, &fault):
+		return &Error{Code: http.StatusInternalServerError, Message: "A part of the query failed by a fault of the program, not of the data; the log has the part and where it was"}
 	case errors.As(err, &parse):
 		return &Error{Code: parse.Status, Message: parse.Message, Details: parse.Details}
 	case errors.As(err, &missing):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/pushdown/operator"
 )
 
 // filledGroups are consecutive groups with their points made, or the error of the
@@ -47,8 +48,15 @@ func fillAhead(groups int, fill func(i int) (encoding.Points, error), pause func
 
 // fillNext makes points until there are enough for a handover, or until it has
 // taken so long that the reader should send what there is.
-func fillNext(first, groups int, fill func(i int) (encoding.Points, error)) filledGroups {
-	f, began := filledGroups{first: first}, time.Now()
+func fillNext(first, groups int, fill func(i int) (encoding.Points, error)) (f filledGroups) {
+	f.first = first
+	began := time.Now()
+	defer func() {
+		// On this goroutine it would end the process.
+		if v := recover(); v != nil {
+			f.err = operator.Recovered(v)
+		}
+	}()
 	for i, n := first, 0; i < groups && n < pointsPerHandover && time.Since(began) < flushPause; i++ {
 		points, err := fill(i)
 		if err != nil {

@@ -1,0 +1,45 @@
+package gateway_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+)
+
+// A part that panics, here or on a pushdown server, is a 500 that says so and keeps the cause for the log. It
+// comes at once, and the next query is answered by the same processes.
+func TestPanic(t *testing.T) {
+	for name, b := range map[string]*bench{"in process": open(t, nil), "pushdown": behind(t, 4, nil)} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{T: t, cfg: b.cfg, store: b.store, g: b.g}
+			b.put("m 1356998400 1 host=a")
+			var calls atomic.Int64
+			judge := func(s store.Scan) error {
+				if s.Table == "tsdb" {
+					calls.Add(1)
+					panic("secret of the store")
+				}
+				return nil
+			}
+			b.store.judge.Store(&judge)
+			began := time.Now()
+			for _, m := range []string{"none:m", "sum:1h-count:m", "sum:m%7Bhost=a%7D"} {
+				a := b.get("/api/query?start=1356998400&end=1356999400&m=" + m)
+				b.refused(a, 500, "by a fault of the program")
+				if strings.Contains(a.body, "secret") {
+					t.Errorf("%s: the answer names the cause: %s", m, a.body)
+				}
+			}
+			if n := calls.Load(); n > 30 || time.Since(began) > patience/2 {
+				t.Errorf("%d scans in %s, want each part at most twice", n, time.Since(began))
+			}
+			b.store.judge.Store(nil)
+			if a := b.get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.status != 200 || !strings.Contains(a.body, `"1356998400":1`) {
+				t.Errorf("afterwards: %d %s", a.status, a.body)
+			}
+		})
+	}
+}
