@@ -77,7 +77,7 @@ func TestHistogram_refused(t *testing.T) {
 	}
 	finite := "want bounds that are finite; underflow and overflow count what lies outside"
 	f(`"buckets":{"0,NaN":1}`, "Invalid bucket 0,NaN: "+finite)
-	f(`"buckets":{"nan,1":1}`, "Invalid bucket NaN,1: "+finite)
+	f(`"buckets":{"NaN,1":1}`, "Invalid bucket NaN,1: "+finite)
 	f(`"buckets":{"0,Infinity":1}`, "Invalid bucket 0,+Inf: "+finite)
 	f(`"buckets":{"-1e39,1":1}`, "Invalid bucket -Inf,1: "+finite)
 	f(`"buckets":{"2,1":1}`, "Invalid bucket 2,1: want the lower bound not above the upper one")

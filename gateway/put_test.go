@@ -112,6 +112,32 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
+// A value, a time or a tag that is a bare NaN or Infinity, a key in another case or a time that
+// is a text but no integer costs its point, and the rest is stored.
+func TestPut_oneBadPoint(t *testing.T) {
+	f := func(from, to string) {
+		t.Helper()
+		b := open(t, nil)
+		bad := strings.Replace(goodPoint, from, to, 1)
+		if bad == goodPoint {
+			t.Fatalf("%s is not part of %s", from, goodPoint)
+		}
+		a := b.post("/api/put?summary", "["+goodPoint+","+bad+"]")
+		if a.status != 400 || !strings.Contains(a.body, `"success":1`) || !strings.Contains(a.body, `"failed":1`) {
+			t.Errorf("%s: got %d %s, want one point stored and one refused", bad, a.status, a.body)
+		}
+	}
+	for _, value := range []string{"NaN", "Infinity", "-Infinity", "+Infinity", "-INF", "+INF", `"1_0"`, `"1d"`, `"nan"`} {
+		f(`"value":1`, `"value":`+value)
+	}
+	for _, at := range []string{"NaN", "Infinity", "true", `"1396656000.foo"`, `"1e9"`, `"0x1p30"`, `"1_396_656_000"`} {
+		f(`"timestamp":1356998400`, `"timestamp":`+at)
+	}
+	for _, key := range []string{"metric", "timestamp", "value", "tags"} {
+		f(`"`+key+`"`, `"`+strings.ToUpper(key)+`"`)
+	}
+}
+
 // Bad bodies are refused with OpenTSDB's messages, and store nothing.
 func TestPut_badBodies(t *testing.T) {
 	b := open(t, nil)
@@ -122,8 +148,12 @@ func TestPut_badBodies(t *testing.T) {
 	const parse = "Unable to parse the given JSON"
 	f("", "Missing request content")
 	f("  \n", "Missing request content")
+	f("\x00", "Missing request content")
+	for _, body := range []string{"null x", `"text"`, "17"} {
+		f(body, "The JSON must start as an object or an array")
+	}
 	f("[]", "No datapoints found in content")
-	for _, body := range []string{"{", "{not json", "\x00", "null x", `"text"`, "17", "[" + goodPoint, "[" + goodPoint + ",]", goodPoint + goodPoint, "[" + goodPoint + "] x",
+	for _, body := range []string{"{", "{not json", "[" + goodPoint, "[" + goodPoint + ",]", goodPoint + goodPoint, "[" + goodPoint + "] x",
 		"[" + goodPoint + ",7]", `{"metric":{"a":1}}`, `{"metric":"m","tags":[]}`, `{"metric":"m","tags":{"host":{}}}`,
 		strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000), `{"metric":` + strings.Repeat("[", 100_000)} {
 		f(body, parse)

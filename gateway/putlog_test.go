@@ -39,12 +39,12 @@ func TestPutLog(t *testing.T) {
 		fmt.Fprint(c, "put nobody 1356998400 1 host=a\n")
 	}
 	fmt.Fprint(c, "put m 1356998400 x host=a\nput m 1356998400 1\nput m 1356998400 1 host=a\x1b[2J\nrollup 1h-sum m 1 1 host=a\nhistogram m 1 1 host=a\nput m 1356998400 1 host="+
-		strings.Repeat("a", 1100)+"\nput m 13")
+		strings.Repeat("a", 65<<10)+"\nput m 13")
 	c.rest()
 	logged("telnet put", "unknown name", 1, "No such name for 'metrics': 'nobody'", "example=put nobody 1356998400 1 host=a")
 	logged("telnet put", "value", 1, "example=put m 1356998400 x host=a")
 	logged("telnet put", "illegal argument", 1)
-	logged("telnet put", "long line", 1)
+	logged("telnet put", "long line", 1, "example=put m")
 	logged("telnet put", "line without end", 1, "example=put m 13")
 	logged("telnet rollup", "illegal argument", 1, "example=rollup 1h-sum m 1 1 host=a")
 	logged("telnet histogram", "illegal argument", 1)
