@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"downpour/integration/changes"
+	"downpour/integration/suite/seeds"
 )
 
 func main() {
@@ -100,7 +101,11 @@ func moduleRoot() (string, error) {
 // test runs all stages, and prints what soak last came to.
 func (r *runner) test(ctx context.Context, o options, _ []string) error {
 	began := time.Now()
-	results, err := r.runAll(ctx, stages(o.base))
+	again, err := r.seedStages()
+	if err != nil {
+		return err
+	}
+	results, err := r.runAll(ctx, append(stages(o.base), again...))
 	fmt.Fprintln(r.out)
 	cpu := time.Duration(0)
 	for _, res := range results {
@@ -248,7 +253,40 @@ func (r *runner) slice(ctx context.Context, o options, _ []string) error {
 	return nil
 }
 
-// printRecord prints the ages of soak.
+// seedStages are stages that repeat the fixed seeds of tests that need no real server.
+func (r *runner) seedStages() (out []stage, err error) {
+	all, err := r.readSeeds()
+	for i, s := range all {
+		if s.Fixed && s.Package != "integration" && s.Package != "bench" {
+			out = append(out, stage{
+				name:    fmt.Sprint("seed-", i+1),
+				command: []string{"env", fmt.Sprint("TEST_SEED=", s.Seed), "go", "test", "-json", "-vet=off", "-count=1", "-run", "^" + s.Test + "$", "./" + s.Package},
+				budget:  time.Minute,
+				needs:   []string{"unit"},
+				tests:   true,
+			})
+		}
+	}
+	return out, err
+}
+
+// seedsFile is what package seeds reads.
+const seedsFile = "integration/seeds.txt"
+
+func (r *runner) readSeeds() ([]seeds.Seed, error) {
+	f, err := os.Open(filepath.Join(r.root, seedsFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := seeds.Parse(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", seedsFile, err)
+	}
+	return all, nil
+}
+
+// printRecord prints the ages of soak, and the seeds that still fail.
 func (r *runner) printRecord(_ context.Context, _ options, _ []string) error {
 	f, err := os.Open(filepath.Join(r.root, recordFile))
 	if err != nil {
@@ -260,5 +298,11 @@ func (r *runner) printRecord(_ context.Context, _ options, _ []string) error {
 		return fmt.Errorf("%s: %w", recordFile, err)
 	}
 	ages(r.out, runs, time.Now())
-	return nil
+	all, err := r.readSeeds()
+	for _, s := range all {
+		if !s.Fixed {
+			fmt.Fprintf(r.out, "open: TEST_SEED=%d %s of %s: %s\n", s.Seed, s.Test, s.Package, s.Failure)
+		}
+	}
+	return err
 }
