@@ -23,6 +23,7 @@ import (
 // The real pyarrow, pandas, polars, DuckDB and apache-arrow read what the JSON
 // says, row by row, and so does our package for Python.
 func TestArrow_readers(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	put(ctx, t, ours.URL, introduce())

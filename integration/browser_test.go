@@ -18,6 +18,7 @@ import (
 // A real Chromium opens the page, picks a metric by completion, and sees the
 // chart move after a put; no request leaves the host.
 func TestBrowser_chartMovesAfterPut(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, nil)
 	screenshot := filepath.Join(ours.Dir(), "page.png") // kept with the logs when the test fails
 	out, err := e2e.Node(within(t, 3*time.Minute), "integration/browser/chart.mjs", ours.URL, screenshot)
@@ -95,6 +96,7 @@ func TestBrowser_dashboardsInTrouble(t *testing.T) {
 // The operator's page with a real gateway: a query that runs is shown and ended, a refused put is
 // counted, names from outside are texts, only a token with the scope admin is let in; accessibility.
 func TestBrowser_operations(t *testing.T) {
+	t.Parallel()
 	const admin, reader, writer = "token-of-an-operator", "token-of-a-reader", "token-of-a-writer"
 	tokens := writeFile(t, "tokens", "admin "+admin+" alice\nread "+reader+" grafana\nwrite "+writer+"\n")
 	ours := embedded(t, map[string]string{"DOWNPOUR_TOKEN_FILE": tokens})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/integration/compare"
 	"downpour/integration/e2e"
 )
@@ -30,7 +31,7 @@ func TestCompaction_background(t *testing.T) {
 	const series, hours, step = 60, 4, 600
 	end := time.Now().Unix()/encoding.RowSeconds*encoding.RowSeconds - encoding.RowSeconds
 	start := end - hours*encoding.RowSeconds
-	seed := randomSeed(t)
+	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for s := range series {
 		var points []e2e.Point

@@ -19,6 +19,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
 	storehbase "downpour/pushdown/store/hbase"
@@ -29,6 +30,7 @@ import (
 // drops versions as the real one does, and the same conditions hold. With -matrix each version of HBase that
 // knows conditions is asked.
 func TestCompaction_fakeIsReal(t *testing.T) {
+	t.Parallel()
 	t.Run("default", func(t *testing.T) {
 		fakeIsReal(t, hbase(t))
 		wideRow(t, hbase(t))
@@ -59,7 +61,7 @@ func fakeIsReal(t *testing.T, h *e2e.HBase) {
 	cluster := hbasefake.For(t, hbasefake.Options{InMemory: true})
 	fake := must[*storehbase.Store](t)(storehbase.Open(storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
 	defer fake.Close()
-	rng := rand.New(rand.NewPCG(randomSeed(t), 0))
+	rng := rand.New(rand.NewPCG(seedtest.Of(t), 0))
 
 	rounds, held := 3, 0
 	if *soak {

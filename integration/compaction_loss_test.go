@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 )
 
@@ -30,7 +31,7 @@ func TestCompaction_lossOfOpenTSDB(t *testing.T) {
 	}
 	closeAtEnd(t, tsd)
 	ours := l.gateway(t, tables, map[string]string{"DOWNPOUR_FIX_DUPLICATES": "true"})
-	rng := rand.New(rand.NewPCG(randomSeed(t), 0))
+	rng := rand.New(rand.NewPCG(seedtest.Of(t), 0))
 
 	const metric, series, rounds = "loss.over", 4, 100
 	m := newModel()

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 )
 
@@ -24,13 +25,13 @@ import (
 // point that was acknowledged, over HTTP or telnet, is there after the restart
 // with its value, and no value is there that was not sent.
 func TestCrash_acknowledgedPointsSurvive(t *testing.T) {
-	cycles := 20
+	t.Parallel()
+	cycles := 10
 	if *soak {
 		cycles = 100
 	}
 	ctx := within(t, time.Duration(cycles)*30*time.Second)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	ours := embedded(t, nil)
 	writers := []*crashWriter{

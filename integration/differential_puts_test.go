@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
 )
@@ -18,7 +19,7 @@ import (
 // OpenTSDB. Both answer random queries over them alike, so each reads what the other has written.
 func TestDifferential_rollupsAndHistograms(t *testing.T) {
 	queries := randomQueries(500, 5000)
-	seed := questionsSeed(t)
+	seed := seedtest.Of(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries)*2*time.Second)
 	a := arranged(seed)[seed>>8%2*2]
 	l := a.layout

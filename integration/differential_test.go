@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/integration/compare"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
@@ -60,7 +60,7 @@ func (l layout) schema() encoding.Schema {
 // both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 	queries, expressions := randomQueries(300, 5000), randomQueries(500, 5000)
-	seed := questionsSeed(t)
+	seed := seedtest.Of(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries+expressions)*2*time.Second)
 	applied := map[string]int{}
 	var d *differential.Data
@@ -98,25 +98,6 @@ func randomQueries(short, long int) int {
 		return long
 	}
 	return short
-}
-
-// questionsSeed is randomSeed for questions to a real OpenTSDB, which the short form draws from
-// the same seed in every run: another seed may find a difference as old as the code, and a change
-// that has nothing to do with it would fail. make soak draws new ones.
-func questionsSeed(t *testing.T) uint64 {
-	if *seedFlag == 0 && !*soak {
-		return 1
-	}
-	return randomSeed(t)
-}
-
-func randomSeed(t *testing.T) uint64 {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64() >> 16
-	}
-	t.Logf("seed %d; again with -args -seed %d", seed, seed)
-	return seed
 }
 
 // writeTables makes tables, cut into regions at rows in the middle of the data,

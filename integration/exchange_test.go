@@ -22,7 +22,8 @@ import (
 // give the same answer to every question: what was put here is read there, and
 // what was put there is read here.
 func TestExchange_sameAnswers(t *testing.T) {
-	for _, l := range layouts {
+	t.Parallel()
+	for _, l := range short("salted", "compacted") {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			ctx := within(t, 5*time.Minute)
@@ -43,6 +44,7 @@ func TestExchange_sameAnswers(t *testing.T) {
 
 // The gateway's answers stay the same after a region of the table is split and one is moved.
 func TestExchange_afterSplitAndMove(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layouts[0]
 	tables := createTables(t)
@@ -137,7 +139,8 @@ func ask(ctx context.Context, t *testing.T, url string, q question) compare.Answ
 // The same points, put into two empty sets of tables by a gateway and by OpenTSDB, make the same
 // cells, byte for byte: names, counters and data.
 func TestExchange_sameCells(t *testing.T) {
-	for _, l := range layouts {
+	t.Parallel()
+	for _, l := range short("plain", "wide") {
 		if l.compacted {
 			continue // which rows are compacted depends on the TSD's clock
 		}
@@ -176,6 +179,7 @@ func cellLines(cells []e2e.Cell) []string {
 // -create-tables makes the same tables as OpenTSDB's script, with a region of the data table for
 // each salt bucket, and our own, whose family is as that of points.
 func TestExchange_createTables(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	salted := layouts[1]
 	theirs := createTables(t)

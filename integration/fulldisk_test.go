@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 )
 
@@ -172,8 +173,7 @@ func (g *onDisk) spares(ctx context.Context, bytes int64) {
 // it takes puts again without a restart.
 func TestFullDisk(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := smallDisk(t, 48)
 	port := must[int](t)(e2e.FreePort())

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 )
 
@@ -24,14 +25,10 @@ import (
 // every acknowledged point with its value, in each of the forms in which points are written. One
 // more table skips the log and must lose points, which shows that the test would notice a loss.
 func TestHDFS_acknowledgedPointsSurvive(t *testing.T) {
-	seed, events, nodes := *seedFlag, *eventsFlag, 1
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed, events, nodes := seedtest.Of(t), *eventsFlag, 1
 	if *soak || events > 0 {
 		events, nodes = cmp.Or(events, 100), 2
 	}
-	t.Logf("seed %d: -args -seed %d", seed, seed)
 
 	ctx := within(t, 20*time.Minute+time.Duration(events)*2*time.Minute)
 	r := startLogRun(ctx, t, nodes, seed)

@@ -9,13 +9,13 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/e2e"
 	"downpour/integration/hostile"
@@ -40,11 +40,7 @@ const (
 // package storm demands. The soak form lasts an hour, in turn on an embedded store and on HBase
 // with two pushdown servers.
 func TestHostile(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64() >> 16
-	}
-	t.Logf("seed %d: -args -seed %d", seed, seed)
+	seed := seedtest.Of(t)
 	if !*soak {
 		t.Run("embedded", func(t *testing.T) {
 			s := embeddedScene(within(t, 20*time.Minute), t)

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,6 +28,14 @@ var layouts = []layout{
 	{name: "wide", saltWidth: 1, saltBuckets: 4, metric: 4, tagK: 2, tagV: 4},
 	{name: "appended", appends: true},
 	{name: "compacted", compacted: true},
+}
+
+// short returns the layouts of these names, or all in the long form.
+func short(names ...string) []layout {
+	if *soak {
+		return layouts
+	}
+	return slices.DeleteFunc(slices.Clone(layouts), func(l layout) bool { return !slices.Contains(names, l.name) })
 }
 
 // openTSDB starts a real TSD on tables of this layout, which ends with the test. It compacts rows

@@ -182,10 +182,12 @@ func (s *liveSocket) settle(ctx context.Context, what string) time.Duration {
 // type, in milliseconds and of new series.
 func TestLive_openTSDBWrites(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"plain", "salted", "appended", "compacted"} {
-		t.Run(name, func(t *testing.T) {
+	for _, l := range short("plain") {
+		if l.name == "wide" {
+			continue // as salted
+		}
+		t.Run(l.name, func(t *testing.T) {
 			t.Parallel() // the layouts mostly wait for late points
-			l := layouts[slices.IndexFunc(layouts, func(l layout) bool { return l.name == name })]
 			ctx := within(t, 8*time.Minute)
 			tables := createTables(t)
 			tsd := l.openTSDB(t, tables)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { os.Exit(e2etest.Run(m)) }
 
 // What almost every test of this package uses, under short names.
 var (
-	soak, seedFlag = e2etest.Soak, e2etest.Seed
+	soak = e2etest.Soak
 
 	hbase        = e2etest.HBase
 	createTables = e2etest.CreateTables

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/compare"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
@@ -46,7 +47,7 @@ var laws = []law{
 // asked ten times as many queries, because each takes a tenth of the time: faults that few queries
 // meet (NaN in pairs, explicit tags) need some hundred queries to show.
 func TestMetamorphic(t *testing.T) {
-	seed := randomSeed(t)
+	seed := seedtest.Of(t)
 	n := randomQueries(40, 800)
 	ctx := within(t, 5*time.Minute+time.Duration(n)*10*time.Second)
 	for _, on := range []struct {
@@ -337,7 +338,7 @@ func resultTexts(t *testing.T, body []byte) (texts []string) {
 // The embedded store and HBase with appends hold the same points, and give the
 // same answers.
 func TestMetamorphic_embeddedIsHBaseWithAppends(t *testing.T) {
-	seed := randomSeed(t)
+	seed := seedtest.Of(t)
 	n := randomQueries(100, 2000)
 	ctx := within(t, 3*time.Minute+time.Duration(n)*time.Second)
 	g := embeddedGround(ctx, t, seed)
@@ -350,7 +351,7 @@ func TestMetamorphic_embeddedIsHBaseWithAppends(t *testing.T) {
 // Pushdown servers compute what the gateway computes, whatever form rows have, and
 // whether they answer per series or with partial aggregates.
 func TestMetamorphic_pushdownIsInProcess(t *testing.T) {
-	seed := randomSeed(t)
+	seed := seedtest.Of(t)
 	n := randomQueries(100, 2000)
 	ctx := within(t, 3*time.Minute+time.Duration(n)*time.Second)
 	a := arranged(seed)[3] // salted and lenient

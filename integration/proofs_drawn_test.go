@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
@@ -35,11 +36,7 @@ func TestProofs_drawn(t *testing.T) {
 	if *soak {
 		limit, draws = 85*time.Minute, 4000
 	}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	w := startDrawn(t, within(t, limit), seed)
 
 	for i := 0; i < 16 || w.draws < draws; i++ {

@@ -17,6 +17,7 @@ import (
 // With a pushdown server beside each region server a gateway gives the same answers as one that
 // computes them by itself, and explain names the servers.
 func TestPushdown_sameAnswersAsInProcess(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layouts[1]
 	tables := createTables(t, []byte{1}, []byte{2}, []byte{3})
@@ -71,6 +72,7 @@ func pushdownServers(ctx context.Context, t *testing.T, l layout, tables e2e.Tab
 // For a query of one of 1,000 hosts the region servers select its rows and ship hardly any others,
 // by their own count.
 func TestPushdown_rowsSelectedInRegionServers(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	tables := createTables(t)
 	ours := layouts[0].gateway(t, tables, nil)

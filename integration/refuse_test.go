@@ -53,6 +53,7 @@ func reason(out string) string {
 
 // A salt width that does not fit the rows is noticed at the start, by a sample of the rows.
 func TestRefuse_wrongSalt(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	tables := createTables(t)
 	salted := layouts[1].gateway(t, tables, nil)

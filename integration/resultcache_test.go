@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/compare"
 	"downpour/integration/e2e"
 )
@@ -29,11 +30,7 @@ func TestResultCache_exact(t *testing.T) {
 	if *soak {
 		limit, rounds = 85*time.Minute, 12
 	}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	ctx := within(t, limit)
 	s := startTableLife(t)
 	for _, step := range append(s.steps(), s.replaced(rand.New(rand.NewPCG(seed, 0)), rounds)...) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
 )
 
@@ -56,8 +57,7 @@ func TestUID_eightClientsEmbedded(t *testing.T) {
 // assign puts a point for every name: every tenth name by all eight clients, most others by two.
 func assign(ctx context.Context, t *testing.T, url func(client int) string) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.Of(t)
 	var clients errgroup.Group
 	for i := range uidServers {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

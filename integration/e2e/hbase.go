@@ -21,8 +21,8 @@ type HBaseOptions struct {
 	SessionTimeout  time.Duration // ZooKeeper session: how soon a dead server is noticed; 0 means 10 s
 	ScannerTimeout  time.Duration // lease of a scanner; 0 means 60 s, HBase's default
 
-	// QuickStart has region servers compile less: they serve sooner, and are
-	// slower for ever.
+	// QuickStart has region servers compile less, and collect garbage with one thread: they serve
+	// sooner, and are slower for ever.
 	QuickStart bool
 
 	// HDFS keeps the cluster's files, logs of edits included; nil means a local
@@ -262,10 +262,8 @@ var sparing = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 // java starts one of HBase's servers with the given heap.
 func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args ...string) (*Process, error) {
 	flags := append(javaFlags(h.dir, h.class, heapMiB), h.securedFlags()...)
-	if main != regionServerMain {
+	if main != regionServerMain || h.options.QuickStart {
 		flags = append(flags, sparing...)
-	} else if h.options.QuickStart {
-		flags = append(flags, "-XX:TieredStopAtLevel=1")
 	}
 	flags = append(flags, main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(append(flags, args...), "start"), Dir: h.dir})

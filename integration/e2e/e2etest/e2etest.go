@@ -3,7 +3,7 @@
 // suit a busy machine, and processes that end with their test.
 //
 // A test binary calls Run in its TestMain, so that the HBase ends with it. Every
-// binary that imports the package knows the flags -soak and -seed.
+// binary that imports the package knows the flag -soak.
 package e2etest
 
 import (
@@ -18,11 +18,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Flags of every test binary with real servers, behind -args.
-var (
-	Soak = flag.Bool("soak", false, "run the long forms of the tests that have one")
-	Seed = flag.Uint64("seed", 0, "seed of what is random in tests of several servers; 0 draws one")
-)
+// Soak is a flag of every test binary with real servers, behind -args.
+var Soak = flag.Bool("soak", false, "run the long forms of the tests that have one")
 
 // Run runs the tests of a binary and ends the shared HBase, if a test has
 // started it. It returns the exit status. The logs of HBase are kept if a test
@@ -47,7 +44,7 @@ var sharedHBase = sync.OnceValues(func() (*e2e.HBase, error) {
 	defer cancel()
 
 	began := time.Now()
-	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{})
+	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{QuickStart: true})
 	if err != nil {
 		return nil, err
 	}
