@@ -89,8 +89,8 @@ func TestServers_regions(t *testing.T) {
 	}
 }
 
-// The death of a region server is noticed, its regions are served again, and it can come back. A
-// paused one goes on when it is resumed. The test has a cluster of its own.
+// The death of a region server is noticed, its regions are served again, also by a master that starts
+// meanwhile, and it can come back. A paused one goes on when it is resumed. The test has a cluster of its own.
 func TestServers_killAndPause(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	// Not shorter: a server that gets no processor time for longer than its session gives up.
@@ -119,6 +119,13 @@ func TestServers_killAndPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("regions of the killed server: served after %.1f s", time.Since(began).Seconds())
+	h.KillMaster() // one that starts waits for no server that is down
+	if err := h.StartMaster(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.WaitReady(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
 	if err := h.StartRegionServer(ctx, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func (h *HBase) KillMaster() { h.master.Kill() }
 // StartMaster starts the master again. WaitReady tells when it takes admin
 // calls.
 func (h *HBase) StartMaster(ctx context.Context) (err error) {
-	h.master, err = h.java(ctx, "master", masterMain, 384)
+	// One region server is enough for it: others may be down.
+	h.master, err = h.java(ctx, "master", masterMain, 384, "-D", "hbase.master.wait.on.regionservers.mintostart=1")
 	return err
 }
 
