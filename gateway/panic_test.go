@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"downpour/pushdown/store"
 )
@@ -25,7 +24,6 @@ func TestPanic(t *testing.T) {
 				return nil
 			}
 			b.store.judge.Store(&judge)
-			began := time.Now()
 			for _, m := range []string{"none:m", "sum:1h-count:m", "sum:m%7Bhost=a%7D"} {
 				a := b.get("/api/query?start=1356998400&end=1356999400&m=" + m)
 				b.refused(a, 500, "by a fault of the program")
@@ -33,8 +31,8 @@ func TestPanic(t *testing.T) {
 					t.Errorf("%s: the answer names the cause: %s", m, a.body)
 				}
 			}
-			if n := calls.Load(); n > 30 || time.Since(began) > patience/2 {
-				t.Errorf("%d scans in %s, want each part at most twice", n, time.Since(began))
+			if n := calls.Load(); n > 30 {
+				t.Errorf("%d scans, want each part at most twice", n)
 			}
 			b.store.judge.Store(nil)
 			if a := b.get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.status != 200 || !strings.Contains(a.body, `"1356998400":1`) {

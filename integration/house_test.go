@@ -30,8 +30,9 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	for _, rule := range []func(*house) []string{
 		direction, standardOnly, purity, storeChoice, owners, // house_imports_test.go
 		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
-		forgoneNames, // house_names_test.go
-		places,       // house_pages_test.go
+		forgoneNames,          // house_names_test.go
+		draws, elapsed, stale, // house_seeds_test.go
+		places, // house_pages_test.go
 	} {
 		found = append(found, rule(h)...)
 	}
@@ -173,6 +174,39 @@ func TestHouse_files(t *testing.T) {
 	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
 		oneFile("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
 	plant("gateway/write/x.go: gofmt would change it", oneFile("gateway/write/x.go", "package write\nvar  x int\n"))
+}
+
+func TestHouse_seeds(t *testing.T) {
+	plant := planter(t)
+	test := func(imported, body string) map[string]string {
+		return oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t\""+imported+"\"\n\t\"time\"\n)\n\nfunc f() {\n\t"+body+"\n}\n")
+	}
+
+	// Draws that no seed repeats.
+	plant("gateway/write/x_test.go:9: rand.Uint64 draws from the global generator; take it from encoding/seedtest",
+		test("math/rand/v2", "seed := rand.Uint64()"))
+	plant("gateway/write/x_test.go:9: rand.Shuffle draws from the global generator; take it from encoding/seedtest",
+		test("math/rand", "rand.Shuffle(1, nil)"))
+	plant("gateway/write/x_test.go:9: rand.Read draws what no seed repeats; take it from encoding/seedtest",
+		test("crypto/rand", "rand.Read(nil)"))
+	plant("gateway/write/x_test.go:9: a seed of the clock; take it from encoding/seedtest",
+		test("math/rand/v2", "r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))"))
+	plant("gateway/write/x_test.go:9: a seed of the clock; take it from encoding/seedtest",
+		test("fmt", "seed := uint64(time.Now().Unix())"))
+	plant("", test("math/rand/v2", "r := rand.New(rand.NewPCG(1, 1))\n\tname := time.Now().UnixNano()"))
+	plant("gateway/write: uses rapid without encoding/seedtest, which gives it the seed",
+		oneFile("gateway/write/x_test.go", "package write\n\nimport _ \"pgregory.net/rapid\"\n"))
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"downpour/encoding/seedtest\"\n\t_ \"pgregory.net/rapid\"\n)\n"))
+	plant("integration/uid_test.go: is an exception that draws from the global generator, but nothing there does; take it off the list",
+		oneFile("integration/uid_test.go", "package integration\n"))
+
+	// Bounds by the clock.
+	plant("gateway/write/x_test.go:9: compares how long something took; count, or use testing/synctest",
+		test("fmt", "_ = time.Since(began) > time.Second"))
+	plant("gateway/write/x_test.go:10: compares how long something took; count, or use testing/synctest",
+		test("fmt", "took := time.Since(began)\n\t_ = took < 1"))
+	plant("", test("testing/synctest", "_ = time.Since(began) > time.Second"))
+	plant("", test("fmt", "fmt.Println(time.Since(began))"))
 }
 
 func TestHouse_names(t *testing.T) {

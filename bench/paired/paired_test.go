@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"downpour/encoding/seedtest"
 )
 
 // noise is the kinds of noise: each function draws a factor near 1, by which measurements of the
@@ -66,8 +68,8 @@ func TestRatio_coverage(t *testing.T) {
 // not matter.
 func TestRatio_invariances(t *testing.T) {
 	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*math.Abs(y) }
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 2))
+	r := seedtest.Rand(t)
+	for range 200 {
 		n := 1 + r.IntN(15)
 		a, b := pairs(r, n, 0.5+r.Float64(), noise["wild"])
 		x, err := Ratio(a, b)
@@ -75,12 +77,12 @@ func TestRatio_invariances(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x.Low > x.Median || x.Median > x.High || x.Sure() != (n >= Fewest) {
-			t.Errorf("seed %d, %d pairs: %+v", seed, n, x)
+			t.Errorf("%d pairs: %+v", n, x)
 		}
 
 		back, _ := Ratio(b, a)
 		if !near(back.Low, 1/x.High) || !near(back.High, 1/x.Low) || !near(back.Median, 1/x.Median) {
-			t.Errorf("seed %d: %+v, the other way round %+v", seed, x, back)
+			t.Errorf("%+v, the other way round %+v", x, back)
 		}
 
 		other := slices.Clone(b)
@@ -88,12 +90,12 @@ func TestRatio_invariances(t *testing.T) {
 			other[i] *= 3
 		}
 		if y, _ := Ratio(a, other); !near(y.Low, 3*x.Low) || !near(y.High, 3*x.High) || !near(y.Median, 3*x.Median) {
-			t.Errorf("seed %d: %+v, three times that %+v", seed, x, y)
+			t.Errorf("%+v, three times that %+v", x, y)
 		}
 
 		r.Shuffle(n, func(i, j int) { a[i], a[j], b[i], b[j] = a[j], a[i], b[j], b[i] })
 		if y, _ := Ratio(a, b); !near(y.Low, x.Low) || !near(y.High, x.High) {
-			t.Errorf("seed %d: %+v, in another order %+v", seed, x, y)
+			t.Errorf("%+v, in another order %+v", x, y)
 		}
 	}
 }

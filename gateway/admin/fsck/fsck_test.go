@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/fsck"
 	"downpour/gateway/admin/fsck/damage"
 )
@@ -87,10 +88,10 @@ func writeCells(b *strings.Builder, cells []fsck.Cell) {
 // point, keeps one of several values of a time, and does not change what a query answers.
 func TestCheck_repairs(t *testing.T) {
 	const rows = 400
-	for seed := range uint64(3) {
-		rng := rand.New(rand.NewPCG(seed, 1))
+	rng := seedtest.Rand(t)
+	for range 3 {
 		checker := fsck.Checker{Schema: schema}
-		drawn := draw(seed, rows)
+		drawn := draw(rng.Uint64(), rows)
 		damaged := 0
 		for i := range drawn {
 			if tsdbErrors(drawn[i].Cells) > 0 {
@@ -104,7 +105,7 @@ func TestCheck_repairs(t *testing.T) {
 			for _, o := range optionSets(rng) {
 				checker.Options = o
 				if err := checkRepair(&checker, &drawn[i]); err != nil {
-					t.Fatalf("seed %d, row %d, options %+v: %v\n%s", seed, i, o, err, describe(&drawn[i]))
+					t.Fatalf("row %d, options %+v: %v\n%s", i, o, err, describe(&drawn[i]))
 				}
 			}
 		}

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
@@ -171,8 +171,8 @@ func TestReplace_compacted(t *testing.T) {
 // conditions.
 func TestReplace_others(t *testing.T) {
 	ctx := t.Context()
-	for seed := range uint64(20_000) {
-		rng := rand.New(rand.NewPCG(seed, 0))
+	rng := seedtest.Rand(t)
+	for range 20_000 {
 		v := newVersions()
 		v.unconditional = rng.IntN(4) == 0
 
@@ -225,7 +225,7 @@ func TestReplace_others(t *testing.T) {
 		text := v.text()
 		fail := func(format string, args ...any) {
 			t.Helper()
-			t.Fatalf("seed %d: %s before step %d; %v, outcome %d; the row is now %s: %s", seed, did, at, change, r.outcomes[0], text, fmt.Sprintf(format, args...))
+			t.Fatalf("%s before step %d; %v, outcome %d; the row is now %s: %s", did, at, change, r.outcomes[0], text, fmt.Sprintf(format, args...))
 		}
 
 		if strings.HasPrefix(did, "put") && !strings.Contains(text, column+"=X") {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	_ "downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
 
