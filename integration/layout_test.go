@@ -60,7 +60,7 @@ func (l layout) tsdOptions(t *testing.T, tables e2e.Tables, more map[string]stri
 		Quorum: hbase(t).Quorum(), Tables: tables,
 		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets,
 		UIDMetricWidth: l.metric, TagKWidth: l.tagK, TagVWidth: l.tagV,
-		Appends: l.appends, Config: config,
+		Appends: l.appends, Config: config, QuickStart: !*soak,
 	}
 }
 

@@ -344,7 +344,7 @@ func (l layout) trackingTSD(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 		config["tsd.core.meta."+key] = "true"
 	}
 	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables,
-		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets, Config: config})
+		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets, Config: config, QuickStart: !*soak})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ type tableLife struct {
 func startTableLife(t *testing.T) *tableLife {
 	s := &tableLife{T: t, tables: createTables(t)}
 	var err error
-	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, Config: map[string]string{
+	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, QuickStart: !*soak, Config: map[string]string{
 		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
 	}})
 	if err != nil {

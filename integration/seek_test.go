@@ -53,7 +53,7 @@ func (s *seeking) start() {
 	var err error
 	s.tsd, err = e2e.StartOpenTSDB(within(s.T, time.Minute), e2e.OpenTSDBOptions{
 		Quorum: hbase(s.T).Quorum(), Tables: s.tables, SaltWidth: s.l.saltWidth, SaltBuckets: s.l.saltBuckets,
-		UIDMetricWidth: s.l.metric, TagKWidth: s.l.tagK, TagVWidth: s.l.tagV,
+		UIDMetricWidth: s.l.metric, TagKWidth: s.l.tagK, TagVWidth: s.l.tagV, QuickStart: !*soak,
 		Config: map[string]string{"tsd.storage.enable_compaction": "true", "tsd.http.query.allow_delete": "true"},
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func TestStretch_beside(t *testing.T) {
 	ctx := within(t, 20*time.Minute)
 
 	tables := createTables(t)
-	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, Config: map[string]string{
+	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, QuickStart: !*soak, Config: map[string]string{
 		"tsd.storage.fix_duplicates": "true",
 	}})
 	if err != nil {
