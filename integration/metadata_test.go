@@ -212,6 +212,7 @@ var metadataDiffers = map[string]string{
 // A gateway answers the whole metadata session as a real OpenTSDB does. Each has tables of its own,
 // empty at first, which hold the same afterwards.
 func TestMetadata_session(t *testing.T) {
+	t.Parallel()
 	for _, l := range layouts[:2] {
 		t.Run(l.name, func(t *testing.T) {
 			ctx := within(t, 5*time.Minute)
@@ -310,6 +311,7 @@ func record(t *testing.T, calls []recordedCall) {
 // Each server changes what the other has stored. OpenTSDB's compare-and-set works only on exactly
 // the bytes that it would write itself.
 func TestMetadata_exchange(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layouts[0]
 	tables := createTables(t)

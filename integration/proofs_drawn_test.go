@@ -32,6 +32,7 @@ import (
 // Each kind of change happens at least once after an answer that came from memory, or the test would
 // prove nothing of it.
 func TestProofs_drawn(t *testing.T) {
+	t.Parallel()
 	limit, draws := 15*time.Minute, 0
 	if *soak {
 		limit, draws = 85*time.Minute, 4000

@@ -26,6 +26,7 @@ import (
 // HBase flushes, compacts, moves and splits the regions; then other tables are put into the table's
 // place, in random order.
 func TestResultCache_exact(t *testing.T) {
+	t.Parallel()
 	limit, rounds := 30*time.Minute, 1
 	if *soak {
 		limit, rounds = 85*time.Minute, 12

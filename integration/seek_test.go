@@ -18,6 +18,7 @@ import (
 // a real OpenTSDB does after each change that OpenTSDB makes to old hours: late points, series with
 // an unknown data centre, with fewer and with more tags, compaction, deletes, and puts after them.
 func TestSeek_changesByOpenTSDB(t *testing.T) {
+	t.Parallel()
 	tested := layouts[:1]
 	if *soak {
 		tested = layouts[:3]

@@ -20,6 +20,7 @@ import (
 // every question, and now and then late to an older one. The older hours lie in a region of their own,
 // so that they come from the result cache, merged, and only the last hour is read.
 func TestStretch_beside(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ctx := within(t, 20*time.Minute)
