@@ -54,6 +54,7 @@ type user struct {
 // them is needed: without it the program says which right it lacks, and where, instead of a
 // shorter answer.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	c := &accessCluster{T: t, securedCluster: startSecured(t, e2e.HBaseOptions{Site: accessSite})}
 	c.rollups = writeFile(t, "rollups.json", differential.RollupConfig(c.tables.Data))
 	for _, u := range c.users() {

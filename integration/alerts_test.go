@@ -19,7 +19,7 @@ import (
 // The real promtool takes the alert rules, and finds that each fires when it should: see
 // testdata/alerts_test.yml.
 func TestAlertRules(t *testing.T) {
-	t.Parallel() // it uses none of the shared servers
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	if err := e2e.SetUp(ctx, "promtool"); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestAlertRules(t *testing.T) {
 // The dashboard is read by Grafana's own types, and its queries by the real promtool. A field that
 // Grafana does not know, one that is missing and a value of another type are told.
 func TestGrafanaDashboard(t *testing.T) {
-	t.Parallel() // it uses none of the shared servers
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	if err := e2e.SetUp(ctx, "promtool"); err != nil {
 		t.Fatal(err)

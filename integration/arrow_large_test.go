@@ -65,6 +65,7 @@ func TestArrow_tenMillion(t *testing.T) {
 // A stream that is cut in the middle is an error to every reader. Here it is cut because the sum of
 // a later group exceeds the largest double.
 func TestArrow_cutStream(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
 	point := func(host, dc, value string) e2e.Point {

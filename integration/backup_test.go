@@ -73,6 +73,7 @@ func (w *loadWriter) check(ctx context.Context, t *testing.T, url string, acknow
 // Backups are taken of a gateway's store while points are put as fast as it takes them. Each
 // restored backup passes the check and holds every point that was acknowledged before it began.
 func TestBackup_underLoad(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	at := embeddedPlace(t)
 	backups := filepath.Join(t.TempDir(), "backups")

@@ -26,6 +26,7 @@ const growthLimit = 256 << 20
 // Bad input gets a clear error, the process lives, its memory grows little, and
 // what was acknowledged before is still there.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, nil)
 	ctx := within(t, 5*time.Minute)
 	put(ctx, t, ours.URL, introduce())

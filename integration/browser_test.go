@@ -46,13 +46,14 @@ func browserScript(t *testing.T, script string, args ...string) string {
 // refused origins, what it says in each state, each control, accessibility, and
 // the heap over 10,000 updates.
 func TestBrowser_statesOfThePage(t *testing.T) {
-	t.Parallel() // it uses a scripted server, not the shared ones
+	t.Parallel()
 	browserScript(t, "states.mjs")
 }
 
 // What the page draws and saves equals what the gateway answers; through proxies
 // that block sockets or change the host name, it polls or says why not.
 func TestBrowser_pageEqualsGateway(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, map[string]string{"DOWNPOUR_HISTOGRAMS": differential.HistogramConfig})
 	browserScript(t, "gateway.mjs", ours.URL)
 }
@@ -60,6 +61,7 @@ func TestBrowser_pageEqualsGateway(t *testing.T) {
 // The first start: / leads to a dashboard of this host, whose panels all fill and move. The time
 // from the start of the program until then is printed.
 func TestBrowser_firstStart(t *testing.T) {
+	t.Parallel()
 	program := must[string](t)(e2e.Build(within(t, 3*time.Minute), "./gateway/cmd/gateway"))
 	started := time.Now()
 	ours := startGateway(t, e2e.ProgramOptions{Path: program})
@@ -70,6 +72,7 @@ func TestBrowser_firstStart(t *testing.T) {
 // Dashboards: built, saved, opened again, in conflict, from links and files, over dropped sockets,
 // hostile documents, accessibility; and kept by a real gateway.
 func TestBrowser_dashboards(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, nil)
 	browserScript(t, "board.mjs", ours.URL)
 }
@@ -77,6 +80,7 @@ func TestBrowser_dashboards(t *testing.T) {
 // Panels of dashboards in pages of another origin: drawn as on the dashboard, apart from that page's
 // styles, and with words for tokens, names and forms that are wrong.
 func TestBrowser_panelElsewhere(t *testing.T) {
+	t.Parallel()
 	port := must[int](t)(e2e.FreePort())
 	const token = "token-of-another-page"
 	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
@@ -87,6 +91,7 @@ func TestBrowser_panelElsewhere(t *testing.T) {
 // What happens to dashboards that nobody wished for, with a real gateway: a connection that dies under
 // 60 live panels, a token that ends, two who save at once, files that are no dashboard.
 func TestBrowser_dashboardsInTrouble(t *testing.T) {
+	t.Parallel()
 	const token, next = "token-that-is-ended", "token-that-comes-next"
 	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
 	ours := embedded(t, map[string]string{"DOWNPOUR_TOKEN_FILE": tokens})
@@ -105,6 +110,7 @@ func TestBrowser_operations(t *testing.T) {
 
 // The documentation: every page under its policy, on a phone and with axe; the search, by the keyboard.
 func TestBrowser_documentation(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, nil)
 	browserScript(t, "docs.mjs", ours.URL)
 }
@@ -112,18 +118,20 @@ func TestBrowser_documentation(t *testing.T) {
 // Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,
 // accessibility.
 func TestBrowser_panels(t *testing.T) {
-	t.Parallel() // it uses a scripted server, not the shared ones
+	t.Parallel()
 	browserScript(t, "panels.mjs")
 }
 
 // Variables of dashboards, links with them, comparisons with before, moved ranges, annotations;
 // against a scripted server, and a real gateway.
 func TestBrowser_variables(t *testing.T) {
+	t.Parallel()
 	ours := embedded(t, nil)
 	browserScript(t, "variables.mjs", ours.URL)
 }
 
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
+	t.Parallel()
 	browserScript(t, "vendored.mjs")
 }

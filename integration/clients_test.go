@@ -22,6 +22,7 @@ import (
 // Client libraries, as PyPI has them, write by telnet and HTTP; the query builder of one of them
 // reads what all have written.
 func TestClients_libraries(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	host, port, _ := strings.Cut(ours.Addr, ":")
@@ -79,6 +80,7 @@ func TestClients_libraries(t *testing.T) {
 // The reporters of Java's metrics libraries write a counter, a gauge and a histogram, by
 // HTTP with gzip (Micrometer), by HTTP and by telnet (metrics-opentsdb).
 func TestClients_java(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	host, port, _ := strings.Cut(ours.Addr, ":")
@@ -129,6 +131,7 @@ func oneValue(ctx context.Context, url, m string, want json.Number) error {
 
 // collectd writes what it reads of this host.
 func TestClients_collectd(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	host, port, _ := strings.Cut(ours.Addr, ":")
@@ -159,6 +162,7 @@ func TestClients_collectd(t *testing.T) {
 // A client like tcollector opens one connection, sends lines in bulk and asks for the version now
 // and then. It gets the answer to version and error lines, and nothing else.
 func TestClients_tcollector(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	c := must[*telnet](t)(dialTelnet(ctx, ours.Addr))
@@ -226,6 +230,7 @@ func versionOf(c *telnet) (earlier []string, err error) {
 // again unless the status is 204, tcollector drops one for 400, the Prometheus adapter reads counts
 // from the body.
 func TestClients_writers(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	zip := func(text string) string {

@@ -24,6 +24,7 @@ import (
 // with 0 when all is done; the answers are as before. Another server then has nothing to do but
 // what was written since, and goes on from where the first one was.
 func TestCompaction_background(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 6*time.Minute)
 	l := layout{name: "plain"}
 	tables := createTables(t)

@@ -20,6 +20,7 @@ import (
 // things keep TSDs that compact rows away from points that are written over. That gateway compact
 // loses none of such points is what TestCompaction_beside and TestLife show.
 func TestCompaction_lossOfOpenTSDB(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 4*time.Minute)
 	l := layout{name: "compacted", compacted: true}
 	tables := createTables(t)

@@ -32,6 +32,7 @@ const (
 // written, and a third TSD, which resolves no duplicates, always answers; in the end each row has one cell, and
 // OpenTSDB answers as the gateway does.
 func TestCompaction_beside(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
 	tables := createTables(t)

@@ -18,9 +18,10 @@ import (
 func TestControl_openTSDBAgreesWithItself(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 4*time.Minute)
+	tsdsFor(t, 2)
 	for _, l := range []layout{layouts[1], layouts[3]} {
 		one, two := createTables(t), createTables(t)
-		first, second := l.openTSDB(t, one), l.openTSDB(t, two)
+		first, second := l.startTSD(t, one), l.startTSD(t, two)
 		for _, url := range []string{first.URL, second.URL} {
 			putOneByOne(ctx, t, url, introduce())
 			put(ctx, t, url, dataset(7))

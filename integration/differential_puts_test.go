@@ -18,6 +18,7 @@ import (
 // Rollups and histograms are put into the same tables by turns through a gateway and a real
 // OpenTSDB. Both answer random queries over them alike, so each reads what the other has written.
 func TestDifferential_rollupsAndHistograms(t *testing.T) {
+	t.Parallel()
 	queries := randomQueries(500, 5000)
 	seed := seedtest.Of(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries)*2*time.Second)

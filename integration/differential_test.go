@@ -59,6 +59,7 @@ func (l layout) schema() encoding.Schema {
 // the last bit, but for the rules of compare. A query that fails is made smaller and printed with
 // both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
+	t.Parallel()
 	queries, expressions := randomQueries(300, 5000), randomQueries(500, 5000)
 	seed := seedtest.Of(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries+expressions)*2*time.Second)

@@ -80,6 +80,7 @@ const livedRules = "^sys\\.cpu 20d\n"
 
 // The commands of data-life.md run as they stand there: on HBase.
 func TestDocs_dataLifeHBase(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 4*time.Minute)
 	l := layout{name: "plain"}
 	tables := createTables(t)
@@ -103,6 +104,7 @@ func TestDocs_dataLifeHBase(t *testing.T) {
 // The commands of data-life.md run as they stand there: on the embedded store, of which some need a
 // gateway that has it open, and others one that does not.
 func TestDocs_dataLifeEmbedded(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 4*time.Minute)
 	at := embeddedPlace(t)
 	at.serve(ctx, t, func(url string) { put(ctx, t, url, livedPoints()) })

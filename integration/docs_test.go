@@ -35,6 +35,7 @@ func examples(t *testing.T, language, address string) (blocks []string) {
 
 // The Python examples of clients.md run and print the names of what they read.
 func TestDocs_notebook(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
 	hostMetrics(ctx, t, ours.URL)
@@ -53,6 +54,7 @@ func TestDocs_notebook(t *testing.T) {
 
 // The HTML examples of clients.md, on a page of another origin, draw charts that move.
 func TestDocs_ownChart(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	var page string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -183,9 +183,10 @@ func TestExchange_createTables(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	salted := layouts[1]
 	theirs := createTables(t)
-	ours := e2e.TablesWithPrefix("made")
+	ours := e2e.TablesWithPrefix(theirs.Data + "-made")
+	state := ours.Data + "-state"
 	env := salted.env(t, ours)
-	env["DOWNPOUR_TABLE_STATE"] = "made-state"
+	env["DOWNPOUR_TABLE_STATE"] = state
 	status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Env: env, Args: []string{"-create-tables"}, Dir: t.TempDir()})
 	if err != nil || status != 0 {
 		t.Fatalf("exit status %d, %v\n%s", status, err, out)
@@ -202,7 +203,7 @@ func TestExchange_createTables(t *testing.T) {
 	for _, line := range must[[]string](t)(admin.Describe(ctx, ours.Data)) {
 		want = append(want, "s"+strings.TrimPrefix(line, "t"))
 	}
-	if d := cmp.Diff(want, must[[]string](t)(admin.Describe(ctx, "made-state"))); d != "" {
+	if d := cmp.Diff(want, must[[]string](t)(admin.Describe(ctx, state))); d != "" {
 		t.Errorf("our own table: -want +got\n%s", d)
 	}
 	var starts []string

@@ -72,6 +72,7 @@ func (b *tcpBalancer) pass(ctx context.Context, client net.Conn) {
 // is stopped, and later the other one is killed: each time the page comes back to the one that is
 // left, and shows what is put from then on.
 func TestFailover_page(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	tables := createTables(t)
 	port := must[int](t)(e2e.FreePort())

@@ -35,7 +35,7 @@ func shellBlocks(page string) (blocks []string) {
 // installation on: on the disk of the machine, and then on a real HBase. What the test sets in
 // place of the page's own is the port, HBase's address and tables, and systemd.
 func TestFirstDay(t *testing.T) {
-	t.Parallel() // it uses ports, tables and a system of its own
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Fatal("installing packages into a system of its own needs root")
 	}

@@ -23,6 +23,7 @@ import (
 // pyarrow, a Flight client of others, reads a whole part from a pushdown server if it has a token.
 // Without a token, or with a plan of a newer version, it gets an error that says why.
 func TestFlight_readByPyarrow(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	dir := t.TempDir()
 	ours := startGateway(t, e2e.ProgramOptions{Dir: dir, Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})

@@ -29,6 +29,7 @@ const fsckStart = 1356998400
 // good point is lost, and both servers answer alike. Where more orphans are drawn than fsck deletes
 // unasked, it repairs all else and says so; then it is told that they may go.
 func TestFsck_realFindsNothing(t *testing.T) {
+	t.Parallel()
 	for _, l := range []layout{{name: "plain"}, {name: "salted", saltWidth: 1, saltBuckets: 4}} {
 		t.Run(l.name, func(t *testing.T) {
 			ctx := within(t, 4*time.Minute)

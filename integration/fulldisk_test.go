@@ -172,6 +172,7 @@ func (g *onDisk) spares(ctx context.Context, bytes int64) {
 // to, and then does not start. With a little more space it starts and can be read; with much more
 // it takes puts again without a restart.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))

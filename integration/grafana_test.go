@@ -24,6 +24,7 @@ import (
 // Queries as Grafana's OpenTSDB data source sends them, set to each of the versions 2.1 to 2.4, get
 // answers from which it reads what was put.
 func TestGrafana(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": "http://grafana.example:3000"})
 	fillGrafana(ctx, t, ours.URL)

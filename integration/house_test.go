@@ -32,7 +32,8 @@ func inspect(t *testing.T, tree fs.FS) []string {
 		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
 		forgoneNames,          // house_names_test.go
 		draws, elapsed, stale, // house_seeds_test.go
-		places, // house_pages_test.go
+		places,     // house_pages_test.go
+		sideBySide, // house_parallel_test.go
 	} {
 		found = append(found, rule(h)...)
 	}
@@ -207,6 +208,18 @@ func TestHouse_seeds(t *testing.T) {
 		test("fmt", "took := time.Since(began)\n\t_ = took < 1"))
 	plant("", test("testing/synctest", "_ = time.Since(began) > time.Second"))
 	plant("", test("fmt", "fmt.Println(time.Since(began))"))
+}
+
+func TestHouse_parallel(t *testing.T) {
+	plant := planter(t)
+	const tagged = "//go:build integration\n\npackage integration\n\nimport \"testing\"\n\n"
+
+	plant("integration/x_test.go:7: TestX does not begin with t.Parallel(), and the table of exclusive tests gives no reason",
+		oneFile("integration/x_test.go", tagged+"func TestX(t *testing.T) {\n\tt.Log()\n\tt.Parallel()\n}\n"))
+	plant("", oneFile("integration/x_test.go", tagged+"func TestX(t *testing.T) {\n\tt.Parallel()\n}\n\nfunc TestChaos(t *testing.T) {}\n"))
+	plant("", oneFile("integration/x_test.go", "package integration\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"))
+	plant("integration/house_parallel_test.go: TestChaos is no exclusive test",
+		oneFile("integration/x_test.go", tagged+"func TestChaos(t *testing.T) {\n\tt.Parallel()\n}\n"))
 }
 
 func TestHouse_names(t *testing.T) {

@@ -61,6 +61,7 @@ func (c *securedCluster) env(more map[string]string) map[string]string {
 
 // A secured HBase with a KDC, and what they must not be: one cluster for all of it.
 func TestKerberos(t *testing.T) {
+	t.Parallel()
 	c := startSecured(t, e2e.HBaseOptions{})
 	t.Run("protections", c.protections)
 	t.Run("ticketCache", c.ticketCache)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"downpour/integration/e2e"
 )
 
@@ -38,9 +40,29 @@ func short(names ...string) []layout {
 	return slices.DeleteFunc(slices.Clone(layouts), func(l layout) bool { return !slices.Contains(names, l.name) })
 }
 
+// tsds bounds how many TSDs of openTSDB run at once: each is a Java of its own. A test that needs two
+// takes both before it starts one, so that no two tests wait for each other.
+var tsds = semaphore.NewWeighted(2)
+
+// tsdsFor waits until n TSDs may be started, and has them until the test ends.
+func tsdsFor(t *testing.T, n int64) {
+	t.Helper()
+	if err := tsds.Acquire(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tsds.Release(n) })
+}
+
 // openTSDB starts a real TSD on tables of this layout, which ends with the test. It compacts rows
 // only where the layout says so, because its clock decides when.
 func (l layout) openTSDB(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
+	t.Helper()
+	tsdsFor(t, 1)
+	return l.startTSD(t, tables)
+}
+
+// startTSD is openTSDB for a test that has waited for its turn.
+func (l layout) startTSD(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 	t.Helper()
 	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), l.tsdOptions(t, tables, nil))
 	if err != nil {
@@ -60,7 +82,7 @@ func (l layout) tsdOptions(t *testing.T, tables e2e.Tables, more map[string]stri
 		Quorum: hbase(t).Quorum(), Tables: tables,
 		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets,
 		UIDMetricWidth: l.metric, TagKWidth: l.tagK, TagVWidth: l.tagV,
-		Appends: l.appends, Config: config,
+		Appends: l.appends, Config: config, QuickStart: !*soak,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 // changed; a late point of a TSD, an overwrite and its compaction end that, until they are made
 // again.
 func TestMadeRollups(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
 	tables, rollups := rollupTables(ctx, t)
@@ -68,6 +69,7 @@ func TestMadeRollups(t *testing.T) {
 // TestMadeRollups_background: a gateway makes the rollups of what is there by itself; the command finds
 // nothing left to make, and what they give is what raw rows give.
 func TestMadeRollups_background(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
 	tables, rollups := rollupTables(ctx, t)

@@ -55,6 +55,7 @@ type cell struct{ version, protection, way string }
 // compacted and a region server is killed, and everything is as it was recorded. Without -matrix it is the cell that
 // most others are not like: the newest release, mutual TLS, bootstrap nodes.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	known := must[[]string](t)(e2e.HBaseVersions())
 	usual := known[len(known)-1] // the newest that setup gets for make test
 	versions := slices.Sorted(slices.Values(known))

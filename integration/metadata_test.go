@@ -212,6 +212,7 @@ var metadataDiffers = map[string]string{
 // A gateway answers the whole metadata session as a real OpenTSDB does. Each has tables of its own,
 // empty at first, which hold the same afterwards.
 func TestMetadata_session(t *testing.T) {
+	t.Parallel()
 	for _, l := range layouts[:2] {
 		t.Run(l.name, func(t *testing.T) {
 			ctx := within(t, 5*time.Minute)
@@ -310,6 +311,7 @@ func record(t *testing.T, calls []recordedCall) {
 // Each server changes what the other has stored. OpenTSDB's compare-and-set works only on exactly
 // the bytes that it would write itself.
 func TestMetadata_exchange(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := layouts[0]
 	tables := createTables(t)
@@ -344,7 +346,7 @@ func (l layout) trackingTSD(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 		config["tsd.core.meta."+key] = "true"
 	}
 	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables,
-		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets, Config: config})
+		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets, Config: config, QuickStart: !*soak})
 	if err != nil {
 		t.Fatal(err)
 	}

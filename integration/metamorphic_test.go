@@ -47,6 +47,7 @@ var laws = []law{
 // asked ten times as many queries, because each takes a tenth of the time: faults that few queries
 // meet (NaN in pairs, explicit tags) need some hundred queries to show.
 func TestMetamorphic(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Of(t)
 	n := randomQueries(40, 800)
 	ctx := within(t, 5*time.Minute+time.Duration(n)*10*time.Second)
@@ -338,6 +339,7 @@ func resultTexts(t *testing.T, body []byte) (texts []string) {
 // The embedded store and HBase with appends hold the same points, and give the
 // same answers.
 func TestMetamorphic_embeddedIsHBaseWithAppends(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Of(t)
 	n := randomQueries(100, 2000)
 	ctx := within(t, 3*time.Minute+time.Duration(n)*time.Second)
@@ -351,6 +353,7 @@ func TestMetamorphic_embeddedIsHBaseWithAppends(t *testing.T) {
 // Pushdown servers compute what the gateway computes, whatever form rows have, and
 // whether they answer per series or with partial aggregates.
 func TestMetamorphic_pushdownIsInProcess(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Of(t)
 	n := randomQueries(100, 2000)
 	ctx := within(t, 3*time.Minute+time.Duration(n)*time.Second)

@@ -132,6 +132,7 @@ func (r *recording) replay(ctx context.Context, t *testing.T, where, url string)
 // another one, by export and import, and every recorded query is answered at
 // each place as OpenTSDB answered it.
 func TestMigrate_toHBaseAndBack(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"seed2", "edges"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t, 4*time.Minute)
@@ -185,6 +186,7 @@ func unzipped(t *testing.T, name string) (lines []string) {
 // points are simple ones, because this tool of OpenTSDB ends with an exception at some rows of the
 // other tests' data.
 func TestMigrate_fromOpenTSDB(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	tables := createTables(t)
 	tsd := layouts[0].openTSDB(t, tables)
@@ -233,6 +235,7 @@ func simple() (points []e2e.Point) {
 
 // An import that was killed goes on from where it was: no point is lost, counted twice or changed.
 func TestMigrate_killedImport(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	const series, each = 20, 20_000
 	m := embeddedPlace(t)

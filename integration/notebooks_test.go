@@ -58,6 +58,7 @@ func runNotebook(ctx context.Context, t *testing.T, name, url string) (outputs [
 // The notebook explore.ipynb runs to its last cell, and its outputs show what was put: 181 points
 // of each series, one every 10 s of half an hour.
 func TestNotebooks_explore(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	hostMetrics(ctx, t, ours.URL)
@@ -88,6 +89,7 @@ func TestNotebooks_explore(t *testing.T) {
 
 // The notebook follow.ipynb draws five frames of a live query, and then names both series.
 func TestNotebooks_follow(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	hostMetrics(ctx, t, ours.URL)

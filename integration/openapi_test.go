@@ -14,6 +14,7 @@ import (
 // The description of the HTTP API that a gateway serves is a valid OpenAPI document, as a validator of
 // OpenAPI sees it; one with a fault is not.
 func TestOpenAPI_valid(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	ours := embedded(t, nil)
 	served := must[e2e.Answer](t)(e2e.Get(ctx, ours.URL+"/docs/openapi.json"))

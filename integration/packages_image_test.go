@@ -34,7 +34,7 @@ func image(ctx context.Context, t *testing.T, program string) *e2e.Image {
 // Both images name the version and commit of the program in them, have no user root and nothing
 // but the program, and refuse to serve everybody.
 func TestImages(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	for program, port := range map[string]string{"gateway": "4242/tcp", "pushdown": "4280/tcp"} {
 		i := image(ctx, t, program)
@@ -74,7 +74,7 @@ func TestImages(t *testing.T) {
 // The gateway's container writes to its volume alone, tells whether it is well, ends on SIGTERM,
 // and finds its points again.
 func TestImages_gateway(t *testing.T) {
-	t.Parallel() // it has a port and a store of its own
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	i := image(ctx, t, "gateway")
 	if info := must[os.FileInfo](t)(os.Stat(filepath.Join(i.Root, "var/lib/downpour"))); info.Sys().(*syscall.Stat_t).Uid != 10001 {

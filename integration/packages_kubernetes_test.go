@@ -137,7 +137,7 @@ var pods = map[string]struct {
 // The manifests are right for Kubernetes from 1.30 on, name only settings that there are, and give
 // the pods no right that they do not need.
 func TestKubernetes(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	all := manifests(within(t, 10*time.Minute), t, "1.30,1.31,1.32,1.33,1.34,1.35,1.36,1.37")
 	for program, of := range pods {
 		m, ok := all[of.workload]
@@ -200,7 +200,7 @@ func TestKubernetes(t *testing.T) {
 // With the environment and the secrets of its pod, but for the store and the port, each image starts
 // and answers the probes as the manifest wants them.
 func TestKubernetes_probes(t *testing.T) {
-	t.Parallel() // it has ports and a store of its own
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	all := manifests(ctx, t, "1.30")
 	kubelet := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

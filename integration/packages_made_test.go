@@ -53,7 +53,7 @@ func packages(ctx context.Context, t *testing.T) string {
 // Debian's lintian finds no error and nothing to warn of in the packages, but for what their
 // overrides explain.
 func TestPackages_lintian(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	if err := e2e.SetUp(ctx, "package_checks"); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ const zstdInC = "github.com/DataDog/zstd "
 // The list of modules beside each program names the modules that Go has written into it, each in
 // its version.
 func TestPackages_modules(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	dir := packages(ctx, t)
 	for _, program := range []string{"gateway", "pushdown"} {

@@ -133,7 +133,7 @@ func (i *installation) listenFree() (settings string) {
 // its user, fed, upgraded while it runs, removed, purged and installed again: every point stays,
 // and so does what the operator wrote into its settings.
 func TestPackages(t *testing.T) {
-	t.Parallel() // it uses ports and a system of its own
+	t.Parallel()
 	i := install(t)
 	ctx := i.ctx
 	gateway, pushdown := i.built("downpour-gateway"), i.built("downpour-pushdown")
@@ -206,7 +206,7 @@ func TestPackages(t *testing.T) {
 // that gateway goes on, and the unit says why it does not start. Once the gateway has ended and
 // the files are the user's, the unit has its points.
 func TestPackages_overRunningStore(t *testing.T) {
-	t.Parallel() // it uses ports and a system of its own
+	t.Parallel()
 	i := install(t)
 	archives := must[[]string](t)(filepath.Glob(filepath.Join(i.debian.Root, "downpour-[0-9]*-linux-*.tar.gz")))
 	if len(archives) != 1 {

@@ -32,6 +32,7 @@ import (
 // Each kind of change happens at least once after an answer that came from memory, or the test would
 // prove nothing of it.
 func TestProofs_drawn(t *testing.T) {
+	t.Parallel()
 	limit, draws := 15*time.Minute, 0
 	if *soak {
 		limit, draws = 85*time.Minute, 4000
@@ -151,7 +152,7 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 
 	var err error
 	// Nothing but a reading TSD compacts rows.
-	w.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, Config: map[string]string{
+	w.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, QuickStart: !*soak, Config: map[string]string{
 		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
 		"tsd.storage.compaction.min_flush_threshold": "1000000",
 	}})

@@ -19,6 +19,7 @@ import (
 // kind of change of a row. Exact tokens are never equal after a change; those by timestamps never after
 // what they claim to see. Until then the latter are equal, although the region is written to.
 func TestProofs_living(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	l := startLiving(ctx, t)
 	admin, table := hbase(t).Admin, l.table
@@ -70,6 +71,7 @@ func TestProofs_living(t *testing.T) {
 // A range of more bytes than HBase reads before it changes to streaming reads (256 KiB) is proven by
 // timestamps where its old cells lie in one file with recent ones.
 func TestProofs_large(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	l := startLiving(ctx, t)
 	admin, r := hbase(t).Admin, store.KeyRange{Start: []byte("k"), Stop: []byte("l")}

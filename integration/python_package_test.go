@@ -37,7 +37,7 @@ func wheel(ctx context.Context, t *testing.T) string {
 // The wheel holds what is said of it: the release's version, the licence, and the mark of types.
 // Its sources make the same wheel.
 func TestPython_wheel(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	path := wheel(ctx, t)
 	file := must[*zip.ReadCloser](t)(zip.OpenReader(path))
@@ -74,7 +74,7 @@ func TestPython_wheel(t *testing.T) {
 // The wheel passes the package's own tests, which use scripted servers, with the oldest and the
 // newest Python and libraries.
 func TestPython_package(t *testing.T) {
-	t.Parallel() // its servers are scripted
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	if err := e2e.SetUp(ctx, "python_oldest", "python_newest"); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestPython_package(t *testing.T) {
 // mypy, which is strict, finds no fault in the package, with the oldest Python and libraries and
 // with the newest, and gives each call the type that it has.
 func TestPython_types(t *testing.T) {
-	t.Parallel() // it uses no servers
+	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	if err := e2e.SetUp(ctx, "python_oldest", "python_newest"); err != nil {
 		t.Fatal(err)
@@ -119,6 +119,7 @@ func TestPython_types(t *testing.T) {
 
 // The examples with polars and DuckDB print what the points say.
 func TestPython_examples(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	ours := embedded(t, nil)
 	var points []e2e.Point

@@ -18,6 +18,7 @@ import (
 // late points, corrections and new series. All goes over TLS with tokens; requests without the
 // right one are refused.
 func TestPython_follow(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	made := authtest.NewCertificate(t)
 	const read, write = "a-token-for-reading", "a-token-for-writing"
@@ -32,6 +33,7 @@ func TestPython_follow(t *testing.T) {
 // An expression that the package turns into JSON, as the WebSocket wants it, has
 // the answer that the gateway gives to the expression itself.
 func TestPython_expressions(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
 	put(ctx, t, ours.URL, introduce())

@@ -18,6 +18,7 @@ const gatewayProgram = "./gateway/cmd/gateway"
 
 // A start that must fail ends with one line that names the variable to set.
 func TestRefuse_start(t *testing.T) {
+	t.Parallel()
 	f := func(env map[string]string, words ...string) {
 		t.Helper()
 		all := map[string]string{"DOWNPOUR_SELF_METRICS": "0"}
@@ -69,7 +70,7 @@ func TestRefuse_wrongSalt(t *testing.T) {
 // Without HBase, or without its tables, the gateway either refuses to start and names the variable
 // to set, or answers with status 424.
 func TestRefuse_noHBase(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	nobody := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
 	missing := layouts[0].env(t, e2e.TablesWithPrefix("nosuchtable"))
 	for name, env := range map[string]map[string]string{

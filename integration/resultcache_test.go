@@ -26,6 +26,7 @@ import (
 // HBase flushes, compacts, moves and splits the regions; then other tables are put into the table's
 // place, in random order.
 func TestResultCache_exact(t *testing.T) {
+	t.Parallel()
 	limit, rounds := 30*time.Minute, 1
 	if *soak {
 		limit, rounds = 85*time.Minute, 12
@@ -56,7 +57,7 @@ type tableLife struct {
 func startTableLife(t *testing.T) *tableLife {
 	s := &tableLife{T: t, tables: createTables(t)}
 	var err error
-	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, Config: map[string]string{
+	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, QuickStart: !*soak, Config: map[string]string{
 		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
 	}})
 	if err != nil {

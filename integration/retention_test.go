@@ -115,6 +115,7 @@ func retain(t *testing.T, points []e2e.Point, run func(args ...string) string) m
 // the TSD answers what the gateway does, exactly the points that are to be left, before and
 // after a major compaction.
 func TestRetention_hbase(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 4*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
 	tables := createTables(t)
@@ -179,6 +180,7 @@ func TestRetention_hbase(t *testing.T) {
 // TestRetention_embedded: the command has the gateway of an embedded store delete what is past; exactly the
 // points that are to be left are answered, also after a restart.
 func TestRetention_embedded(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	at := embeddedPlace(t)
 	now := time.Now()

@@ -29,6 +29,7 @@ import (
 // comes back later. Clients, which send again what failed, go on; each answer is right; and either
 // gateway has each acknowledged point.
 func TestRoundRobin_oneIsKilled(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 90*time.Second)
 	tables := createTables(t)
 	oneIsKilled(ctx, t, layouts[0].gateway(t, tables, nil), layouts[0].gateway(t, tables, nil))
@@ -336,7 +337,7 @@ func (l *load) check(ctx context.Context, url string) {
 
 // While a backend is left out each request is answered by the other one, however many come at once.
 func TestRoundRobin_leftOut(t *testing.T) {
-	t.Parallel() // it uses no servers of ours
+	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer backend.Close()
 	r := newRoundRobin(t, "http://127.0.0.1:1", backend.URL)

@@ -18,6 +18,7 @@ import (
 // a real OpenTSDB does after each change that OpenTSDB makes to old hours: late points, series with
 // an unknown data centre, with fewer and with more tags, compaction, deletes, and puts after them.
 func TestSeek_changesByOpenTSDB(t *testing.T) {
+	t.Parallel()
 	tested := layouts[:1]
 	if *soak {
 		tested = layouts[:3]
@@ -53,7 +54,7 @@ func (s *seeking) start() {
 	var err error
 	s.tsd, err = e2e.StartOpenTSDB(within(s.T, time.Minute), e2e.OpenTSDBOptions{
 		Quorum: hbase(s.T).Quorum(), Tables: s.tables, SaltWidth: s.l.saltWidth, SaltBuckets: s.l.saltBuckets,
-		UIDMetricWidth: s.l.metric, TagKWidth: s.l.tagK, TagVWidth: s.l.tagV,
+		UIDMetricWidth: s.l.metric, TagKWidth: s.l.tagK, TagVWidth: s.l.tagV, QuickStart: !*soak,
 		Config: map[string]string{"tsd.storage.enable_compaction": "true", "tsd.http.query.allow_delete": "true"},
 	})
 	if err != nil {

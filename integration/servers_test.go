@@ -16,6 +16,7 @@ import (
 // OpenTSDB, against which everything else is compared, starts on every layout, stores points and
 // answers a query about them.
 func TestServers_putAndQuery(t *testing.T) {
+	t.Parallel()
 	for _, l := range layouts {
 		t.Run(l.name, func(t *testing.T) {
 			ctx := within(t, 2*time.Minute)
@@ -52,6 +53,7 @@ func TestServers_putAndQuery(t *testing.T) {
 // Regions of a table are split, moved, flushed, compacted and merged as they are told, and keep all
 // cells.
 func TestServers_regions(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	h := hbase(t)
 	tables := createTables(t, []byte{0x80})
@@ -92,6 +94,7 @@ func TestServers_regions(t *testing.T) {
 // The death of a region server is noticed, its regions are served again, also by a master that starts
 // meanwhile, and it can come back. A paused one goes on when it is resumed. The test has a cluster of its own.
 func TestServers_killAndPause(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 3*time.Minute)
 	// Not shorter: a server that gets no processor time for longer than its session gives up.
 	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{SessionTimeout: 10 * time.Second}))

@@ -17,6 +17,7 @@ import (
 // which comes from the result cache before. What it renames the other one finds out by itself, and what
 // OpenTSDB renames once the caches of either gateway are dropped.
 func TestSeveral_realHBase(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	tables := createTables(t)
 	env := map[string]string{"DOWNPOUR_ALLOW_DELETE": "true"}

@@ -24,7 +24,7 @@ import (
 // flush, and region servers stop for seconds. Every write is acknowledged in the end, everything
 // acknowledged is there, and at most twice as many bytes go to the servers as were put.
 func TestSlowHBase(t *testing.T) {
-	t.Parallel() // it has a cluster of its own
+	t.Parallel()
 	pauses := 3
 	if *soak {
 		pauses = 30

@@ -59,6 +59,7 @@ var storageVariants = []storageVariant{
 // What operators can make of tables changes no answer: region replicas, MOB and encryption, with cells in memory,
 // in files and compacted. Requests that a quota holds up are answered late, and none is refused.
 func TestStorage(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 40*time.Minute)
 	keys := filepath.Join(t.TempDir(), "keys.jceks")
 	out, err := exec.CommandContext(ctx, "keytool", "-genseckey", "-storetype", "jceks", "-keystore", keys,

@@ -20,12 +20,13 @@ import (
 // every question, and now and then late to an older one. The older hours lie in a region of their own,
 // so that they come from the result cache, merged, and only the last hour is read.
 func TestStretch_beside(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ctx := within(t, 20*time.Minute)
 
 	tables := createTables(t)
-	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, Config: map[string]string{
+	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, QuickStart: !*soak, Config: map[string]string{
 		"tsd.storage.fix_duplicates": "true",
 	}})
 	if err != nil {

@@ -46,6 +46,7 @@ func TestUID_eightGatewaysOnHBase(t *testing.T) {
 // Eight clients put the same names through one gateway on an embedded store. Each name has one
 // series.
 func TestUID_eightClientsEmbedded(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 5*time.Minute)
 	ours := embedded(t, nil)
 	began := time.Now()

@@ -61,6 +61,7 @@ var earlierOnce sync.Mutex
 // An embedded store that the version before has written is opened, and answers as it did there,
 // whether the earlier gateway was stopped or killed. It takes points, and passes the check.
 func TestUpgrade_embeddedStore(t *testing.T) {
+	t.Parallel()
 	gateway, _ := earlier(t)
 	for name, end := range map[string]func(context.Context, *e2e.Program) error{
 		"stopped": func(ctx context.Context, g *e2e.Program) error { return g.Process.Stop(ctx) },
@@ -109,6 +110,7 @@ func TestUpgrade_embeddedStore(t *testing.T) {
 // clients put and query through a balancer, in an order that mixes them in every way. No request is
 // refused, no answer is wrong, and in the end either gateway has each acknowledged point.
 func TestUpgrade_oneByOne(t *testing.T) {
+	t.Parallel()
 	oldGateway, oldPushdown := earlier(t)
 	ctx := within(t, 15*time.Minute)
 	for _, program := range []string{gatewayProgram, "./pushdown/cmd/pushdown"} { // not while the clients wait
@@ -186,6 +188,7 @@ func TestUpgrade_oneByOne(t *testing.T) {
 // Gateways behind a balancer that asks for /readyz are started again one after the other by SIGTERM
 // alone, under load: with DOWNPOUR_DRAIN the balancer has time to notice, and no request fails.
 func TestDrain_behindBalancer(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 10*time.Minute)
 	l, tables := layouts[0], createTables(t)
 	var gateways [2]*e2e.Program

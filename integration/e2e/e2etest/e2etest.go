@@ -44,7 +44,7 @@ var sharedHBase = sync.OnceValues(func() (*e2e.HBase, error) {
 	defer cancel()
 
 	began := time.Now()
-	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{QuickStart: true})
+	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{QuickStart: !*Soak})
 	if err != nil {
 		return nil, err
 	}
