@@ -12,16 +12,7 @@ import (
 // unseeded are tests that still draw from the global generator. The list may only get shorter.
 var unseeded = map[string]string{
 	"integration/compaction_test.go":       "when a job is killed",
-	"integration/crash_test.go":            "drawn on real servers",
-	"integration/differential_test.go":     "drawn on real servers, or given as -seed",
-	"integration/fulldisk_test.go":         "drawn on real servers",
-	"integration/hdfs_test.go":             "drawn on real servers, or given as -seed",
-	"integration/hostile_test.go":          "drawn on real servers, or given as -seed",
 	"integration/kerberos_tickets_test.go": "which stretch is asked for",
-	"integration/proofs_drawn_test.go":     "drawn on real servers, or given as -seed",
-	"integration/resultcache_test.go":      "drawn on real servers, or given as -seed",
-	"integration/stretch_test.go":          "drawn on real servers, or given as -seed",
-	"integration/uid_test.go":              "drawn on real servers",
 }
 
 // Generators that are given their seed, and the types of them; all else in the packages is the global generator.

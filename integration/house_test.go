@@ -198,8 +198,8 @@ func TestHouse_seeds(t *testing.T) {
 	plant("gateway/write: uses rapid without encoding/seedtest, which gives it the seed",
 		oneFile("gateway/write/x_test.go", "package write\n\nimport _ \"pgregory.net/rapid\"\n"))
 	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"downpour/encoding/seedtest\"\n\t_ \"pgregory.net/rapid\"\n)\n"))
-	plant("integration/uid_test.go: is an exception that draws from the global generator, but nothing there does; take it off the list",
-		oneFile("integration/uid_test.go", "package integration\n"))
+	plant("integration/compaction_test.go: is an exception that draws from the global generator, but nothing there does; take it off the list",
+		oneFile("integration/compaction_test.go", "package integration\n"))
 
 	// Bounds by the clock.
 	plant("gateway/write/x_test.go:9: compares how long something took; count, or use testing/synctest",
