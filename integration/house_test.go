@@ -52,6 +52,7 @@ func sound() fstest.MapFS {
 		"gateway/cmd/g/m.go":      "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/write\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
 		"gateway/write/p_test.go": "package write\n\nimport _ \"downpour/integration/e2e\"\n",
 		"node_modules/x/x.go":     "not Go",
+		".git":                    "gitdir: /" + "home/x/.git\n",
 		"build/x.go":              "not Go",
 		"a/testdata/x.go":         "not Go",
 	})

@@ -62,6 +62,9 @@ func readHouse(tree fs.FS) (*house, error) {
 			h.names = append(h.names, name)
 			return nil
 		}
+		if slices.Contains(skipped, d.Name()) {
+			return nil // a linked work tree has a file .git that says where the repository is
+		}
 		if !d.Type().IsRegular() {
 			return nil
 		}

@@ -97,7 +97,7 @@ func TestPushdown_rowsSelectedInRegionServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shipped := after - before; shipped >= 10 {
-		t.Errorf("%d rows shipped for 1 host of 1,000, want under 10", shipped)
+	if shipped := after - before; shipped < 1 || shipped >= 10 {
+		t.Errorf("%d rows shipped for 1 host of 1,000, want 1 to 9", shipped)
 	}
 }

@@ -26,6 +26,7 @@ export async function until(what, condition) {
 // browser a test provokes itself.
 export function watch(page, host, expected = () => false) {
   const faults = [];
+  page.setDefaultTimeout(patience);
   page.on('request', (request) => {
     const url = new URL(request.url());
     const inside = ['data:', 'blob:', 'about:'].includes(url.protocol);

@@ -121,7 +121,7 @@ test('a refused put is counted with its reason, and what comes from outside is t
   assert.match(await text('#about'), /^\S+ on pebble:/);
   await axe();
   await page.setViewportSize({ width: 390, height: 800 });
-  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'a phone has nothing to scroll sideways but tables');
+  await until('a phone to have nothing to scroll sideways but tables', () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   await axe();
   assert.deepEqual(faults, []);
 });
