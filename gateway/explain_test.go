@@ -28,5 +28,5 @@ func TestExplain_filter(t *testing.T) {
 		}
 	}
 	f("", "none")
-	f("%7Bhost=a%7D", `ranges(2) and regex((?s)^.{7}(?:.{6})*?`)
+	f("%7Bhost=a%7D", `ranges(3) and regex((?s)^.{7}(?:.{6})*?`)
 }
