@@ -88,6 +88,8 @@ type Config struct {
 	Mode string `env:"DOWNPOUR_MODE" envDefault:"rw"`
 	// QueryTimeout bounds the time of a query. Source: tsd.query.timeout.
 	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
+	// PutTimeout bounds a request that writes over HTTP, as a whole.
+	PutTimeout time.Duration `env:"DOWNPOUR_PUT_TIMEOUT" envDefault:"30s"`
 	// Drain is how long a gateway that is told to end goes on to serve while /readyz says 503,
 	// so that a balancer takes it out first.
 	Drain time.Duration `env:"DOWNPOUR_DRAIN" envDefault:"0s"`
@@ -173,6 +175,9 @@ func (c *Config) Validate() error {
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
+	}
+	if c.PutTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_PUT_TIMEOUT: got %s, want more than 0", c.PutTimeout))
 	}
 	if c.Drain < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_DRAIN: got %s, want a time, or 0 to stop at once", c.Drain))

@@ -34,10 +34,11 @@ const patience = 5 * time.Minute
 // faulty is a store whose faults can be changed while a gateway runs on it.
 type faulty struct {
 	gateway.Store
-	now   atomic.Pointer[faultstore.Store]
-	judge atomic.Pointer[func(store.Scan) error] // of every scan, if set
-	scans atomic.Int64                           // open now
-	down  atomic.Bool                            // TableExists fails
+	now     atomic.Pointer[faultstore.Store]
+	judge   atomic.Pointer[func(store.Scan) error] // of every scan, if set
+	scans   atomic.Int64                           // open now
+	down    atomic.Bool                            // TableExists fails
+	stopped atomic.Pointer[chan struct{}]          // writes wait until it is closed
 	// after, if set, is called with the scan's context when a scan that has returned rows is asked
 	// for more.
 	after atomic.Pointer[func(context.Context) error]
@@ -122,11 +123,45 @@ func (f *faulty) Unchanged(ctx context.Context, table, family string, r store.Ke
 }
 
 func (f *faulty) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	if err := f.write(ctx); err != nil {
+		return err
+	}
 	return f.now.Load().Apply(ctx, table, m)
 }
 
 func (f *faulty) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	if err := f.write(ctx); err != nil {
+		return 0, err
+	}
 	return f.now.Load().Increment(ctx, table, cell, delta)
+}
+
+func (f *faulty) CompareAndPut(ctx context.Context, table string, cell store.CellKey, old, value []byte) (bool, error) {
+	if err := f.write(ctx); err != nil {
+		return false, err
+	}
+	return f.now.Load().CompareAndPut(ctx, table, cell, old, value)
+}
+
+// stopWriting makes all that writes wait until answer is called, or the call's time is over.
+func (f *faulty) stopWriting() (answer func()) {
+	stopped := make(chan struct{})
+	f.stopped.Store(&stopped)
+	return sync.OnceFunc(func() { f.stopped.Store(nil); close(stopped) })
+}
+
+// write waits while writes are stopped.
+func (f *faulty) write(ctx context.Context) error {
+	stopped := f.stopped.Load()
+	if stopped == nil {
+		return nil
+	}
+	select {
+	case <-*stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // bench is a gateway over a store in memory.

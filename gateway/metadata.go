@@ -9,6 +9,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/metadata/annotation"
@@ -149,10 +150,26 @@ func (s *Server) metadataHandlers(guard *access.Guard) metaroutes.Handlers {
 		handlers.Described = s.growTrees
 	}
 	if s.tracker != nil {
-		handlers.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
+		handlers.FlushMeta = s.flushMeta
 	}
 
 	return handlers
+}
+
+// flushMeta has the meta data written that puts have still to record. For the request that asks for
+// it, it takes as long as a write may: it is the work of all puts.
+func (s *Server) flushMeta(ctx context.Context) error {
+	if s.cfg.PutTimeout <= 0 { // a Config that no environment was read into
+		return s.tracker.Flush(ctx)
+	}
+	late := &httpio.WriteTimeError{Limit: s.cfg.PutTimeout}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.PutTimeout, late)
+	defer cancel()
+	err := s.tracker.Flush(ctx)
+	if err != nil && context.Cause(ctx) == error(late) {
+		return late
+	}
+	return err
 }
 
 // stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is

@@ -367,8 +367,8 @@ func (s *Server) api() *httpapi.API {
 		},
 		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(), Tools: s.tools(),
 		Guard:  guard,
-		Memory: s.memory,
-		Log:    s.log,
+		Memory: s.memory, WriteTime: s.cfg.PutTimeout,
+		Log: s.log,
 	}
 }
 

@@ -12,8 +12,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// assignTimeout bounds one assignment, which several callers may share.
-const assignTimeout = 30 * time.Second
+const (
+	// assignTimeout bounds one assignment, which several callers may share. It is that of a write of
+	// points: a line of telnet with a new name waits no less for a region than one with a known name.
+	assignTimeout = 2 * time.Minute
+	// changeTimeout bounds a change of names.
+	changeTimeout = 30 * time.Second
+)
 
 // Assign returns the UID of a name, and assigns one if the name has none. The UID is
 // durable when it returns.

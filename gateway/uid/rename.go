@@ -35,7 +35,19 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 	}
 
 	// A client that leaves must not leave a half-done rename behind.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)
+	done := make(chan error, 1)
+	go func() { done <- d.renameWithin(context.WithoutCancel(ctx), kind, from, to) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// renameWithin is Rename of names that can be stored.
+func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, from, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	w, err := d.Withdraw(ctx, kind, from, to)
 	if err != nil {

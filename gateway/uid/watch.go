@@ -89,7 +89,7 @@ type watcher struct {
 // poll checks the cache if the counter has changed, or if the last check is long
 // ago.
 func (w *watcher) poll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, assignTimeout)
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	n, err := w.d.changes(ctx)
 	if err != nil || n == w.seen && time.Since(w.checked) < checkEvery {

@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -59,6 +60,8 @@ type API struct {
 	Guard *access.Guard
 	// Memory is the process's budget, of which requests reserve what they hold.
 	Memory *memory.Pool
+	// WriteTime bounds a request that writes, from the end of its body; 0 is no bound.
+	WriteTime time.Duration
 	// Pace bounds how slowly a body may come.
 	Pace pace.Limits
 	Log  *slog.Logger
@@ -111,7 +114,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 	a.tellOperator(w, r, path)
 	account := a.Memory.Open(memoryClass(path))
 	defer account.Close()
-	if err := e.Serve(w, r.WithContext(memory.With(r.Context(), account))); err != nil {
+	if err := a.withinWriteTime(e, w, r.WithContext(memory.With(r.Context(), account))); err != nil {
 		httpio.WriteError(w, r, a.Log, err)
 	}
 }

@@ -213,15 +213,31 @@ func (t *Tracker) run() {
 }
 
 // Flush writes what was collected before the call. It waits for a write that has
-// begun. What could not be written is collected again.
+// begun. What could not be written is collected again. If ctx ends first, Flush returns, and
+// the write goes on, because it is the work of all puts. It ends with Abandon.
 func (t *Tracker) Flush(ctx context.Context) error {
 	select {
 	case <-t.turn:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { t.turn <- struct{}{} }()
 
+	written := make(chan error, 1)
+	go func() {
+		err := t.flush(context.WithoutCancel(ctx))
+		t.turn <- struct{}{}
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flush is Flush of whoever holds the turn.
+func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
 	work, dropped := t.pending, t.dropped
 	empty := len(work.series)+len(work.uids)+len(t.described) == 0 // then puts go on to fill it
@@ -238,9 +254,7 @@ func (t *Tracker) Flush(ctx context.Context) error {
 		return nil
 	}
 
-	// The write goes on if the caller's context ends, because it is the work of all
-	// puts. It ends with Abandon.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
 
@@ -285,7 +299,7 @@ func (t *Tracker) Close() error {
 	// Nothing more is collected, so that one last write has all of it. Abandon ends it.
 	close(t.stop)
 	t.done.Wait()
-	return t.Flush(t.life)
+	return t.Flush(context.WithoutCancel(t.life))
 }
 
 // Forget makes the tracker look again whether series have a TSMeta: somebody may have deleted

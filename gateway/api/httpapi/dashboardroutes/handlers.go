@@ -44,10 +44,10 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	}
 }
 
-// bounded gives a handler the time of a query, and turns the errors of dashboards into answers.
+// bounded gives a handler that reads the time of a query, and turns the errors of dashboards into answers.
 func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), h.Timeout)
+		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
 		err := serve(w, r.WithContext(ctx))
 

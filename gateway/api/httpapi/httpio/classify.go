@@ -25,6 +25,11 @@ import (
 // Classify turns any error into the answer that HTTP gives for it. It is the one
 // place where a fault becomes an HTTP status; WebSockets use it too.
 func Classify(err error) *Error {
+	// It comes together with what the store said when the time was over.
+	var late *WriteTimeError
+	if errors.As(err, &late) {
+		return &Error{Code: http.StatusServiceUnavailable, Message: "The write has taken too long: " + late.Error()}
+	}
 	if e := classifyQuery(err); e != nil {
 		return e
 	}

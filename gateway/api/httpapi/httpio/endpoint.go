@@ -21,6 +21,9 @@ type Endpoint struct {
 	// even as a link. So a route whose verbs nobody has considered is closed to
 	// other sites.
 	Reads Verbs
+	// OwnTime says that requests that write have a time of their own, and not that of writes:
+	// queries that delete, and the long work of tools.
+	OwnTime bool
 	// Audited says that a request by any other verb than Reads leaves a line in the log, though
 	// its scope is not admin.
 	Audited bool

@@ -87,10 +87,13 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 	}
 
 	if e.Code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
+		SetRetryAfter(w)
 	}
 	return e
 }
+
+// SetRetryAfter asks the client of a 503 to send its request again.
+func SetRetryAfter(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }
 
 // worded reports whether an error was made for the answer, most often in OpenTSDB's words, and
 // does not come from the store, a pushdown server or the limits of the process.

@@ -30,7 +30,7 @@ type Handlers struct {
 	Lookup      *lookup.Finder
 	Last        *last.Points
 	// FlushMeta writes the metadata that puts have still to record; nil if puts
-	// record none.
+	// record none. It returns a *httpio.WriteTimeError once it has taken as long as a write may.
 	FlushMeta func(context.Context) error
 	// Described is told of a series that a client has given a TSMeta; nil if nobody wants to
 	// know.
@@ -71,18 +71,23 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	}
 }
 
-// timeout returns a request's context with the timeout of a query.
+// timeout returns a request's context with the timeout of a query, if it only reads.
 func (h *Handlers) timeout(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), h.Timeout)
+	return httpio.WithQueryTime(r.Context(), h.Timeout)
 }
 
 // flushMeta has the metadata written that puts have still to record, so that a
-// client finds what it has put. An error is not reported here: what is read
-// afterwards meets it too.
-func (h *Handlers) flushMeta(ctx context.Context) {
-	if h.FlushMeta != nil {
-		_ = h.FlushMeta(ctx)
+// client finds what it has put. Its error says that this takes too long: what is read
+// afterwards would be short. Any other is not reported here, because what is read meets it too.
+func (h *Handlers) flushMeta(ctx context.Context) error {
+	if h.FlushMeta == nil {
+		return nil
 	}
+	err := h.FlushMeta(ctx)
+	if late := (*httpio.WriteTimeError)(nil); errors.As(err, &late) {
+		return err
+	}
+	return ctx.Err()
 }
 
 // nameNotFound turns the error of a name without a UID into a 404 with the route's

@@ -49,7 +49,9 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if q.Back <= 0 {
 		// The counters in the metadata then say which hours are read.
-		h.flushMeta(ctx)
+		if err := h.flushMeta(ctx); err != nil {
+			return err
+		}
 	}
 	found, err := h.Last.Find(ctx, q)
 	if err != nil {

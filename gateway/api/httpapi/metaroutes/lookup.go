@@ -104,7 +104,9 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Meta {
-		h.flushMeta(ctx)
+		if err := h.flushMeta(ctx); err != nil {
+			return err
+		}
 	}
 
 	found, err := h.Lookup.Find(ctx, q)

@@ -33,7 +33,12 @@ func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.flushMeta(r.Context()) // a series that was just put has its TSMeta then
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	r = r.WithContext(ctx)
+	if err := h.flushMeta(ctx); err != nil { // a series that was just put has its TSMeta then
+		return err
+	}
 	switch method {
 	case http.MethodGet:
 		if r.URL.Query().Has("tsuid") {
@@ -72,13 +77,11 @@ func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := h.timeout(r)
-	defer cancel()
-	keys, filter, err := h.Lookup.MetaRows(ctx, metric, tags)
+	keys, filter, err := h.Lookup.MetaRows(r.Context(), metric, tags)
 	if err != nil {
 		return nameNotFound(err, "Unable to find one of the UIDs")
 	}
-	list, err := h.Meta.TSMetas(ctx, keys, filter)
+	list, err := h.Meta.TSMetas(r.Context(), keys, filter)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,12 @@ func (h *Handlers) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.flushMeta(r.Context()) // a name that was just put has its UIDMeta then
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	r = r.WithContext(ctx)
+	if err := h.flushMeta(ctx); err != nil { // a name that was just put has its UIDMeta then
+		return err
+	}
 	switch method {
 	case http.MethodGet:
 		return h.getUIDMeta(w, r)

@@ -33,7 +33,9 @@ func (h *Handlers) values(w http.ResponseWriter, r *http.Request, body []byte) e
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	h.flushMeta(ctx)
+	if err := h.flushMeta(ctx); err != nil {
+		return err
+	}
 	found, more, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(in.Limit))
 	if err != nil {
 		return lookupError(err)

@@ -164,6 +164,9 @@ func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 		p.addError(d, errLate, "sync_timeout")
 		return
 	}
+	if late := (*httpio.WriteTimeError)(nil); errors.As(context.Cause(ctx), &late) {
+		err = late
+	}
 	p.storage = err
 	p.addFailed(d, fmt.Errorf("Storage exception: %w", err))
 }
@@ -324,6 +327,7 @@ func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 		code = http.StatusBadRequest
 	case res.storage != nil && !q.Has("sync"):
 		code = http.StatusServiceUnavailable
+		httpio.SetRetryAfter(w)
 	case res.invalid:
 		code = http.StatusBadRequest
 	}

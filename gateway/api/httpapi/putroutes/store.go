@@ -85,6 +85,10 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 
 	var pending []pendingPoints
 	for i := range n {
+		if err := ctx.Err(); err != nil { // nobody waits for the points that are left
+			res.addLost(ctx, at(i), err)
+			continue
+		}
 		batch, err := add(i)
 		switch {
 		case err == nil:

@@ -63,10 +63,10 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query":      {Scope: auth.Read, Serve: h.followed(h.query), Reads: httpio.GetOrPost},
-		"api/query/exp":  {Scope: auth.Read, Serve: h.followed(h.exp), Reads: httpio.GetOrPost},
-		"api/query/gexp": {Scope: auth.Read, Serve: h.followed(h.gexp), Reads: httpio.GetOrPost},
-		"q":              {Scope: auth.Read, Serve: h.followed(h.graph), Reads: httpio.GetOrPost},
+		"api/query":      {Scope: auth.Read, Serve: h.followed(h.query), Reads: httpio.GetOrPost, OwnTime: true},
+		"api/query/exp":  {Scope: auth.Read, Serve: h.followed(h.exp), Reads: httpio.GetOrPost, OwnTime: true},
+		"api/query/gexp": {Scope: auth.Read, Serve: h.followed(h.gexp), Reads: httpio.GetOrPost, OwnTime: true},
+		"q":              {Scope: auth.Read, Serve: h.followed(h.graph), Reads: httpio.GetOrPost, OwnTime: true},
 	}
 }
 

@@ -69,10 +69,10 @@ func firstWords(path string, n int) string {
 	return path
 }
 
-// bounded gives a handler the time of a query, and turns the errors of trees into answers.
+// bounded gives a handler that reads the time of a query, and turns the errors of trees into answers.
 func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), h.Timeout)
+		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
 		err := serve(w, r.WithContext(ctx))
 
