@@ -164,6 +164,12 @@ func (w *crookedWorld) ask(path, m string) {
 	if got := strings.ReplaceAll(crooked.body, `"metric":"c"`, `"metric":"p"`); crooked.status != 200 || sorted(got) != sorted(plain.body) {
 		w.Errorf("%s%s:\ngot  %d %.900s\nwant %.900s", path, m, crooked.status, got, plain.body)
 	}
+	// Arrow answers of some queries take a way of their own.
+	const arrow = "application/vnd.apache.arrow.stream"
+	a, b := w.get(path+url.QueryEscape(fmt.Sprintf(m, "c")), "Accept", arrow), w.get(path+url.QueryEscape(fmt.Sprintf(m, "p")), "Accept", arrow)
+	if a.status != 200 || len(a.body) != len(b.body) {
+		w.Errorf("%s%s as Arrow: %d, %d bytes, want %d", path, m, a.status, len(a.body), len(b.body))
+	}
 }
 
 // worlds are the ways in which a query is executed.
@@ -198,6 +204,36 @@ func TestCrooked(t *testing.T) {
 			if w.cfg.SaltWidth == 0 {
 				w.ask("/api/query?start=1&ms=true&m=", "sum:1h-count:%s{host=a}")
 				w.ask("/api/query?start=1&ms=true&m=", "none:%s")
+			}
+		})
+	}
+}
+
+// Live queries show what queries show while rows of no full hour are there, and from the moment when one comes.
+func TestCrooked_live(t *testing.T) {
+	for name, b := range map[string]*bench{"embedded": open(t, nil), "HBase": onFakeHBase(t, nil)} {
+		t.Run(name, func(t *testing.T) {
+			w := &crookedWorld{bench: &bench{T: t, cfg: b.cfg, store: b.store, g: b.g}, schema: b.cfg.Schema()}
+			w.put("c 1356998400 1 host=a dc=y", "c 1356998400 2 host=b dc=x", "p 1 1 host=a dc=x", "c 1357005000 3 host=a dc=y")
+			const hour = 1356998400
+			query := fmt.Sprintf(`{"start":%d,"queries":[{"aggregator":"none","metric":"c"},{"aggregator":"sum","metric":"c","downsample":"1m-sum"},{"aggregator":"sum","metric":"c","tags":{"host":"a"}}]}`, hour)
+			s := w.subscribe(query, "")
+			s.until("a snapshot", news)
+			s.settle()
+			crooked := func(host byte, base int64, qualifier, value string) {
+				if err := w.store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: w.key(0, host, base), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			crooked(0, hour+1904, "\x00\x10", "\x07")
+			s.settle()
+			w.put("c 1356998460 4 host=a dc=y", "c 1357002000 5 host=b dc=x")
+			s.settle()
+			crooked(1, hour+208, "\x00\x10", "\x08")
+			crooked(0, hour+1904, "\xe0\x10", "\x09")
+			s.settle()
+			if n := len(s.fresh()); n < 12 {
+				t.Errorf("%d points, want those of rows of no full hour, too", n)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -44,10 +45,16 @@ type ResultOptions struct {
 	// start and stop in hex. The schema's metadata has them as JSON under
 	// MissingKey.
 	Missing [][2]string
+	// Damaged is the number of rows that were left out because they cannot be read; it is put
+	// into the schema's metadata under DamagedKey.
+	Damaged int64
 }
 
 // MissingKey is the metadata key that marks the stream of an incomplete answer.
 const MissingKey = "missing"
+
+// DamagedKey is the metadata key of the number of rows that were left out.
+const DamagedKey = "damaged"
 
 // Compression is a compression of Arrow buffers: "" for none, "lz4" or "zstd".
 type Compression string
@@ -229,11 +236,18 @@ func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 
 // metadata returns the schema's metadata: the version, and what is missing.
 func (o *ResultOptions) metadata() *arrow.Metadata {
-	if len(o.Missing) == 0 {
+	if len(o.Missing) == 0 && o.Damaged == 0 {
 		return metadata(resultVersion)
 	}
 
-	text, _ := json.Marshal(o.Missing) // strings: this cannot fail
-	m := arrow.NewMetadata([]string{versionKey, MissingKey}, []string{resultVersion, string(text)})
+	keys, values := []string{versionKey}, []string{resultVersion}
+	if len(o.Missing) > 0 {
+		text, _ := json.Marshal(o.Missing) // strings: this cannot fail
+		keys, values = append(keys, MissingKey), append(values, string(text))
+	}
+	if o.Damaged > 0 {
+		keys, values = append(keys, DamagedKey), append(values, strconv.FormatInt(o.Damaged, 10))
+	}
+	m := arrow.NewMetadata(keys, values)
 	return &m
 }

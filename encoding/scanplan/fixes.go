@@ -23,12 +23,15 @@ const (
 	// wrap, and averages and interpolation do not truncate.
 	// Source: AggregationIterator.nextLongValue.
 	FixIntegers
+	// FixDamaged leaves out rows that cannot be read, where a query fails otherwise. OpenTSDB
+	// shows what it can of some of them. What is made of such a plan is not kept.
+	FixDamaged
 
-	allFixes = FixRateStart | FixGaps | FixIntegers
+	allFixes = FixRateStart | FixGaps | FixIntegers | FixDamaged
 )
 
 // fixNames are the names of the fixes in the order of their bits.
-var fixNames = [...]string{"rate-start", "gaps", "integers"}
+var fixNames = [...]string{"rate-start", "gaps", "integers", "damaged"}
 
 // String lists the names of the fixes.
 func (f Fixes) String() string {

@@ -31,6 +31,10 @@ const (
 	// ignores it.
 	FixTimezone Fixes = 1 << 10
 
+	// FixDamaged leaves out rows that cannot be read. It is part of the scan plan, and not of all:
+	// who asks for it is told of rows that are missing in an answer, and no other fix loses any.
+	FixDamaged = Fixes(scanplan.FixDamaged)
+
 	allFixes = FixRateStart | FixGaps | FixIntegers | FixFilters | FixSeconds | FixTimezone
 )
 
@@ -40,6 +44,7 @@ var fixNames = []struct {
 }{
 	{"rate-start", FixRateStart}, {"gaps", FixGaps}, {"integers", FixIntegers},
 	{"filters", FixFilters}, {"seconds", FixSeconds}, {"timezone", FixTimezone},
+	{"damaged", FixDamaged},
 }
 
 // ParseFixes parses a comma-separated list of names, or all, or none. An empty text is

@@ -100,12 +100,12 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 
 // openScan opens the scan of a part by an access path. The rows of a straight plan are of full
 // hours. extra is about the bytes that are held beside the scanner's blocks.
-func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, scan store.Scan) (_ store.Scanner, extra int64, err error) {
+func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
 	if !part.Plan.Straight {
 		sc, err := from.Scan(ctx, scan)
 		return sc, 0, err
 	}
-	cut, extra, err := cutCrooked(ctx, from, part)
+	cut, extra, err := cutCrooked(ctx, from, part, stats)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -121,7 +121,7 @@ const hoursAtOnce = 2048
 
 // cutCrooked reads the crooked rows of a part's hours and cuts them into rows of full hours: those
 // that lie in the part, ascending, each key once.
-func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part) (cut []store.Row, held int64, err error) {
+func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, stats *Stats) (cut []store.Row, held int64, err error) {
 	p := &part.Plan
 	first, last := (&accessBuilder{plan: p, part: part}).hours()
 	// The part may begin or end inside an hour, whose crooked rows lie behind all of its own.
@@ -163,7 +163,10 @@ func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part) (cu
 			}
 			n, err := admit.cut(&row, rows)
 			if err != nil {
-				return nil, 0, dataError(p.Schema, row.Key, err)
+				if err := stats.leaveOut(p, dataError(p.Schema, row.Key, err)); err != nil {
+					return nil, 0, err
+				}
+				continue
 			}
 			if held += n; p.MaxBytes > 0 && held > p.MaxBytes {
 				return nil, 0, &LimitError{Limit: p.MaxBytes, Need: held}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 )
 
 // Errors are named by what the caller must do next. Errors of the store are returned
@@ -34,6 +36,25 @@ func (e *DataError) Error() string { return e.Text }
 // Unwrap is the reason.
 func (e *DataError) Unwrap() error { return e.Err }
 
+// left reports whether a part of a plan leaves the row of an error out: the row cannot be read, and
+// the plan has scanplan.FixDamaged. Two values at one time are no damage, nor is another codec.
+func (e *DataError) left(p *scanplan.Plan) bool {
+	var duplicate *encoding.DuplicateError
+	return p.Fix&scanplan.FixDamaged != 0 && !errors.As(e.Err, &duplicate) && !errors.Is(e.Err, errCodec)
+}
+
+// leaveOut counts the row of an error that a part of a plan leaves out, and returns nil. It returns
+// any other error.
+func (s *Stats) leaveOut(p *scanplan.Plan, err error) error {
+	var data *DataError
+	if err == nil || !errors.As(err, &data) || !data.left(p) {
+		return err
+	}
+	s.Damaged++
+	s.DamagedRow = cmp.Or(s.DamagedRow, data.Text)
+	return nil
+}
+
 // dataError returns err with the row's key. For two values at one time the text is
 // OpenTSDB's. Source: CompactionQueue.Compaction.mergeDatapoints.
 func dataError(s encoding.Schema, row []byte, err error) error {
@@ -47,7 +68,7 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	case errors.Is(err, errCodec):
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
-		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s)", row, err, describeRow(s, row))
+		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x tells what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
 	}
 	return e
 }

@@ -122,7 +122,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 	h.stats.Ranges = int64(len(access.Filter.Ranges))
 	scan := scanOf(h.part, access)
 	scan.BlockBytes = h.opts.BlockBytes
-	scanner, crooked, err := openScan(ctx, h.from, h.part, scan)
+	scanner, crooked, err := openScan(ctx, h.from, h.part, scan, &h.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", table, err))
 	}
@@ -155,7 +155,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 
 		b.reset()
 		for i := range rows {
-			if err := h.addRow(b, &rows[i]); err != nil {
+			if err := h.stats.leaveOut(&h.part.Plan, h.addRow(b, &rows[i])); err != nil {
 				return err
 			}
 		}

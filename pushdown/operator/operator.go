@@ -24,6 +24,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -74,6 +75,10 @@ type Stats struct {
 	// kinds.
 	Points  int64 `json:"points"`
 	Skipped int64 `json:"skipped"`
+	// Damaged counts rows that cannot be read and were left out, for scanplan.FixDamaged; DamagedRow
+	// tells of the first of them.
+	Damaged    int64  `json:"damaged,omitempty"`
+	DamagedRow string `json:"damagedRow,omitempty"`
 	// Spans, Batches and ShippedBytes were returned by the part. The bytes are those of
 	// the batches' columns, or those on the wire if a server executed the part.
 	Spans        int64 `json:"spans"`
@@ -106,6 +111,8 @@ func (s *Stats) Add(o Stats) {
 	s.Rejected += o.Rejected
 	s.Points += o.Points
 	s.Skipped += o.Skipped
+	s.Damaged += o.Damaged
+	s.DamagedRow = cmp.Or(s.DamagedRow, o.DamagedRow)
 	s.Spans += o.Spans
 	s.Batches += o.Batches
 	s.ShippedBytes += o.ShippedBytes

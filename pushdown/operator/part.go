@@ -151,7 +151,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	var err error
-	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, scan)
+	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, scan, &o.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}
@@ -238,9 +238,14 @@ func blockBytes(before, after Stats) int64 {
 	return 2*(after.Bytes-before.Bytes) + ((after.Rows-before.Rows)*rowBytes+(after.Cells-before.Cells)*cellBytes)*5/4
 }
 
-// addRow works on one row: it checks the key, decodes the cells, and adds what the
-// plan needs of them to its series.
+// addRow works on one row, or leaves it out if it is damaged and the plan says so.
 func (o *partOperator) addRow(r *store.Row) error {
+	return o.stats.leaveOut(&o.part.Plan, o.tryRow(r))
+}
+
+// tryRow checks the key of a row, decodes the cells, and adds what the plan needs of them to its
+// series. Of a row that cannot be read it has added nothing.
+func (o *partOperator) tryRow(r *store.Row) error {
 	s := o.part.Plan.Schema
 	key, err := s.ParseRowKey(r.Key)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 // store that gives no version tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
 	versioner, ok := from.(store.Versioner)
-	// What is made of a straight plan depends on rows beyond the part's keys.
-	if c == nil || !ok || part.Plan.Straight {
+	// What is made of a straight plan depends on rows beyond the part's keys, and nobody keeps an
+	// answer from which rows are left out.
+	if c == nil || !ok || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
 		return operator.New(from, part, opts)
 	}
 	o := &cachingOperator{cache: c, id: PartKey(part), part: part, versioner: versioner, opts: opts}

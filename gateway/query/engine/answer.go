@@ -2,12 +2,15 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
 )
 
 // Answer is a query's answer whose points are not made yet: all rows are read and all
@@ -79,7 +82,7 @@ func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o
 	// Partial aggregates and rollups make few points, and the plan may have to be executed
 	// again, or another one; the lines of histograms are made of one sum: there is nothing
 	// to win by making the points later.
-	if p.sub.Histogram() || p.Plan.Rollup != nil || len(p.Made) > 0 || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
+	if p.sub.Histogram() || p.Plan.Rollup != nil || len(p.Made) > 0 || p.Plan.Fix&scanplan.FixDamaged != 0 || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
 		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
 		return o, err
 	}
@@ -103,6 +106,11 @@ func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o
 	}
 	if err != nil {
 		o.merger.Free()
+	}
+	var crooked *operator.CrookedError
+	if errors.As(err, &crooked) {
+		o = openSubQuery{}
+		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
 	}
 	return o, err
 }

@@ -102,7 +102,7 @@ func planAnswer(how dispatch.Aggregation) dispatch.PlanAnswer {
 // nothing can be cached: a post filter depends on names, which no version token covers,
 // and an answer that is allowed to be incomplete is not the plan's.
 func (e *Engine) lookUpCached(ctx context.Context, q *query.Query, p subPlan) *resultcache.PlanLookup {
-	if p.PostFilter != nil || q.AllowPartial {
+	if p.PostFilter != nil || q.AllowPartial || p.Plan.Fix&scanplan.FixDamaged != 0 {
 		return nil
 	}
 	return e.cfg.Exec.LookupPlan(ctx, p.Plan, planAnswer(e.aggregationFor(q, p)))

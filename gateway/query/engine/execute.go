@@ -31,6 +31,9 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 		return nil, stats, err
 	}
 
+	if stats.Damaged > 0 {
+		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", stats.Damaged, "first", stats.DamagedRow)
+	}
 	done := node.begin("name")
 	results, err := e.nameGroups(ctx, q, p, groups)
 	done(map[string]any{"groups": len(results)})

@@ -61,6 +61,9 @@ func (e *Engine) chooseMade(ctx context.Context, q *query.Query, p subPlan) (c m
 	case q.Delete:
 		c.why = "the raw rows are deleted"
 		return c
+	case p.Plan.Fix&scanplan.FixDamaged != 0:
+		c.why = "the answer may lack damaged rows"
+		return c
 	}
 
 	for i := range p.Made {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
@@ -68,7 +69,7 @@ func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.St
 // OlderHours returns the hours of the plan that are over, with their stretch; nil if there is
 // none: the caller executes the whole plan then. Close comes after the last use of it.
 func (p *Prepared) OlderHours(ctx context.Context) (*OlderHours, error) {
-	if p.PostFilter != nil || p.query.AllowPartial { // see lookUpCached
+	if p.PostFilter != nil || p.query.AllowPartial || p.Plan.Fix&scanplan.FixDamaged != 0 { // see lookUpCached
 		return nil, nil
 	}
 	return p.engine.olderHours(ctx, p.query, p.subPlan().untrimmed(), p.Plan.End, nil)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
@@ -194,7 +195,7 @@ func (e *Engine) SharedAnswers() int64 { return e.sharing.answered.Load() }
 // deleted afterwards, it may be incomplete or depends on names, or the query has other plans,
 // which may hold what the execution that it would wait for needs: a slot, or memory.
 func (e *Engine) shareKey(q *query.Query, p subPlan) (key resultcache.ID, ok bool) {
-	if q.Delete || q.AllowPartial || q.Untrimmed || p.PostFilter != nil || len(q.Queries) != 1 || p.Rest() != nil || p.Fallback() != nil {
+	if q.Delete || q.AllowPartial || p.Plan.Fix&scanplan.FixDamaged != 0 || q.Untrimmed || p.PostFilter != nil || len(q.Queries) != 1 || p.Rest() != nil || p.Fallback() != nil {
 		return key, false
 	}
 	return resultcache.PlanKey(p.Plan, string(planAnswer(e.aggregationFor(q, p)))), true

@@ -82,7 +82,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
 	setIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
-	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing)})
+	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing), Damaged: answer.Stats.Damaged})
 	if err != nil && !(sent && t.streaming) {
 		return err // the tag writer holds all bytes back, so the client can still be told
 	}

@@ -30,7 +30,7 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Ex
 	setIncompleteHeader(w, &entry.Stats)
 	t := h.newTagWriter(w, r, x.Query)
 	s := &arrowSender{w: t, compressed: compression != ""}
-	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing)})
+	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing), Damaged: entry.Stats.Damaged})
 	defer out.Release()
 	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {

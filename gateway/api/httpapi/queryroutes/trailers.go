@@ -14,6 +14,16 @@ import (
 // value is the number of missing key ranges.
 const IncompleteHeader = "Downpour-Missing-Ranges"
 
+// DamagedHeader is set on an answer from which fix=damaged has left out rows; its value is their
+// number.
+const DamagedHeader = "Downpour-Damaged-Rows"
+
+// damagedRows tells of rows that were left out of an answer.
+type damagedRows struct {
+	Rows  int64  `json:"rows"`
+	First string `json:"first"`
+}
+
 // trailer is an object after the results in an answer's list that is no result
 // itself, as OpenTSDB's statsSummary.
 type trailer struct {
@@ -30,6 +40,9 @@ func trailers(ctx context.Context, q *query.Query, summary any, stats *engine.St
 	if len(stats.Missing) > 0 {
 		out = append(out, trailer{"missing", httpio.HexRanges(stats.Missing)})
 	}
+	if stats.Damaged > 0 {
+		out = append(out, trailer{"damaged", damagedRows{stats.Damaged, stats.DamagedRow}})
+	}
 	if q.Trace {
 		if id := httpio.RequestID(ctx); id != "" && stats.Trace != nil {
 			stats.Trace.Attributes = map[string]any{"request": id}
@@ -39,8 +52,11 @@ func trailers(ctx context.Context, q *query.Query, summary any, stats *engine.St
 	return out
 }
 
-// setIncompleteHeader sets IncompleteHeader if key ranges are missing.
+// setIncompleteHeader sets IncompleteHeader if key ranges are missing, and DamagedHeader if rows are.
 func setIncompleteHeader(w http.ResponseWriter, stats *engine.Stats) {
+	if n := stats.Damaged; n > 0 {
+		w.Header().Set(DamagedHeader, strconv.FormatInt(n, 10))
+	}
 	if n := len(stats.Missing); n > 0 {
 		w.Header().Set(IncompleteHeader, strconv.Itoa(n))
 	}
