@@ -127,8 +127,8 @@ func callsIn(below ast.Node, name string, functions ...string) (found []ast.Node
 	return found
 }
 
-// bounded are tests that compare how long something took, outside of a file that has a bubble, and why.
-var bounded = map[string]string{
+// clocked are tests that compare how long something took, outside of a file that has a bubble, and why.
+var clocked = map[string]string{
 	"pushdown/compaction/background/calls_test.go": "the bubble is that of simulate",
 	"pushdown/store/hbase/rights_test.go":          "the bubble is that of slowlyOn",
 	"pushdown/store/hbase/encryption_test.go":      "a slow writer lets time pass, and bounds nothing",
@@ -146,7 +146,7 @@ func elapsed(h *house) (found []string) {
 		for _, n := range durations(f) {
 			lines = append(lines, h.line(n)+": compares how long something took; count, or use testing/synctest")
 		}
-		found = append(found, except(f, bounded, "compares how long something took", lines)...)
+		found = append(found, except(f, clocked, "compares how long something took", lines)...)
 	}
 	return found
 }
@@ -192,7 +192,7 @@ func stale(h *house) (found []string) {
 	if h.texts["integration/house_seeds_test.go"] == nil {
 		return nil // a planted tree
 	}
-	for _, list := range []map[string]string{unseeded, bounded} {
+	for _, list := range []map[string]string{unseeded, clocked} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if h.texts[name] == nil {
 				found = append(found, name+": is an exception to a rule, but is not there")
