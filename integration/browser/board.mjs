@@ -315,7 +315,7 @@ test('on a phone the panels lie in one column', async () => {
   const boxes = await page.evaluate(() => [...document.querySelectorAll('.panel')].map((p) => { const b = p.getBoundingClientRect(); return [p.dataset.id, b.left, b.right]; }));
   assert.deepEqual(boxes.map(([id]) => id), ['note', 'now', 'later', 'cpu', 'two', 'rows', 'none']);
   assert.ok(boxes.every(([, left, right]) => left === boxes[0][1] && right === boxes[0][2] && right <= 390));
-  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing to scroll sideways');
+  await until('nothing to scroll sideways', () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   sound();
 });
 
