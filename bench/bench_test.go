@@ -69,7 +69,7 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: n.Data, TableUID: n.UID, TableMeta: n.Meta, TableTree: n.Tree,
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, SelfMetrics: "0",
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, SelfMetrics: "0",
 	}
 	cfg.SetDefaults()
 	if pushdown != "" {

@@ -149,7 +149,7 @@ func TestPlan_fix(t *testing.T) {
 	if diff := cmp.Diff(p, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if _, err := ParseTicket([]byte(strings.Replace(string(ticket), `"Fix":5`, `"Fix":9`, 1))); err == nil || !strings.Contains(err.Error(), "not known") {
+	if _, err := ParseTicket([]byte(strings.Replace(string(ticket), `"Fix":5`, `"Fix":17`, 1))); err == nil || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("an unknown fix: %v, want an error with \"not known\"", err)
 	}
 }

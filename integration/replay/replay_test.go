@@ -167,7 +167,7 @@ func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gate
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
 	}
 	var st gateway.Store
 	var err error

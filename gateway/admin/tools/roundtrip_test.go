@@ -59,7 +59,7 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: address, TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, SelfMetrics: "0", AutoMetrics: "true", KnownWithin: time.Millisecond,
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, SelfMetrics: "0", AutoMetrics: "true", KnownWithin: time.Millisecond,
 	}
 	for _, f := range change {
 		f(cfg)
