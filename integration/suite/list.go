@@ -37,7 +37,8 @@ var targets = []target{
 	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/admin/tools/"),
 
 	// Jobs.
-	servers("life", "^TestLife", java, "pushdown/compaction/", "pushdown/lease/", "pushdown/rollupjob/", "gateway/admin/retention/"),
+	servers("life", "^TestLife$", java, "pushdown/compaction/", "pushdown/lease/", "pushdown/rollupjob/", "gateway/admin/retention/"),
+	servers("merges", "^TestLife_merges$", java),
 	servers("jobs", "^Test(Compaction_|MadeRollups|Retention_|Fsck_)", java,
 		"pushdown/compaction/", "pushdown/rollupjob/", "gateway/admin/retention/", "gateway/admin/fsck/", "gateway/admin/tools/"),
 	servers("proofs", "^TestProofs_", java, "pushdown/resultcache/", "pushdown/store/hbase/"),

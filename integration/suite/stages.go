@@ -31,7 +31,7 @@ func stages(base string) []stage {
 		{
 			name:    "unit",
 			command: []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout=20m", "./..."},
-			budget:  400 * time.Second,
+			budget:  500 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
 		},
@@ -45,7 +45,7 @@ func stages(base string) []stage {
 		{
 			name:    "page",
 			command: []string{"node", "--test", "gateway/web/test/"},
-			budget:  10 * time.Second,
+			budget:  20 * time.Second,
 		},
 		{
 			// Pinned in a module file of its own, so that what it needs is no requirement of the product.
