@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -98,7 +99,6 @@ func seriesOf(p encoding.Points, asValues bool) Series {
 	return Series{Time: p.Time, Value: p.AppendDoubles([]float64{})}
 }
 
-//fault:line-begun-at-the-wrong-end y0 => y1
 func TestGroupEqualsNaive(t *testing.T) {
 	var g Group // one for all groups, to notice what a group leaves in its scratch memory
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,6 +129,17 @@ func TestGroupEqualsNaive(t *testing.T) {
 			t.Fatalf("%s %+v: %s", f.Name, q, d)
 		}
 	})
+}
+
+// A line begins at its first point and ends at its last.
+//
+//fault:line-begun-at-the-wrong-end y0 => y1
+func TestLerpDouble(t *testing.T) {
+	got := make([]float64, 3)
+	lerpDouble(got, []int64{1000, 3000, 5000}, 1000, 5000, 1, 4)
+	if want := []float64{1, 2.5, 4}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // TestManyBlocks: every function gives what naiveGroup gives, also over more timestamps than a

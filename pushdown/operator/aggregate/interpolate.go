@@ -71,7 +71,7 @@ func (p policy[T]) gap(out []T, at []int64, x0, x1 int64, y0, y1 T) {
 func lerpDouble(out []float64, at []int64, x0, x1 int64, y0, y1 float64) {
 	dx, dy := float64(x1-x0), y1-y0
 	for i, x := range at {
-		out[i] = y0 + float64(x-x0)*dy/dx //fault:line-begun-at-the-wrong-end TestGroupEqualsNaive
+		out[i] = y0 + float64(x-x0)*dy/dx //fault:line-begun-at-the-wrong-end TestLerpDouble
 	}
 }
 
