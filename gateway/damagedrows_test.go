@@ -9,7 +9,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// A row that cannot be read makes the queries of its metric fail, with the command that tells what can be repaired. With
+// A row that cannot be read makes the queries of its metric fail, with the command that reports what can be repaired. With
 // fix=damaged, which is not part of all, they are answered without such rows, and each answer says so: what it is made
 // of is not kept, neither of the parts nor of the whole.
 func TestFix_damaged(t *testing.T) {

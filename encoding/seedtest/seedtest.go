@@ -31,7 +31,7 @@ const Fixed = 1
 // Variable is the name of the environment variable.
 const Variable = "TEST_SEED"
 
-var seed, drawn = read(os.Getenv(Variable), rand.Uint64)
+var seed = read(os.Getenv(Variable), rand.Uint64)
 
 // init gives rapid the seed. A flag -rapid.seed on the command line still wins, because flags are
 // parsed later.
@@ -41,20 +41,20 @@ func init() {
 	}
 }
 
-// read returns the seed that a value of the variable means, and whether it was drawn. A value that
+// read returns the seed that a value of the variable means. A value that
 // means none is a panic: a test run must not go on with another seed than the one asked for.
-func read(value string, draw func() uint64) (seed uint64, drawn bool) {
+func read(value string, draw func() uint64) uint64 {
 	switch value {
 	case "":
-		return Fixed, false
+		return Fixed
 	case "draw":
-		return max(1, draw()), true
+		return max(1, draw()) // rapid takes 0 for none
 	}
 	n, err := strconv.ParseUint(value, 10, 64)
 	if err != nil || n == 0 {
 		panic(fmt.Sprintf("%s: got %q, want a number from 1 to 2^64 - 1, or draw", Variable, value))
 	}
-	return n, false
+	return n
 }
 
 // Of returns the seed, and logs it as the setting that repeats it.
@@ -71,6 +71,3 @@ func Rand(t testing.TB) *rand.Rand {
 	name.Write([]byte(t.Name()))
 	return rand.New(rand.NewPCG(Of(t), name.Sum64()))
 }
-
-// Drawn reports whether the seed is fresh. Tests that have a short form with few draws take more then.
-func Drawn() bool { return drawn }
