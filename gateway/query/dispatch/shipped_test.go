@@ -3,6 +3,7 @@ package dispatch
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
@@ -51,10 +52,11 @@ func inOrder(n int) (all []int) {
 
 func shuffled(n int) []int { return rand.New(rand.NewPCG(2, 2)).Perm(n) }
 
-// overFlight returns an executor with one pushdown server over a connection.
+// overFlight returns an executor with one pushdown server over a connection, which sends no heartbeats: how many
+// there are depends on how busy the machine is, and they count as shipped.
 func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executor {
 	t.Helper()
-	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator()})
+	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator(), Heartbeat: time.Hour})
 	t.Cleanup(func() { c.Close() })
 	cfg := quiet(m, nil)
 	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
