@@ -123,7 +123,7 @@ python_venv() {
 	need python3 "reading our Arrow streams with pyarrow"
 	rm -rf "$venv" "$out/python.stamp"
 	logged python-venv python3 -m venv "$venv"
-	logged python-pip "$venv/bin/python" -m pip install --quiet "${packages[@]}"
+	logged python-pip "$venv/bin/python" -m pip install --quiet --no-compile "${packages[@]}"
 	# Our own package, as it lies here: what is edited holds at once.
 	logged python-downpour "$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --editable "$package"
 	logged python-check "$venv/bin/python" -c 'import pyarrow.ipc, pandas, polars, duckdb, nbclient, downpour'

@@ -9,7 +9,9 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_readers|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
-// stages are what make test runs. Budgets are what a run with an empty build cache takes, and a half more.
+// stages are what make test runs. Nothing is linked with symbols for debuggers, which would take half of a linker's time;
+// stack traces need none. Many tests wait more than they compute, so that more packages are tested at a time than
+// there are cores. Budgets are what a run with an empty build cache takes, and a half more.
 func stages(base string) []stage {
 	return []stage{
 		{
@@ -19,7 +21,7 @@ func stages(base string) []stage {
 		},
 		{
 			name:    "build",
-			command: []string{"go", "build", "./..."},
+			command: []string{"go", "build", "-ldflags=-w", "./..."},
 			budget:  450 * time.Second,
 		},
 		{
@@ -30,14 +32,14 @@ func stages(base string) []stage {
 		},
 		{
 			name:    "unit",
-			command: []string{"go", "test", "-json", "-vet=off", "-count=1", "-timeout=20m", "./..."},
+			command: []string{"go", "test", "-json", "-vet=off", "-ldflags=-w", "-count=1", "-p=3", "-timeout=20m", "./..."},
 			budget:  500 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
 		},
 		{
 			name:    "real",
-			command: []string{"go", "test", "-json", "-tags", "integration", "-vet=off", "-count=1", "-parallel=6", "-timeout=20m", "-run", realTests, "./integration"},
+			command: []string{"go", "test", "-json", "-tags", "integration", "-vet=off", "-ldflags=-w", "-count=1", "-parallel=6", "-timeout=20m", "-run", realTests, "./integration"},
 			budget:  300 * time.Second,
 			needs:   []string{"build", "setup"},
 			tests:   true,

@@ -25,7 +25,8 @@ type Options struct {
 	MemTableBytes uint64
 	// IdleFlush is the pause in writing after which a memtable is flushed if it
 	// holds many appends, which the flush joins, or many bytes, which the flush
-	// removes from the log. Default 300 ms; negative: never.
+	// removes from the log. Default 300 ms; negative: never, and nothing else
+	// happens by the clock either, so that months are cheap to simulate.
 	IdleFlush time.Duration
 	// Grouping decides how finely version tokens tell changes apart, and which
 	// times a report of damage names. It has no part in what is stored. Default:
@@ -112,6 +113,10 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
 
+	if o.IdleFlush < 0 {
+		// Without it pebble looks for compactions ten times a second.
+		p.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
+	}
 	if l := layoutOf(o.Grouping); l.width > 0 {
 		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{func() pebble.BlockPropertyCollector { return newElementCollector(l) }}
 	}
