@@ -16,16 +16,18 @@ var files embed.FS
 // Queries names the recordings of random queries, each a Data.
 func Queries() []string { return []string{"seed1", "seed2", "seed3_salted", "edges"} }
 
-// Data is a recording of random queries: on empty tables, what Assign and Points
+// Data is a recording of random queries: on empty tables, what Assign, Points and Cells
 // say is done first.
 type Data struct {
 	Assign  [][2]string       // kind and name, in the order in which UIDs were given
 	Points  []json.RawMessage // as /api/put takes them
+	Cells   []string          // of the data table: a word, row, qualifier and value in hex, and a timestamp
 	Queries []Query
 }
 
-// Query is a request, POSTed to Path, and the recorded answer.
+// Query is a request to Path, and the recorded answer. Without a Method it was POSTed.
 type Query struct {
+	Method   string
 	Path     string
 	Request  json.RawMessage
 	Status   int

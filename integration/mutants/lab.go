@@ -111,7 +111,7 @@ func (l *lab) control(ctx context.Context, f fault) error {
 
 // test runs the fault's test and returns what it wrote.
 func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
-	args = append([]string{"test", "-vet=off", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
+	args = append([]string{"test", "-vet=off", "-ldflags=-w", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
 	args = append(args, "./"+f.dir)
 	if usesRapid(filepath.Join(l.root, filepath.FromSlash(f.dir))) {
 		// That the test fails is enough: no small example, no file of it among the sources.

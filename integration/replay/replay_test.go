@@ -237,9 +237,18 @@ func (f fronts) ask(i int, q differential.Request, compared func(differential.Pa
 // ask asks the gateway.
 func (f front) ask(t *testing.T, q differential.Request) compare.Answer {
 	t.Helper()
-	method := http.MethodPost
-	if q.Body == "" {
+	return f.send(t, "", q)
+}
+
+// send sends a request. Without a method it is a POST if it has a body, else a GET.
+func (f front) send(t *testing.T, method string, q differential.Request) compare.Answer {
+	t.Helper()
+	switch {
+	case method != "":
+	case q.Body == "":
 		method = http.MethodGet
+	default:
+		method = http.MethodPost
 	}
 	req, err := http.NewRequest(method, f.url+q.Path, strings.NewReader(q.Body))
 	if err != nil {
