@@ -17,7 +17,7 @@ import (
 // operator drops those that the plan does not admit.
 const (
 	// maxRanges bounds the key ranges of one scan: each costs a seek and about 60
-	// bytes of the request. It suffices for one value over a year.
+	// bytes of the request.
 	maxRanges = 20_000
 	// maxPatternValues bounds the tag values of a key pattern, which is sent to HBase
 	// as a regular expression and compiled for each region.
@@ -33,10 +33,10 @@ type Access struct {
 	Nothing bool
 	// Few says that few rows are looked at, so that dividing the work saves no time.
 	Few bool
-	// Parts, if not 0, is the number of parts into which this one must be cut, each
-	// with equally many hours, so that they can seek: as one part it would have too
-	// many ranges.
-	Parts int
+	// Long, if not 0, is the number of key ranges that each hour can have, of a part with so many
+	// hours that its rows decide where it seeks to them, see longScanner. Filter is that of
+	// where it does not.
+	Long int
 }
 
 // ChooseAccess chooses the access path of a part by its cost on HBase, without
@@ -49,6 +49,9 @@ type Access struct {
 //     server applies to every row of the ranges;
 //   - otherwise no filter: one that keeps most rows costs more than it saves.
 //
+// Where that makes many key ranges, hour by hour, what the rows are like decides; see
+// access.Long.
+//
 // Ranges by hour and first tag are sound only if no wanted series has a tag key that
 // sorts before that tag: its rows would not be read, and no later check would notice.
 // Two things prove it: the plan admits no other tag keys (Exact), or the tag key has
@@ -57,6 +60,19 @@ type Access struct {
 // prefixes may be nil. What it holds changes the cost of a part and never its answer.
 func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
+	if n := b.isLong(prefixes); n > 0 {
+		return b.byLooks(n)
+	}
+	return b.choose(prefixes)
+}
+
+// ChooseFilter chooses the access path of a part for a caller that scans its rows at once.
+func ChooseFilter(part *scanplan.Part) Access {
+	return (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}).choose(nil)
+}
+
+// choose chooses the access path of a part that is not long, or of a piece of one that seeks.
+func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 	if b.impossible() {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
 	}
@@ -73,16 +89,14 @@ func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 	if !ok {
 		a = b.byPattern()
 	}
-	a.Parts = b.parts
 	return b.withGaps(a)
 }
 
 // accessBuilder builds the access path of a part.
 type accessBuilder struct {
-	plan  *scanplan.Plan
-	part  *scanplan.Part
-	tags  []scanplan.TagPredicate // the plan's, or those that follow from its TSUIDs
-	parts int                     // see Access.Parts
+	plan *scanplan.Plan
+	part *scanplan.Part
+	tags []scanplan.TagPredicate // the plan's, or those that follow from its TSUIDs
 }
 
 // impossible reports whether a predicate admits no value at all. In a store.Want an
@@ -100,24 +114,20 @@ func (b *accessBuilder) impossible() bool {
 // a series may have rows under another salt than its own, written before the number
 // of buckets was changed, and each salt bucket is searched for it.
 func (b *accessBuilder) byTSUID() Access {
-	var tags [][]byte
-	for _, t := range b.plan.TSUIDs {
-		if metric, rest, err := b.plan.Schema.SplitTSUID(t); err == nil && bytes.Equal(metric, b.plan.Metric) {
-			tags = append(tags, rest)
-		}
-	}
+	tags := b.tsuidTags()
 	if len(tags) == 0 {
 		return Access{Nothing: true, Reason: "no TSUID is of the plan's metric"}
 	}
-
-	from, to := b.hours()
-	if n := b.plan.Rows(from, to) * int64(len(tags)); n > maxRanges {
-		return b.manyTSUIDs(tags, n)
+	if n := b.baseTimes() * int64(len(tags)); n > maxRanges {
+		a := b.manyTSUIDs(tags)
+		a.Reason = fmt.Sprintf("%d rows are too many to name by key (at most %d); %s", n, maxRanges, a.Reason)
+		return a
 	}
 
 	// TSUIDs ascend and all keys of an hour begin alike, so the keys ascend. The range
 	// of a single key ends with the key and a zero byte, which is the next key.
 	var r rangeList
+	from, to := b.hours()
 	for hour := from; hour < to; hour = b.plan.NextRow(hour) {
 		for _, t := range tags {
 			key := append(b.keyHead(hour), t...)
@@ -131,7 +141,7 @@ func (b *accessBuilder) byTSUID() Access {
 // manyTSUIDs is for more rows than can be named by key. It uses a key pattern that
 // restricts each tag that all series have to the values that they have. The admission of
 // rows rejects series that have these values in another combination.
-func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
+func (b *accessBuilder) manyTSUIDs(tags [][]byte) Access {
 	s := b.plan.Schema
 	values := map[string]map[string]bool{}
 	carriers := map[string]int{}
@@ -158,9 +168,17 @@ func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 		}
 	}
 
-	a := b.byPattern()
-	a.Reason = fmt.Sprintf("%d rows are too many to name by key (at most %d); %s", rows, maxRanges, a.Reason)
-	return a
+	return b.byPattern()
+}
+
+// tsuidTags returns the tags of those TSUIDs that are of the plan's metric.
+func (b *accessBuilder) tsuidTags() (tags [][]byte) {
+	for _, t := range b.plan.TSUIDs {
+		if metric, rest, err := b.plan.Schema.SplitTSUID(t); err == nil && bytes.Equal(metric, b.plan.Metric) {
+			tags = append(tags, rest)
+		}
+	}
+	return tags
 }
 
 // firstTagOnly reports whether ranges of hour and first tag are sound (see
@@ -178,9 +196,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 	}
 
 	first := b.tags[0]
-	from, to := b.hours()
-	// The skip scan, which is tried next, says into how many parts to cut this one.
-	if b.plan.Rows(from, to)*int64(len(first.Values)) > maxRanges {
+	if b.baseTimes()*int64(len(first.Values)) > maxRanges {
 		return Access{}, false
 	}
 
@@ -188,6 +204,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 	// that key.
 	wholeKey := b.plan.Exact && len(b.tags) == 1
 	var r rangeList
+	from, to := b.hours()
 	for hour := from; hour < to; hour = b.plan.NextRow(hour) {
 		head := append(b.keyHead(hour), first.TagK...)
 		for _, v := range first.Values {
@@ -276,6 +293,12 @@ func (b *accessBuilder) hours() (from, to int64) {
 
 	from = b.plan.RowBase(from)
 	return from, max(from, to)
+}
+
+// baseTimes is the number of base times that rows of the part can have.
+func (b *accessBuilder) baseTimes() int64 {
+	from, to := b.hours()
+	return b.plan.Rows(from, to)
 }
 
 // keyHead returns a row key of the part's salt bucket without tags. It has room for

@@ -12,6 +12,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/access"
 	"downpour/pushdown/store"
 )
 
@@ -100,20 +101,23 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 
 // openScan opens the scan of a part by an access path. The rows of a straight plan are of full
 // hours. extra is about the bytes that are held beside the scanner's blocks.
-func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
-	if !part.Plan.Straight {
-		sc, err := from.Scan(ctx, scan)
-		return sc, 0, err
+func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache, scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
+	var cut []store.Row
+	if part.Plan.Straight {
+		if cut, extra, err = cutCrooked(ctx, from, part, stats); err != nil {
+			return nil, 0, err
+		}
 	}
-	cut, extra, err := cutCrooked(ctx, from, part, stats)
-	if err != nil {
+	var sc store.Scanner
+	if path.Long > 0 {
+		sc = newLongScanner(ctx, from, part, path, prefixes, scan, stats)
+	} else if sc, err = from.Scan(ctx, scan); err != nil {
 		return nil, 0, err
 	}
-	sc, err := from.Scan(ctx, scan)
-	if err != nil {
-		return nil, 0, err
+	if part.Plan.Straight {
+		sc = &straightScanner{Scanner: sc, plan: &part.Plan, cut: cut}
 	}
-	return &straightScanner{Scanner: sc, plan: &part.Plan, cut: cut}, extra, nil
+	return sc, extra, nil
 }
 
 // hoursAtOnce is of how many hours crooked rows are looked for at a time.

@@ -115,14 +115,14 @@ func (h *hourScan) reserve(s store.Scanner) error {
 func (h *hourScan) scan(ctx context.Context) error {
 	table := h.part.Plan.Table
 	h.memory = memory.NewLease(ctx)
-	access := ChooseAccess(h.part, h.opts.Prefixes)
-	if access.Nothing {
+	path := ChooseAccess(h.part, h.opts.Prefixes)
+	if path.Nothing {
 		return io.EOF
 	}
-	h.stats.Ranges = int64(len(access.Filter.Ranges))
-	scan := scanOf(h.part, access)
+	h.stats.Ranges = int64(len(path.Filter.Ranges))
+	scan := scanOf(h.part, path)
 	scan.BlockBytes = h.opts.BlockBytes
-	scanner, crooked, err := openScan(ctx, h.from, h.part, scan, &h.stats)
+	scanner, crooked, err := openScan(ctx, h.from, h.part, path, h.opts.Prefixes, scan, &h.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", table, err))
 	}

@@ -17,7 +17,7 @@ func Keys(ctx context.Context, from store.Reader, part *scanplan.Part, each func
 		return err
 	}
 
-	access := ChooseAccess(part, nil)
+	access := ChooseFilter(part)
 	if access.Nothing {
 		return nil
 	}

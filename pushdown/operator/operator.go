@@ -65,8 +65,8 @@ type Stats struct {
 	RowsScanned int64 `json:"rowsScanned"`
 	RPCs        int64 `json:"rpcs"`
 	Resumes     int64 `json:"resumes"`
-	// Ranges is the number of key ranges of the scan; Probes is the number of scans of
-	// one row that were made to learn key prefixes, see package access.
+	// Ranges is the number of key ranges of the scan; Probes is the number of scans that
+	// were made to learn key prefixes or to look at rows, see package access.
 	Ranges int64 `json:"ranges"`
 	Probes int64 `json:"probes"`
 	// Rejected counts delivered rows that the plan does not admit.

@@ -133,16 +133,18 @@ func (o *partOperator) open(ctx context.Context) error {
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
 
-	// What is learned here the choice of the access path uses.
-	o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
-	access := ChooseAccess(o.part, o.opts.Prefixes)
-	if access.Nothing {
+	// What is learned here the choice of the access path uses. A long part learns on its way.
+	if b := (&accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}); b.isLong(o.opts.Prefixes) == 0 {
+		o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
+	}
+	path := ChooseAccess(o.part, o.opts.Prefixes)
+	if path.Nothing {
 		o.done = true
 		return nil
 	}
 
-	o.stats.Ranges = int64(len(access.Filter.Ranges))
-	scan := scanOf(o.part, access)
+	o.stats.Ranges = int64(len(path.Filter.Ranges))
+	scan := scanOf(o.part, path)
 	scan.BlockBytes = o.opts.BlockBytes
 	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
 	// or two. Where few others were written the hint spares HBase the filter.
@@ -151,7 +153,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	var err error
-	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, scan, &o.stats)
+	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, path, o.opts.Prefixes, scan, &o.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}

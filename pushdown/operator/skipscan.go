@@ -30,7 +30,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	// tags, as the pattern of an exact plan does.
 	count, clean := 0, known.Clean && len(known.Prefixes) == len(wanted) && !b.plan.Exact
 	for i, t := range wanted {
-		p := b.prefixes(t, known, i)
+		p := b.prefixes(t, known, i, b.baseTimes())
 		// The tag is left to the key pattern: rows with unwanted values of it are in the ranges.
 		if p == nil {
 			clean = false
@@ -67,16 +67,16 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	return a, true
 }
 
-// prefixes returns the prefixes to use for wanted tag i: all that are known, or the
+// prefixes returns the prefixes to use for wanted tag i in so many hours: all that are known, or the
 // empty one alone, or nil if even that makes too many ranges.
-func (b *accessBuilder) prefixes(t scanplan.TagPredicate, known access.Known, i int) *access.Prefixes {
+func (b *accessBuilder) prefixes(t scanplan.TagPredicate, known access.Known, i int, hours int64) *access.Prefixes {
 	choices := []*access.Prefixes{access.NewPrefixes(b.plan.Schema, t.TagK)}
 	if i < len(known.Prefixes) && known.Prefixes[i] != nil {
 		choices = []*access.Prefixes{known.Prefixes[i], choices[0]}
 	}
 
 	for _, p := range choices {
-		if b.affords(p.MaxRanges(len(t.Values))) {
+		if hours*int64(p.MaxRanges(len(t.Values))) <= maxRanges {
 			return p
 		}
 	}
@@ -96,24 +96,16 @@ func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r 
 	return r
 }
 
-// affords reports whether the part can have a number of ranges in each of its hours.
-// If only fewer hours could have them, it sets the number of parts to cut it into.
-func (b *accessBuilder) affords(each int) bool {
-	from, to := b.hours()
-	hours := int(b.plan.Rows(from, to))
-	if hours*each <= maxRanges {
-		return true
+// RecordScan records in a prefix cache what the scan of a part cost that was executed
+// elsewhere. An operator records its own scan. Of a long part it records the pieces, which
+// are what a scan of a part is.
+func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
+	if b := (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}); b.isLong(cache) == 0 {
+		recordScan(cache, part, s)
 	}
-
-	if n := maxRanges / each; n > 0 { // hours that one part can have
-		b.parts = max(b.parts, (hours+n-1)/n)
-	}
-	return false
 }
 
-// RecordScan records in a prefix cache what the scan of a part cost that was executed
-// elsewhere. An operator records its own scan.
-func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
+func recordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
 		return // prefixes would not help: there was no skip scan, or none is needed

@@ -65,7 +65,7 @@ const exportBlock = 1 << 20
 // scan exports the rows of a range. The store may return more rows than the filters
 // of the plan want; exportRow looks again.
 func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange) error {
-	access := operator.ChooseAccess(&scanplan.Part{Plan: *c.Plan, Range: r}, nil)
+	access := operator.ChooseFilter(&scanplan.Part{Plan: *c.Plan, Range: r})
 	if access.Nothing {
 		return nil
 	}

@@ -59,7 +59,7 @@ func (c *call) queried(ctx context.Context, conn *connection, args []string) ([]
 			continue
 		}
 		for _, r := range compiled.Plan.Ranges {
-			access := operator.ChooseAccess(&scanplan.Part{Plan: *compiled.Plan, Range: r}, nil)
+			access := operator.ChooseFilter(&scanplan.Part{Plan: *compiled.Plan, Range: r})
 			if !access.Nothing {
 				all = append(all, stretch{KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop}, filter: access.Filter, compiled: compiled})
 			}

@@ -279,7 +279,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 		}
 
 		// Without a cache of key prefixes, which changes the cost alone.
-		access := operator.ChooseAccess(&part, nil)
+		access := operator.ChooseFilter(&part)
 		if access.Nothing { // the tag predicates admit no key of the part
 			continue
 		}

@@ -37,20 +37,12 @@ type cutGoal struct {
 func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice aggregationChoice) []part {
 	var parts []part
 	betweenBuckets := cutsBetweenBuckets(plan)
-	// A range with too many hours for one skip scan is cut into parts of equally many
-	// hours, each of which can skip.
-	if goal.path.Parts > 0 {
-		goal.parts = max(goal.parts, min(goal.path.Parts, maxSkipScanParts)*len(plan.Ranges))
-		goal.bytes = nil
-	}
-
 	for _, r := range plan.Ranges {
 		var borders [][]byte
 		if betweenBuckets && !choice.whole {
 			borders = regionBorders(r, regions)
-			// A range of which few rows are looked at, or none, is not worth more than one scan,
-			// unless it can only skip rows in parts.
-			if !goal.path.Nothing && !goal.path.Few || goal.path.Parts > 0 {
+			// A range of which few rows are looked at, or none, is not worth more than one scan.
+			if !goal.path.Nothing && !goal.path.Few {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}
 			// Of histograms an hour's halves add up; of all else a whole hour is wanted.
@@ -90,10 +82,6 @@ func wholeHours(plan *scanplan.Plan, parts []part) bool {
 func cutsBetweenBuckets(p *scanplan.Plan) bool {
 	return p.Downsample == nil || p.Histograms != nil || p.BucketsInRows()
 }
-
-// maxSkipScanParts bounds into how many parts a range is cut so that each of them
-// can skip rows.
-const maxSkipScanParts = 256
 
 // hourBorders returns the keys between hours at which a range is cut beside the
 // region boundaries inside it.

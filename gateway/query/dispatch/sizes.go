@@ -74,10 +74,10 @@ func newSizes() *sizes {
 
 // estimate returns the bytes of a plan's hours. An hour that is not known counts as
 // the mean of the plan's known hours, or else of the metric's last run. It returns
-// nil where nothing is known, and where the access path looks at so few rows that the
+// nil where nothing is known, and where the access path may look at so few rows that the
 // size of whole hours says nothing.
 func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBytes {
-	if path.Nothing || path.Few || tooLong(plan) {
+	if path.Nothing || path.Few || path.Long > 0 || tooLong(plan) {
 		return nil
 	}
 
@@ -104,7 +104,7 @@ func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBy
 // skipsRows reports whether parts with this access path may leave out rows of their
 // hours.
 func skipsRows(path operator.Access) bool {
-	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Parts > 0
+	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Long > 0
 }
 
 func metricKeyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }

@@ -1,0 +1,314 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// counted is a store that counts what a server would do for its scans: it seeks from range to range
+// where rows lie between, and looks at each row that it comes to.
+type counted struct {
+	store.Reader                // of which only Scan is called
+	rows                        []store.Row
+	scans, ranges, seeks, looks int64
+}
+
+// cost is about what all scans cost, in rows that are looked at: eight for a range to which the
+// server seeks, one for another, and as much as 50 rows for a call.
+func (c *counted) cost() int64 { return c.looks + c.ranges + 7*c.seeks + 50*c.scans }
+
+func (c *counted) search(key []byte) int {
+	return sort.Search(len(c.rows), func(i int) bool { return bytes.Compare(c.rows[i].Key, key) >= 0 })
+}
+
+func (c *counted) Scan(_ context.Context, s store.Scan) (store.Scanner, error) {
+	out, ranges := &countedRows{}, s.Filter.Ranges
+	c.scans++
+	c.ranges += int64(len(ranges))
+	for i := c.search(s.Start); i < len(c.rows); i++ {
+		key := c.rows[i].Key
+		if len(s.Stop) > 0 && bytes.Compare(key, s.Stop) >= 0 {
+			break
+		}
+		if len(s.Filter.Ranges) > 0 {
+			for len(ranges) > 0 && bytes.Compare(ranges[0].Stop, key) <= 0 {
+				ranges = ranges[1:]
+			}
+			if len(ranges) == 0 {
+				break
+			}
+			if bytes.Compare(key, ranges[0].Start) < 0 {
+				c.seeks++
+				i = c.search(ranges[0].Start) - 1
+				continue
+			}
+		}
+		c.looks++
+		out.stats.RowsScanned++
+		if p := s.Filter.Pattern; p == nil || p.Matches(key) {
+			out.rows = append(out.rows, c.rows[i])
+		}
+		if len(out.rows) == s.MaxRows {
+			break
+		}
+	}
+	out.stats.Rows = int64(len(out.rows))
+	return out, nil
+}
+
+type countedRows struct {
+	rows  []store.Row
+	stats store.ScanStats
+}
+
+func (r *countedRows) Next() ([]store.Row, error) {
+	rows := r.rows
+	if r.rows = nil; len(rows) == 0 {
+		return nil, io.EOF
+	}
+	return rows, nil
+}
+func (r *countedRows) Stats() store.ScanStats { return r.stats }
+func (r *countedRows) Close() error           { return nil }
+
+// longTable is a metric over years: in hour h it has hosts(h) hosts, of the tags that tagsOf gives
+// them.
+func longTable(s encoding.Schema, hours int, hosts func(hour int) int, tagsOf func(host int) []encoding.TagPair) *counted {
+	c := &counted{}
+	q, value := operatortest.Encode(base*1000, encoding.IntValue(1))
+	cells := []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: 1}}
+	for hour := range hours {
+		for host := range hosts(hour) {
+			key := s.AppendRowKey(nil, metric, uint32(base+3600*hour), s.AppendTags(nil, tagsOf(host)))
+			c.rows = append(c.rows, store.Row{Key: key, Cells: cells})
+		}
+	}
+	slices.SortFunc(c.rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
+	return c
+}
+
+// hostOnly has the host alone, behindCentre has a data centre before it.
+func hostOnly(host int) []encoding.TagPair { return []encoding.TagPair{operatortest.Tag(2, 1+host)} }
+func behindCentre(host int) []encoding.TagPair {
+	return []encoding.TagPair{operatortest.Tag(1, 1+host%3), operatortest.Tag(2, 1+host)}
+}
+
+// years is how many hours the tables of these tests have.
+const years = 3000
+
+// longShapes are metrics over years, by how many hosts an hour has.
+var longShapes = []struct {
+	name  string
+	hosts func(hour int) int
+}{
+	{"a row now and then", func(h int) int { return map[bool]int{true: 1}[h%20 == 0] }},
+	{"one host", func(int) int { return 1 }},
+	{"ten hosts", func(int) int { return 10 }},
+	{"forty hosts", func(int) int { return 40 }},
+	{"a year of one, then nothing", func(h int) int { return map[bool]int{true: 1}[h < years/3] }},
+	{"a month of forty, after nothing", func(h int) int { return map[bool]int{true: 40}[h > years-720] }},
+	{"one, at last forty", func(h int) int { return map[bool]int{true: 40, false: 1}[h > years-1000] }},
+	{"forty, then one", func(h int) int { return map[bool]int{true: 40, false: 1}[h < 1000] }},
+	{"more and more", func(h int) int { return 1 + 60*h/years }},
+	{"fewer and fewer", func(h int) int { return 60 - 60*h/years }},
+	{"weeks of forty", func(h int) int { return map[bool]int{true: 40, false: 2}[h/168%4 == 0] }},
+}
+
+// longPlan wants one host over all time, and a year before.
+func longPlan(s encoding.Schema) scanplan.Plan {
+	plan := operatortest.Plan(s, metric, base-365*24*3600, base+(years+1000)*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	return plan
+}
+
+// pieces reads a part with key ranges in all of its hours, as many at a time as a scan can have.
+func pieces(t *testing.T, from *counted, part *scanplan.Part) {
+	p := &part.Plan
+	for at := p.From; at < p.To; at += 6000 * 3600 {
+		piece := *part
+		piece.Range = scanplan.KeyRange{Start: p.HourKey(part.Range, at), Stop: p.HourKey(part.Range, min(at+6000*3600, p.To))}
+		a := operator.ChooseFilter(&piece)
+		if _, err := from.Scan(t.Context(), store.Scan{Start: piece.Range.Start, Stop: piece.Range.Stop, Filter: a.Filter}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ofHost reads all rows of a range and returns how many are of the host that longPlan wants.
+func (c *counted) ofHost(t *testing.T, r scanplan.KeyRange) (n int64) {
+	sc, err := c.Scan(t.Context(), store.Scan{Start: r.Start, Stop: r.Stop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := sc.Next() // all, or io.EOF
+	for _, row := range rows {
+		if bytes.HasSuffix(row.Key, slices.Concat(operatortest.UID(2), operatortest.UID(1))) {
+			n++
+		}
+	}
+	return n
+}
+
+// One host over all time costs at most half more than the cheaper of two ways: key ranges in all
+// hours, and a look at every row. On a salted table each bucket is a part, so this holds for the
+// sum. What a bucket has for nothing is a few calls.
+//
+//fault:long-part-read-the-dearer-way here.Seeks(ranges) => !here.Seeks(ranges)
+func TestLong_cost(t *testing.T) {
+	salted := encoding.DefaultSchema()
+	salted.SaltWidth, salted.SaltBuckets = 1, 4
+	for _, keys := range []struct {
+		name   string
+		schema encoding.Schema
+		tagsOf func(host int) []encoding.TagPair
+		cache  bool
+	}{
+		{"host first", encoding.DefaultSchema(), hostOnly, false},
+		{"behind a data centre", encoding.DefaultSchema(), behindCentre, true},
+		{"salted", salted, hostOnly, false},
+	} {
+		for _, shape := range longShapes {
+			name := keys.name + ", " + shape.name
+			table := longTable(keys.schema, years, shape.hosts, keys.tagsOf)
+			plan := longPlan(keys.schema)
+			var cost, sought, walked int64
+			for _, r := range plan.Ranges {
+				part := &scanplan.Part{Plan: plan, Range: r}
+				*table = counted{rows: table.rows}
+				pieces(t, table, part)
+				sought += table.cost()
+				*table = counted{rows: table.rows}
+				want := table.ofHost(t, r)
+				walked += table.cost()
+
+				*table = counted{rows: table.rows}
+				var cache *access.PrefixCache
+				if keys.cache {
+					cache = access.NewPrefixCache()
+				}
+				got, stats, err := read(t, table, part, operator.Options{Prefixes: cache})
+				if err != nil {
+					t.Fatal(err)
+				}
+				cost += table.cost()
+				if stats.Points != want || len(got) > 1 {
+					t.Errorf("%s: %d points of %d series, want %d of one", name, stats.Points, len(got), want)
+				}
+				if probes := table.looks - stats.RowsScanned; stats.Ranges != table.ranges || probes < 0 || probes > stats.Probes {
+					t.Errorf("%s: %d ranges and %d rows are counted, want %d and %d", name, stats.Ranges, stats.RowsScanned, table.ranges, table.looks)
+				}
+			}
+			t.Logf("%-45s costs %7d; seeking %7d, walking %7d", name, cost, sought, walked)
+			calls := int64(40 * 50 * len(plan.Ranges))
+			if limit := min(sought, walked)*3/2 + calls; cost > limit {
+				t.Errorf("%s: costs %d, want at most %d: %d by seeking, %d by walking", name, cost, limit, sought, walked)
+			}
+		}
+	}
+}
+
+// A long part gives the rows that reading all gives, whatever its rows are like, wherever it is cut,
+// with crooked rows, and for series that are named.
+func TestLong_sameAnswers(t *testing.T) {
+	sought, walked, straight := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := encoding.DefaultSchema()
+		if rapid.Bool().Draw(t, "salted") {
+			s.SaltWidth, s.SaltBuckets = 1, 2
+		}
+		table := &operatortest.Store{BlockRows: 7}
+		bursts := rapid.IntRange(0, 4).Draw(t, "bursts")
+		for range bursts {
+			first, hours := rapid.IntRange(0, 3000).Draw(t, "hour"), rapid.IntRange(1, 400).Draw(t, "hours")
+			hosts, each := rapid.SampledFrom([]int{1, 3, 20, 60}).Draw(t, "hosts"), rapid.SampledFrom([]int{1, 1, 1, 7, 50}).Draw(t, "one hour in")
+			late := rapid.SampledFrom([]int{0, 0, 0, 1800}).Draw(t, "late")
+			for hour := first; hour < first+hours; hour += each {
+				for host := range hosts {
+					q, value := operatortest.Encode(base*1000, encoding.IntValue(int64(host)))
+					key := s.AppendRowKey(nil, metric, uint32(base+3600*hour+late), s.AppendTags(nil, behindCentre(host)))
+					table.Rows = append(table.Rows, store.Row{Key: key, Cells: []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: 1}}})
+				}
+			}
+		}
+		slices.SortFunc(table.Rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
+		table.Rows = slices.CompactFunc(table.Rows, func(a, b store.Row) bool { return bytes.Equal(a.Key, b.Key) })
+
+		plan := operatortest.Plan(s, metric, base+3600*int64(rapid.IntRange(-2000, 100).Draw(t, "from")), base+3600*int64(rapid.IntRange(2000, 5000).Draw(t, "to")))
+		plan.Straight = rapid.Bool().Draw(t, "straight")
+		if rapid.Bool().Draw(t, "by TSUID") {
+			for host := range rapid.IntRange(1, 3).Draw(t, "series") {
+				plan.TSUIDs = append(plan.TSUIDs, encoding.UID(s.AppendTags(bytes.Clone(metric), behindCentre(host))))
+			}
+		} else {
+			plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(rapid.SampledFrom([]int{1, 2}).Draw(t, "tag")), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)}}}
+		}
+		cache := access.NewPrefixCache()
+		for _, part := range cutParts(t, plan) {
+			want, _, err1 := read(t, reading{table}, part, operator.Options{})
+			got, stats, err2 := read(t, table, part, operator.Options{Prefixes: cache})
+			if (err1 == nil) != (err2 == nil) {
+				t.Fatalf("part %s to %s: %v, want %v", part.Range.Start, part.Range.Stop, err2, err1)
+			}
+			if diff := cmp.Diff(want, got); diff != "" && err1 == nil {
+				t.Fatalf("part %s to %s of %s: %s", part.Range.Start, part.Range.Stop, &part.Plan, diff)
+			}
+			if operator.ChooseAccess(part, cache).Long == 0 || err1 != nil {
+				continue
+			}
+			straight += map[bool]int{true: 1}[plan.Straight]
+			if stats.Ranges > 0 {
+				sought++
+			} else if stats.Rows > 0 {
+				walked++
+			}
+		}
+	})
+	t.Logf("%d parts sought, %d walked, %d straight", sought, walked, straight)
+	if sought == 0 || walked == 0 || straight == 0 {
+		t.Errorf("%d long parts sought, %d walked, %d were straight, want some of each", sought, walked, straight)
+	}
+}
+
+// Rows of rollups, which hold a day each, are looked at in the same way.
+func TestLong_rollups(t *testing.T) {
+	from, to := int64(1293840000), int64(1293840000)+3000*86400
+	layout := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
+	table := &counted{}
+	for day := range int64(3000) {
+		if day%2 == 1 && day < 1500 {
+			continue
+		}
+		for host := range map[bool]int{true: 30, false: 1}[day > 2000] {
+			key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(from+day*86400), encoding.DefaultSchema().AppendTags(nil, hostOnly(host)))
+			table.rows = append(table.rows, store.Row{Key: key, Cells: []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: []byte("sum:\x00\x00"), Value: []byte{byte(host)}, Timestamp: 1}}})
+		}
+	}
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, from, to)
+	plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
+	plan.Rollup = &scanplan.Rollup{Layout: layout, Column: sumColumn}
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	if a := operator.ChooseAccess(whole(plan), nil); a.Long == 0 {
+		t.Fatalf("not long: %s", a.Reason)
+	}
+	got, stats, err := read(t, table, whole(plan), operator.Options{})
+	if err != nil || stats.Points != 2250 || len(got) != 1 {
+		t.Errorf("%d points of %d series, %v, want 2250 of one", stats.Points, len(got), err)
+	}
+	if stats.Ranges == 0 || stats.RowsScanned > 5000 {
+		t.Errorf("%d ranges, %d rows looked at, want some ranges and few rows of %d", stats.Ranges, stats.RowsScanned, len(table.rows))
+	}
+}
