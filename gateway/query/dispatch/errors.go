@@ -8,6 +8,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rpc/wire"
 	"downpour/pushdown/store"
 )
 
@@ -62,6 +63,17 @@ func isFinal(err error, inProcess bool) bool {
 	}
 
 	return false
+}
+
+// withoutPlace returns the error of an attempt as clients are told of it. What a server, or the
+// connection to it, has failed with names addresses, which are for the log and the trace.
+func withoutPlace(err error) error {
+	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding, wire.ErrBusy} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return err
 }
 
 // deadlineError returns the error of a run whose context ended before all ranges

@@ -612,6 +612,32 @@ func TestRun_missing(t *testing.T) {
 	})
 }
 
+// An incomplete answer tells what has failed and not where: the log has the address.
+func TestRun_missingNamesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := table(false)
+		plan := operatortest.Plan(s, metric, base, base+6*3600)
+		// The store gives this process nothing until the time is over.
+		st := &operatortest.Store{Rows: m.Rows, Fail: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
+		cfg := quiet(st, memory.DefaultAllocator)
+		var log strings.Builder
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Servers = []Server{&scripted{name: "pushdown", store: m, mem: memory.DefaultAllocator, fault: func(context.Context, int) error {
+			return fmt.Errorf("%w: dial tcp 10.0.0.7:17151: connection refused", wire.ErrServer)
+		}}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := New(cfg).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
+		var missing *IncompleteError
+		if !errors.As(err, &missing) || !errors.Is(err, wire.ErrServer) || strings.Contains(err.Error(), "10.0.0.7") {
+			t.Errorf("got %v, want that a server failed, without its address", err)
+		}
+		if !strings.Contains(log.String(), "10.0.0.7") {
+			t.Errorf("the log has no address: %s", &log)
+		}
+	})
+}
+
 // torn is a store in which no scan that reaches beyond a key succeeds.
 type torn struct {
 	*operatortest.Store

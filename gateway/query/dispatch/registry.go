@@ -151,7 +151,11 @@ func (r *registry) dropCaches(ctx context.Context) error {
 	failed := make([]error, len(r.servers))
 	var wg sync.WaitGroup
 	for i, server := range r.servers {
-		wg.Go(func() { failed[i] = server.DropCaches(ctx) })
+		wg.Go(func() {
+			if err := server.DropCaches(ctx); err != nil {
+				failed[i] = fmt.Errorf("pushdown server %s: %w", server.Address(), err)
+			}
+		})
 	}
 	wg.Wait()
 	return errors.Join(failed...)

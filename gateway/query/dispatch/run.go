@@ -204,13 +204,16 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	r.stats.Discarded++
 	r.heldBytes.Add(-recordBytes(a.records))
 	if again := r.panickedAgain(a); again || isFinal(a.err, a.place == local) {
+		if a.place != local {
+			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+		}
 		return a.err
 	}
 
 	r.waiting = append(r.waiting, a.part)
 	// An attempt that ended only because the run's context did has not failed.
 	if ctx.Err() == nil || unlessContext(a.err) != nil {
-		a.part.failure = a.err
+		a.part.failure = withoutPlace(a.err)
 	}
 	if ctx.Err() == nil {
 		r.scheduleRetry(a)

@@ -1,5 +1,6 @@
 // Package client executes parts on pushdown servers. Its operators return the same
-// batches and the same errors as those that run in process.
+// batches and the same errors as those that run in process. Errors are not named after the
+// server: they reach clients, and whoever calls a server knows its address.
 package client
 
 import (
@@ -108,14 +109,14 @@ func (c *Client) withToken(ctx context.Context) context.Context {
 func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionHello})
 	if err != nil {
-		return h, c.named(wire.Error(err, nil))
+		return h, wire.Error(err, nil)
 	}
 	result, err := stream.Recv()
 	if err != nil {
-		return h, c.named(wire.Error(err, stream.Trailer()))
+		return h, wire.Error(err, stream.Trailer())
 	}
 	if err := json.Unmarshal(result.GetBody(), &h); err != nil {
-		return h, c.named(fmt.Errorf("%w: hello: %w", wire.ErrServer, err))
+		return h, fmt.Errorf("%w: hello: %w", wire.ErrServer, err)
 	}
 	_, _ = stream.Recv() // the end of the stream, which frees the call
 	return h, nil
@@ -126,10 +127,10 @@ func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 func (c *Client) DropCaches(ctx context.Context) error {
 	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionDropCaches})
 	if err != nil {
-		return c.named(wire.Error(err, nil))
+		return wire.Error(err, nil)
 	}
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-		return c.named(wire.Error(err, stream.Trailer()))
+		return wire.Error(err, stream.Trailer())
 	}
 	return nil
 }
@@ -154,22 +155,6 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 	}
 	return &remote{client: c, ticket: ticket, schema: schema}, nil
 }
-
-// named adds the server's address to an error.
-func (c *Client) named(err error) error {
-	return &serverError{c.address, err}
-}
-
-type serverError struct {
-	address string
-	err     error
-}
-
-// Error names the server.
-func (e *serverError) Error() string { return "pushdown server " + e.address + ": " + e.err.Error() }
-
-// Unwrap returns the error without the address.
-func (e *serverError) Unwrap() error { return e.err }
 
 // freshTLS has each connection use the configuration as it is then: certificates may have been
 // replaced.

@@ -123,14 +123,14 @@ func (r *remote) endError(ctx context.Context, err error) error {
 	// The cause of the end comes before what it led to: the end of this Next's context, or
 	// what has ended the call, such as wire.ErrStalled.
 	if ctx.Err() != nil {
-		return r.client.named(fmt.Errorf("%w: %w", context.Cause(ctx), wire.Error(err, nil)))
+		return fmt.Errorf("%w: %w", context.Cause(ctx), wire.Error(err, nil))
 	}
 	if cause := context.Cause(r.inner); cause != nil {
-		return r.client.named(cause)
+		return cause
 	}
 	// The call has not begun, so that there is no trailer.
 	if r.stream == nil {
-		return r.client.named(wire.Error(err, nil))
+		return wire.Error(err, nil)
 	}
 
 	failure := wire.Error(err, r.stream.Trailer())
@@ -139,7 +139,7 @@ func (r *remote) endError(ctx context.Context, err error) error {
 		// The server knows the rest of the budget, the client all of it.
 		failure = operator.BudgetOf(r.inner).Refusal(limit)
 	}
-	return r.client.named(failure)
+	return failure //fault:error-named-after-its-server TestErrors_sameByPushdown
 }
 
 // withBudget adds what the part may read to the call's metadata.
@@ -158,14 +158,13 @@ func withBudget(ctx context.Context) context.Context {
 func (r *remote) complete(ctx context.Context) error {
 	c, err := wire.ParseComplete(r.stream.Trailer(), r.batches)
 	if err != nil { //fault:end-of-stream-error-ignored TestClient_incomplete
-		return r.client.named(err)
+		return err
 	}
 	shipped := r.stats.ShippedBytes
 	// What came is counted here; all else, such as the rows read, only the server knows.
 	r.stats = c.Stats
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, shipped
 
-	// Not named after the server: the budget is the client's own.
 	if err := operator.BudgetOf(r.inner).Spend(ctx, c.Stats.Points, c.Stats.Bytes); err != nil {
 		return err
 	}
