@@ -42,7 +42,7 @@ func newCounters() *counters {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
 			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names, with _ for spaces; without those of requests that could not be read."}, []string{"via", "reason"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
-			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
+			Help: "Time to answer a query, by HTTP status, or mistake: a query that does not parse and is answered by 500, as OpenTSDB does.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}
 	c.registry.MustRegister(c.points, c.sources, c.refused, c.queries)
 	c.own.MustRegister(c.points, c.queries)
@@ -156,8 +156,8 @@ func ownNumber(f *dto.MetricFamily, m *dto.Metric) (value float64, ok bool) {
 }
 
 // Query counts one query.
-func (c *counters) Query(status int, took time.Duration) {
-	c.queries.WithLabelValues(strconv.Itoa(status)).Observe(took.Seconds())
+func (c *counters) Query(status string, took time.Duration) {
+	c.queries.WithLabelValues(status).Observe(took.Seconds())
 }
 
 // version describes this build in the form of OpenTSDB's answer. Its version number is that

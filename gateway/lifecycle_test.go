@@ -132,6 +132,12 @@ func TestHealth(t *testing.T) {
 	f("/metrics", 200, `downpour_put_points_total{outcome="refused"} 1`)
 	f("/metrics", 200, `downpour_query_seconds_count{status="200"} 1`)
 	f("/metrics", 200, "go_goroutines ")
+	// OpenTSDB answers 500 to a filter that does not parse, which is no fault of the server.
+	f("/api/query?start=1356998400&m=sum:m{host=", 500, "Missing '}'")
+	f("/metrics", 200, `downpour_query_seconds_count{status="mistake"} 1`)
+	if a := b.get("/metrics"); strings.Contains(a.body, `status="500"`) {
+		t.Error("a query that does not parse counts as a fault of the server")
+	}
 	b.store.down.Store(true)
 	f("/healthz", 200, "ok")
 	f("/readyz", 503, "not ready")

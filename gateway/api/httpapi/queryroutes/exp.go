@@ -16,7 +16,7 @@ import (
 // exp handles /api/query/exp. Source: QueryRpc.handleExpressionQuery, QueryExecutor.
 func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.Count.Query(statusOf(err), time.Since(start)) }()
+	defer func() { h.count(err, start) }()
 
 	// The context of the work has a deadline, request has none: a client may take
 	// longer to read the answer.

@@ -28,7 +28,7 @@ type gexpRequest struct {
 // Source: QueryRpc.handleExpressionQuery.
 func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.Count.Query(statusOf(err), time.Since(start)) }()
+	defer func() { h.count(err, start) }()
 
 	g, err := h.parseGexp(r)
 	if err != nil {

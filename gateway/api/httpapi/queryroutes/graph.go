@@ -50,7 +50,7 @@ func IsPicture(r *http.Request) bool {
 func (h *Handlers) graph(w http.ResponseWriter, r *http.Request) error {
 	start := time.Now()
 	err := h.answerGraph(w, r, start)
-	h.Count.Query(statusOf(err), time.Since(start))
+	h.count(err, start)
 	if err != nil {
 		h.writeGraphError(w, r, err)
 	}

@@ -6,9 +6,11 @@ package queryroutes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"downpour/gateway/api/httpapi/access"
@@ -55,10 +57,14 @@ type Handlers struct {
 	Log     *slog.Logger
 }
 
-// Counter counts queries.
+// Counter counts queries. The status is that of HTTP, or Mistake.
 type Counter interface {
-	Query(status int, took time.Duration)
+	Query(status string, took time.Duration)
 }
+
+// Mistake is counted for a query that does not parse where OpenTSDB's answer is 500: whoever watches
+// for faults of the server counts statuses of 500.
+const Mistake = "mistake"
 
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
@@ -120,4 +126,14 @@ func statusOf(err error) int {
 		return http.StatusOK
 	}
 	return httpio.Classify(err).Code
+}
+
+// count counts a query that ended with err.
+func (h *Handlers) count(err error, start time.Time) {
+	status := strconv.Itoa(statusOf(err))
+	var parse *query.Error
+	if errors.As(err, &parse) && parse.Status == http.StatusInternalServerError {
+		status = Mistake
+	}
+	h.Count.Query(status, time.Since(start))
 }

@@ -18,7 +18,7 @@ import (
 // query handles /api/query. Source: QueryRpc.handleQuery.
 func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.Count.Query(statusOf(err), time.Since(start)) }()
+	defer func() { h.count(err, start) }()
 
 	q, err := h.parseQuery(w, r)
 	if err != nil {
