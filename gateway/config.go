@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/zones"
 	"downpour/gateway/api/origin"
 	"downpour/gateway/query"
 	"downpour/gateway/query/plan"
@@ -244,7 +245,7 @@ func (c *Config) Location() (*time.Location, error) {
 	if c.Timezone == "" {
 		return nil, nil
 	}
-	return time.LoadLocation(c.Timezone)
+	return zones.Load(c.Timezone)
 }
 
 // Schema returns the layout of the tables and the number of tags that a point may have.

@@ -245,4 +245,7 @@ func TestSuggest_parameters(t *testing.T) {
 	f(b.get("/api/suggest?type=metrics&jsonp=a&jsonp=b"), 200, `b(["cpu.idle","cpu.user","mem.free"])`)
 	f(b.post("/api/suggest", ""), 400, "Missing message content")
 	f(b.post("/api/suggest", `{"type":"metrics","max":2}`), 200, `["cpu.idle","cpu.user"]`)
+	f(b.get("/api/suggest"), 400, "Missing parameter")
+	f(b.post("/api/suggest", `{"q":"x"}`), 400, "Missing 'type' parameter")
+	f(b.post("/api/suggest", `{"type":null}`), 400, "Missing 'type' parameter")
 }

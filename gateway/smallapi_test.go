@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/pushdown/store"
 )
 
 // A max that is not positive is ignored, as in OpenTSDB.
@@ -89,5 +91,42 @@ func TestLogs(t *testing.T) {
 	b.refused(b.get("/logs?level=DEBUG"), 400, "not set by a request")
 	if a := b.get("/s/"); a.status != 404 {
 		t.Errorf("/s/: %d, want 404", a.status)
+	}
+}
+
+// What only tells about the server is for GET and POST, as in OpenTSDB.
+func TestSmallRoutes_verbs(t *testing.T) {
+	b := open(t, nil)
+	for _, path := range []string{"/api/version", "/version", "/api/aggregators", "/aggregators", "/api/config", "/api/config/filters"} {
+		for verb, want := range map[string]int{"GET": 200, "POST": 200, "PUT": 405, "DELETE": 405} {
+			if a := b.do(verb, path, nil); a.status != want {
+				t.Errorf("%s %s: %d %s, want %d", verb, path, a.status, a.body, want)
+			}
+		}
+	}
+}
+
+// A query of rows with a UID that has no name, as after a name was deleted, is 400 with OpenTSDB's
+// text. A filter that leaves such rows out does not fail.
+func TestQuery_nameless(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a")
+	rows, err := b.store.Get(t.Context(), "tsdb-uid", "id", [][]byte{[]byte("m"), []byte("host")})
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d rows of UIDs, %v", len(rows), err)
+	}
+	tags := encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{{K: rows[0].Cells[0].Value, V: encoding.UID{0xFF, 0xFF, 1}}})
+	key := encoding.DefaultSchema().AppendRowKey(nil, rows[1].Cells[0].Value, 1356998400, tags)
+	if err := b.store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: key, Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	const text = "No such unique ID for 'tagv': [-1, -1, 1]"
+	for _, m := range []string{"none:m", "sum:m%7Bhost=*%7D"} {
+		if a := b.get("/api/query?start=1356998400&m=" + m); a.status != 400 || !strings.Contains(a.body, `"message":"`+text+`","details":"`+text+`"`) {
+			t.Errorf("%s: %d %s, want 400 %s", m, a.status, a.body, text)
+		}
+	}
+	if a := b.get("/api/query?start=1356998400&m=sum:m%7Bhost=a%7D"); a.status != 200 {
+		t.Errorf("the other series: %d %s", a.status, a.body)
 	}
 }

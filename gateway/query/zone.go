@@ -1,9 +1,9 @@
 package query
 
 import (
-	"strings"
 	"time"
-	_ "time/tzdata" // so that a host without zone files answers as one with them
+
+	"downpour/encoding/zones"
 )
 
 // zone is a time zone by its IANA name.
@@ -33,13 +33,12 @@ func lookUpZone(name string) (zone, bool) {
 		name = full
 	}
 
-	// Go would load these files of the zone directory, which are no zones.
-	if name == "" || name == "Local" || name == "localtime" || name == "Factory" ||
-		strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") {
+	// Factory is for clocks that were never set.
+	if name == "" || name == "Factory" {
 		return zone{}, false
 	}
 
-	loc, err := time.LoadLocation(name)
+	loc, err := zones.Load(name)
 	return zone{name, loc}, err == nil
 }
 

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/merge"
+	"downpour/gateway/uid"
 )
 
 // nameGroups returns groups with names in place of their UIDs.
@@ -17,7 +19,7 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 	// A metric without a name is no error if there is nothing to write it with.
 	metric, err := e.cfg.Names.Name(ctx, encoding.UIDMetric, p.Plan.Metric)
 	if err != nil && len(groups) > 0 {
-		return nil, err
+		return nil, nameless(err)
 	}
 	names, err := e.tagNames(ctx, groups)
 	if err != nil {
@@ -83,7 +85,7 @@ func (e *Engine) tagNames(ctx context.Context, groups []merge.Group) (out [3]map
 		}
 		names, err := e.cfg.Names.Names(ctx, kind, list)
 		if err != nil {
-			return out, err
+			return out, nameless(err)
 		}
 		out[kind] = make(map[string]string, len(list))
 		for i, u := range list {
@@ -91,6 +93,16 @@ func (e *Engine) tagNames(ctx context.Context, groups []merge.Group) (out [3]map
 		}
 	}
 	return out, nil
+}
+
+// nameless returns the error of a query whose rows have a UID without a name, as after a name was
+// deleted: it fails as it would by what the rows hold. It returns any other error.
+func nameless(err error) error {
+	var unknown *uid.NoSuchIDError
+	if errors.As(err, &unknown) {
+		return query.RunFault("%v", unknown)
+	}
+	return err
 }
 
 // annotationsInside returns the annotations that start inside the query, as the API

@@ -3,10 +3,9 @@ package downsample
 import (
 	"fmt"
 	"math"
-	"time"
-	_ "time/tzdata" // zones are part of the answer, not of the machine
 
 	"downpour/encoding/scanplan"
+	"downpour/encoding/zones"
 )
 
 // calendar is buckets of n units on the calendar of a zone. The first bucket of a series
@@ -34,7 +33,7 @@ var alignment = map[string]int{"ms": 1000, "s": 60, "m": 60, "h": 24}
 // newCalendar returns the calendar buckets of a downsampling. A plan's validation leaves zone,
 // unit and count to it. The error of the zone has OpenTSDB's wording.
 func newCalendar(d *scanplan.Downsample) (*calendar, error) {
-	zone, err := time.LoadLocation(d.Zone)
+	zone, err := zones.Load(d.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("The timezone specification could not be found: %w", err)
 	}

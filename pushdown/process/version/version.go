@@ -5,6 +5,8 @@ package version
 import (
 	"runtime/debug"
 	"strings"
+
+	"downpour/encoding/zones"
 )
 
 // Version is the version by semantic versioning. /api/version and the telnet
@@ -12,8 +14,9 @@ import (
 const Version = "0.1.0"
 
 // String is what a program prints when it is asked for its version, such as
-// "downpour 0.1.0, commit 073d1483c0de, go1.26.0, without C": what was built, with
-// which Go, and whether the embedded store's cache lies outside of Go's heap.
+// "downpour 0.1.0, commit 073d1483c0de, go1.26.0, time zones 2025c, without C": what was
+// built, with which Go and time zones, and whether the embedded store's cache lies outside of
+// Go's heap.
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -37,7 +40,7 @@ func describe(info *debug.BuildInfo) string {
 		}
 		parts = append(parts, text)
 	}
-	parts = append(parts, info.GoVersion)
+	parts = append(parts, info.GoVersion, "time zones "+zones.Release)
 	if settings["CGO_ENABLED"] != "1" {
 		parts = append(parts, "without C")
 	}

@@ -20,6 +20,16 @@ func (h *Handlers) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// getOrPost refuses other verbs. Source: RpcUtil.allowedMethods.
+func getOrPost(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodPost {
+			return httpio.MethodNotAllowed(r.Method)
+		}
+		return serve(w, r)
+	}
+}
+
 // aggregatorNames are all aggregators in OpenTSDB's order, which is that of a Java
 // hash map.
 var aggregatorNames = []string{"mult", "p90", "zimsum", "mimmax", "sum", "p50", "none", "p95", "ep99r7", "pfsum", "p75", "p99",
@@ -27,9 +37,6 @@ var aggregatorNames = []string{"mult", "p90", "zimsum", "mimmax", "sum", "p50", 
 	"ep90r3", "ep999r7", "last", "max", "count", "diff", "median", "squareSum", "ep999r3", "first"}
 
 func (h *Handlers) aggregators(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodPost {
-		return httpio.MethodNotAllowed(r.Method)
-	}
 	return httpio.WriteJSON(w, r, http.StatusOK, aggregatorNames)
 }
 

@@ -74,7 +74,10 @@ func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix str
 		return "", "", 0, httpio.MethodNotAllowed(r.Method)
 	}
 
-	if in.Type == "" {
+	switch {
+	case in.Type == "" && r.Method == http.MethodPost:
+		return "", "", 0, httpio.BadRequest("Missing 'type' parameter")
+	case in.Type == "":
 		return "", "", 0, httpio.MissingParameter("type")
 	}
 	if in.Max == "" {
