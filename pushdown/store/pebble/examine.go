@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -69,6 +70,9 @@ func examine(files vfs.FS, dir string, grouping Grouping) (*examination, error) 
 	if err := e.examineVersion(); err != nil {
 		return nil, err
 	}
+	if name, err = e.ofMarker(name); err != nil {
+		return nil, err
+	}
 	records, err := e.examineManifest(name)
 	if err != nil {
 		return nil, err
@@ -111,6 +115,43 @@ func (e *examination) examineVersion() error {
 			func() error { return e.moveMarker("format-version", formatVersion.String()) })
 	}
 	return err
+}
+
+// ofMarker returns the MANIFEST that holds, given the one that the marker names. That is another one if the named one
+// was never in the directory: a crash may leave its marker alone, and then the one before it holds. Whether
+// anything is missing there, its logs and tables tell.
+func (e *examination) ofMarker(name string) (string, error) {
+	if slices.Contains(e.names, name) || slices.Contains(e.names, disk.CopyOf(name)) {
+		return name, nil
+	}
+	synced, err := disk.ReadLogs(e.files, e.dir)
+	if err != nil {
+		return "", err
+	}
+	var before string
+	for _, other := range e.names { // in ascending order
+		if n := manifestNumber(other); n > 0 && n < manifestNumber(name) {
+			before = other
+		}
+	}
+	// A store that has opened with the named one, and has taken records since, had it.
+	if before == "" || synced.First > manifestNumber(name) { //fault:lost-taken-for-unwritten TestRotation_lost
+		return name, nil
+	}
+
+	e.add(store.Fault{Kind: store.Mended, File: name, Offset: -1, Bytes: -1, What: "never written, as after a crash while it was being made; " + before + " holds"},
+		func() error { return e.moveMarker("manifest", before) })
+	return before, nil
+}
+
+// manifestNumber returns the number in the name of a MANIFEST, 0 for another file.
+func manifestNumber(name string) uint64 {
+	digits, ok := strings.CutPrefix(name, "MANIFEST-")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil {
+		return 0
+	}
+	return n
 }
 
 // moveMarker makes one of pebble's markers name a value.

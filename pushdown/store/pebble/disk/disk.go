@@ -7,7 +7,8 @@
 //   - A marker, an empty file like pebble's own markers, has in its name the numbers
 //     of the first and the newest log that records were synced to since the store was
 //     opened: marker.downpour-logs.000007.000014-000016. These logs must exist.
-//   - A MANIFEST is written twice, to MANIFEST-000005 and copy.MANIFEST-000005.
+//   - A MANIFEST is written twice, to MANIFEST-000005 and copy.MANIFEST-000005. Both are in the directory, durably,
+//     before a marker names it: pebble itself would sync them together, and a crash could leave the marker alone.
 //
 // On a full disk pebble would give up, or try again without a pause. Here writes to
 // logs and MANIFESTs wait until there is space, and writes to tables fail after a
@@ -18,6 +19,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,6 +99,11 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 		return d.FS.Create(name, category)
 	}
 	base := d.PathBase(name)
+	if strings.HasPrefix(base, "marker.manifest.") {
+		if err := d.syncDir(); err != nil { //fault:marker-before-manifest TestRotation
+			return nil, err
+		}
+	}
 	if strings.HasSuffix(base, ".sst") {
 		f, err := d.FS.Create(name, category)
 		if err != nil {
@@ -142,6 +149,15 @@ func (d *FS) OpenDir(name string) (vfs.File, error) {
 		return passing{f}, nil
 	}
 	return &directory{f, d}, nil
+}
+
+// syncDir makes the entries of the database's directory durable.
+func (d *FS) syncDir() error {
+	dir, err := d.OpenDir(d.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // directory is a directory whose entries must be on disk before pebble goes on.
