@@ -106,7 +106,7 @@ func resolve(files vfs.FS, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for rest := ""; ; rest = filepath.Join(filepath.Base(dir), rest) {
+	for rest := ""; ; {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil {
 			return filepath.Join(real, rest), nil
@@ -115,7 +115,7 @@ func resolve(files vfs.FS, dir string) (string, error) {
 		if _, e := os.Lstat(dir); !errors.Is(e, fs.ErrNotExist) {
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
-		dir = filepath.Dir(dir)
+		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
 	}
 }
 

@@ -485,6 +485,10 @@ func TestBackUp_place(t *testing.T) {
 	f("backups", "../real", "want the name of a directory that begins with checkpoint-")
 	f("backups", "checkpoint-/../..", "want the name of a directory that begins with checkpoint-")
 	f("backups", "checkpoint-gone", "no such file")
+	// Two directories that are not there, with one parent, are two.
+	if _, err := BackUp(t.Context(), Backup{Store: filepath.Join(root, "new", "store"), Checkpoint: name, To: filepath.Join(root, "new", "backups")}, Options{Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "has another one") {
+		t.Errorf("a store that is not there: %v, want an error that says so", err)
+	}
 	r, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: name, To: filepath.Join(root, "backups")}, Options{Logger: quiet()})
 	if err != nil || r.Linked == 0 {
 		t.Errorf("got %+v, %v, want tables that are linked", r, err)
