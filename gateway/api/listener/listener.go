@@ -1,16 +1,19 @@
 // Package listener serves two protocols on one port, as OpenTSDB does: a connection
 // whose first byte is an upper-case letter speaks HTTP, and every other one the
-// telnet line protocol. Source: PipelineFactory.DetectHttpOrRpc.
+// telnet line protocol. Source: PipelineFactory.DetectHttpOrRpc. A client that speaks TLS
+// to a port without it, or the other way round, is told so.
 package listener
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"downpour/gateway/api/pace"
@@ -39,6 +42,7 @@ type Listener struct {
 	cancel context.CancelFunc
 	http   chan net.Conn  // for Accept
 	wg     sync.WaitGroup // of accept and of connections until HTTP has them
+	told   atomic.Int64   // when a client with the wrong protocol was last logged, in Unix nanoseconds
 
 	mu    sync.Mutex
 	conns map[netip.Addr]int // open connections by address
@@ -148,6 +152,7 @@ func (d *Listener) release(a netip.Addr) {
 func (d *Listener) serve(c *conn) {
 	defer d.wg.Done()
 	if err := d.handshake(c); err != nil {
+		d.answerPlain(err)
 		c.Close()
 		return
 	}
@@ -166,8 +171,13 @@ func (d *Listener) serve(c *conn) {
 	}
 	c.SetReadDeadline(time.Time{})
 
-	// The verbs of HTTP are in capitals, the commands of telnet are not.
-	if c.first[0] < 'A' || c.first[0] > 'Z' {
+	_, secured := c.Conn.(*tls.Conn)
+	switch {
+	case c.first[0] == recordHandshake && !secured: // no command of telnet begins so
+		d.answerTLS(c)
+		c.Close()
+		return
+	case !isVerb(c.first[0]):
 		d.cfg.Telnet(d.ctx, c)
 		c.Close()
 		return

@@ -2,6 +2,7 @@ package listener
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,75 @@ func TestDoor(t *testing.T) {
 	f("GET /x HTTP/1.0\r\n\r\n", "http /x")
 	f("POST /y HTTP/1.0\r\nContent-Length: 0\r\n\r\n", "http /y")
 	f("\x00\n", "telnet \x00\n")
+}
+
+// buffered is a pipe whose writes do not wait for the reader, as those to a socket.
+type buffered struct{ net.Conn }
+
+func (b buffered) Write(p []byte) (int, error) {
+	go b.Conn.Write(bytes.Clone(p))
+	return len(p), nil
+}
+
+// A client that speaks TLS to a port without it, or something else to one that has it, is answered at once, in words
+// that it can show, and named in the log once a second.
+func TestDoor_wrongProtocol(t *testing.T) {
+	made := authtest.NewCertificate(t)
+	pair, err := tls.LoadX509KeyPair(made.CertFile, made.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(secured bool, speak func(c net.Conn) string, want, line string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			l := listenertest.NewPipes()
+			d := New(l, Config{Telnet: func(context.Context, net.Conn) { t.Error("it was served") }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			began := time.Now()
+			for range 3 {
+				client, server := net.Pipe()
+				conn := net.Conn(server)
+				if secured {
+					conn = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{pair}})
+				}
+				l.Hand(conn)
+				if got := speak(client); !strings.Contains(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				client.Close()
+			}
+			if took := time.Since(began); took > 0 {
+				t.Errorf("the answers took %v, want no time", took)
+			}
+			d.Close()
+			d.Wait()
+			if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), line) {
+				t.Errorf("logged %q, want %q once", &log, line)
+			}
+		})
+	}
+	raw := func(text string) func(net.Conn) string {
+		return func(c net.Conn) string {
+			go io.WriteString(c, text)
+			var got []byte
+			for !bytes.HasSuffix(got, []byte("\n")) || bytes.HasSuffix(got, []byte("\r\n")) {
+				b := make([]byte, 1000)
+				n, err := c.Read(b)
+				if got = append(got, b[:n]...); err != nil {
+					break
+				}
+			}
+			return string(got)
+		}
+	}
+	f(false, func(c net.Conn) string {
+		return fmt.Sprint(tls.Client(buffered{c}, &tls.Config{InsecureSkipVerify: true}).Handshake())
+	}, "first record does not look like a TLS handshake", "without it")
+	f(false, raw("\x16\x03\x01\x00\xf8\x01\x00\x00\xf4\x03\x03"), "HTTP/1.0 400 Bad Request\r\n", "without it")
+	f(false, raw("\x16"), "This port speaks no TLS: use http://", "without it")
+	f(true, raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.0 400 Bad Request\r\n", "needs https://")
+	f(true, raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "This port speaks only TLS: use https://", "needs https://")
+	f(true, raw("put m 1 2 a=b\n"), "This port speaks only TLS", "needs https://")
 }
 
 // An address gets so many connections and no more; one that is closed makes room.
