@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -283,6 +284,16 @@ func (c *Common) RollupTablesRead() []string {
 
 // Embedded tells whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
+
+// StoreAddress returns Store with the whole path of an embedded store, which means the same in any working directory.
+func (c *Common) StoreAddress() string {
+	if dir, ok := strings.CutPrefix(c.Store, "pebble:"); ok {
+		if path, err := filepath.Abs(dir); err == nil {
+			return "pebble:" + path
+		}
+	}
+	return c.Store
+}
 
 // Validate returns all faults at once, each with the name of its variable. listen is the
 // address to listen on, and variable the name of its variable.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"downpour/pushdown/process/list"
 )
 
 // Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
@@ -18,6 +20,8 @@ type Config struct {
 	// Nodes lists masters or region servers, "host:port", that are asked in place of
 	// ZooKeeper.
 	Nodes []string
+	// Unusable are the errors of the servers that were left out of Quorum or Nodes, which Open logs.
+	Unusable []error
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
 	// EffectiveUser is the user name that is sent to the servers; default "root", with
@@ -73,6 +77,8 @@ type Config struct {
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
 	// It is the place for a proxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// LookUpHost returns the addresses of the name of a ZooKeeper server. Default: as the system does.
+	LookUpHost func(ctx context.Context, name string) ([]string, error)
 }
 
 const (
@@ -82,55 +88,54 @@ const (
 
 // ParseAddress parses "HOST:PORT[,HOST:PORT…][/znode]", the part of
 // DOWNPOUR_STORE after "hbase:". A host without a port gets ZooKeeper's 2181;
-// the znode defaults to /hbase. The result has Quorum and Root set.
+// the znode defaults to /hbase. The result has Quorum, Root and Unusable set.
 func ParseAddress(address string) (Config, error) {
 	quorum, root := address, defaultRoot
 	if i := strings.IndexByte(address, '/'); i >= 0 {
-		quorum, root = address[:i], strings.TrimRight(address[i:], "/")
+		quorum, root = address[:i], strings.TrimRight(address[i:], "/ ")
 		if root == "" || strings.Contains(root, "//") {
 			return Config{}, fmt.Errorf("cannot parse hbase address %q: znode %q: want /name", address, address[i:])
 		}
 	}
 
-	hosts := strings.Split(quorum, ",")
-	for i, host := range hosts {
-		withPort, err := parseHost(host)
-		if err != nil {
-			return Config{}, fmt.Errorf("cannot parse hbase address %q: %w", address, err)
-		}
-		hosts[i] = withPort
+	hosts, unusable, err := parseHosts(quorum, parseHost)
+	if err != nil {
+		return Config{}, fmt.Errorf("cannot parse hbase address %q: %w", address, err)
 	}
-
-	return Config{Quorum: strings.Join(hosts, ","), Root: root}, nil
+	return Config{Quorum: strings.Join(hosts, ","), Root: root, Unusable: unusable}, nil
 }
 
 // ParseNodes parses "//HOST:PORT[,HOST:PORT…]", the part of DOWNPOUR_STORE after
-// "hbase+rpc:". The result has Nodes set.
+// "hbase+rpc:". The result has Nodes and Unusable set.
 func ParseNodes(address string) (Config, error) {
-	list, ok := strings.CutPrefix(address, "//")
-	if !ok || strings.ContainsAny(list, "/?#") {
+	text, ok := strings.CutPrefix(address, "//")
+	if !ok || strings.ContainsAny(text, "/?#") {
 		return Config{}, fmt.Errorf("cannot parse bootstrap nodes %q: want //HOST:PORT[,HOST:PORT…]", address)
 	}
-	nodes := strings.Split(list, ",")
-	for i, node := range nodes {
-		withPort, err := parseHost(node)
+	nodes, unusable, err := parseHosts(text, func(node string) (string, error) {
 		// Masters and region servers have other ports: none is the usual one.
-		if err == nil && !strings.Contains(node, ":") {
-			err = fmt.Errorf("host %q: got no port, want that of a master or region server, such as 16000", node)
+		if !strings.Contains(node, ":") {
+			return "", fmt.Errorf("host %q: got no port, want that of a master or region server, such as 16000", node)
 		}
-		if err != nil {
-			return Config{}, fmt.Errorf("cannot parse bootstrap nodes %q: %w", address, err)
-		}
-		nodes[i] = withPort
+		return parseHost(node)
+	})
+	if err != nil {
+		return Config{}, fmt.Errorf("cannot parse bootstrap nodes %q: %w", address, err)
 	}
-	return Config{Nodes: nodes}, nil
+	return Config{Nodes: nodes, Unusable: unusable}, nil
+}
+
+// parseHosts parses a list of hosts, of which there must be one that can be used.
+func parseHosts(text string, parse func(string) (string, error)) (hosts []string, unusable []error, err error) {
+	hosts, unusable, err = list.Usable(list.Split(text), parse)
+	if err == nil && len(hosts) == 0 {
+		err = fmt.Errorf("host: got nothing, want HOST:PORT[,HOST:PORT…][/znode]")
+	}
+	return hosts, unusable, err
 }
 
 // parseHost checks one "host[:port]" and adds a missing port.
 func parseHost(s string) (string, error) {
-	if s == "" {
-		return "", fmt.Errorf("host: got nothing, want HOST:PORT[,HOST:PORT…][/znode]")
-	}
 	// Only an IPv6 address has brackets, and that has colons.
 	if !strings.Contains(s, ":") && strings.ContainsAny(s, "[]") {
 		return "", fmt.Errorf("host %q: got a bracket, want HOST:PORT", s)
@@ -171,6 +176,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
+	}
+	if c.LookUpHost == nil {
+		c.LookUpHost = net.DefaultResolver.LookupHost
 	}
 
 	for _, d := range []struct {

@@ -264,7 +264,10 @@ func TestParseNodes(t *testing.T) {
 	if err != nil || cmp.Diff([]string{"a:16000", "[::1]:16020"}, got.Nodes) != "" || got.Quorum != "" {
 		t.Errorf("got %v, %q, %v", got.Nodes, got.Quorum, err)
 	}
-	for _, in := range []string{"", "a:1", "//", "//a", "//a:1/hbase", "//a:1,", "//a:0", "//a:1?x=y"} {
+	if got, err := ParseNodes("//a, b:16020 ,c:0,"); err != nil || cmp.Diff([]string{"b:16020"}, got.Nodes) != "" || len(got.Unusable) != 2 {
+		t.Errorf("got %v without %v, %v, want one that can be used", got.Nodes, got.Unusable, err)
+	}
+	for _, in := range []string{"", "a:1", "//", "// ,", "//a", "//a:1/hbase", "//a:0", "//a:1?x=y"} {
 		if got, err := ParseNodes(in); err == nil {
 			t.Errorf("%q: got %v, want an error", in, got.Nodes)
 		}

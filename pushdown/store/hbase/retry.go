@@ -308,6 +308,7 @@ func (r *retrier) afterFailure(err error) error {
 		r.lastErr = withoutStack(err)
 	}
 	r.st.cfg.Logger.Debug("trying again", "table", r.table, "delay", r.delay, "error", r.lastErr)
+	store.Retry(r.ctx, fmt.Errorf("table %q: %w", r.table, r.lastErr))
 	return r.sleep(maxDelay)
 }
 

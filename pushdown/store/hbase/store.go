@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"downpour/pushdown/process/list"
 	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/region"
@@ -52,6 +53,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	list.Tell(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
 
 	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces()}
 	st.lifetime, st.cancel = context.WithCancel(context.Background())

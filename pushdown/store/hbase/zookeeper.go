@@ -2,9 +2,12 @@ package hbase
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tsuna/gohbase/zk"
@@ -14,14 +17,58 @@ import (
 // opens a session for every look-up and cannot be interrupted; its connections are closed
 // with the store.
 type zkDirectory struct {
-	st     *Store
-	client zk.Client
+	st *Store
+
+	mu       sync.Mutex
+	nameless map[string]bool // servers whose names had no address when they were last looked up
 }
 
-func newZKDirectory(st *Store) *zkDirectory {
-	z := &zkDirectory{st: st}
-	z.client = zk.NewClient(st.cfg.Quorum, st.cfg.ZooKeeperTimeout, z.dial, st.cfg.Logger)
-	return z
+func newZKDirectory(st *Store) *zkDirectory { return &zkDirectory{st: st, nameless: map[string]bool{}} }
+
+// namesTimeout bounds the look-up of the servers' names. One that is known takes milliseconds.
+const namesTimeout = 3 * time.Second
+
+// servers returns the addresses of ZooKeeper's servers, and the fault of those whose names have none. The
+// client looks names up, too, but gives up if a single one has no address; so it gets addresses.
+func (z *zkDirectory) servers() (addresses []string, err error) {
+	ctx, cancel := context.WithTimeout(z.st.lifetime, namesTimeout)
+	defer cancel()
+	servers := strings.Split(z.st.cfg.Quorum, ",")
+	found, errs := make([][]string, len(servers)), make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, server := range servers {
+		all.Go(func() { found[i], errs[i] = z.lookUpServer(ctx, server) })
+	}
+	all.Wait()
+	return slices.Concat(found...), errors.Join(errs...)
+}
+
+// lookUpServer returns the addresses of a server.
+func (z *zkDirectory) lookUpServer(ctx context.Context, server string) (addresses []string, err error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err = z.st.cfg.LookUpHost(ctx, host)
+	for i, address := range addresses {
+		addresses[i] = net.JoinHostPort(address, port)
+	}
+	if err == nil && len(addresses) == 0 {
+		err = fmt.Errorf("%s has no address", server)
+	}
+	if z.changes(server, err != nil) && err != nil {
+		z.st.cfg.Logger.Warn("a server of ZooKeeper has no address, so others are asked", "server", server, "err", err)
+	}
+	return addresses, err
+}
+
+// changes keeps whether a server has no address, and tells whether that is news.
+func (z *zkDirectory) changes(server string, nameless bool) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	before := z.nameless[server]
+	z.nameless[server] = nameless
+	return before != nameless
 }
 
 // dial connects to a ZooKeeper server. The connection is closed with the store.
@@ -70,7 +117,12 @@ func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 		}
 	}()
 
-	return z.client.LocateResource(resources[r].Prepend(z.st.cfg.Root))
+	servers, err := z.servers()
+	if len(servers) == 0 {
+		return "", err
+	}
+	client := zk.NewClient(strings.Join(servers, ","), z.st.cfg.ZooKeeperTimeout, z.dial, z.st.cfg.Logger)
+	return client.LocateResource(resources[r].Prepend(z.st.cfg.Root))
 }
 
 // notAuthenticated ends the error of a look-up whose session ZooKeeper has closed with the

@@ -1,9 +1,13 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,4 +67,57 @@ func TestZooKeeper_authenticated(t *testing.T) {
 	if err := lookUp(); err != nil {
 		t.Errorf("it is as before: got %v", err)
 	}
+}
+
+// A server of ZooKeeper whose name has no address does not keep others from being asked, and is logged once. When
+// none has one, the error names them all.
+func TestZooKeeper_nameless(t *testing.T) {
+	var log bytes.Buffer
+	var known atomic.Bool
+	known.Store(true)
+	c := start(t, hbasefake.Options{}, func(cfg *Config) {
+		host, port, err := net.SplitHostPort(cfg.Quorum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Quorum = "zk9.invalid:2181,zk1:" + port
+		cfg.LookUpHost = func(_ context.Context, name string) ([]string, error) {
+			if name == "zk1" && known.Load() {
+				return []string{host}, nil
+			}
+			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		}
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for range 3 {
+		if _, err := c.st.locator.directory.lookUp(metaServer); err != nil {
+			t.Errorf("one of two names has an address: %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "zk9.invalid") {
+		t.Errorf("logged %s, want one line that names zk9.invalid", &log)
+	}
+	known.Store(false)
+	if _, err := c.st.locator.directory.lookUp(metaServer); !errors.Is(err, errZooKeeper) || !strings.Contains(err.Error(), "lookup zk9.invalid") || !strings.Contains(err.Error(), "lookup zk1") {
+		t.Errorf("no name has an address: %v, want an error that names both", err)
+	}
+}
+
+// Who waits for an operation hears of each fault at once, and the error at its end has the last one.
+func TestRetrier_told(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(1, "")
+	c.StopZooKeeper()
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	errEnough := errors.New("enough is told")
+	ctx = store.OnRetry(ctx, func(fault error) {
+		if !errors.Is(fault, errZooKeeper) || !strings.HasPrefix(fault.Error(), `table "t": `) {
+			t.Errorf("told of %v", fault)
+		}
+		cancel(errEnough)
+	})
+	_, err := c.st.Get(ctx, "t", "", [][]byte{[]byte("r0000")})
+	wantError(t, err, errEnough)
+	wantError(t, err, errZooKeeper)
 }
