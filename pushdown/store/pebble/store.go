@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -177,31 +174,4 @@ func syncDir(files vfs.FS, dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// lockDir locks the directory. A lock that is held elsewhere is store.ErrLocked, a
-// lock file that cannot be made another error.
-func lockDir(files vfs.FS, dir string) (*pebble.Lock, error) {
-	lock, err := lockFile(files, dir)
-	if err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", dir, err)
-	}
-	return lock, nil
-}
-
-// lockFile is lockDir of any directory.
-func lockFile(files vfs.FS, dir string) (*pebble.Lock, error) {
-	lock, err := pebble.LockDirectory(dir, files)
-	if err == nil {
-		return lock, nil
-	}
-
-	// The system call fails with one of two codes, without the path that errors of
-	// file operations have. Pebble has only a text for a lock of this process.
-	var path *fs.PathError
-	held := !errors.As(err, &path) && (errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES))
-	if held || strings.Contains(err.Error(), "lock held by current process") {
-		return nil, fmt.Errorf("%w (%w)", store.ErrLocked, err)
-	}
-	return nil, fmt.Errorf("cannot lock it: %w", err)
 }
