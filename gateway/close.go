@@ -46,6 +46,10 @@ var errUnfinished = errors.New("left unfinished at the end")
 // within ten more seconds, Close gives up: clients that wait for a point are told that it
 // may not be stored, and the log says what is left.
 func (s *Server) Close() error {
+	s.standby.Close()
+	if s.cancel == nil {
+		return s.closeUnstarted()
+	}
 	s.drain()
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.closing.drain, s.cfg.requestsTimeout()))
@@ -65,6 +69,16 @@ func (s *Server) Close() error {
 		return fmt.Errorf("requests were cut off at the end: %w", err)
 	}
 	return nil
+}
+
+// closeUnstarted ends a server whose store has not answered: nothing was accepted.
+func (s *Server) closeUnstarted() error {
+	err := s.http.Close()
+	s.listener.Close() // http leaves it open if Serve was not called yet
+	s.listener.Wait()
+	s.background.Wait()
+	s.closeClients()
+	return err
 }
 
 // finish ends the components that have goroutines of their own, one after another: each

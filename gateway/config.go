@@ -23,6 +23,7 @@ import (
 	"downpour/gateway/query"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/list"
 	"downpour/pushdown/process/settings"
 )
 
@@ -154,16 +155,7 @@ func (c *Config) SetDefaults() {
 		}
 	}
 
-	// Blanks may follow the commas of a list.
-	trim := func(list []string) (out []string) {
-		for _, s := range list {
-			if s = strings.TrimSpace(s); s != "" {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	c.Pushdown, c.AllowOrigins = trim(c.Pushdown), trim(c.AllowOrigins)
+	c.Pushdown, c.AllowOrigins = list.Trim(c.Pushdown), list.Trim(c.AllowOrigins)
 }
 
 // Validate returns all faults at once. Each names its variable.
@@ -192,12 +184,13 @@ func (c *Config) Validate() error {
 	if _, err := c.selfMetrics(); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := origin.Parse(c.AllowOrigins); err != nil {
+	if _, _, err := origin.Parse(c.AllowOrigins); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err))
 	}
-	for _, address := range c.Pushdown {
-		errs = append(errs, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address))
-	}
+	_, _, err := list.Usable(c.Pushdown, func(address string) (string, error) {
+		return address, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address)
+	})
+	errs = append(errs, err)
 
 	return errors.Join(errs...)
 }

@@ -220,12 +220,18 @@ func TestClose_drains(t *testing.T) {
 	}
 }
 
-// Invalid settings are all named in one error.
+// Invalid settings are all named in one error. One entry of a list that cannot be used is none.
 func TestConfig(t *testing.T) {
 	cfg := config(0)
+	cfg.Pushdown = []string{" 127.0.0.1:4280", "region-host", " "}
+	cfg.AllowOrigins = []string{"http://ok.example", " localhost"}
+	cfg.SetDefaults()
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("one of each list can be used: %v", err)
+	}
 	cfg.AutoMetrics, cfg.PutCells, cfg.SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
-	cfg.Pushdown = []string{"127.0.0.1:4280", "region-host"}
-	cfg.AllowOrigins, cfg.LimitConnections = []string{"http://ok.example", "localhost"}, -1
+	cfg.Pushdown = []string{"region-host"}
+	cfg.AllowOrigins, cfg.LimitConnections = []string{"localhost"}, -1
 	err := cfg.Validate()
 	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
 		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`, "DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
@@ -241,10 +247,25 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// An invalid address of a pushdown server fails the start, with the setting's name. What was opened
-// for the servers before it is closed: TestMain looks for leaks.
-func TestStart_badPushdownAddress(t *testing.T) {
+// Addresses of pushdown servers that are all invalid fail the start, with the setting's name. One beside a valid one is
+// left out and named in the log, and so is an origin. What was opened is closed: TestMain looks for leaks.
+func TestStart_lists(t *testing.T) {
 	cfg := config(0)
-	cfg.Pushdown = []string{"127.0.0.1:4280", "127.0.0.1:4280/\x00"}
-	startError(t, cfg, memoryStore(t, cfg), "DOWNPOUR_PUSHDOWN")
+	cfg.Pushdown = []string{"127.0.0.1:4280/\x00", "region-host"}
+	startError(t, cfg, memoryStore(t, cfg), "DOWNPOUR_PUSHDOWN", "region-host")
+	cfg.Pushdown = append(cfg.Pushdown, "127.0.0.1:4280")
+	cfg.AllowOrigins = []string{"localhost", "http://ok.example"}
+	var log strings.Builder
+	g, err := gateway.Start(t.Context(), cfg, memoryStore(t, cfg), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, words := range []string{"variable=DOWNPOUR_PUSHDOWN", "region-host", `4280/\\x00`, "variable=DOWNPOUR_ALLOW_ORIGINS", "localhost"} {
+		if !strings.Contains(log.String(), words) {
+			t.Errorf("%s is not in the log: %s", words, &log)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -49,12 +50,6 @@ func TestProgram_refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	occupied := filepath.Join(t.TempDir(), "data")
-	st, err := pebble.Open(occupied, pebble.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
 	f := func(words []string, env ...string) {
 		t.Helper()
 		status, out := runProgram(t, nil, env...)
@@ -69,7 +64,6 @@ func TestProgram_refuses(t *testing.T) {
 	}
 	address := taken.Addr().String()
 	f([]string{"DOWNPOUR_LISTEN", address, "in use"}, "DOWNPOUR_LISTEN="+address)
-	f([]string{"DOWNPOUR_STORE", occupied, "in use"}, "DOWNPOUR_STORE=pebble:"+occupied)
 	f([]string{"DOWNPOUR_STORE", "mysql:x"}, "DOWNPOUR_STORE=mysql:x")
 	f([]string{"DOWNPOUR_LISTEN", "DOWNPOUR_TOKEN_FILE", "DOWNPOUR_INSECURE"}, "DOWNPOUR_LISTEN=0.0.0.0:0")
 	f([]string{"DOWNPOUR_TOKEN_FILE"}, "DOWNPOUR_TOKEN_FILE=/nowhere")
@@ -84,6 +78,69 @@ func TestProgram_refuses(t *testing.T) {
 		if status != 0 || !strings.Contains(out, line) {
 			t.Errorf("-print-config: status %d, no %q in\n%s", status, line, out)
 		}
+	}
+}
+
+// A gateway waits for the process that has its store, names it, and serves once that is at an end. A tool waits for such
+// a gateway and takes nothing away from it.
+func TestProgram_waitsForLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	st, err := pebble.Open(dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := sync.OnceValue(st.Close)
+	defer release()
+	port, err := e2e.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_STORE": "pebble:" + dir, "DOWNPOUR_LISTEN": fmt.Sprintf("127.0.0.1:%d", port)}
+	url := "http://" + env["DOWNPOUR_LISTEN"]
+	started := make(chan *e2e.Program, 1)
+	go func() {
+		p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: env})
+		if err != nil {
+			t.Error(err)
+		}
+		started <- p
+	}()
+	want := fmt.Sprintf("data directory is in use by another process: %d, %s", os.Getpid(), filepath.Base(os.Args[0]))
+	eventually(t, "the gateway says for whom it waits", func() bool {
+		a, err := e2e.Get(within(t, patience), url+"/readyz")
+		return err == nil && a.Status == http.StatusServiceUnavailable && strings.Contains(string(a.Body), want)
+	})
+	if a, err := e2e.Get(within(t, patience), url+"/healthz"); err != nil || a.Status != http.StatusOK {
+		t.Errorf("/healthz: %d, %v, want 200", a.Status, err)
+	}
+
+	path, err := e2e.Build(within(t, patience), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set []string
+	for name, value := range env {
+		set = append(set, name+"="+value)
+	}
+	tool, err := e2e.Start(within(t, patience), e2e.Command{Name: "tool", Path: path, Args: []string{"mkmetric", "made.by.tool"}, Env: set, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tool.Kill()
+	eventually(t, "the tool waits", func() bool { return strings.Contains(tool.LogTail(20), "is waited for") })
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	p := <-started
+	if p == nil {
+		return
+	}
+	defer p.Close()
+	if status := tool.ExitCode(within(t, patience)); status != 0 {
+		t.Errorf("the tool ended with %d, want 0: %s", status, tool.LogTail(20))
+	}
+	if a, err := e2e.Get(within(t, patience), url+"/api/suggest?type=metrics"); err != nil || !strings.Contains(string(a.Body), "made.by.tool") {
+		t.Errorf("the gateway knows %s, %v, want the name that the tool made", a.Body, err)
 	}
 }
 

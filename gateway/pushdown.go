@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"downpour/gateway/query/dispatch"
+	"downpour/pushdown/process/list"
+	"downpour/pushdown/process/settings"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/client"
 )
@@ -20,17 +22,19 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 		return nil, err
 	}
 
-	var out []dispatch.Server
-	for _, address := range s.cfg.Pushdown {
+	servers, unusable, err := list.Usable(s.cfg.Pushdown, func(address string) (dispatch.Server, error) {
+		if err := settings.CheckAddress("DOWNPOUR_PUSHDOWN", address); err != nil {
+			return nil, err
+		}
 		c, err := client.New(address, client.Options{Token: token, TLS: tls, Stall: s.cfg.PushdownPatience})
 		if err != nil {
 			return nil, fmt.Errorf("DOWNPOUR_PUSHDOWN: %w", err)
 		}
 		s.clients = append(s.clients, c)
-		out = append(out, c)
-	}
-
-	return out, nil
+		return c, nil
+	})
+	list.Tell(s.log, "DOWNPOUR_PUSHDOWN", unusable)
+	return servers, err
 }
 
 func (s *Server) closeClients() {

@@ -2,11 +2,8 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -27,7 +24,7 @@ import (
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/api/listener"
 	"downpour/gateway/api/origin"
-	"downpour/gateway/api/pace"
+	"downpour/gateway/api/standby"
 	"downpour/gateway/api/telnet"
 	"downpour/gateway/api/ws"
 	"downpour/gateway/dashboard"
@@ -86,6 +83,7 @@ type Server struct {
 	limits   *limit.Limits
 	count    *counters
 	putLog   *putlog.Log
+	standby  *standby.Standby // until the store answers
 	listener *listener.Listener
 	http     *http.Server
 	url      string
@@ -101,117 +99,13 @@ type Server struct {
 	compactor *compactions.Worker
 	ops       operations
 
-	cancel     context.CancelFunc // ends the goroutines of background
+	cancel     context.CancelFunc // ends the goroutines of background; nil until the store answers
 	ending     <-chan struct{}    // closed by cancel
 	background sync.WaitGroup
 	closing    closeTimeouts
 	draining   draining
 	fault      fault
 	readable   *store.ReadCheck
-}
-
-// Start checks the store and begins to serve. The caller closes the store, after
-// the server.
-func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
-	tail := logtail.New(log.Handler())
-	log = slog.New(tail)
-	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
-	s.ops.started, s.putLog.Told, s.fault.happened = time.Now(), s.toldRefusal, make(chan struct{})
-	if err := s.checkStore(ctx); err != nil {
-		return nil, err
-	}
-
-	var err error
-	if s.zone, err = cfg.Location(); err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_TIMEZONE: %w", err)
-	}
-	if s.fix, err = query.ParseFixes(cfg.Fix); err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_FIX: %w", err)
-	}
-	if s.tokens, err = auth.Load(cfg.TokenFile, auth.All, log); err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
-	}
-	if s.origins, err = origin.Parse(cfg.AllowOrigins); err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
-	}
-
-	// The port comes before the components: a port that is taken then leaves no goroutines behind.
-	l, err := s.listen()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.build(); err != nil {
-		l.Close()
-		s.closeClients()
-		return nil, err
-	}
-
-	ctx, ended := context.WithTimeout(ctx, startTimeout)
-	defer ended()
-	s.prepareOwn(ctx)
-	s.serve(l)
-	return s, nil
-}
-
-// startTimeout is how long the store may take to answer at start.
-const startTimeout = 30 * time.Second
-
-// checkStore checks that the tables exist and have the layout of the settings.
-func (s *Server) checkStore(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-
-	read := s.cfg.TableNames()
-	read.Rollups = s.cfg.RollupTablesRead()
-	s.readable = &store.ReadCheck{Store: s.store, Of: tables.ReadFamilies(read), Again: s.cfg.RightsAgain, Log: s.log}
-	err := tables.Check(ctx, s.store, s.cfg.TableNames())
-	if err == nil {
-		err = s.readable.AtStart(ctx)
-	}
-	if err == nil {
-		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
-	}
-
-	// The sample of rows that tells the layout is damaged, but others can be read and
-	// exported.
-	if errors.Is(err, store.ErrDamaged) {
-		s.log.Error("the layout of the tables is not checked", "err", err)
-		return nil
-	}
-	if err != nil {
-		return s.storeError(err)
-	}
-	return nil
-}
-
-// storeError is the error of a store that the gateway cannot serve.
-func (s *Server) storeError(err error) error {
-	return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
-}
-
-// listen opens the port, with TLS if it is configured, and sets the URL.
-func (s *Server) listen() (net.Listener, error) {
-	l, err := net.Listen("tcp", s.cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
-	}
-
-	// The limits on slow clients lie beneath TLS, where each byte that moves counts.
-	l = pace.Listen(l, pace.Limits{})
-
-	scheme := "http"
-	cfg, err := s.cfg.ServerTLS(s.log)
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	if cfg != nil {
-		l = tls.NewListener(l, cfg)
-		scheme = "https"
-	}
-
-	s.url = scheme + "://" + l.Addr().String() + "/"
-	return l, nil
 }
 
 // build makes the components of the server, each from those that it needs.
@@ -294,27 +188,11 @@ func (s *Server) build() error {
 
 func (s *Server) mayRead(token string) bool { return s.tokens.Check(token)&auth.Read != 0 }
 
-// serve starts the goroutines that answer clients and those of the background.
-func (s *Server) serve(l net.Listener) {
+// serve answers clients, and starts what works in the background.
+func (s *Server) serve() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel, s.ending = cancel, ctx.Done()
-
-	lines := telnet.NewServer(s.telnetConfig())
-	s.listener = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
-	s.http = &http.Server{
-		Handler:           s.lastAnswers(s.inMode(s.api().Handler())),
-		ReadHeaderTimeout: 5 * time.Second, // package pace bounds the time of bodies
-		IdleTimeout:       5 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	s.background.Go(func() {
-		// Close may come before Serve: then it is the closed listener that ends Serve, and not
-		// the shutdown.
-		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("the HTTP server ended", "err", err)
-		}
-	})
+	s.standby.Open(s.lastAnswers(s.inMode(s.api().Handler())), telnet.NewServer(s.telnetConfig()).Serve)
 
 	s.collect(ctx)
 	s.retain(ctx)
@@ -378,6 +256,8 @@ func (s *Server) settings() map[string]string {
 	for _, v := range settings.List(s.cfg) {
 		out[v.Name] = v.Value
 	}
+	// Who reads it has another working directory.
+	out["DOWNPOUR_STORE"] = s.cfg.StoreAddress()
 	return out
 }
 

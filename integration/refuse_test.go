@@ -38,7 +38,6 @@ func TestRefuse_start(t *testing.T) {
 	port := must[int](t)(e2e.FreePort())
 	free := fmt.Sprintf("127.0.0.1:%d", port)
 	f(map[string]string{"DOWNPOUR_LISTEN": running.Addr}, "DOWNPOUR_LISTEN")
-	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_STORE": "pebble:" + running.Dir() + "/here"}, "DOWNPOUR_STORE")
 	f(map[string]string{"DOWNPOUR_LISTEN": strings.Replace(free, "127.0.0.1", "0.0.0.0", 1)}, "DOWNPOUR_TOKEN_FILE", "DOWNPOUR_INSECURE")
 	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_NO_SUCH": "1"}, "DOWNPOUR_NO_SUCH")
 	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_STORE": "nonsense"}, "DOWNPOUR_STORE")
@@ -67,48 +66,46 @@ func TestRefuse_wrongSalt(t *testing.T) {
 	}
 }
 
-// Without HBase, or without its tables, the gateway either refuses to start and names the variable
-// to set, or answers with status 424.
+// Without HBase the gateway waits, and says for what. Without its tables it refuses to start and names the variable
+// to set.
 func TestRefuse_noHBase(t *testing.T) {
 	t.Parallel()
 	nobody := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
-	missing := layouts[0].env(t, e2e.TablesWithPrefix("nosuchtable"))
 	for name, env := range map[string]map[string]string{
 		"nobody listens": {"DOWNPOUR_STORE": "hbase:" + nobody},
-		"no tables":      missing,
+		"no tables":      layouts[0].env(t, e2e.TablesWithPrefix("nosuchtable")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			listen := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
 			all := map[string]string{"DOWNPOUR_LISTEN": listen, "DOWNPOUR_QUERY_TIMEOUT": "5s"}
 			maps.Copy(all, env)
-			ctx := within(t, 45*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 45*time.Second)
 			ended := make(chan string, 1)
 			go func() {
 				status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Env: all, Dir: t.TempDir()})
 				ended <- fmt.Sprintf("exit status %d, %v\n%s", status, err, out)
 			}()
-			// Whichever comes first: an end with a reason, or an answer with one.
-			answered := make(chan e2e.Answer, 1)
-			go func() {
-				_ = e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-					a, err := e2e.Get(ctx, fmt.Sprintf("http://%s/api/query?start=1h-ago&m=sum:load.int", listen))
-					if err == nil {
-						answered <- a
-					}
-					return err
-				})
-			}()
-			select {
-			case out := <-ended:
-				if !strings.Contains(out, "DOWNPOUR_") || strings.Contains(out, "status 0") {
+			defer func() { stop(); <-ended }()
+			if name == "no tables" {
+				out := <-ended
+				ended <- ""
+				if !strings.Contains(out, "DOWNPOUR_") || strings.Contains(out, "status 0") || ctx.Err() != nil {
 					t.Errorf("ended without naming the variable to set: %s", out)
 				}
-			case a := <-answered:
-				if a.Status != http.StatusFailedDependency {
-					t.Errorf("status %d: %.300s; want 424", a.Status, a.Body)
+				return
+			}
+			err := e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+				a, err := e2e.Get(ctx, fmt.Sprintf("http://%s/api/query?start=1h-ago&m=sum:load.int", listen))
+				if err == nil && (a.Status != http.StatusServiceUnavailable || !strings.Contains(string(a.Body), nobody)) {
+					err = fmt.Errorf("status %d: %.300s; want 503 and the reason", a.Status, a.Body)
 				}
-			case <-ctx.Done():
-				t.Error("neither ended nor answered")
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if a, err := e2e.Get(ctx, "http://"+listen+"/healthz"); err != nil || a.Status != http.StatusOK {
+				t.Errorf("/healthz: %d, %v, want 200", a.Status, err)
 			}
 		})
 	}

@@ -23,6 +23,8 @@ import (
 	"strings"
 
 	"github.com/magiconair/properties"
+
+	"downpour/pushdown/process/list"
 )
 
 // Conf is a file's keys and values.
@@ -182,11 +184,7 @@ func (t *translation) store() {
 		basedir = "/hbase"
 	}
 
-	hosts := strings.Split(quorum, ",")
-	for i := range hosts {
-		hosts[i] = strings.TrimSpace(hosts[i])
-	}
-	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(hosts, ",")+"/"+strings.Trim(basedir, "/"), quorumKey, basedirKey)
+	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(list.Split(quorum), ",")+"/"+strings.Trim(basedir, "/"), quorumKey, basedirKey)
 }
 
 // listen sets DOWNPOUR_LISTEN. Without a bind address OpenTSDB listens on all addresses;

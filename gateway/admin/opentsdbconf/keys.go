@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"downpour/gateway/api/origin"
+	"downpour/pushdown/process/list"
 )
 
 // rule says to which variable a honoured key is translated, and how its value is parsed.
@@ -71,13 +72,7 @@ func anything(s string) (string, error) { return s, nil }
 // origins refuses texts that no browser sends as an origin. OpenTSDB accepts them, and
 // then they allow nothing.
 func origins(s string) (string, error) {
-	var list []string
-	for text := range strings.SplitSeq(s, ",") {
-		if text = strings.TrimSpace(text); text != "" {
-			list = append(list, text)
-		}
-	}
-	if _, err := origin.Parse(list); err != nil {
+	if _, _, err := origin.Parse(list.Split(s)); err != nil {
 		return "", errors.New("* or origins as browsers send them, such as http://localhost:8000")
 	}
 	return s, nil

@@ -47,11 +47,14 @@ func backUp(ctx context.Context, c *call) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if err := c.findStore(ctx); err != nil {
+		return err
+	}
 	name, release, err := c.checkpoint(ctx, cancel)
 	if err != nil {
 		return err
 	}
-	report, err := c.Backups.BackUp(ctx, name, c.args[0], c.keep, c.everySoOften("%d of %d files are in the backup"))
+	report, err := c.Backups(c.Address).BackUp(ctx, name, c.args[0], c.keep, c.everySoOften("%d of %d files are in the backup"))
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -69,9 +72,27 @@ func backUp(ctx context.Context, c *call) (err error) {
 	return nil
 }
 
+// findStore takes the address of the store from the gateway that -gateway names: the own settings may be of another
+// one.
+func (c *call) findStore(ctx context.Context) error {
+	if c.gateway == "" {
+		return c.awaitGateway(ctx)
+	}
+	r := newRemote(c.gateway, c.Tokens, c.TLS)
+	defer r.close()
+	serves, err := r.check(ctx)
+	if serves != "" {
+		c.Address = serves //fault:own-store-with-gateway TestBackup_otherSettings
+	}
+	return err
+}
+
 // planBackUp tells what backUp would do, by the files of the store as they are.
 func (c *call) planBackUp(ctx context.Context) error {
-	report, err := c.Backups.PlanBackUp(ctx, c.args[0], c.keep)
+	if err := c.findStore(ctx); err != nil {
+		return err
+	}
+	report, err := c.Backups(c.Address).PlanBackUp(ctx, c.args[0], c.keep)
 	if err != nil {
 		return err
 	}
@@ -113,11 +134,7 @@ func (c *call) checkpoint(ctx context.Context, lost func(error)) (name string, r
 		}
 		return conn.remote.checkpoint(ctx, c.tell, lost)
 	}
-	r := newRemote(c.gateway, c.Tokens, c.TLS)
-	if err := r.check(ctx, ""); err != nil {
-		return "", nil, err
-	}
-	return r.checkpoint(ctx, c.tell, lost)
+	return newRemote(c.gateway, c.Tokens, c.TLS).checkpoint(ctx, c.tell, lost)
 }
 
 // errNoFiles is returned for a backup of a store that has no files of its own.
@@ -276,9 +293,12 @@ func restore(ctx context.Context, c *call) error {
 	if len(c.args) != 1 || c.gateway != "" {
 		return c.usage("want one backup, or a directory of backups, and no gateway: the store must not be in use")
 	}
-	do := c.Backups.Restore
+	if err := c.awaitGateway(ctx); err != nil {
+		return err
+	}
+	do := c.Backups(c.Address).Restore
 	if c.dryRun {
-		do = c.Backups.PlanRestore
+		do = c.Backups(c.Address).PlanRestore
 	}
 	c.begin()
 	report, err := do(ctx, c.args[0], c.everySoOften("%d of %d files are read"))

@@ -3,9 +3,7 @@ package tools_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,8 +82,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// Wrong arguments, a place in the store, a store on HBase, and a gateway whose data directory is
-// another one than that of the settings are told.
+// Wrong arguments, a place in the store, and a store on HBase are told.
 func TestBackup_refused(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -100,17 +97,6 @@ func TestBackup_refused(t *testing.T) {
 	p.failTool("is no backup, and holds none", "check", t.TempDir())
 	settled(t, dir)
 
-	p.serve(func(url string, _ tools.Store) {
-		other := onDisk(t, filepath.Join(t.TempDir(), "other"))
-		to := filepath.Join(t.TempDir(), "backups")
-		if err := other.tool("", nil, "backup", "-gateway", url, to); err == nil || !strings.Contains(err.Error(), "has another one, or is on another machine") {
-			t.Errorf("another data directory: %v", err)
-		}
-		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("a directory was made for a backup that was refused: %v", err)
-		}
-	})
-
 	h := onHBase(t)
 	for _, args := range [][]string{{"backup", t.TempDir()}, {"restore", t.TempDir()}, {"check", t.TempDir()}} {
 		h.failTool("take snapshots there", args[0], args[1:]...)
@@ -120,6 +106,45 @@ func TestBackup_refused(t *testing.T) {
 			t.Errorf("a checkpoint of HBase: %d, want 400", status)
 		}
 	})
+}
+
+// With -gateway the store is the gateway's, wherever it lies and whatever the settings here say: a backup has its
+// points, and is not made in it.
+//
+//fault:own-store-with-gateway c.Address = serves => _ = serves
+func TestBackup_otherSettings(t *testing.T) {
+	defer http.DefaultClient.CloseIdleConnections()
+	t.Chdir(t.TempDir())
+	p := newPlace(t, "pebble:data", func() (tools.Store, error) { return pebble.Open("data", pebble.Options{}) })
+	if err := p.tool("", strings.NewReader(lines(0, 50)), "import", "-"); err != nil {
+		t.Fatal(err)
+	}
+	want := p.mustTool("export", "-all", "1")
+	data, err := filepath.Abs("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, backups := onDisk(t, filepath.Join(t.TempDir(), "other")), filepath.Join(t.TempDir(), "backups")
+	p.serve(func(url string, _ tools.Store) {
+		if err := other.tool("", nil, "backup", "-gateway", url, filepath.Join(data, "backups")); err == nil || !strings.Contains(err.Error(), "lies in the data directory "+data) {
+			t.Errorf("a backup in the gateway's store: %v", err)
+		}
+		for _, args := range [][]string{{"-dry-run"}, {}} {
+			if err := other.tool("", nil, "backup", append(args, "-gateway", url, backups)...); err != nil {
+				t.Errorf("backup %v: %v", args, err)
+			}
+		}
+		settled(t, data)
+	})
+	other.cfg.Store = "pebble:" + filepath.Join(t.TempDir(), "restored")
+	restored := onDisk(t, strings.TrimPrefix(other.cfg.Store, "pebble:"), func(*gateway.Config) {})
+	if err := os.RemoveAll(strings.TrimPrefix(other.cfg.Store, "pebble:")); err != nil {
+		t.Fatal(err)
+	}
+	restored.mustTool("restore", backups)
+	if got := restored.mustTool("export", "-all", "1"); got != want {
+		t.Errorf("restored: %d bytes are exported, want %d", len(got), len(want))
+	}
 }
 
 // A gateway keeps one checkpoint at a time, until its client leaves. It takes no path.

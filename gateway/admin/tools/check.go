@@ -18,9 +18,12 @@ func check(ctx context.Context, c *call) error {
 	var report store.CheckReport
 	var err error
 	if len(c.args) == 0 {
+		if err := c.awaitGateway(ctx); err != nil {
+			return err
+		}
 		report, err = c.Check(ctx, done)
 	} else {
-		of, report, err = c.Backups.Check(ctx, c.args[0], done)
+		of, report, err = c.Backups(c.Address).Check(ctx, c.args[0], done)
 	}
 	// Before an error, too, something was found.
 	for _, f := range report.Faults {

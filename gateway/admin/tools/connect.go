@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -45,9 +47,13 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 	// Whoever names a gateway means it, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
-		return &connection{remote: r}, r.check(ctx, "")
+		_, err := r.check(ctx)
+		return &connection{remote: r}, err
 	}
 
+	if err := c.awaitGateway(ctx); err != nil {
+		return nil, err
+	}
 	// Only a command that creates makes an embedded store that is not there yet.
 	st, err := c.Open(bool(p))
 	if errors.Is(err, store.ErrLocked) {
@@ -95,10 +101,28 @@ func (c *connection) observer() write.Observer {
 	return c.tracker
 }
 
+// awaitGateway waits while a gateway waits for the embedded store, so that the command does not take it away.
+func (c *call) awaitGateway(ctx context.Context) error {
+	if !c.Embedded || c.Gateway == "" {
+		return nil
+	}
+	r := newRemote(c.Gateway, Tokens{}, c.TLS)
+	defer r.close()
+	for told := false; r.awaits(ctx) == c.Address; told = true {
+		if !told {
+			c.tell(fmt.Sprintf("the gateway at %s has not opened %s yet, and is waited for", c.Gateway, c.Store))
+		}
+		if err := wait.For(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // connectRemote finds the gateway that has the embedded store open.
 func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 	r := newRemote(c.Gateway, c.Tokens, c.TLS)
-	if err := r.check(ctx, c.Store); err != nil {
+	if _, err := r.check(ctx, c.Address, c.Store); err != nil {
 		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with -gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
 	}
 	return &connection{remote: r}, nil

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"downpour/gateway/api/standby"
 )
 
 // remote is a client of a running gateway.
@@ -117,21 +119,37 @@ func errorMessage(body []byte) string {
 	return string(body[:min(len(body), 200)])
 }
 
-// check asks whether a gateway is there and serves the given store, "" for any.
-// A gateway that does not tell its store is trusted to serve that one.
-func (r *remote) check(ctx context.Context, store string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+// checkTimeout bounds a question whose answer needs no store.
+const checkTimeout = 5 * time.Second
+
+// check asks whether a gateway is there and serves one of the given stores, any if none is given. It returns the store
+// that the gateway tells, "" if it tells none: such a gateway is trusted to serve the given one.
+func (r *remote) check(ctx context.Context, stores ...string) (serves string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var settings map[string]any
 	if err := r.call(ctx, http.MethodGet, "/api/config", nil, &settings); err != nil {
 		var refused *answerError
 		if errors.As(err, &refused) && (refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
-			return fmt.Errorf("%w (its token is taken from DOWNPOUR_TOKEN_FILE)", err)
+			return "", fmt.Errorf("%w (its token is taken from DOWNPOUR_TOKEN_FILE)", err)
 		}
-		return err
+		return "", err
 	}
-	if serves, ok := settings["DOWNPOUR_STORE"].(string); ok && store != "" && serves != store {
-		return fmt.Errorf("%s serves %s", r.url, serves)
+	serves, _ = settings["DOWNPOUR_STORE"].(string)
+	if serves != "" && len(stores) > 0 && !slices.Contains(stores, serves) {
+		return "", fmt.Errorf("%s serves %s", r.url, serves)
 	}
-	return nil
+	return serves, nil
+}
+
+// awaits returns the store that a gateway waits for, "" if it has it, or if there is no gateway.
+func (r *remote) awaits(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	resp, err := r.send(ctx, http.MethodGet, "/readyz", nil)
+	if err != nil {
+		return ""
+	}
+	resp.Body.Close()
+	return resp.Header.Get(standby.Header)
 }

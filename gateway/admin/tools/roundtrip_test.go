@@ -154,7 +154,9 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 	}
 	settings.Gateway, settings.Tokens = url, p.tokens
 	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now, Log: p.log, User: p.user}
-	e.Backups = open.Backups{Address: p.cfg.Store, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
+	e.Backups = func(address string) tools.Backups {
+		return open.Backups{Address: address, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
+	}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == name })
 	return tools.Commands()[i].Run(p.Context(), e, args)
 }

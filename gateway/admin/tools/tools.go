@@ -53,9 +53,10 @@ type Store interface {
 
 // Settings are the part of a gateway's settings that tools need.
 type Settings struct {
-	// Store is the address, as in DOWNPOUR_STORE. Embedded is set if it is an embedded
-	// store, which one process at a time can open.
+	// Store is the address, as in DOWNPOUR_STORE, and Address the same with the whole path of an
+	// embedded store. Embedded is set if it is one, which one process at a time can open.
 	Store    string
+	Address  string
 	Embedded bool
 	Schema   encoding.Schema
 	Tables   tables.Names
@@ -110,8 +111,8 @@ type Env struct {
 	// Check reads all files of an embedded store that no process has open. It calls
 	// done with the number of tables that are read, of how many.
 	Check func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
-	// Backups are those of an embedded store.
-	Backups  Backups
+	// Backups returns those of the embedded store at an address.
+	Backups  func(address string) Backups
 	In       io.Reader
 	Out, Err io.Writer
 	// Log gets a line at the beginning and the end of a command that changes something without a

@@ -10,7 +10,10 @@ package origin
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+
+	"downpour/pushdown/process/list"
 )
 
 // List is the allowed origins beside the gateway's own. The zero value has none.
@@ -19,22 +22,17 @@ type List struct {
 	listed []*url.URL
 }
 
-// Parse reads a list of origins, in any case, or "*" for all. The error names the
-// first entry that no browser would send as an origin.
-func Parse(list []string) (List, error) {
-	var l List
-	for _, text := range list {
-		if text == "*" {
-			l.all = true
-			continue
-		}
-		u, err := parse(text)
-		if err != nil {
-			return List{}, err
-		}
-		l.listed = append(l.listed, u)
+// Parse reads a list of origins, in any case, or "*" for all. Entries that no browser would send
+// as an origin allow nothing: unusable says why, and err if there are no others.
+func Parse(entries []string) (l List, unusable []error, err error) {
+	entries = list.Trim(entries)
+	l.all = slices.Contains(entries, "*")
+	others := slices.DeleteFunc(entries, func(text string) bool { return text == "*" })
+	l.listed, unusable, err = list.Usable(others, parse)
+	if l.all {
+		err = nil
 	}
-	return l, nil
+	return l, unusable, err
 }
 
 // parse reads one origin and normalizes it to the form that browsers send.

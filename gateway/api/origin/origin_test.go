@@ -6,11 +6,11 @@ import (
 )
 
 // Parse refuses an origin that no browser would send, and names the one that it would send if that
-// is known.
+// is known. Beside another it only leaves it out.
 func TestParse(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
-		_, err := Parse([]string{"http://ok.example", text})
+		_, _, err := Parse([]string{text})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
 			t.Errorf("%q: %v, want an error that ends in %q", text, err, want)
 		}
@@ -30,16 +30,24 @@ func TestParse(t *testing.T) {
 	f("http://:8000", such)
 	f("null", such)
 	f("http://a b", such)
-	f("", such)
+	f("", "")
 	f("http://grafana.example/", "want the origin alone: http://grafana.example")
 	f("http://grafana.example/d/abc?x=1", "want the origin alone: http://grafana.example")
 	f("http://me@grafana.example", "want the origin alone: http://grafana.example")
 	f("https://grafana.example:80", "")
+
+	l, unusable, err := Parse([]string{" http://ok.example", "localhost", ""})
+	if err != nil || len(unusable) != 1 || !strings.Contains(unusable[0].Error(), `got "localhost"`) || !l.Contains("http://ok.example") || l.Contains("localhost") {
+		t.Errorf("got %v without %v, %v, want one of two", l, unusable, err)
+	}
+	if l, _, err := Parse([]string{"localhost", "*"}); err != nil || !l.Contains("http://any.example") {
+		t.Errorf("got %v, %v, want all", l, err)
+	}
 }
 
 //fault:origin-by-its-beginning strings.EqualFold(u.Scheme+"://"+u.Host, origin) => strings.HasPrefix(origin, u.Scheme+"://"+u.Host)
 func TestList(t *testing.T) {
-	l, err := Parse([]string{"http://ok.example:3000", "https://OTHER.example", "http://a:80", "https://b:443", "https://c:80"})
+	l, _, err := Parse([]string{"http://ok.example:3000", "https://OTHER.example", "http://a:80", "https://b:443", "https://c:80"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +71,7 @@ func TestList(t *testing.T) {
 	f(l, "http://gateway", "gateway:4242", false, false)
 	f(l, "null", "gateway:4242", false, false)
 	f(l, "", "", false, false)
-	all, err := Parse([]string{"*"})
+	all, _, err := Parse([]string{"*"})
 	if err != nil {
 		t.Fatal(err)
 	}

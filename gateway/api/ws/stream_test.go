@@ -174,7 +174,7 @@ func TestArrow(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	b := start(t, func(c *Config) {
-		c.AllowOrigins, _ = origin.Parse([]string{"https://grafana.example"})
+		c.AllowOrigins, _, _ = origin.Parse([]string{"https://grafana.example"})
 		c.Authorize = func(token string) bool { return token == "sesame" }
 	})
 	host := strings.TrimPrefix(b.http.URL, "http://")

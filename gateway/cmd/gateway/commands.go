@@ -86,7 +86,9 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs), Log: cfg.Logger(errs), User: user()}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
-	e.Backups = open.Backups{Address: cfg.Store, Config: open.Config{Schema: cfg.Schema(), Log: log}}
+	e.Backups = func(address string) tools.Backups {
+		return open.Backups{Address: address, Config: open.Config{Schema: cfg.Schema(), Log: log}}
+	}
 	e.Check = func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error) {
 		return open.Check(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log}, done)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/audit"
+	"downpour/gateway/api/standby"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/probe"
@@ -130,17 +131,6 @@ func untilEnded(ctx context.Context, stop func(), within time.Duration, run func
 	}
 }
 
-// logWaitAfter is how long the start may wait for a store before it says so.
-const logWaitAfter = 3 * time.Second
-
-// logWait logs that the start waits for the store, unless answered is called
-// within logWaitAfter: a store that cannot be reached fails only after half a
-// minute, and until then the user would see nothing.
-func logWait(log *slog.Logger, address string) (answered func()) {
-	t := time.AfterFunc(logWaitAfter, func() { log.Info("waits for the store", "store", address) })
-	return func() { t.Stop() }
-}
-
 // closeStore closes a store and waits for that as long as patience says. Nothing
 // is lost if the store does not close: what was acknowledged is in its log.
 func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
@@ -172,50 +162,81 @@ func createTables(create func() error, address, compression string, out io.Write
 	return err
 }
 
-// serve opens the store and runs the gateway on it until ctx ends. With createTables it
-// only makes the tables.
+// serve runs the gateway until ctx ends. It listens first, then opens the store. With createTables it only makes
+// the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := cfg.Logger(os.Stderr)
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
-		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
-	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
-		return fmt.Errorf("%w (-salvage goes on with what is whole)", err)
+	if o.createTables {
+		st, err := openToServe(ctx, cfg, o, log)
+		if err != nil {
+			return err
+		}
+		defer closeStore(st, gateway.StoreCloseTimeout, log)
+		waiting := standby.New(cfg.StoreAddress(), log)
+		defer waiting.Close()
+		ctx = store.OnRetry(ctx, waiting.Note)
+		return createTables(func() error { return makeTables(ctx, cfg, o, st) }, cfg.Store, o.compression, out, log)
 	}
+
+	g, err := gateway.Listen(cfg, log)
 	if err != nil {
 		return err
+	}
+	var st open.Store
+	if err := g.Await(ctx, func(ctx context.Context) (err error) {
+		st, err = openToServe(ctx, cfg, o, log)
+		return err
+	}); err != nil {
+		return errors.Join(unlessTold(ctx, err, log), g.Close())
 	}
 	defer closeStore(st, gateway.StoreCloseTimeout, log)
 
-	answered := logWait(log, cfg.Store)
-	defer answered() // of a start that fails; a second call does nothing
-
-	// An embedded store is the gateway's own, so its tables are made without being
-	// asked for; those on HBase belong to whoever runs HBase.
-	if o.createTables || cfg.Embedded() {
-		create := func() error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			return tables.Create(ctx, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression))
-		}
-		if o.createTables {
-			return createTables(create, cfg.Store, o.compression, out, log)
-		}
-		if err := create(); err != nil {
-			return err
-		}
-	}
-
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
-	g, err := gateway.Start(ctx, cfg, st, log)
-	if err != nil {
-		return err
+	if err := start(ctx, cfg, o, g, st); err != nil {
+		return errors.Join(unlessTold(ctx, err, log), g.Close())
 	}
 	// Only a server that has started knows how much the process may hold.
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
 
-	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 
 	fault := g.Wait(ctx)
 	return errors.Join(fault, g.Close())
+}
+
+// unlessTold returns the error of a start, nil if it is that the process was told to end while it waited.
+func unlessTold(ctx context.Context, err error, log *slog.Logger) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	log.Info("told to end before the store has answered", "err", err)
+	return nil
+}
+
+// start makes the tables of an embedded store, and has the gateway serve. An embedded store is the gateway's own, so
+// its tables are made without being asked for; those on HBase belong to whoever runs HBase.
+func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Server, st open.Store) error {
+	if cfg.Embedded() {
+		if err := makeTables(ctx, cfg, o, st); err != nil {
+			return err
+		}
+	}
+	return g.Start(ctx, st)
+}
+
+// openToServe opens the store of a gateway.
+func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.Logger) (open.Store, error) {
+	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
+		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
+	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
+		return nil, fmt.Errorf("%w (-salvage goes on with what is whole)", err)
+	}
+	return st, err
+}
+
+// makeTables makes the tables that are missing.
+func makeTables(ctx context.Context, cfg *gateway.Config, o options, st open.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return tables.Create(ctx, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression))
 }

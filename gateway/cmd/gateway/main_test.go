@@ -19,24 +19,6 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// A store that does not answer is named in the log after some seconds, one that does is not. The
-// test runs in simulated time.
-func TestLogWait(t *testing.T) {
-	for answers, want := range map[time.Duration]int{logWaitAfter - 1: 0, logWaitAfter + 1: 1} {
-		synctest.Test(t, func(t *testing.T) {
-			var logged bytes.Buffer
-			answered := logWait(slog.New(slog.NewTextHandler(&logged, nil)), "hbase:zk:2181")
-			time.Sleep(answers)
-			answered()
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if got := strings.Count(logged.String(), "store=hbase:zk:2181"); got != want {
-				t.Errorf("answered after %v: named %d times, want %d: %s", answers, got, want, &logged)
-			}
-		})
-	}
-}
-
 // closing is a store whose Close takes so long.
 type closing time.Duration
 

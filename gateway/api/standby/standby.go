@@ -1,0 +1,172 @@
+// Package standby is what a gateway does from the opening of its port on until its store answers. It waits,
+// and tells what for: its log each ten seconds, and whoever asks by HTTP.
+//
+//	GET /healthz     200 ok
+//	anything else    503 {"error":{"code":503,"message":"waits for hbase:zk1:2181: …"}}
+//	                 Retry-After: 1
+//	                 Downpour-Waits-For: hbase:zk1:2181
+//
+// Telnet connections are accepted, and not read.
+package standby
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/pushdown/process/wait"
+	"downpour/pushdown/store"
+)
+
+// Header has the store that a gateway waits for, in its answers while it does. Tools that find it leave an
+// embedded store to that gateway.
+const Header = "Downpour-Waits-For"
+
+const (
+	// firstLine and nextLines are after how long the log says that the store has not answered.
+	firstLine = 3 * time.Second
+	nextLines = 10 * time.Second
+	// pause is the time between two attempts.
+	pause = time.Second
+	// LockPatience is how long another process may have an embedded store: a tool is at an end by then, and
+	// who has started a second gateway learns it.
+	LockPatience = 5 * time.Minute
+)
+
+// errNoAnswer is the reason as long as no other is known.
+var errNoAnswer = errors.New("it has not answered yet")
+
+// Standby waits for a store and answers clients meanwhile. Its methods may be called at the same time.
+type Standby struct {
+	address string
+	log     *slog.Logger
+	end     context.CancelFunc // of the lines in the log
+	telling sync.WaitGroup
+
+	mu     sync.Mutex
+	reason error
+
+	ready  chan struct{} // closed once handler and telnet are set
+	http   http.Handler
+	telnet func(context.Context, net.Conn)
+}
+
+// New begins to wait for the store at an address. The caller calls Close.
+func New(address string, log *slog.Logger) *Standby {
+	s := &Standby{address: address, log: log, reason: errNoAnswer, ready: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.end = cancel
+	s.telling.Go(func() { s.tell(ctx) })
+	return s
+}
+
+// Await calls try until it succeeds, fails for a reason that no waiting mends, or ctx ends. While try runs, what it
+// tries again is heard by store.OnRetry.
+func (s *Standby) Await(ctx context.Context, try func(context.Context) error) error {
+	heard := store.OnRetry(ctx, s.Note)
+	var lockedSince time.Time
+	for {
+		err := try(heard)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, store.ErrLocked):
+			if lockedSince.IsZero() {
+				lockedSince = time.Now()
+			}
+			if time.Since(lockedSince) >= LockPatience {
+				return err
+			}
+		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded): //fault:waits-for-any-fault TestAwait
+			return err
+		}
+		s.Note(err)
+		if wait.For(ctx, pause) != nil {
+			return err
+		}
+	}
+}
+
+// Open ends the waiting: from now on HTTP requests go to handler, and telnet connections, those that wait as
+// well, to telnet.
+func (s *Standby) Open(handler http.Handler, telnet func(context.Context, net.Conn)) {
+	s.http, s.telnet = handler, telnet
+	close(s.ready)
+	s.Close()
+}
+
+// Close ends the lines in the log. It may be called more than once.
+func (s *Standby) Close() {
+	s.end()
+	s.telling.Wait()
+}
+
+// Note keeps why the store has not answered.
+func (s *Standby) Note(fault error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = fault
+}
+
+func (s *Standby) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
+}
+
+// tell logs the last reason now and then.
+func (s *Standby) tell(ctx context.Context) {
+	began := time.Now()
+	for next := firstLine; wait.For(ctx, next) == nil; next = nextLines {
+		s.log.Warn("waits for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err", s.why())
+	}
+	if waited := time.Since(began); waited >= firstLine && s.isReady() {
+		s.log.Info("the store answers", "store", s.address, "after", waited.Round(time.Second))
+	}
+}
+
+func (s *Standby) isReady() bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// ServeHTTP answers with what Open has set, and before with why the store has not answered.
+func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.isReady() {
+		s.http.ServeHTTP(w, r)
+		return
+	}
+
+	// The body is not read, so the connection cannot go on behind it.
+	w.Header().Set("Connection", "close")
+	if httpio.Path(r) == "healthz" {
+		w.Write([]byte("ok\n"))
+		return
+	}
+	w.Header().Set(Header, s.address)
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	httpio.SetRetryAfter(w)
+	message := "waits for " + s.address + ": " + s.why().Error()
+	body, _ := json.Marshal(map[string]httpio.Error{"error": {Code: http.StatusServiceUnavailable, Message: message}})
+	w.WriteHeader(http.StatusServiceUnavailable)
+	w.Write(body)
+}
+
+// Telnet serves a connection once the store has answered. What the client sends until then stays in its socket.
+func (s *Standby) Telnet(ctx context.Context, c net.Conn) {
+	select {
+	case <-s.ready:
+		s.telnet(ctx, c)
+	case <-ctx.Done():
+	}
+}
