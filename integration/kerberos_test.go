@@ -280,8 +280,10 @@ func (c *securedCluster) kdcAway(t *testing.T) {
 	if err := without(ctx); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
 		t.Errorf("without a ticket: got %v, want that no KDC can be reached", err)
 	}
-	// A program that starts meanwhile ends, and says why.
-	if _, err := e2e.StartGateway(ctx, e2e.ProgramOptions{Env: c.env(nil)}); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
+	// A program that starts meanwhile waits, and says why.
+	soon, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if _, err := e2e.StartGateway(soon, e2e.ProgramOptions{Env: c.env(nil)}); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
 		t.Errorf("a gateway's start: got %v, want that no KDC can be reached", err)
 	}
 	if err := c.kdc.Restart(ctx); err != nil {

@@ -102,8 +102,7 @@ func (o ProgramOptions) program(ctx context.Context, pkg string) (string, error)
 	return Build(ctx, pkg)
 }
 
-// StartGateway builds and starts the gateway and returns when /readyz answers 200,
-// with TLS when it accepts connections. DOWNPOUR_LISTEN is a free loopback port
+// StartGateway builds and starts the gateway and returns when /readyz answers 200. DOWNPOUR_LISTEN is a free loopback port
 // unless Env sets it; the store is the embedded one in the working directory unless
 // Env sets DOWNPOUR_STORE.
 func StartGateway(ctx context.Context, o ProgramOptions) (*Program, error) {
@@ -124,10 +123,10 @@ func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*P
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	// A connection is enough of a pushdown server, whose port speaks Flight, and of a gateway
-	// with TLS, whose certificate the client of answers does not know.
+	// A connection is enough of a pushdown server, whose port speaks Flight. A gateway accepts
+	// connections before it is ready.
 	p.ready = func(ctx context.Context) error { return dials(ctx, p.Addr) }
-	if listen == "DOWNPOUR_LISTEN" && o.Env["DOWNPOUR_TLS_CERT"] == "" {
+	if listen == "DOWNPOUR_LISTEN" {
 		p.ready = func(ctx context.Context) error { return answers(ctx, p.URL+"/readyz") }
 	}
 	if err := p.Restart(ctx); err != nil {

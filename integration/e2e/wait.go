@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,7 +49,9 @@ func UntilProcess(ctx context.Context, p *Process, interval time.Duration, ready
 	return nil
 }
 
-// answers returns an error unless a GET of url gives status 200.
+var anyCertificate = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+
+// answers returns an error unless a GET of url gives status 200. Any certificate will do: only the status is believed.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -56,7 +59,7 @@ func answers(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("ready request: %w", err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := anyCertificate.RoundTrip(req)
 	if err != nil {
 		return err
 	}
