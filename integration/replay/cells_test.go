@@ -27,7 +27,7 @@ func TestReplay_cells(t *testing.T) {
 			schema.SaltWidth, schema.SaltBuckets = r.SaltWidth, r.SaltBuckets
 			schema.MetricWidth, schema.TagKWidth, schema.TagVWidth = r.MetricWidth, r.TagKWidth, r.TagVWidth
 			cfg, st := empty(t, true, schema, func(cfg *gateway.Config) { cfg.EnableAppends = r.Appends })
-			at := front{"HBase", start(t, cfg, st)}
+			at := front{"HBase", start(t, cfg, st), st}
 			for _, put := range r.Puts {
 				if a := at.ask(t, differential.Request{Path: "/api/put?details&sync", Body: string(put)}); a.Status != http.StatusOK {
 					t.Fatalf("%.100s: %d %s", put, a.Status, a.Body)

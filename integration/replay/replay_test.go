@@ -141,7 +141,10 @@ func (r *recording) answer(q differential.Request) compare.Answer {
 }
 
 // front is a gateway on a store.
-type front struct{ store, url string }
+type front struct {
+	store, url string
+	tables     gateway.Store
+}
 
 // fronts share out the questions of a recording.
 type fronts struct {
@@ -156,7 +159,7 @@ func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func
 	for _, name := range []string{"embedded", "HBase"} {
 		cfg, st := empty(t, name == "HBase", schema, change)
 		fill(st, cfg)
-		at.fronts = append(at.fronts, front{name, start(t, cfg, st)})
+		at.fronts = append(at.fronts, front{name, start(t, cfg, st), st})
 	}
 	return at
 }
