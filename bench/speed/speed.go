@@ -70,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections", "alltime",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -172,7 +172,8 @@ func groups() (all []group) {
 				group{[]string{"retention"}, scale, calm, 120, retaining},
 				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto},
 				group{[]string{"rollup-auto-cells"}, scale, living, 1500, rollupAutoCells},
-				group{[]string{"protections"}, scale, "", 180, protections})
+				group{[]string{"protections"}, scale, "", 180, protections},
+				group{[]string{"alltime"}, scale, "", 120, allTime})
 		}
 	}
 
