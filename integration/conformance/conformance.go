@@ -29,7 +29,8 @@ type Data struct {
 type Query struct {
 	Method   string
 	Path     string
-	Request  json.RawMessage
+	Request  json.RawMessage // the body
+	Body     string          // or that, where it is no JSON
 	Status   int
 	Response json.RawMessage
 }
