@@ -29,7 +29,7 @@ func (b *accessBuilder) isLong(cache *access.PrefixCache) int {
 }
 
 // rangesPerHour is the number of key ranges that each hour of the part can have if it seeks to its
-// rows; 0 if it cannot.
+// rows, without gaps, which mostly touch others; 0 if it cannot.
 func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 	switch {
 	case b.impossible():
@@ -47,11 +47,8 @@ func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 			}
 		}
 	}
-	if n == 0 || n > maxRanges {
+	if n > maxRanges {
 		return 0
-	}
-	if b.plan.Rollup == nil && !b.plan.Straight {
-		n++ // see gaps
 	}
 	return n
 }

@@ -18,25 +18,30 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// Seeking pays from eight rows for each range on, and a look takes what seeking takes in four hours.
+// Seeking pays where an hour has more than four rows for each range. A look takes what seeking takes
+// in four hours, and at least 128 rows.
 func TestLook(t *testing.T) {
 	for _, c := range []struct {
 		rows, hours int64
 		ranges      int
 		want        bool
 	}{
-		{96, 1, 3, true},    // a thousand hosts
-		{96, 4, 3, false},   // as many rows as seeking would cost
-		{97, 4, 3, true},    // one more
-		{96, 96, 3, false},  // a row an hour
-		{96, 1, 101, false}, // fewer rows than ranges
+		{128, 1, 2, true},     // a thousand hosts
+		{128, 16, 2, false},   // as many rows as seeking would cost
+		{129, 16, 2, true},    // one more
+		{128, 128, 2, false},  // a row an hour
+		{400, 1, 101, false},  // fewer rows than a hundred values are worth
+		{1616, 1, 101, true},  // as many as a look of them reads, in one hour
+		{1616, 4, 101, false}, // in four
 	} {
 		if got := (Look{Rows: c.rows, Hours: c.hours}).Seeks(c.ranges); got != c.want {
 			t.Errorf("%d rows in %d hours with %d ranges: %t, want %t", c.rows, c.hours, c.ranges, got, c.want)
 		}
 	}
-	if got := LookRows(3); got != 96 {
-		t.Errorf("a look of three ranges an hour reads %d rows, want 96", got)
+	for ranges, want := range map[int]int{1: 128, 2: 128, 101: 1616} {
+		if got := LookRows(ranges); got != want {
+			t.Errorf("a look of %d ranges an hour reads %d rows, want %d", ranges, got, want)
+		}
 	}
 }
 

@@ -58,6 +58,8 @@
 // as fast for compacted rows and 120 times for single cells; with 27 data centres before
 // the host 2.5 times for compacted rows.
 //
+// Over many hours nobody makes a range for each hour without knowing whether it has rows: see Long.
+//
 // The embedded store has no such case: with a key pattern it skips whole blocks of rows that hold
 // no wanted tag, see FORMAT.md of pushdown/store/pebble.
 //
