@@ -120,6 +120,8 @@ type Config struct {
 	// AllowOrigins lists browser origins besides the gateway's own, as
 	// scheme://host[:port]; "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
+	// AllowHosts lists names of this gateway beside its machine's own, for browsers.
+	AllowHosts []string `env:"DOWNPOUR_ALLOW_HOSTS"`
 	// AllowImages lets pages of all sites show pictures of /q, while no token is needed.
 	AllowImages bool `env:"DOWNPOUR_ALLOW_IMAGES" envDefault:"true"`
 }
@@ -155,7 +157,7 @@ func (c *Config) SetDefaults() {
 		}
 	}
 
-	c.Pushdown, c.AllowOrigins = list.Trim(c.Pushdown), list.Trim(c.AllowOrigins)
+	c.Pushdown, c.AllowOrigins, c.AllowHosts = list.Trim(c.Pushdown), list.Trim(c.AllowOrigins), list.Trim(c.AllowHosts)
 }
 
 // Validate returns all faults at once. Each names its variable.
@@ -186,6 +188,9 @@ func (c *Config) Validate() error {
 	}
 	if _, _, err := origin.Parse(c.AllowOrigins); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err))
+	}
+	if _, _, err := origin.ParseHosts(c.AllowHosts); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_HOSTS: %w", err))
 	}
 	_, _, err := list.Usable(c.Pushdown, func(address string) (string, error) {
 		return address, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address)

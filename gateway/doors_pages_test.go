@@ -98,7 +98,7 @@ func TestDoors_reads(t *testing.T) {
 // what only reads are answered. The gateway's own pages, pages of listed origins and clients that
 // are no browsers are not refused.
 //
-//fault:link-changes-data allowsChange => allows
+//fault:link-changes-data origin.Change => origin.Read
 func TestDoors_pages(t *testing.T) {
 	t.Parallel()
 	const evil, ok = "http://evil.example", "http://ok.example"

@@ -231,10 +231,10 @@ func TestConfig(t *testing.T) {
 	}
 	cfg.AutoMetrics, cfg.PutCells, cfg.SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
 	cfg.Pushdown = []string{"region-host"}
-	cfg.AllowOrigins, cfg.LimitConnections = []string{"localhost"}, -1
+	cfg.AllowOrigins, cfg.AllowHosts, cfg.LimitConnections = []string{"localhost"}, []string{"metrics.example:4242"}, -1
 	err := cfg.Validate()
 	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
-		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`, "DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
+		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`, `DOWNPOUR_ALLOW_HOSTS: got "metrics.example:4242", want the name of a host`, "DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}

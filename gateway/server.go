@@ -79,7 +79,7 @@ type Server struct {
 	stream   *ws.Server
 	tokens   *auth.Tokens
 	memory   *memory.Pool
-	origins  origin.List
+	origins  origin.Rules
 	limits   *limit.Limits
 	count    *counters
 	putLog   *putlog.Log
@@ -180,7 +180,7 @@ func (s *Server) build() error {
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
-	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Ops: s.reportText, AuthorizeOps: s.mayOperate, Log: s.log})
+	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins.Allowed, Authorize: s.mayRead, Ops: s.reportText, AuthorizeOps: s.mayOperate, Log: s.log})
 	s.count.registry.MustRegister(opsCounts{s})
 
 	return nil
@@ -215,8 +215,7 @@ func (s *Server) inBackground(ctx context.Context, name string, work func()) {
 
 // api returns the HTTP API with all that its routes work with.
 func (s *Server) api() *httpapi.API {
-	loopback, _ := settings.Loopback(s.cfg.Listen) // Validate has told of an address that is none
-	guard := &access.Guard{Tokens: s.tokens, Origins: access.Origins{Allowed: s.origins, Loopback: loopback}, Log: s.log}
+	guard := &access.Guard{Tokens: s.tokens, Origins: s.origins, Log: s.log}
 	if s.cfg.AllowImages {
 		guard.Picture = queryroutes.IsPicture
 	}

@@ -13,12 +13,10 @@ import (
 	"downpour/gateway/admin/logtail"
 	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/listener"
-	"downpour/gateway/api/origin"
 	"downpour/gateway/api/pace"
 	"downpour/gateway/api/standby"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
-	"downpour/pushdown/process/list"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
 )
@@ -81,13 +79,8 @@ func (s *Server) parse() (err error) {
 	if s.tokens, err = auth.Load(s.cfg.TokenFile, auth.All, s.log); err != nil {
 		return fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	origins, unusable, err := origin.Parse(s.cfg.AllowOrigins)
-	if err != nil {
-		return fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
-	}
-	list.Tell(s.log, "DOWNPOUR_ALLOW_ORIGINS", unusable)
-	s.origins = origins
-	return nil
+	s.origins, err = s.cfg.originRules(s.log)
+	return err
 }
 
 // listen opens the port, with TLS if it is configured, and sets the URL.

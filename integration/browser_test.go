@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -113,6 +114,17 @@ func TestBrowser_documentation(t *testing.T) {
 	t.Parallel()
 	ours := embedded(t, nil)
 	browserScript(t, "docs.mjs", ours.URL)
+}
+
+// A page of another site, and one whose name is made to lead to the gateway, over plain HTTP and without tokens:
+// they read and change nothing. The gateway's own page works by an address, by the machine's name and by a listed one.
+func TestBrowser_hostile(t *testing.T) {
+	t.Parallel()
+	// As every name but localhost this one counts as one beyond loopback, and is none.
+	listen := fmt.Sprintf("Localhost:%d", must[int](t)(e2e.FreePort()))
+	ours := embedded(t, map[string]string{"DOWNPOUR_LISTEN": listen, "DOWNPOUR_INSECURE": "true", "DOWNPOUR_ALLOW_DELETE": "true",
+		"DOWNPOUR_ALLOW_HOSTS": "gateway.example", "DOWNPOUR_TREE_PROCESSING": "true"})
+	browserScript(t, "hostile.mjs", ours.URL, must[string](t)(os.Hostname()))
 }
 
 // Panels of every type: what they draw and say, sorting, full screen, keys, sheets, phones,

@@ -4,11 +4,12 @@ import { chromium } from 'playwright-core';
 
 export const patience = 120_000; // ms, for every wait: a machine may be ten times busier than today
 
-export const launch = () => chromium.launch({
+// launch starts Chromium, with arguments beside the usual ones.
+export const launch = (...args) => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: [
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-    '--disable-background-networking', '--disable-component-update', '--disable-sync', '--enable-precise-memory-info',
+    '--disable-background-networking', '--disable-component-update', '--disable-sync', '--enable-precise-memory-info', ...args,
   ],
 });
 

@@ -55,7 +55,7 @@ var targets = []target{
 	},
 
 	// Users.
-	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/docsite/"),
+	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/api/origin/", "gateway/docsite/"),
 	servers("notebooks", "^Test(Arrow_|Flight_|Notebooks_|Python_|Docs_|OpenAPI_)", append([]string{"openapi_validator"}, append(python, browser...)...),
 		"encoding/batch/", "integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
 	servers("clients", "^Test(Clients_|Grafana|AlertRules)", []string{"java_programs", "client_libraries", "collectd", "promtool"},

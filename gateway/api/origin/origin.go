@@ -1,6 +1,7 @@
-// Package origin decides which pages in browsers may use the gateway, by their
-// origins as browsers send them: a scheme, a host, and a port unless it is the
-// scheme's default.
+// Package origin decides which pages in browsers may use the gateway, and under which
+// names of its host, by the headers of a request and the settings alone: see Rules. An
+// origin is what browsers send: a scheme, a host, and a port unless it is the scheme's
+// default.
 //
 //	Origin: http://localhost:8000     a page of that host and port
 //	Origin: https://grafana.example   port 443
@@ -77,11 +78,11 @@ func (l List) Allows(origin, host string) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
-// Names reports whether a listed origin has a host: host includes the port, name
-// does not.
-func (l List) Names(host, name string) bool {
+// names reports whether a listed origin has the host of a Host header, with any port.
+func (l List) names(host string) bool {
+	name := nameOf(host)
 	for _, u := range l.listed {
-		if strings.EqualFold(u.Host, host) || strings.EqualFold(u.Hostname(), name) {
+		if u.Hostname() == name {
 			return true
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/origin"
 	"downpour/pushdown/rpc/auth"
 )
 
 // Guard checks requests. Its fields are set before it is used.
 type Guard struct {
 	Tokens  *auth.Tokens
-	Origins Origins
+	Origins origin.Rules
 	// Picture reports whether the answer to a request is a picture, which pages of other
 	// sites may show if no token is needed to read; nil where they may show none.
 	Picture func(*http.Request) bool
@@ -87,17 +88,25 @@ func bearer(r *http.Request) string {
 }
 
 // CheckChangeOrigin refuses a request that changes something if a page of another
-// site, whose origin is not listed, made the browser send it.
+// site, whose origin is not listed, made the browser send it, or may have.
 func (g *Guard) CheckChangeOrigin(r *http.Request) error {
-	if !g.Origins.allowsChange(r) { //fault:link-changes-data TestDoors_pages
-		return errForeignChange
+	switch g.Origins.Decide(origin.Of(r), origin.Change) { //fault:link-changes-data TestDoors_pages
+	case origin.Ours:
+		return nil
+	case origin.Unsaid:
+		return errUnsaid
 	}
-	return nil
+	return errForeignChange
 }
 
-// errForeignChange refuses a page of another site.
-var errForeignChange = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
-	Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
+// errForeignChange refuses a page of another site, and errUnsaid a browser that does not say whose page asks.
+var (
+	errForeignChange = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
+		Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
+	errUnsaid = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
+		Details: "A browser asks for a script (jsonp), or changes data by a GET, and does not say of which page; over plain HTTP without tokens that may be any site's. " +
+			"Ask without jsonp and change by POST, from this gateway's page or one whose origin is in DOWNPOUR_ALLOW_ORIGINS"}
+)
 
 const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
 
@@ -106,24 +115,24 @@ const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DN
 func (g *Guard) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if !g.Origins.hostAllowed(r.Host) {
-			httpio.WriteError(w, r, g.Log, &httpio.Error{Code: http.StatusMisdirectedRequest, Message: "Unknown host name",
-				Details: "This gateway listens on loopback and is not " + r.Host + "; list the origin in DOWNPOUR_ALLOW_ORIGINS"})
-			return
-		}
-		if !g.answeredCORS(w, r) {
+		if !g.answered(w, r) {
 			h.ServeHTTP(w, r)
 		}
 	})
 }
 
-// answeredCORS sets the headers for browsers and reports whether it has answered
-// the request, as a preflight or with a refusal.
-func (g *Guard) answeredCORS(w http.ResponseWriter, r *http.Request) bool {
+// answered sets the headers for browsers and reports whether it has answered the request, as a preflight
+// or with a refusal.
+func (g *Guard) answered(w http.ResponseWriter, r *http.Request) bool {
+	use := g.use(r)
+	verdict := g.Origins.Decide(origin.Of(r), use)
 	page := r.Header.Get("Origin")
-	allowed := g.Origins.allows(r)
 	switch {
-	case page != "" && allowed:
+	case verdict == origin.UnknownHost:
+		httpio.WriteError(w, r, g.Log, &httpio.Error{Code: http.StatusMisdirectedRequest, Message: "Unknown host name",
+			Details: "This gateway is not known as " + r.Host + "; list the name in DOWNPOUR_ALLOW_HOSTS, or the origin of its page in DOWNPOUR_ALLOW_ORIGINS"})
+		return true
+	case verdict == origin.Ours && page != "":
 		w.Header().Set("Access-Control-Allow-Origin", page)
 		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 		w.Header().Set("Access-Control-Allow-Headers", corsHeaders)
@@ -136,44 +145,42 @@ func (g *Guard) answeredCORS(w http.ResponseWriter, r *http.Request) bool {
 		// A preflight of a page that is not allowed, or none: no route has the verb.
 		httpio.WriteError(w, r, g.Log, httpio.MethodNotAllowed(r.Method))
 		return true
-	case !allowed && g.mayShow(r):
-		// A page with Cross-Origin-Embedder-Policy shows only pictures that have this header.
-		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
-	case !allowed && !checkedElsewhere(httpio.Path(r)):
+	case verdict == origin.Unsaid:
+		httpio.WriteError(w, r, g.Log, errUnsaid)
+		return true
+	case verdict == origin.Foreign:
 		// A GET is refused too: its answer is not for that page.
 		g.refuseOrigin(w, r)
 		return true
+	case verdict == origin.Elsewhere && use == origin.Picture:
+		// A page with Cross-Origin-Embedder-Policy shows only pictures that have this header.
+		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
 	}
 	return false
 }
 
-// mayShow reports whether a browser asks for a picture in order to show it in another
-// site's page, and the gateway gives it. The page sees nothing of the picture but its size;
-// a script, a form or a frame that asks for the same does so in another way. Browsers that
-// do not say what they want it for say nothing of other sites either.
-func (g *Guard) mayShow(r *http.Request) bool {
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	forImage := r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Dest") == "image" && r.Header.Get("Sec-Fetch-Mode") == "no-cors"
-	return reads && forImage && g.Picture != nil && g.Picture(r) && g.Tokens.Check("")&auth.Read != 0
-}
-
-// checkedElsewhere reports whether a route does without the check of the origin.
-// The WebSocket makes its own. The page's files hold no data: behind a proxy that
-// changes the host name they are, like everything, requested with a foreign
-// Origin, and only the page can tell its user so.
-func checkedElsewhere(route string) bool {
-	return route == "api/ws" || strings.HasPrefix(route, "ui/")
+// use says what a request is for, but for what it changes: only its route knows that. The WebSocket makes
+// its own check, behind this one.
+func (g *Guard) use(r *http.Request) origin.Use {
+	switch route := httpio.Path(r); {
+	case route == "api/ws" || strings.HasPrefix(route, "ui/"):
+		return origin.File
+	case httpio.LastValue(r, "jsonp") != "":
+		return origin.Script
+	case g.Picture != nil && g.Picture(r) && g.Tokens.Check("")&auth.Read != 0:
+		return origin.Picture
+	}
+	return origin.Read
 }
 
 // refuseOrigin refuses another site's page. If origins are listed, OpenTSDB
 // answers a GET with status 200 and an error object. Everything else gets a 403,
 // also what browsers send without an Origin (jsonp, images).
 func (g *Guard) refuseOrigin(w http.ResponseWriter, r *http.Request) {
-	page, _ := pageOf(r)
 	code := http.StatusForbidden
 	if r.Method == http.MethodGet && r.Header.Get("Origin") != "" && !g.Origins.Allowed.Empty() {
 		code = http.StatusOK
 	}
 	httpio.WriteError(w, r, g.Log, &httpio.Error{Code: code, Message: "CORS domain not allowed",
-		Details: "The domain [" + page + "] is not permitted access"})
+		Details: "The domain [" + origin.Of(r).Page() + "] is not permitted access"})
 }
