@@ -81,6 +81,44 @@ func TestProgram_refuses(t *testing.T) {
 	}
 }
 
+// No value of a key that is not honoured, no token and no word of a JAAS file is told at a start, when it fails, or by
+// -print-config.
+func TestProgram_secrets(t *testing.T) {
+	dir := t.TempDir()
+	const secret = "5eCr3t-0123456789"
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	conf := file("opentsdb.conf", "tsd.storage.salt.width = 0\ntsd.mode = rw\n"+
+		strings.Join([]string{"tsd.search.plugin.password", "tsd.rtpublisher.rabbitmq.password", "tsd.http.keystore.password", "tsd.core.authentication.token",
+			"hbase.sasl.jaas.config", "tsd.storage.hbase.secret", "tsd.http.cachedir", "tsd.rollups.config", "hbase.rpc.protection", "db"}, " = "+secret+"\n")+
+		" = "+secret+"\n  username=\"alice\" password=\""+secret+"\";\n")
+	tokens := file("tokens", secret+" read\n")
+	jaas := file("jaas.conf", `Client { com.sun.security.auth.module.Krb5LoginModule required password "`+secret+`"; };`)
+	for _, c := range []struct {
+		fails bool
+		args  []string
+		env   []string
+		words string
+	}{
+		{false, []string{"-print-config"}, []string{"DOWNPOUR_OPENTSDB_CONF=" + conf}, "tsd.http.keystore.password is not honoured"},
+		{true, nil, []string{"DOWNPOUR_OPENTSDB_CONF=" + conf, "DOWNPOUR_TOKEN_FILE=" + tokens}, "line 1: scope"},
+		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_JAAS=" + jaas}, "jaas.conf"},
+		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_KERBEROS=password:" + secret}, "DOWNPOUR_HBASE_KERBEROS"},
+		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_JAAS=" + secret, "DOWNPOUR_HBASE_KERBEROS=keytab:/k:" + secret}, "DOWNPOUR_HBASE_JAAS"},
+		{true, nil, []string{"DOWNPOUR_PASSWORD=" + secret}, "DOWNPOUR_PASSWORD"},
+	} {
+		status, out := runProgram(t, c.args, c.env...)
+		if (status != 0) != c.fails || !strings.Contains(out, c.words) || strings.Contains(out, secret) {
+			t.Errorf("%v %v: status %d, want %q and no secret in\n%s", c.args, c.env, status, c.words, out)
+		}
+	}
+}
+
 // A gateway waits for the process that has its store, names it, and serves once that is at an end. A tool waits for such
 // a gateway and takes nothing away from it.
 func TestProgram_waitsForLock(t *testing.T) {

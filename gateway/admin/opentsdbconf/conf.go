@@ -4,7 +4,7 @@
 //	tsd.storage.salt.width = 1          DOWNPOUR_SALT_WIDTH=1
 //	tsd.storage.hbase.zk_quorum = a,b   DOWNPOUR_STORE=hbase:a,b/hbase
 //	tsd.network.port = 4242             DOWNPOUR_LISTEN=127.0.0.1:4242
-//	tsd.http.staticroot = /usr/share    (a note: not honoured, and why)
+//	tsd.http.staticroot = /usr/share    (a note, without the value: not honoured, and why)
 //
 // A variable that is set wins over the file. For each key that this program does not
 // honour there is a note, one line for the log at start: otherwise users would find out
@@ -142,9 +142,10 @@ func (t *translation) set(variable, value string, keys ...string) {
 	}
 }
 
-// note adds a note about a key that is not honoured.
+// note adds a note about a key that is not honoured. The value is left out: it may be a password, and
+// the note goes to the log.
 func (t *translation) note(key, reason string) {
-	t.notes = append(t.notes, fmt.Sprintf("%s: %s = %s is not honoured: %s", t.conf.name, key, t.conf.values[key], reason))
+	t.notes = append(t.notes, fmt.Sprintf("%s: %s is not honoured: %s", t.conf.name, key, reason)) //fault:secret-in-notes TestConf_Environment_secrets
 }
 
 // Keys that are translated together with others.

@@ -2,7 +2,7 @@
 package login
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 )
 
@@ -20,7 +20,8 @@ type Login struct {
 //	cache:/run/downpour/tickets
 //	cache
 func Parse(text string) (Login, error) {
-	wrong := fmt.Errorf("DOWNPOUR_HBASE_KERBEROS: got %q, want keytab:FILE:PRINCIPAL, cache:FILE or cache", text)
+	// The value is left out: it may be a password, which some expect to go there.
+	wrong := errors.New("DOWNPOUR_HBASE_KERBEROS: got another form, want keytab:FILE:PRINCIPAL, cache:FILE or cache")
 	kind, rest, given := strings.Cut(text, ":")
 	switch {
 	case text == "":

@@ -53,7 +53,7 @@ func (s *HBaseSecurity) validate() (errs []error) {
 	}
 	// It would not be known as whom we are meant to log in.
 	if s.Kerberos != "" && s.JAAS != "" {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_JAAS: got %s beside DOWNPOUR_HBASE_KERBEROS=%s, want only one of both", s.JAAS, s.Kerberos))
+		errs = append(errs, errors.New("DOWNPOUR_HBASE_JAAS: it is set beside DOWNPOUR_HBASE_KERBEROS, want only one of both"))
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math/bits"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -287,6 +288,16 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 	return entries, info.ModTime(), nil
 }
 
+// shownScope returns a word that is no scope for an error, which goes to the log: not a token, which stands there
+// where the words are the other way round.
+func shownScope(word string) string {
+	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+	if len(word) >= MinToken || strings.TrimFunc(word, isLetter) != "" { //fault:token-in-error TestLoad_secrets
+		return "has not the form of one"
+	}
+	return strconv.Quote(word)
+}
+
 // parseLine reads a line of a token file, split into words.
 func parseLine(words []string) (e entry, err error) {
 	if len(words) != 2 && len(words) != 3 {
@@ -298,7 +309,7 @@ func parseLine(words []string) (e entry, err error) {
 		}
 	}
 	if e.scope == 0 {
-		return e, fmt.Errorf("scope %q, want read, write or admin", words[0])
+		return e, fmt.Errorf("scope %s, want read, write or admin", shownScope(words[0]))
 	}
 	if e.token = words[1]; len(e.token) < MinToken {
 		return e, fmt.Errorf("the token has %d characters, want at least %d", len(e.token), MinToken)

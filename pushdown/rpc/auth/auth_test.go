@@ -72,6 +72,25 @@ func TestLoad_refuses(t *testing.T) {
 	}
 }
 
+// No error tells a word that may be a token, wherever it stands in its line.
+//
+//fault:token-in-error len(word) >= MinToken || strings.TrimFunc(word, isLetter) != "" => false
+func TestLoad_secrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	const secret = "5eCr3t-0123456789"
+	for _, line := range []string{secret + " read", secret, "read: " + secret, "read " + secret + " a b", secret + " " + secret, "\"" + secret + "\" read", secret[:9] + " read",
+		"read=" + secret, "read=" + secret + " x", "abcdefghijklmnopq read", "read:" + secret + " name"} {
+		write(t, path, "admin operator-0123456789\n"+line+"\n", time.Unix(1000, 0))
+		_, err := Load(path, All, slog.Default())
+		if err == nil || !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%s: %v, want an error that names line 2", line, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), secret[:6]) || strings.Contains(err.Error(), "abcdef")) {
+			t.Errorf("%s: the error tells the token: %v", line, err)
+		}
+	}
+}
+
 // A server that only reads refuses a file that lets nobody read.
 func TestLoad_need(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")

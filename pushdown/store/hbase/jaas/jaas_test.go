@@ -82,6 +82,20 @@ func TestParse_errors(t *testing.T) {
 	}
 }
 
+// No error tells a word of the file, which may be a password, but symbols, options, classes and flags.
+//
+//fault:password-of-jaas-in-error "a word" => p.got
+func TestParse_secrets(t *testing.T) {
+	for _, text := range []string{
+		`A { B required password "5eCr3t"; };`, `A { B required password 5eCr3t; };`, `A { B required; password="5eCr3t"; };`, `A { B required password="x" "5eCr3t" "5eCr3t"; };`,
+		`A { B required password = "x"; } "5eCr3t"`, `A "5eCr3t" {};`, `A { B required password="5eCr3t"`, `A { B required password="5eCr3t;` + "\n};", `A { B required password={5eCr3t}; };`,
+	} {
+		if _, err := Parse([]byte(text)); err == nil || strings.Contains(err.Error(), "5eCr3t") {
+			t.Errorf("%s: %v, want an error without the password", text, err)
+		}
+	}
+}
+
 // What a section says is how we log in, or an error says why it cannot be.
 func TestLoginOf(t *testing.T) {
 	const keytab = `useKeyTab=true keyTab="/k" principal="p@R"`
