@@ -105,7 +105,8 @@ func (f *Filter) size() int64 {
 }
 
 // Match reports whether the filter admits a tag value. What happens to a series without
-// the key is not decided here. It may be called from many goroutines.
+// the key is not decided here. It may be called from many goroutines. What it has reported
+// counts only if Err returns nil afterwards.
 func (f *Filter) Match(value string) bool {
 	switch {
 	case f.wildcard != nil:
@@ -118,6 +119,16 @@ func (f *Filter) Match(value string) bool {
 	}
 	_, found := slices.BinarySearch(f.literals, value)
 	return found != f.Negative()
+}
+
+// Err returns why Match could not tell of every value, nil if it could.
+func (f *Filter) Err() error {
+	if f.regexp != nil {
+		if fault := f.regexp.fault.Load(); fault != nil {
+			return fault
+		}
+	}
+	return nil
 }
 
 // Negative reports whether the filter admits everything but what it lists.

@@ -2,21 +2,35 @@ package query
 
 import (
 	"strings"
+	"unicode/utf8"
 )
 
 // translate writes a Java regular expression in Go's syntax. It returns an
 // *UnsupportedError for what the two read in different ways and for what Go cannot do: a
-// silent difference would be a wrong answer. Two differences remain, both only in names
-// beyond ASCII: (?i) ignores the case of their letters, which Java does only on request,
-// and \b does not take them for letters, as Java does.
+// silent difference would be a wrong answer. Two differences remain, see readsOtherwise.
 func translate(java string) (string, error) {
 	t := &translator{in: java}
-	for t.at < len(t.in) {
-		if what := t.step(); what != "" {
-			return "", &UnsupportedError{what, java}
-		}
+	if err := t.all(); err != nil {
+		return "", err
 	}
 	return t.out.String(), nil
+}
+
+// readsOtherwise reports whether Go finds an expression that it takes, as translated, in other names than Java:
+// there a letter beyond ASCII is part of a word (\b), and is the same in either case ((?i)) only by a flag of its own.
+func readsOtherwise(java string) bool {
+	t := &translator{in: java}
+	return t.all() == nil && (t.borders || t.folds && t.beyond)
+}
+
+// all translates the whole expression.
+func (t *translator) all() error {
+	for t.at < len(t.in) {
+		if what := t.step(); what != "" {
+			return &UnsupportedError{what, t.in}
+		}
+	}
+	return nil
 }
 
 // translator copies an expression, item by item.
@@ -26,6 +40,9 @@ type translator struct {
 	out strings.Builder
 	// class reports whether at is inside a character class.
 	class bool
+	// borders, folds and beyond report whether there is a \b or \B, the flag i, and a character that may lie
+	// beyond ASCII.
+	borders, folds, beyond bool
 }
 
 // rest returns what has not been read.
@@ -46,6 +63,9 @@ func (t *translator) write(s string, n int) {
 // step translates one item. It returns what it cannot translate, "" for nothing.
 func (t *translator) step() (unsupported string) {
 	switch c := t.in[t.at]; {
+	case c >= utf8.RuneSelf:
+		t.beyond = true
+		t.copy(1)
 	case c == '\\':
 		return t.escape()
 	case t.class:
@@ -121,7 +141,11 @@ func (t *translator) group() string {
 	if n < 0 || strings.Trim(flags[:n], "ims-") != "" {
 		return "a flag other than i, m and s"
 	}
+	t.folds = t.folds || strings.Contains(flags[:n], "i")
 	t.copy(len("(?") + n + 1)
+	if flags[n] == ')' && strings.HasPrefix(t.rest(), "{") {
+		return "a repetition of nothing" // Go repeats what stands before the flags
+	}
 	return ""
 }
 
@@ -181,6 +205,7 @@ func (t *translator) escape() string {
 		if n < 0 {
 			n = len(rest) - len(`\E`)
 		}
+		t.beyond = t.beyond || strings.ContainsFunc(rest[:n], func(c rune) bool { return c >= utf8.RuneSelf })
 		t.copy(n + len(`\E`))
 	case c == 'Z':
 		t.write(`\z`, 2) // no value ends with a line break
@@ -188,7 +213,14 @@ func (t *translator) escape() string {
 		t.property(c == 'P')
 	case '1' <= c && c <= '9' || c == 'k':
 		return "a back-reference"
+	case c == 'b' || c == 'B':
+		t.borders = true
+		t.copy(2)
+	case c == 'x':
+		t.beyond = true
+		t.copy(2)
 	case c == 'u' && len(rest) >= 6:
+		t.beyond = true
 		t.write(`\x{`+rest[2:6]+`}`, 6)
 	// Go does not know these, or takes \0 and \v for something else.
 	case strings.IndexByte("0cehHvVRXGNu", c) >= 0:
@@ -201,6 +233,7 @@ func (t *translator) escape() string {
 
 // property translates \pL, \p{L}, \p{Alpha}, \p{IsLatin}, and with \P their opposites.
 func (t *translator) property(negated bool) {
+	t.beyond = true
 	rest := t.rest()
 	name, _, ok := strings.Cut(rest[2:], "}")
 	if !ok || !strings.HasPrefix(name, "{") { // \pL

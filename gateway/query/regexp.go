@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"sync/atomic"
+
+	"downpour/gateway/query/backtrack"
 )
 
 // Bounds of a regular expression. The time to match is linear in both, whatever the
-// expression is.
+// expression is, but for those of package backtrack, which has a bound of its own.
 const (
 	maxRegexpBytes        = 1 << 10
 	maxRegexpInstructions = 5_000
@@ -18,17 +21,44 @@ const (
 // expression matches anywhere in it. Source: TagVRegexFilter.
 type javaRegexp struct {
 	re     *regexp.Regexp
+	slow   *backtrack.Expression // in place of re, for what RE2 has not or reads otherwise
 	prefix string
 	steps  int // instructions of the compiled expression
+	fault  atomic.Pointer[Error]
 }
 
 // stepBytes is about the memory of an instruction, in bytes.
 const stepBytes = 64
 
 // newJavaRegexp compiles a regular expression of Java. The error is an *UnsupportedError
-// if Java would take it, but here it is too long, has too many steps, or needs what RE2
-// has not.
+// if Java would take it, but here it is too long, has too many steps, or needs what is not
+// known here.
 func newJavaRegexp(text string) (*javaRegexp, error) {
+	fast, err := newLinearRegexp(text)
+	if len(text) > maxRegexpBytes {
+		return nil, err
+	}
+
+	// Also what RE2 takes is parsed by Java's rules.
+	slow, slowErr := backtrack.Compile(text)
+	var here *UnsupportedError
+	var there *backtrack.Unsupported
+	switch {
+	case slowErr != nil && !errors.As(slowErr, &there):
+		if err == nil || errors.As(err, &here) {
+			err = fmt.Errorf("bad regular expression '%s': %w", text, slowErr)
+		}
+		return nil, err
+	case err == nil && !readsOtherwise(text): //fault:borders-of-ascii TestRegexp_java
+		return fast, nil
+	case slowErr == nil:
+		return &javaRegexp{slow: slow, prefix: slow.Prefix(), steps: slow.Instructions()}, nil
+	}
+	return nil, &UnsupportedError{there.What, text}
+}
+
+// newLinearRegexp compiles a regular expression for RE2.
+func newLinearRegexp(text string) (*javaRegexp, error) {
 	if len(text) > maxRegexpBytes {
 		return nil, &UnsupportedError{fmt.Sprintf("%d bytes, more than %d", len(text), maxRegexpBytes), text[:64] + "…"}
 	}
@@ -71,7 +101,20 @@ func reason(err error) error {
 	return err
 }
 
-func (r *javaRegexp) find(value string) bool { return r.re.MatchString(value) }
+// find reports whether the expression is found in a value. After a fault it is found in none.
+func (r *javaRegexp) find(value string) bool {
+	if r.slow == nil {
+		return r.re.MatchString(value)
+	}
+	if r.fault.Load() != nil {
+		return false
+	}
+	found, err := r.slow.Find(value)
+	if err != nil {
+		r.fault.CompareAndSwap(nil, TooMuch("Regular expression too slow: it takes too many steps to look for it in names; look-around, back-references and repetitions in repetitions take many"))
+	}
+	return found
+}
 
 // anchoredPrefix returns the literal after a leading ^, "" if there is none.
 func anchoredPrefix(tree *syntax.Regexp) string {

@@ -103,8 +103,8 @@ func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Ro
 	if err != nil {
 		return err
 	}
-	if !s.matches(c) {
-		return nil
+	if ok, err := s.matches(c); err != nil || !ok {
+		return err
 	}
 	// Names that are gone are damage, which the user must know of; others just cannot be
 	// written in a line.

@@ -97,7 +97,9 @@ func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *na
 		if err != nil {
 			return err
 		}
-		if !part.admits(row.Key, key, named) {
+		if ok, err := part.admits(row.Key, key, named); err != nil {
+			return err
+		} else if !ok {
 			continue
 		}
 		since.rows++

@@ -98,8 +98,8 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		if named, err = w.names.series(ctx, key); err != nil {
 			return err
 		}
-		if !w.part.admits(row.Key, key, named) {
-			return nil
+		if ok, err := w.part.admits(row.Key, key, named); err != nil || !ok {
+			return err
 		}
 		// A row of global annotations is of no series, so no name of it can be missing.
 		if key.Global() {

@@ -158,8 +158,8 @@ func (p *rowPrinter) row(ctx context.Context, of *stretch, row store.Row) error 
 	if err != nil {
 		return err
 	}
-	if !of.admits(row.Key, key, named) {
-		return nil
+	if ok, err := of.admits(row.Key, key, named); err != nil || !ok {
+		return err
 	}
 	p.counts.Rows++
 	if p.req.Import {

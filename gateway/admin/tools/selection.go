@@ -292,24 +292,39 @@ func (n *namer) forget(key encoding.RowKey) {
 // admits tells whether a row is one that the stretch is about, and not one of those before.
 // Queries read rows before and after those that have points between their start and end,
 // and the store may return others still.
-func (s *stretch) admits(row []byte, key encoding.RowKey, named *namedSeries) bool {
+func (s *stretch) admits(row []byte, key encoding.RowKey, named *namedSeries) (bool, error) {
 	if s.compiled == nil {
-		return true
+		return true, nil
 	}
 	p := s.compiled.Plan
 	base := int64(key.BaseTime) * 1000
-	if base > p.End || base+encoding.RowSeconds*1000 <= p.Start || !bytes.Equal(key.Metric, p.Metric) || !admits(p, key.Tags) || !named.matches(s.compiled) {
-		return false
+	if base > p.End || base+encoding.RowSeconds*1000 <= p.Start || !bytes.Equal(key.Metric, p.Metric) || !admits(p, key.Tags) {
+		return false, nil
 	}
-	return !slices.ContainsFunc(s.before, func(b *stretch) bool { return b.contains(row) && b.admits(row, key, named) })
+	if ok, err := named.matches(s.compiled); err != nil || !ok {
+		return false, err
+	}
+	for _, b := range s.before {
+		if !b.contains(row) {
+			continue
+		}
+		if is, err := b.admits(row, key, named); err != nil || is {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // matches applies those filters of a query to a series that its plan leaves to the names.
-func (s *namedSeries) matches(c *plan.Compiled) bool {
-	return c.PostFilter == nil || c.PostFilter.Keep(func(tagk encoding.UID) (string, bool) {
+func (s *namedSeries) matches(c *plan.Compiled) (bool, error) {
+	if c.PostFilter == nil {
+		return true, nil
+	}
+	keep := c.PostFilter.Keep(func(tagk encoding.UID) (string, bool) {
 		v, ok := s.values[string(tagk)]
 		return v, ok
 	})
+	return keep, c.PostFilter.Err()
 }
 
 // admits applies a plan's tag predicates to a series: the store may return rows

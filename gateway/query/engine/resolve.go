@@ -203,5 +203,8 @@ func (e *Engine) passesPostFilter(ctx context.Context, f *plan.PostFilter, tags 
 		}
 		return name, true
 	})
+	if err == nil {
+		err = f.Err()
+	}
 	return keep, err
 }

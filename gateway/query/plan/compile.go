@@ -173,7 +173,10 @@ func (c *compiler) byMetric() error {
 	}
 
 	for _, k := range keys {
-		predicate, rest := c.splitFilters(k)
+		predicate, rest, err := c.splitFilters(k)
+		if err != nil {
+			return err
+		}
 		c.out.FilterTagKs = append(c.out.FilterTagKs, k.tagk)
 		c.out.Plan.Tags = append(c.out.Plan.Tags, predicate)
 		for _, f := range rest {

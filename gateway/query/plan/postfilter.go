@@ -34,8 +34,19 @@ func (p *PostFilter) TagKs() []encoding.UID {
 	return sortUIDs(keys)
 }
 
+// Err returns why Keep could not tell of every series, nil if it could.
+func (p *PostFilter) Err() error {
+	for _, c := range p.conditions {
+		if err := c.filter.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Keep reports whether a series passes the filter. value returns the name of the series'
-// value for a key, and whether the series has the key.
+// value for a key, and whether the series has the key. What it has reported counts only if
+// Err returns nil afterwards.
 func (p *PostFilter) Keep(value func(tagk encoding.UID) (name string, ok bool)) bool {
 	for _, c := range p.conditions {
 		name, ok := "", false

@@ -12,13 +12,17 @@ import (
 // splitFilters divides the filters of one tag key into a predicate, which row keys must
 // satisfy, and the rest, which must be checked on names. A filter becomes part of the
 // predicate if the UIDs that it admits are known.
-func (c *compiler) splitFilters(k keyFilters) (predicate scanplan.TagPredicate, rest []*query.Filter) {
+func (c *compiler) splitFilters(k keyFilters) (predicate scanplan.TagPredicate, rest []*query.Filter, err error) {
 	set := valueSet{op: scanplan.Present}
 	if k.pattern != nil { // OpenTSDB's row-key pattern lists values of the key
 		set = valueSet{scanplan.In, k.pattern}
 	}
 	for _, f := range k.post {
-		if admitted, known := c.admittedValues(f); known {
+		admitted, known := c.admittedValues(f)
+		if err := f.filter.Err(); err != nil { //fault:slow-expression-admits-nothing TestRegexp_tooSlow
+			return predicate, nil, err
+		}
+		if known {
 			set = set.intersect(admitted)
 		} else {
 			rest = append(rest, f.filter)
@@ -29,7 +33,7 @@ func (c *compiler) splitFilters(k keyFilters) (predicate scanplan.TagPredicate, 
 	if set.op == scanplan.NotIn && len(set.values) == 0 {
 		set.op = scanplan.Present
 	}
-	return scanplan.TagPredicate{TagK: k.tagk, Op: set.op, Values: set.values}, rest
+	return scanplan.TagPredicate{TagK: k.tagk, Op: set.op, Values: set.values}, rest, nil
 }
 
 // admittedValues returns the UIDs of the values that a filter admits. known is false if

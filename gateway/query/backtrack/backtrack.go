@@ -1,0 +1,97 @@
+// Package backtrack finds regular expressions of Java in names that an engine of linear time cannot:
+//
+//	^(?!test)          look-ahead and look-behind
+//	^(\w+)-\1$         back-references
+//	(?>a+)b, a++b      atomic groups and possessive quantifiers
+//	\bdb\b             borders of words, with letters beyond ASCII
+//
+// An expression is parsed as java.util.regex does up to Java 18, and compiled to a program of instructions for a
+// machine that tries one way after the other. It keeps from where there is no way, so that it does not try the same twice;
+// with back-references, and repetitions of what may take nothing, that depends on more than the place, and the ways can
+// grow exponentially. So the machine counts its steps and ends with ErrSteps, on every computer at the same one. Of an
+// expression of which Java's meaning is not known here for certain, Compile says what that is.
+// Source: java.util.regex.Pattern.
+package backtrack
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// Bounds of an expression.
+const (
+	// maxInstructions bounds its program.
+	maxInstructions = 5_000
+	// maxDepth bounds how deep groups stand in one another.
+	maxDepth = 100
+)
+
+// The steps that all searches of one expression may take: some for the first ones, and more for each name, so that an
+// expression that is in use for long, on ever more names, does not come to its end.
+const (
+	firstSteps = 5_000_000 // a quarter of a second, on a busy machine
+	nameSteps  = 10_000
+)
+
+// ErrSteps is returned where an expression takes too many steps.
+var ErrSteps = errors.New("it takes too many steps")
+
+// Unsupported is returned by Compile for an expression that Java takes, and that is not known here.
+type Unsupported struct{ What string }
+
+// Error names the construct.
+func (e *Unsupported) Error() string { return "it uses " + e.What }
+
+func unsupported(format string, args ...any) error { return &Unsupported{fmt.Sprintf(format, args...)} }
+
+// Expression is a compiled expression. It may be used from many goroutines.
+type Expression struct {
+	program   []instruction
+	registers int
+	stateless bool // what is found from a place on depends on nothing before it
+	atStart   bool // it can begin at the start of a name only
+	prefix    string
+
+	names, steps atomic.Int64 // of all searches so far
+}
+
+// Compile compiles an expression of Java. The error is an *Unsupported for one that Java takes, or may take.
+func Compile(text string) (*Expression, error) {
+	p := &parser{text: []rune(text), names: map[string]int{}, closed: map[int]bool{}}
+	tree, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{captures: p.refers}
+	if c.captures {
+		c.registers = 2 * (p.groups + 1)
+	}
+	if err := c.emit(tree); err != nil {
+		return nil, err
+	}
+	if len(c.program) > maxInstructions {
+		return nil, tooLong
+	}
+	c.add(instruction{op: opDone})
+	return &Expression{program: c.program, registers: c.registers, stateless: !c.captures && !c.turns,
+		atStart: beginsAtStart(tree), prefix: prefixOf(tree)}, nil
+}
+
+// Instructions returns the length of the program.
+func (e *Expression) Instructions() int { return len(e.program) }
+
+// Prefix returns a text with which each name begins in which the expression is found, often "".
+func (e *Expression) Prefix() string { return e.prefix }
+
+// Find reports whether the expression is found anywhere in a name. The error is ErrSteps.
+func (e *Expression) Find(name string) (bool, error) {
+	may := firstSteps + nameSteps*e.names.Add(1) - e.steps.Load()
+	m := machine{program: e.program, text: []rune(name), registers: make([]int, e.registers), stateless: e.stateless, left: may}
+	found := m.find(e.atStart)
+	e.steps.Add(may - m.left)
+	if m.left < 0 {
+		return false, ErrSteps
+	}
+	return found, nil
+}
