@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +25,8 @@ const tenth = 10
 
 // A gateway answers questions of another generator as OpenTSDB has answered them: irregular times, seconds and
 // milliseconds in one row, integers and floats of all widths, calendars of all zones, options in odd orders and spellings.
+// The second recording has all of those questions, and of more, to which the answers once differed: each is the same now,
+// or a difference that is meant.
 func TestReplay_exact(t *testing.T) {
 	for _, name := range []string{"exact_seed3", "exact_seed3_salted"} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestReplay_exact(t *testing.T) {
 			if strings.HasSuffix(name, "salted") {
 				schema.SaltWidth, schema.SaltBuckets = 1, 20
 			}
-			at := (&recording{T: t}).bothStores(t, schema, func(*gateway.Config) {}, func(st gateway.Store, cfg *gateway.Config) {
+			at := (&recording{T: t}).bothStores(t, schema, func(cfg *gateway.Config) { cfg.MetaTracking = "true" }, func(st gateway.Store, cfg *gateway.Config) {
 				assign(t, st, cfg, points.Assign)
 			})
 			for _, f := range at.fronts {
@@ -48,8 +49,8 @@ func TestReplay_exact(t *testing.T) {
 					points = points[n:]
 				}
 			}
-			if os.Getenv("ONLYD") == "" {at.askAll(r.Queries)}
-			at.askDiffering(data(t, strings.Replace(name, "seed3", "differing", 1)).Queries)
+			at.askAll(r.Queries, tenth)
+			at.askAll(data(t, strings.Replace(name, "seed3", "differing", 1)).Queries, 1)
 		})
 	}
 }
@@ -162,31 +163,18 @@ func assign(t *testing.T, st gateway.Store, cfg *gateway.Config, names [][2]stri
 	}
 }
 
-// askAll compares the answers to recorded questions: to each tenth, on the stores by turns, or to all on both.
-func (f fronts) askAll(all []conformance.Query) {
+// askAll compares the answers to every so-manieth of recorded questions, on the stores by turns, or to all on both.
+func (f fronts) askAll(all []conformance.Query, every int) {
 	f.Helper()
 	for i, q := range all {
-		if !*whole && i%tenth != 0 {
-			continue
-		}
 		for j, at := range f.fronts {
-			if !*whole && i/tenth%len(f.fronts) != j {
+			if !*whole && (i%every != 0 || i/every%len(f.fronts) != j) {
 				continue
 			}
-			if d, _ := at.differs(f.T, q); d != "" {
+			d, got := at.differs(f.T, q)
+			if d != "" && explains(q, compare.Answer{Status: q.Status, Body: q.Response}, got) == "" {
 				f.Errorf("%s, question %d: %s", at.store, i, d)
 			}
-		}
-	}
-}
-
-// askDiffering asks questions to which the answer once differed: it is the recorded one, or a rule explains why not.
-func (f fronts) askDiffering(all []conformance.Query) {
-	f.Helper()
-	for i, q := range all {
-		at := f.fronts[i%len(f.fronts)]
-		if d, _ := at.differs(f.T, q); d != "" {
-			f.Errorf("%s, differing question %d: %s", at.store, i, d)
 		}
 	}
 }
@@ -199,6 +187,9 @@ func (f front) differs(t *testing.T, q conformance.Query, permits ...compare.Per
 	got = f.send(t, q.Method, differential.Request{Path: q.Path, Body: q.Body + string(q.Request)})
 	c := compare.Comparer{Permits: append(permits, compare.Standard...), MessageStart: true}
 	r, err := c.Answers(want, got)
+	if string(q.Response) == "null" && want.Status == got.Status {
+		return "", got // the recorded body is no JSON: a page, a script, or none
+	}
 	if err != nil || !r.Equal() {
 		difference = fmt.Sprintf("%s %s %s: error %v, %v\nOpenTSDB: %d %.1000s\nours:     %d %.1000s", q.Method, q.Path, q.Body+string(q.Request), err, r, want.Status, want.Body, got.Status, got.Body)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/java"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/uid"
 	"downpour/pushdown/rpc/auth"
@@ -60,10 +61,8 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]string,
 	switch r.Method {
 	case http.MethodGet:
 		for _, kind := range uidTypes {
-			if v := httpio.LastValue(r, kind); v != "" {
-				for name := range strings.SplitSeq(v, ",") {
-					names[kind] = append(names[kind], name)
-				}
+			if list := java.Split(httpio.LastValue(r, kind)); len(list) > 0 {
+				names[kind] = list
 			}
 		}
 		return names, nil

@@ -3,11 +3,11 @@ package treeroutes
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/jackson"
+	"downpour/gateway/java"
 	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/tree"
 	"downpour/pushdown/process/memory"
@@ -147,10 +147,7 @@ func parseSeries(w http.ResponseWriter, r *http.Request) (in seriesRequest, err 
 		in.id, given, err = parseSeriesBody(body)
 	} else {
 		in.id, err = requiredTreeID(r)
-		// A comma at the end begins no TSUID, as in Java's String.split.
-		if text := strings.TrimRight(httpio.LastValue(r, "tsuids"), ","); text != "" {
-			given = strings.Split(text, ",")
-		}
+		given = java.Split(httpio.LastValue(r, "tsuids"))
 	}
 	if err != nil {
 		return in, err
