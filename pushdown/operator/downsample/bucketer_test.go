@@ -253,6 +253,27 @@ func TestCalendarBuckets(t *testing.T) {
 	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
 }
 
+// Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the first of the two
+// for all series but those whose first point comes after the second, and no point is lost. Weeks that
+// follow begin together.
+func TestCalendar_midnightTwice(t *testing.T) {
+	c, err := newCalendar(&scanplan.Downsample{Count: 1, Unit: "w", Zone: "Atlantic/Azores", Calendar: true, Interval: 7 * 86_400_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first, second, next = 1761436800_000, 1761440400_000, 1762045200_000
+	for _, test := range []struct{ at, prev, want int64 }{
+		{first + 1800_000, math.MinInt64, first},                // begins between them
+		{first + 1800_000, first, first},                        // has begun a week before
+		{second, math.MinInt64, second}, {second, first, first}, // at the second
+		{next - 1, math.MinInt64, second}, {next - 1, first, first}, // at the week's end
+	} {
+		if start, end := c.bounds(test.at, test.prev); start != test.want || end != next {
+			t.Errorf("point at %d, bucket before ends at %d: got %d to %d, want %d to %d", test.at, test.prev, start, end, test.want, int64(next))
+		}
+	}
+}
+
 // TestFillOfAnotherPhase: Fill drops buckets whose times are not on the grid.
 func TestFillOfAnotherPhase(t *testing.T) {
 	b, err := New(&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero}, 0, 4, 0, 0)
