@@ -32,29 +32,24 @@ func hostOver(metric string, start int64, rounds int) [][]workload.Query {
 // sparseStart is when both metrics begin.
 const sparseStart = 1_577_836_800
 
-// allTime measures one host over all time beside OpenTSDB on tables with and without salt, and on the
-// embedded store beside the same host from the first row on.
+// allTime measures one host over all time beside OpenTSDB.
 func allTime(ctx context.Context, s *stage, g group) error {
-	for _, salt := range []string{"", "20 salt buckets"} {
-		env, tsd := map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}, map[string]string{}
-		if salt != "" {
-			env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = "1", "20"
-			tsd["tsd.storage.salt.width"], tsd["tsd.storage.salt.buckets"] = "1", "20"
-		}
-		if err := s.allTimeHBase(ctx, g, salt, env, tsd); err != nil {
-			return fmt.Errorf("HBase, %s: %w", salt, err)
-		}
-	}
-	return s.allTimeEmbedded(ctx, g)
+	return s.allTimeHBase(ctx, g, "", map[string]string{}, map[string]string{})
+}
+
+// allTimeSalted is allTime on tables with salt, of which each bucket is looked into.
+func allTimeSalted(ctx context.Context, s *stage, g group) error {
+	return s.allTimeHBase(ctx, g, ", 20 salt buckets", map[string]string{"DOWNPOUR_SALT_WIDTH": "1", "DOWNPOUR_SALT_BUCKETS": "20"},
+		map[string]string{"tsd.storage.salt.width": "1", "tsd.storage.salt.buckets": "20"})
 }
 
 func (s *stage) allTimeHBase(ctx context.Context, g group, salt string, env, tsd map[string]string) (err error) {
-	s.dropSet()
-	defer s.dropSet()
+	s.dropSet() // that of another row has other data
 	s.set = tableSet{form: g.form, scale: g.scale}
 	if s.set.tables, err = s.newTables(ctx); err != nil {
 		return err
 	}
+	env["DOWNPOUR_RESULT_CACHE"] = "off"
 	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: env, TSD: tsd}
 	if s.set.ours, err = s.started(peer.StartDownpour(ctx, o)); err != nil {
 		return err
@@ -69,10 +64,7 @@ func (s *stage) allTimeHBase(ctx context.Context, g group, salt string, env, tsd
 		return err
 	}
 	for _, metric := range []string{"sparse", "dense"} {
-		what := fmt.Sprintf("one host over all time, %s metric", metric)
-		if salt != "" {
-			what += ", " + salt
-		}
+		what := fmt.Sprintf("one host over all time, %s metric%s", metric, salt)
 		if err := s.repeated(ctx, g, s.set.ours, hostOver(metric, 0, s.cfg.roundsAt(g.scale)), what, 1); err != nil {
 			return err
 		}
@@ -80,25 +72,26 @@ func (s *stage) allTimeHBase(ctx context.Context, g group, salt string, env, tsd
 	return nil
 }
 
-// allTimeEmbedded asks for all time and for the hours that have rows, which takes as long.
-func (s *stage) allTimeEmbedded(ctx context.Context, g group) error {
-	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}}))
-	if err != nil {
+// allTimeEmbedded asks the embedded store for all time and for the hours from the first row on, which
+// takes as long.
+func allTimeEmbedded(ctx context.Context, s *stage, g group) (err error) {
+	s.dropSet()
+	s.set = tableSet{form: g.form, scale: g.scale}
+	if s.set.ours, err = s.started(peer.StartDownpour(ctx, peer.Options{Env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}})); err != nil {
 		return err
 	}
-	defer ours.Close()
-	if err := putHosts(ctx, ours.Telnet); err != nil {
+	if err := putHosts(ctx, s.set.ours.Telnet); err != nil {
 		return err
 	}
-	rounds := s.cfg.roundsAt(g.scale)
+	rounds := 4 * s.cfg.roundsAt(g.scale) // of few milliseconds each
 	for _, metric := range []string{"sparse", "dense"} {
 		what := fmt.Sprintf("one host over all time, %s metric, embedded", metric)
 		all, since := what+": all time", what+": since its first row"
 		steps := []bench.Step{
-			bench.Repeat(ours, "", since, hostOver(metric, sparseStart, rounds)),
-			bench.Repeat(ours, since, all, hostOver(metric, 0, rounds)),
+			bench.Repeat(s.set.ours, "", since, hostOver(metric, sparseStart, rounds)),
+			bench.Repeat(s.set.ours, since, all, hostOver(metric, 0, rounds)),
 		}
-		figures, err := s.measure(ctx, ours, steps, 1, rounds)
+		figures, err := s.measure(ctx, s.set.ours, steps, 1, rounds)
 		if err != nil {
 			return err
 		}

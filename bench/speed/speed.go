@@ -70,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections", "alltime",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections", "alltime", "alltime-salted", "alltime-embedded",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -173,7 +173,9 @@ func groups() (all []group) {
 				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto},
 				group{[]string{"rollup-auto-cells"}, scale, living, 1500, rollupAutoCells},
 				group{[]string{"protections"}, scale, "", 180, protections},
-				group{[]string{"alltime"}, scale, "", 120, allTime})
+				group{[]string{"alltime"}, scale, "", 60, allTime},
+				group{[]string{"alltime-salted"}, scale, "", 60, allTimeSalted},
+				group{[]string{"alltime-embedded"}, scale, "", 20, allTimeEmbedded})
 		}
 	}
 
@@ -274,8 +276,8 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
-	// A group with a form uses the set instead; hbaseput, memory, protections and those of pods use neither.
-	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse", "protections"}, g.has) {
+	// A group with a form uses the set instead, and so do those of all time; hbaseput, memory, protections and those of pods use neither.
+	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse", "protections", "alltime", "alltime-salted", "alltime-embedded"}, g.has) {
 		s.dropPair()
 	}
 
