@@ -62,7 +62,7 @@ func (b *accessBuilder) byLooks(ranges int) Access {
 		a = b.byPattern()
 	}
 	a.Long = ranges
-	a.Reason = fmt.Sprintf("%d ranges an hour where hours have more than %d rows, else %s", ranges, access.SeekFrom(ranges), a.Reason)
+	a.Reason = fmt.Sprintf("%d ranges an hour where hours have many rows, else %s", ranges, a.Reason)
 	return a
 }
 
@@ -255,25 +255,39 @@ func (s *longScanner) lookAtEnd() (*look, error) {
 // look looks at the rows of the part from a key on.
 func (s *longScanner) look(from []byte) (*look, error) {
 	l, last, p := &look{}, int64(0), &s.part.Plan
-	most := access.LookRows(s.ranges())
+	rows, size := access.LookAt(s.ranges())
 	s.of.Probes++
-	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: most, KeysOnly: true}
-	for rows, err := range store.Blocks(s.ctx, s.from, scan) {
+	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: rows, BlockBytes: int(size)}
+	l.All = true
+	for block, err := range store.Blocks(s.ctx, s.from, scan) {
 		if err != nil {
 			return nil, err
 		}
 		if l.first == nil {
-			l.first = bytes.Clone(rows[0].Key)
+			l.first = bytes.Clone(block[0].Key)
 			l.base = s.baseTime(l.first)
 		}
-		l.Rows, last = l.Rows+int64(len(rows)), s.baseTime(rows[len(rows)-1].Key)
+		l.Rows, last = l.Rows+int64(len(block)), s.baseTime(block[len(block)-1].Key)
+		for i := range block {
+			l.Bytes += bytesOf(&block[i])
+		}
+		if l.All = l.Rows < int64(rows) && l.Bytes < size; !l.All {
+			break
+		}
 	}
 	if l.Rows > 0 {
 		l.Hours = p.Rows(l.base, p.NextRow(last))
 	}
-	l.All = l.Rows < int64(most)
 	s.stats.RowsScanned += l.Rows
 	return l, nil
+}
+
+// bytesOf is about the bytes that a server keeps of a row, which has its key in each cell.
+func bytesOf(r *store.Row) (n int64) {
+	for _, c := range r.Cells {
+		n += int64(len(r.Key) + len(c.Qualifier) + len(c.Value) + 20)
+	}
+	return n
 }
 
 // baseTime returns the base time that a row with this key has, in s, or would have at a full hour.

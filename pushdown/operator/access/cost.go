@@ -6,17 +6,26 @@ package access
 // milliseconds too much. A part of many hours has a look at its first rows, and goes on for a
 // stretch of hours in the way that would have cost less for these.
 
-// Prices and sizes, in rows that are looked at.
+// Prices are in bytes of rows: looking at a row that is not wanted costs rowPrice, and bytePrice for
+// each of its bytes; a key range of an hour with rows costs rangePrice, for it is made, sent and
+// sought. That of an hour without rows is not sought and costs a twentieth.
+//
+// On HBase, one host by two ranges an hour, over 600 hours of compacted rows of 60 points, 3, 10, 30
+// and 200 in an hour: 26, 16, 27 and 27 ms by seeking, 14, 28, 54 and 208 ms by looking. Of rows of
+// one point, 10 in an hour, looking takes half of what seeking does.
 const (
-	// rowsPerRange is how many rows may be looked at for what a key range costs where there are rows.
-	// On HBase, one host by two ranges an hour, over 600 hours of compacted rows, with 3, 10, 30 and
-	// 200 rows an hour: 26, 16, 27, 27 ms by seeking, 14, 28, 54, 208 ms by looking. A range of an
-	// hour without rows costs half a row.
-	rowsPerRange = 4
-	// hoursOfLook is the number of hours to which one can seek for what a look costs, and leastLook
-	// the number of rows that cost little beside the call itself.
+	rowPrice   = 100
+	bytePrice  = 2
+	rangePrice = 2500
+)
+
+// Sizes of looks and stretches.
+const (
+	// hoursOfLook is the number of hours to which one can seek for what a look costs, and leastRows
+	// and leastBytes are how much costs little beside the call itself.
 	hoursOfLook = 4
-	leastLook   = 128
+	leastRows   = 128
+	leastBytes  = 64 << 10
 	// ShortStretch is how many hours the shortest stretch has: looks cost a fraction of seeking.
 	ShortStretch = 16 * hoursOfLook
 	// fewRanges are made in a millisecond or two: as many a part may have for nothing.
@@ -32,23 +41,26 @@ func Long(hours int64, ranges int) bool {
 	return hours >= ShortStretch && hours*int64(ranges) > fewRanges
 }
 
-// SeekFrom is the number of rows in an hour beyond which seeking to its ranges costs less than
-// looking at them all.
-func SeekFrom(ranges int) int64 { return int64(ranges) * rowsPerRange }
-
 // Look is what a look has seen.
 type Look struct {
-	Rows  int64 // at most LookRows
+	Rows  int64
+	Bytes int64 // of these rows
 	Hours int64 // from the first row's to the last one's, both counted
 	// All says that no row follows.
 	All bool
 }
 
-// LookRows is how many rows a look reads, if an hour has so many ranges.
-func LookRows(ranges int) int { return max(leastLook, hoursOfLook*int(SeekFrom(ranges))) }
+// LookAt is how many rows, and how many of their bytes, a look reads, if an hour has so many ranges:
+// it ends with whichever comes first.
+func LookAt(ranges int) (rows int, bytes int64) {
+	price := hoursOfLook * rangePrice * ranges
+	return max(leastRows, price/(2*rowPrice)), max(leastBytes, int64(price/bytePrice))
+}
 
 // Seeks reports whether seeking would have cost less where the look was.
-func (l Look) Seeks(ranges int) bool { return l.Rows > l.Hours*SeekFrom(ranges) }
+func (l Look) Seeks(ranges int) bool {
+	return rowPrice*l.Rows+bytePrice*l.Bytes > rangePrice*l.Hours*int64(ranges)
+}
 
 // Stretch returns for how many hours a look is believed, given those of the stretch before, which
 // was read in the same way; 0 if there is none.

@@ -18,29 +18,30 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// Seeking pays where an hour has more than four rows for each range. A look takes what seeking takes
-// in four hours, and at least 128 rows.
+// Seeking pays where the rows of an hour are many or large. A look takes what seeking takes in four
+// hours, and at least 128 rows or 64 KiB.
 func TestLook(t *testing.T) {
 	for _, c := range []struct {
-		rows, hours int64
-		ranges      int
-		want        bool
+		rows, bytes, hours int64
+		ranges             int
+		want               bool
 	}{
-		{128, 1, 2, true},     // a thousand hosts
-		{128, 16, 2, false},   // as many rows as seeking would cost
-		{129, 16, 2, true},    // one more
-		{128, 128, 2, false},  // a row an hour
-		{400, 1, 101, false},  // fewer rows than a hundred values are worth
-		{1616, 1, 101, true},  // as many as a look of them reads, in one hour
-		{1616, 4, 101, false}, // in four
+		{128, 128 * 50, 1, 2, true},      // a thousand hosts, of one point
+		{128, 128 * 50, 5, 2, true},      // 26 in an hour
+		{128, 128 * 50, 6, 2, false},     // 21
+		{128, 128 * 260, 14, 2, true},    // 9 in an hour, of sixty points
+		{128, 128 * 260, 16, 2, false},   // 8
+		{4, 4 * 18_000, 4, 2, true},      // one in an hour, of a cell for each of 360 points
+		{128, 128 * 50, 128, 2, false},   // of one point
+		{1000, 1000 * 50, 1, 101, false}, // fewer than a hundred values are worth
 	} {
-		if got := (Look{Rows: c.rows, Hours: c.hours}).Seeks(c.ranges); got != c.want {
-			t.Errorf("%d rows in %d hours with %d ranges: %t, want %t", c.rows, c.hours, c.ranges, got, c.want)
+		if got := (Look{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
+			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges, got, c.want)
 		}
 	}
-	for ranges, want := range map[int]int{1: 128, 2: 128, 101: 1616} {
-		if got := LookRows(ranges); got != want {
-			t.Errorf("a look of %d ranges an hour reads %d rows, want %d", ranges, got, want)
+	for ranges, want := range map[int][2]int64{1: {128, 65536}, 2: {128, 65536}, 101: {5050, 505_000}} {
+		if rows, bytes := LookAt(ranges); int64(rows) != want[0] || bytes != want[1] {
+			t.Errorf("a look of %d ranges an hour reads %d rows and %d bytes, want %v", ranges, rows, bytes, want)
 		}
 	}
 }
