@@ -27,9 +27,9 @@ type counted struct {
 	scans, ranges, seeks, looks int64
 }
 
-// cost is about what all scans cost, in rows of one point that are looked at: thirteen for a range to
-// which the server seeks, half a one for another, and as much as 50 rows for a call.
-func (c *counted) cost() int64 { return c.looks + c.ranges/2 + 25*c.seeks/2 + 50*c.scans }
+// cost is about what all scans cost, in rows of one point that are looked at: five for a range to
+// which the server seeks, a quarter of one for another, and as much as 50 rows for a call.
+func (c *counted) cost() int64 { return c.looks + c.ranges/4 + 19*c.seeks/4 + 50*c.scans }
 
 func (c *counted) search(key []byte) int {
 	return sort.Search(len(c.rows), func(i int) bool { return bytes.Compare(c.rows[i].Key, key) >= 0 })

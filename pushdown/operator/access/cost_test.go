@@ -26,20 +26,20 @@ func TestLook(t *testing.T) {
 		ranges             int
 		want               bool
 	}{
-		{128, 128 * 50, 1, 2, true},      // a thousand hosts, of one point
-		{128, 128 * 50, 5, 2, true},      // 26 in an hour
-		{128, 128 * 50, 6, 2, false},     // 21
-		{128, 128 * 260, 14, 2, true},    // 9 in an hour, of sixty points
-		{128, 128 * 260, 16, 2, false},   // 8
-		{4, 4 * 18_000, 4, 2, true},      // one in an hour, of a cell for each of 360 points
-		{128, 128 * 50, 128, 2, false},   // of one point
-		{1000, 1000 * 50, 1, 101, false}, // fewer than a hundred values are worth
+		{128, 128 * 50, 1, 2, true},    // a thousand hosts, of one point
+		{128, 128 * 50, 12, 2, true},   // 11 in an hour
+		{128, 128 * 50, 13, 2, false},  // 10
+		{128, 128 * 260, 18, 2, true},  // 7 in an hour, of sixty points
+		{128, 128 * 260, 21, 2, false}, // 6
+		{4, 4 * 18_000, 4, 2, true},    // one in an hour, of a cell for each of 360 points
+		{128, 128 * 50, 128, 2, false}, // of one point
+		{500, 500 * 50, 1, 101, false}, // fewer than a hundred values are worth
 	} {
 		if got := (Look{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
 			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges, got, c.want)
 		}
 	}
-	for ranges, want := range map[int][2]int64{1: {128, 65536}, 2: {128, 65536}, 101: {5050, 505_000}} {
+	for ranges, want := range map[int][2]int64{1: {128, 65536}, 2: {128, 65536}, 101: {1122, 1_010_000}} {
 		if rows, bytes := LookAt(ranges); int64(rows) != want[0] || bytes != want[1] {
 			t.Errorf("a look of %d ranges an hour reads %d rows and %d bytes, want %v", ranges, rows, bytes, want)
 		}
