@@ -57,7 +57,7 @@ var filterHelps = map[string]filterHelp{
 	"not_iliteral_or": {"host=not_iliteral_or(web01|WEB02)", "Any value but those listed, in any case. The tag must be there."},
 	"wildcard":        {"host=wildcard(web*)", "Values matching a pattern in which * stands for any text."},
 	"iwildcard":       {"host=iwildcard(WEB*)", "As wildcard, in any case."},
-	"regexp":          {"host=regexp(web[0-9]+)", "Values in which a regular expression (RE2) finds a match."},
+	"regexp":          {"host=regexp(web[0-9]+)", "Values in which a regular expression of Java finds a match."},
 }
 
 func (h *Handlers) filters(w http.ResponseWriter, r *http.Request) error {
