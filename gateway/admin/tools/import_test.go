@@ -2,9 +2,11 @@ package tools_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/tools"
 	"downpour/pushdown/store"
 )
@@ -89,6 +92,60 @@ func TestImport_skipErrors(t *testing.T) {
 	p.said("10 lines: 6 points imported, 3 refused, 1 blank")
 	for _, line := range []string{":4: has 1 words", ":7: Invalid tag value", ":8: is longer than"} {
 		p.said(file + line)
+	}
+}
+
+// A byte order mark is refused by file and line, even with -skip-errors, instead of becoming a part
+// of the first name. Nothing is imported.
+//
+//fault:import-takes-mark f.checkMark() => error(nil)
+func TestImport_byteOrderMark(t *testing.T) {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		for _, text := range []string{lines(0, 3), "# points\n" + lines(0, 3), ""} {
+			p := embedded(t)
+			file := write(t, mark+text)
+			p.failTool(fmt.Sprintf("%s:1: begins with a byte order mark, %x", file, mark), "import", "-skip-errors", file)
+			if n := len(p.cells()); n != 0 {
+				t.Errorf("%x: %d points are stored, want none", mark, n)
+			}
+		}
+	}
+}
+
+// Of a compressed file that was cut anywhere, the whole lines that can be read are imported, and the
+// error names the line behind them. The whole file then goes on there.
+func TestImport_cutGzip(t *testing.T) {
+	r := seedtest.Rand(t)
+	var whole bytes.Buffer
+	z := gzip.NewWriter(&whole)
+	for i := 0; i < 60; i += 20 { // several blocks, so that some lines can be read of a cut one
+		_, _ = io.WriteString(z, lines(i, i+20))
+		_ = z.Flush()
+	}
+	_ = z.Close()
+	size := whole.Len()
+	for _, n := range []int{0, 1, 9, 10, 11, r.IntN(size), r.IntN(size), size / 2, size - 9, size - 8, size - 4, size - 1} {
+		p := embedded(t)
+		file := filepath.Join(t.TempDir(), "in.gz")
+		put := func(n int) {
+			if err := os.WriteFile(file, whole.Bytes()[:n], 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(n)
+		err := p.tool("http://127.0.0.1:1", nil, "import", "-skip-errors", file)
+		stored := len(p.cells())
+		if want := fmt.Sprintf("%s:%d: the compressed file ends too early", file, stored+1); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%d of %d bytes: got %v, want %q", n, size, err, want)
+		}
+		if n >= size-8 && stored != 60 {
+			t.Errorf("%d of %d bytes: %d points are stored, want 60", n, size, stored)
+		}
+		put(size)
+		p.mustTool("import", file)
+		if got := len(p.cells()); got != 60 {
+			t.Errorf("%d of %d bytes, then all: %d points are stored, want 60", n, size, got)
+		}
 	}
 }
 
