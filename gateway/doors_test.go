@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -192,6 +193,26 @@ func TestDoors_brokenHTTP(t *testing.T) {
 	if a := b.get("/healthz"); a.status != 200 {
 		t.Errorf("afterwards: %d", a.status)
 	}
+}
+
+// What net/http decides of requests that OpenTSDB answers: without Host, or with two of it, they are
+// refused; of two lengths of a body that of its chunks counts.
+func TestDoors_ambiguousHTTP(t *testing.T) {
+	b := open(t, nil)
+	f := func(text, want string) {
+		t.Helper()
+		c := b.dial()
+		io.WriteString(c, text)
+		if got := c.next(); !strings.Contains(got, " "+want+" ") {
+			t.Errorf("%q: got %q, want %s", text, got, want)
+		}
+	}
+	f("GET /api/version HTTP/1.1\r\n\r\n", "400")
+	f("GET /api/version HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "400")
+	f("GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n", "200")
+	f("GET /api/version HTTP/1.0\r\n\r\n", "200")
+	point := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`
+	f(fmt.Sprintf("POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(point), point), "204")
 }
 
 // A change of the token file takes effect while the gateway runs: the old token is refused, the new

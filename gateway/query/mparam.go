@@ -15,6 +15,9 @@ func parseMParameter(text string) (SubQuery, error) {
 	if text == "" {
 		return s, Bad("The query string was empty")
 	}
+	if tag := tagWithColon(text); tag != "" {
+		return s, Bad("Invalid parameter m=%s (a ':' in the tag '%s', which only POST takes)", text, tag)
+	}
 	parts, err := parameterParts(text)
 	if err != nil {
 		return s, err
@@ -68,6 +71,37 @@ func parseTSUIDParameter(text string) (SubQuery, error) {
 		}
 	}
 	return s, nil
+}
+
+// tagWithColon returns the tag of an m parameter that has its last colon, "" if that stands
+// outside of braces. What is behind such a colon would be taken for the metric.
+func tagWithColon(text string) string {
+	last := strings.LastIndexByte(text, ':')
+	if last < 0 {
+		return ""
+	}
+	end := strings.IndexAny(text[last:], ",{}")
+	if end < 0 || text[last+end] == '{' { // braces that OpenTSDB passes over, with a metric behind them
+		return ""
+	}
+
+	begin, depth := 0, 0 // of the present tag
+	for i, c := range []byte(text[:last]) {
+		switch {
+		case c == '{':
+			if depth++; depth == 1 {
+				begin = i + 1
+			}
+		case c == '}':
+			depth = max(0, depth-1)
+		case c == ',' && depth == 1:
+			begin = i + 1
+		}
+	}
+	if depth == 0 {
+		return ""
+	}
+	return text[begin : last+end]
 }
 
 // parameterParts splits a parameter at its colons.

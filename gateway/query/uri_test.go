@@ -119,6 +119,11 @@ func TestParseURI_refused(t *testing.T) {
 	f("start=1&tsuid=", 400, "The tsuid query string was empty")
 	f("start=x&m=sum", 400, "Invalid parameter m=sum (not enough :-separated parts)")
 	f("start=1&m=a:b:c:d:e:f", 400, "Invalid parameter m=a:b:c:d:e:f (too many :-separated parts)")
+	for _, tag := range []string{"host=2001:db8::1", "dc=a,host=a:b", "host=a:b,dc=a", "host=regexp(a{2}:b)", "dc=a}{host=a:b"} {
+		_, colon, _ := strings.Cut(tag, "host=")
+		colon, _, _ = strings.Cut(colon, ",")
+		f("start=1&m=sum:m{"+tag+"}", 400, "Invalid parameter m=sum:m{"+tag+"} (a ':' in the tag 'host="+colon+"', which only POST takes)")
+	}
 	f("start=1&m=sum::m", 400, "Invalid parameter m=sum::m (an empty part)")
 	f("start=1&m=sum:rate{counter,abc}:m", 400, "Max value of counter was not a number, received 'abc'")
 	f("start=1&m=sum:rate{counter,1,abc}:m", 400, "Reset value of counter was not a number, received 'abc'")

@@ -33,6 +33,7 @@ var meantOnes = []meant{
 	{theirs: re(`^[45]00 `), ours: re(`^[45]00 .*(bad regular expression|Unsupported regular expression)`), reason: "regular expressions: other words, or refused"},
 	{theirs: re(`^200 `), ours: re(`^400 .*Unsupported regular expression`), reason: "regular expressions that are refused"},
 	{theirs: re(`^400 .*No such name`), ours: re(`^400 .*No such name`), reason: "of several unknown names either server names the one that it meets first"},
+	{theirs: re(`^[45]00 `), ours: re(`^400 .*a ':' in the tag`), reason: "a ':' in a tag of GET makes the text behind it the metric"},
 	{theirs: re(`^400 .*UID was empty`), ours: re(`^200 \[\]`), reason: "a TSUID without tags has no rows"},
 	{question: re(`showStats|show_stats|show_summary|showSummary`), ours: re(`^200 `), reason: "statistics are other numbers under other names"},
 	{theirs: re(`^0 `), ours: re(`^400 `), reason: "a broken escape ends the connection there"},

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -72,21 +73,22 @@ func (a *API) Handler() http.Handler {
 	routes := a.routes()
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
-	// Outermost first: all that is logged of a request has its id, a panic anywhere is answered, every reader of a body is bound to the
-	// pace, and origins are checked before the route is looked up.
-	return httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for whatever reads them; all that is logged of a request
+	// has its id, a panic anywhere is answered, every reader of a body is bound to the pace, and origins are checked before the route is
+	// looked up.
+	return http.AllowQuerySemicolons(httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //fault:parameters-behind-semicolons-lost TestParameters
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered
 			return
 		}
 		zipped.ServeHTTP(w, r)
-	})))))
+	}))))))
 }
 
 // route answers one request, by the handler of its route.
 func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r *http.Request) {
 	path, err := httpio.RouteOf(r.URL.Path)
-	if err := errors.Join(err, checkSerializer(r, path)); err != nil {
+	if err := errors.Join(err, checkParameters(r), checkSerializer(r, path)); err != nil { //fault:parameters-undecoded-lost TestParameters
 		httpio.WriteError(w, r, a.Log, err)
 		return
 	}
@@ -148,6 +150,15 @@ func (a *API) check(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) e
 	}
 	if (e.Audited || e.Scope&auth.Admin == auth.Admin) && !e.Reads.Contains(r) {
 		a.Guard.Audit(r)
+	}
+	return nil
+}
+
+// checkParameters refuses parameters of which some cannot be decoded: the handlers, which look
+// for them by name, would answer another question.
+func checkParameters(r *http.Request) error {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return httpio.BadRequest("Cannot read the parameters: %v", err)
 	}
 	return nil
 }

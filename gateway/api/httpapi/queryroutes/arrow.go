@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,12 +26,28 @@ import (
 const flushPause = 250 * time.Millisecond
 
 // wantsArrow reports whether the request accepts an Arrow stream, in whatever order of
-// preference.
+// preference; what has the weight 0 is refused.
 func wantsArrow(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
-		if strings.Contains(accept, batch.StreamMediaType) {
-			return true
+		for kind := range strings.SplitSeq(accept, ",") {
+			name, parameters, _ := strings.Cut(kind, ";")
+			if strings.EqualFold(strings.TrimSpace(name), batch.StreamMediaType) && !weighsNothing(parameters) {
+				return true
+			}
 		}
+	}
+	return false
+}
+
+// weighsNothing reports whether there is a q=0 among the parameters of a media type.
+func weighsNothing(parameters string) bool {
+	for p := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "q") {
+			continue
+		}
+		weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		return err == nil && weight == 0
 	}
 	return false
 }
