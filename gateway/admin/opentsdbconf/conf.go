@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,9 @@ import (
 
 // Conf is a file's keys and values.
 type Conf struct {
-	name   string
-	values map[string]string
+	name    string
+	values  map[string]string
+	sources map[string][]string // by variable: the keys that have made its value
 }
 
 // Load reads a file; see Parse.
@@ -65,6 +67,7 @@ func Parse(name string, text []byte) (*Conf, error) {
 // has a line for each key that is not honoured, sorted. The error names every value that
 // cannot be parsed.
 func (c *Conf) Environment(environ map[string]string) (merged map[string]string, notes []string, err error) {
+	c.sources = map[string][]string{}
 	t := &translation{conf: c, environ: environ, merged: maps.Clone(environ)}
 	if t.merged == nil {
 		t.merged = map[string]string{}
@@ -81,6 +84,40 @@ func (c *Conf) Environment(environ map[string]string) (merged map[string]string,
 
 	slices.Sort(t.notes)
 	return t.merged, t.notes, errors.Join(t.errs...)
+}
+
+// variables are the names with which errors of settings begin; a star stands for the rest of a name.
+var variables = regexp.MustCompile(`DOWNPOUR_[A-Z0-9_]+\*?`)
+
+// Blame names this file and its keys in an error, which may be joined of several, about variables
+// that Environment has set: who wrote the file has never seen them.
+func (c *Conf) Blame(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range all.Unwrap() {
+			out = append(out, c.Blame(e))
+		}
+		return errors.Join(out...)
+	}
+	if err == nil {
+		return nil
+	}
+
+	var keys []string
+	begin, _, _ := strings.Cut(err.Error(), ": ")
+	for _, name := range variables.FindAllString(begin, -1) {
+		prefix, many := strings.CutSuffix(name, "*")
+		for variable, made := range c.sources {
+			if variable == name || many && strings.HasPrefix(variable, prefix) {
+				keys = append(keys, made...)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return err
+	}
+	slices.Sort(keys)
+	return fmt.Errorf("%s: %s: %w", c.name, strings.Join(slices.Compact(keys), ", "), err) //fault:conf-error-without-key TestConfigure_blamesKey
 }
 
 // translation is one call of Environment.
@@ -133,6 +170,7 @@ func (t *translation) key(key string) {
 func (t *translation) set(variable, value string, keys ...string) {
 	if t.environ[variable] == "" {
 		t.merged[variable] = value
+		t.conf.sources[variable] = slices.DeleteFunc(keys, func(key string) bool { _, given := t.conf.values[key]; return !given })
 		return
 	}
 	for _, key := range keys {

@@ -28,24 +28,21 @@ func environment() map[string]string {
 func configure(environ map[string]string) (cfg *gateway.Config, notes []string, err error) {
 	// Looked for in what the user has set: the file's keys become variables that are all known.
 	unknown := settings.Unknown(list(environ))
+	conf := new(opentsdbconf.Conf) // without a file it has set nothing
 	if path := environ["DOWNPOUR_OPENTSDB_CONF"]; path != "" {
-		environ, notes, err = takeOver(path, environ)
+		var read *opentsdbconf.Conf
+		if read, err = opentsdbconf.Load(path); err == nil {
+			conf = read
+			environ, notes, err = conf.Environment(environ)
+		}
 	}
 	cfg = new(gateway.Config)
-	parseErr := named(env.ParseWithOptions(cfg, env.Options{Environment: environ}), cfg)
+	parseErr := conf.Blame(named(env.ParseWithOptions(cfg, env.Options{Environment: environ}), cfg))
 	cfg.SetDefaults()
 	if err = errors.Join(err, parseErr, unknown); err != nil && parseErr != nil {
 		return cfg, notes, err // its fields are not what was meant
 	}
-	return cfg, notes, errors.Join(err, cfg.Validate())
-}
-
-func takeOver(path string, environ map[string]string) (map[string]string, []string, error) {
-	conf, err := opentsdbconf.Load(path)
-	if err != nil {
-		return environ, nil, err
-	}
-	return conf.Environment(environ)
+	return cfg, notes, errors.Join(err, conf.Blame(cfg.Validate()))
 }
 
 func list(environ map[string]string) (out []string) {

@@ -60,6 +60,33 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// An error about a value of an opentsdb.conf names the file and its keys, not the variable alone; one
+// about a variable that is set names that alone.
+//
+//fault:conf-error-without-key fmt.Errorf("%s: %s: %w", c.name, strings.Join(slices.Compact(keys), ", "), err) => err
+func TestConfigure_blamesKey(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
+	set := map[string]string{"DOWNPOUR_OPENTSDB_CONF": conf}
+	f := func(text, want string) {
+		t.Helper()
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := configure(set); err == nil || !slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("%q: got %v, want a line with %q", text, err, want)
+		}
+	}
+	f("tsd.core.timezone=Atlantis", conf+`: tsd.core.timezone: DOWNPOUR_TIMEZONE: got "Atlantis"`)
+	f("tsd.storage.salt.width=9", conf+": tsd.storage.salt.width: DOWNPOUR_SALT_*, ")
+	f("tsd.storage.uid.width.metric=9\ntsd.storage.salt.width=9", conf+": tsd.storage.salt.width, tsd.storage.uid.width.metric: DOWNPOUR_SALT_*, ")
+	f("tsd.network.bind=0.0.0.0\ntsd.core.timezone=Atlantis", conf+": tsd.network.bind: DOWNPOUR_LISTEN=0.0.0.0:4242: ")
+	f("tsd.rollups.enable=true\ntsd.rollups.config={", conf+": tsd.rollups.config, tsd.rollups.enable: DOWNPOUR_ROLLUPS: ")
+	f("tsd.storage.max_tags=99999999999999999999", conf+": tsd.storage.max_tags: got ")
+	f("tsd.storage.max_tags=999999999999999999", conf+": tsd.storage.max_tags: DOWNPOUR_MAX_TAGS: ")
+	set["DOWNPOUR_TIMEZONE"] = "Lemuria"
+	f("tsd.core.timezone=Atlantis", `DOWNPOUR_TIMEZONE: got "Lemuria"`)
+}
+
 // Where TSDs set the times of cells, nothing is compacted: the file that says so ends the start.
 func TestConfigure_compaction(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
