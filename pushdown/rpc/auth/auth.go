@@ -223,9 +223,12 @@ func (t *Tokens) refresh(now time.Time) {
 
 // read reads the file. On an error the tokens stay as they were.
 func (t *Tokens) read() error {
-	entries, modTime, err := parseFile(t.path)
+	entries, info, err := parseFile(t.path)
 	if err != nil {
 		return err
+	}
+	if info.Mode().Perm()&0o004 != 0 { //fault:open-token-file-unnoticed TestTokens_openFile
+		t.log.Warn("every user of this machine may read the token file: take that right away (chmod o-r)", "file", t.path, "mode", info.Mode().Perm())
 	}
 
 	hashes := make([]hashed, len(entries))
@@ -239,7 +242,7 @@ func (t *Tokens) read() error {
 	if found&t.need == 0 {
 		return t.lacks(t.need)
 	}
-	t.hashes, t.modTime = hashes, modTime
+	t.hashes, t.modTime = hashes, info.ModTime()
 	if t.sends != 0 {
 		t.sent = least(entries, t.sends)
 	}
@@ -253,17 +256,17 @@ type entry struct {
 	name  string // or the number of the line
 }
 
-// parseFile reads a token file. modTime is the time of its last change.
-func parseFile(path string) (entries []entry, modTime time.Time, err error) {
+// parseFile reads a token file. info is of the moment before its lines were read.
+func parseFile(path string) (entries []entry, info os.FileInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the token file: %w", err)
 	}
 	defer f.Close()
 	// Before the lines are read: a change meanwhile has a later time, and is noticed.
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err != nil {
-		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the token file: %w", err)
 	}
 
 	lines := bufio.NewScanner(f)
@@ -274,18 +277,18 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 		}
 		e, err := parseLine(words)
 		if err != nil {
-			return nil, modTime, fmt.Errorf("cannot parse token file %s, line %d: %w", path, n, err)
+			return nil, nil, fmt.Errorf("cannot parse token file %s, line %d: %w", path, n, err)
 		}
 		e.name = cmp.Or(e.name, fmt.Sprint("line ", n))
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, modTime, fmt.Errorf("cannot read token file %s: %w", path, err)
+		return nil, nil, fmt.Errorf("cannot read token file %s: %w", path, err)
 	}
 	if len(entries) == 0 {
-		return nil, modTime, fmt.Errorf("token file %s holds no token", path)
+		return nil, nil, fmt.Errorf("token file %s holds no token", path)
 	}
-	return entries, info.ModTime(), nil
+	return entries, info, nil
 }
 
 // shownScope returns a word that is no scope for an error, which goes to the log: not a token, which stands there

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"log/slog"
 	"maps"
 	"os"
@@ -48,6 +49,38 @@ func TestTokens(t *testing.T) {
 	write(t, path, "nonsense\n", time.Unix(3000, 0))
 	tokens.checked = time.Time{}
 	f("another-0123456789", Read)
+}
+
+// A token file that every user of the machine may read is told of, whenever it is read.
+//
+//fault:open-token-file-unnoticed 0o004 => 0
+func TestTokens_openFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	var tokens *Tokens
+	read := func(at int64, mode os.FileMode, want int) {
+		t.Helper()
+		logged.Reset()
+		write(t, path, "read grafana-0123456789\n", time.Unix(at, 0))
+		err := os.Chmod(path, mode)
+		if tokens == nil && err == nil {
+			tokens, err = Load(path, Read, log)
+		} else {
+			tokens.checked = time.Time{}
+		}
+		if err != nil || tokens.Check("grafana-0123456789") != Read {
+			t.Fatalf("mode %o: the token is refused, %v", mode, err)
+		}
+		if n := strings.Count(logged.String(), "every user of this machine may read the token file"); n != want || n > 0 && !strings.Contains(logged.String(), path) {
+			t.Errorf("mode %o: %q, want %d warnings", mode, &logged, want)
+		}
+	}
+	read(1000, 0o644, 1)
+	read(2000, 0o640, 0)
+	read(3000, 0o600, 0)
+	read(4000, 0o604, 1)
+	read(4000, 0o604, 0) // it has not changed
 }
 
 func TestLoad_refuses(t *testing.T) {
