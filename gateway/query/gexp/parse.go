@@ -1,6 +1,8 @@
 package gexp
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -83,25 +85,32 @@ func (e *Expressions) parse(text string, metrics int) (*Call, error) {
 	if len(text) > MaxLength {
 		return nil, query.TooMuch("An expression has %d bytes, want at most %d", len(text), MaxLength)
 	}
-	p := &parser{rest: text, into: e, maxMetrics: metrics}
+	p := &parser{text: text, rest: text, into: e, maxMetrics: metrics}
 	p.next()
 
-	name, _ := p.name()
+	name, ok := p.name()
+	if !ok {
+		p.wants("the name of a function")
+	}
 	call, err := p.call(name, 1)
 	switch {
 	case err != nil:
 		return nil, err
 	case call == nil || name == "":
-		return nil, query.RunFault("Failed to parse %s", text)
+		refused := query.RunFault("Failed to parse %s", text)
+		refused.Details = p.fault
+		return nil, refused
 	}
 	return call, checkFunctions(call)
 }
 
 // parser reads an expression token by token.
 type parser struct {
+	text  string
 	rest  string // behind the present token
 	token string // "" at the end, and where the text has no token
 	word  bool   // the token is a name
+	fault string // where the text first had another form, and what was wanted there
 
 	into       *Expressions // receives the metrics
 	maxMetrics int
@@ -116,6 +125,25 @@ func (p *parser) next() {
 		n = 1
 	}
 	p.token, p.rest = p.rest[:n], p.rest[n:]
+}
+
+// wants notes that something else than the present token is wanted. It returns false, for the
+// text has another form.
+func (p *parser) wants(what string) bool {
+	if p.fault != "" {
+		return false
+	}
+	got, at := p.token, len(p.text)-len(p.rest)-len(p.token)
+	if got == "" { // no token begins here
+		_, n := utf8.DecodeRuneInString(p.rest)
+		got = p.rest[:n]
+	}
+	shown := strconv.Quote(got)
+	if got == "" {
+		shown = "the end"
+	}
+	p.fault = fmt.Sprintf("character %d: got %s, want %s", utf8.RuneCountInString(p.text[:at])+1, shown, what)
+	return false
 }
 
 // nameLength returns the length of the name that s begins with, 0 for none.
@@ -158,6 +186,7 @@ func (p *parser) call(name string, depth int) (*Call, error) {
 		return nil, query.TooMuch("Functions inside each other more than %d deep", MaxDepth)
 	}
 	if !p.take("(") {
+		p.wants(`"(" behind the name of a function`)
 		return nil, nil
 	}
 
@@ -177,6 +206,7 @@ func (p *parser) call(name string, depth int) (*Call, error) {
 		return c, nil
 	}
 	if !p.take(")") {
+		p.wants(`"," or ")" behind an argument`)
 		return nil, nil
 	}
 	return c, nil
@@ -186,7 +216,7 @@ func (p *parser) call(name string, depth int) (*Call, error) {
 func (p *parser) argument(c *Call, depth int) (ok bool, err error) {
 	name, ok := p.name()
 	if !ok {
-		return false, nil
+		return p.wants("a metric, a function or a parameter"), nil
 	}
 
 	var arg Arg
@@ -223,9 +253,12 @@ func (p *parser) metric(aggregator string) (text string, ok bool) {
 	var b strings.Builder
 	b.WriteString(aggregator)
 	for parts := 1; p.take(":"); parts++ {
+		if parts == maxMetricParts {
+			return "", p.wants(fmt.Sprintf("at most %d parts of a metric", maxMetricParts))
+		}
 		part, ok := p.name()
-		if !ok || parts == maxMetricParts {
-			return "", false
+		if !ok {
+			return "", p.wants("a part of a metric")
 		}
 		b.WriteString(":" + part)
 	}
@@ -238,7 +271,7 @@ func (p *parser) metric(aggregator string) (text string, ok bool) {
 		equals := p.take("=")
 		v, vOK := p.name()
 		if !kOK || !equals || !vOK {
-			return "", false
+			return "", p.wants("KEY=VALUE with characters that a name may have")
 		}
 		b.WriteString(separator + k + "=" + v)
 		if !p.take(",") {
@@ -246,7 +279,7 @@ func (p *parser) metric(aggregator string) (text string, ok bool) {
 		}
 	}
 	b.WriteString("}")
-	return b.String(), p.take("}")
+	return b.String(), p.take("}") || p.wants(`"," or "}" behind a tag`)
 }
 
 // checkFunctions refuses a call of an unknown function. OpenTSDB answers it with status

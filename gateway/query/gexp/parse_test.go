@@ -54,18 +54,39 @@ func TestParse(t *testing.T) {
 	f("sum(scale(sum:a <2>) max:b) absolute(sum:c)", "sum(scale(sum:a,2),max:b)", "absolute(sum:c)")
 	f("alias(sum:straße <größe> <*>)", "alias(sum:straße,größe,*)")
 
-	fails := func(text string) {
+	fails := func(text, details string) {
 		t.Helper()
 		_, err := Parse([]string{text}, 64)
 		var refused *query.Error
-		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || refused.Message != "Failed to parse "+text {
-			t.Errorf("%q: %v, want that it cannot be parsed", text, err)
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || refused.Message != "Failed to parse "+text || refused.Details != details {
+			t.Errorf("%q: %v (%+v), want that it cannot be parsed: %s", text, err, refused, details)
 		}
 	}
-	for _, text := range []string{"", "scale", "scale(", "scale()", "scale(sum:a", "scale(sum:a,)", "(sum:a)", "scale sum:a", "scale(sum:a 2)", "scale(sum:)",
-		"scale(sum::a)", "scale(sum:a:b:c:d)", "scale(sum:a{})", "scale(sum:a{b})", "scale(sum:a{b=c)", "scale(sum:a{b=c,})", "scale(sum:a{b=c}{d=e})",
-		"scale(sum:a{b=c*})", "scale(sum:rate{counter}:a)", "scale(sum:a,'5 min')", "scale(sum:a,5%)", "a:b(c)"} {
-		fails(text)
+	const (
+		function  = "the name of a function"
+		open      = `"(" behind the name of a function`
+		argument  = "a metric, a function or a parameter"
+		behindArg = `"," or ")" behind an argument`
+		part      = "a part of a metric"
+		tag       = "KEY=VALUE with characters that a name may have"
+		behindTag = `"," or "}" behind a tag`
+	)
+	for _, f := range []struct {
+		text string
+		at   int // from 1
+		got  string
+		want string
+	}{
+		{"", 1, "the end", function}, {"(sum:a)", 1, `"("`, function}, {"%", 1, `"%"`, function},
+		{"scale", 6, "the end", open}, {"scale sum:a", 7, `"sum"`, open}, {"a:b(c)", 2, `":"`, open},
+		{"scale(", 7, "the end", argument}, {"scale()", 7, `")"`, argument}, {"scale(sum:a,)", 13, `")"`, argument}, {"sum(scale(sum:a,2),", 20, "the end", argument},
+		{"scale(sum:a", 12, "the end", behindArg}, {"scale(sum:a 2)", 13, `"2"`, behindArg}, {"scale(sum:a{b=c}{d=e})", 17, `"{"`, behindArg},
+		{"scale(sum:a,'5 min')", 16, `"min'"`, behindArg}, {"scale(sum:straße,5%)", 19, `"%"`, behindArg}, {"sum(scale(sum:a,2", 18, "the end", behindArg},
+		{"scale(sum:)", 11, `")"`, part}, {"scale(sum::a)", 11, `":"`, part}, {"scale(sum:a:b:c:d)", 17, `"d"`, "at most 4 parts of a metric"},
+		{"scale(sum:a{})", 13, `"}"`, tag}, {"scale(sum:a{b})", 14, `"}"`, tag}, {"scale(sum:a{b=c,})", 17, `"}"`, tag}, {"scale(sum:rate{counter}:a)", 23, `"}"`, tag},
+		{"scale(sum:a{b=c)", 16, `")"`, behindTag}, {"scale(sum:a{b=c*})", 16, `"*"`, behindTag}, {"scale(sum:a{b=c:d})", 16, `":"`, behindTag},
+	} {
+		fails(f.text, fmt.Sprintf("character %d: got %s, want %s", f.at, f.got, f.want))
 	}
 }
 
