@@ -427,9 +427,9 @@ test('too many series: the first are drawn, and a query too big draws nothing', 
 
 test('10,000 updates leave the heap as it was', async () => {
   const width = 900;
-  const first = end - 13_000; // all points to come lie in the window
+  const first = end - 33_000; // all points to come lie in the window
   scripted(() => ['a', 'b'].map((host) => result('m', { host }, { from: first - width, to: first, step: 1 })));
-  await open('start=6h-ago&m=avg:m{host=*}&open=table');
+  await open('start=12h-ago&m=avg:m{host=*}&open=table');
   const client = await page.context().newCDPSession(page);
   const heap = async () => {
     await frame();
@@ -450,12 +450,17 @@ test('10,000 updates leave the heap as it was', async () => {
   };
   await send(1000); // what is made once is made
   const nodes = () => page.evaluate(() => document.querySelectorAll('*').length);
-  const [was, elements] = [await heap(), await nodes()];
-  await send(10_000);
-  const is = await heap();
+  const elements = await nodes();
+  // What leaks grows with each 10,000 updates. Compiled code and caches grow once, now or later.
+  const sizes = [await heap()];
+  const grew = () => sizes.at(-1) >= sizes.at(-2) * 1.1 + 200_000;
+  do {
+    await send(10_000);
+    sizes.push(await heap());
+  } while (grew() && sizes.length < 4);
   assert.match(await text('#page'), /^Page 1 of 37/); // and they are all drawn
-  console.log(`heap ${(was / 1e6).toFixed(2)} MB, after 10,000 updates ${(is / 1e6).toFixed(2)} MB`);
-  assert.ok(is < was * 1.1 + 200_000, `the heap grew from ${was} to ${is} bytes`);
+  console.log(`heap in bytes, 10,000 updates apart: ${sizes.join(', ')}`);
+  assert.ok(!grew(), `the heap grows each time: ${sizes.join(', ')} bytes`);
   assert.equal(await nodes(), elements);
   assert.equal((await columns())[0].length, width + 1);
   sound();
