@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/query/plan"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/settings"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rollupjob"
 	"downpour/pushdown/rollupjob/background"
@@ -38,9 +38,8 @@ type RollupsConfig struct {
 	RollupRate string `env:"DOWNPOUR_ROLLUP_RATE" envDefault:"100000"`
 }
 
-// What RollupRate may be beside a number, its default, and more than a store can give.
+// RollupRate's default, and more than a store can give.
 const (
-	noRollupRate      = "off"
 	defaultRollupRate = "100000"
 	maxRollupRate     = 1_000_000_000
 )
@@ -54,15 +53,7 @@ func (c *RollupsConfig) setDefaults() {
 // rollupRate returns the raw points a second that are read at most, 0 for no rollups in the
 // background.
 func (c *RollupsConfig) rollupRate() (float64, error) {
-	rate := cmp.Or(c.RollupRate, defaultRollupRate)
-	if rate == noRollupRate {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(rate, 10, 32)
-	if err != nil || n < 1 || n > maxRollupRate {
-		return 0, fmt.Errorf("DOWNPOUR_ROLLUP_RATE: got %q, want off or raw points a second, such as %s, at most %d", rate, defaultRollupRate, maxRollupRate)
-	}
-	return float64(n), nil
+	return settings.Rate("DOWNPOUR_ROLLUP_RATE", cmp.Or(c.RollupRate, defaultRollupRate), maxRollupRate, "raw points a second, such as "+defaultRollupRate)
 }
 
 // validate checks that the tag can be stored, and the rate.

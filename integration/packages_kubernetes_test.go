@@ -162,8 +162,8 @@ func TestKubernetes(t *testing.T) {
 		if before := c.Lifecycle.PreStop.Sleep.Seconds; pod.TerminationGracePeriodSeconds < before+of.ends {
 			t.Errorf("%s: has %d s to end, of which %d before SIGTERM, but may need %d after it", program, pod.TerminationGracePeriodSeconds, before, of.ends)
 		}
-		limit, err := settings.ParseBytes(c.Resources.Limits.Memory + "B")
-		budget, err2 := settings.ParseBytes(env["DOWNPOUR_MEMORY"])
+		limit, err := settings.ParseNumber(c.Resources.Limits.Memory + "B")
+		budget, err2 := settings.ParseNumber(env["DOWNPOUR_MEMORY"])
 		if err != nil || err2 != nil || budget*5/4 > limit {
 			t.Errorf("%s: resident memory may be 1.25 of DOWNPOUR_MEMORY=%s, the limit is %s (%v, %v)", program, env["DOWNPOUR_MEMORY"], c.Resources.Limits.Memory, err, err2)
 		}

@@ -37,7 +37,7 @@ func configure(environ map[string]string) (cfg *gateway.Config, notes []string, 
 		}
 	}
 	cfg = new(gateway.Config)
-	parseErr := conf.Blame(named(env.ParseWithOptions(cfg, env.Options{Environment: environ}), cfg))
+	parseErr := conf.Blame(named(env.ParseWithOptions(cfg, env.Options{Environment: environ, FuncMap: settings.NumberParsers[env.ParserFunc]()}), cfg)) //fault:numbers-without-units TestConfigure_numbers
 	cfg.SetDefaults()
 	if err = errors.Join(err, parseErr, unknown); err != nil && parseErr != nil {
 		return cfg, notes, err // its fields are not what was meant

@@ -10,6 +10,7 @@ import (
 	"os"
 	osuser "os/user"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,59 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%q is taken, want an error", wrong)
 		}
 	}
+}
+
+// Every setting that is a number may have a unit, also those that may be off.
+//
+//fault:numbers-without-units FuncMap: settings.NumberParsers[env.ParserFunc]() => FuncMap: nil
+func TestConfigure_numbers(t *testing.T) {
+	n := 0
+	for _, v := range settings.List(new(gateway.Config)) {
+		cfg := new(gateway.Config)
+		field := func() reflect.Value { return variable(reflect.ValueOf(cfg).Elem(), v.Name) }
+		kind := field().Type()
+		if kind != reflect.TypeFor[int]() && kind != reflect.TypeFor[int64]() {
+			continue
+		}
+		n++
+		cfg, _, _ = configure(map[string]string{v.Name: "2K"}) // an error says that it is too much for some
+		if got := field().Int(); got != 2000 {
+			t.Errorf("%s=2K: got %d, want 2000", v.Name, got)
+		}
+		if _, _, err := configure(map[string]string{v.Name: "2k"}); err == nil || !strings.HasPrefix(err.Error(), v.Name+`: `) || !strings.Contains(err.Error(), `got "2k", want a number, such as `) {
+			t.Errorf("%s=2k: got %v, want an error that names the variable and the form", v.Name, err)
+		}
+	}
+	if n < 15 {
+		t.Errorf("found %d variables that are numbers, want 15 or more", n)
+	}
+
+	cfg, _, err := configure(map[string]string{"DOWNPOUR_STORE": "hbase:zk", "DOWNPOUR_MEMORY": "1G", "DOWNPOUR_RESULT_CACHE": "1M", "DOWNPOUR_COMPACT": "1K", "DOWNPOUR_ROLLUP_RATE": "1M"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, _ := cfg.MemoryBytes()
+	cache, _ := cfg.ResultCacheBytes()
+	rate, _ := cfg.CompactRate()
+	if memory != 1_000_000_000 || cache != 1_000_000 || rate != 1000 {
+		t.Errorf("got %d bytes, %d of the cache, %v rows a second, want 1,000,000,000, 1,000,000 and 1,000", memory, cache, rate)
+	}
+}
+
+// variable returns the field of a variable, also of a struct inside.
+func variable(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if got, _, _ := strings.Cut(f.Tag.Get("env"), ","); got == name {
+			return v.Field(i)
+		}
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			if inner := variable(v.Field(i), name); inner.IsValid() {
+				return inner
+			}
+		}
+	}
+	return reflect.Value{}
 }
 
 // An error about a value of an opentsdb.conf names the file and its keys, not the variable alone; one

@@ -12,7 +12,7 @@ import (
 // value} a line, bytes in hex, under the layout of the environment.
 func dump(_ []string, in io.Reader, out io.Writer) error {
 	var cfg settings.Common
-	if err := env.Parse(&cfg); err != nil {
+	if err := env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
 		return err
 	}
 	return cfg.Schema().Dump(out, in)

@@ -22,7 +22,10 @@ func named(err error, config any) error {
 		var parse env.ParseError
 		if field, ok := fieldOf(e, config, &parse); ok {
 			name, _, _ := strings.Cut(field.Tag.Get("env"), ",")
-			out[i] = fmt.Errorf("%s: want %s: %w", name, kindOf(field.Type), parse.Err)
+			out[i] = fmt.Errorf("%s: %w", name, parse.Err) // of a number it says what is wanted
+			if kind := kindOf(field.Type); kind != "" {
+				out[i] = fmt.Errorf("%s: want %s: %w", name, kind, parse.Err)
+			}
 		}
 	}
 	return errors.Join(out...)
@@ -37,7 +40,8 @@ func fieldOf(err error, config any, parse *env.ParseError) (reflect.StructField,
 	return reflect.TypeOf(config).Elem().FieldByName(parse.Name)
 }
 
-// kindOf says what a variable of a type looks like. A text is never asked for: any will do.
+// kindOf says what a variable of a type looks like, "" for a number. A text is never asked for: any
+// will do.
 func kindOf(t reflect.Type) string {
 	switch {
 	case t.String() == "time.Duration":
@@ -45,5 +49,5 @@ func kindOf(t reflect.Type) string {
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	}
-	return "a number"
+	return ""
 }

@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 // readConfig reads the environment. The store has no default here: an embedded
 // one belongs to one process, and that is the gateway.
 func readConfig() (cfg settings.Pushdown, err error) {
-	if err := errors.Join(env.Parse(&cfg), settings.Unknown(os.Environ())); err != nil {
+	if err := errors.Join(env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}), settings.Unknown(os.Environ())); err != nil {
 		return cfg, err
 	}
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {

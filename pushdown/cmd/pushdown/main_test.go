@@ -68,6 +68,8 @@ func TestRun_refuses(t *testing.T) {
 	f("want pebble:DIR, hbase:", "DOWNPOUR_STORE=oracle:x")
 	f("beyond loopback", hbase, "DOWNPOUR_PUSHDOWN_LISTEN=0.0.0.0:4280")
 	f(`DOWNPOUR_BESIDE: got "region-host", want HOST:PORT`, hbase, "DOWNPOUR_BESIDE=region-host")
+	f(`got "3m", want a number, such as 500, 1M (1,000,000) or 64MiB (67,108,864)`, hbase, "DOWNPOUR_SALT_BUCKETS=3m")
+	f("salt width 1000", hbase, "DOWNPOUR_SALT_WIDTH=1K")
 	f("salt width 9", hbase, "DOWNPOUR_SALT_WIDTH=9")
 	f("DOWNPOUR_TOKEN_FILE", hbase, "DOWNPOUR_TOKEN_FILE=/does/not/exist")
 	f("DOWNPOUR_TLS_KEY", hbase, "DOWNPOUR_TLS_CERT=/does/not/exist")

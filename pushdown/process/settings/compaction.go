@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -22,14 +21,7 @@ const maxCompactRate = 1_000_000
 // CompactRate returns how many rows a second are compacted in the background at most, 0 for
 // none.
 func (c *Compaction) CompactRate() (float64, error) {
-	if c.Compact == "off" || c.Compact == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(c.Compact, 10, 32)
-	if err != nil || n < 1 || n > maxCompactRate {
-		return 0, fmt.Errorf("DOWNPOUR_COMPACT: got %q, want off or rows a second, such as 500, at most %d", c.Compact, maxCompactRate)
-	}
-	return float64(n), nil
+	return Rate("DOWNPOUR_COMPACT", c.Compact, maxCompactRate, "rows a second, such as 500")
 }
 
 // Validate returns all faults at once, each with the name of its variable.

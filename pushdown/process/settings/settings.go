@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"downpour/encoding"
@@ -130,8 +128,8 @@ func (c *Common) ResultCacheBytes() (int64, error) {
 		return 0, nil
 	}
 
-	n, err := ParseBytes(c.ResultCache)
-	if err != nil {
+	n, err := ParseNumber(c.ResultCache)
+	if err != nil || n < 0 {
 		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB", c.ResultCache)
 	}
 	return n, nil
@@ -148,7 +146,7 @@ func (c *Common) MemoryBytes() (int64, error) {
 		return 0, nil
 	}
 
-	n, err := ParseBytes(c.Memory)
+	n, err := ParseNumber(c.Memory)
 	if err != nil || n < memory.Least {
 		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB", c.Memory, memory.Least>>20)
 	}
@@ -206,25 +204,6 @@ const maxStoreCache = 128 << 20
 
 // StoreCache returns how much of a budget the embedded store's cache of blocks may hold.
 func StoreCache(budget int64) int64 { return min(maxStoreCache, memory.CacheShare(budget)) }
-
-// ParseBytes parses a number of bytes, which KiB, MiB or GiB may follow.
-func ParseBytes(text string) (int64, error) {
-	digits, shift := text, 0
-	for _, unit := range []struct {
-		name  string
-		shift int
-	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}} {
-		if d, ok := strings.CutSuffix(text, unit.name); ok {
-			digits, shift = strings.TrimSpace(d), unit.shift
-		}
-	}
-
-	n, err := strconv.ParseUint(digits, 10, 62)
-	if err != nil || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("cannot parse %q as a number of bytes, want digits, or digits with KiB, MiB or GiB", text)
-	}
-	return int64(n) << shift, nil
-}
 
 // RollupConfig returns the rollups, nil if there are none. The error names what is wrong,
 // also a rollup table that is one of OpenTSDB's four. (Raw pre-aggregates may be among raw

@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +56,8 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.TLSCert = "x" }, "127.0.0.1:1", "DOWNPOUR_TLS_KEY")
 	f(func(c *Common) { c.ResultCache = "off" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.ResultCache = "64MiB" }, "127.0.0.1:1", "")
-	f(func(c *Common) { c.ResultCache = "1MB" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE")
+	f(func(c *Common) { c.ResultCache = "1mb" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE")
+	f(func(c *Common) { c.ResultCache = "-1M" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE")
 	f(func(c *Common) { c.ResultCacheProof = "timestamps" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.LogLevel = "loud" }, "127.0.0.1:1", "DOWNPOUR_LOG_LEVEL")
 	f(func(c *Common) { c.LogFormat = "xml" }, "127.0.0.1:1", "DOWNPOUR_LOG_FORMAT")
@@ -64,11 +67,18 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")
 }
 
-func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "17": 17, "3KiB": 3 << 10, "2 MiB": 2 << 20, "4GiB": 4 << 30,
-		"": -1, "-1": -1, "1.5GiB": -1, "4GB": -1, "GiB": -1, "9223372036854775807GiB": -1, "4 4": -1} {
-		if got, err := ParseBytes(text); got != max(want, 0) || (err == nil) != (want >= 0) {
+//fault:number-of-decimal-bytes binary*1024 => decimal
+func TestParseNumber(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "-1": -1, "-2K": -2000, "0B": 0, "7B": 7,
+		"1K": 1000, "1KB": 1000, "1Ki": 1024, "3KiB": 3 << 10, "1M": 1_000_000, "2 MiB": 2 << 20, "2Mi": 2 << 20, "4GB": 4_000_000_000, "4GiB": 4 << 30,
+		"1T": 1_000_000_000_000, "8388607TiB": 8388607 << 40, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
+		if got, err := ParseNumber(text); got != want || err != nil {
 			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", " ", "x", "1.5GiB", "GiB", "M", "8388608TiB", "-8388609TiB", "9223372036854775808", "4 4", "1m", "1k", "1MM", "1i", "1Bi", "1iB", "1M1", "1 ", "0x1", "1_0", "1e6"} {
+		if got, err := ParseNumber(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(text)) {
+			t.Errorf("%q: got %d, %v, want an error that quotes it", text, got, err)
 		}
 	}
 }
