@@ -46,7 +46,7 @@ func (s *Server) askQuery(ctx context.Context, body json.RawMessage, parser quer
 	if err != nil {
 		return a, err
 	}
-	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing)}, nil
+	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing), Damaged: stats.Damaged}, nil
 }
 
 // askExp answers as POST /api/query/exp does.
@@ -64,7 +64,7 @@ func (s *Server) askExp(ctx context.Context, body json.RawMessage, parser query.
 	if err != nil {
 		return a, err
 	}
-	return live.Answer{Results: shown, Rows: stats.Rows}, nil
+	return live.Answer{Results: shown, Rows: stats.Rows, Damaged: stats.Damaged}, nil
 }
 
 // enterLive applies the limits of queries to one evaluation of a live query, and

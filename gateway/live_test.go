@@ -42,6 +42,7 @@ type liveMessage struct {
 	Results []*liveGroup
 	Groups  []*liveGroup
 	Removed []int
+	Damaged *struct{ Rows int }
 	Upserts []struct {
 		Group int
 		DPS   [][2]json.Number

@@ -57,6 +57,10 @@ type Answer struct {
 	// may be incomplete.
 	Missing [][2]string
 
+	// Damaged is how many rows were left out because they cannot be read, as fix=damaged
+	// asks.
+	Damaged int64
+
 	// Held is the memory that the source holds for this query, bytes.
 	Held int64
 

@@ -46,6 +46,7 @@ type delta struct {
 	upserts     []upsert
 	deletes     []deletion
 	finalBefore int64
+	damaged     int64 // see Answer.Damaged
 
 	update *Update // the message of this delta alone; nil until somebody gets it
 }
@@ -123,7 +124,7 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 
 // makeDelta returns a change in the track's numbers. It numbers new groups.
 func (t *track) makeDelta(seq uint64, ch *changes, s *state) *delta {
-	d := &delta{seq: seq, firstNew: t.next, finalBefore: s.finalBefore}
+	d := &delta{seq: seq, firstNew: t.next, finalBefore: s.finalBefore, damaged: s.damaged}
 	for _, id := range ch.described {
 		if _, known := t.local[id]; !known {
 			t.local[id] = t.next
@@ -164,7 +165,7 @@ func (t *track) since(seq uint64, s *state) *delta {
 	}
 
 	m := deltaMerger{present: t.present(s), described: map[int]bool{}, touched: map[int]map[int64]bool{}}
-	m.out = &delta{seq: last.seq, firstNew: tail[0].firstNew, finalBefore: s.finalBefore}
+	m.out = &delta{seq: last.seq, firstNew: tail[0].firstNew, finalBefore: s.finalBefore, damaged: s.damaged}
 	for _, d := range tail {
 		m.add(d)
 	}

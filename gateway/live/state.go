@@ -41,6 +41,7 @@ type state struct {
 	rows        int64 // read for the answer
 	points      int   // of all groups
 	missing     [][2]string
+	damaged     int64
 }
 
 // changes is the difference between two answers.
@@ -60,7 +61,7 @@ func (c *changes) empty() bool {
 // that s does not have.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	ch := &changes{upserts: map[groupID]points{}, deletes: map[groupID][]int64{}}
-	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing}
+	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing, damaged: a.Damaged}
 	if seconds {
 		now.finalBefore = floorDiv(a.FinalBefore, 1000)
 	}

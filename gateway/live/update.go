@@ -41,6 +41,7 @@ type Update struct {
 	missing     [][2]string // see Answer.Missing
 	rows        int64       // see Answer.Rows
 	finalBefore int64
+	damaged     int64 // see Answer.Damaged
 
 	delta *delta // of KindDelta
 
@@ -109,6 +110,13 @@ func (u *Update) appendPlace(b []byte) []byte {
 	if len(u.missing) > 0 {
 		text, _ := json.Marshal(u.missing) // strings
 		b = append(append(b, `,"missing":`...), text...)
+	}
+	damaged := u.damaged
+	if u.delta != nil {
+		damaged = u.delta.damaged
+	}
+	if damaged > 0 {
+		b = append(strconv.AppendInt(append(b, `,"damaged":{"rows":`...), damaged, 10), '}')
 	}
 	return b
 }

@@ -30,6 +30,7 @@ type subQuery struct {
 	// plan is another, views have all rows.
 	wholeRows bool
 	rowsRead  int64           // delivered by the store for the last full answer
+	damaged   int64           // rows that it left out; a plan that leaves out any has no view
 	ctx       context.Context // of the present tick
 
 	// alwaysRead holds the keys of rows that are read whenever they change; see
@@ -133,7 +134,7 @@ func (s *subQuery) runInFull(ctx context.Context) (news, error) {
 	if err != nil {
 		return news{}, err
 	}
-	s.rowsRead = stats.Rows
+	s.rowsRead, s.damaged = stats.Rows, stats.Damaged
 	return news{all: true, groups: results}, nil
 }
 

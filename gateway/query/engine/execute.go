@@ -31,13 +31,18 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 		return nil, stats, err
 	}
 
-	if stats.Damaged > 0 {
-		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", stats.Damaged, "first", stats.DamagedRow)
-	}
+	e.tellDamaged(&stats)
 	done := node.begin("name")
 	results, err := e.nameGroups(ctx, q, p, groups)
 	done(map[string]any{"groups": len(results)})
 	return results, stats, err
+}
+
+// tellDamaged logs that an answer lacks rows that cannot be read.
+func (e *Engine) tellDamaged(stats *dispatch.Stats) {
+	if stats.Damaged > 0 {
+		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", stats.Damaged, "first", stats.DamagedRow)
+	}
 }
 
 // logPlan is deferred: if the goroutine panics, it logs the plan that it works on.

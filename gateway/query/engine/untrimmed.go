@@ -61,6 +61,7 @@ func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan)
 	if err != nil {
 		return nil, stats, err
 	}
+	e.tellDamaged(&stats)
 	results, err := e.nameGroups(ctx, q, p, groups)
 	if err != nil {
 		return nil, stats, err

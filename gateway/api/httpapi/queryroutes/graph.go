@@ -185,6 +185,7 @@ func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.
 		return err
 	}
 	g.entry.Stats.PointsOut = g.points()
+	setIncompleteHeader(w, &g.entry.Stats) //fault:damaged-rows-of-pictures-untold TestFix_damagedElsewhere
 	switch g.form {
 	case asText:
 		computed()
@@ -220,6 +221,8 @@ func (g *graphRequest) maxAge(now time.Time) int64 {
 	relative := func(text string) bool { return strings.HasSuffix(strings.ToLower(text), "-ago") }
 	from, to := g.Start/1000, g.End/1000
 	switch seconds := now.Unix(); {
+	case g.entry.Stats.Damaged > 0:
+		return 0 // once its rows are repaired there is more to see
 	case to > seconds:
 		return 0 // its end is still to come
 	case to < seconds-settled && !relative(g.StartText) && !relative(g.EndText):
