@@ -25,8 +25,9 @@ func stages(base string) []stage {
 			budget:  450 * time.Second,
 		},
 		{
+			// cgocall opens a file by the path at which it was compiled: with -trimpath maybe that of a clone which is gone.
 			name:    "vet",
-			command: []string{"go", "vet", "-tags", "integration", "./..."},
+			command: []string{"go", "vet", "-cgocall=false", "-tags", "integration", "./..."},
 			budget:  150 * time.Second,
 			needs:   []string{"build"},
 		},
