@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +98,16 @@ func TestImages_gateway(t *testing.T) {
 			return err
 		}); err != nil {
 			t.Fatalf("the health check of a running gateway: %v\n%s", err, p.LogTail(20))
+		}
+		// It is healthy while it waits for its store, too.
+		if err := e2e.UntilProcess(ctx, p, 50*time.Millisecond, func(ctx context.Context) error {
+			a, err := e2e.Get(ctx, "http://"+address+"/readyz")
+			if err == nil && a.Status != http.StatusOK {
+				err = fmt.Errorf("/readyz: %d %s", a.Status, a.Body)
+			}
+			return err
+		}); err != nil {
+			t.Fatalf("%v\n%s", err, p.LogTail(20))
 		}
 		return p
 	}

@@ -203,7 +203,7 @@ func TestPackages(t *testing.T) {
 }
 
 // A package installed over a store that a gateway of the archive uses, which root has started:
-// that gateway goes on, and the unit says that its port is taken. Once the gateway has ended and
+// that gateway goes on, and the unit says why it does not start. Once the gateway has ended and
 // the files are the user's, the unit has its points.
 func TestPackages_overRunningStore(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestPackages_overRunningStore(t *testing.T) {
 	i.put(0)
 
 	i.mustRun("dpkg", "-i", i.built("downpour-gateway"))
-	i.refused("DOWNPOUR_LISTEN")
+	i.refused("/var/lib/downpour/data")
 	i.put(1)
 	i.holds(2)
 	i.stop(byHand)
