@@ -98,7 +98,7 @@ func tagWithColon(text string) string {
 			begin = i + 1
 		}
 	}
-	if depth == 0 {
+	if depth == 0 || !strings.Contains(text[begin:last], "=") { // options of a rate are no tags
 		return ""
 	}
 	return text[begin : last+end]
