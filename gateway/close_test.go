@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
@@ -37,31 +38,13 @@ func (s *stalled) Apply(ctx context.Context, table string, m []store.Mutation) e
 	return s.Store.Apply(ctx, table, m)
 }
 
-// text is a log that several goroutines write to.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *text) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *text) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // Close ends although the store hangs. The log says how many points are lost, and no client takes
 // one of them for stored: telnet gets its error lines before the connection ends, HTTP gets no
 // answer of success.
 func TestClose_stalledStore(t *testing.T) {
 	cfg := config(0)
 	st := &stalled{Store: memoryStore(t, cfg), data: cfg.TableData}
-	log := &text{}
+	log := new(logtest.Log)
 	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)

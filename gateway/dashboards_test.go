@@ -10,6 +10,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/metadata/tables"
+	"downpour/pushdown/process/logtest"
 )
 
 const oneText = `{"form": 1, "title": "<script>", "panels": [
@@ -73,7 +74,7 @@ func TestDashboards(t *testing.T) {
 
 // A save is logged with the name of its token, which the version has, too.
 func TestDashboards_audit(t *testing.T) {
-	var log text
+	var log logtest.Log
 	cfg := config(0)
 	cfg.TokenFile = tokenFile(t)
 	st := &faulty{Store: memoryStore(t, cfg)}

@@ -11,6 +11,7 @@ import (
 
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/metadata/tables/tablestest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
@@ -151,7 +152,7 @@ func TestRun_tablesGuard(t *testing.T) {
 // For days one table cannot be read: a worker deletes what is past of the other as ever, once an hour, logs the
 // cause each time, and has done both when both can be read.
 func TestWorker_tables(t *testing.T) {
-	working(t, ". 2d rollups=2d", func(w *world, log *text, start func() func()) {
+	working(t, ". 2d rollups=2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		st := partlyPast(w)
 		for i := range 5 { // so that more stay than go
@@ -163,7 +164,7 @@ func TestWorker_tables(t *testing.T) {
 		stop := start()
 		defer stop()
 		pass(50*time.Hour + time.Minute)
-		if n, said := len(w.keys("tsdb")), log.take(); n != 6 || strings.Count(said, "no region") != 51 {
+		if n, said := len(w.keys("tsdb")), log.Take(); n != 6 || strings.Count(said, "no region") != 51 {
 			t.Errorf("%d rows of the other table stay, want 6, and the log has %d lines, want 51 times the cause: %.1000s", n, strings.Count(said, "\n"), said)
 		}
 		st.mu.Lock()
@@ -178,7 +179,7 @@ func TestWorker_tables(t *testing.T) {
 		st.set(nil)
 		pass(time.Hour + 5*time.Minute)
 		if n := len(w.keys(rollupTable)); n != 5 {
-			t.Errorf("in the end %d rows stay, want 5: %s", n, log.take())
+			t.Errorf("in the end %d rows stay, want 5: %s", n, log.Take())
 		}
 	})
 }

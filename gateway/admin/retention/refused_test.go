@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -40,14 +41,14 @@ func retainLater(t *testing.T, r *hbasefake.RefusedWrites) {
 		w.put("tsdb", i%4, now/hour*hour, i)
 	}
 	want, all := w.want("tsdb", rules.Hour, ""), w.keys("tsdb")
-	log := new(text)
+	log := new(logtest.Log)
 	start := func() (stop func()) { return w.startWorker(retention.NewLeased(w.store, "state", "tsdb"), log) }
 
 	w.fake.SetHook(r.Fault)
 	stop := start()
 	time.Sleep(time.Hour)
 	stop()
-	if said := log.take(); !strings.Contains(said, r.Exception) || strings.Count(said, "\n") > 200 {
+	if said := log.Take(); !strings.Contains(said, r.Exception) || strings.Count(said, "\n") > 200 {
 		t.Errorf("%s: the log says %.500q, in %d lines", what, said, strings.Count(said, "\n"))
 	}
 	left := w.keys("tsdb")

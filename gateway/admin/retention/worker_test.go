@@ -1,7 +1,6 @@
 package retention_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,27 +18,8 @@ import (
 
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
+	"downpour/pushdown/process/logtest"
 )
-
-// text is a log that can be read while it is written.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *text) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// take returns what was written since the last call.
-func (l *text) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.b.Reset()
-	return l.b.String()
-}
 
 // pass lets a time pass in the bubble.
 func pass(d time.Duration) {
@@ -48,7 +28,7 @@ func pass(d time.Duration) {
 }
 
 // startWorker starts a worker of the world's job.
-func (w *world) startWorker(turns retention.Turns, log *text) (stop func()) {
+func (w *world) startWorker(turns retention.Turns, log *logtest.Log) (stop func()) {
 	job := *w.job
 	worker := &retention.Worker{Job: &job, Turns: turns, Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(w.Context())
@@ -64,13 +44,13 @@ func (w *world) startWorker(turns retention.Turns, log *text) (stop func()) {
 }
 
 // working runs workers on an embedded store in simulated time, which begins at the world's now.
-func working(t *testing.T, ruled string, f func(w *world, log *text, start func() (stop func()))) {
+func working(t *testing.T, ruled string, f func(w *world, log *logtest.Log, start func() (stop func()))) {
 	synctest.Test(t, func(t *testing.T) {
 		w := embedded(t, rand.New(rand.NewPCG(3, 3)))
 		w.job.Rules = parse(t, ruled)
 		began := time.Now()
 		w.job.Now = func() time.Time { return time.Unix(now, 0).Add(time.Since(began)) }
-		log := new(text)
+		log := new(logtest.Log)
 		turns := retention.NewLocal()
 		f(w, log, func() (stop func()) { return w.startWorker(turns, log) })
 	})
@@ -79,7 +59,7 @@ func working(t *testing.T, ruled string, f func(w *world, log *text, start func(
 // A worker deletes what is past at its start and then within the hour after it is past, and finds late
 // points within a day. A second worker beside it, or after it, makes no runs of its own.
 func TestWorker(t *testing.T) {
-	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+	working(t, ". 2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T                                   // of the simulated time
 		first := int64(now-2*86_400) / hour * hour // wholly past at the next full hour
 		for i := range 40 {
@@ -111,7 +91,7 @@ func TestWorker(t *testing.T) {
 		}
 		stop()
 		stopOther()
-		if said := log.take(); strings.Count(said, "rows deleted") != 4 {
+		if said := log.Take(); strings.Count(said, "rows deleted") != 4 {
 			t.Errorf("four runs delete rows, the log says\n%s", said)
 		}
 	})
@@ -121,7 +101,7 @@ func TestWorker(t *testing.T) {
 // and the next run comes no later than it would have.
 func TestWorker_clockSetBack(t *testing.T) {
 	for _, back := range []time.Duration{time.Minute, 24 * time.Hour} {
-		working(t, ". 2d", func(w *world, log *text, start func() func()) {
+		working(t, ". 2d", func(w *world, log *logtest.Log, start func() func()) {
 			t := w.T // of the simulated time
 			var ahead atomic.Int64
 			ahead.Store(int64(back))
@@ -144,7 +124,7 @@ func TestWorker_clockSetBack(t *testing.T) {
 			w.put("tsdb", 0, past+4*hour, 1)
 			time.Sleep(2 * time.Hour)
 			if n := len(w.keys("tsdb")); n != 41 {
-				t.Errorf("two hours after it was set back by %v %d rows, want 41\n%s", back, n, log.take())
+				t.Errorf("two hours after it was set back by %v %d rows, want 41\n%s", back, n, log.Take())
 			}
 		})
 	}
@@ -152,7 +132,7 @@ func TestWorker_clockSetBack(t *testing.T) {
 
 // A clock that is set ahead between two runs deletes nothing, however often it is tried, until a point of that time comes.
 func TestWorker_clockJumps(t *testing.T) {
-	working(t, ". 400d", func(w *world, log *text, start func() func()) {
+	working(t, ". 400d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		const day = 86_400
 		for i := range 40 {
@@ -170,13 +150,13 @@ func TestWorker_clockJumps(t *testing.T) {
 
 		ahead.Store(int64(180 * 24 * time.Hour))
 		time.Sleep(5 * time.Hour)
-		if n, lines := len(w.keys("tsdb")), log.take(); n != 43 || strings.Count(lines, "may be ahead") != 5 {
+		if n, lines := len(w.keys("tsdb")), log.Take(); n != 43 || strings.Count(lines, "may be ahead") != 5 {
 			t.Errorf("%d rows, want 43, and a line an hour:\n%s", n, lines)
 		}
 		w.put("tsdb", 0, (now+180*day)/hour*hour, 1)
 		time.Sleep(2 * time.Hour)
 		if n := len(w.keys("tsdb")); n != 41 {
-			t.Errorf("after a point has come %d rows, want 41\n%s", n, log.take())
+			t.Errorf("after a point has come %d rows, want 41\n%s", n, log.Take())
 		}
 	})
 }
@@ -184,7 +164,7 @@ func TestWorker_clockJumps(t *testing.T) {
 // A wrong pattern deletes nothing: the log names the command that would, once an hour. After the
 // command has run, the worker goes on.
 func TestWorker_refused(t *testing.T) {
-	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+	working(t, ". 2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		for i := range 10 {
 			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
@@ -192,7 +172,7 @@ func TestWorker_refused(t *testing.T) {
 		stop := start()
 		defer stop()
 		time.Sleep(150 * time.Minute)
-		said := log.take()
+		said := log.Take()
 		if n := len(w.keys("tsdb")); n != 10 || strings.Count(said, "gateway retention run -yes-delete 10") != 3 {
 			t.Errorf("%d rows stay, and the log says\n%s", n, said)
 		}
@@ -203,7 +183,7 @@ func TestWorker_refused(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 		time.Sleep(2 * time.Hour)
-		if said := log.take(); said != "" {
+		if said := log.Take(); said != "" {
 			t.Errorf("afterwards the log says\n%s", said)
 		}
 	})
@@ -211,7 +191,7 @@ func TestWorker_refused(t *testing.T) {
 
 // Other rules count from the start with all rows.
 func TestWorker_otherRules(t *testing.T) {
-	working(t, "net 2d", func(w *world, _ *text, start func() func()) {
+	working(t, "net 2d", func(w *world, _ *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		for i := range 10 {
 			w.put("tsdb", 0, (now-10*86_400)/hour*hour, i)
@@ -236,7 +216,7 @@ func TestWorker_otherRules(t *testing.T) {
 
 // The names of metrics cannot be read for a while: the log says so, and the next try works.
 func TestWorker_error(t *testing.T) {
-	working(t, ". 2d", func(w *world, log *text, start func() func()) {
+	working(t, ". 2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		w.put("tsdb", 0, (now-10*86_400)/hour*hour, 1)
 		w.put("tsdb", 0, now/hour*hour, 1)
@@ -253,7 +233,7 @@ func TestWorker_error(t *testing.T) {
 		stop := start()
 		defer stop()
 		time.Sleep(time.Minute)
-		if said := log.take(); !strings.Contains(said, "no region") {
+		if said := log.Take(); !strings.Contains(said, "no region") {
 			t.Errorf("the log says %q", said)
 		}
 		mu.Lock()
@@ -284,7 +264,7 @@ func crowdedWorld(w *world) *crowded {
 // When only the place of deleted rows cannot be given back, that alone is tried again until it
 // works; rows that are past meanwhile go as ever.
 func TestWorker_place(t *testing.T) {
-	working(t, ". 2d rollups=2d", func(w *world, log *text, start func() func()) {
+	working(t, ". 2d rollups=2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
 		st := crowdedWorld(w)
 		stop := start()
@@ -296,7 +276,7 @@ func TestWorker_place(t *testing.T) {
 			t.Errorf("the run has made %d scans, and the tries to reclaim %d, want none", scans, n-scans)
 		}
 		if d, n, r := st.deletes.Load(), len(w.keys("tsdb")), st.tries.Load(); d != 1 || n != 11 || r < 10 {
-			t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, 11 and 10 or more\n%s", d, n, r, log.take())
+			t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, 11 and 10 or more\n%s", d, n, r, log.Take())
 		}
 		time.Sleep(80 * time.Minute)
 		if d, n := st.deletes.Load(), len(w.keys("tsdb")); d != 2 || n != 10 {
@@ -308,10 +288,10 @@ func TestWorker_place(t *testing.T) {
 		if st.reclaimed.Load() == 0 {
 			t.Error("with room again, nothing is reclaimed")
 		}
-		log.take()
+		log.Take()
 		tries := st.tries.Load()
 		time.Sleep(30 * time.Minute)
-		if said, n := log.take(), st.tries.Load(); said != "" || n > tries+2 {
+		if said, n := log.Take(), st.tries.Load(); said != "" || n > tries+2 {
 			t.Errorf("afterwards %d tries, the log says %q", n-tries, said)
 		}
 	})
@@ -319,7 +299,7 @@ func TestWorker_place(t *testing.T) {
 
 // A run by hand deletes the rows of all tables before it says that their place is not free yet.
 func TestRunNow_place(t *testing.T) {
-	working(t, ". 2d rollups=2d", func(w *world, _ *text, _ func() func()) {
+	working(t, ". 2d rollups=2d", func(w *world, _ *logtest.Log, _ func() func()) {
 		st := crowdedWorld(w)
 		worker := &retention.Worker{Job: w.job, Turns: retention.NewLocal()}
 		report, err := worker.RunNow(w.Context(), 0, func(string) {})

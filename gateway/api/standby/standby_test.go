@@ -1,45 +1,25 @@
 package standby
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
-// logged is a log that may be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.SplitAfter(l.text.String(), "\n")
-}
-
-func begin(address string) (*Standby, *logged) {
-	l := new(logged)
-	return New(address, slog.New(slog.NewTextHandler(l, nil))), l
+func begin(address string) (*Standby, *logtest.Log) {
+	l := new(logtest.Log)
+	return New(address, l.Logger()), l
 }
 
 // The start waits while the store cannot be reached, and for a lock for five minutes; anything else ends it. In
@@ -96,7 +76,7 @@ func TestAwait_lines(t *testing.T) {
 		}()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		lines := log.lines()
+		lines := strings.SplitAfter(log.String(), "\n")
 		for i, want := range []string{"for=3s err=\"no route to zk1\"", "for=13s err=\"no route to zk1\"", "for=23s err=\"the master is initializing\"", "the store answers", ""} {
 			if len(lines) != 5 || !strings.Contains(lines[i], want) || want != "" && !strings.Contains(lines[i], "store=hbase:zk1:2181") {
 				t.Fatalf("line %d of %q, want %q", i, lines, want)
@@ -106,7 +86,7 @@ func TestAwait_lines(t *testing.T) {
 		soon, log := begin("x")
 		time.Sleep(firstLine - 1)
 		soon.Open(http.NotFoundHandler(), nil)
-		if lines := log.lines(); len(lines) != 1 {
+		if lines := strings.SplitAfter(log.String(), "\n"); len(lines) != 1 {
 			t.Errorf("a store that is there soon: %q, want no line", lines)
 		}
 	})

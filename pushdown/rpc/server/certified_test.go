@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"downpour/pushdown/process/certificates/certificatestest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/rpc/server"
@@ -48,7 +48,7 @@ func reissue(t *testing.T, c *settings.Common, ca *certificatestest.CA, host str
 func TestServe_certificates(t *testing.T) {
 	ca, other := certificatestest.NewCA(t), certificatestest.NewCA(t)
 	ours := identity(t, ca, "127.0.0.1")
-	var logged syncBuffer
+	var logged logtest.Log
 	p := start(t, points(100), func(c *server.Config, o *client.Options) {
 		var err error
 		if c.TLS, err = ours.PushdownServerTLS(nil); err != nil {
@@ -132,22 +132,4 @@ func connecting(t *testing.T, c *settings.Common) func() *tls.Config {
 		t.Fatal(err)
 	}
 	return f
-}
-
-// syncBuffer is a buffer that a server logs to while a test reads it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

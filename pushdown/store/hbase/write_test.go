@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -180,7 +180,7 @@ func TestUnavailable(t *testing.T) {
 // A cluster that was down is used again as soon as it is back. RetryTimeout ends an
 // operation whose context has no deadline.
 func TestHealing(t *testing.T) {
-	logs := &lines{}
+	logs := new(logtest.Log)
 	c := start(t, hbasefake.Options{}, func(cfg *Config) {
 		cfg.RetryTimeout, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
 	})
@@ -212,7 +212,7 @@ func TestHealing(t *testing.T) {
 	c.await("rows are there again", func() bool { _, _, err := c.read(store.Scan{}); return err == nil })
 	c.mustRead(store.Scan{}, want)
 	for server := range servers { // however many attempts were made to connect again
-		if n := logs.count("connection lost\" server=" + server); n != 1 {
+		if n := strings.Count(logs.String(), "connection lost\" server="+server); n != 1 {
 			t.Errorf("%d lines of the connection to %s, want 1 in\n%s", n, server, logs)
 		}
 	}
@@ -224,26 +224,6 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
-
-// lines collects the lines of a log.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
 
 func TestRegions(t *testing.T) {
 	c := start(t, hbasefake.Options{Servers: 3})

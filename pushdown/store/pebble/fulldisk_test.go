@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
@@ -84,28 +83,8 @@ func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
 // quietly checks that not much was tried in vain and logged in the time that has passed.
-func (d *smallDisk) quietly(t *testing.T, what string, log *logBuffer, passed time.Duration) {
+func (d *smallDisk) quietly(t *testing.T, what string, log *logtest.Log, passed time.Duration) {
 	t.Helper()
 	tries, lines := d.refused.Swap(0), strings.Count(log.String(), "\n")
 	if most := int64(passed/time.Second)*4 + 20; tries > most {
@@ -121,8 +100,8 @@ func (d *smallDisk) quietly(t *testing.T, what string, log *logBuffer, passed ti
 // what waits in the background tries now and then. With room again all goes on.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
-		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: 300 * time.Millisecond, Logger: log.logger()})
+		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logtest.Log)
+		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: 300 * time.Millisecond, Logger: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,9 +152,9 @@ func flushing(t *testing.T, s *Store) <-chan struct{} {
 // what was acknowledged is there after a kill, and all goes on with room again.
 func TestFullDisk_byOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
+		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logtest.Log)
 		disk.blind.Store(true)
-		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,10 +214,10 @@ func TestFullDisk_byOthers(t *testing.T) {
 func TestFullDisk_start(t *testing.T) {
 	i := logged(t, 50)
 	synctest.Test(t, func(t *testing.T) {
-		disk, log := &smallDisk{FS: i.files(t)}, new(logBuffer)
+		disk, log := &smallDisk{FS: i.files(t)}, new(logtest.Log)
 		disk.full.Store(true)
 		for _, dir := range []string{"data", "new"} {
-			if _, err := Open(dir, Options{FS: disk, Logger: log.logger()}); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the start needs 1") {
+			if _, err := Open(dir, Options{FS: disk, Logger: log.Logger()}); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the start needs 1") {
 				t.Errorf("start in %s: %v, want that there is no room", dir, err)
 			}
 		}
@@ -246,7 +225,7 @@ func TestFullDisk_start(t *testing.T) {
 		disk.blind.Store(true)
 		opened := make(chan *Store)
 		go func() {
-			s, err := Open("data", Options{FS: disk, Logger: log.logger(), IdleFlush: -1})
+			s, err := Open("data", Options{FS: disk, Logger: log.Logger(), IdleFlush: -1})
 			if err != nil {
 				t.Error(err)
 			}
@@ -269,9 +248,9 @@ func TestFullDisk_start(t *testing.T) {
 func TestFullDisk_close(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
+			disk, log := &smallDisk{FS: vfs.NewMem()}, new(logtest.Log)
 			disk.blind.Store(blind)
-			s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+			s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.Logger()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,8 +284,8 @@ func TestStalled(t *testing.T) {
 			}
 			return nil
 		}))
-		log := new(logBuffer)
-		s, err := Open("data", Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+		log := new(logtest.Log)
+		s, err := Open("data", Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
