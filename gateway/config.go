@@ -120,7 +120,7 @@ type Config struct {
 	// AllowOrigins lists browser origins besides the gateway's own, as
 	// scheme://host[:port]; "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
-	// AllowHosts lists names of this gateway beside its machine's own, for browsers.
+	// AllowHosts lists names of this gateway in addition to its machine's own, for browsers.
 	AllowHosts []string `env:"DOWNPOUR_ALLOW_HOSTS"`
 	// AllowImages lets pages of all sites show pictures of /q, while no token is needed.
 	AllowImages bool `env:"DOWNPOUR_ALLOW_IMAGES" envDefault:"true"`

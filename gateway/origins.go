@@ -20,12 +20,12 @@ func (c *Config) originRules(log *slog.Logger) (rules origin.Rules, err error) {
 	if rules.Allowed, unusable, err = origin.Parse(c.AllowOrigins); err != nil {
 		return rules, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
 	}
-	list.Tell(log, "DOWNPOUR_ALLOW_ORIGINS", unusable)
+	list.Warn(log, "DOWNPOUR_ALLOW_ORIGINS", unusable)
 	if rules.Hosts, unusable, err = origin.ParseHosts(c.AllowHosts); err != nil {
 		return rules, fmt.Errorf("DOWNPOUR_ALLOW_HOSTS: %w", err)
 	}
-	list.Tell(log, "DOWNPOUR_ALLOW_HOSTS", unusable)
-	rules.Loopback, _ = settings.Loopback(c.Listen) // Validate has told of an address that is none
+	list.Warn(log, "DOWNPOUR_ALLOW_HOSTS", unusable)
+	rules.Loopback, _ = settings.Loopback(c.Listen) // Validate has reported an address that is none
 	rules.Open = !rules.Loopback && c.TokenFile == ""
 	if rules.Open {
 		listen, _, _ := net.SplitHostPort(c.Listen)
@@ -34,7 +34,7 @@ func (c *Config) originRules(log *slog.Logger) (rules origin.Rules, err error) {
 	return rules, nil
 }
 
-// namesWithin is how long the start waits for a name server to tell this machine's full name.
+// namesWithin is how long the start waits for a name server's answer with this machine's full name.
 const namesWithin = time.Second
 
 // machineNames returns the names of this machine: the one at which the gateway listens, the machine's own,

@@ -165,7 +165,7 @@ func TestProgram_waitsForLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tool.Kill()
-	eventually(t, "the tool waits", func() bool { return strings.Contains(tool.LogTail(20), "is waited for") })
+	eventually(t, "the tool waits", func() bool { return strings.Contains(tool.LogTail(20), "waiting for it") })
 	if err := release(); err != nil {
 		t.Error(err)
 	}

@@ -33,7 +33,7 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 		s.clients = append(s.clients, c)
 		return c, nil
 	})
-	list.Tell(s.log, "DOWNPOUR_PUSHDOWN", unusable)
+	list.Warn(s.log, "DOWNPOUR_PUSHDOWN", unusable)
 	return servers, err
 }
 

@@ -131,7 +131,7 @@ func (s *Server) Start(ctx context.Context, st Store) error {
 	return nil
 }
 
-// startTimeout is how long the store may take over what is asked of it at a start, before it is asked again.
+// startTimeout bounds the checks of the store at a start; then they are retried.
 const startTimeout = 30 * time.Second
 
 // checkStore checks that the tables exist and have the layout of the settings.

@@ -32,12 +32,12 @@ func hostOver(metric string, start int64, rounds int) [][]workload.Query {
 // sparseStart is when both metrics begin.
 const sparseStart = 1_577_836_800
 
-// allTime measures one host over all time beside OpenTSDB.
+// allTime measures one host over all time next to OpenTSDB.
 func allTime(ctx context.Context, s *stage, g group) error {
 	return s.allTimeHBase(ctx, g, "", map[string]string{}, map[string]string{})
 }
 
-// allTimeSalted is allTime on tables with salt, of which each bucket is looked into.
+// allTimeSalted is allTime on tables with salt; each bucket is read.
 func allTimeSalted(ctx context.Context, s *stage, g group) error {
 	return s.allTimeHBase(ctx, g, ", 20 salt buckets", map[string]string{"DOWNPOUR_SALT_WIDTH": "1", "DOWNPOUR_SALT_BUCKETS": "20"},
 		map[string]string{"tsd.storage.salt.width": "1", "tsd.storage.salt.buckets": "20"})

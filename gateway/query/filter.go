@@ -121,7 +121,7 @@ func (f *Filter) Match(value string) bool {
 	return found != f.Negative()
 }
 
-// Err returns why Match could not tell of every value, nil if it could.
+// Err returns why Match could not decide about some value, nil if it could decide about all.
 func (f *Filter) Err() error {
 	if f.regexp != nil {
 		if fault := f.regexp.fault.Load(); fault != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Bounds of a regular expression. The time to match is linear in both, whatever the
-// expression is, but for those of package backtrack, which has a bound of its own.
+// expression is, except for those of package backtrack, which has a bound of its own.
 const (
 	maxRegexpBytes        = 1 << 10
 	maxRegexpInstructions = 5_000

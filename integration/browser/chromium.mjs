@@ -4,7 +4,7 @@ import { chromium } from 'playwright-core';
 
 export const patience = 120_000; // ms, for every wait: a machine may be ten times busier than today
 
-// launch starts Chromium, with arguments beside the usual ones.
+// launch starts Chromium, with arguments in addition to the usual ones.
 export const launch = (...args) => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: [

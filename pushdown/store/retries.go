@@ -5,15 +5,15 @@ import "context"
 // retries is the key of what OnRetry adds to a context.
 type retries struct{}
 
-// OnRetry returns a context whose operations call told with each fault after which they try again. Who
-// waits for an operation knows so what it waits for, long before it ends. told must not block.
-func OnRetry(ctx context.Context, told func(fault error)) context.Context {
-	return context.WithValue(ctx, retries{}, told)
+// OnRetry returns a context whose operations call report with each fault after which they retry. So the
+// caller knows what it waits for, long before the operation ends. report must not block.
+func OnRetry(ctx context.Context, report func(fault error)) context.Context {
+	return context.WithValue(ctx, retries{}, report)
 }
 
-// Retry tells who called OnRetry of a fault.
+// Retry reports a fault to the caller of OnRetry.
 func Retry(ctx context.Context, fault error) {
-	if told, ok := ctx.Value(retries{}).(func(error)); ok {
-		told(fault)
+	if report, ok := ctx.Value(retries{}).(func(error)); ok {
+		report(fault)
 	}
 }

@@ -42,8 +42,8 @@ func TestTools_awaitGateway(t *testing.T) {
 		if err := p.tool(server.URL, nil, name, args...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if told := strings.Count(p.errs.String(), "is waited for"); (told == 1) != waits || told > 1 {
-			t.Errorf("%s: told %q, want that it waits: %t", name, &p.errs, waits)
+		if said := strings.Count(p.errs.String(), "waiting for it"); (said == 1) != waits || said > 1 {
+			t.Errorf("%s: got %q, want that it waits: %t", name, &p.errs, waits)
 		}
 		if name == "mkmetric" && opened != before+1 {
 			t.Errorf("%s has opened the store %d times, want once", name, opened-before)

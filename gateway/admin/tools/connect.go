@@ -108,9 +108,9 @@ func (c *call) awaitGateway(ctx context.Context) error {
 	}
 	r := newRemote(c.Gateway, Tokens{}, c.TLS)
 	defer r.close()
-	for told := false; r.awaits(ctx) == c.Address; told = true {
-		if !told {
-			c.tell(fmt.Sprintf("the gateway at %s has not opened %s yet, and is waited for", c.Gateway, c.Store))
+	for said := false; r.awaits(ctx) == c.Address; said = true {
+		if !said {
+			c.tell(fmt.Sprintf("the gateway at %s has not opened %s yet: waiting for it", c.Gateway, c.Store))
 		}
 		if err := wait.For(ctx, time.Second); err != nil {
 			return err

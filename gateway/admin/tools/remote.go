@@ -123,7 +123,7 @@ func errorMessage(body []byte) string {
 const checkTimeout = 5 * time.Second
 
 // check asks whether a gateway is there and serves one of the given stores, any if none is given. It returns the store
-// that the gateway tells, "" if it tells none: such a gateway is trusted to serve the given one.
+// that the gateway names, "" if it names none: such a gateway is trusted to serve the given one.
 func (r *remote) check(ctx context.Context, stores ...string) (serves string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -154,8 +154,8 @@ func (a *API) check(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) e
 	return nil
 }
 
-// checkParameters refuses parameters of which some cannot be decoded: the handlers, which look
-// for them by name, would answer another question.
+// checkParameters refuses a request if some of its parameters cannot be decoded. The handlers look
+// for parameters by name, and would answer another question.
 func checkParameters(r *http.Request) error {
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return httpio.BadRequest("Cannot read the parameters: %v", err)

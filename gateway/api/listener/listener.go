@@ -1,7 +1,7 @@
 // Package listener serves two protocols on one port, as OpenTSDB does: a connection
 // whose first byte is an upper-case letter speaks HTTP, and every other one the
 // telnet line protocol. Source: PipelineFactory.DetectHttpOrRpc. A client that speaks TLS
-// to a port without it, or the other way round, is told so.
+// to a port without it, or the other way round, gets an answer that says so.
 package listener
 
 import (
@@ -42,7 +42,7 @@ type Listener struct {
 	cancel context.CancelFunc
 	http   chan net.Conn  // for Accept
 	wg     sync.WaitGroup // of accept and of connections until HTTP has them
-	told   atomic.Int64   // when a client with the wrong protocol was last logged, in Unix nanoseconds
+	logged atomic.Int64   // when a client with the wrong protocol was last logged, in Unix nanoseconds
 
 	mu    sync.Mutex
 	conns map[netip.Addr]int // open connections by address

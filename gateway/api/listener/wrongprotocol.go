@@ -25,8 +25,8 @@ const (
 	// client first, and the answer be lost.
 	restTimeout = time.Second
 	restBytes   = 64 << 10
-	// toldEvery is the time between two lines in the log.
-	toldEvery = time.Second
+	// loggedEvery is the time between two lines in the log.
+	loggedEvery = time.Second
 )
 
 // answerTLS answers a client that speaks TLS to a plain port.
@@ -47,12 +47,12 @@ func (d *Listener) answerPlain(err error) {
 	d.wrongProtocol(other.Conn, "a client speaks no TLS to a port that wants it: it needs https://", answer)
 }
 
-// isVerb tells HTTP by its first byte: its verbs are in capitals, the commands of telnet are not.
+// isVerb recognizes HTTP by its first byte: its verbs are in capitals, the commands of telnet are not.
 func isVerb(first byte) bool { return first >= 'A' && first <= 'Z' }
 
 // wrongProtocol logs, answers and lets the client read the answer.
 func (d *Listener) wrongProtocol(c net.Conn, line, answer string) {
-	if last := d.told.Load(); time.Now().UnixNano()-last >= int64(toldEvery) && d.told.CompareAndSwap(last, time.Now().UnixNano()) {
+	if last := d.logged.Load(); time.Now().UnixNano()-last >= int64(loggedEvery) && d.logged.CompareAndSwap(last, time.Now().UnixNano()) {
 		d.cfg.Log.Warn(line, "address", c.RemoteAddr().String())
 	}
 	c.SetDeadline(time.Now().Add(restTimeout))

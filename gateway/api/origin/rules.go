@@ -8,14 +8,14 @@ import (
 
 // Rules decide from the headers of a request whether it is answered.
 //
-// Browsers tell of the page that asks in two ways. Origin comes with every verb but GET and HEAD, and
+// Browsers say in two ways which page asks. Origin comes with every verb but GET and HEAD, and
 // with whatever a script reads of another site. Sec-Fetch-* comes with everything, but only to https
 // and to loopback: over plain http from another machine the browser says nothing of the page that loads a
 // script or an image, or that holds the link. See Open.
 type Rules struct {
-	// Allowed are origins beside the gateway's own.
+	// Allowed are origins in addition to the gateway's own.
 	Allowed List
-	// Hosts are names of the gateway beside addresses, localhost and the hosts of Allowed.
+	// Hosts are names of the gateway in addition to addresses, localhost and the hosts of Allowed.
 	Hosts Hosts
 	// Loopback says that the gateway listens on this host alone. All requests must then name it as
 	// such. Otherwise a page could make its own host name resolve to this host and, being of that
@@ -69,7 +69,7 @@ const (
 	Elsewhere
 	// Foreign is a request that is refused, because a page of another site made the browser send it.
 	Foreign
-	// Unsaid is a request that is refused, because a browser sends it and does not say of which page.
+	// Unsaid is a request that is refused, because a browser sends it and does not say which page asks.
 	Unsaid
 	// UnknownHost is a request that is refused, because it names a host that is not known to be ours.
 	UnknownHost
@@ -119,7 +119,7 @@ func (o Rules) allows(r Request, use Use) bool {
 	return o.Allowed.Allows(r.referer(), r.Host)
 }
 
-// said decides on a request for a script or a change of which only Referer may tell the page. A page can keep
+// said decides on a request for a script or a change, where only Referer may name the page. A page can keep
 // its browser from sending that, too, so a browser without it is refused. Browsers send an Origin with other
 // verbs than GET and HEAD; there only programs have none.
 func (o Rules) said(r Request) Verdict {

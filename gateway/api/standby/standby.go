@@ -1,5 +1,5 @@
-// Package standby is what a gateway does from the opening of its port on until its store answers. It waits,
-// and tells what for: its log each ten seconds, and whoever asks by HTTP.
+// Package standby is what a gateway does from the moment it opens its port until its store answers. It waits,
+// and says what for: in its log every ten seconds, and to every client that asks by HTTP.
 //
 //	GET /healthz     200 ok
 //	anything else    503 {"error":{"code":503,"message":"waits for hbase:zk1:2181: …"}}
@@ -42,12 +42,12 @@ const (
 // errNoAnswer is the reason as long as no other is known.
 var errNoAnswer = errors.New("it has not answered yet")
 
-// Standby waits for a store and answers clients meanwhile. Its methods may be called at the same time.
+// Standby waits for a store, and answers clients while it waits. Its methods may be called at the same time.
 type Standby struct {
 	address string
 	log     *slog.Logger
 	end     context.CancelFunc // of the lines in the log
-	telling sync.WaitGroup
+	logging sync.WaitGroup
 
 	mu     sync.Mutex
 	reason error
@@ -62,12 +62,12 @@ func New(address string, log *slog.Logger) *Standby {
 	s := &Standby{address: address, log: log, reason: errNoAnswer, ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.end = cancel
-	s.telling.Go(func() { s.tell(ctx) })
+	s.logging.Go(func() { s.logReasons(ctx) })
 	return s
 }
 
-// Await calls try until it succeeds, fails for a reason that no waiting mends, or ctx ends. While try runs, what it
-// tries again is heard by store.OnRetry.
+// Await calls try until it succeeds, fails for a reason that waiting does not mend, or ctx ends. While try runs,
+// store.OnRetry reports the faults after which it retries.
 func (s *Standby) Await(ctx context.Context, try func(context.Context) error) error {
 	heard := store.OnRetry(ctx, s.Note)
 	var lockedSince time.Time
@@ -104,7 +104,7 @@ func (s *Standby) Open(handler http.Handler, telnet func(context.Context, net.Co
 // Close ends the lines in the log. It may be called more than once.
 func (s *Standby) Close() {
 	s.end()
-	s.telling.Wait()
+	s.logging.Wait()
 }
 
 // Note keeps why the store has not answered.
@@ -120,8 +120,8 @@ func (s *Standby) why() error {
 	return s.reason
 }
 
-// tell logs the last reason now and then.
-func (s *Standby) tell(ctx context.Context) {
+// logReasons logs the last reason now and then.
+func (s *Standby) logReasons(ctx context.Context) {
 	began := time.Now()
 	for next := firstLine; wait.For(ctx, next) == nil; next = nextLines {
 		s.log.Warn("waits for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err", s.why())

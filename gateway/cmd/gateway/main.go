@@ -187,13 +187,13 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 		st, err = openToServe(ctx, cfg, o, log)
 		return err
 	}); err != nil {
-		return errors.Join(unlessTold(ctx, err, log), g.Close())
+		return errors.Join(unlessStopped(ctx, err, log), g.Close())
 	}
 	defer closeStore(st, gateway.StoreCloseTimeout, log)
 
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	if err := start(ctx, cfg, o, g, st); err != nil {
-		return errors.Join(unlessTold(ctx, err, log), g.Close())
+		return errors.Join(unlessStopped(ctx, err, log), g.Close())
 	}
 	// Only a server that has started knows how much the process may hold.
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
@@ -204,17 +204,17 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	return errors.Join(fault, g.Close())
 }
 
-// unlessTold returns the error of a start, nil if it is that the process was told to end while it waited.
-func unlessTold(ctx context.Context, err error, log *slog.Logger) error {
+// unlessStopped returns the error of a start, or nil if the process got a signal to stop while it waited.
+func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	log.Info("told to end before the store has answered", "err", err)
+	log.Info("stopped before the store answered", "err", err)
 	return nil
 }
 
 // start makes the tables of an embedded store, and has the gateway serve. An embedded store is the gateway's own, so
-// its tables are made without being asked for; those on HBase belong to whoever runs HBase.
+// its tables are created at every start; those on HBase belong to its operator.
 func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Server, st open.Store) error {
 	if cfg.Embedded() {
 		if err := makeTables(ctx, cfg, o, st); err != nil {

@@ -40,7 +40,7 @@ func fieldOf(err error, config any, parse *env.ParseError) (reflect.StructField,
 	return reflect.TypeOf(config).Elem().FieldByName(parse.Name)
 }
 
-// kindOf says what a variable of a type looks like, "" for a number. A text is never asked for: any
+// kindOf says what a variable of a type looks like, "" for a number. No error wants a text: any
 // will do.
 func kindOf(t reflect.Type) string {
 	switch {

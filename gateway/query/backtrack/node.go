@@ -11,7 +11,7 @@ const (
 	nodeSet                   // one character of set
 	nodeRepeat                // subs[0], min to max times
 	nodeCapture               // subs[0], as the group n
-	nodeAtomic                // subs[0], of which only the first way counts
+	nodeAtomic                // subs[0]; only its first way of matching counts
 	nodeLook                  // subs[0] must be found here, or must not, ahead or behind
 	nodeReference             // what the group n has found
 	nodeBegin                 // the start of the name

@@ -87,5 +87,5 @@ var properties = map[string]*set{
 	"XDigit": ranges("09afAF"), "Space": ranges("\t\r  "),
 }
 
-// isWord reports whether a character is one of a word, of which \b is the border.
+// isWord reports whether a character belongs to a word. \b is the border of words.
 func isWord(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.Is(unicode.Nd, c) }

@@ -41,7 +41,7 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 		var borders [][]byte
 		if betweenBuckets && !choice.whole {
 			borders = regionBorders(r, regions)
-			// A range of which few rows are looked at, or none, is not worth more than one scan.
+			// A range with few rows to look at, or none, is not worth more than one scan.
 			if !goal.path.Nothing && !goal.path.Few {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}

@@ -65,7 +65,7 @@ func isFinal(err error, inProcess bool) bool {
 	return false
 }
 
-// withoutPlace returns the error of an attempt as clients are told of it. What a server, or the
+// withoutPlace returns the error of an attempt as clients see it. What a server, or the
 // connection to it, has failed with names addresses, which are for the log and the trace.
 func withoutPlace(err error) error {
 	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding, wire.ErrBusy} {

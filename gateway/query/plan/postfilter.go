@@ -34,7 +34,7 @@ func (p *PostFilter) TagKs() []encoding.UID {
 	return sortUIDs(keys)
 }
 
-// Err returns why Keep could not tell of every series, nil if it could.
+// Err returns why Keep could not decide about some series, nil if it could decide about all.
 func (p *PostFilter) Err() error {
 	for _, c := range p.conditions {
 		if err := c.filter.Err(); err != nil {

@@ -1,7 +1,7 @@
 package access
 
-// There are two ways to read the rows that have a wanted tag: to seek from key range to key range,
-// of which each hour has some, or to look at every row. Which one costs less depends on how many
+// There are two ways to read the rows that have a wanted tag: to seek from key range to key range, a
+// few in each hour, or to look at every row. Which one costs less depends on how many
 // rows an hour has, and nobody knows that. A part of few hours seeks: that costs at worst a few
 // milliseconds too much. A part of many hours has a look at its first rows, and goes on for a
 // stretch of hours in the way that would have cost less for these.
@@ -22,7 +22,7 @@ const (
 // Sizes of looks and stretches.
 const (
 	// hoursOfLook is the number of hours to which one can seek for what a look costs, and leastRows
-	// and leastBytes are how much costs little beside the call itself.
+	// and leastBytes are how much costs little compared with the call itself.
 	hoursOfLook = 4
 	leastRows   = 128
 	leastBytes  = 64 << 10

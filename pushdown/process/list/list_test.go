@@ -35,7 +35,7 @@ func TestUsable(t *testing.T) {
 		t.Helper()
 		usable, unusable, err := Usable(strings.Split(entries, ","), number)
 		var log bytes.Buffer
-		Tell(slog.New(slog.NewTextHandler(&log, nil)), "DOWNPOUR_NUMBERS", unusable)
+		Warn(slog.New(slog.NewTextHandler(&log, nil)), "DOWNPOUR_NUMBERS", unusable)
 		switch {
 		case fmt.Sprint(usable) != want:
 			t.Errorf("%q: got %v, want %s", entries, usable, want)

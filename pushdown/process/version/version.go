@@ -15,7 +15,7 @@ const Version = "0.1.0"
 
 // String is what a program prints when it is asked for its version, such as
 // "downpour 0.1.0, commit 073d1483c0de, go1.26.0, time zones 2025c, without C": what was
-// built, with which Go and time zones, and whether the embedded store's cache lies outside of
+// built, with which Go and time zones, and whether the embedded store's cache is outside of
 // Go's heap.
 func String() string {
 	info, ok := debug.ReadBuildInfo()

@@ -1,6 +1,6 @@
 // Package client executes parts on pushdown servers. Its operators return the same
 // batches and the same errors as those that run in process. Errors are not named after the
-// server: they reach clients, and whoever calls a server knows its address.
+// server: they reach clients, and the caller knows the address of the server.
 package client
 
 import (

@@ -125,7 +125,7 @@ func ParseNodes(address string) (Config, error) {
 	return Config{Nodes: nodes, Unusable: unusable}, nil
 }
 
-// parseHosts parses a list of hosts, of which there must be one that can be used.
+// parseHosts parses a list of hosts. At least one must be usable.
 func parseHosts(text string, parse func(string) (string, error)) (hosts []string, unusable []error, err error) {
 	hosts, unusable, err = list.Usable(list.Split(text), parse)
 	if err == nil && len(hosts) == 0 {

@@ -53,7 +53,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	list.Tell(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
+	list.Warn(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
 
 	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces()}
 	st.lifetime, st.cancel = context.WithCancel(context.Background())

@@ -62,7 +62,7 @@ func (z *zkDirectory) lookUpServer(ctx context.Context, server string) (addresse
 	return addresses, err
 }
 
-// changes keeps whether a server has no address, and tells whether that is news.
+// changes keeps whether a server has no address, and reports whether that is new.
 func (z *zkDirectory) changes(server string, nameless bool) bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()

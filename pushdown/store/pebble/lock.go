@@ -49,7 +49,7 @@ func lockFile(files vfs.FS, dir string) (*pebble.Lock, error) {
 	return nil, fmt.Errorf("cannot lock it: %w", err)
 }
 
-// holder tells which other process has a lock: ": 4711, gateway fsck". It returns "" if that cannot be found
+// holder returns which other process has a lock: ": 4711, gateway fsck". It returns "" if that cannot be found
 // out. The lock must not be this process's own: closing the file would give it up.
 func holder(name string) string {
 	f, err := os.Open(name)

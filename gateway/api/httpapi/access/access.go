@@ -159,7 +159,7 @@ func (g *Guard) answered(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// use says what a request is for, but for what it changes: only its route knows that. The WebSocket makes
+// use returns what a request is for. It does not know changes: only the route does. The WebSocket makes
 // its own check, behind this one.
 func (g *Guard) use(r *http.Request) origin.Use {
 	switch route := httpio.Path(r); {

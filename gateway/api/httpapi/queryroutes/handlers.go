@@ -62,7 +62,7 @@ type Counter interface {
 	Query(status string, took time.Duration)
 }
 
-// Mistake is counted for a query that does not parse where OpenTSDB's answer is 500: whoever watches
+// Mistake is counted for a query that does not parse where OpenTSDB's answer is 500: who watches
 // for faults of the server counts statuses of 500.
 const Mistake = "mistake"
 
