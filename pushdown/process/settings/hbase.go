@@ -53,7 +53,7 @@ func (s *HBaseSecurity) validate() (errs []error) {
 	}
 	// It would not be known as whom we are meant to log in.
 	if s.Kerberos != "" && s.JAAS != "" {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of them"))
+		errs = append(errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of both"))
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {
