@@ -112,13 +112,6 @@ type Server struct {
 func (s *Server) build() error {
 	schema := s.cfg.Schema()
 
-	var err error
-	if s.memory, err = s.cfg.MemoryPool(s.log); err != nil {
-		return err
-	}
-	if s.limits, err = newLimits(&s.cfg.LimitConfig, s.memory, s.log); err != nil {
-		return err
-	}
 	servers, err := s.connect()
 	if err != nil {
 		return err

@@ -49,7 +49,10 @@ func Listen(cfg *Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.standby = standby.New(cfg.StoreAddress(), log)
+	if err := s.setLimits(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s.standby = standby.New(cfg.StoreAddress(), s.origins, log)
 	s.listener = listener.New(l, listener.Config{Telnet: s.standby.Telnet, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
 	s.http = &http.Server{
 		Handler:           s.standby,
@@ -80,6 +83,15 @@ func (s *Server) parse() (err error) {
 		return fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
 	s.origins, err = s.cfg.originRules(s.log)
+	return err
+}
+
+// setLimits reads the limits and the memory that they share. It logs them, so it comes after what may fail in one line.
+func (s *Server) setLimits() (err error) {
+	if s.memory, err = s.cfg.MemoryPool(s.log); err != nil {
+		return err
+	}
+	s.limits, err = newLimits(&s.cfg.LimitConfig, s.memory, s.log)
 	return err
 }
 

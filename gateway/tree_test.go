@@ -72,7 +72,7 @@ func TestTree_hostile(t *testing.T) {
 	f(400, "Unrecognized rule type", "POST", "api/tree/rules", `[{"treeId":1,"type":"x"}]`)
 	f(400, "300 rules, want at most 256", "PUT", "api/tree/rules", `[`+strings.Repeat(`{"treeId":1,"type":"METRIC"},`, 299)+`{"treeId":1}]`)
 	f(400, "it uses look-ahead", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"(?=a)"}`)
-	f(400, "steps, more than 5000", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"`+strings.Repeat("[a-z]{1000}", 6)+`"}`)
+	f(400, "instructions, more than 5000", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"`+strings.Repeat("[a-z]{1000}", 6)+`"}`)
 	f(400, "it matches an empty text", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","separator":"|"}`)
 	f(400, "Unable to parse the 'level' parameter", "GET", "api/tree/rule?treeid=1&level=x&order=0", "")
 	f(400, "Unable to parse the 'type' parameter", "GET", "api/tree/rule?treeid=1&level=0&order=0&type=x&method_override=post", "")

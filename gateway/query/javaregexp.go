@@ -2,7 +2,6 @@ package query
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // translate writes a Java regular expression in Go's syntax. It returns an
@@ -16,11 +15,12 @@ func translate(java string) (string, error) {
 	return t.out.String(), nil
 }
 
-// readsOtherwise reports whether Go finds an expression that it takes, as translated, in other names than Java:
+// readsOtherwise reports whether Go may find an expression that it takes, as translated, in other names than Java:
 // there a letter beyond ASCII is part of a word (\b), and is the same in either case ((?i)) only by a flag of its own.
+// In Go even an s of ASCII is the same as ſ.
 func readsOtherwise(java string) bool {
 	t := &translator{in: java}
-	return t.all() == nil && (t.borders || t.folds && t.beyond)
+	return t.all() == nil && (t.borders || t.folds)
 }
 
 // all translates the whole expression.
@@ -40,9 +40,8 @@ type translator struct {
 	out strings.Builder
 	// class reports whether at is inside a character class.
 	class bool
-	// borders, folds and beyond report whether there is a \b or \B, the flag i, and a character that may lie
-	// beyond ASCII.
-	borders, folds, beyond bool
+	// borders and folds report whether there is a \b or \B, and the flag i.
+	borders, folds bool
 }
 
 // rest returns what has not been read.
@@ -63,9 +62,6 @@ func (t *translator) write(s string, n int) {
 // step translates one item. It returns what it cannot translate, "" for nothing.
 func (t *translator) step() (unsupported string) {
 	switch c := t.in[t.at]; {
-	case c >= utf8.RuneSelf:
-		t.beyond = true
-		t.copy(1)
 	case c == '\\':
 		return t.escape()
 	case t.class:
@@ -205,7 +201,6 @@ func (t *translator) escape() string {
 		if n < 0 {
 			n = len(rest) - len(`\E`)
 		}
-		t.beyond = t.beyond || strings.ContainsFunc(rest[:n], func(c rune) bool { return c >= utf8.RuneSelf })
 		t.copy(n + len(`\E`))
 	case c == 'Z':
 		t.write(`\z`, 2) // no value ends with a line break
@@ -216,11 +211,7 @@ func (t *translator) escape() string {
 	case c == 'b' || c == 'B':
 		t.borders = true
 		t.copy(2)
-	case c == 'x':
-		t.beyond = true
-		t.copy(2)
 	case c == 'u' && len(rest) >= 6:
-		t.beyond = true
 		t.write(`\x{`+rest[2:6]+`}`, 6)
 	// Go does not know these, or takes \0 and \v for something else.
 	case strings.IndexByte("0cehHvVRXGNu", c) >= 0:
@@ -233,7 +224,6 @@ func (t *translator) escape() string {
 
 // property translates \pL, \p{L}, \p{Alpha}, \p{IsLatin}, and with \P their opposites.
 func (t *translator) property(negated bool) {
-	t.beyond = true
 	rest := t.rest()
 	name, _, ok := strings.Cut(rest[2:], "}")
 	if !ok || !strings.HasPrefix(name, "{") { // \pL

@@ -140,8 +140,8 @@ func TestParseJSON_limits(t *testing.T) {
 	filter := `{"type":"wildcard","tagk":"k","filter":"*"},`
 	f(body(`{"aggregator":"sum","metric":"m","filters":[`+strings.Repeat(filter, 256)+filter[:len(filter)-1]+`]}`), 413, "Too many filters")
 	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"`+strings.Repeat("a", 1025)+`"}]}`), 400, "1025 bytes, more than 1024")
-	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"`+strings.Repeat("a{1000}", 6)+`"}]}`), 400, "steps, more than 5000")
-	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"((a{1000}){1000})"}]}`), 400, "steps, more than 5000")
+	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"`+strings.Repeat("a{1000}", 6)+`"}]}`), 400, "more than 5000")
+	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"((a{1000}){1000})"}]}`), 400, "more than 5000")
 }
 
 // Equal sub-queries become one, and the indexes of those that are left count from 0.

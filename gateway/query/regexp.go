@@ -49,6 +49,8 @@ func newJavaRegexp(text string) (*javaRegexp, error) {
 			err = fmt.Errorf("bad regular expression '%s': %w", text, slowErr)
 		}
 		return nil, err
+	case slowErr != nil && there.Otherwise:
+		return nil, &UnsupportedError{there.What, text}
 	case err == nil && !readsOtherwise(text): //fault:borders-of-ascii TestRegexp_java
 		return fast, nil
 	case slowErr == nil:
@@ -81,7 +83,7 @@ func newLinearRegexp(text string) (*javaRegexp, error) {
 
 	n := len(prog.Inst)
 	if n > maxRegexpInstructions {
-		return nil, &UnsupportedError{fmt.Sprintf("%d steps, more than %d", n, maxRegexpInstructions), text}
+		return nil, &UnsupportedError{fmt.Sprintf("%d instructions, more than %d", n, maxRegexpInstructions), text}
 	}
 
 	re, err := regexp.Compile(translated)

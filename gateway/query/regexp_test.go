@@ -83,6 +83,23 @@ func TestRegexp_java(t *testing.T) {
 	}
 }
 
+// Case is ignored among letters of ASCII alone, as in Java; RE2 takes ſ for an s, and K for a k.
+func TestRegexp_ignoresCaseOfASCII(t *testing.T) {
+	for text, name := range map[string]string{`(?i)s`: "ſ", `(?i)[a-z]`: "ſ", `(?i)k`: "\u212a", `(?i)é`: "É"} {
+		f, err := NewFilter(Regexp, "k", text, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Match(name) {
+			t.Errorf("%s is found in %q, and Java does not find it", text, name)
+		}
+	}
+	f, err := NewFilter(Regexp, "k", `^(?i)[^s]$`, false)
+	if err != nil || !f.Match("ſ") || f.Match("S") {
+		t.Errorf("[^s]: error %v, ſ %t, S %t, want only ſ", err, f.Match("ſ"), f.Match("S"))
+	}
+}
+
 // An expression that takes too many steps is found in no name, and says so for good.
 func TestRegexp_steps(t *testing.T) {
 	f, err := NewFilter(Regexp, "k", `(a*)(a*)(a*)(a*)(a*)(a*)\1x`, false)

@@ -47,7 +47,7 @@ func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 			}
 		}
 	}
-	if n > maxRanges {
+	if n >= maxRanges { // an hour may have one range more, of a crooked row
 		return 0
 	}
 	return n
@@ -161,7 +161,7 @@ func (s *longScanner) openPiece() error {
 func (s *longScanner) takePiece() {
 	end := s.until
 	if s.seeks {
-		end = min(end, s.after(s.next, int64(maxRanges/s.ranges())))
+		end = min(end, s.after(s.next, int64(maxRanges/(s.ranges()+1))))
 	}
 	s.piece = *s.part
 	if bytes.Compare(s.at, s.piece.Range.Start) > 0 {
@@ -230,8 +230,8 @@ func (s *longScanner) decide() error {
 	return nil
 }
 
-// lookAtEnd looks at the rows behind the stretch, or, at the end of the rows, at the last ones in
-// it. It returns nil if the stretch is short.
+// lookAtEnd looks at the rows after the stretch, or, where the rows of the part end, at the last
+// ones in it. It returns nil for a short stretch.
 func (s *longScanner) lookAtEnd() (*look, error) {
 	at := s.until
 	if at == s.to {
@@ -252,12 +252,15 @@ func (s *longScanner) lookAtEnd() (*look, error) {
 	return there, nil
 }
 
-// look looks at the rows of the part from a key on.
+// maxLookBlock bounds the memory of a look, in bytes: what it reads is counted, not kept.
+const maxLookBlock = 1 << 20
+
+// look counts the first rows of the part from a key on.
 func (s *longScanner) look(from []byte) (*look, error) {
 	l, last, p := &look{}, int64(0), &s.part.Plan
 	rows, size := access.LookAt(s.ranges())
 	s.of.Probes++
-	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: rows, BlockBytes: int(size)}
+	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: rows, BlockBytes: int(min(size, maxLookBlock))}
 	l.All = true
 	for block, err := range store.Blocks(s.ctx, s.from, scan) {
 		if err != nil {

@@ -116,7 +116,7 @@ func (c *call) awaitGateway(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // connectRemote finds the gateway that has the embedded store open.

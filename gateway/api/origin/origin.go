@@ -10,8 +10,10 @@ package origin
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"downpour/pushdown/process/list"
@@ -40,7 +42,7 @@ func Parse(entries []string) (l List, unusable []error, err error) {
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.ToLower(text))
 	switch {
-	case err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "":
+	case err != nil || u.Scheme == "" || !isHost(u):
 		return nil, fmt.Errorf("got %q, want * or an origin as browsers send it, such as http://localhost:8000", text)
 	case u.Scheme+"://"+u.Host != strings.ToLower(text):
 		return nil, fmt.Errorf("got %q, want the origin alone: %s://%s", text, u.Scheme, u.Host)
@@ -49,6 +51,17 @@ func parse(text string) (*url.URL, error) {
 		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port())
 	}
 	return u, nil
+}
+
+// isHost reports whether an origin has a host, and a port if any, in the form that browsers send.
+func isHost(u *url.URL) bool {
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	_, err := netip.ParseAddr(u.Hostname())
+	return err == nil || isName(u.Hostname())
 }
 
 // Empty reports whether no origin is listed.

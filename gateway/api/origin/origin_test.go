@@ -30,6 +30,9 @@ func TestParse(t *testing.T) {
 	f("http://:8000", such)
 	f("null", such)
 	f("http://a b", such)
+	for _, text := range []string{"http://*.example.com", "https://münchen.example", "http://a:99999", "http://a:0", "http://a:"} {
+		f(text, such)
+	}
 	f("", "")
 	f("http://grafana.example/", "want the origin alone: http://grafana.example")
 	f("http://grafana.example/d/abc?x=1", "want the origin alone: http://grafana.example")

@@ -6,7 +6,8 @@
 //	                 Retry-After: 1
 //	                 Downpour-Waits-For: hbase:zk1:2181
 //
-// Telnet connections are accepted, and not read.
+// A page that may not see answers of the gateway, by package origin, gets no reason. Telnet connections are accepted, and not
+// read; of more than MaxTelnet the oldest are reset.
 package standby
 
 import (
@@ -20,6 +21,8 @@ import (
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/origin"
+	"downpour/gateway/api/pace"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
@@ -34,9 +37,12 @@ const (
 	nextLines = 10 * time.Second
 	// pause is the time between two attempts.
 	pause = time.Second
-	// LockPatience is how long another process may have an embedded store: a tool is at an end by then, and
-	// who has started a second gateway learns it.
+	// LockPatience is how long a start waits while another process has the embedded store. Most tools end
+	// sooner; a second gateway fails after this time.
 	LockPatience = 5 * time.Minute
+	// MaxTelnet is how many telnet connections wait. A connection that is not read does not show that its client
+	// has gone, so that without a bound clients that connect again would take all that the port has.
+	MaxTelnet = 256
 )
 
 // errNoAnswer is the reason as long as no other is known.
@@ -45,21 +51,23 @@ var errNoAnswer = errors.New("it has not answered yet")
 // Standby waits for a store, and answers clients while it waits. Its methods may be called at the same time.
 type Standby struct {
 	address string
+	rules   origin.Rules
 	log     *slog.Logger
 	end     context.CancelFunc // of the lines in the log
 	logging sync.WaitGroup
 
-	mu     sync.Mutex
-	reason error
+	mu      sync.Mutex
+	reason  error
+	waiting []func() // each gives up a telnet connection, the oldest first
 
 	ready  chan struct{} // closed once handler and telnet are set
 	http   http.Handler
 	telnet func(context.Context, net.Conn)
 }
 
-// New begins to wait for the store at an address. The caller calls Close.
-func New(address string, log *slog.Logger) *Standby {
-	s := &Standby{address: address, log: log, reason: errNoAnswer, ready: make(chan struct{})}
+// New begins to wait for the store at an address. The rules decide who may know why. The caller calls Close.
+func New(address string, rules origin.Rules, log *slog.Logger) *Standby {
+	s := &Standby{address: address, rules: rules, log: log, reason: errNoAnswer, ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.end = cancel
 	s.logging.Go(func() { s.logReasons(ctx) })
@@ -90,6 +98,9 @@ func (s *Standby) Await(ctx context.Context, try func(context.Context) error) er
 		if wait.For(ctx, pause) != nil {
 			return err
 		}
+		if !lockedSince.IsZero() {
+			s.Note(errNoAnswer) // the process that is named may have given the lock up
+		}
 	}
 }
 
@@ -98,6 +109,9 @@ func (s *Standby) Await(ctx context.Context, try func(context.Context) error) er
 func (s *Standby) Open(handler http.Handler, telnet func(context.Context, net.Conn)) {
 	s.http, s.telnet = handler, telnet
 	close(s.ready)
+	s.mu.Lock()
+	s.waiting = nil
+	s.mu.Unlock()
 	s.Close()
 }
 
@@ -153,10 +167,14 @@ func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("ok\n"))
 		return
 	}
-	w.Header().Set(Header, s.address)
+	message := "waits for its store"
+	if s.rules.Decide(origin.Of(r), origin.Read) == origin.Ours {
+		w.Header().Set(Header, s.address)
+		message = "waits for " + s.address + ": " + s.why().Error()
+	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	httpio.SetRetryAfter(w)
-	message := "waits for " + s.address + ": " + s.why().Error()
 	body, _ := json.Marshal(map[string]httpio.Error{"error": {Code: http.StatusServiceUnavailable, Message: message}})
 	w.WriteHeader(http.StatusServiceUnavailable)
 	w.Write(body)
@@ -164,9 +182,26 @@ func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Telnet serves a connection once the store has answered. What the client sends until then stays in its socket.
 func (s *Standby) Telnet(ctx context.Context, c net.Conn) {
+	waits, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	s.queue(giveUp)
 	select {
 	case <-s.ready:
 		s.telnet(ctx, c)
-	case <-ctx.Done():
+	case <-waits.Done():
+		pace.ResetOnClose(c) // a close in good order would acknowledge what was not read
+	}
+}
+
+// queue adds a telnet connection to those that wait, and gives up the oldest if they are too many.
+func (s *Standby) queue(giveUp func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isReady() {
+		return
+	}
+	if s.waiting = append(s.waiting, giveUp); len(s.waiting) > MaxTelnet { //fault:telnet-waits-without-bound TestTelnet_bound
+		s.waiting[0]()
+		s.waiting = s.waiting[1:]
 	}
 }

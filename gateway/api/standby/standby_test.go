@@ -5,21 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"downpour/gateway/api/origin"
 	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
 func begin(address string) (*Standby, *logtest.Log) {
 	l := new(logtest.Log)
-	return New(address, l.Logger()), l
+	return New(address, origin.Rules{}, l.Logger()), l
 }
 
 // The start waits while the store cannot be reached, and for a lock for five minutes; anything else ends it. In
@@ -154,5 +157,68 @@ func TestTelnet(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		ended.Telnet(ctx, server)
+	})
+}
+
+// Of many telnet connections that wait the oldest are given up, and not served.
+//
+//fault:telnet-waits-without-bound if s.waiting = append(s.waiting, giveUp); len(s.waiting) > MaxTelnet { => if s.waiting = append(s.waiting, giveUp); false {
+func TestTelnet_bound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := begin("x")
+		var ended, served atomic.Int64
+		wait := func() {
+			_, server := net.Pipe()
+			s.Telnet(t.Context(), server)
+			ended.Add(1)
+		}
+		for range MaxTelnet + 10 {
+			go wait()
+		}
+		synctest.Wait()
+		if ended.Load() != 10 {
+			t.Errorf("%d connections were given up, want 10", ended.Load())
+		}
+		s.Open(nil, func(context.Context, net.Conn) { served.Add(1) })
+		synctest.Wait()
+		if served.Load() != MaxTelnet {
+			t.Errorf("%d connections were served, want %d", served.Load(), MaxTelnet)
+		}
+	})
+}
+
+// A request under a host name that is not the gateway's learns nothing of the store.
+func TestServeHTTP_otherHost(t *testing.T) {
+	s := New("pebble:/secret", origin.Rules{Loopback: true}, slog.New(slog.DiscardHandler))
+	defer s.Close()
+	for host, knows := range map[string]bool{"evil.example": false, "localhost:4242": true} {
+		r := httptest.NewRequest("GET", "/readyz", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if told := strings.Contains(w.Body.String()+w.Header().Get(Header), "secret"); w.Code != 503 || told != knows {
+			t.Errorf("%s: %d %v %s, want 503 that names the store: %t", host, w.Code, w.Header(), w.Body, knows)
+		}
+	}
+}
+
+// A process that had the lock is not named any more while the store is being opened.
+func TestAwait_lockGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := begin("x")
+		defer s.Close()
+		tries := 0
+		err := s.Await(t.Context(), func(context.Context) error {
+			if tries++; tries == 1 {
+				return fmt.Errorf("%w: 4711", store.ErrLocked)
+			}
+			if got := s.why(); got != errNoAnswer {
+				t.Errorf("the reason is %v, want that there is none yet", got)
+			}
+			return nil
+		})
+		if err != nil || tries != 2 {
+			t.Errorf("%d tries, %v", tries, err)
+		}
 	})
 }

@@ -26,6 +26,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/audit"
+	"downpour/gateway/api/origin"
 	"downpour/gateway/api/standby"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
@@ -166,13 +167,17 @@ func createTables(create func() error, address, compression string, out io.Write
 // the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := cfg.Logger(os.Stderr)
+	if o.createTables && cfg.Embedded() {
+		fmt.Fprintln(out, "nothing to do: every start creates the tables of an embedded store")
+		return nil
+	}
 	if o.createTables {
 		st, err := openToServe(ctx, cfg, o, log)
 		if err != nil {
 			return err
 		}
 		defer closeStore(st, gateway.StoreCloseTimeout, log)
-		waiting := standby.New(cfg.StoreAddress(), log)
+		waiting := standby.New(cfg.StoreAddress(), origin.Rules{}, log)
 		defer waiting.Close()
 		ctx = store.OnRetry(ctx, waiting.Note)
 		return createTables(func() error { return makeTables(ctx, cfg, o, st) }, cfg.Store, o.compression, out, log)

@@ -6,10 +6,10 @@
 //	\bdb\b             borders of words, with letters beyond ASCII
 //
 // An expression is parsed as java.util.regex does up to Java 18, and compiled to a program of instructions for a
-// machine that tries one way after the other. It keeps from where there is no way, so that it does not try the same twice;
-// with back-references, and repetitions of what may take nothing, that depends on more than the place, and the ways can
-// grow exponentially. So the machine counts its steps and ends with ErrSteps, on every computer at the same one. Of an
-// expression of which Java's meaning is not known here for certain, Compile says what that is.
+// machine that tries one way after the other. It remembers the places from which it has failed, and does not try them
+// again. With back-references, and repetitions of what may take nothing, failing depends on more than the place: nothing is
+// remembered then, and the ways may grow exponentially. Therefore steps are counted, and beyond a bound the search ends with
+// ErrSteps. Where Java's meaning is not known here for certain, Compile returns what that is.
 // Source: java.util.regex.Pattern.
 package backtrack
 
@@ -38,12 +38,18 @@ const (
 var ErrSteps = errors.New("it takes too many steps")
 
 // Unsupported is returned by Compile for an expression that Java takes, and that is not known here.
-type Unsupported struct{ What string }
+type Unsupported struct {
+	What string
+	// Otherwise says that engines of linear time take it, and find it in other names than Java.
+	Otherwise bool
+}
 
 // Error names the construct.
 func (e *Unsupported) Error() string { return "it uses " + e.What }
 
-func unsupported(format string, args ...any) error { return &Unsupported{fmt.Sprintf(format, args...)} }
+func unsupported(format string, args ...any) error {
+	return &Unsupported{What: fmt.Sprintf(format, args...)}
+}
 
 // Expression is a compiled expression. It may be used from many goroutines.
 type Expression struct {

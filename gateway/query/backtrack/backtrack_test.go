@@ -30,9 +30,59 @@ func TestExpression_steps(t *testing.T) {
 			t.Errorf("%s: %v after %d steps, want at most a million", text, err, e.steps.Load())
 		}
 	}
-	for _, text := range []string{`(a*)(a*)(a*)(a*)(a*)(a*)\1b`, `^(a?)*(a?)*(a?)*(a?)*(a?)*\1b`} {
+	for _, text := range []string{`(a*)(a*)(a*)(a*)(a*)(a*)\1b`, `^(a)(?:a?)*(?:a?)*(?:a?)*(?:a?)*\1b`} {
 		if found, err := compile(t, text).Find(long); found || !errors.Is(err, ErrSteps) {
 			t.Errorf("%s: %t, %v, want ErrSteps", text, found, err)
+		}
+	}
+}
+
+// A step in a class of many ranges costs as many: the bound is one of time, too.
+//
+//fault:classes-for-nothing m.left -= int64(in.x) =>
+func TestExpression_stepsOfClasses(t *testing.T) {
+	many := func(add string) string {
+		var b strings.Builder
+		for c := 'a'; c < 'a'+300; c += 2 {
+			b.WriteString(add)
+			b.WriteRune(c)
+		}
+		return "[" + b.String() + "]"
+	}
+	one, all := compile(t, "^[a]x"), compile(t, "^"+many("")+"x")
+	same := compile(t, "^"+many("a")+"x")
+	for _, e := range []*Expression{one, all, same} {
+		if _, err := e.Find("ax"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := all.steps.Load()-one.steps.Load(), int64(149); got != want {
+		t.Errorf("a class of 150 ranges: %d steps more than one of 1, want %d", got, want)
+	}
+	if got, want := same.steps.Load(), all.steps.Load(); got != want {
+		t.Errorf("a class that names a range 150 times: %d steps, want %d as without", got, want)
+	}
+}
+
+// What is not known here as Java has it is refused by its name, and its neighbors are taken.
+func TestCompile_unsupported(t *testing.T) {
+	for _, c := range []struct{ refused, taken, what string }{
+		{`(?:a|^){2}b`, `(?:a|^)b`, "a repetition, more than once, of what may take nothing"},
+		{`(?:a?){3}b`, `(?:a?){0,1}b`, "a repetition, more than once, of what may take nothing"},
+		{`(?:a*){2,}b`, `(?:aa*){2,}b`, "a repetition, more than once, of what may take nothing"},
+		{`^(?:([ab])-)*\1`, `^(?:([ab])-)\1`, "or a repetition"},
+		{`^(a?)*\1`, `^(a)*\1`, "or a repetition"},
+		{`\Q\E*`, `\Qa\E*`, "a repetition of nothing"},
+		{`[\Q\E]`, `[\Qa\E]`, "an empty quotation in a class"},
+		{`[\v-z]`, `[\vz]`, `\v in a range`},
+		{`[!-\v]`, `[!\v]`, `\v in a range`},
+	} {
+		var e *Unsupported
+		if _, err := Compile(c.refused); !errors.As(err, &e) || !strings.Contains(e.What, c.what) {
+			t.Errorf("%s: %v, want that it uses %s", c.refused, err, c.what)
+		}
+		if _, err := Compile(c.taken); err != nil {
+			t.Errorf("%s: %v, want no error", c.taken, err)
 		}
 	}
 }
@@ -74,12 +124,17 @@ func drawn(r *rand.Rand, depth int) string {
 // Drawn expressions of which RE2 has all are found in the names in which RE2 finds them, whether failures are kept or not.
 func TestExpression_drawn(t *testing.T) {
 	r := seedtest.Rand(t)
-	for range 3_000 {
+	for taken := 0; taken < 3_000; {
 		text := drawn(r, 3)
 		re, err := regexp.Compile(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
+		var refused *Unsupported
+		if _, err := Compile(text); errors.As(err, &refused) && refused.Otherwise {
+			continue
+		}
+		taken++
 		e := compile(t, text)
 		forgets := compile(t, text)
 		forgets.stateless = false

@@ -4,7 +4,7 @@ package backtrack
 type op int
 
 const (
-	opSet      op = iota // take a character of set
+	opSet      op = iota // take a character of set, which costs x
 	opSplit              // go on at x and, if that finds nothing, at y
 	opJump               // go on at x
 	opKeep               // keep the place in register x
@@ -50,7 +50,7 @@ func (c *compiler) add(i instruction) int {
 var operations = map[kind]op{nodeBegin: opBegin, nodeEnd: opEnd, nodeBorder: opBorder, nodeNoBorder: opNoBorder}
 
 // tooLong is the error of a program of more than maxInstructions.
-var tooLong = unsupported("too many steps, more than %d", maxInstructions)
+var tooLong = unsupported("more than %d instructions once it is compiled", maxInstructions)
 
 // emit adds the instructions of a node.
 func (c *compiler) emit(n *node) error {
@@ -67,7 +67,7 @@ func (c *compiler) emit(n *node) error {
 	case nodeChoice:
 		return c.choice(n.subs)
 	case nodeSet:
-		c.add(instruction{op: opSet, set: n.set})
+		c.add(instruction{op: opSet, set: n.set, x: n.set.cost()})
 	case nodeRepeat:
 		return c.repeat(n)
 	case nodeCapture:
@@ -128,6 +128,10 @@ func (c *compiler) sub(n *node) error {
 
 // repeat adds a repetition: as often as it must be, and then as often as it may.
 func (c *compiler) repeat(n *node) error {
+	// Java leaves a repetition at a turn that takes nothing, even before the minimum.
+	if of := n.subs[0]; n.min > 1 && of.least() == 0 && !of.certain() {
+		return &Unsupported{What: "a repetition, more than once, of what may take nothing", Otherwise: true}
+	}
 	for range n.min {
 		before := len(c.program)
 		if err := c.emit(n.subs[0]); err != nil {

@@ -93,7 +93,7 @@ func (p *parser) namedReference() ([]*node, error) {
 func (p *parser) referenceTo(n int) ([]*node, error) {
 	switch {
 	case !p.closed[n]:
-		return nil, unsupported("a back-reference to a group that has not ended before, or stands in a look-around or an atomic group")
+		return nil, unsupported("a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
 	case p.has("i"):
 		return nil, unsupported("a back-reference that ignores case")
 	}
@@ -222,11 +222,14 @@ func (p *parser) class() (*set, error) {
 			return nil, errors.New("a class without its ]")
 		case p.ahead("]") && !first:
 			p.at++
+			out.pack()
 			return out, nil
 		case p.ahead("["):
 			return nil, unsupported("a class inside a class")
 		case p.ahead("&&"):
 			return nil, unsupported("an intersection of classes (&&)")
+		case p.ahead(`\Q\E`):
+			return nil, unsupported("an empty quotation in a class")
 		case p.eat(`\Q`):
 			for p.more() && !p.eat(`\E`) {
 				out.add(p.text[p.at], p.text[p.at], p.has("i"))
@@ -242,8 +245,14 @@ func (p *parser) class() (*set, error) {
 	}
 }
 
+// errVertical refuses \v in a range, where it is one character for Java, and elsewhere several.
+var errVertical = unsupported(`\v in a range of a class`)
+
 // classItem reads a character, a range, or an escape for several.
 func (p *parser) classItem(out *set) error {
+	if p.ahead(`\v-`) {
+		return errVertical
+	}
 	if p.ahead(`\`) && p.at+1 < len(p.text) {
 		s, err := p.escapedSet()
 		if err != nil {
@@ -263,7 +272,9 @@ func (p *parser) classItem(out *set) error {
 		if p.text[p.at+1] == '[' {
 			return unsupported("a class inside a class")
 		}
-		p.at++
+		if p.at++; p.ahead(`\v`) {
+			return errVertical
+		}
 		if high, err = p.classCharacter(); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (n *node) length() (least, most int, ok bool) {
 	return 0, 0, true // a look or a place
 }
 
-// least returns how many characters a part takes at least; it may be more.
+// least returns a lower bound of the characters that a part takes. Above 0, each turn of a loop gets further.
 func (n *node) least() (least int) {
 	switch n.kind {
 	case nodeSet:
@@ -95,7 +95,8 @@ func (n *node) least() (least int) {
 	return least
 }
 
-// certain reports whether a part is found in one way alone: Java sees no length in repetitions of others.
+// certain reports whether a part has no choice and no inner repetition of varying length. Java computes the
+// length of a repetition only of such parts.
 func (n *node) certain() bool {
 	if n.kind == nodeChoice || n.kind == nodeRepeat && (n.optional || n.min != n.max) {
 		return false

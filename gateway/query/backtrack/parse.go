@@ -103,6 +103,9 @@ func (p *parser) sequence() (*node, error) {
 			return nil, err
 		}
 		if len(parts) == 0 { // flags, or quotes around nothing
+			if quoted := p.text[p.at-1] == 'E'; quoted && p.more() && strings.ContainsRune("*+?{", p.text[p.at]) {
+				return nil, unsupported("a repetition of nothing")
+			}
 			if p.skip(); p.more() {
 				if err := nothingBefore(p.text[p.at]); err != nil {
 					return nil, err
@@ -137,6 +140,7 @@ func (p *parser) quantified(of *node) (*node, error) {
 	default:
 		return of, nil
 	}
+	p.hideRepeated(out)
 
 	p.skip()
 	switch {
@@ -238,6 +242,7 @@ func (p *parser) atom() ([]*node, error) {
 func (p *parser) literal(c rune) *node {
 	s := &set{}
 	s.add(c, c, p.has("i"))
+	s.pack()
 	return &node{kind: nodeSet, set: s}
 }
 
@@ -285,6 +290,22 @@ func (p *parser) hide(in *node) {
 		delete(p.closed, in.n)
 	}
 	for _, sub := range in.subs {
+		p.hide(sub)
+	}
+}
+
+// hideRepeated hides the groups in a repetition, except one that is the whole of a turn which takes something. Java gives
+// turns back without the groups that they have found.
+func (p *parser) hideRepeated(n *node) {
+	of := n.subs[0]
+	if n.optional {
+		return
+	}
+	if of.kind != nodeCapture || of.least() == 0 {
+		p.hide(of)
+		return
+	}
+	for _, sub := range of.subs {
 		p.hide(sub)
 	}
 }

@@ -54,6 +54,7 @@ func (m *machine) run(at, place, end int) (int, bool) {
 		at++
 		switch in.op {
 		case opSet:
+			m.left -= int64(in.x) //fault:classes-for-nothing TestExpression_stepsOfClasses
 			ok = place < len(m.text) && in.set.has(m.text[place])
 			place++
 		case opSplit:

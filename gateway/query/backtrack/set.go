@@ -1,6 +1,10 @@
 package backtrack
 
-import "unicode"
+import (
+	"cmp"
+	"slices"
+	"unicode"
+)
 
 // set is a set of characters: those of its items, or all others.
 type set struct {
@@ -13,6 +17,45 @@ type item struct {
 	low, high rune
 	table     *unicode.RangeTable
 	within    *set
+}
+
+// pack sorts the ranges of a set and makes one of those that touch, so that a(a-z)(a-z) costs what a-z does.
+func (s *set) pack() {
+	var all, others []item
+	for _, i := range s.items {
+		if i.table == nil && i.within == nil {
+			all = append(all, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(a.low, b.low) })
+	s.items = others
+	for k, i := range all {
+		if last := len(s.items) - 1; k > 0 && i.low <= s.items[last].high+1 {
+			s.items[last].high = max(s.items[last].high, i.high)
+			continue
+		}
+		s.items = append(s.items, i)
+	}
+}
+
+// tableCost is what a look-up in a table costs, in comparisons with a range.
+const tableCost = 16
+
+// cost is what a look at the set costs at most, in comparisons with a range.
+func (s *set) cost() (n int) {
+	for _, i := range s.items {
+		switch {
+		case i.within != nil:
+			n += i.within.cost()
+		case i.table != nil:
+			n += tableCost
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 func (s *set) has(c rune) bool {

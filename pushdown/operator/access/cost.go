@@ -68,8 +68,8 @@ func (l Look) Stretch(before int64) int64 {
 	return max(ShortStretch, growth*l.Hours, growth*before)
 }
 
-// Shorter returns a shorter stretch, for one at whose end the other way costs less; false if it is
-// short enough.
+// Shorter returns half of a stretch at whose end the other way costs less, and whether the end of
+// that half needs a look, too.
 func Shorter(stretch int64) (int64, bool) {
 	return max(stretch/2, ShortStretch), stretch > ShortStretch
 }

@@ -264,14 +264,24 @@ func (c *Common) RollupTablesRead() []string {
 // Embedded tells whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
-// StoreAddress returns Store with the whole path of an embedded store, which means the same in any working directory.
+// StoreAddress returns Store with the whole path of an embedded store, which means the same in any working directory,
+// and is the same for all links to the directory.
 func (c *Common) StoreAddress() string {
-	if dir, ok := strings.CutPrefix(c.Store, "pebble:"); ok {
-		if path, err := filepath.Abs(dir); err == nil {
+	dir, embedded := strings.CutPrefix(c.Store, "pebble:")
+	path, err := filepath.Abs(dir)
+	if !embedded || err != nil {
+		return c.Store
+	}
+
+	// The end of the path may not be there yet.
+	for there, rest := path, ""; ; there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest) {
+		if real, err := filepath.EvalSymlinks(there); err == nil {
+			return "pebble:" + filepath.Join(real, rest)
+		}
+		if there == filepath.Dir(there) {
 			return "pebble:" + path
 		}
 	}
-	return c.Store
 }
 
 // Validate returns all faults at once, each with the name of its variable. listen is the

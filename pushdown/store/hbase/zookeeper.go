@@ -56,8 +56,8 @@ func (z *zkDirectory) lookUpServer(ctx context.Context, server string) (addresse
 	if err == nil && len(addresses) == 0 {
 		err = fmt.Errorf("%s has no address", server)
 	}
-	if z.changes(server, err != nil) && err != nil {
-		z.st.cfg.Logger.Warn("a server of ZooKeeper has no address, so others are asked", "server", server, "err", err)
+	if z.changes(server, err != nil) && err != nil && z.st.lifetime.Err() == nil {
+		z.st.cfg.Logger.Warn("cannot resolve the name of a ZooKeeper server", "server", server, "err", err)
 	}
 	return addresses, err
 }
