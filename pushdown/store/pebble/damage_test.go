@@ -107,6 +107,10 @@ func smallStore(t testing.TB) (killed, closed image, want string) {
 		<-time.After(time.Millisecond)
 	}
 	s.db.TestOnlyWaitForCleaning()
+	// A crash brings files back whose deletion was not synced.
+	if err := syncDir(files, "data"); err != nil {
+		t.Fatal(err)
+	}
 	killed = at()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
