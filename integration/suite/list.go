@@ -5,6 +5,13 @@ package main
 var targets = []target{
 	inProcess("race", []string{"-race", "./..."}, "encoding/", "pushdown/", "gateway/", "bench/"),
 	{
+		// Of all packages: make quick and make test look at those that changed alone.
+		name:  "static",
+		paths: []string{"integration/setup/tools.mod"},
+		short: staticcheck([]string{"./..."}),
+		long:  staticcheck([]string{"./..."}),
+	},
+	{
 		name:  "mutants",
 		paths: []string{"integration/mutants/"},
 		long:  []string{"go", "run", "./integration/mutants"},

@@ -105,7 +105,11 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 	if err != nil {
 		return err
 	}
-	results, err := r.runAll(ctx, append(stages(o.base), again...))
+	touched, err := r.touched(ctx, o)
+	if err != nil {
+		return err
+	}
+	results, err := r.runAll(ctx, append(stages(o.base, touched), again...))
 	fmt.Fprintln(r.out)
 	cpu := time.Duration(0)
 	for _, res := range results {
@@ -128,34 +132,48 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 
 // stage runs some stages of test.
 func (r *runner) stage(ctx context.Context, o options, names []string) error {
+	touched, err := r.touched(ctx, o)
+	if err != nil {
+		return err
+	}
+	all := stages(o.base, touched)
 	var chosen []stage
 	for _, name := range names {
-		i := slices.IndexFunc(stages(o.base), func(s stage) bool { return s.name == name })
+		i := slices.IndexFunc(all, func(s stage) bool { return s.name == name })
 		if i < 0 {
 			return fmt.Errorf("got stage %q, want one of those that test runs", name)
 		}
-		chosen = append(chosen, stages(o.base)[i])
+		chosen = append(chosen, all[i])
 	}
-	_, err := r.runAll(ctx, chosen)
+	_, err = r.runAll(ctx, chosen)
 	return err
 }
 
 // quick vets and tests the packages that changes can break, and the rules of the house.
 func (r *runner) quick(ctx context.Context, o options, _ []string) error {
-	files, err := r.changed(ctx, o)
+	touched, err := r.touched(ctx, o)
 	if err != nil {
 		return err
+	}
+	_, err = r.runAll(ctx, []stage{
+		{name: "vet", command: vet(touched)},
+		{name: "test", command: append([]string{"go", "test", "-json", "-vet=off"}, touched...), tests: true},
+		{name: "staticcheck", command: staticcheck(touched)},
+	})
+	return err
+}
+
+// touched returns the packages that changes can break, and those whose tests read files of all others.
+func (r *runner) touched(ctx context.Context, o options) ([]string, error) {
+	files, err := r.changed(ctx, o)
+	if err != nil {
+		return nil, err
 	}
 	all, err := r.packages(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	touched := affected(all, files)
-	always := []string{"./integration", "./integration/mutants", "./gateway/docsite"}
-	vet := append([]string{"go", "vet", "-cgocall=false", "-tags", "integration"}, append(touched, always...)...)
-	test := append([]string{"go", "test", "-json", "-vet=off"}, append(touched, always...)...)
-	_, err = r.runAll(ctx, []stage{{name: "vet", command: vet}, {name: "test", command: test, tests: true}})
-	return err
+	return append(affected(all, files), "./integration", "./integration/mutants", "./gateway/docsite"), nil
 }
 
 // soakNamed runs targets by name, or all of them.
@@ -219,7 +237,7 @@ func (o options) fresh() uint64 {
 }
 
 // turns are the targets of which slice runs one.
-var turns = []string{"chaos", "life", "slow-hbase", "proofs"}
+var turns = []string{"chaos", "life", "slow-hbase", "proofs", "static"}
 
 // sliceTime is what a slice may take. One that is cut off has no outcome.
 const sliceTime = 25 * time.Minute

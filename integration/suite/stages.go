@@ -9,10 +9,10 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_readers|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
-// stages are what make test runs. Nothing is linked with symbols for debuggers, which would take half of a linker's time;
-// stack traces need none. Many tests wait more than they compute, so that more packages are tested at a time than
-// there are cores. Budgets are what a run with an empty build cache takes, and a half more.
-func stages(base string) []stage {
+// stages are what make test runs, for a change since base that touches these packages; the others were vetted with the
+// changes that touched them. Many tests wait more than they compute, so that more packages are tested at a time than there
+// are cores. Budgets are what a run with an empty build cache takes, and a half more.
+func stages(base string, touched []string) []stage {
 	return []stage{
 		{
 			name:    "setup",
@@ -21,26 +21,25 @@ func stages(base string) []stage {
 		},
 		{
 			name:    "build",
-			command: []string{"go", "build", "-ldflags=-w", "./..."},
+			command: []string{"go", "build", "./..."},
 			budget:  450 * time.Second,
 		},
 		{
-			// cgocall opens a file by the path at which it was compiled: with -trimpath maybe that of a clone which is gone.
 			name:    "vet",
-			command: []string{"go", "vet", "-cgocall=false", "-tags", "integration", "./..."},
+			command: vet(touched),
 			budget:  150 * time.Second,
 			needs:   []string{"build"},
 		},
 		{
 			name:    "unit",
-			command: []string{"go", "test", "-json", "-vet=off", "-ldflags=-w", "-count=1", "-p=3", "-timeout=20m", "./..."},
+			command: []string{"go", "test", "-json", "-vet=off", "-count=1", "-p=3", "-timeout=20m", "./..."},
 			budget:  500 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
 		},
 		{
 			name:    "real",
-			command: []string{"go", "test", "-json", "-tags", "integration", "-vet=off", "-ldflags=-w", "-count=1", "-parallel=6", "-timeout=20m", "-run", realTests, "./integration"},
+			command: []string{"go", "test", "-json", "-tags", "integration", "-vet=off", "-count=1", "-parallel=6", "-timeout=20m", "-run", realTests, "./integration"},
 			budget:  300 * time.Second,
 			needs:   []string{"build", "setup"},
 			tests:   true,
@@ -51,17 +50,22 @@ func stages(base string) []stage {
 			budget:  20 * time.Second,
 		},
 		{
-			// Pinned in a module file of its own, so that what it needs is no requirement of the product.
-			name:    "staticcheck",
-			command: []string{"go", "tool", "-modfile=integration/setup/tools.mod", "staticcheck", "-tags", "integration", "./..."},
-			budget:  450 * time.Second,
-			needs:   []string{"vet"},
-		},
-		{
 			name:    "faults",
 			command: []string{"go", "run", "./integration/mutants", "-changed", base}, // of the change; soak runs all
 			budget:  200 * time.Second,
 			needs:   []string{"unit"},
 		},
 	}
+}
+
+// vet is the command that vets packages. cgocall opens a file by the path at which it was compiled: with -trimpath maybe that
+// of a clone which is gone.
+func vet(packages []string) []string {
+	return append([]string{"go", "vet", "-cgocall=false", "-tags", "integration"}, packages...)
+}
+
+// staticcheck is the command that has it look at packages. It is pinned in a module file of its own, so that what it needs is
+// no requirement of the product.
+func staticcheck(packages []string) []string {
+	return append([]string{"go", "tool", "-modfile=integration/setup/tools.mod", "staticcheck", "-tags", "integration"}, packages...)
 }
