@@ -7,6 +7,7 @@
 //	go run ./integration/mutants -check           none: that every fault has its place
 //	go run ./integration/mutants -list            none: their names, files and tests
 //	go run ./integration/mutants -rest            the rest, which only soak runs
+//	go run ./integration/mutants -by DIR:TEST     which of them another test catches, such as integration/sim:TestSim
 //
 // A promise fault is a change of one line that would make an answer wrong or short, lose an
 // acknowledged point or let in who must stay out. The line ends with a marker, which moves with
@@ -62,7 +63,7 @@ func main() {
 // options are the flags of the command.
 type options struct {
 	changed, check, list, rest bool
-	only, base                 string
+	only, base, by             string
 	sample, jobs               int
 	seed                       uint64
 }
@@ -74,11 +75,15 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
 	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")
 	flags.StringVar(&o.only, "only", "", "try only those whose name holds this")
+	flags.StringVar(&o.by, "by", "", "try them with another test, as folder:test, and report which it catches; one that it does not catch is no failure")
 	flags.IntVar(&o.sample, "sample", 0, "try only so many, drawn at random; 0 tries all")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the sample; 0 draws one")
 	flags.IntVar(&o.jobs, "jobs", max(1, runtime.GOMAXPROCS(0)), "how many to try at once")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if _, _, ok := strings.Cut(o.by, ":"); o.by != "" && !ok {
+		return o, fmt.Errorf("-by: got %q, want folder:test, such as integration/sim:TestSim", o.by)
 	}
 	o.base = flags.Arg(0)
 	if flags.NArg() > 1 || o.base != "" && !o.changed {
@@ -110,13 +115,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "%d faults, %d lost\n", len(chosen), gone)
 		return nil
 	}
+	for i := range chosen {
+		if dir, test, ok := strings.Cut(o.by, ":"); ok {
+			chosen[i].dir, chosen[i].test = dir, test
+		}
+	}
 	began := time.Now()
 	bad, lost, err := (&lab{out: out, jobs: o.jobs, root: root}).tryAll(ctx, chosen)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", len(chosen)-bad-lost, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
-	if bad > 0 {
+	if bad > 0 && o.by == "" {
 		return fmt.Errorf("%d faults were not caught", bad)
 	}
 	return nil

@@ -72,6 +72,7 @@ func TestLook(t *testing.T) {
 		var after time.Duration
 		death := time.Now().Add(2 * time.Minute)
 		for range 60 {
+			synctest.Wait() // for the heartbeat of this moment
 			before := mine.reads.Load()
 			sights, err := k.Look(t.Context(), names)
 			if err != nil || len(sights) != 4 || mine.reads.Load() != before+1 {
