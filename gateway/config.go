@@ -24,6 +24,7 @@ import (
 	"downpour/gateway/query/plan"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/list"
+	"downpour/pushdown/process/network"
 	"downpour/pushdown/process/settings"
 )
 
@@ -115,6 +116,8 @@ type Config struct {
 	// PushdownPatience is how long a healthy pushdown server takes at most to answer a health check, and
 	// between two signs of life of a part; 0 for their defaults. Only tests set it.
 	PushdownPatience time.Duration
+	// Network is where the gateway listens, and dials pushdown servers; nil for the system's. Only tests set it.
+	Network network.Network
 	// Now is the clock of queries; nil for the system's. Only tests set it.
 	Now func() time.Time
 	// AllowOrigins lists browser origins besides the gateway's own, as

@@ -22,11 +22,15 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 		return nil, err
 	}
 
+	options := client.Options{Token: token, TLS: tls, Stall: s.cfg.PushdownPatience}
+	if s.cfg.Network != nil {
+		options.Dial = s.cfg.Network.DialContext
+	}
 	servers, unusable, err := list.Usable(s.cfg.Pushdown, func(address string) (dispatch.Server, error) {
 		if err := settings.CheckAddress("DOWNPOUR_PUSHDOWN", address); err != nil {
 			return nil, err
 		}
-		c, err := client.New(address, client.Options{Token: token, TLS: tls, Stall: s.cfg.PushdownPatience})
+		c, err := client.New(address, options)
 		if err != nil {
 			return nil, fmt.Errorf("DOWNPOUR_PUSHDOWN: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"downpour/gateway/api/standby"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
+	"downpour/pushdown/process/network"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
 )
@@ -97,7 +98,11 @@ func (s *Server) setLimits() (err error) {
 
 // listen opens the port, with TLS if it is configured, and sets the URL.
 func (s *Server) listen() (net.Listener, error) {
-	l, err := net.Listen("tcp", s.cfg.Listen)
+	on := s.cfg.Network
+	if on == nil {
+		on = network.System{}
+	}
+	l, err := on.Listen("tcp", s.cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
 	}

@@ -31,6 +31,7 @@ type evaluator struct {
 		made     int      // tracks made since the start
 		err      *Error   // of the last ask
 		errCount int      // grows with each new error
+		old      bool     // err is of a loop that has ended, and no news to who comes now
 		final    bool     // err ends the query
 		complete bool     // the query named an end and was answered
 	}
@@ -64,7 +65,7 @@ func (e *evaluator) join(r Request, wake func()) *Subscription {
 func (e *evaluator) startLocked() {
 	e.stopLingerLocked()
 	ctx, cancel := context.WithCancel(context.Background())
-	e.mu.stop, e.mu.fresh = cancel, false
+	e.mu.stop, e.mu.fresh, e.mu.old = cancel, false, e.mu.err != nil
 	e.hub.work.Go(func() { e.run(ctx) })
 }
 
@@ -292,12 +293,12 @@ func (e *evaluator) failLocked(err error) {
 	// A query with an end is asked once: no error of it is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
-	if e.mu.err == nil || *e.mu.err != shown { // the same error again is no news
+	if e.mu.err == nil || *e.mu.err != shown || e.mu.old { // the same error again is no news
 		e.mu.err = &shown
 		e.mu.errCount++
 		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary", shown.Temporary, "query", string(e.query.question.Body))
 	}
-	e.mu.final = !shown.Temporary
+	e.mu.final, e.mu.old = !shown.Temporary, false
 }
 
 // snapshotTrackLocked returns a track whose numbers are those of a snapshot of the

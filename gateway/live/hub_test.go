@@ -241,6 +241,40 @@ func TestRecoveryIsSent(t *testing.T) {
 	})
 }
 
+// Who comes back after all had left because of an error gets the answer of now. The error of then would make a client that
+// leaves with each error come and go for ever.
+//
+//fault:old-error-to-a-newcomer && !e.mu.old =>
+func TestErrorIsNotOfTheLastLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fail atomic.Bool
+		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) {
+			time.Sleep(100 * time.Millisecond)
+			if fail.Load() {
+				return Answer{}, errors.New("region server is away")
+			}
+			return one(0, encoding.IntValue(1)), nil
+		}})
+		defer h.Close()
+		for _, away := range []bool{false, true, true, false, false} {
+			fail.Store(away)
+			c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+			synctest.Wait()
+			if u := c.sub.Next(); u != nil {
+				t.Errorf("before the first answer: %s, want nothing", text(u))
+			}
+			time.Sleep(200 * time.Millisecond)
+			if drain(t, c); (c.err != nil) != away || !away && c.last != KindSnapshot {
+				t.Errorf("the store is away: %t; got %s, %v", away, c.last, c.err)
+			}
+			fail.Store(true)
+			time.Sleep(5 * time.Second)
+			drain(t, c)
+			c.sub.Close()
+		}
+	})
+}
+
 func TestFinalErrorEndsTheQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := 0

@@ -78,7 +78,7 @@ func (s *Subscription) nextLocked() *Update {
 	if u := s.dataLocked(); u != nil {
 		return u
 	}
-	if e.mu.err != nil && s.errSeen != e.mu.errCount {
+	if e.mu.err != nil && !e.mu.old && s.errSeen != e.mu.errCount { //fault:old-error-to-a-newcomer TestErrorIsNotOfTheLastLoop
 		s.errSeen = e.mu.errCount
 		return &Update{Kind: KindError, Err: e.mu.err}
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	Token func() string
 	// TLS makes the configuration of each connection; nil is for plain ones.
 	TLS func() *tls.Config
+	// Dial connects to a server; nil is the system's dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Stall is how long a server may send neither a batch nor a heartbeat. Default
 	// 2 s, eight heartbeats.
 	Stall time.Duration
@@ -73,12 +75,19 @@ func New(address string, opts Options) (*Client, error) {
 
 	// passthrough leaves the name to the dialer, which looks it up for each connection.
 	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
-	conn, err := grpc.NewClient("passthrough:///"+address,
+	settings := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 2 * time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithDisableServiceConfig())
+		grpc.WithDisableServiceConfig(),
+	}
+	if opts.Dial != nil {
+		settings = append(settings, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return opts.Dial(ctx, "tcp", address)
+		}))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, settings...)
 	if err != nil {
 		return nil, fmt.Errorf("pushdown server %s: %w", address, err)
 	}

@@ -139,7 +139,7 @@ func (st *Store) mark(ctx context.Context, table, family string, r store.KeyRang
 // prove anything from now on: a change of the last minutes would be found again and again,
 // and could not be told from a later one.
 func (st *Store) filesOfMark(ctx context.Context, loc *location, part spanKey, began int64) []string {
-	if st.health.check(st, loc.addr) != nil {
+	if st.health.check(ctx, st, loc.addr) != nil {
 		return nil
 	}
 	if _, _, stamp, err := st.changeSince(ctx, loc, part, began-stampSlack); err != nil || stamp > 0 {
@@ -246,7 +246,7 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
 
-	if err := st.health.check(st, loc.addr); err != nil {
+	if err := st.health.check(ctx, st, loc.addr); err != nil {
 		return err
 	}
 	span := s.part(i, m.Family, r)

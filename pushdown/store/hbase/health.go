@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tsuna/gohbase/pb"
@@ -25,17 +24,23 @@ const (
 // clusterHealth keeps what the master last told of the region servers: what proofs by
 // timestamps rely on.
 type clusterHealth struct {
-	mu         sync.Mutex
+	turn       chan struct{}    // holds one value while somebody reads or asks; who waits for it can give up
 	until      time.Time        // when the master is to be asked again
 	err        error            // why it has not answered
 	lags       map[string]int64 // by address; how far the clock seems to be behind, ms
 	replicated string           // a server that has applied edits of another cluster; empty for none
 }
 
+func newClusterHealth() clusterHealth { return clusterHealth{turn: make(chan struct{}, 1)} }
+
 // check returns an error unless the timestamps of a server's changes can be relied on.
-func (h *clusterHealth) check(st *Store, addr string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error {
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the master is being asked for the servers' clocks: %w", errClocks, ctx.Err())
+	}
 
 	if time.Now().After(h.until) {
 		h.update(st)

@@ -55,7 +55,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	list.Warn(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
 
-	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces()}
+	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces(), health: newClusterHealth()}
 	st.lifetime, st.cancel = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.regionMoved)
 	st.masters = newPool(st, region.MasterClient, st.masterMoved)

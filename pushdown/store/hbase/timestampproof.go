@@ -260,7 +260,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 		return nil
 	}
 
-	if err := st.health.check(st, s.loc.addr); err != nil {
+	if err := st.health.check(ctx, st, s.loc.addr); err != nil {
 		// The last mark stays, because the cause may pass. Only a region that rests gets a new
 		// one, which equal read points will continue.
 		if s.last.unproven != s.state {

@@ -43,8 +43,8 @@ func (c *stampedCluster) pass(d time.Duration) {
 }
 
 func (c *stampedCluster) askMasterAgain() {
-	c.st.health.mu.Lock()
-	defer c.st.health.mu.Unlock()
+	c.st.health.turn <- struct{}{}
+	defer func() { <-c.st.health.turn }()
 	c.st.health.until = time.Time{}
 }
 
@@ -240,9 +240,9 @@ func TestStampedVersion_conditions(t *testing.T) {
 
 	f("a clock is behind", errClocks, func(c *stampedCluster) { c.gateway.Add(maxClockLag + 1000); c.askMasterAgain() })
 	f("the master is silent for a moment, and the mark stays", errClocks, func(c *stampedCluster) {
-		c.st.health.mu.Lock()
+		c.st.health.turn <- struct{}{}
 		c.st.health.until, c.st.health.err = time.Now().Add(bound), errors.New("silent")
-		c.st.health.mu.Unlock()
+		<-c.st.health.turn
 		before := c.st.marks.find(spanKey{"t", c.region(), string(oldRows.Start), string(oldRows.Stop)})
 		c.Put("t", "r0039", "t", "q0", "v")
 		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); !errors.Is(err, errClocks) {

@@ -15,7 +15,7 @@
 //   - scan.go, filter.go, mutate.go, master.go: the methods;
 //   - data.go, snapshot.go: tables, regions and what happens to them;
 //   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
-//   - network.go: listeners in memory, for simulated time;
+//   - network.go: where servers listen;
 //   - release.go: versions of HBase; rights.go: the right to read; refused.go: writes that are refused.
 package hbasefake
 
@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"downpour/pushdown/process/network"
 )
 
 // Options shape a cluster's replies. The zero value is two servers that do
@@ -52,9 +54,11 @@ type Options struct {
 	Version string
 	// NoReadPoint makes servers send no MVCC read points, like HBase before 1.3.
 	NoReadPoint bool
-	// InMemory makes the servers listen in memory, where clients reach them by
-	// Cluster.Dial. Nothing waits for a kernel then, so that time can be simulated.
+	// InMemory makes the servers listen on a network in memory of their own, where clients reach them by
+	// Cluster.Dial, so that time can be simulated; see package network.
 	InMemory bool
+	// Network is where the servers listen, for one that others use, too. Default: loopback.
+	Network network.Network
 	// Handlers bounds the calls that a region server executes at a time, over all
 	// connections. A call that waits for a handler is dropped when its connection
 	// ends. Calls of high priority and those to hbase:meta do not wait. With 0,
@@ -73,6 +77,7 @@ type Call struct {
 	Cells  int    // in its cell block
 	Row    string // of the first of these cells
 	Filter bool   // it opens a scanner with a filter
+	Key    string // the first row that it names, of a scanner the one where it began
 }
 
 // FaultKind says what goes wrong with a call.
@@ -95,6 +100,9 @@ type Fault struct {
 	Kind      FaultKind
 	Exception string        // class name for Refuse and RefuseActions
 	Delay     time.Duration // passes before the call is executed
+	// Queued says that the call waits for its turn meanwhile, and is dropped if its connection ends. It needs
+	// Options.Handlers.
+	Queued bool
 	// Change, if set, alters the reply of a call that has been executed.
 	Change func(response proto.Message)
 }
@@ -103,7 +111,7 @@ type Fault struct {
 type Cluster struct {
 	opts     Options
 	version  release
-	net      network
+	net      network.Network
 	zk       net.Listener
 	zkError  atomic.Int32 // see SetZooKeeperError
 	master   *server
@@ -174,7 +182,14 @@ func Start(opts Options) (*Cluster, error) {
 		done:         make(chan struct{}),
 	}
 
-	c.net.inMemory = opts.InMemory
+	switch {
+	case opts.Network != nil:
+		c.net = opts.Network
+	case opts.InMemory:
+		c.net = &network.Memory{}
+	default:
+		c.net = loopback{}
+	}
 
 	// The master is the server with index -1.
 	for i := -1; i < opts.Servers; i++ {

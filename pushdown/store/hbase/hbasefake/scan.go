@@ -19,11 +19,12 @@ type scanner struct {
 	cell    int    // index in rows[0] of the next cell to send
 	seq     uint64 // next_call_seq of the next request
 	replies int
-	size    int   // bytes of a reply
-	scanned int64 // rows looked at since the last reply
-	dear    bool  // see SetDear
-	passed  int   // bytes of values before the first that passes the filter
-	plain   bool  // the scan names no read type
+	size    int    // bytes of a reply
+	scanned int64  // rows looked at since the last reply
+	dear    bool   // see SetDear
+	passed  int    // bytes of values before the first that passes the filter
+	plain   bool   // the scan names no read type
+	began   string // the row at which it was opened
 }
 
 // scan executes the Scan method: it opens, continues or closes a scanner.
@@ -79,7 +80,7 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 // openScanner returns a new scanner with the rows that pass the scan's filter.
 func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	spec := m.GetScan()
-	sc := &scanner{size: int(spec.GetMaxResultSize())}
+	sc := &scanner{size: int(spec.GetMaxResultSize()), began: string(spec.GetStartRow())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
 		if m.GetNumberOfRows() == 0 { // it asks for the read point alone
 			s.c.calls[catalogPointRead]++

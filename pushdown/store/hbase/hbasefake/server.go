@@ -38,7 +38,7 @@ func newServer(c *Cluster, index int) *server {
 }
 
 func (s *server) listen(addr string) error {
-	l, err := s.c.net.listen(addr)
+	l, err := s.c.net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
@@ -128,6 +128,7 @@ func (s *server) session(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		call.ended = l.ended
 
 		// Counted on arrival: a call that a fault ends has been sent all the same.
 		if call.header.GetMethodName() == "Multi" {
@@ -218,6 +219,7 @@ type call struct {
 	header pb.RequestHeader
 	param  []byte
 	cells  []byte
+	ended  <-chan struct{} // closed with its connection
 }
 
 var (
@@ -226,6 +228,16 @@ var (
 	// errDeaf is returned when nothing more is to be written to the connection.
 	errDeaf = errors.New("connection is to write nothing more")
 )
+
+// hasEnded reports whether the call's connection has ended.
+func (c *call) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 func parseCall(frame []byte) (*call, error) {
 	c := &call{}
@@ -273,12 +285,15 @@ func readPointHook(call *call, f func(table string)) func() {
 // frame of the reply. c.mu is held.
 func (s *server) replyLocked(call *call) ([]byte, error) {
 	method := call.header.GetMethodName()
-	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells), Row: firstRow(call.cells), Filter: hasFilter(call)})
+	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells), Row: firstRow(call.cells), Filter: hasFilter(call), Key: s.keyLocked(call)})
 	if fault.Kind == DropBefore || fault.Delay > 0 && !s.sleepLocked(fault.Delay) {
 		return nil, errBroken
 	}
 	if fault.Kind == Deafen {
 		return nil, errDeaf
+	}
+	if fault.Queued && call.hasEnded() {
+		return nil, errBroken
 	}
 
 	// Executed even if its reply is lost or cut below.
@@ -335,6 +350,36 @@ func (s *server) executeOrRefuse(method string, call *call, fault Fault) (proto.
 	}
 
 	return s.execute(method, call)
+}
+
+// keyLocked returns the first row that a call names, "" if it names none.
+func (s *server) keyLocked(call *call) string {
+	switch call.header.GetMethodName() {
+	case "Scan":
+		var m pb.ScanRequest
+		_ = proto.Unmarshal(call.param, &m)
+		if sc := s.c.scanners[m.GetScannerId()]; sc != nil {
+			return sc.began
+		}
+		return string(m.GetScan().GetStartRow())
+	case "Get":
+		var m pb.GetRequest
+		_ = proto.Unmarshal(call.param, &m)
+		return string(m.GetGet().GetRow())
+	case "Mutate":
+		var m pb.MutateRequest
+		_ = proto.Unmarshal(call.param, &m)
+		return string(m.GetMutation().GetRow())
+	case "Multi":
+		var m pb.MultiRequest
+		_ = proto.Unmarshal(call.param, &m)
+		for _, r := range m.GetRegionAction() {
+			for _, a := range r.GetAction() {
+				return string(a.GetMutation().GetRow()) + string(a.GetGet().GetRow())
+			}
+		}
+	}
+	return ""
 }
 
 // hasFilter tells whether a call opens a scanner with a filter.

@@ -19,7 +19,7 @@ const (
 )
 
 func (c *Cluster) startZooKeeper(addr string) error {
-	l, err := c.net.listen(addr)
+	l, err := c.net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}

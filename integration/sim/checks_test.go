@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// query is a form of query whose answer the model can judge at any time.
+type query struct {
+	name  string
+	check func(c *clients, gateway int, metric string) error
+}
+
+// allQueries are those that readers draw from. An error says that there was no answer; a wrong one fails the test.
+var allQueries = []query{
+	{"points", checkPoints},
+	{"counts", checkCounts},
+}
+
+// series is one of a JSON answer.
+type series struct {
+	Metric string             `json:"metric"`
+	Tags   map[string]string  `json:"tags"`
+	Dps    map[string]float64 `json:"dps"`
+}
+
+// query sends a query over all points and returns its series.
+func (c *clients) query(gateway int, sub string) ([]series, error) {
+	from := c.w.began.Unix() - 4*3600
+	a := c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "")
+	if a.status == 400 && noSuchName(a.body) {
+		return nil, nil
+	}
+	if !a.ok() {
+		return nil, fmt.Errorf("%v", a)
+	}
+	var out []series
+	if err := json.Unmarshal(a.body, &out); err != nil {
+		return nil, fmt.Errorf("%w in %.300s", err, a.body)
+	}
+	return out, nil
+}
+
+// noSuchName reports whether an error says that a metric is unknown, as before its first point.
+func noSuchName(body []byte) bool {
+	var e struct{ Error struct{ Message string } }
+	return json.Unmarshal(body, &e) == nil && e.Error.Message == "No such name for 'metrics': 'm0'" || e.Error.Message == "No such name for 'metrics': 'm1'"
+}
+
+// wrong reports a wrong answer.
+func (c *clients) wrong(gateway int, format string, args ...any) {
+	c.w.note("WRONG at gateway %d: "+format, append([]any{gateway}, args...)...)
+	c.w.t.Errorf("seed %d: gateway %d: "+format, append([]any{c.w.seed, gateway}, args...)...)
+}
+
+// checkPoints compares all points of a metric with the model.
+func checkPoints(c *clients, gateway int, metric string) error {
+	before := c.w.model.snapshot()
+	out, err := c.query(gateway, "none:"+metric)
+	if err != nil {
+		return err
+	}
+	after := c.w.model.snapshot()
+	got := pointsOf(out)
+	c.judge(gateway, metric, got, before, after)
+	return nil
+}
+
+// pointsOf returns the points of an answer.
+func pointsOf(out []series) map[point]int64 {
+	all := map[point]int64{}
+	for _, s := range out {
+		for at, v := range s.Dps {
+			n, _ := strconv.ParseInt(at, 10, 64)
+			all[point{s.Metric, s.Tags["host"], n}] = int64(v)
+		}
+	}
+	return all
+}
+
+// judge compares points that were read with what the model allows.
+func (c *clients) judge(gateway int, metric string, got map[point]int64, before, after map[point]course) {
+	wrong := 0
+	for p := range maps.Keys(after) {
+		if p.metric != metric {
+			continue
+		}
+		if want := allowed(p, before, after); !slices.Contains(want, got[p]) {
+			if wrong++; wrong <= 3 {
+				c.wrong(gateway, "%v is %d, want one of %v", p, got[p], want)
+			}
+		}
+	}
+	for p, v := range got {
+		if _, ok := after[p]; !ok {
+			c.wrong(gateway, "%v is %d, and nobody has put it", p, v)
+		}
+	}
+	if wrong > 3 {
+		c.wrong(gateway, "%d points of %s are wrong", wrong, metric)
+	}
+}
+
+// checkCounts compares the counts of points in each hour and series with the model: rows that are read twice change no
+// points, but counts.
+func checkCounts(c *clients, gateway int, metric string) error {
+	before := c.w.model.snapshot()
+	out, err := c.query(gateway, "sum:1h-count:"+metric+"{host=*}")
+	if err != nil {
+		return err
+	}
+	after := c.w.model.snapshot()
+	least, most := map[point]int64{}, map[point]int64{}
+	for p := range after {
+		if p.metric != metric {
+			continue
+		}
+		hour := point{p.metric, p.host, p.at - p.at%3600}
+		most[hour]++
+		if before[p].acknowledged > 0 {
+			least[hour]++
+		}
+	}
+	got := map[point]int64{}
+	for _, s := range out {
+		for at, v := range s.Dps {
+			n, _ := strconv.ParseInt(at, 10, 64)
+			got[point{metric, s.Tags["host"], n}] = int64(v)
+		}
+	}
+	for hour := range most {
+		if n := got[hour]; n < least[hour] || n > most[hour] {
+			c.wrong(gateway, "points in the hour of %v: %d, want %d to %d", hour, n, least[hour], most[hour])
+		}
+	}
+	for hour, n := range got {
+		if most[hour] == 0 {
+			c.wrong(gateway, "points in the hour of %v: %d, and nobody has put any", hour, n)
+		}
+	}
+	return nil
+}
+
+// checkAtEnd asks all of every gateway once more, now that nothing fails.
+func (w *World) checkAtEnd() {
+	for i := range Servers {
+		for _, metric := range []string{"m0", "m1"} {
+			for _, q := range allQueries {
+				if err := q.check(w.clients, i, metric); err != nil {
+					w.t.Errorf("seed %d: gateway %d, after all faults: %s of %s: %v", w.seed, i, q.name, metric, err)
+				}
+			}
+		}
+	}
+	for i, f := range w.clients.following {
+		w.checkFollower(i, f)
+	}
+	questions := len(w.recorded.queries) + len(w.recorded.expressions)
+	r := w.rand("questions at the end")
+	for range 20 {
+		gateway, i := r.IntN(Servers), r.IntN(questions)
+		if !w.clients.askOneRecorded(gateway, i) {
+			w.t.Errorf("seed %d: gateway %d, after all faults: question %d was refused", w.seed, gateway, i)
+		}
+	}
+}
+
+// settles is how long a live query may take, after all faults, to show what a query answers.
+const settles = 3 * time.Minute
+
+// checkFollower waits until a live query shows what a query answers.
+func (w *World) checkFollower(i int, f *follower) {
+	for left := int(settles / time.Second); ; pass(time.Second) {
+		out, err := w.clients.query(0, "none:"+f.metric)
+		if err != nil {
+			w.t.Errorf("seed %d: %v", w.seed, err)
+			return
+		}
+		want := pointsOf(out)
+		got, ok := f.shows()
+		if ok && maps.Equal(got, want) || !ok && len(want) == 0 {
+			return
+		}
+		if left--; left < 0 {
+			w.t.Errorf("seed %d: %v after all faults follower %d of %s shows %d points (snapshot %t), a query %d:\n%s", w.seed, settles, i, f.metric, len(got), ok, len(want), cmp.Diff(want, got))
+			return
+		}
+	}
+}

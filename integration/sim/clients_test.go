@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"downpour/pushdown/process/network"
+)
+
+// clients put and query by HTTP, each request at a drawn gateway, as behind a balancer.
+type clients struct {
+	w         *World
+	host      *network.Host
+	http      *http.Client
+	following []*follower
+	followers sync.WaitGroup
+}
+
+// patience is how long a client waits for an answer.
+const patience = 5 * time.Minute
+
+func newClients(w *World) *clients {
+	host := network.NewHost(&w.network)
+	return &clients{w: w, host: host, http: &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}}}
+}
+
+func (c *clients) close() {
+	for _, f := range c.following {
+		f.end()
+	}
+	c.followers.Wait()
+	c.http.CloseIdleConnections()
+}
+
+// answer is a status, 0 without an answer, and a body.
+type answer struct {
+	status int
+	body   []byte
+	err    error
+}
+
+func (a answer) ok() bool { return a.err == nil && a.status/100 == 2 }
+
+func (a answer) String() string { return fmt.Sprintf("status %d, %v, %.300s", a.status, a.err, a.body) }
+
+// ask sends a request to a gateway.
+func (c *clients) ask(gateway int, method, path, body string) answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+gatewayAddress(gateway)+path, strings.NewReader(body))
+	if err != nil {
+		return answer{err: err}
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(bufio.NewReader(resp.Body))
+	return answer{resp.StatusCode, text, err}
+}
+
+// recovers is how long a gateway may take, after the last fault, until it is ready.
+const recovers = 5 * time.Minute
+
+// await waits until all gateways answer.
+func (c *clients) await() {
+	for i := range Servers {
+		for left := int(recovers / time.Second); ; pass(time.Second) {
+			a := c.ask(i, "GET", "/readyz", "")
+			if a.ok() {
+				break
+			}
+			if left--; left < 0 {
+				c.w.t.Fatalf("seed %d: gateway %d is not ready %v after the last fault: %v", c.w.seed, i, recovers, a)
+			}
+		}
+	}
+}
+
+// work starts writers and readers.
+func (c *clients) work() {
+	for i := range 4 {
+		c.w.all.Go(func() { c.write(i) })
+	}
+	for i := range 3 {
+		c.following = append(c.following, c.follow(i))
+	}
+	for i := range 2 {
+		c.w.all.Go(func() { c.read(i) })
+		c.w.all.Go(func() { c.askRecorded(i) })
+	}
+}
+
+// write puts points of a host as time goes by, some of them late, some again, until the world stops.
+func (c *clients) write(writer int) {
+	r := c.w.rand(fmt.Sprint("writer ", writer))
+	host := fmt.Sprint("h", writer)
+	for c.w.pause(r, 2*time.Second) {
+		put := map[point]int64{}
+		now := time.Now().Unix()
+		for range 1 + r.IntN(5) {
+			p := point{fmt.Sprint("m", r.IntN(2)), host, now - int64(r.IntN(3))}
+			if r.IntN(3) == 0 {
+				p.at -= int64(r.IntN(3 * 3600))
+			}
+			if !c.w.recorded.lenient && c.w.model.known(p) {
+				continue // two values of one time would be an error of the row
+			}
+			if value, ok := c.w.model.begin(p); ok && put[p] == 0 {
+				put[p] = value
+			}
+		}
+		c.put(r.IntN(Servers), put)
+	}
+}
+
+// put puts points with one request.
+func (c *clients) put(gateway int, values map[point]int64) {
+	var list []map[string]any
+	for p, value := range values {
+		list = append(list, map[string]any{"metric": p.metric, "timestamp": p.at, "value": value, "tags": map[string]string{"host": p.host}})
+	}
+	body, _ := json.Marshal(list)
+	a := c.ask(gateway, "POST", "/api/put?sync", string(body))
+	c.w.counted(func(n *Counts) {
+		n.Puts++
+		if !a.ok() {
+			n.PutsRefused++
+			return
+		}
+		n.Points += len(values)
+	})
+	if a.ok() {
+		c.w.model.acknowledge(values)
+		return
+	}
+	c.w.note("gateway %d: a put of %d points: %v", gateway, len(values), a)
+}
+
+// read queries until the world stops.
+func (c *clients) read(reader int) {
+	r := c.w.rand(fmt.Sprint("reader ", reader))
+	for c.w.pause(r, 10*time.Second) {
+		q := allQueries[r.IntN(len(allQueries))]
+		gateway := r.IntN(Servers)
+		metric := fmt.Sprint("m", r.IntN(2))
+		if err := q.check(c, gateway, metric); err != nil {
+			c.w.counted(func(n *Counts) { n.QueriesRefused++ })
+			c.w.note("gateway %d: %s of %s: %v", gateway, q.name, metric, err)
+		}
+		c.w.counted(func(n *Counts) { n.Queries++ })
+	}
+}

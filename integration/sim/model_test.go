@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// point names a point: a series, and a time in seconds.
+type point struct {
+	metric, host string
+	at           int64
+}
+
+func (p point) String() string { return fmt.Sprintf("%s{host=%s} at %d", p.metric, p.host, p.at) }
+
+// absent is the value of a point that nobody has put. Others are positive.
+const absent = 0
+
+// course is what a point was: its values one after another, of which the first is absent.
+type course struct {
+	values       []int64
+	acknowledged int // index of the value that was acknowledged last
+}
+
+// ever reports whether a point has had a value.
+func (c course) ever(value int64) bool { return slices.Contains(c.values, value) && value != absent }
+
+// model knows what each point was, and what was acknowledged. A point has one writer, who puts it again only once its last
+// value is acknowledged: of two puts that overlap nobody says which is newer.
+type model struct {
+	mu     sync.Mutex
+	points map[point]course
+	last   int64 // value
+}
+
+func newModel() *model { return &model{points: map[point]course{}} }
+
+// begin gives a point its next value, which is on the way from now on. It returns false if the last one may be, too.
+func (m *model) begin(p point) (value int64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, known := m.points[p]
+	if !known {
+		c.values = []int64{absent}
+	}
+	if c.acknowledged < len(c.values)-1 {
+		return 0, false
+	}
+	m.last++
+	c.values = append(c.values[:len(c.values):len(c.values)], m.last) // a snapshot keeps the old ones
+	m.points[p] = c
+	return m.last, true
+}
+
+// known reports whether a point was ever put.
+func (m *model) known(p point) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.points[p]
+	return ok
+}
+
+// acknowledge says that the last values of points were acknowledged.
+func (m *model) acknowledge(values map[point]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range values {
+		c := m.points[p]
+		c.acknowledged = len(c.values) - 1
+		m.points[p] = c
+	}
+}
+
+// snapshot is what is known at one time.
+func (m *model) snapshot() map[point]course {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.points)
+}
+
+// allowed is what a point may be for a reader who began at one snapshot and ended at another: the value that was
+// acknowledged before, or a later one.
+func allowed(p point, before, after map[point]course) []int64 {
+	c, ok := after[p]
+	if !ok {
+		return []int64{absent}
+	}
+	return c.values[before[p].acknowledged:]
+}

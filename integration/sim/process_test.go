@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/caarlos0/env/v9"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/pushdown/compaction/background"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rpc/server"
+	"downpour/pushdown/store/hbase"
+)
+
+// Addresses of servers.
+func gatewayAddress(i int) string  { return fmt.Sprintf("127.0.0.1:%d", 42_420+i) }
+func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i) }
+
+// drawSettings draws the settings of a gateway, as its environment.
+func drawSettings(r *rand.Rand) map[string]string {
+	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	return map[string]string{
+		"DOWNPOUR_AUTO_METRICS":       "true",
+		"DOWNPOUR_QUERY_TIMEOUT":      pick("10s", "30s", "120s"),
+		"DOWNPOUR_PUT_TIMEOUT":        pick("5s", "30s"),
+		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
+		"DOWNPOUR_RESULT_CACHE":       pick("off", "128MiB", "64KiB"),
+		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
+		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
+		"DOWNPOUR_SEEK":               pick("true", "false"),
+		"DOWNPOUR_MEMORY":             "1GiB",
+	}
+}
+
+// process is a program on a machine of its own, which is started again when it ends by itself, as a supervisor does.
+type process struct {
+	w    *World
+	name string
+	// run serves until ctx ends, and then ends as on a signal.
+	run func(ctx context.Context, host *network.Host) error
+
+	mu      sync.Mutex
+	running *running
+}
+
+// running is what runs of a process.
+type running struct {
+	host *network.Host
+	end  context.CancelFunc
+	gone chan struct{}
+}
+
+// start starts the process, unless it runs.
+func (p *process) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{host: network.NewHost(&p.w.network), end: cancel, gone: make(chan struct{})}
+	p.running = r
+	go func() {
+		defer close(r.gone)
+		for ctx.Err() == nil {
+			if err := p.run(ctx, r.host); err != nil {
+				p.w.note("%s ends: %v", p.name, err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+}
+
+// stop ends the process as a signal does, and waits until it has ended.
+func (p *process) stop() {
+	if r := p.take(); r != nil {
+		r.end()
+		<-r.gone
+	}
+}
+
+// kill ends the process: to others it is dead at once, and what it still does reaches nobody.
+func (p *process) kill() {
+	if r := p.take(); r != nil {
+		r.host.Cut()
+		r.end()
+		p.w.dying.Go(func() { <-r.gone })
+	}
+}
+
+func (p *process) take() *running {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.running
+	p.running = nil
+	return r
+}
+
+// openStore returns a store on the world's HBase, for a machine.
+func (w *World) openStore(name string, host *network.Host, proof hbase.Proof) *hbase.Store {
+	st, err := hbase.Open(hbase.Config{Quorum: w.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: w.log(name)})
+	if err != nil {
+		w.t.Error(err) // it does not connect yet
+	}
+	return st
+}
+
+// newGateway returns a gateway that does not run yet, with drawn settings.
+func (w *World) newGateway(i int) *process {
+	cfg := &gateway.Config{}
+	settings := drawSettings(w.rand(fmt.Sprint("gateway ", i)))
+	settings["DOWNPOUR_STORE"], settings["DOWNPOUR_LISTEN"] = "hbase:"+w.hbase.Address(), gatewayAddress(i)
+	maps.Copy(settings, w.recorded.settings)
+	if err := parse(cfg, settings); err != nil {
+		w.t.Fatal(err)
+	}
+	cfg.SetDefaults()
+	if err := cfg.Validate(); err != nil {
+		w.t.Fatal(err)
+	}
+	proof := hbase.ProofExact
+	if cfg.ProofByTimestamps() {
+		proof = hbase.ProofTimestamps
+	}
+	w.note("gateway %d: %v", i, settings)
+	name := fmt.Sprint("gateway ", i)
+	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
+		mine := *cfg
+		mine.Network = host
+		st := w.openStore(name, host, proof)
+		defer st.Close()
+		g, err := gateway.Start(ctx, &mine, st, w.log(name))
+		if err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return g.Close()
+	}}
+}
+
+// parse reads settings, and the defaults of others.
+func parse(cfg any, values map[string]string) error {
+	return env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()})
+}
+
+// newPushdown returns a pushdown server that does not run yet, on the machine of a region server.
+func (w *World) newPushdown(i int) *process {
+	schema, beside := encoding.DefaultSchema(), w.hbase.Nodes()[1+i]
+	name := fmt.Sprint("pushdown server ", i)
+	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
+		l, err := host.Listen("tcp", pushdownAddress(i))
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		st := w.openStore(name, host, hbase.ProofExact)
+		defer st.Close()
+		pool := memory.New(1 << 30)
+		var serving *server.Server
+		compacting, err := background.On(st, "downpour-state", background.Config{Table: "tsdb", Schema: schema, Margin: time.Minute, Rate: 100,
+			FixDuplicates: w.recorded.lenient, Beside: beside, Busy: func() int { return serving.Parts() }, Log: w.log(name)})
+		if err != nil {
+			return err
+		}
+		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb", Schema: schema, Memory: pool,
+			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(), Log: w.log(name)}, st)
+		if err != nil {
+			return err
+		}
+		var work sync.WaitGroup
+		defer work.Wait()
+		work.Go(func() { compacting.Run(ctx) })
+		return serving.Serve(ctx, l)
+	}}
+}

@@ -1,0 +1,29 @@
+package sim
+
+import (
+	"flag"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding/seedtest"
+)
+
+var (
+	seeds = flag.Int("seeds", 6, "how many clusters live, each with a seed of its own from TEST_SEED on")
+	lives = flag.Duration("lives", 4*time.Minute, "how long each lives, in simulated time")
+)
+
+// Whatever fails, nothing acknowledged is lost, nothing comes from nowhere, and no answer is short.
+func TestSim(t *testing.T) {
+	first := seedtest.Of(t)
+	for seed := first; seed < first+uint64(*seeds); seed++ {
+		began := time.Now()
+		var n Counts
+		synctest.Test(t, func(t *testing.T) { n = Run(t, seed, *lives) })
+		t.Logf("seed %d: %+v in %v", seed, n, time.Since(began).Round(time.Millisecond))
+		if t.Failed() {
+			return
+		}
+	}
+}
