@@ -27,7 +27,7 @@ func stages(base string, touched []string) []stage {
 		{
 			name:    "unit",
 			command: compiling("go", "test", "-exec=env -u GOGC", "-json", "-vet=off", "-count=1", "-p=3", "-timeout=20m", "./..."),
-			budget:  500 * time.Second,
+			budget:  1300 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
 		},
