@@ -17,6 +17,7 @@ var (
 // Whatever fails, nothing acknowledged is lost, nothing comes from nowhere, and no answer is short.
 func TestSim(t *testing.T) {
 	first := seedtest.Of(t)
+	var all Counts
 	for seed := first; seed < first+uint64(*seeds); seed++ {
 		began := time.Now()
 		var n Counts
@@ -25,5 +26,9 @@ func TestSim(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+		all.Points, all.News, all.Queries = all.Points+n.Points, all.News+n.News, all.Queries+n.Queries-n.QueriesRefused
+	}
+	if least := 20 * *seeds; all.Points < least || all.News < least || all.Queries < least {
+		t.Errorf("%d points acknowledged, %d queries answered, %d messages of live queries; want %d of each at least", all.Points, all.Queries, all.News, least)
 	}
 }
