@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,10 +36,13 @@ type series struct {
 func (c *clients) query(gateway int, sub string) ([]series, error) {
 	from := c.w.began.Unix() - 4*3600
 	a := c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "")
-	if a.status == 400 && noSuchName(a.body) {
+	switch {
+	case a.status == 400 && noSuchName(a.body):
 		return nil, nil
-	}
-	if !a.ok() {
+	case a.err == nil && !a.ok() && !temporary(a.status):
+		c.wrong(gateway, "%s: %v, want an answer or a temporary error", sub, a)
+		return nil, nil
+	case !a.ok():
 		return nil, fmt.Errorf("%v", a)
 	}
 	var out []series
@@ -51,7 +55,7 @@ func (c *clients) query(gateway int, sub string) ([]series, error) {
 // noSuchName reports whether an error says that a metric is unknown, as before its first point.
 func noSuchName(body []byte) bool {
 	var e struct{ Error struct{ Message string } }
-	return json.Unmarshal(body, &e) == nil && e.Error.Message == "No such name for 'metrics': 'm0'" || e.Error.Message == "No such name for 'metrics': 'm1'"
+	return json.Unmarshal(body, &e) == nil && strings.HasPrefix(e.Error.Message, "No such name for 'metrics': 'm")
 }
 
 // wrong reports a wrong answer.

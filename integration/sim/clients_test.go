@@ -118,7 +118,9 @@ func (c *clients) write(writer int) {
 				put[p] = value
 			}
 		}
-		c.put(r.IntN(Servers), put)
+		if gateway := r.IntN(Servers); len(put) > 0 {
+			c.put(gateway, put)
+		}
 	}
 }
 
@@ -141,6 +143,9 @@ func (c *clients) put(gateway int, values map[point]int64) {
 	if a.ok() {
 		c.w.model.acknowledge(values)
 		return
+	}
+	if a.err == nil && !temporary(a.status) {
+		c.wrong(gateway, "a put of %d points: %v, want that it is stored or may be retried", len(values), a)
 	}
 	c.w.note("gateway %d: a put of %d points: %v", gateway, len(values), a)
 }

@@ -106,28 +106,28 @@ func (w *World) breakRegions() {
 		i, d := r.IntN(Servers), time.Duration(r.Int64N(int64(90*time.Second)))
 		switch r.IntN(6) {
 		case 0:
-			w.broke("%s %x moves", table, key)
+			w.broke("region moved", "%s %x moves", table, key)
 			w.hbase.MoveRegion(table, key)
 		case 1:
-			w.broke("%s %x is split", table, key)
+			w.broke("region split", "%s %x is split", table, key)
 			w.hbase.SplitRegion(table, key)
 		case 2:
-			w.broke("%s %x is merged", table, key)
+			w.broke("regions merged", "%s %x is merged", table, key)
 			w.hbase.MergeRegions(table, key)
 		case 3:
-			w.broke("region server %d stands still for %v", i, d)
+			w.broke("region server paused", "region server %d is paused for %v", i, d)
 			w.hbase.PauseServer(i)
 			w.rest(d)
 			w.hbase.ResumeServer(i)
 		case 4:
-			w.broke("region server %d is away for %v", i, d)
+			w.broke("region server down", "region server %d is down for %v", i, d)
 			w.hbase.StopServer(i)
 			w.rest(d)
 			if err := w.hbase.RestartServer(i); err != nil {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
 		case 5:
-			w.broke("ZooKeeper is away for %v", d)
+			w.broke("ZooKeeper down", "ZooKeeper is down for %v", d)
 			w.hbase.StopZooKeeper()
 			w.rest(d)
 			if err := w.hbase.RestartZooKeeper(); err != nil {
@@ -152,17 +152,17 @@ func (w *World) breakProcesses() {
 		i := r.IntN(Servers)
 		switch r.IntN(3) {
 		case 0:
-			w.broke("gateway %d is killed", i)
+			w.broke("gateway killed", "gateway %d is killed", i)
 			w.gateways[i].kill()
 			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
 			w.gateways[i].start()
 		case 1:
-			w.broke("gateway %d is stopped", i)
+			w.broke("gateway stopped", "gateway %d is stopped", i)
 			w.gateways[i].stop()
 			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
 			w.gateways[i].start()
 		case 2:
-			w.broke("pushdown server %d is killed", i)
+			w.broke("pushdown server killed", "pushdown server %d is killed", i)
 			w.pushdown[i].kill()
 			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
 			w.pushdown[i].start()
@@ -170,8 +170,8 @@ func (w *World) breakProcesses() {
 	}
 }
 
-// broke counts and notes a fault of the world.
-func (w *World) broke(format string, args ...any) {
-	w.faults.add(format)
+// broke counts a fault of the world by its kind, and notes it.
+func (w *World) broke(kind, format string, args ...any) {
+	w.faults.add(kind)
 	w.note(format, args...)
 }

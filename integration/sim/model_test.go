@@ -18,7 +18,7 @@ func (p point) String() string { return fmt.Sprintf("%s{host=%s} at %d", p.metri
 // absent is the value of a point that nobody has put. Others are positive.
 const absent = 0
 
-// course is what a point was: its values one after another, of which the first is absent.
+// course is what a point was: its values one after another. The first is absent.
 type course struct {
 	values       []int64
 	acknowledged int // index of the value that was acknowledged last

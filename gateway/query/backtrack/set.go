@@ -19,7 +19,7 @@ type item struct {
 	within    *set
 }
 
-// pack sorts the ranges of a set and makes one of those that touch, so that a(a-z)(a-z) costs what a-z does.
+// pack sorts the ranges of a set and joins those that overlap or touch, so that [aa-mk-z] costs what [a-z] does.
 func (s *set) pack() {
 	var all, others []item
 	for _, i := range s.items {

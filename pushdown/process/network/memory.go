@@ -61,7 +61,7 @@ func (m *Memory) DialContext(ctx context.Context, network, address string) (net.
 	mine, theirs := addressed{a, from, l.at}, addressed{b, l.at, from}
 	select {
 	case l.waiting <- theirs:
-		// If the listener was closed meanwhile, its Close may have missed the connection.
+		// A Close of the listener at the same time may have missed the connection.
 		if l.isClosed() {
 			theirs.Close()
 		}

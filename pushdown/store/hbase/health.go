@@ -24,7 +24,7 @@ const (
 // clusterHealth keeps what the master last told of the region servers: what proofs by
 // timestamps rely on.
 type clusterHealth struct {
-	turn       chan struct{}    // holds one value while somebody reads or asks; who waits for it can give up
+	turn       chan struct{}    // a lock that a waiting caller can give up: it holds a value while somebody has it
 	until      time.Time        // when the master is to be asked again
 	err        error            // why it has not answered
 	lags       map[string]int64 // by address; how far the clock seems to be behind, ms
@@ -39,7 +39,7 @@ func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the master is being asked for the servers' clocks: %w", errClocks, ctx.Err())
+		return fmt.Errorf("%w: another call still reads the servers' clocks from the master: %w", errClocks, ctx.Err())
 	}
 
 	if time.Now().After(h.until) {

@@ -39,7 +39,7 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 	t.Cleanup(fake.Close)
 
 	cfg := Config{Quorum: fake.Address(), VersionTimeout: bound}
-	if opts.InMemory {
+	if opts.Network != nil {
 		cfg.Dial = fake.Dial
 	}
 

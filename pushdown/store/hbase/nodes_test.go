@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"downpour/pushdown/process/network"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -26,7 +27,7 @@ func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Clu
 	fake := hbasefake.For(t, opts)
 	fake.StopZooKeeper()
 	cfg := Config{Nodes: pick(fake), VersionTimeout: bound}
-	if opts.InMemory {
+	if opts.Network != nil {
 		cfg.Dial = fake.Dial
 	}
 	for _, f := range change {
@@ -106,7 +107,7 @@ func TestNodes_refreshed(t *testing.T) {
 // most.
 func TestNodes_silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startByNodes(t, hbasefake.Options{InMemory: true, Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
+		c := startByNodes(t, hbasefake.Options{Network: new(network.Memory), Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
 		c.PauseServer(1)
 		defer c.ResumeServer(1)
 		slow := 0

@@ -54,10 +54,8 @@ type Options struct {
 	Version string
 	// NoReadPoint makes servers send no MVCC read points, like HBase before 1.3.
 	NoReadPoint bool
-	// InMemory makes the servers listen on a network in memory of their own, where clients reach them by
-	// Cluster.Dial, so that time can be simulated; see package network.
-	InMemory bool
-	// Network is where the servers listen, for one that others use, too. Default: loopback.
+	// Network is where the servers listen, and clients reach them by Cluster.Dial. In memory, time can be
+	// simulated. Default: loopback.
 	Network network.Network
 	// Handlers bounds the calls that a region server executes at a time, over all
 	// connections. A call that waits for a handler is dropped when its connection
@@ -100,7 +98,7 @@ type Fault struct {
 	Kind      FaultKind
 	Exception string        // class name for Refuse and RefuseActions
 	Delay     time.Duration // passes before the call is executed
-	// Queued says that the call waits for its turn meanwhile, and is dropped if its connection ends. It needs
+	// Queued says that the call waits in the queue during Delay, and is dropped if its connection ends. It needs
 	// Options.Handlers.
 	Queued bool
 	// Change, if set, alters the reply of a call that has been executed.
@@ -182,12 +180,7 @@ func Start(opts Options) (*Cluster, error) {
 		done:         make(chan struct{}),
 	}
 
-	switch {
-	case opts.Network != nil:
-		c.net = opts.Network
-	case opts.InMemory:
-		c.net = &network.Memory{}
-	default:
+	if c.net = opts.Network; c.net == nil {
 		c.net = loopback{}
 	}
 

@@ -1,0 +1,64 @@
+package network
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+)
+
+// On a network in memory a listener is found by its address until it is closed, and a host that is cut off neither listens,
+// nor connects, nor goes on with what it had.
+func TestMemory(t *testing.T) {
+	var m Memory
+	server, client := NewHost(&m), NewHost(&m)
+	l, err := server.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if _, err := m.Listen("tcp", address); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second listener at %s: %v, want that the address is in use", address, err)
+	}
+	if _, err := m.DialContext(t.Context(), "tcp", "127.0.0.1:4242"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v, want that the connection is refused", err)
+	}
+
+	mine, err := client.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine.RemoteAddr().String() != address || theirs.RemoteAddr().String() != mine.LocalAddr().String() {
+		t.Errorf("ends %v-%v and %v-%v, want each other's", mine.LocalAddr(), mine.RemoteAddr(), theirs.LocalAddr(), theirs.RemoteAddr())
+	}
+	go mine.Write([]byte("x"))
+	b := make([]byte, 1)
+	if _, err := io.ReadFull(theirs, b); err != nil || b[0] != 'x' {
+		t.Errorf("read %q, %v, want x", b, err)
+	}
+
+	server.Cut()
+	if _, err := mine.Read(b); err == nil {
+		t.Error("the other end is cut off, and a read goes on")
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept after the cut: %v, want that it is closed", err)
+	}
+	if _, err := client.DialContext(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dial after the cut: %v, want that the connection is refused", err)
+	}
+	if _, err := server.Listen("tcp", "127.0.0.1:0"); !errors.Is(err, errCut) {
+		t.Errorf("a host that is cut off listens: %v", err)
+	}
+	if l, err = m.Listen("tcp", address); err != nil {
+		t.Fatalf("a new host takes the address: %v", err)
+	}
+	if _, err := server.DialContext(t.Context(), "tcp", address); !errors.Is(err, errCut) {
+		t.Errorf("a host that is cut off dials: %v", err)
+	}
+}
