@@ -12,6 +12,13 @@ var targets = []target{
 		long:  staticcheck([]string{"./..."}),
 	},
 	{
+		// Fails if a known fault of a dependency can be reached. Where Go's database of them cannot, GOVULNDB is the URL of a copy.
+		name:  "vulnerabilities",
+		paths: []string{"go.mod"},
+		short: vulnerabilities,
+		long:  vulnerabilities,
+	},
+	{
 		name:  "mutants",
 		paths: []string{"integration/mutants/"},
 		long:  []string{"go", "run", "./integration/mutants"},

@@ -74,3 +74,6 @@ func vet(packages []string) []stage {
 func staticcheck(packages []string) []string {
 	return append([]string{"go", "tool", "-modfile=integration/setup/tools.mod", "staticcheck", "-tags", "integration"}, packages...)
 }
+
+// vulnerabilities is the command that looks for known faults of dependencies that the programs or their tests reach.
+var vulnerabilities = []string{"sh", "-c", "exec go tool -modfile=integration/setup/tools.mod govulncheck -db \"${GOVULNDB:-https://vuln.go.dev}\" -tags integration ./..."}
