@@ -15,7 +15,7 @@ import (
 // holding are the functions that a profile of memory names: our own, and those of
 // libraries that hold memory for themselves. What others allocate is counted to the
 // innermost of them that called it.
-const holding = `^downpour/|gohbase|cockroachdb|net/http\.`
+var holding = regexp.MustCompile(`^downpour/|gohbase|cockroachdb|net/http\.`)
 
 // Heap is a profile of what a server held at one moment.
 type Heap []byte
@@ -31,32 +31,11 @@ func (s *Server) Heap(ctx context.Context) (Heap, error) {
 
 // Held is how much of what its functions have made a server held, and the bytes of
 // all of it; about, for one allocation in 512 KiB is looked at.
-func (h Heap) Held(ctx context.Context) (all []report.Share, sum int64, err error) {
-	text, err := top(ctx, h, "-sample_index=inuse_space", "-unit=B", "-show="+holding)
-	if err != nil {
-		return nil, 0, err
+func (h Heap) Held() (all []report.Share, sum int64, err error) {
+	functions, sum, err := innermost(h, "inuse_space", holding)
+	for _, f := range functions {
+		all = append(all, report.Share{Name: f.name, Bytes: f.sum})
 	}
-	return parseHeld(text)
-}
-
-// heldTotal is the sum in the head of a profile.
-var heldTotal = regexp.MustCompile(`of (\d+)B total`)
-
-// parseHeld reads what go tool pprof writes: bytes by function, and the total.
-func parseHeld(text string) (all []report.Share, sum int64, err error) {
-	all, err = parseTop(text, func(flat string, to *report.Share) (err error) {
-		to.Bytes, err = strconv.ParseInt(strings.TrimSuffix(flat, "B"), 10, 64)
-		return err
-	})
-	total := heldTotal.FindStringSubmatch(text)
-	if err != nil {
-		return nil, 0, err
-	}
-
-	if total == nil {
-		return nil, 0, fmt.Errorf("go tool pprof: got %.200q, want a total in bytes", text)
-	}
-	sum, err = strconv.ParseInt(total[1], 10, 64)
 	return all, sum, err
 }
 

@@ -6,40 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"downpour/bench/report"
 	"downpour/integration/e2e"
 )
-
-// held is what go tool pprof -top -unit=B -sample_index=inuse_space writes.
-const held = `File: gateway
-Type: inuse_space
-Active filters:
-   show=^downpour/
-Showing nodes accounting for 170247802B, 96.32% of 176754191B total
-Dropped 35 nodes (cum <= 883770B)
-      flat  flat%   sum%        cum   cum%
- 55081832B 31.16% 31.16%  55081832B 31.16%  downpour/encoding/batch.Encode
-  5160674B  2.92% 95.35%   5160674B  2.92%  downpour/gateway/query/merge.(*slab[go.shape.struct { a []string; b int }]).take (inline)
-         0     0% 96.32%  59575281B 33.71%  downpour/gateway/query/merge.(*aggregation).group
-`
-
-func TestParseHeld(t *testing.T) {
-	got, sum, err := parseHeld(held)
-	want := []report.Share{
-		{Name: "downpour/encoding/batch.Encode", Bytes: 55081832},
-		{Name: "downpour/gateway/query/merge.(*slab[…]).take (inline)", Bytes: 5160674},
-	}
-	if d := cmp.Diff(want, got); err != nil || sum != 176754191 || d != "" {
-		t.Errorf("sum %d, want 176754191; error %v; -want +got\n%s", sum, err, d)
-	}
-	for text, want := range map[string]string{
-		"": "want a table", strings.Replace(held, "55081832B", "many", 1): `line "many 31.16%`, strings.Replace(held, "B total", " total", 1): "want a total in bytes",
-	} {
-		if _, _, err := parseHeld(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
-		}
-	}
-}
 
 // The parts add up to the resident memory, but the rest is never below 0.
 func TestResidentParts(t *testing.T) {

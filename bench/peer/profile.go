@@ -2,16 +2,16 @@ package peer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"regexp"
-	"strings"
+	"slices"
 	"time"
+
+	"github.com/google/pprof/profile"
 
 	"downpour/bench/report"
 )
@@ -19,7 +19,7 @@ import (
 // shown are the functions that a profile names. What the runtime, the system and
 // small packages of Go's library do is counted to the innermost of them that
 // called it; collecting garbage nobody calls.
-const shown = `^downpour/|gohbase|cockroachdb|apache/arrow|net/http\.|^bufio|internal/poll|compress|runtime\.gcBgMarkWorker$|runtime\.bgsweep|runtime\.schedule$`
+var shown = regexp.MustCompile(`^downpour/|gohbase|cockroachdb|apache/arrow|net/http\.|^bufio|internal/poll|compress|runtime\.gcBgMarkWorker$|runtime\.bgsweep|runtime\.schedule$`)
 
 // functions is how many of them are kept.
 const functions = 14
@@ -32,36 +32,47 @@ func (s *Server) Profile(ctx context.Context, seconds int) ([]report.Share, erro
 	if err := s.fetchProfile(ctx, fmt.Sprintf("profile?seconds=%d", seconds), &taken); err != nil {
 		return nil, err
 	}
-	text, err := top(ctx, taken.Bytes(), "-unit=us", "-show="+shown)
-	if err != nil {
-		return nil, err
+	all, _, err := innermost(taken.Bytes(), "cpu", shown)
+	shares := make([]report.Share, len(all))
+	for i, f := range all {
+		shares[i] = report.Share{Name: f.name, Took: time.Duration(f.sum)}
 	}
-	return parseTop(text, func(flat string, s *report.Share) (err error) {
-		s.Took, err = time.ParseDuration(flat)
-		return err
-	})
+	return shares, err
 }
 
-// top is what go tool pprof -top writes of a profile.
-func top(ctx context.Context, taken []byte, args ...string) (string, error) {
-	file, err := os.CreateTemp("", "profile-")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(file.Name())
+// weighed is a function with what a profile counts to it, in the unit of the profile.
+type weighed struct {
+	name string
+	sum  int64
+}
 
-	_, err = file.Write(taken)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", err
+// innermost counts each sample of a profile to the innermost of the functions that names matches, and returns the functions
+// with the largest sums, and the sum of all samples. kind is what is added up: "cpu" in nanoseconds, "inuse_space" in bytes.
+func innermost(taken []byte, kind string, names *regexp.Regexp) (all []weighed, total int64, err error) {
+	p, err := profile.ParseData(taken)
+	if err != nil {
+		return nil, 0, fmt.Errorf("profile: %w", err)
 	}
-	var text, fault bytes.Buffer
-	args = append([]string{"tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", functions)}, args...)
-	c := exec.CommandContext(ctx, "go", append(args, file.Name())...)
-	c.Stdout, c.Stderr = &text, &fault
-	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("go tool pprof: %w: %s", err, bytes.TrimSpace(fault.Bytes()))
+	i, err := p.SampleIndexByName(kind)
+	if err != nil {
+		return nil, 0, fmt.Errorf("profile: %w", err)
 	}
-	return text.String(), nil
+	for _, s := range p.Sample {
+		total += s.Value[i]
+	}
+
+	p.FilterSamplesByName(nil, nil, nil, names)
+	sums := map[string]int64{}
+	for _, s := range p.Sample {
+		if name := shapes.ReplaceAllString(s.Location[0].Line[0].Function.Name, "[…]"); s.Value[i] != 0 {
+			sums[name] += s.Value[i]
+		}
+	}
+	for name, sum := range sums {
+		all = append(all, weighed{name, sum})
+	}
+	slices.SortFunc(all, func(a, b weighed) int { return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.name, b.name)) })
+	return all[:min(len(all), functions)], total, nil
 }
 
 // fetchProfile gets one of the profiles at /debug/pprof/.
@@ -87,35 +98,6 @@ func (s *Server) fetchProfile(ctx context.Context, name string, to io.Writer) (e
 	}
 	_, err = io.Copy(to, resp.Body)
 	return err
-}
-
-// parseTop reads what go tool pprof -top writes, behind its head a line for
-// each function:
-//
-//	 flat  flat%   sum%        cum   cum%
-//	900us 28.12% 28.12%     1200us 37.50%  downpour/encoding.Decode
-//
-// flat is what the function took itself, cum with all that it called; read puts
-// flat into a share.
-func parseTop(text string, read func(flat string, to *report.Share) error) (all []report.Share, err error) {
-	_, table, found := strings.Cut(text, "flat%")
-	if !found {
-		return nil, fmt.Errorf("go tool pprof: got %.200q, want a table with a column flat%%", text)
-	}
-	_, table, _ = strings.Cut(table, "\n")
-	for line := range strings.Lines(table) {
-		words := strings.Fields(line)
-		// Functions that took nothing themselves only called others.
-		if len(words) < 6 || words[0] == "0" {
-			continue
-		}
-		share := report.Share{Name: shapes.ReplaceAllString(strings.Join(words[5:], " "), "[…]")}
-		if err := read(words[0], &share); err != nil {
-			return nil, fmt.Errorf("go tool pprof: line %q: flat: %w", strings.TrimSpace(line), err)
-		}
-		all = append(all, share)
-	}
-	return all, nil
 }
 
 // shapes are the type arguments in the name of a generic function.

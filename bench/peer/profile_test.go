@@ -1,51 +1,52 @@
 package peer
 
 import (
-	"strings"
+	"bytes"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"downpour/bench/report"
+	"github.com/google/pprof/profile"
 )
 
-// topText is what go tool pprof -top -unit=us writes.
-const topText = `File: gateway
-Type: cpu
-Time: 2026-11-22 01:40:58 UTC
-Duration: 4s, Total samples = 4.37s (109.20%)
-Active filters:
-   show=^downpour/
-Showing nodes accounting for 3070000us, 70.25% of 4370000us total
-Dropped 60 nodes (cum <= 21850us)
-      flat  flat%   sum%        cum   cum%
-  590000us 13.50% 13.50%   590000us 13.50%  downpour/encoding.(*RowDecoder).walkSeconds
-         0     0% 13.50%  2210000us 50.57%  downpour/pushdown/operator.(*part).run
-  140000us  3.20% 16.70%   150000us  3.43%  internal/poll.ignoringEINTRIO (inline)
-`
-
-func TestParseTop(t *testing.T) {
-	read := func(flat string, to *report.Share) (err error) {
-		to.Took, err = time.ParseDuration(flat)
-		return err
+// Each sample counts to the innermost function that is named, also one that was inlined; what has no such function counts to the
+// sum alone.
+func TestInnermost(t *testing.T) {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}}
+	at := func(names ...string) *profile.Location { // inlined functions first
+		l := &profile.Location{ID: uint64(len(p.Location) + 1)}
+		for _, name := range names {
+			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
+			p.Function = append(p.Function, f)
+			l.Line = append(l.Line, profile.Line{Function: f})
+		}
+		p.Location = append(p.Location, l)
+		return l
 	}
-	got, err := parseTop(topText, read)
-	want := []report.Share{
-		{Name: "downpour/encoding.(*RowDecoder).walkSeconds", Took: 590 * time.Millisecond},
-		{Name: "internal/poll.ignoringEINTRIO (inline)", Took: 140 * time.Millisecond},
+	decode, run, malloc := at("downpour/encoding.Decode"), at("downpour/pushdown/operator.(*part).run"), at("runtime.mallocgc")
+	take := at("downpour/gateway/query/merge.(*slab[go.shape.struct { a []string; b int }]).take", "downpour/gateway/query/merge.(*aggregation).group")
+	for nanoseconds, stack := range map[int64][]*profile.Location{1: {decode, run}, 20: {malloc, decode, run}, 300: {malloc}, 4000: {take, run}, 50_000: {run}} {
+		p.Sample = append(p.Sample, &profile.Sample{Location: stack, Value: []int64{1, nanoseconds}})
 	}
-	if err != nil {
+	var taken bytes.Buffer
+	if err := p.Write(&taken); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+
+	got, total, err := innermost(taken.Bytes(), "cpu", shown)
+	want := []weighed{
+		{"downpour/pushdown/operator.(*part).run", 50_000},
+		{"downpour/gateway/query/merge.(*slab[…]).take", 4000},
+		{"downpour/encoding.Decode", 21},
 	}
-	for text, want := range map[string]string{
-		"": "want a table", strings.Replace(topText, "590000us", "many", 1): `line "many 13.50%`,
-	} {
-		if _, err := parseTop(text, read); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(weighed{})); err != nil || total != 54_321 || d != "" {
+		t.Errorf("sum %d, want 54321; error %v; -want +got\n%s", total, err, d)
+	}
+	for _, kind := range []string{"cpu", "inuse_space"} {
+		if _, _, err := innermost(taken.Bytes()[:len(kind)], kind, shown); err == nil {
+			t.Errorf("%s of a cut profile: no error", kind)
 		}
+	}
+	if _, _, err := innermost(taken.Bytes(), "inuse_space", shown); err == nil {
+		t.Error("bytes of a profile of time: no error")
 	}
 }

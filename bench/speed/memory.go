@@ -151,17 +151,17 @@ func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Pr
 		return nil
 	})
 	if err == nil {
-		p.Functions, err = mostHeld(ctx, heaps)
+		p.Functions, err = mostHeld(heaps)
 	}
 
 	return p, err
 }
 
 // mostHeld is what functions held at the moment when it was most.
-func mostHeld(ctx context.Context, heaps []peer.Heap) (functions []report.Share, err error) {
+func mostHeld(heaps []peer.Heap) (functions []report.Share, err error) {
 	most := int64(-1)
 	for _, h := range heaps {
-		all, sum, err := h.Held(ctx)
+		all, sum, err := h.Held()
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func TestMostHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := mostHeld(t.Context(), heaps)
+	all, err := mostHeld(heaps)
 	if err != nil {
 		t.Fatal(err)
 	}

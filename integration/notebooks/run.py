@@ -24,8 +24,8 @@ def main(path, gateway):
     build = pathlib.Path(__file__).resolve().parents[2] / "build"
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"GATEWAY": gateway, "JUPYTER_RUNTIME_DIR": home, "IPYTHONDIR": home, "MPLCONFIGDIR": str(build / "matplotlib")}
-        # The kernel talks through files: no port that another could take.
-        config = Config(KernelManager={"transport": "ipc"})
+        # The kernel talks through files of its own: no port, and no name, that another could take.
+        config = Config(KernelManager={"transport": "ipc", "ip": str(pathlib.Path(home) / "kernel")})
         nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", config=config).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for i, cell in enumerate(code):

@@ -118,14 +118,17 @@ func (c *clients) write(writer int) {
 				put[p] = value
 			}
 		}
-		if gateway := r.IntN(Servers); len(put) > 0 {
-			c.put(gateway, put)
+		// As collectors do, it puts what was refused again, somewhere else, and gives up after some time.
+		for range 1 + r.IntN(4) {
+			if len(put) == 0 || c.put(r.IntN(Servers), put) || !c.w.pause(r, 30*time.Second) {
+				break
+			}
 		}
 	}
 }
 
-// put puts points with one request.
-func (c *clients) put(gateway int, values map[point]int64) {
+// put puts points with one request. It returns false if they may be put again.
+func (c *clients) put(gateway int, values map[point]int64) (done bool) {
 	var list []map[string]any
 	for p, value := range values {
 		list = append(list, map[string]any{"metric": p.metric, "timestamp": p.at, "value": value, "tags": map[string]string{"host": p.host}})
@@ -142,12 +145,14 @@ func (c *clients) put(gateway int, values map[point]int64) {
 	})
 	if a.ok() {
 		c.w.model.acknowledge(values)
-		return
+		return true
 	}
+	c.w.model.refuse(values)
 	if a.err == nil && !temporary(a.status) {
 		c.wrong(gateway, "a put of %d points: %v, want that it is stored or may be retried", len(values), a)
 	}
 	c.w.note("gateway %d: a put of %d points: %v", gateway, len(values), a)
+	return false
 }
 
 // read queries until the world stops.

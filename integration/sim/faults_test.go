@@ -31,12 +31,13 @@ type fault struct {
 	uptoWait time.Duration
 }
 
-// allFaults are those that a world may have. Each lasts less than clients wait, some longer than one call may take.
+// allFaults are those that a world may have. Some last longer than one call may take; what is refused for good fails a put.
 var allFaults = []fault{
 	{"dropped before", 5, hbasefake.Fault{Kind: hbasefake.DropBefore}, 0},
 	{"dropped after", 5, hbasefake.Fault{Kind: hbasefake.DropAfter}, 0},
 	{"queue too big", 5, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}, 0},
 	{"region too busy", 5, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}, 0},
+	{"refused for good", 2, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0},
 	{"actions left out", 3, hbasefake.Fault{Kind: hbasefake.SkipActions}, 0},
 	{"reply cut", 3, hbasefake.Fault{Kind: hbasefake.CutCells}, 0},
 	{"no reply", 1, hbasefake.Fault{Kind: hbasefake.Hang}, 0},
@@ -104,6 +105,9 @@ func (w *World) breakRegions() {
 		table := []string{"tsdb", "tsdb", "tsdb", "tsdb-uid", "tsdb-meta"}[r.IntN(5)]
 		key := []byte{0, 0, byte(1 + r.IntN(3)), byte(r.IntN(256))}
 		i, d := r.IntN(Servers), time.Duration(r.Int64N(int64(90*time.Second)))
+		if r.IntN(8) == 0 {
+			d += 3 * time.Minute // longer than the writer tries
+		}
 		switch r.IntN(6) {
 		case 0:
 			w.broke("region moved", "%s %x moves", table, key)

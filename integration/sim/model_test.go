@@ -22,13 +22,15 @@ const absent = 0
 type course struct {
 	values       []int64
 	acknowledged int // index of the value that was acknowledged last
+	refused      bool
 }
 
 // ever reports whether a point has had a value.
 func (c course) ever(value int64) bool { return slices.Contains(c.values, value) && value != absent }
 
-// model knows what each point was, and what was acknowledged. A point has one writer, who puts it again only once its last
-// value is acknowledged: of two puts that overlap nobody says which is newer.
+// model knows what each point was, and what was acknowledged. A point has one writer, who gives it another value only once
+// its last one is acknowledged, and was never refused: of two puts that overlap nobody says which is newer, and a gateway may
+// still be writing what it refused.
 type model struct {
 	mu     sync.Mutex
 	points map[point]course
@@ -45,7 +47,7 @@ func (m *model) begin(p point) (value int64, ok bool) {
 	if !known {
 		c.values = []int64{absent}
 	}
-	if c.acknowledged < len(c.values)-1 {
+	if c.refused || c.acknowledged < len(c.values)-1 {
 		return 0, false
 	}
 	m.last++
@@ -69,6 +71,17 @@ func (m *model) acknowledge(values map[point]int64) {
 	for p := range values {
 		c := m.points[p]
 		c.acknowledged = len(c.values) - 1
+		m.points[p] = c
+	}
+}
+
+// refuse says that a put of points was refused, or had no answer.
+func (m *model) refuse(values map[point]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range values {
+		c := m.points[p]
+		c.refused = true
 		m.points[p] = c
 	}
 }

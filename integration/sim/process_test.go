@@ -32,7 +32,7 @@ func drawSettings(r *rand.Rand) map[string]string {
 	return map[string]string{
 		"DOWNPOUR_AUTO_METRICS":       "true",
 		"DOWNPOUR_QUERY_TIMEOUT":      pick("10s", "30s", "120s"),
-		"DOWNPOUR_PUT_TIMEOUT":        pick("5s", "30s"),
+		"DOWNPOUR_PUT_TIMEOUT":        pick("5s", "30s", "10m"),
 		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
 		"DOWNPOUR_RESULT_CACHE":       pick("off", "128MiB", "64KiB"),
 		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),

@@ -18,7 +18,7 @@ import (
 const Servers = 2
 
 // tables are those of OpenTSDB and our own, with their families.
-var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"t"}}
+var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}}
 
 // World is a cluster with its clients, in a bubble of package synctest.
 type World struct {

@@ -105,11 +105,11 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 	if err != nil {
 		return err
 	}
-	touched, err := r.touched(ctx, o)
+	_, edited, err := r.touched(ctx, o)
 	if err != nil {
 		return err
 	}
-	results, err := r.runAll(ctx, append(stages(o.base, touched), again...))
+	results, err := r.runAll(ctx, append(stages(o.base, edited), again...))
 	fmt.Fprintln(r.out)
 	cpu := time.Duration(0)
 	for _, res := range results {
@@ -132,11 +132,11 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 
 // stage runs some stages of test.
 func (r *runner) stage(ctx context.Context, o options, names []string) error {
-	touched, err := r.touched(ctx, o)
+	_, edited, err := r.touched(ctx, o)
 	if err != nil {
 		return err
 	}
-	all := stages(o.base, touched)
+	all := stages(o.base, edited)
 	var chosen []stage
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(s stage) bool { return s.name == name })
@@ -149,34 +149,34 @@ func (r *runner) stage(ctx context.Context, o options, names []string) error {
 	return err
 }
 
-// quick vets and tests the packages that changes can break, and the rules of the house.
+// quick looks at the packages that were edited, tests those that changes can break, and the rules of the house.
 func (r *runner) quick(ctx context.Context, o options, _ []string) error {
-	touched, err := r.touched(ctx, o)
+	touched, edited, err := r.touched(ctx, o)
 	if err != nil {
 		return err
 	}
 	readers := []string{"./integration", "./integration/mutants", "./gateway/docsite"} // their tests read files of all others
-	chosen := append(vet(touched), stage{
-		name: "test", command: slices.Concat(compiling("go", "test", "-exec=env -u GOGC", "-json", "-vet=off"), touched, readers), tests: true,
+	chosen := append(vet(edited), stage{
+		name: "test", command: goTest(append(touched, readers...)...), tests: true,
 	})
-	if len(touched) > 0 {
-		chosen = append(chosen, stage{name: "staticcheck", command: staticcheck(touched)})
+	if len(edited) > 0 {
+		chosen = append(chosen, stage{name: "staticcheck", command: staticcheck(edited)})
 	}
 	_, err = r.runAll(ctx, chosen)
 	return err
 }
 
-// touched returns the packages that changes can break.
-func (r *runner) touched(ctx context.Context, o options) ([]string, error) {
+// touched returns the packages that changes can break, and those whose sources were edited.
+func (r *runner) touched(ctx context.Context, o options) (broken, own []string, err error) {
 	files, err := r.changed(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := r.packages(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return affected(all, files), nil
+	return affected(all, files), edited(all, files), nil
 }
 
 // soakNamed runs targets by name, or all of them.

@@ -68,6 +68,18 @@ func affected(all []pkg, files []string) (found []string) {
 	return found
 }
 
+// edited returns the packages whose sources are among these files.
+func edited(all []pkg, files []string) (found []string) {
+	for _, p := range all {
+		if slices.ContainsFunc(files, func(file string) bool {
+			return path.Ext(file) == ".go" && module+"/"+path.Dir(file) == p.ImportPath
+		}) {
+			found = append(found, p.ImportPath)
+		}
+	}
+	return found
+}
+
 // owner is the package in whose folder a file lies, or the nearest one above: it embeds the file, or its tests
 // read it. Empty means none.
 func owner(all []pkg, file string) string {

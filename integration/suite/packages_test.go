@@ -28,4 +28,8 @@ func TestAffected(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", file, d)
 		}
 	}
+	files := []string{"go.mod", "gateway/docs/live.md", "gateway/web/site/a.go", "bench/bench_test.go", "encoding/x.go"}
+	if d := cmp.Diff([]string{"downpour/encoding", "downpour/bench"}, edited(all, files)); d != "" {
+		t.Errorf("edited: -want +got\n%s", d)
+	}
 }

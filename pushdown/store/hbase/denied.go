@@ -11,9 +11,9 @@ import (
 // a call.
 const accessDenied = "org.apache.hadoop.hbase.security.AccessDeniedException"
 
-// Is makes an exception of access control a store.ErrDenied.
+// Is makes every exception a store.ErrRefused, and one of access control a store.ErrDenied.
 func (e *javaError) Is(target error) bool {
-	return target == store.ErrDenied && e.class == accessDenied
+	return target == store.ErrRefused || target == store.ErrDenied && e.class == accessDenied
 }
 
 // lackedRight finds who lacks what in the message of an AccessDeniedException:

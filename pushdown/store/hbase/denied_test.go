@@ -31,7 +31,7 @@ func TestDenied(t *testing.T) {
 	}
 
 	other := withoutStack(errors.New(javaPrefix + "org.apache.hadoop.hbase.DoNotRetryIOException: org.apache.hadoop.hbase.DoNotRetryIOException: action=READ"))
-	if errors.Is(other, store.ErrDenied) {
-		t.Errorf("%v: got a store.ErrDenied", other)
+	if errors.Is(other, store.ErrDenied) || !errors.Is(other, store.ErrRefused) {
+		t.Errorf("%v: want a store.ErrRefused that is no store.ErrDenied", other)
 	}
 }

@@ -10,17 +10,30 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Tables of the last level are compressed even if no bytes in them repeat, and are read as before.
+// Tables of the last level are compressed even if little in them repeats, and are read as before.
 func TestCompression(t *testing.T) {
+	testCompression(t, func(rnd *rand.Rand) []byte {
+		values := drawnRow(rnd)
+		return append(values, values[:60]...)
+	})
+}
+
+// drawnRow draws a row of growing offsets, and numbers up to 100, in which no bytes repeat.
+func drawnRow(rnd *rand.Rand) (values []byte) {
+	for p := range 360 {
+		values = append(binary.BigEndian.AppendUint16(values, uint16(p*10)<<4), byte(rnd.IntN(101)))
+	}
+	return values
+}
+
+// testCompression looks at what the table of the last level takes of rows with drawn values.
+func testCompression(t *testing.T, draw func(*rand.Rand) []byte) {
 	s := openMem(t, Options{})
 	create(t, s)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	raw := 0
 	for i := range 200 {
-		var values []byte // as a row has them: growing offsets, and numbers up to 100
-		for p := range 360 {
-			values = append(binary.BigEndian.AppendUint16(values, uint16(p*10)<<4), byte(rnd.IntN(101)))
-		}
+		values := draw(rnd)
 		raw += len(values)
 		for half := range slices.Chunk(values, len(values)/2) {
 			apply(t, s, cell(store.Append, fmt.Sprint("row", i), "q", string(half)))

@@ -53,7 +53,7 @@ func Classify(err error) *Error {
 		return TimedOut("the deadline passed before the answer was complete")
 	// As in OpenTSDB, an error of HBase is 424. What the gateway itself refuses for now is
 	// 503.
-	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied):
+	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrRefused):
 		return &Error{Code: http.StatusFailedDependency, Message: err.Error()}
 	case errors.Is(err, store.ErrDamaged):
 		return &Error{Code: http.StatusInternalServerError, Message: err.Error()}
