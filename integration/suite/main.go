@@ -157,7 +157,7 @@ func (r *runner) quick(ctx context.Context, o options, _ []string) error {
 	}
 	readers := []string{"./integration", "./integration/mutants", "./gateway/docsite"} // their tests read files of all others
 	chosen := append(vet(edited), stage{
-		name: "test", command: goTest(append(touched, readers...)...), tests: true,
+		name: "test", command: inProcessTests(append(touched, readers...)...), tests: true,
 	})
 	if len(edited) > 0 {
 		chosen = append(chosen, stage{name: "staticcheck", command: staticcheck(edited)})
