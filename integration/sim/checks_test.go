@@ -126,9 +126,12 @@ func checkCounts(c *clients, gateway int, metric string) error {
 		if p.metric != metric {
 			continue
 		}
-		hour := point{p.metric, p.host, p.at - p.at%3600}
-		most[hour]++
-		if before[p].acknowledged > 0 {
+		hour := p.hour()
+		may := allowed(p, before, after)
+		if slices.ContainsFunc(may, func(value int64) bool { return value != absent }) {
+			most[hour]++
+		}
+		if !slices.Contains(may, absent) {
 			least[hour]++
 		}
 	}

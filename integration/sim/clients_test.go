@@ -85,9 +85,12 @@ func (c *clients) await() {
 	}
 }
 
+// writers are how many clients put.
+const writers = 4
+
 // work starts writers and readers.
 func (c *clients) work() {
-	for i := range 4 {
+	for i := range writers {
 		c.w.all.Go(func() { c.write(i) })
 	}
 	for i := range 3 {
@@ -104,12 +107,19 @@ func (c *clients) write(writer int) {
 	r := c.w.rand(fmt.Sprint("writer ", writer))
 	host := fmt.Sprint("h", writer)
 	for c.w.pause(r, 2*time.Second) {
+		if c.w.deletes && r.IntN(15) == 0 {
+			c.delete(r.IntN(Servers), point{fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600})
+		}
 		put := map[point]int64{}
 		now := time.Now().Unix()
 		for range 1 + r.IntN(5) {
 			p := point{fmt.Sprint("m", r.IntN(2)), host, now - int64(r.IntN(3))}
 			if r.IntN(3) == 0 {
 				p.at -= int64(r.IntN(3 * 3600))
+			}
+			// Of a new host each writer has its own seconds. All of them, at all gateways, want UIDs for its name at the same time.
+			if r.IntN(4) == 0 {
+				p.host, p.at = fmt.Sprint("n", int(time.Since(c.w.began)/(20*time.Second))), p.at-p.at%writers+int64(writer)
 			}
 			if !c.w.recorded.lenient && c.w.model.known(p) {
 				continue // two values of one time would be an error of the row
@@ -153,6 +163,26 @@ func (c *clients) put(gateway int, values map[point]int64) (done bool) {
 	}
 	c.w.note("gateway %d: a put of %d points: %v", gateway, len(values), a)
 	return false
+}
+
+// delete deletes an hour of a series. As in OpenTSDB, a query that ends in the last second of an hour reads the row of the next one,
+// too, and would delete that.
+func (c *clients) delete(gateway int, hour point) {
+	deleted := c.w.model.beginDeletion(hour)
+	if len(deleted) == 0 {
+		return
+	}
+	a := c.ask(gateway, "DELETE", fmt.Sprintf("/api/query?start=%d&end=%d&m=none:%s{host=%s}", hour.at, hour.at+3598, hour.metric, hour.host), "")
+	c.w.note("gateway %d: deletion of %d points of the hour of %v: %v", gateway, len(deleted), hour, a)
+	if a.ok() {
+		c.w.model.acknowledge(deleted)
+		c.w.counted(func(n *Counts) { n.Deleted += len(deleted) })
+		return
+	}
+	c.w.model.refuseDeletion(hour)
+	if a.err == nil && !temporary(a.status) {
+		c.wrong(gateway, "a deletion: %v, want that it is done or may be retried", a)
+	}
 }
 
 // read queries until the world stops.

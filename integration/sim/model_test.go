@@ -15,7 +15,10 @@ type point struct {
 
 func (p point) String() string { return fmt.Sprintf("%s{host=%s} at %d", p.metric, p.host, p.at) }
 
-// absent is the value of a point that nobody has put. Others are positive.
+// hour names the row of a point.
+func (p point) hour() point { return point{p.metric, p.host, p.at - p.at%3600} }
+
+// absent is the value of a point that nobody has put, or that was deleted. Others are positive.
 const absent = 0
 
 // course is what a point was: its values one after another. The first is absent.
@@ -34,10 +37,11 @@ func (c course) ever(value int64) bool { return slices.Contains(c.values, value)
 type model struct {
 	mu     sync.Mutex
 	points map[point]course
-	last   int64 // value
+	lost   map[point]bool // hours of series that may be deleted at any time: a deletion was refused
+	last   int64          // value
 }
 
-func newModel() *model { return &model{points: map[point]course{}} }
+func newModel() *model { return &model{points: map[point]course{}, lost: map[point]bool{}} }
 
 // begin gives a point its next value, which is on the way from now on. It returns false if the last one may be, too.
 func (m *model) begin(p point) (value int64, ok bool) {
@@ -47,7 +51,7 @@ func (m *model) begin(p point) (value int64, ok bool) {
 	if !known {
 		c.values = []int64{absent}
 	}
-	if c.refused || c.acknowledged < len(c.values)-1 {
+	if m.lost[p.hour()] || c.refused || c.acknowledged < len(c.values)-1 {
 		return 0, false
 	}
 	m.last++
@@ -62,6 +66,25 @@ func (m *model) known(p point) bool {
 	defer m.mu.Unlock()
 	_, ok := m.points[p]
 	return ok
+}
+
+// beginDeletion makes absent the next value of the points of an hour of a series. It returns the points of which that becomes true
+// for all readers once it is acknowledged: none that was refused, which a gateway may still be writing.
+func (m *model) beginDeletion(hour point) (deleted map[point]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	deleted = map[point]int64{}
+	for p, c := range m.points {
+		if p.hour() != hour {
+			continue
+		}
+		if !c.refused {
+			deleted[p] = absent
+		}
+		c.values = append(c.values[:len(c.values):len(c.values)], absent)
+		m.points[p] = c
+	}
+	return deleted
 }
 
 // acknowledge says that the last values of points were acknowledged.
@@ -84,6 +107,13 @@ func (m *model) refuse(values map[point]int64) {
 		c.refused = true
 		m.points[p] = c
 	}
+}
+
+// refuseDeletion says that the deletion of an hour was refused, or had no answer.
+func (m *model) refuseDeletion(hour point) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost[hour] = true
 }
 
 // snapshot is what is known at one time.

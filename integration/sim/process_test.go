@@ -31,6 +31,7 @@ func drawSettings(r *rand.Rand) map[string]string {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	return map[string]string{
 		"DOWNPOUR_AUTO_METRICS":       "true",
+		"DOWNPOUR_ALLOW_DELETE":       "true",
 		"DOWNPOUR_QUERY_TIMEOUT":      pick("10s", "30s", "120s"),
 		"DOWNPOUR_PUT_TIMEOUT":        pick("5s", "30s", "10m"),
 		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),

@@ -34,6 +34,7 @@ type World struct {
 	clients  *clients
 	model    *model
 	recorded *recorded
+	deletes  bool // clients delete, too
 	counts   Counts
 
 	stop chan struct{}  // closed when clients and faults end
@@ -48,7 +49,7 @@ type World struct {
 // Counts is what has happened in a world.
 type Counts struct {
 	Puts, PutsRefused       int // requests
-	Points                  int // acknowledged
+	Points, Deleted         int // acknowledged
 	Queries, QueriesRefused int
 	News                    int            // messages of live queries
 	Faults                  map[string]int // by kind
@@ -120,6 +121,7 @@ func (w *World) open() {
 	}
 	w.recorded = recordings[r.IntN(len(recordings))]()
 	w.recorded.load(w)
+	w.deletes = r.IntN(2) == 0
 	for i := range Servers {
 		w.pushdown[i] = w.newPushdown(i)
 		w.pushdown[i].start()

@@ -26,7 +26,7 @@ func stages(base string, edited []string) []stage {
 		},
 		{
 			name:    "unit",
-			command: inProcessTests("-count=1", "-p=3", "-timeout=20m", "./..."),
+			command: inProcessTests("-count=1", "-p=5", "-timeout=20m", "./..."),
 			budget:  1300 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,

@@ -41,7 +41,7 @@ func TestCutting_oneAnswer(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var values, partials, refused, proven, sized, side int
-	for i := range 2400 {
+	for i := range 1200 {
 		c := randomCutting(rng)
 		want, wantErr := c.one()
 		if infinite(wantErr) != (wantErr != nil) {

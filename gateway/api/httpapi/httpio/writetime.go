@@ -9,10 +9,13 @@ import (
 // WriteTimeError is the cause that ends a request that writes, once it has taken as long as it may.
 type WriteTimeError struct{ Limit time.Duration }
 
-// Error tells that the outcome is open.
+// Error says that the outcome is open.
 func (e *WriteTimeError) Error() string {
 	return fmt.Sprintf("the store has not answered within %v (DOWNPOUR_PUT_TIMEOUT); what was sent may be stored nevertheless, please send it again", e.Limit)
 }
+
+// Is makes it the end of a deadline.
+func (e *WriteTimeError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // underWriteTime marks the context of a request that has the time of writes.
 type underWriteTime struct{}
