@@ -179,12 +179,14 @@ func (w *World) checkAtEnd() {
 	}
 }
 
-// settles is how long a live query may take, after all faults, to show what a query answers.
-const settles = 3 * time.Minute
+// settles is how long a live query may take, after all faults, to show what a query answers: a deletion is found when everything
+// is read again, which is after twenty times what that last took.
+const settles = 30 * time.Minute
 
 // checkFollower waits until a live query shows what a query answers.
 func (w *World) checkFollower(i int, f *follower) {
-	for left := int(settles / time.Second); ; pass(time.Second) {
+	const look = 5 * time.Second
+	for left := int(settles / look); ; pass(look) {
 		out, err := w.clients.query(0, "none:"+f.metric)
 		if err != nil {
 			w.t.Errorf("seed %d: %v", w.seed, err)

@@ -10,8 +10,7 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
-// changes that edited them. Many tests wait more than they compute, so that more packages are tested at a time than there
-// are cores. Budgets are what a run with an empty build cache takes, and a half more.
+// changes that edited them. Budgets are what a run with an empty build cache takes, and a half more.
 func stages(base string, edited []string) []stage {
 	return append(vet(edited), []stage{
 		{
@@ -22,12 +21,12 @@ func stages(base string, edited []string) []stage {
 		{
 			name:    "build",
 			command: compiling("go", "build", "./..."),
-			budget:  450 * time.Second,
+			budget:  360 * time.Second,
 		},
 		{
 			name:    "unit",
-			command: inProcessTests("-count=1", "-p=5", "-timeout=20m", "./..."),
-			budget:  1300 * time.Second,
+			command: inProcessTests("-count=1", "-timeout=20m", "./..."),
+			budget:  1100 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
 		},
@@ -58,8 +57,11 @@ func compiling(command ...string) []string {
 }
 
 // inProcessTests is a command that tests in that way. The tests collect their garbage, but a quarter as often as programs do, which
-// takes a fifth less of the processor.
-func inProcessTests(args ...string) []string { return goTest("env GOGC=400 GOMEMLIMIT=off", args) }
+// takes a fifth less of the processor. Many wait more than they compute, so that more packages are tested at a time than there are
+// cores.
+func inProcessTests(args ...string) []string {
+	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=5"}, args...))
+}
 
 // programTests is a command that tests programs, which run with settings of their own.
 func programTests(args ...string) []string { return goTest("env -u GOGC -u GOMEMLIMIT", args) }
