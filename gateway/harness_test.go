@@ -348,10 +348,20 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // askUntil asks until the answer is as wanted. It is for gateways with a short timeout: on a busy
 // machine queries run out of time that are not meant to.
-func (b *bench) askUntil(path string, wanted func(answer) bool, header ...string) (a answer) {
+func (b *bench) askUntil(path string, wanted func(answer) bool, header ...string) answer {
 	b.Helper()
+	return until(wanted, func() answer { return b.get(path, header...) })
+}
+
+// postUntil posts until the answer is as wanted, see askUntil.
+func (b *bench) postUntil(path, body string, wanted func(answer) bool, header ...string) answer {
+	b.Helper()
+	return until(wanted, func() answer { return b.post(path, body, header...) })
+}
+
+func until(wanted func(answer) bool, ask func() answer) (a answer) {
 	for end := time.Now().Add(patience); ; {
-		if a = b.get(path, header...); wanted(a) || time.Now().After(end) {
+		if a = ask(); wanted(a) || time.Now().After(end) {
 			return a
 		}
 	}

@@ -20,16 +20,48 @@ import (
 	"downpour/integration/e2e"
 )
 
-// The real pyarrow, pandas, polars, DuckDB and apache-arrow read what the JSON
-// says, row by row, and so does our package for Python.
-func TestArrow_readers(t *testing.T) {
+// The real apache-arrow reads what the JSON says, row by row.
+func TestArrow_javascript(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 3*time.Minute)
+	urls := arrowQuestions(ctx, t)
+	sayWhatJSONSays(ctx, t, urls, 1, must[[]byte](t)(e2e.Node(ctx, "integration/readers/read.mjs", urls...)))
+}
+
+// So do the real pyarrow, pandas, polars and DuckDB, and our package for Python.
+func TestArrow_python(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 3*time.Minute)
+	urls := arrowQuestions(ctx, t)
+	urls = append(urls, urls[0]+"&compression=zstd")
+	sayWhatJSONSays(ctx, t, urls, 7, must[[]byte](t)(e2e.Python(ctx, "integration/readers/read.py", urls...)))
+}
+
+// sayWhatJSONSays compares what so many readers have printed with the JSON answers.
+func sayWhatJSONSays(ctx context.Context, t *testing.T, urls []string, readers int, printed []byte) {
+	read := readings(t, printed)
+	if len(read) != readers {
+		t.Fatalf("got the readers %v, want %d", slices.Sorted(maps.Keys(read)), readers)
+	}
+	for i, url := range urls {
+		want := rowsOfJSON(ctx, t, url)
+		if none := strings.Contains(url, "elsewhere"); none != (len(want) == 0) {
+			t.Errorf("%s: %d points, want none of odd.elsewhere and some of the others", url, len(want))
+		}
+		for reader, answers := range read {
+			if d := cmp.Diff(want, answers[i], comparers(reader)...); d != "" {
+				t.Errorf("%s of %s: -JSON +Arrow\n%.3000s", reader, url, d)
+			}
+		}
+	}
+}
+
+// arrowQuestions starts a gateway with data and returns addresses of what is asked of it.
+func arrowQuestions(ctx context.Context, t *testing.T) (urls []string) {
 	ours := embedded(t, nil)
 	put(ctx, t, ours.URL, introduce())
 	put(ctx, t, ours.URL, dataset(12))
 	put(ctx, t, ours.URL, oddities())
-	var urls []string
 	for _, query := range []string{
 		"m=sum:load.int",
 		"m=none:load.int&integers=true",
@@ -49,28 +81,7 @@ func TestArrow_readers(t *testing.T) {
 	} {
 		urls = append(urls, fmt.Sprintf("%s/api/query?start=%d&end=%d&%s", ours.URL, dataStart, dataStart+7200, escaped(query)))
 	}
-	read := readings(t, must[[]byte](t)(e2e.Python(ctx, "integration/readers/read.py", urls...)))
-	maps.Copy(read, readings(t, must[[]byte](t)(e2e.Node(ctx, "integration/readers/read.mjs", urls...))))
-	if len(read) != 8 {
-		t.Fatalf("got the readers %v, want 8", slices.Sorted(maps.Keys(read)))
-	}
-	for i, url := range urls {
-		want := rowsOfJSON(ctx, t, url)
-		if none := strings.Contains(url, "elsewhere"); none != (len(want) == 0) {
-			t.Errorf("%s: %d points, want none of odd.elsewhere and some of the others", url, len(want))
-		}
-		for reader, answers := range read {
-			if d := cmp.Diff(want, answers[i], comparers(reader)...); d != "" {
-				t.Errorf("%s of %s: -JSON +Arrow\n%.3000s", reader, url, d)
-			}
-		}
-	}
-	zstd := readings(t, must[[]byte](t)(e2e.Python(ctx, "integration/readers/read.py", urls[0]+"&compression=zstd")))
-	for reader, answers := range zstd {
-		if d := cmp.Diff(rowsOfJSON(ctx, t, urls[0]), answers[0], comparers(reader)...); d != "" {
-			t.Errorf("%s, zstd: -JSON +Arrow\n%.3000s", reader, d)
-		}
-	}
+	return urls
 }
 
 func escaped(query string) string {

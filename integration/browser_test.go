@@ -44,11 +44,16 @@ func browserScript(t *testing.T, script string, args ...string) string {
 }
 
 // The page against a scripted server: late points, stalls, dropped sockets,
-// refused origins, what it says in each state, each control, accessibility, and
-// the heap over 10,000 updates.
+// refused origins, what it says in each state, and each control.
 func TestBrowser_statesOfThePage(t *testing.T) {
 	t.Parallel()
 	browserScript(t, "states.mjs")
+}
+
+// The same page over 10,000 updates, whose heap does not grow, and in every state with axe.
+func TestBrowser_lasting(t *testing.T) {
+	t.Parallel()
+	browserScript(t, "lasting.mjs")
 }
 
 // What the page draws and saves equals what the gateway answers; through proxies

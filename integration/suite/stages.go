@@ -6,7 +6,7 @@ import "time"
 // targets of soak.
 const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameAnswers|Exchange_afterSplitAndMove|` +
 	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Live_openTSDBWrites|` +
-	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_readers|` +
+	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
@@ -15,7 +15,7 @@ func stages(base string, edited []string) []stage {
 	return append(vet(edited), []stage{
 		{
 			name:    "setup",
-			command: []string{"integration/setup/setup.sh", "hbase_and_opentsdb", "python_venv", "arrow_js", "browser_driver", "browser_program"},
+			command: []string{"integration/setup/setup.sh", "hbase_and_opentsdb", "arrow_js", "browser_driver", "browser_program"},
 			budget:  200 * time.Second,
 		},
 		{
@@ -60,7 +60,7 @@ func compiling(command ...string) []string {
 // takes a fifth less of the processor. Many wait more than they compute, so that more packages are tested at a time than there are
 // cores.
 func inProcessTests(args ...string) []string {
-	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=5"}, args...))
+	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=3"}, args...))
 }
 
 // programTests is a command that tests programs, which run with settings of their own.
