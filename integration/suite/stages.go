@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // realTests are the tests on real servers that run with every change: what no fake can say. All others are
 // targets of soak.
@@ -8,6 +11,9 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Live_openTSDBWrites|` +
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
+
+// waiting are packages whose tests mostly wait. They are begun first, so that others compute meanwhile.
+var waiting = []string{"./gateway", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/admin/tools", "./pushdown/rpc/server"}
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
 // changes that edited them. Budgets are what a run with an empty build cache takes, and a half more.
@@ -25,7 +31,7 @@ func stages(base string, edited []string) []stage {
 		},
 		{
 			name:    "unit",
-			command: inProcessTests("-count=1", "-timeout=20m", "./..."),
+			command: inProcessTests(slices.Concat([]string{"-count=1", "-timeout=20m"}, waiting, []string{"./..."})...),
 			budget:  1100 * time.Second,
 			needs:   []string{"build"},
 			tests:   true,
@@ -60,7 +66,7 @@ func compiling(command ...string) []string {
 // takes a fifth less of the processor. Many wait more than they compute, so that more packages are tested at a time than there are
 // cores.
 func inProcessTests(args ...string) []string {
-	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=3"}, args...))
+	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=4"}, args...))
 }
 
 // programTests is a command that tests programs, which run with settings of their own.
