@@ -68,8 +68,8 @@ func (m *model) known(p point) bool {
 	return ok
 }
 
-// beginDeletion makes absent the next value of the points of an hour of a series. It returns the points of which that becomes true
-// for all readers once it is acknowledged: none that was refused, which a gateway may still be writing.
+// beginDeletion says that an hour of a series is being deleted. It returns the points that are gone once the deletion is
+// acknowledged. A point whose put was refused is not among them, because a gateway may still write it.
 func (m *model) beginDeletion(hour point) (deleted map[point]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ var targets = []target{
 		long:  staticcheck([]string{"./..."}),
 	},
 	{
-		// Fails if a known fault of a dependency can be reached. Where Go's database of them cannot, GOVULNDB is the URL of a copy.
+		// Fails if the program calls a dependency where it is known to be vulnerable. GOVULNDB is the URL of a copy of Go's database.
 		name:  "vulnerabilities",
 		paths: []string{"go.mod"},
 		short: vulnerabilities,

@@ -12,7 +12,7 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
-// waiting are packages whose tests mostly wait. They are begun first, so that others compute meanwhile.
+// waiting are packages whose tests mostly wait. They start first, so that others use the processor while they wait.
 var waiting = []string{"./gateway", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/admin/tools", "./pushdown/rpc/server"}
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
@@ -62,14 +62,13 @@ func compiling(command ...string) []string {
 	return append([]string{"env", "GOGC=off", "GOMEMLIMIT=2GiB"}, command...)
 }
 
-// inProcessTests is a command that tests in that way. The tests collect their garbage, but a quarter as often as programs do, which
-// takes a fifth less of the processor. Many wait more than they compute, so that more packages are tested at a time than there are
-// cores.
+// inProcessTests is a go test command for tests that start no servers of their own. They collect garbage a quarter as often as by
+// default, which takes a fifth less of the processor. Many tests wait, so more packages are tested at a time than there are cores.
 func inProcessTests(args ...string) []string {
 	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=4"}, args...))
 }
 
-// programTests is a command that tests programs, which run with settings of their own.
+// programTests is a go test command for tests that start programs, which must run with their usual settings of the garbage collector.
 func programTests(args ...string) []string { return goTest("env -u GOGC -u GOMEMLIMIT", args) }
 
 func goTest(exec string, args []string) []string {
@@ -96,5 +95,5 @@ func staticcheck(packages []string) []string {
 	return append([]string{"go", "tool", "-modfile=integration/setup/tools.mod", "staticcheck", "-tags", "integration"}, packages...)
 }
 
-// vulnerabilities is the command that looks for known faults of dependencies that the programs or their tests reach.
+// vulnerabilities is the command that looks for known vulnerabilities of dependencies in what programs and tests call.
 var vulnerabilities = []string{"sh", "-c", "exec go tool -modfile=integration/setup/tools.mod govulncheck -db \"${GOVULNDB:-https://vuln.go.dev}\" -tags integration ./..."}

@@ -17,8 +17,8 @@ var (
 	// ErrDenied is returned when the store's access control lacks a right of ours. It
 	// must be granted; another attempt ends the same way.
 	ErrDenied = errors.New("access denied")
-	// ErrRefused is returned when a server of the store has refused a call: because
-	// of a quota, a limit, a table that is disabled. It is no fault of what was asked.
+	// ErrRefused is returned when a server of the store answered a call with an exception,
+	// such as one of a quota or a limit. The request is not at fault.
 	ErrRefused = errors.New("refused by the store")
 	// ErrClosed is returned when a method is called after Close.
 	ErrClosed = errors.New("store is closed")

@@ -122,10 +122,8 @@ func statusOf(err error) int {
 	var busy *memory.BusyError
 	var tooMuch *memory.LimitError
 	switch {
-	case errors.As(err, &busy), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &busy), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrRefused):
-		return http.StatusFailedDependency
 	case errors.As(err, &large), errors.As(err, &tooMuch):
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &slow): // the client has stopped sending

@@ -12,6 +12,7 @@
 //
 //   - fake.go: the cluster, its options, faults and hooks;
 //   - server.go: the connections of region servers and master, and their calls;
+//   - hook.go: what the hook of a test learns of a call;
 //   - scan.go, filter.go, mutate.go, master.go: the methods;
 //   - data.go, snapshot.go: tables, regions and what happens to them;
 //   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
@@ -301,21 +302,6 @@ func (c *Cluster) SetZooKeeperError(code int32) { c.zkError.Store(code) }
 
 // RestartZooKeeper starts it again, on the same port.
 func (c *Cluster) RestartZooKeeper() error { return c.startZooKeeper(c.Address()) }
-
-// faultOf asks the hook what goes wrong with a call. Calls to hbase:meta are not
-// counted, and nothing goes wrong with them.
-func (c *Cluster) faultOf(call Call) Fault {
-	if call.Table == metaName {
-		return Fault{}
-	}
-
-	call.N = c.calls[call.Method]
-	c.calls[call.Method]++
-	if c.hook == nil {
-		return Fault{}
-	}
-	return c.hook(call)
-}
 
 // track registers a connection until it ends. It returns false after Close.
 func (c *Cluster) track(conn net.Conn) bool {
