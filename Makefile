@@ -53,11 +53,11 @@ docs:
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup
-	CHROMIUM=$$(command -v chromium) node integration/browser/screenshots.mjs build/screenshots
+	CHROMIUM=$$(command -v chromium-headless-shell) node integration/browser/screenshots.mjs build/screenshots
 
 # The pictures of the page's docs that come from the scripted server.
 pictures: setup
-	CHROMIUM=$$(command -v chromium) node integration/browser/pictures.mjs gateway/web/docs
+	CHROMIUM=$$(command -v chromium-headless-shell) node integration/browser/pictures.mjs gateway/web/docs
 
 # Every version of HBase that setup gets, with every protection of connections and both ways to
 # find servers. It writes the table of pushdown/docs/hbase.md.

@@ -6,7 +6,7 @@
 // Every step that does not happen ends the script with status 1 and says what
 // was waited for; SCREENSHOT is written then.
 
-import { chromium } from 'playwright-core';
+import { launch } from './chromium.mjs';
 
 const [base, screenshot] = process.argv.slice(2);
 const host = new URL(base).host;
@@ -119,13 +119,7 @@ async function run(page) {
   if (faults.length > 0) throw new Error(faults.join('\n'));
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM,
-  args: [
-    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-    '--disable-background-networking', '--disable-component-update', '--disable-sync',
-  ],
-});
+const browser = await launch();
 let status = 0;
 const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
 try {

@@ -4,7 +4,7 @@
 // Usage: node own.mjs URL chart|panel|list. Ends with status 1 if the lines do not
 // appear or do not change, or if the page complains.
 
-import { chromium } from 'playwright-core';
+import { launch } from './chromium.mjs';
 
 const [url, kind] = process.argv.slice(2);
 const patience = 120_000; // ms, for every wait
@@ -37,13 +37,7 @@ const drawings = {
   },
 };
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM,
-  args: [
-    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-    '--disable-background-networking', '--disable-component-update', '--disable-sync',
-  ],
-});
+const browser = await launch();
 try {
   const page = await browser.newPage();
   const faults = [];

@@ -86,7 +86,7 @@ func JavaWriters(ctx context.Context, source string, args ...string) ([]byte, er
 
 // Node runs a script of integration/browser, given by its path in the module,
 // and returns what it wrote to standard output. The scripts drive Chromium
-// through playwright-core; the variable CHROMIUM tells them where it is.
+// through playwright-core; the variable CHROMIUM says where it is.
 func Node(ctx context.Context, script string, args ...string) ([]byte, error) {
 	dir, err := Root()
 	if err != nil {
@@ -95,9 +95,10 @@ func Node(ctx context.Context, script string, args ...string) ([]byte, error) {
 	if _, err := os.Stat(filepath.Join(dir, "integration", "browser", "node_modules", "playwright-core")); err != nil {
 		return nil, fmt.Errorf("playwright-core: %w", ErrNotSetUp)
 	}
-	chromium, err := exec.LookPath("chromium")
+	const shell = "chromium-headless-shell"
+	chromium, err := exec.LookPath(shell)
 	if err != nil {
-		return nil, fmt.Errorf("chromium: %w", ErrNotSetUp)
+		return nil, fmt.Errorf("%s: %w", shell, ErrNotSetUp)
 	}
 	return runScript(ctx, []string{"CHROMIUM=" + chromium}, "node", append([]string{filepath.Join(dir, script)}, args...))
 }

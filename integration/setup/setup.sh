@@ -2,7 +2,7 @@
 # Gets what the integration tests need and a machine may lack: the class paths
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
 # readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries, a validator of
-# OpenAPI and what checks our own package (more environments), playwright-core (npm), Chromium,
+# OpenAPI and what checks our own package (more environments), playwright-core (npm), Chromium's headless shell,
 # VictoriaMetrics, collectd, promtool, lintian, buildah and a Kerberos KDC (the system's
 # packages), and a Debian system for our own packages.
 #
@@ -252,7 +252,7 @@ installed() {
 	echo "setup: $("$program" --version 2>/dev/null | head -n 1)"
 }
 
-browser_program() { installed chromium chromium fonts-dejavu-core; }
+browser_program() { installed chromium-headless-shell chromium-headless-shell fonts-dejavu-core; }
 
 package_checks() { installed lintian lintian; }
 
