@@ -100,11 +100,24 @@ func addPreloads(pages, ui map[string]file) {
 	}
 }
 
-// The modules that a module imports, and that a page names; what is imported later is not among them.
 var (
-	imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '([^']+)'`)
-	named    = regexp.MustCompile(`<script type="module" src="([^"]+)"`)
+	named = regexp.MustCompile(`<script type="module" src="([^"]+)"`) // the modules that a page names
+	from  = regexp.MustCompile(`from '([^']+)'`)                      // the module of an import or export statement
 )
+
+// imports returns the modules that a module imports by statements at the start of a line; what is imported later is not among
+// them. It matches statements, not the module: that took 35 ms of each start.
+func imports(module []byte) (names []string) {
+	for rest := module; len(rest) > 0; _, rest, _ = bytes.Cut(rest, []byte("\n")) {
+		if bytes.HasPrefix(rest, []byte("import ")) || bytes.HasPrefix(rest, []byte("export ")) {
+			statement, _, _ := bytes.Cut(rest, []byte(";"))
+			if m := from.FindSubmatch(statement); m != nil {
+				names = append(names, string(m[1]))
+			}
+		}
+	}
+	return names
+}
 
 // preloads returns a header that names all modules of a page. Without it the browser finds one
 // level of imports after the other.
@@ -120,8 +133,8 @@ func preloads(page []byte, files map[string]file) string {
 		}
 		seen[at] = true
 		links = append(links, "<"+at+">; rel=modulepreload")
-		for _, m := range imported.FindAllSubmatch(files[at].content, -1) {
-			todo = append(todo, path.Join(path.Dir(at), string(m[1])))
+		for _, name := range imports(files[at].content) {
+			todo = append(todo, path.Join(path.Dir(at), name))
 		}
 	}
 	return strings.Join(links, ", ")
