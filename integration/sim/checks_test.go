@@ -23,6 +23,7 @@ type query struct {
 var allQueries = []query{
 	{"points", checkPoints},
 	{"counts", checkCounts},
+	{"Arrow", checkArrow},
 }
 
 // series is one of a JSON answer.
@@ -32,24 +33,35 @@ type series struct {
 	Dps    map[string]float64 `json:"dps"`
 }
 
-// query sends a query over all points and returns its series.
-func (c *clients) query(gateway int, sub string) ([]series, error) {
+// get sends a query over all points.
+func (c *clients) get(gateway int, sub string, headers ...string) answer {
 	from := c.w.began.Unix() - 4*3600
-	a := c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "")
-	switch {
-	case a.status == 400 && noSuchName(a.body):
-		return nil, nil
-	case a.err == nil && !a.ok() && !temporary(a.status):
-		c.wrong(gateway, "%s: %v, want an answer or a temporary error", sub, a)
-		return nil, nil
-	case !a.ok():
-		return nil, fmt.Errorf("%v", a)
+	return c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "", headers...)
+}
+
+// query returns the series of a query over all points, none of a metric that has no name yet.
+func (c *clients) query(gateway int, sub string) (out []series, err error) {
+	a := c.get(gateway, sub)
+	if none, err := c.unanswered(gateway, sub, a); none || err != nil {
+		return nil, err
 	}
-	var out []series
 	if err := json.Unmarshal(a.body, &out); err != nil {
 		return nil, fmt.Errorf("%w in %.300s", err, a.body)
 	}
 	return out, nil
+}
+
+// unanswered reports whether an answer says that a metric has no name yet. An error says that there was no answer.
+func (c *clients) unanswered(gateway int, sub string, a answer) (none bool, err error) {
+	switch {
+	case a.status == 400 && noSuchName(a.body):
+		return true, nil
+	case a.ok():
+		return false, nil
+	case a.err == nil && !temporary(a.status):
+		c.wrong(gateway, "%s: %v, want an answer or a temporary error", sub, a)
+	}
+	return false, fmt.Errorf("%v", a)
 }
 
 // noSuchName reports whether an error says that a metric is unknown, as before its first point.
@@ -96,7 +108,7 @@ func (c *clients) judge(gateway int, metric string, got map[point]int64, before,
 		if p.metric != metric {
 			continue
 		}
-		if want := allowed(p, before, after); !slices.Contains(want, got[p]) {
+		if want := c.w.model.allowed(p, before, after); !slices.Contains(want, got[p]) {
 			if wrong++; wrong <= 3 {
 				c.wrong(gateway, "%v is %d, want one of %v", p, got[p], want)
 			}
@@ -127,7 +139,7 @@ func checkCounts(c *clients, gateway int, metric string) error {
 			continue
 		}
 		hour := p.hour()
-		may := allowed(p, before, after)
+		may := c.w.model.allowed(p, before, after)
 		if slices.ContainsFunc(may, func(value int64) bool { return value != absent }) {
 			most[hour]++
 		}
@@ -157,7 +169,7 @@ func checkCounts(c *clients, gateway int, metric string) error {
 
 // checkAtEnd asks all of every gateway once more, now that nothing fails.
 func (w *World) checkAtEnd() {
-	for i := range Servers {
+	for i := range w.gateways {
 		for _, metric := range []string{"m0", "m1"} {
 			for _, q := range allQueries {
 				if err := q.check(w.clients, i, metric); err != nil {
@@ -172,7 +184,7 @@ func (w *World) checkAtEnd() {
 	questions := len(w.recorded.queries) + len(w.recorded.expressions)
 	r := w.rand("questions at the end")
 	for range 20 {
-		gateway, i := r.IntN(Servers), r.IntN(questions)
+		gateway, i := r.IntN(len(w.gateways)), r.IntN(questions)
 		if !w.clients.askOneRecorded(gateway, i) {
 			w.t.Errorf("seed %d: gateway %d, after all faults: question %d was refused", w.seed, gateway, i)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"downpour/pushdown/process/network"
 )
 
-// clients put and query by HTTP, each request at a drawn gateway, as behind a balancer.
+// clients put by HTTP and telnet, and query, each request at a drawn gateway, as behind a balancer.
 type clients struct {
 	w         *World
 	host      *network.Host
@@ -50,13 +51,16 @@ func (a answer) ok() bool { return a.err == nil && a.status/100 == 2 }
 
 func (a answer) String() string { return fmt.Sprintf("status %d, %v, %.300s", a.status, a.err, a.body) }
 
-// ask sends a request to a gateway.
-func (c *clients) ask(gateway int, method, path, body string) answer {
+// ask sends a request to a gateway, with headers by name and value.
+func (c *clients) ask(gateway int, method, path, body string, headers ...string) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+gatewayAddress(gateway)+path, strings.NewReader(body))
 	if err != nil {
 		return answer{err: err}
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		r.Header.Set(pair[0], pair[1])
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
@@ -72,7 +76,7 @@ const recovers = 5 * time.Minute
 
 // await waits until all gateways answer.
 func (c *clients) await() {
-	for i := range Servers {
+	for i := range c.w.gateways {
 		for left := int(recovers / time.Second); ; pass(time.Second) {
 			a := c.ask(i, "GET", "/readyz", "")
 			if a.ok() {
@@ -88,12 +92,21 @@ func (c *clients) await() {
 // writers are how many clients put.
 const writers = 4
 
+// ofNewHost moves a point to a host for which all writers, at all gateways, want a UID at the same time. Each writer has its own
+// seconds of it.
+func (w *World) ofNewHost(p point, writer int) point {
+	const all = writers + 1 // and the TSD
+	p.host = fmt.Sprint("n", int(time.Since(w.began)/w.slower(20*time.Second)))
+	p.at += int64(writer) - p.at%all
+	return p
+}
+
 // work starts writers and readers.
 func (c *clients) work() {
 	for i := range writers {
 		c.w.all.Go(func() { c.write(i) })
 	}
-	for i := range 3 {
+	for i := range c.w.tempo.followers {
 		c.following = append(c.following, c.follow(i))
 	}
 	for i := range 2 {
@@ -108,7 +121,7 @@ func (c *clients) write(writer int) {
 	host := fmt.Sprint("h", writer)
 	for c.w.pause(r, 2*time.Second) {
 		if c.w.deletes && r.IntN(15) == 0 {
-			c.delete(r.IntN(Servers), point{fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600})
+			c.delete(r.IntN(len(c.w.gateways)), point{fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600})
 		}
 		put := map[point]int64{}
 		now := time.Now().Unix()
@@ -117,9 +130,8 @@ func (c *clients) write(writer int) {
 			if r.IntN(3) == 0 {
 				p.at -= int64(r.IntN(3 * 3600))
 			}
-			// Of a new host each writer has its own seconds. All of them, at all gateways, want UIDs for its name at the same time.
 			if r.IntN(4) == 0 {
-				p.host, p.at = fmt.Sprint("n", int(time.Since(c.w.began)/(20*time.Second))), p.at-p.at%writers+int64(writer)
+				p = c.w.ofNewHost(p, writer)
 			}
 			if !c.w.recorded.lenient && c.w.model.known(p) {
 				continue // two values of one time would be an error of the row
@@ -130,21 +142,30 @@ func (c *clients) write(writer int) {
 		}
 		// As collectors do, it puts what was refused again, somewhere else, and gives up after some time.
 		for range 1 + r.IntN(4) {
-			if len(put) == 0 || c.put(r.IntN(Servers), put) || !c.w.pause(r, 30*time.Second) {
+			send := c.putJSON
+			if r.IntN(3) == 0 {
+				send = c.putLines
+			}
+			if len(put) == 0 || c.put(r.IntN(len(c.w.gateways)), put, send) || !c.w.pause(r, 30*time.Second) {
 				break
 			}
 		}
 	}
 }
 
-// put puts points with one request. It returns false if they may be put again.
-func (c *clients) put(gateway int, values map[point]int64) (done bool) {
+// putJSON puts points by HTTP.
+func (c *clients) putJSON(gateway int, values map[point]int64) answer {
 	var list []map[string]any
 	for p, value := range values {
 		list = append(list, map[string]any{"metric": p.metric, "timestamp": p.at, "value": value, "tags": map[string]string{"host": p.host}})
 	}
 	body, _ := json.Marshal(list)
-	a := c.ask(gateway, "POST", "/api/put?sync", string(body))
+	return c.ask(gateway, "POST", "/api/put?sync", string(body))
+}
+
+// put puts points with one request. It returns false if they may be put again.
+func (c *clients) put(gateway int, values map[point]int64, send func(gateway int, values map[point]int64) answer) (done bool) {
+	a := send(gateway, values)
 	c.w.counted(func(n *Counts) {
 		n.Puts++
 		if !a.ok() {
@@ -190,7 +211,7 @@ func (c *clients) read(reader int) {
 	r := c.w.rand(fmt.Sprint("reader ", reader))
 	for c.w.pause(r, 10*time.Second) {
 		q := allQueries[r.IntN(len(allQueries))]
-		gateway := r.IntN(Servers)
+		gateway := r.IntN(len(c.w.gateways))
 		metric := fmt.Sprint("m", r.IntN(2))
 		if err := q.check(c, gateway, metric); err != nil {
 			c.w.counted(func(n *Counts) { n.QueriesRefused++ })

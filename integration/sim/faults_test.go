@@ -2,9 +2,7 @@ package sim
 
 import (
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -66,11 +64,8 @@ func (f *faults) of(c hbasefake.Call) hbasefake.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := fmt.Sprintf("%d %s %s %x", c.Server, c.Method, c.Table, c.Key)
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", id, f.seen[id])
+	r := drawn(f.seed, fmt.Sprint(id, " ", f.seen[id]))
 	f.seen[id]++
-
-	r := rand.New(rand.NewPCG(f.seed, h.Sum64()))
 	for _, k := range f.kind {
 		if r.IntN(1000) >= k.of1000 {
 			continue
@@ -98,49 +93,6 @@ func (f *faults) counts() map[string]int {
 	return maps.Clone(f.count)
 }
 
-// breakRegions moves, splits and merges regions, and lets servers stand still.
-func (w *World) breakRegions() {
-	r := w.rand("regions")
-	for w.pause(r, 20*time.Second) {
-		table := []string{"tsdb", "tsdb", "tsdb", "tsdb-uid", "tsdb-meta"}[r.IntN(5)]
-		key := []byte{0, 0, byte(1 + r.IntN(3)), byte(r.IntN(256))}
-		i, d := r.IntN(Servers), time.Duration(r.Int64N(int64(90*time.Second)))
-		if r.IntN(8) == 0 {
-			d += 3 * time.Minute // longer than the writer tries
-		}
-		switch r.IntN(6) {
-		case 0:
-			w.broke("region moved", "%s %x moves", table, key)
-			w.hbase.MoveRegion(table, key)
-		case 1:
-			w.broke("region split", "%s %x is split", table, key)
-			w.hbase.SplitRegion(table, key)
-		case 2:
-			w.broke("regions merged", "%s %x is merged", table, key)
-			w.hbase.MergeRegions(table, key)
-		case 3:
-			w.broke("region server paused", "region server %d is paused for %v", i, d)
-			w.hbase.PauseServer(i)
-			w.rest(d)
-			w.hbase.ResumeServer(i)
-		case 4:
-			w.broke("region server down", "region server %d is down for %v", i, d)
-			w.hbase.StopServer(i)
-			w.rest(d)
-			if err := w.hbase.RestartServer(i); err != nil {
-				w.t.Errorf("seed %d: %v", w.seed, err)
-			}
-		case 5:
-			w.broke("ZooKeeper down", "ZooKeeper is down for %v", d)
-			w.hbase.StopZooKeeper()
-			w.rest(d)
-			if err := w.hbase.RestartZooKeeper(); err != nil {
-				w.t.Errorf("seed %d: %v", w.seed, err)
-			}
-		}
-	}
-}
-
 // rest waits for a time, or until the world is to stop.
 func (w *World) rest(d time.Duration) {
 	select {
@@ -149,28 +101,21 @@ func (w *World) rest(d time.Duration) {
 	}
 }
 
-// breakProcesses kills gateways and pushdown servers, and starts them again.
-func (w *World) breakProcesses() {
+// breakGateways kills and stops gateways, and starts them again.
+func (w *World) breakGateways() {
 	r := w.rand("processes")
 	for w.pause(r, 90*time.Second) {
-		i := r.IntN(Servers)
-		switch r.IntN(3) {
-		case 0:
+		i := r.IntN(len(w.gateways))
+		if r.IntN(2) == 0 {
 			w.broke("gateway killed", "gateway %d is killed", i)
 			w.gateways[i].kill()
-			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-			w.gateways[i].start()
-		case 1:
+			w.ground.killed()
+		} else {
 			w.broke("gateway stopped", "gateway %d is stopped", i)
 			w.gateways[i].stop()
-			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-			w.gateways[i].start()
-		case 2:
-			w.broke("pushdown server killed", "pushdown server %d is killed", i)
-			w.pushdown[i].kill()
-			w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-			w.pushdown[i].start()
 		}
+		w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
+		w.gateways[i].start()
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *clients) follow(i int) *follower {
 	r := c.w.rand(fmt.Sprint("follower ", i))
 	c.followers.Go(func() {
 		for {
-			gateway := r.IntN(Servers)
+			gateway := r.IntN(len(c.w.gateways))
 			if err := f.once(gateway); err != nil {
 				c.w.note("follower %d of %s leaves gateway %d: %v", i, f.metric, gateway, err)
 			}

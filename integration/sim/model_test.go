@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // point names a point: a series, and a time in seconds.
@@ -39,6 +40,8 @@ type model struct {
 	points map[point]course
 	lost   map[point]bool // hours of series that may be deleted at any time: a deletion was refused
 	last   int64          // value
+	keep   time.Duration  // age beyond which rows may be deleted, 0 for never
+	calm   bool           // they have been, since nothing fails
 }
 
 func newModel() *model { return &model{points: map[point]course{}, lost: map[point]bool{}} }
@@ -123,12 +126,20 @@ func (m *model) snapshot() map[point]course {
 	return maps.Clone(m.points)
 }
 
-// allowed is what a point may be for a reader who began at one snapshot and ended at another: the value that was
-// acknowledged before, or a later one.
-func allowed(p point, before, after map[point]course) []int64 {
+// allowed is what a point may be for a reader who began at one snapshot and ended at another, just now: the value that was
+// acknowledged before, or a later one. One that is older than is kept may be gone.
+func (m *model) allowed(p point, before, after map[point]course) []int64 {
 	c, ok := after[p]
 	if !ok {
 		return []int64{absent}
 	}
-	return c.values[before[p].acknowledged:]
+	values := c.values[before[p].acknowledged:]
+	switch past := time.Now().Add(-m.keep).Sub(time.Unix(p.hour().at+3600, 0)); {
+	case m.keep == 0 || past < 0:
+		return values
+	case m.calm && past > 2*time.Hour:
+		return []int64{absent}
+	default:
+		return append(values[:len(values):len(values)], absent)
+	}
 }

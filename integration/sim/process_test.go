@@ -10,36 +10,25 @@ import (
 
 	"github.com/caarlos0/env/v9"
 
-	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/pushdown/compaction/background"
-	"downpour/pushdown/operator/access"
-	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/network"
 	"downpour/pushdown/process/settings"
-	"downpour/pushdown/resultcache"
-	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store/hbase"
 )
 
-// Addresses of servers.
-func gatewayAddress(i int) string  { return fmt.Sprintf("127.0.0.1:%d", 42_420+i) }
-func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i) }
+func gatewayAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_420+i) }
 
 // drawSettings draws the settings of a gateway, as its environment.
 func drawSettings(r *rand.Rand) map[string]string {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	return map[string]string{
-		"DOWNPOUR_AUTO_METRICS":       "true",
-		"DOWNPOUR_ALLOW_DELETE":       "true",
-		"DOWNPOUR_QUERY_TIMEOUT":      pick("10s", "30s", "120s"),
-		"DOWNPOUR_PUT_TIMEOUT":        pick("5s", "30s", "10m"),
-		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
-		"DOWNPOUR_RESULT_CACHE":       pick("off", "128MiB", "64KiB"),
-		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
-		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
-		"DOWNPOUR_SEEK":               pick("true", "false"),
-		"DOWNPOUR_MEMORY":             "1GiB",
+		"DOWNPOUR_AUTO_METRICS":  "true",
+		"DOWNPOUR_ALLOW_DELETE":  "true",
+		"DOWNPOUR_QUERY_TIMEOUT": pick("10s", "30s", "120s"),
+		"DOWNPOUR_PUT_TIMEOUT":   pick("5s", "30s", "10m"),
+		"DOWNPOUR_RESULT_CACHE":  pick("off", "128MiB", "64KiB"),
+		"DOWNPOUR_SEEK":          pick("true", "false"),
+		"DOWNPOUR_MEMORY":        "1GiB",
 	}
 }
 
@@ -110,21 +99,14 @@ func (p *process) take() *running {
 	return r
 }
 
-// openStore returns a store on the world's HBase, for a machine.
-func (w *World) openStore(name string, host *network.Host, proof hbase.Proof) *hbase.Store {
-	st, err := hbase.Open(hbase.Config{Quorum: w.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: w.log(name)})
-	if err != nil {
-		w.t.Error(err) // it does not connect yet
-	}
-	return st
-}
-
 // newGateway returns a gateway that does not run yet, with drawn settings.
 func (w *World) newGateway(i int) *process {
 	cfg := &gateway.Config{}
 	settings := drawSettings(w.rand(fmt.Sprint("gateway ", i)))
-	settings["DOWNPOUR_STORE"], settings["DOWNPOUR_LISTEN"] = "hbase:"+w.hbase.Address(), gatewayAddress(i)
+	settings["DOWNPOUR_LISTEN"] = gatewayAddress(i)
+	maps.Copy(settings, w.ground.settings(w.rand(fmt.Sprint("ground of gateway ", i))))
 	maps.Copy(settings, w.recorded.settings)
+	maps.Copy(settings, w.jobs)
 	if err := parse(cfg, settings); err != nil {
 		w.t.Fatal(err)
 	}
@@ -137,11 +119,15 @@ func (w *World) newGateway(i int) *process {
 		proof = hbase.ProofTimestamps
 	}
 	w.note("gateway %d: %v", i, settings)
+	w.settings = cfg
 	name := fmt.Sprint("gateway ", i)
 	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
 		mine := *cfg
 		mine.Network = host
-		st := w.openStore(name, host, proof)
+		st, err := w.ground.open(name, host, proof)
+		if err != nil {
+			return err
+		}
 		defer st.Close()
 		g, err := gateway.Start(ctx, &mine, st, w.log(name))
 		if err != nil {
@@ -155,35 +141,4 @@ func (w *World) newGateway(i int) *process {
 // parse reads settings, and the defaults of others.
 func parse(cfg any, values map[string]string) error {
 	return env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()})
-}
-
-// newPushdown returns a pushdown server that does not run yet, on the machine of a region server.
-func (w *World) newPushdown(i int) *process {
-	schema, beside := encoding.DefaultSchema(), w.hbase.Nodes()[1+i]
-	name := fmt.Sprint("pushdown server ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
-		l, err := host.Listen("tcp", pushdownAddress(i))
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		st := w.openStore(name, host, hbase.ProofExact)
-		defer st.Close()
-		pool := memory.New(1 << 30)
-		var serving *server.Server
-		compacting, err := background.On(st, "downpour-state", background.Config{Table: "tsdb", Schema: schema, Margin: time.Minute, Rate: 100,
-			FixDuplicates: w.recorded.lenient, Beside: beside, Busy: func() int { return serving.Parts() }, Log: w.log(name)})
-		if err != nil {
-			return err
-		}
-		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb", Schema: schema, Memory: pool,
-			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(), Log: w.log(name)}, st)
-		if err != nil {
-			return err
-		}
-		var work sync.WaitGroup
-		defer work.Wait()
-		work.Go(func() { compacting.Run(ctx) })
-		return serving.Serve(ctx, l)
-	}}
 }

@@ -44,19 +44,6 @@ func record(arrangement int) *recorded {
 	return r
 }
 
-// load stores the rows, with their UIDs.
-func (r *recorded) load(w *World) {
-	for table, cells := range map[string][]differential.Cell{"tsdb-uid": r.data.UID, "tsdb": r.data.Rows} {
-		for _, c := range cells {
-			if table == "tsdb" {
-				w.hbase.PutAt(table, string(c.Row), c.Family, string(c.Qualifier), string(c.Value), c.Timestamp)
-			} else {
-				w.hbase.Put(table, string(c.Row), c.Family, string(c.Qualifier), string(c.Value))
-			}
-		}
-	}
-}
-
 // answer is OpenTSDB's answer to a question.
 func (r *recorded) answer(q differential.Request) compare.Answer {
 	a := r.answers.Asked[conformance.Key(q.Path, q.Body)]
@@ -67,7 +54,7 @@ func (r *recorded) answer(q differential.Request) compare.Answer {
 func (c *clients) askRecorded(reader int) {
 	r := c.w.rand(fmt.Sprint("reader of what is recorded ", reader))
 	for c.w.pause(r, 4*time.Second) {
-		c.askOneRecorded(r.IntN(Servers), r.IntN(len(c.w.recorded.queries)+len(c.w.recorded.expressions)))
+		c.askOneRecorded(r.IntN(len(c.w.gateways)), r.IntN(len(c.w.recorded.queries)+len(c.w.recorded.expressions)))
 	}
 }
 

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -10,15 +10,35 @@ import (
 	"testing"
 	"time"
 
+	"downpour/gateway"
+	"downpour/gateway/admin/tools"
+	"downpour/integration/differential"
 	"downpour/pushdown/process/network"
-	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase"
 )
 
-// Servers are how many there are of each kind: region servers with a pushdown server each, and gateways.
-const Servers = 2
+// ground is what a world's gateways store points in, with the faults that it has.
+type ground interface {
+	// gateways are how many gateways it takes, and settings those that they need for it.
+	gateways() int
+	settings(r *rand.Rand) map[string]string
+	// start stores cells of a TSD, by table, and starts what it needs besides gateways.
+	start(cells map[string][]differential.Cell) error
+	// open opens it for a process on a machine. A proof is of cached results.
+	open(process string, host *network.Host, proof hbase.Proof) (store, error)
+	// live breaks things, and writes what others than gateways write, until the world stops. heal ends all that is broken.
+	live()
+	heal()
+	// killed is called when a gateway was killed, before it is started again.
+	killed()
+	close()
+}
 
-// tables are those of OpenTSDB and our own, with their families.
-var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}}
+// store is an open ground.
+type store interface {
+	tools.Store
+	Close() error
+}
 
 // World is a cluster with its clients, in a bubble of package synctest.
 type World struct {
@@ -27,14 +47,16 @@ type World struct {
 	began time.Time
 
 	network  network.Memory
-	hbase    *hbasefake.Cluster
 	faults   *faults
-	gateways [Servers]*process
-	pushdown [Servers]*process
+	ground   ground
+	gateways []*process
 	clients  *clients
 	model    *model
 	recorded *recorded
 	deletes  bool // clients delete, too
+	tempo    tempo
+	jobs     map[string]string // settings of jobs in gateways
+	settings *gateway.Config   // of a gateway
 	counts   Counts
 
 	stop chan struct{}  // closed when clients and faults end
@@ -46,25 +68,41 @@ type World struct {
 	history []string
 }
 
+// tempo is how a world passes its time.
+type tempo struct {
+	slowness  time.Duration // how many times longer all pauses are
+	followers int           // live queries
+}
+
+// tempos are those of worlds: one of minutes, and one of half a day for the jobs that look at hours, in which nobody follows.
+var (
+	minutes = tempo{slowness: 1, followers: 3}
+	hours   = tempo{slowness: 200}
+)
+
+// slower is how long a pause is in this world.
+func (w *World) slower(d time.Duration) time.Duration { return w.tempo.slowness * d }
+
 // Counts is what has happened in a world.
 type Counts struct {
 	Puts, PutsRefused       int // requests
 	Points, Deleted         int // acknowledged
 	Queries, QueriesRefused int
+	RolledUp, Past          int            // points, and rows deleted by retention
 	News                    int            // messages of live queries
 	Faults                  map[string]int // by kind
 	Simulated               time.Duration
 }
 
 // Run lets a cluster live for a time, and then checks that all is well. It is called in a bubble.
-func Run(t testing.TB, seed uint64, d time.Duration) Counts {
-	w := &World{t: t, seed: seed, began: time.Now(), model: newModel(), stop: make(chan struct{})}
+func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.Duration) Counts {
+	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{})}
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d, what happened:\n%s", seed, w.story())
 		}
 	}()
-	w.open()
+	w.open(on)
 	w.live(d)
 	w.heal()
 	w.checkAtEnd()
@@ -75,10 +113,11 @@ func Run(t testing.TB, seed uint64, d time.Duration) Counts {
 }
 
 // rand returns a generator of what the seed draws for a purpose.
-func (w *World) rand(purpose string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(purpose))
-	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+func (w *World) rand(purpose string) *rand.Rand { return drawn(w.seed, purpose) }
+
+// drawn returns a generator for a seed and a purpose. They are hashed because generators of seeds that are close to each other begin alike.
+func drawn(seed uint64, purpose string) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, purpose))))
 }
 
 // counted changes the counts.
@@ -107,27 +146,19 @@ func (w *World) story() (out string) {
 	return out
 }
 
-// open starts the cluster, the servers and the clients' side, without faults.
-func (w *World) open() {
+// open starts all servers and the clients' side, without faults.
+func (w *World) open(on func(*World) ground) {
 	r := w.rand("settings")
 	w.faults = newFaults(w)
-	w.hbase = hbasefake.For(w.t, hbasefake.Options{Servers: Servers, Network: &w.network, Handlers: 3 + r.IntN(8),
-		MaxReplyCells: []int{0, 3, 7, 50}[r.IntN(4)], HeartbeatEvery: []int{0, 3, 5}[r.IntN(3)], FlagCompleteRows: r.IntN(2) == 0})
-	for name, families := range tables {
-		w.hbase.CreateTable(name, families)
-	}
-	for _, name := range []string{"tsdb", "downpour-state"} {
-		w.hbase.KeepVersions(name)
-	}
-	w.recorded = recordings[r.IntN(len(recordings))]()
-	w.recorded.load(w)
 	w.deletes = r.IntN(2) == 0
-	for i := range Servers {
-		w.pushdown[i] = w.newPushdown(i)
-		w.pushdown[i].start()
+	w.drawJobs(r)
+	w.recorded = recordings[r.IntN(len(recordings))]()
+	w.ground = on(w)
+	if err := w.ground.start(map[string][]differential.Cell{"tsdb-uid": w.recorded.data.UID, "tsdb": w.recorded.data.Rows}); err != nil {
+		w.t.Fatal(err)
 	}
-	for i := range Servers {
-		w.gateways[i] = w.newGateway(i)
+	for i := range w.ground.gateways() {
+		w.gateways = append(w.gateways, w.newGateway(i))
 		w.gateways[i].start()
 	}
 	w.clients = newClients(w)
@@ -135,35 +166,37 @@ func (w *World) open() {
 
 // live lets clients work and things break.
 func (w *World) live(d time.Duration) {
-	w.hbase.SetHook(w.faults.of)
-	w.all.Go(w.breakRegions)
-	w.all.Go(w.breakProcesses)
+	w.all.Go(w.ground.live)
+	w.all.Go(w.breakGateways)
 	w.clients.work()
 	pass(d)
 	close(w.stop)
 	w.all.Wait()
 }
 
-// heal ends all faults, starts what is down, and waits until all answers.
+// heal ends all faults, repairs rows while all gateways are down, starts them, and waits until they answer.
 func (w *World) heal() {
-	w.hbase.SetHook(nil)
-	for i := range Servers {
-		w.pushdown[i].start()
-		w.gateways[i].start()
+	w.ground.heal()
+	for _, g := range w.gateways {
+		g.stop()
+	}
+	w.dying.Wait()
+	w.repair()
+	for _, g := range w.gateways {
+		g.start()
 	}
 	w.clients.await()
+	w.settleJobs()
 }
 
 func (w *World) close() {
 	w.clients.close()
-	for i := range Servers {
-		w.gateways[i].stop()
-	}
-	for i := range Servers {
-		w.pushdown[i].stop()
+	for _, g := range w.gateways {
+		g.stop()
 	}
 	w.dying.Wait()
-	w.hbase.Close()
+	w.checkTables()
+	w.ground.close()
 }
 
 // pass lets a time pass in the bubble.
@@ -174,7 +207,7 @@ func (w *World) pause(r *rand.Rand, d time.Duration) bool {
 	select {
 	case <-w.stop:
 		return false
-	case <-time.After(10*time.Millisecond + time.Duration(r.Int64N(int64(d)))):
+	case <-time.After(10*time.Millisecond + w.slower(time.Duration(r.Int64N(int64(d))))):
 		return true
 	}
 }

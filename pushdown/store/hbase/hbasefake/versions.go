@@ -114,9 +114,10 @@ func (c *Cluster) CompactVersions(tableName string) {
 	t := c.tables[tableName]
 	for key, all := range t.versions {
 		inFile := func(s stored) bool { return s.inFile }
+		newest := shown(all, inFile)
 		t.versions[key] = nil
 		for i, s := range all {
-			if !s.inFile || s.mark == 0 && shown(all, i, inFile) {
+			if !s.inFile || newest[i] {
 				t.versions[key] = append(t.versions[key], s)
 			}
 		}
@@ -124,20 +125,25 @@ func (c *Cluster) CompactVersions(tableName string) {
 	}
 }
 
-// shown says that put i is the newest version of its column that no marker hides, as far as
-// others count. Of equal versions the one that came last is the newer.
-func shown(all []stored, i int, counts func(stored) bool) bool {
-	put := all[i]
-	if hidden(all, put, counts) {
-		return false
-	}
-	for k, s := range all {
-		newer := s.timestamp > put.timestamp || s.timestamp == put.timestamp && k > i
-		if s.mark == 0 && counts(s) && newer && compareCells(s.cell, put.cell) == 0 && !hidden(all, s, counts) {
-			return false
+// shown says which of all puts are the newest versions of their columns that no marker hides, as far as others count. Of equal
+// versions the one that came last is the newer. Rows of leases have thousands of versions, so each is looked at once.
+func shown(all []stored, counts func(stored) bool) (is []bool) {
+	markers := slices.DeleteFunc(slices.Clone(all), func(s stored) bool { return s.mark == 0 })
+	newest := map[string]int{} // index by column
+	for i, s := range all {
+		if s.mark != 0 || !counts(s) || hidden(markers, s, counts) {
+			continue
+		}
+		column := string(s.family) + "\x00" + string(s.qualifier)
+		if last, ok := newest[column]; !ok || s.timestamp >= all[last].timestamp {
+			newest[column] = i
 		}
 	}
-	return true
+	is = make([]bool, len(all))
+	for _, i := range newest {
+		is[i] = true
+	}
+	return is
 }
 
 // hidden says that a marker hides a put.
@@ -175,9 +181,9 @@ func (t *table) record(key []byte, x cell) {
 func (t *table) show(key []byte) {
 	all := t.versions[string(key)]
 	r := &row{key: bytes.Clone(key)}
-	for i, s := range all {
-		if s.mark == 0 && shown(all, i, func(stored) bool { return true }) {
-			r.put(s.cell)
+	for i, newest := range shown(all, func(stored) bool { return true }) {
+		if newest {
+			r.put(all[i].cell)
 		}
 	}
 	t.set(r)

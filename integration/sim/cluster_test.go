@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"downpour/encoding"
+	"downpour/integration/differential"
+	"downpour/pushdown/compaction/background"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/network"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rpc/server"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// servers are how many there are of each kind: region servers with a pushdown server each, and gateways.
+const servers = 2
+
+// tables are those of OpenTSDB and our own, with their families.
+var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"},
+	"tsdb-preagg": {"t"}, "tsdb-rollup": {"t"}, "tsdb-rollup-preagg": {"t"}}
+
+// versioned are the tables of which the fake keeps deleted and older cells, as HBase does until a compaction.
+var versioned = []string{"tsdb", "tsdb-rollup", "downpour-state"}
+
+// cluster is an HBase with pushdown servers.
+type cluster struct {
+	w        *World
+	hbase    *hbasefake.Cluster
+	pushdown [servers]*process
+}
+
+func onCluster(w *World) ground {
+	r := w.rand("cluster")
+	k := &cluster{w: w, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
+		MaxReplyCells: []int{0, 3, 7, 50}[r.IntN(4)], HeartbeatEvery: []int{0, 3, 5}[r.IntN(3)], FlagCompleteRows: r.IntN(2) == 0})}
+	for name, families := range tables {
+		k.hbase.CreateTable(name, families)
+	}
+	for _, name := range versioned {
+		k.hbase.KeepVersions(name)
+	}
+	return k
+}
+
+func (k *cluster) gateways() int { return servers }
+
+func (k *cluster) settings(r *rand.Rand) map[string]string {
+	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	return map[string]string{
+		"DOWNPOUR_STORE":              "hbase:" + k.hbase.Address(),
+		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
+		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
+		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
+	}
+}
+
+func (k *cluster) start(cells map[string][]differential.Cell) error {
+	for table, cells := range cells {
+		for _, c := range cells {
+			if table == "tsdb" {
+				k.hbase.PutAt(table, string(c.Row), c.Family, string(c.Qualifier), string(c.Value), c.Timestamp)
+			} else {
+				k.hbase.Put(table, string(c.Row), c.Family, string(c.Qualifier), string(c.Value))
+			}
+		}
+	}
+	for i := range k.pushdown {
+		k.pushdown[i] = k.newPushdown(i)
+		k.pushdown[i].start()
+	}
+	return nil
+}
+
+func (k *cluster) open(process string, host *network.Host, proof hbase.Proof) (store, error) {
+	return k.connect(process, host, proof)
+}
+
+func (k *cluster) connect(process string, host *network.Host, proof hbase.Proof) (*hbase.Store, error) {
+	return hbase.Open(hbase.Config{Quorum: k.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)})
+}
+
+func (k *cluster) live() {
+	k.hbase.SetHook(k.w.faults.of)
+	tsd, err := k.newTSD()
+	if err != nil {
+		k.w.t.Error(err)
+		return
+	}
+	defer tsd.st.Close()
+	var all sync.WaitGroup
+	all.Go(tsd.write)
+	all.Go(k.breakRegions)
+	all.Go(k.breakPushdown)
+	all.Go(k.maintain)
+	all.Wait()
+}
+
+func (k *cluster) heal() {
+	k.hbase.SetHook(nil)
+	for _, p := range k.pushdown {
+		p.start()
+	}
+}
+
+func (k *cluster) killed() {}
+
+func (k *cluster) close() {
+	for _, p := range k.pushdown {
+		p.stop()
+	}
+	k.w.dying.Wait()
+	k.hbase.Close()
+}
+
+// maintain flushes and compacts tables, as HBase does.
+func (k *cluster) maintain() {
+	r := k.w.rand("maintenance")
+	for k.w.pause(r, 30*time.Second) {
+		for _, table := range versioned {
+			switch r.IntN(3) {
+			case 0:
+				k.w.broke("table flushed", "%s is flushed", table)
+				k.hbase.FlushVersions(table)
+			case 1:
+				k.w.broke("table compacted", "%s is compacted", table)
+				k.hbase.CompactVersions(table)
+			}
+		}
+	}
+}
+
+// breakPushdown kills pushdown servers, and starts them again.
+func (k *cluster) breakPushdown() {
+	r := k.w.rand("pushdown servers")
+	for k.w.pause(r, 4*time.Minute) {
+		i := r.IntN(servers)
+		k.w.broke("pushdown server killed", "pushdown server %d is killed", i)
+		k.pushdown[i].kill()
+		k.w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
+		k.pushdown[i].start()
+	}
+}
+
+// breakRegions moves, splits and merges regions, and lets servers stand still.
+func (k *cluster) breakRegions() {
+	w := k.w
+	r := w.rand("regions")
+	for w.pause(r, 20*time.Second) {
+		table := []string{"tsdb", "tsdb", "tsdb", "tsdb-uid", "tsdb-meta"}[r.IntN(5)]
+		key := []byte{0, 0, byte(1 + r.IntN(3)), byte(r.IntN(256))}
+		i, d := r.IntN(servers), time.Duration(r.Int64N(int64(90*time.Second)))
+		if r.IntN(8) == 0 {
+			d += 3 * time.Minute // longer than the writer tries
+		}
+		switch r.IntN(6) {
+		case 0:
+			w.broke("region moved", "%s %x moves", table, key)
+			k.hbase.MoveRegion(table, key)
+		case 1:
+			w.broke("region split", "%s %x is split", table, key)
+			k.hbase.SplitRegion(table, key)
+		case 2:
+			w.broke("regions merged", "%s %x is merged", table, key)
+			k.hbase.MergeRegions(table, key)
+		case 3:
+			w.broke("region server paused", "region server %d is paused for %v", i, d)
+			k.hbase.PauseServer(i)
+			w.rest(d)
+			k.hbase.ResumeServer(i)
+		case 4:
+			w.broke("region server down", "region server %d is down for %v", i, d)
+			k.hbase.StopServer(i)
+			w.rest(d)
+			if err := k.hbase.RestartServer(i); err != nil {
+				w.t.Errorf("seed %d: %v", w.seed, err)
+			}
+		case 5:
+			w.broke("ZooKeeper down", "ZooKeeper is down for %v", d)
+			k.hbase.StopZooKeeper()
+			w.rest(d)
+			if err := k.hbase.RestartZooKeeper(); err != nil {
+				w.t.Errorf("seed %d: %v", w.seed, err)
+			}
+		}
+	}
+}
+
+func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i) }
+
+// newPushdown returns a pushdown server that does not run yet, on the machine of a region server.
+func (k *cluster) newPushdown(i int) *process {
+	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
+	name := fmt.Sprint("pushdown server ", i)
+	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
+		l, err := host.Listen("tcp", pushdownAddress(i))
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		st, err := k.connect(name, host, hbase.ProofExact)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		pool := memory.New(1 << 30)
+		var serving *server.Server
+		compacting, err := background.On(st, "downpour-state", background.Config{Table: "tsdb", Schema: schema, Margin: time.Minute, Rate: 100,
+			FixDuplicates: w.recorded.lenient, Beside: beside, Busy: func() int { return serving.Parts() }, Log: w.log(name)})
+		if err != nil {
+			return err
+		}
+		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb", Schema: schema, Memory: pool,
+			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(), Log: w.log(name)}, st)
+		if err != nil {
+			return err
+		}
+		var work sync.WaitGroup
+		defer work.Wait()
+		work.Go(func() { compacting.Run(ctx) })
+		return serving.Serve(ctx, l)
+	}}
+}

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/encoding"
+	"downpour/integration/differential"
+	"downpour/pushdown/process/network"
+	stores "downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/pebble"
+)
+
+// disk is an embedded store on files in memory. What was not synced may be lost when the gateway is killed.
+type disk struct {
+	w *World
+	r *rand.Rand
+
+	mu    sync.Mutex
+	files *vfs.MemFS
+}
+
+func onDisk(w *World) ground {
+	return &disk{w: w, r: w.rand("disk"), files: vfs.NewCrashableMem()}
+}
+
+// gateways is one, because only one process can open an embedded store.
+func (d *disk) gateways() int { return 1 }
+
+func (d *disk) settings(*rand.Rand) map[string]string {
+	return map[string]string{"DOWNPOUR_STORE": "pebble:db"}
+}
+
+func (d *disk) start(cells map[string][]differential.Cell) error {
+	st, err := d.openFiles("loader")
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	for name, families := range tables {
+		spec := stores.TableSpec{Name: name}
+		for _, family := range families {
+			spec.Families = append(spec.Families, stores.FamilySpec{Name: family})
+		}
+		if err := st.CreateTable(d.w.t.Context(), spec); err != nil {
+			return err
+		}
+	}
+	for table, cells := range cells {
+		var all []stores.Mutation
+		for _, c := range cells {
+			all = append(all, stores.Mutation{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+		}
+		if err := st.Apply(d.w.t.Context(), table, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *disk) open(process string, _ *network.Host, _ hbase.Proof) (store, error) {
+	return d.openFiles(process)
+}
+
+func (d *disk) openFiles(process string) (*pebble.Store, error) {
+	d.mu.Lock()
+	files := d.files
+	d.mu.Unlock()
+	return pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: files})
+}
+
+func (d *disk) live() {}
+
+func (d *disk) heal() {}
+
+// killed leaves what was synced, and a part of the rest.
+func (d *disk) killed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files = d.files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: d.r.IntN(101), RNG: d.r})
+}
+
+func (d *disk) close() {}
