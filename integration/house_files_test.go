@@ -181,7 +181,7 @@ func (h *house) functionSize(d *ast.FuncDecl) (found []string) {
 
 // environment lists the packages besides mains that read the environment: the first hands its own on to the
 // programs that it starts, the second gives tests their seed.
-var environment = []string{"integration/e2e", "encoding/seedtest"}
+var environment = []string{"integration/e2e", "encoding/seedtest", "integration/mutator/mutant"}
 
 func calls(h *house) (found []string) {
 	for _, f := range h.files {

@@ -159,7 +159,7 @@ func (k *cluster) breakRegions() {
 		if r.IntN(8) == 0 {
 			d += 3 * time.Minute // longer than the writer tries
 		}
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0:
 			w.broke("region moved", "%s %x moves", table, key)
 			k.hbase.MoveRegion(table, key)
@@ -187,6 +187,13 @@ func (k *cluster) breakRegions() {
 			w.rest(d)
 			if err := k.hbase.RestartZooKeeper(); err != nil {
 				w.t.Errorf("seed %d: %v", w.seed, err)
+			}
+		case 6:
+			// HBase lets servers join whose clocks are so far apart. A later value of a point, or one that comes after a deletion, can then
+			// be hidden by an earlier one, in OpenTSDB as well.
+			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {
+				w.broke("clock set", "the clock of region server %d is %v behind", i, behind)
+				k.hbase.SetBehind(i, behind.Milliseconds())
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"flag"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,19 +32,25 @@ func kind(seed uint64) (on func(*World) ground, pace tempo) {
 // Whatever fails, nothing acknowledged is lost, nothing comes from nowhere, and no answer is short.
 func TestSim(t *testing.T) {
 	first := seedtest.Of(t)
+	var mu sync.Mutex
 	var all Counts
-	for seed := first; seed < first+uint64(*seeds); seed++ {
-		began := time.Now()
-		on, pace := kind(seed)
-		var n Counts
-		synctest.Test(t, func(t *testing.T) { n = Run(t, seed, on, pace, *lives*pace.slowness) })
-		t.Logf("seed %d: %+v in %v", seed, n, time.Since(began).Round(time.Millisecond))
-		if t.Failed() {
-			return
+	t.Run("worlds", func(t *testing.T) {
+		for seed := first; seed < first+uint64(*seeds); seed++ {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				on, pace := kind(seed)
+				var n Counts
+				synctest.Test(t, func(t *testing.T) { n = Run(t, seed, on, pace, *lives*pace.slowness) })
+				t.Logf("seed %d: %+v in %v", seed, n, time.Since(began).Round(time.Millisecond))
+				mu.Lock()
+				defer mu.Unlock()
+				all.add(n)
+			})
 		}
-		all.Points, all.News, all.Queries = all.Points+n.Points, all.News+n.News, all.Queries+n.Queries-n.QueriesRefused
-	}
-	if least := 20 * *seeds; all.Points < least || all.News < least || all.Queries < least {
-		t.Errorf("%d points acknowledged, %d queries answered, %d messages of live queries; want %d of each at least", all.Points, all.Queries, all.News, least)
+	})
+	t.Logf("%d worlds: %+v", *seeds, all)
+	if least := 20 * *seeds; all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
+		t.Errorf("%+v; want %d points, answers and messages of live queries at least", all, least)
 	}
 }

@@ -94,6 +94,21 @@ type Counts struct {
 	Simulated               time.Duration
 }
 
+// add adds what has happened in another world.
+func (c *Counts) add(o Counts) {
+	for to, n := range map[*int]int{&c.Puts: o.Puts, &c.PutsRefused: o.PutsRefused, &c.Points: o.Points, &c.Deleted: o.Deleted, &c.Queries: o.Queries,
+		&c.QueriesRefused: o.QueriesRefused, &c.RolledUp: o.RolledUp, &c.Past: o.Past, &c.News: o.News} {
+		*to += n
+	}
+	if c.Faults == nil {
+		c.Faults = map[string]int{}
+	}
+	for kind, n := range o.Faults {
+		c.Faults[kind] += n
+	}
+	c.Simulated += o.Simulated
+}
+
 // Run lets a cluster live for a time, and then checks that all is well. It is called in a bubble.
 func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.Duration) Counts {
 	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{})}

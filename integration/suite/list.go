@@ -27,6 +27,13 @@ var targets = []target{
 		name: "mutants-rest",
 		long: []string{"go", "run", "./integration/mutants", "-rest"},
 	},
+	{
+		// In the packages that keep the promises: formats, operators, merging, writing, names, both stores, leases and compaction.
+		name:  "mutator",
+		paths: []string{"integration/mutator/"},
+		short: append([]string{"go", "run", "./integration/mutator", "-each", "12", "-for", "8m"}, promising...),
+		long:  append([]string{"go", "run", "./integration/mutator", "-each", "80", "-for", "75m"}, promising...),
+	},
 
 	// Faults.
 	servers("chaos", "^TestChaos$", java, "pushdown/store/hbase/", "pushdown/rpc/", "gateway/query/dispatch/", "integration/chaos/"),
@@ -104,3 +111,7 @@ var targets = []target{
 	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "400", "-lives", "10m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
 	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
 }
+
+// promising are the packages that keep the promises.
+var promising = []string{"./encoding/...", "./pushdown/operator/...", "./gateway/query/merge", "./gateway/query/dispatch", "./gateway/write", "./gateway/uid",
+	"./pushdown/store/pebble", "./pushdown/store/hbase", "./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}

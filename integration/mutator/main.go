@@ -1,0 +1,145 @@
+// Command mutator puts faults into packages wherever their syntax has a place for one, and reports which their tests do not notice:
+//
+//	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
+//
+// A condition, or a part of it, is negated; an operator becomes another (< is <=, + is -); a statement is left out; a returned error
+// is nil. All faults of a package are compiled into one test program, each behind a switch, so that a fault takes only as long as
+// the tests run. The sources stay as they are. Lines on which a fault does not compile have none.
+//
+// Of each package so many faults are tried, drawn by TEST_SEED among those that its tests reach. What survives is not always a gap:
+// a fault may change only how fast something is. Those that were looked at, with the reason, are in explained.txt; any other is a
+// failure of the command.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "mutator:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutator", flag.ContinueOnError)
+	each := flags.Int("each", 60, "how many faults of each package are tried; 0 tries all")
+	lasts := flags.Duration("for", 0, "after which time no other package is begun; 0 for no end")
+	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	list, err := exec.CommandContext(ctx, "go", append([]string{"list"}, flags.Args()...)...).Output()
+	if err != nil {
+		return fmt.Errorf("go list %v: %w", flags.Args(), err)
+	}
+	packages := strings.Fields(string(list))
+	seed, _ := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64)
+	r := rand.New(rand.NewPCG(seed, 0))
+	r.Shuffle(len(packages), func(i, j int) { packages[i], packages[j] = packages[j], packages[i] })
+
+	began, unexplained := time.Now(), 0
+	for _, pkg := range packages {
+		if *lasts > 0 && time.Since(began) > *lasts {
+			fmt.Fprintf(out, "%v are over\n", *lasts)
+			break
+		}
+		n, err := try(ctx, out, pkg, *each, *jobs, r)
+		if errors.Is(err, errNoTests) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		unexplained += n
+	}
+	if unexplained > 0 {
+		return fmt.Errorf("%d faults were not noticed and are not explained", unexplained)
+	}
+	return nil
+}
+
+//go:embed explained.txt
+var explained string
+
+// isExplained reports whether a fault that survives is one that was looked at.
+func isExplained(pkg string, f fault) bool {
+	for line := range strings.Lines(explained) {
+		if at, _, ok := strings.Cut(line, " # "); ok && strings.TrimSpace(at) == place(pkg, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// place names a fault as explained.txt does: without its line, which moves.
+func place(pkg string, f fault) string {
+	return strings.TrimPrefix(pkg, "downpour/") + "/" + f.file + ": " + f.what
+}
+
+// try tries some faults of a package, and returns how many survive unexplained.
+func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand.Rand) (unexplained int, err error) {
+	tmp, err := os.MkdirTemp("", "mutator-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(tmp)
+	p, err := prepare(ctx, pkg, tmp)
+	if err != nil {
+		return 0, err
+	}
+	chosen := slices.Clone(p.reached)
+	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	if most > 0 && len(chosen) > most {
+		chosen = chosen[:most]
+	}
+
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	work := make(chan fault)
+	survived := 0
+	for range jobs {
+		workers.Go(func() {
+			for f := range work {
+				if !p.survives(ctx, f) {
+					continue
+				}
+				mu.Lock()
+				survived++
+				word := "explained"
+				if !isExplained(pkg, f) {
+					unexplained++
+					word = "SURVIVED "
+				}
+				fmt.Fprintf(out, "%s %s:%d: %s\n", word, filepath.Join(strings.TrimPrefix(pkg, "downpour/"), f.file), f.line, f.what)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, f := range chosen {
+		work <- f
+	}
+	close(work)
+	workers.Wait()
+	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; tests take %v\n", pkg, len(p.faults), len(p.reached), len(chosen), survived, unexplained, p.takes.Round(time.Millisecond))
+	return unexplained, ctx.Err()
+}
