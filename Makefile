@@ -47,9 +47,9 @@ setup:
 packages:
 	gateway/packaging/build.sh
 
-# The documentation's site in gateway/web/site, after a page has changed.
+# The table of all variables in gateway/docs/settings.md, after one has changed.
 docs:
-	$(GO) run ./gateway/cmd/docsite
+	$(GO) test -run '^TestSettings_current$$' ./gateway/docsite/settingspage -update
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
+
+	"downpour/gateway/api/openapi"
 )
 
 // Files are the files of the site by name.
@@ -24,9 +25,28 @@ type builder struct {
 	pages  map[string]Page
 }
 
-// Build builds the site of the source tree: all pages of Topics. The error lists what is wrong with
-// them, such as dead links.
+// Build builds the site of all pages of Topics, which are in tree. The error lists what is wrong with them, such as dead links.
 func Build(tree fs.FS) (Files, error) { return build(tree, Topics()) }
+
+// CheckSources returns an error for each file of the source that pages name and that is not there.
+func CheckSources(pages, source fs.FS) error { return checkSources(pages, source, Topics()) }
+
+func checkSources(from, source fs.FS, topics []Topic) error {
+	b := &builder{tree: from, topics: topics, pages: pages(topics)}
+	done, err := b.renderAll()
+	errs := []error{err}
+	for _, p := range b.inOrder() {
+		if done[p.Slug] == nil {
+			continue // an error of its own
+		}
+		for _, place := range done[p.Slug].sources {
+			if _, err := fs.Stat(source, place); err != nil {
+				errs = append(errs, fmt.Errorf("%s: a link leads to %s, which is not there", p.Path, place))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // build is Build with some topics.
 func build(tree fs.FS, topics []Topic) (Files, error) {
@@ -47,7 +67,7 @@ func (b *builder) renderAll() (map[string]*rendered, error) {
 	var errs []error
 	for _, t := range b.topics {
 		for _, p := range t.Pages {
-			source, err := fs.ReadFile(b.tree, p.Path)
+			source, err := b.read(p.Path)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("topic %s: %w", t.Name, err))
 				continue
@@ -64,6 +84,14 @@ func (b *builder) renderAll() (map[string]*rendered, error) {
 		}
 	}
 	return done, errors.Join(errs...)
+}
+
+// read returns a page. The API's description is in its package.
+func (b *builder) read(name string) ([]byte, error) {
+	if name == apiPath {
+		return openapi.JSON, nil
+	}
+	return fs.ReadFile(b.tree, name)
 }
 
 func (b *builder) renderPage(p Page, source []byte) (*rendered, error) {
@@ -177,7 +205,7 @@ type found struct {
 	Text    string `json:"t"`
 }
 
-// searchIndex returns all sections of all pages, one a line, so that a changed page changes few lines.
+// searchIndex returns all sections of all pages, one a line.
 func (b *builder) searchIndex(done map[string]*rendered) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("[")
@@ -205,6 +233,3 @@ func (b *builder) searchIndex(done map[string]*rendered) ([]byte, error) {
 	out.WriteString("\n]\n")
 	return out.Bytes(), nil
 }
-
-// Names returns the names of all files, sorted.
-func (f Files) Names() []string { return slices.Sorted(maps.Keys(f)) }

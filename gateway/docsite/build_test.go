@@ -6,13 +6,18 @@ import (
 	"testing/fstest"
 )
 
-// small builds a site of two pages, a.md and docs/b.md.
+// small builds a site of two pages, a.md and docs/b.md, and looks for what they name of the source.
 func small(a, b string) (Files, error) {
 	tree := fstest.MapFS{
 		"a.md": {Data: []byte(a)}, "docs/b.md": {Data: []byte(b)}, "docs/x.go": {Data: []byte("package x\n")},
 		"gateway/web/docs/page.png": {Data: []byte("PNG")},
 	}
-	return build(tree, []Topic{{"T", "about", []Page{{"first", "a.md", "the first"}, {"second", "docs/b.md", "the second"}}}})
+	topics := []Topic{{"T", "about", []Page{{"first", "a.md", "the first"}, {"second", "docs/b.md", "the second"}}}}
+	files, err := build(tree, topics)
+	if err == nil {
+		err = checkSources(tree, tree, topics)
+	}
+	return files, err
 }
 
 func TestBuild(t *testing.T) {

@@ -30,6 +30,7 @@ type rendered struct {
 	sections []section
 	ids      []string // of all headings
 	links    []link   // to other places of the site
+	sources  []string // files of the source that it names
 }
 
 // heading is a heading of a page.
@@ -160,9 +161,10 @@ func (b *builder) lead(p Page, n *ast.Link, out *rendered) error {
 		place := path.Join(path.Dir(p.Path), file)
 		var ok bool
 		if target, ok = b.pageOf(place); !ok {
-			if _, err := fs.Stat(b.tree, place); err != nil {
-				return fmt.Errorf("the link %s leads to %s, which is not there", to, place)
+			if !fs.ValidPath(place) {
+				return fmt.Errorf("the link %s leads to %s, which is not in the source", to, place)
 			}
+			out.sources = append(out.sources, place)
 			name(n, place)
 			return nil
 		}

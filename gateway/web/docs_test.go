@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/url"
-	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,14 +85,9 @@ func withoutCode(page string) string { return code.ReplaceAllString(page, "") }
 // Every file of the site can be reached from its first page, or is what the search reads.
 func TestDocs_files(t *testing.T) {
 	index := get(t, "GET", "/docs/").Body.String()
-	files, err := site.ReadDir("site")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		name := strings.TrimSuffix(f.Name(), ".html")
-		if path.Ext(f.Name()) == ".html" && name != "index" && !strings.Contains(index, `href="/docs/`+name+`"`) {
-			t.Errorf("%s is not on the first page", name)
+	for at, f := range documentation(nil) {
+		if strings.HasPrefix(f.contentType, "text/html") && at != "/docs/" && !strings.Contains(index, `href="`+at+`"`) {
+			t.Errorf("%s is not on the first page", at)
 		}
 	}
 	for at, kind := range map[string]string{"/docs/search.json": "application/json", "/docs/openapi.json": "application/json", "/docs/page.png": "image/png"} {

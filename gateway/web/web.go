@@ -17,17 +17,13 @@ import (
 	"sync"
 	"time"
 
+	"downpour"
 	"downpour/gateway/api/openapi"
+	"downpour/gateway/docsite"
 )
 
 //go:embed static
 var static embed.FS
-
-// site is the documentation, which command docsite makes, and the pictures that its pages show.
-//
-//go:generate go run -C ../.. ./gateway/cmd/docsite
-//go:embed site docs/*.png
-var site embed.FS
 
 // policy lets the page load from, and connect to, its own host only, and run no
 // script or style written into it.
@@ -55,16 +51,11 @@ type file struct {
 // 404. It is open to everybody: the pages hold no data.
 func Handler() http.Handler {
 	files := map[string]file{}
-	readAll(static, files)
+	readAll(static, files, address)
 	addPreloads(files, files)
 
 	// The documentation is larger than all else, and few ask for it.
-	docs := sync.OnceValue(func() map[string]file {
-		all := map[string]file{"/docs/openapi.json": newFile("openapi.json", openapi.JSON)}
-		readAll(site, all)
-		addPreloads(all, files)
-		return all
-	})
+	docs := sync.OnceValue(func() map[string]file { return documentation(files) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := fileOf(r.URL.Path)
 		if strings.HasPrefix(at, "/docs/") {
@@ -75,13 +66,32 @@ func Handler() http.Handler {
 	})
 }
 
-// readAll adds all files of a tree, by their addresses.
-func readAll(tree embed.FS, into map[string]file) {
+// documentation returns the files of the site, by their addresses. Its pages load modules of ui.
+func documentation(ui map[string]file) map[string]file {
+	site, err := docsite.Build(downpour.Pages)
+	if err != nil {
+		panic("web: " + err.Error()) // cannot happen: a test builds the same
+	}
+	all := map[string]file{"/docs/openapi.json": newFile("openapi.json", openapi.JSON)}
+	for name, content := range site {
+		all["/docs/"+strings.TrimSuffix(strings.TrimSuffix(name, ".html"), "index")] = newFile(name, content)
+	}
+	pictures, err := fs.Sub(downpour.Pages, "gateway/web/docs")
+	if err != nil {
+		panic("web: " + err.Error()) // cannot happen: it is a path
+	}
+	readAll(pictures, all, func(name string) string { return "/docs/" + name })
+	addPreloads(all, ui)
+	return all
+}
+
+// readAll adds all files of a tree in the binary, by their addresses.
+func readAll(tree fs.FS, into map[string]file, address func(name string) string) {
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := tree.ReadFile(name)
+		content, err := fs.ReadFile(tree, name)
 		into[address(name)] = newFile(name, content)
 		return err
 	})
@@ -140,20 +150,12 @@ func preloads(page []byte, files map[string]file) string {
 	return strings.Join(links, ", ")
 }
 
-// address is where a file is served.
+// address is where a file of the page is served.
 func address(name string) string {
-	folder, rest, _ := strings.Cut(name, "/")
-	switch {
-	case name == "static/index.html":
+	if name == "static/index.html" {
 		return "/"
-	case name == "site/index.html":
-		return "/docs/"
-	case folder == "site":
-		return "/docs/" + strings.TrimSuffix(rest, ".html")
-	case folder == "docs":
-		return "/docs/" + rest
 	}
-	return "/ui/" + rest
+	return "/ui/" + strings.TrimPrefix(name, "static/")
 }
 
 // board is the one page of all dashboards; it takes a dashboard's name from its address.

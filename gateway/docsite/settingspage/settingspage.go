@@ -1,4 +1,6 @@
-package docsite
+// Package settingspage keeps the table of all variables on the page of settings, which is made from the code of both programs. It is
+// no part of a program: its test compares the table, and writes it with -update.
+package settingspage
 
 import (
 	"bytes"
@@ -12,23 +14,23 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// SettingsPath is the page of settings, of which one part is made from the code.
-const SettingsPath = "gateway/docs/settings.md"
+// Path is that of the page.
+const Path = "gateway/docs/settings.md"
 
 // The part stands between these lines.
 const (
-	settingsBegin = "<!-- made from the code by make docs -->\n"
-	settingsEnd   = "<!-- end of what is made -->\n"
+	begin = "<!-- made from the code by make docs -->\n"
+	end   = "<!-- end of what is made -->\n"
 )
 
-// WithSettings returns the page of settings with the table of all variables as the code has them.
-func WithSettings(page []byte) ([]byte, error) {
-	before, rest, ok := bytes.Cut(page, []byte(settingsBegin))
-	_, after, ended := bytes.Cut(rest, []byte(settingsEnd))
+// Made returns the page with the table of all variables as the code has them.
+func Made(page []byte) ([]byte, error) {
+	before, rest, ok := bytes.Cut(page, []byte(begin))
+	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !ok || !ended {
-		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", SettingsPath, strings.TrimSpace(settingsBegin), strings.TrimSpace(settingsEnd))
+		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", Path, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return slices.Concat(before, []byte(settingsBegin+settingsTable()+settingsEnd), after), nil
+	return slices.Concat(before, []byte(begin+table()+end), after), nil
 }
 
 // Setting is a variable as the code has it.
@@ -95,8 +97,8 @@ func kindName(t reflect.Type) string {
 	return "number"
 }
 
-// settingsTable returns the table in Markdown.
-func settingsTable() string {
+// table returns the table in Markdown.
+func table() string {
 	var b strings.Builder
 	b.WriteString("| variable | default | value | read by | `opentsdb.conf` |\n|---|---|---|---|---|\n")
 	code := func(s string) string {
