@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WebSocketServer } from 'ws';
+import { siteFile } from '../../gateway/web/site.mjs';
 
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../gateway/web');
 const policy = /const policy = "(.*)"/.exec(readFileSync(join(web, 'web.go'), 'utf8'))[1];
@@ -181,7 +182,7 @@ export class Scripted {
   #file(path, response) {
     try {
       const name = fileOf(path);
-      const content = readFileSync(join(web, name));
+      const content = name.startsWith('site/') ? siteFile(name.slice('site/'.length)) : readFileSync(join(web, name));
       response.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain', 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).end(content);
     } catch {
       response.writeHead(404).end();
@@ -189,7 +190,7 @@ export class Scripted {
   }
 }
 
-// fileOf is the file below gateway/web that a path of a page stands for.
+// fileOf is the file below gateway/web that a path of a page stands for; those of site/ are made.
 function fileOf(path) {
   const ofDocs = /^\/docs(?:\/(.*))?$/.exec(path);
   if (ofDocs) {

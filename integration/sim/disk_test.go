@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -21,6 +22,23 @@ type disk struct {
 
 	mu    sync.Mutex
 	files *vfs.MemFS
+	full  bool // others have taken all the room
+}
+
+// files are those of a disk, which says how much room is left.
+type files struct {
+	vfs.FS
+	d *disk
+}
+
+func (f files) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	usage := vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1 << 39}
+	if f.d.full {
+		usage.AvailBytes = 1 << 20
+	}
+	return usage, nil
 }
 
 func onDisk(w *World) ground {
@@ -67,12 +85,28 @@ func (d *disk) open(process string, _ *network.Host, _ hbase.Proof) (store, erro
 
 func (d *disk) openFiles(process string) (*pebble.Store, error) {
 	d.mu.Lock()
-	files := d.files
+	on := files{d.files, d}
 	d.mu.Unlock()
-	return pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: files})
+	return pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: on})
 }
 
-func (d *disk) live() {}
+// live lets others fill the disk for some time: puts are refused then, and queries are answered.
+func (d *disk) live() {
+	r := d.w.rand("room")
+	for d.w.pause(r, 3*time.Minute) {
+		lasts := time.Duration(r.Int64N(int64(30 * time.Second)))
+		d.w.broke("disk full", "the disk is full for %v", lasts)
+		d.setFull(true)
+		d.w.rest(lasts)
+		d.setFull(false)
+	}
+}
+
+func (d *disk) setFull(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+}
 
 func (d *disk) heal() {}
 

@@ -48,15 +48,36 @@ func (w *World) settleJobs() {
 	pass(7 * time.Hour) // rollups are made every six hours, and rows are deleted each hour
 	w.model.calm = true
 	for i := range w.gateways {
-		lines := bufio.NewScanner(bytes.NewReader(w.clients.ask(i, "GET", "/metrics", "").body))
-		for lines.Scan() {
-			name, value, _ := strings.Cut(lines.Text(), " ")
-			n, _ := strconv.ParseFloat(value, 64)
-			switch name {
-			case "downpour_rollup_made_points_total":
-				w.counted(func(c *Counts) { c.RolledUp += int(n) })
-			case "downpour_retention_deleted_rows_total":
-				w.counted(func(c *Counts) { c.Past += int(n) })
+		n := w.metrics(i)
+		w.counted(func(c *Counts) {
+			c.RolledUp += int(n["downpour_rollup_made_points_total"])
+			c.Past += int(n["downpour_retention_deleted_rows_total"])
+		})
+	}
+}
+
+// metrics returns those of a gateway, by name with labels.
+func (w *World) metrics(gateway int) map[string]float64 {
+	all := map[string]float64{}
+	lines := bufio.NewScanner(bytes.NewReader(w.clients.ask(gateway, "GET", "/metrics", "").body))
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		all[name], _ = strconv.ParseFloat(value, 64)
+	}
+	return all
+}
+
+// checkMemory checks that gateways hold no memory for anybody once all clients are gone, but for the little that an account of all
+// live queries keeps at hand.
+func (w *World) checkMemory() {
+	pass(time.Minute)
+	const atHand = 64 << 10
+	for i := range w.gateways {
+		all := w.metrics(i)
+		for holder, most := range map[string]float64{"query": 0, "write": 0, "live": atHand} {
+			name := fmt.Sprintf("downpour_memory_held_bytes{holder=%q}", holder)
+			if held, ok := all[name]; held > most || !ok {
+				w.t.Errorf("seed %d: gateway %d, after all clients have gone: %s is %v (%t), want at most %v", w.seed, i, name, held, ok, most)
 			}
 		}
 	}

@@ -206,6 +206,7 @@ func (w *World) heal() {
 
 func (w *World) close() {
 	w.clients.close()
+	w.checkMemory()
 	for _, g := range w.gateways {
 		g.stop()
 	}

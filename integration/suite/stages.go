@@ -47,6 +47,7 @@ func stages(base string, edited []string) []stage {
 			name:    "page",
 			command: []string{"node", "--test", "gateway/web/test/"},
 			budget:  20 * time.Second,
+			needs:   []string{"build"}, // it makes the documentation's site
 		},
 		{
 			name:    "faults",

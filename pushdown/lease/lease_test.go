@@ -76,10 +76,12 @@ func (v *view) draw(n int64) int64 {
 	return v.rng.Int64N(n)
 }
 
-func (v *view) kill() {
+func (v *view) kill() { v.setDead(true) }
+
+func (v *view) setDead(dead bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.dead = true
+	v.dead = dead
 }
 
 // way is one way of a call.
@@ -421,13 +423,17 @@ func TestDo(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		err = k.Do(t.Context(), "x", func(ctx context.Context, _ *Lease) error {
-			v.kill()
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if !errors.Is(err, ErrLost) {
-			t.Errorf("got %v, want %v", err, ErrLost)
+		// Whether or not the release then reaches the table.
+		for _, back := range []bool{true, false} {
+			err = k.Do(t.Context(), "x", func(ctx context.Context, _ *Lease) error {
+				v.setDead(true)
+				<-ctx.Done()
+				v.setDead(!back)
+				return ctx.Err()
+			})
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("back %t: got %v, want %v", back, err, ErrLost)
+			}
 		}
 	})
 }

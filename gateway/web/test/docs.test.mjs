@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { excerpt, find, prepare, said, wordsOf } from '../static/js/docs/search.js';
+import { siteFile } from '../site.mjs';
 
 const section = (p, h, t) => ({ a: `/docs/${p}#${h}`, p, h: h || undefined, t });
 const titles = (index, question) => find(prepare(index), question).results.map(({ section: s }) => `${s.p}/${s.h ?? ''}`);
@@ -58,7 +58,7 @@ test('many results are cut, and told', () => {
 });
 
 test('the index of the site leads first to where one would look', () => {
-  const index = prepare(JSON.parse(readFileSync(new URL('../site/search.json', import.meta.url), 'utf8')));
+  const index = prepare(JSON.parse(siteFile('search.json')));
   for (const [question, address] of Object.entries({
     DOWNPOUR_RETENTION: '/docs/settings', retention: '/docs/retention', 'kerberos keytab': '/docs/kerberos', glossary: '/docs/glossary',
     'GET /api/ops': '/docs/api#get-apiops', 'row key': '/docs/row-key', 'slow queries': '/docs/log#slow-queries', mkmetric: '/docs/tools',

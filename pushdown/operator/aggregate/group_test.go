@@ -224,10 +224,18 @@ func TestWorkedExamples(t *testing.T) {
 	f("avg", 10, 8, 11, 14, 30)
 	f("max", 10, 15, 20, 25, 30)
 	f("mimmax", 10, 1, 20, 4, 30)
+	f("mimmin", 10, 1, 20, 4, 30)
 	f("zimsum", 10, 1, 20, 4, 30)
 	f("pfsum", 10, 11, 21, 24, 30)
 	f("count", 1, 2, 2, 2, 1)
 	f("first", 10, 0, 20, 0, 30)
+
+	// What is assumed in gaps is beyond all values, negative ones too.
+	c, d := points(base, 0, -10, 60, -20, 120, -30), points(base, 30, -1, 90, -4)
+	a, b, c, d = c, d, a, b
+	f("mimmax", -10, -1, -20, -4, -30)
+	f("mimmin", -10, -1, -20, -4, -30)
+	a, b = c, d
 
 	b.Bits[1], b.Float[1] = math.Float64bits(4), true
 	got := worked(t, "sum", false, a, b)
