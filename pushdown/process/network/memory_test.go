@@ -55,7 +55,7 @@ func TestMemory(t *testing.T) {
 	if _, err := server.Listen("tcp", "127.0.0.1:0"); !errors.Is(err, errCut) {
 		t.Errorf("a host that is cut off listens: %v", err)
 	}
-	if l, err = m.Listen("tcp", address); err != nil {
+	if _, err = m.Listen("tcp", address); err != nil {
 		t.Fatalf("a new host takes the address: %v", err)
 	}
 	if _, err := server.DialContext(t.Context(), "tcp", address); !errors.Is(err, errCut) {
