@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"downpour/integration/rapidflags"
 )
 
 // lab tries faults, some at once.
@@ -113,27 +115,13 @@ func (l *lab) control(ctx context.Context, f fault) error {
 func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
 	args = append([]string{"test", "-vet=off", "-ldflags=-w", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
 	args = append(args, "./"+f.dir)
-	if usesRapid(filepath.Join(l.root, filepath.FromSlash(f.dir))) {
-		// That the test fails is enough: no small example, no file of it among the sources.
-		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile")
-	}
+	args = append(args, rapidflags.Of(filepath.Join(l.root, filepath.FromSlash(f.dir)))...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = l.root
 	// The fixed seed, so that a fault is always caught or never.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TEST_SEED=") })
 	out, err := cmd.CombinedOutput()
 	return string(out), err
-}
-
-// usesRapid tells whether a package's tests have the flags of property tests.
-func usesRapid(dir string) bool {
-	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	for _, name := range files {
-		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), `"pgregory.net/rapid"`) {
-			return true
-		}
-	}
-	return false
 }
 
 // notRun tells whether the output is that of a test that was not built, or is not there.

@@ -2,13 +2,13 @@
 //
 //	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
 //
-// A condition, or a part of it, is negated; an operator becomes another (< is <=, + is -); a statement is left out; a returned error
-// is nil. All faults of a package are compiled into one test program, each behind a switch, so that a fault takes only as long as
-// the tests run. The sources stay as they are. Lines on which a fault does not compile have none.
+// It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements out, and returns nil for an error.
+// All faults of a package are compiled into one test program, each behind a switch, so a fault takes only as long as the tests run.
+// The sources stay as they are. A line on which a fault does not compile gets none.
 //
-// Of each package so many faults are tried, drawn by TEST_SEED among those that its tests reach. What survives is not always a gap:
-// a fault may change only how fast something is. Those that were looked at, with the reason, are in explained.txt; any other is a
-// failure of the command.
+// Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED. Some that survive are no gap in the tests: they
+// change only how fast something is, for instance. explained.txt lists them with the reason. Any other one that survives fails the
+// command.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutator", flag.ContinueOnError)
 	each := flags.Int("each", 60, "how many faults of each package are tried; 0 tries all")
-	lasts := flags.Duration("for", 0, "after which time no other package is begun; 0 for no end")
+	lasts := flags.Duration("for", 0, "begin no other package after this time; 0 for no limit")
 	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -11,15 +11,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"downpour/integration/mutator/mutant"
+	"downpour/integration/rapidflags"
 )
 
 // program is the test program of a package with all its faults in it.
 type program struct {
 	path    string
 	dir     string // where the package is, in which tests run
+	tmp     string // for files of the tests, which faults may leave behind
 	args    []string
 	faults  []fault
 	reached []fault       // by the tests
@@ -48,24 +51,11 @@ func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
 	if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
 		return nil, errNoTests
 	}
-	p := &program{path: filepath.Join(tmp, "tests"), dir: l.Dir, args: []string{"-test.failfast"}}
-	if usesRapid(l) {
-		p.args = append(p.args, "-rapid.shrinktime=1s", "-rapid.nofailfile")
-	}
+	p := &program{path: filepath.Join(tmp, "tests"), dir: l.Dir, tmp: tmp, args: append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...)}
 	if err := p.build(ctx, l, tmp); err != nil {
 		return nil, err
 	}
 	return p, p.baseline(ctx, filepath.Join(tmp, "reached"))
-}
-
-// usesRapid reports whether a package's tests have the flags of property tests.
-func usesRapid(l listed) bool {
-	for _, name := range append(l.TestGoFiles, l.XTestGoFiles...) {
-		if text, err := os.ReadFile(filepath.Join(l.Dir, name)); err == nil && strings.Contains(string(text), `"pgregory.net/rapid"`) {
-			return true
-		}
-	}
-	return false
 }
 
 // build compiles the tests with faults in all files. Lines that do not compile with theirs lose them.
@@ -169,11 +159,17 @@ func (p *program) survives(ctx context.Context, f fault) bool {
 	return err == nil
 }
 
-// run runs the tests with the fixed seed.
+// mostKiB bounds the memory of the tests: a fault may make a loop that takes all there is.
+const mostKiB = 4 << 20
+
+// run runs the tests with the fixed seed. When ctx ends, it ends them and what they have started.
 func (p *program) run(ctx context.Context, variable string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, p.path, p.args...)
+	limited := fmt.Sprintf(`ulimit -v %d && exec "$0" "$@"`, mostKiB)
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, p.path}, p.args...)...)
 	cmd.Dir = p.dir
-	cmd.Env = append(withoutSeed(os.Environ()), variable)
+	cmd.Env = append(withoutSeed(os.Environ()), "TMPDIR="+p.tmp, variable)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	return cmd.CombinedOutput()
 }

@@ -26,7 +26,7 @@ const servers = 2
 var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"},
 	"tsdb-preagg": {"t"}, "tsdb-rollup": {"t"}, "tsdb-rollup-preagg": {"t"}}
 
-// versioned are the tables of which the fake keeps deleted and older cells, as HBase does until a compaction.
+// versioned are the tables whose deleted and older cells the fake keeps, as HBase does until a compaction.
 var versioned = []string{"tsdb", "tsdb-rollup", "downpour-state"}
 
 // cluster is an HBase with pushdown servers.
@@ -189,8 +189,8 @@ func (k *cluster) breakRegions() {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
 		case 6:
-			// HBase lets servers join whose clocks are so far apart. A later value of a point, or one that comes after a deletion, can then
-			// be hidden by an earlier one, in OpenTSDB as well.
+			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a deletion can then hide a later value of
+			// a point, in OpenTSDB as well, so worlds with either keep their clocks.
 			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {
 				w.broke("clock set", "the clock of region server %d is %v behind", i, behind)
 				k.hbase.SetBehind(i, behind.Milliseconds())

@@ -63,9 +63,9 @@ func (t *tsd) put(ctx context.Context, p point, value int64) error {
 			key = binary.BigEndian.AppendUint32(key, uint32(p.at-p.at%3600))
 		}
 	}
-	width := 2 // values are as short as they fit, and this world's fit 2 bytes
-	if value < 1<<7 {
-		width = 1
+	width := 1 // of 1, 2, 4 and 8 bytes the first that the value fits
+	for width < 8 && value >= 1<<(8*width-1) {
+		width *= 2
 	}
 	return t.st.Apply(ctx, "tsdb", []stores.Mutation{{
 		Row: key, Family: "t",

@@ -24,9 +24,9 @@ type ground interface {
 	settings(r *rand.Rand) map[string]string
 	// start stores cells of a TSD, by table, and starts what it needs besides gateways.
 	start(cells map[string][]differential.Cell) error
-	// open opens it for a process on a machine. A proof is of cached results.
+	// open opens it for a process on a machine, with a proof of cached results.
 	open(process string, host *network.Host, proof hbase.Proof) (store, error)
-	// live breaks things, and writes what others than gateways write, until the world stops. heal ends all that is broken.
+	// live breaks things, and lets writers other than gateways write, until the world stops. heal mends all that is broken.
 	live()
 	heal()
 	// killed is called when a gateway was killed, before it is started again.
@@ -40,7 +40,7 @@ type store interface {
 	Close() error
 }
 
-// World is a cluster with its clients, in a bubble of package synctest.
+// World is a store with its gateways and clients, in a bubble of package synctest.
 type World struct {
 	t     testing.TB
 	seed  uint64
@@ -96,20 +96,25 @@ type Counts struct {
 
 // add adds what has happened in another world.
 func (c *Counts) add(o Counts) {
-	for to, n := range map[*int]int{&c.Puts: o.Puts, &c.PutsRefused: o.PutsRefused, &c.Points: o.Points, &c.Deleted: o.Deleted, &c.Queries: o.Queries,
-		&c.QueriesRefused: o.QueriesRefused, &c.RolledUp: o.RolledUp, &c.Past: o.Past, &c.News: o.News} {
-		*to += n
-	}
+	c.Puts += o.Puts
+	c.PutsRefused += o.PutsRefused
+	c.Points += o.Points
+	c.Deleted += o.Deleted
+	c.Queries += o.Queries
+	c.QueriesRefused += o.QueriesRefused
+	c.RolledUp += o.RolledUp
+	c.Past += o.Past
+	c.News += o.News
+	c.Simulated += o.Simulated
 	if c.Faults == nil {
 		c.Faults = map[string]int{}
 	}
 	for kind, n := range o.Faults {
 		c.Faults[kind] += n
 	}
-	c.Simulated += o.Simulated
 }
 
-// Run lets a cluster live for a time, and then checks that all is well. It is called in a bubble.
+// Run lets a world live for a time, and then checks that all is well. It is called in a bubble.
 func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.Duration) Counts {
 	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{})}
 	defer func() {

@@ -72,7 +72,7 @@ func affected(all []pkg, files []string) (found []string) {
 func edited(all []pkg, files []string) (found []string) {
 	for _, p := range all {
 		if slices.ContainsFunc(files, func(file string) bool {
-			return path.Ext(file) == ".go" && module+"/"+path.Dir(file) == p.ImportPath
+			return path.Ext(file) == ".go" && path.Join(module, path.Dir(file)) == p.ImportPath
 		}) {
 			found = append(found, p.ImportPath)
 		}
@@ -80,9 +80,12 @@ func edited(all []pkg, files []string) (found []string) {
 	return found
 }
 
-// owner is the package in whose folder a file lies, or the nearest one above: it embeds the file, or its tests
-// read it. Empty means none.
+// owner is the package in whose folder a file is, or the nearest one above: it embeds the file, or its tests
+// read it. Empty means none, as for pages at the top, which the documentation's own tests read.
 func owner(all []pkg, file string) string {
+	if path.Ext(file) == ".go" && path.Dir(file) == "." {
+		return module
+	}
 	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
 		if name := module + "/" + dir; slices.ContainsFunc(all, func(p pkg) bool { return p.ImportPath == name }) {
 			return name

@@ -70,7 +70,7 @@ func TestSettings_defaults(t *testing.T) {
 		}
 		names, defaults := strings.Split(strings.TrimPrefix(cells[0], "| "), ", "), strings.Split(cells[1], ", ")
 		if len(names) != len(defaults) {
-			continue // told in words
+			continue // described in words
 		}
 		for i, name := range names {
 			said, want := plain.Replace(defaults[i]), byName[plain.Replace(name)]

@@ -88,7 +88,7 @@ func (s *server) tableLocked(call *call) string {
 	return ""
 }
 
-// hasFilter tells whether a call opens a scanner with a filter.
+// hasFilter reports whether a call opens a scanner with a filter.
 func hasFilter(call *call) bool {
 	var m pb.ScanRequest
 	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil && m.GetScan().GetFilter() != nil
