@@ -105,8 +105,10 @@ func (d *Data) Digest() string {
 
 // Metrics are the names of all metrics.
 func (d *Data) Metrics() (all []string) {
-	for _, m := range metricKinds {
-		all = append(all, m.name)
+	for _, s := range d.Series {
+		if !slices.Contains(all, s.Metric) {
+			all = append(all, s.Metric)
+		}
 	}
 	return all
 }

@@ -30,13 +30,14 @@ var allQueries = []query{
 type series struct {
 	Metric string             `json:"metric"`
 	Tags   map[string]string  `json:"tags"`
+	TSUIDs []string           `json:"tsuids"`
 	Dps    map[string]float64 `json:"dps"`
 }
 
 // get sends a query over all points.
 func (c *clients) get(gateway int, sub string, headers ...string) answer {
 	from := c.w.began.Unix() - 4*3600
-	return c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "", headers...)
+	return c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&show_tsuids&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "", headers...)
 }
 
 // query returns the series of a query over all points, none of a metric that has no name yet.

@@ -53,6 +53,7 @@ func (a answer) String() string { return fmt.Sprintf("status %d, %v, %.300s", a.
 
 // ask sends a request to a gateway, with headers by name and value.
 func (c *clients) ask(gateway int, method, path, body string, headers ...string) answer {
+	c.w.counted(func(*Counts) { c.w.busy[time.Now().Unix()/60] = true })
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+gatewayAddress(gateway)+path, strings.NewReader(body))
@@ -216,6 +217,8 @@ func (c *clients) read(reader int) {
 		if err := q.check(c, gateway, metric); err != nil {
 			c.w.counted(func(n *Counts) { n.QueriesRefused++ })
 			c.w.note("gateway %d: %s of %s: %v", gateway, q.name, metric, err)
+		} else {
+			c.w.checked(q.name)
 		}
 		c.w.counted(func(n *Counts) { n.Queries++ })
 	}

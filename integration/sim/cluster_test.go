@@ -99,6 +99,7 @@ func (k *cluster) live() {
 	all.Go(k.breakRegions)
 	all.Go(k.breakPushdown)
 	all.Go(k.maintain)
+	all.Go(k.w.operate)
 	all.Wait()
 }
 
@@ -148,7 +149,7 @@ func (k *cluster) breakPushdown() {
 	}
 }
 
-// breakRegions moves, splits and merges regions, and lets servers stand still.
+// breakRegions moves, splits and merges regions, disables tables, and lets servers stand still.
 func (k *cluster) breakRegions() {
 	w := k.w
 	r := w.rand("regions")
@@ -159,7 +160,7 @@ func (k *cluster) breakRegions() {
 		if r.IntN(8) == 0 {
 			d += 3 * time.Minute // longer than the writer tries
 		}
-		switch r.IntN(7) {
+		switch r.IntN(8) {
 		case 0:
 			w.broke("region moved", "%s %x moves", table, key)
 			k.hbase.MoveRegion(table, key)
@@ -189,6 +190,11 @@ func (k *cluster) breakRegions() {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
 		case 6:
+			w.broke("table disabled", "%s is disabled for %v", table, d)
+			k.hbase.Disable(table)
+			w.rest(d)
+			k.hbase.Enable(table)
+		case 7:
 			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a deletion can then hide a later value of
 			// a point, in OpenTSDB as well, so worlds with either keep their clocks.
 			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {

@@ -122,6 +122,7 @@ func (f *follower) take(gateway int, n news) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.c.w.counted(func(c *Counts) { c.News++ })
+	f.c.w.checked("live")
 	if n.Type == "snapshot" {
 		f.groups = map[int]*group{}
 		for i, g := range n.Results {

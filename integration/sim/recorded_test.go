@@ -87,6 +87,7 @@ func (c *clients) askOneRecorded(gateway, i int) bool {
 		c.w.note("gateway %d: question %d: %v", gateway, i, refused)
 		return false
 	}
+	c.w.checked("recorded")
 	if !got.Equal() {
 		c.wrong(gateway, "question %d, %s %s: error %v, %v\nOpenTSDB: %d %.600s\nours:     %d %.600s", i, request.Path, request.Body,
 			got.Err, got.Report, got.Want.Status, got.Want.Body, got.Got.Status, got.Got.Body)

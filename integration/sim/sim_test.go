@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 8, "how many worlds live, each with a seed of its own from TEST_SEED on")
+	seeds = flag.Int("seeds", 16, "how many worlds live, each with a seed of its own from TEST_SEED on")
+	lasts = flag.Duration("for", 0, "begin no other world after this time, 0 for no limit")
 	lives = flag.Duration("lives", 4*time.Minute, "how long each lives, in simulated time; the slow ones live 200 times longer")
 )
 
@@ -32,12 +33,17 @@ func kind(seed uint64) (on func(*World) ground, pace tempo) {
 // Whatever fails, nothing acknowledged is lost, nothing comes from nowhere, and no answer is short.
 func TestSim(t *testing.T) {
 	first := seedtest.Of(t)
+	start := time.Now()
 	var mu sync.Mutex
 	var all Counts
+	worlds := 0
 	t.Run("worlds", func(t *testing.T) {
 		for seed := first; seed < first+uint64(*seeds); seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
+				if *lasts > 0 && time.Since(start) > *lasts {
+					return
+				}
 				began := time.Now()
 				on, pace := kind(seed)
 				var n Counts
@@ -46,11 +52,13 @@ func TestSim(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				all.add(n)
+				worlds++
 			})
 		}
 	})
-	t.Logf("%d worlds: %+v", *seeds, all)
-	if least := 20 * *seeds; all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
+	t.Logf("%d worlds: %+v", worlds, all)
+	t.Logf("counted: worlds=%d operations=%d faults=%d checks=%d busy-hours=%.1f", worlds, all.operations(), sum(all.Faults), sum(all.Checks), all.Busy.Hours())
+	if least := 20 * worlds; worlds == 0 || all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
 		t.Errorf("%+v; want %d points, answers and messages of live queries at least", all, least)
 	}
 }

@@ -66,6 +66,7 @@ type World struct {
 
 	mu      sync.Mutex
 	history []string
+	busy    map[int64]bool // minutes in which a client has sent a request
 }
 
 // tempo is how a world passes its time.
@@ -90,8 +91,20 @@ type Counts struct {
 	Queries, QueriesRefused int
 	RolledUp, Past          int            // points, and rows deleted by retention
 	News                    int            // messages of live queries
-	Faults                  map[string]int // by kind
+	Commands                int            // of tools
+	Faults, Checks          map[string]int // by kind
 	Simulated               time.Duration
+	Busy                    time.Duration // the minutes of it in which a client sent a request
+}
+
+// operations are requests, messages and commands.
+func (c Counts) operations() int { return c.Puts + c.Queries + c.News + c.Commands }
+
+func sum(kinds map[string]int) (n int) {
+	for _, of := range kinds {
+		n += of
+	}
+	return n
 }
 
 // add adds what has happened in another world.
@@ -105,18 +118,24 @@ func (c *Counts) add(o Counts) {
 	c.RolledUp += o.RolledUp
 	c.Past += o.Past
 	c.News += o.News
+	c.Commands += o.Commands
 	c.Simulated += o.Simulated
+	c.Busy += o.Busy
 	if c.Faults == nil {
-		c.Faults = map[string]int{}
+		c.Faults, c.Checks = map[string]int{}, map[string]int{}
 	}
 	for kind, n := range o.Faults {
 		c.Faults[kind] += n
+	}
+	for kind, n := range o.Checks {
+		c.Checks[kind] += n
 	}
 }
 
 // Run lets a world live for a time, and then checks that all is well. It is called in a bubble.
 func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.Duration) Counts {
-	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{})}
+	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{}), busy: map[int64]bool{}}
+	w.counts.Checks = map[string]int{}
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d, what happened:\n%s", seed, w.story())
@@ -126,9 +145,11 @@ func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.D
 	w.live(d)
 	w.heal()
 	w.checkAtEnd()
+	w.checkAgreement()
 	w.close()
 	w.counts.Faults = w.faults.counts()
 	w.counts.Simulated = time.Since(w.began)
+	w.counts.Busy = time.Duration(len(w.busy)) * time.Minute
 	return w.counts
 }
 
@@ -146,6 +167,9 @@ func (w *World) counted(change func(*Counts)) {
 	defer w.mu.Unlock()
 	change(&w.counts)
 }
+
+// checked counts an answer that was compared.
+func (w *World) checked(kind string) { w.counted(func(c *Counts) { c.Checks[kind]++ }) }
 
 // note adds a line to the history, which is shown if the world fails.
 func (w *World) note(format string, args ...any) {
@@ -206,6 +230,7 @@ func (w *World) heal() {
 		g.start()
 	}
 	w.clients.await()
+	w.checkNames()
 	w.settleJobs()
 }
 

@@ -108,7 +108,8 @@ var targets = []target{
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
 	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),
-	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "400", "-lives", "10m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
+	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", "70m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
+	inProcess("simulation-race", []string{"-race", "-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "10"}, "integration/sim/"),
 	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
 }
 

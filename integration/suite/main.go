@@ -121,7 +121,7 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 	if o.keep {
 		line := run{target: "test", form: short, day: began, seed: 1, passed: err == nil, minutes: time.Since(began).Minutes()}
 		if err != nil {
-			line.failure, _, _ = strings.Cut(err.Error(), "\n")
+			line.note, _, _ = strings.Cut(err.Error(), "\n")
 		}
 		var commitErr error
 		line.commit, commitErr = r.commit(ctx)

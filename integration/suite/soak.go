@@ -46,9 +46,22 @@ func (r *runner) soak(ctx context.Context, t target, form string, seed uint64, n
 	err = r.stream(ctx, both, seed, command)
 	line.minutes, line.passed = time.Since(began).Minutes(), err == nil
 	if err != nil {
-		line.failure = firstFailure(log.Name(), err)
+		line.note = firstFailure(log.Name(), err)
+	} else if text, err := os.ReadFile(log.Name()); err == nil {
+		line.note = whatCounted(string(text))
 	}
 	return line, err
+}
+
+// counts matches the line in which a test reports what it has counted, for the record.
+var counts = regexp.MustCompile(`(?m)\bcounted: (\S+=.*)$`)
+
+// whatCounted is what the log of a run reports as counted.
+func whatCounted(log string) string {
+	if m := counts.FindStringSubmatch(log); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // stream runs a command of soak to its end, or until ctx ends, and with it all that it started.

@@ -243,11 +243,24 @@ func (c *Cluster) LoseRegion(tableName string, key []byte) {
 	t.regions = slices.DeleteFunc(t.regions, func(r *regionState) bool { return r == lost })
 }
 
-// Disable disables a table.
+// Disable disables a table, which closes its regions.
 func (c *Cluster) Disable(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tables[tableName].disabled = true
+	t := c.tables[tableName]
+	t.disabled = true
+	for _, r := range t.regions {
+		c.endScanners(r)
+	}
+}
+
+// Enable enables a table again, which opens its regions.
+func (c *Cluster) Enable(tableName string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	t.disabled = false
+	c.reopen(t)
 }
 
 // endScanners ends the scanners of a region, as its server does when it closes it.

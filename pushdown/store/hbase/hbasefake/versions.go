@@ -129,19 +129,22 @@ func (c *Cluster) CompactVersions(tableName string) {
 // versions the one that came last is the newer. Rows of leases have thousands of versions, so each is looked at once.
 func shown(all []stored, counts func(stored) bool) (is []bool) {
 	markers := slices.DeleteFunc(slices.Clone(all), func(s stored) bool { return s.mark == 0 })
-	newest := map[string]int{} // index by column
+	newest := map[string]*int{} // index by column
+	var column []byte
 	for i, s := range all {
 		if s.mark != 0 || !counts(s) || hidden(markers, s, counts) {
 			continue
 		}
-		column := string(s.family) + "\x00" + string(s.qualifier)
-		if last, ok := newest[column]; !ok || s.timestamp >= all[last].timestamp {
-			newest[column] = i
+		column = append(append(append(column[:0], s.family...), 0), s.qualifier...)
+		if last, ok := newest[string(column)]; !ok {
+			newest[string(column)] = &i
+		} else if s.timestamp >= all[*last].timestamp {
+			*last = i
 		}
 	}
 	is = make([]bool, len(all))
 	for _, i := range newest {
-		is[i] = true
+		is[*i] = true
 	}
 	return is
 }
