@@ -18,7 +18,8 @@ import (
 const agreed = 40
 
 // checkAgreement asks drawn questions about the points that clients and the TSD have put, in every form of a query. Gateways differ in
-// their settings: the one caches and the other does not, or reads by pushdown servers. Where there is one, it is asked twice.
+// their settings: the one caches and the other does not, or reads by pushdown servers. Each is asked three times, because caches keep
+// what is asked again.
 func (w *World) checkAgreement() {
 	data := w.livePoints()
 	if len(data.Series) == 0 {
@@ -32,16 +33,21 @@ func (w *World) checkAgreement() {
 			method = "GET"
 		}
 		first := w.clients.ask(0, method, q.Path, q.Body)
-		other := 1 % len(w.gateways)
-		second := w.clients.ask(other, method, q.Path, q.Body)
-		w.counted(func(n *Counts) { n.Queries += 2 })
-		w.checked("agreement")
-		switch {
-		case first.err != nil || second.err != nil || first.status != second.status || temporary(first.status):
-			w.clients.wrong(other, "%s %s: %v, gateway 0: %v", q.Path, q.Body, second, first)
-		case first.ok() && !bytes.Equal(first.body, second.body):
-			w.clients.wrong(other, "%s %s (-gateway 0 +gateway %d):\n%.3000s", q.Path, q.Body, other, gocmp.Diff(string(first.body), string(second.body)))
+		for i := 1; i < 3*len(w.gateways); i++ {
+			w.agree(q, first, i%len(w.gateways), w.clients.ask(i%len(w.gateways), method, q.Path, q.Body))
 		}
+		w.counted(func(n *Counts) { n.Queries += 3 * len(w.gateways) })
+	}
+}
+
+// agree compares a gateway's answer with the first one to the same question. The text of an error may differ.
+func (w *World) agree(q differential.Request, first answer, gateway int, a answer) {
+	w.checked("agreement")
+	switch {
+	case first.err != nil || a.err != nil || first.status != a.status || temporary(first.status):
+		w.clients.wrong(gateway, "%s %s: %v, gateway 0: %v", q.Path, q.Body, a, first)
+	case first.ok() && !bytes.Equal(first.body, a.body):
+		w.clients.wrong(gateway, "%s %s (-gateway 0 +gateway %d):\n%.3000s", q.Path, q.Body, gateway, gocmp.Diff(string(first.body), string(a.body)))
 	}
 }
 
