@@ -160,7 +160,7 @@ func (k *cluster) breakRegions() {
 		if r.IntN(8) == 0 {
 			d += 3 * time.Minute // longer than the writer tries
 		}
-		switch r.IntN(8) {
+		switch r.IntN(10) {
 		case 0:
 			w.broke("region moved", "%s %x moves", table, key)
 			k.hbase.MoveRegion(table, key)
@@ -173,12 +173,12 @@ func (k *cluster) breakRegions() {
 		case 3:
 			w.broke("region server paused", "region server %d is paused for %v", i, d)
 			k.hbase.PauseServer(i)
-			w.rest(d)
+			k.rest(r, i, d)
 			k.hbase.ResumeServer(i)
 		case 4:
 			w.broke("region server down", "region server %d is down for %v", i, d)
 			k.hbase.StopServer(i)
-			w.rest(d)
+			k.rest(r, i, d)
 			if err := k.hbase.RestartServer(i); err != nil {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
@@ -195,6 +195,16 @@ func (k *cluster) breakRegions() {
 			w.rest(d)
 			k.hbase.Enable(table)
 		case 7:
+			w.broke("hbase:meta moved", "region server %d serves hbase:meta", i)
+			k.hbase.MoveMeta(i)
+		case 8:
+			w.broke("master down", "the master is down for %v", d)
+			k.hbase.StopMaster()
+			w.rest(d)
+			if err := k.hbase.RestartMaster(); err != nil {
+				w.t.Errorf("seed %d: %v", w.seed, err)
+			}
+		case 9:
 			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a deletion can then hide a later value of
 			// a point, in OpenTSDB as well, so worlds with either keep their clocks.
 			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {
@@ -203,6 +213,18 @@ func (k *cluster) breakRegions() {
 			}
 		}
 	}
+}
+
+// rest waits while a server stands still or is down. The master may take it for dead after a while, and give its regions away.
+func (k *cluster) rest(r *rand.Rand, server int, d time.Duration) {
+	const session = 10 * time.Second
+	if dead := r.IntN(2) == 0; dead && d > session {
+		k.w.rest(session)
+		k.w.broke("region server lost", "the regions of region server %d are opened elsewhere", server)
+		k.hbase.FailOver(server)
+		d -= session
+	}
+	k.w.rest(d)
 }
 
 func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i) }

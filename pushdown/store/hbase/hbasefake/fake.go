@@ -132,6 +132,7 @@ type Cluster struct {
 	closed      bool
 	conns       map[net.Conn]bool
 
+	metaServer   int            // index of the server of hbase:meta
 	catalogPoint uint64         // read point of hbase:meta
 	catalogTime  int64          // of its last change, ms
 	delayed      bool           // see DelayCatalog

@@ -19,6 +19,9 @@ const (
 // get executes the Get method. From hbase:meta it reads only the state of a table.
 func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 	if string(m.GetRegion().GetValue()) == metaRegion {
+		if err := s.servesMeta(); err != nil {
+			return nil, nil, err
+		}
 		return s.tableState(string(m.Get.Row))
 	}
 	t, r, err := s.servedRegion(m.GetRegion())

@@ -82,6 +82,9 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	spec := m.GetScan()
 	sc := &scanner{size: int(spec.GetMaxResultSize()), began: string(spec.GetStartRow())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
+		if err := s.servesMeta(); err != nil {
+			return nil, err
+		}
 		if m.GetNumberOfRows() == 0 { // it asks for the read point alone
 			s.c.calls[catalogPointRead]++
 			return sc, nil

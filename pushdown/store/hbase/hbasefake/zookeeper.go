@@ -75,7 +75,7 @@ func (c *Cluster) zkAnswer(op int32, body []byte) ([]byte, int32) {
 	var message proto.Message
 	switch path {
 	case "/hbase/meta-region-server":
-		message = &pb.MetaRegionServer{Server: serverName(c.servers[0].addr)}
+		message = &pb.MetaRegionServer{Server: serverName(c.addressOfMeta())}
 	case "/hbase/master":
 		message = &pb.Master{Master: serverName(c.master.addr)}
 	default:
