@@ -346,6 +346,20 @@ func (w *world) onTwoServers() []store.Region {
 	return regions
 }
 
+// standIn has the lease of a worker beside a region server, and does nothing. The function that it returns gives the lease back.
+func (w *world) standIn(ctx context.Context, server string) (release func()) {
+	w.Helper()
+	if err := lease.CreateTable(ctx, w.st, "state"); err != nil {
+		w.Fatal(err)
+	}
+	keeper := &lease.Keeper{Store: w.st, Table: "state", Holder: lease.Holder()}
+	l, ok, err := keeper.Try(ctx, besideName("tsdb", server))
+	if !ok {
+		w.Fatal(err)
+	}
+	return func() { l.Release(w.Context()) }
+}
+
 // TestWorker_beside: a worker takes the regions of its own region server, also once one has
 // moved there; a region that was split is not read again.
 func TestWorker_beside(t *testing.T) {
@@ -354,16 +368,7 @@ func TestWorker_beside(t *testing.T) {
 		regions := w.onTwoServers()
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		if err := lease.CreateTable(ctx, w.st, "state"); err != nil {
-			w.Fatal(err)
-		}
-		// Of a worker beside the other server, which does nothing.
-		keeper := &lease.Keeper{Store: w.st, Table: "state", Holder: lease.Holder()}
-		theirs, ok, err := keeper.Try(ctx, besideName("tsdb", regions[0].Server))
-		if !ok {
-			w.Fatal(err)
-		}
-		defer theirs.Release(w.Context())
+		defer w.standIn(ctx, regions[0].Server)()
 		worker, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[1].Server })
 		time.Sleep(10 * time.Minute)
 		if n := looked(worker); n != int64(w.rows/2) {
@@ -389,8 +394,12 @@ func TestWorker_besideKilled(t *testing.T) {
 		regions := w.onTwoServers()
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		lives, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[0].Server })
+		// Of two workers that begin in the same moment, each may find that the other is not there yet, and take its regions.
+		release := w.standIn(ctx, regions[0].Server)
 		_, dies := w.worker(ctx, func(c *Config) { c.Beside, c.Rate = regions[1].Server, 0.01 })
+		time.Sleep(time.Second)
+		release()
+		lives, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[0].Server })
 		time.Sleep(2 * time.Minute)
 		if n := looked(lives); n != int64(w.rows/2) {
 			w.Errorf("%d rows were looked at, want the %d of the own server", n, w.rows/2)
