@@ -111,7 +111,8 @@ func (p *program) write(l listed, tmp string, except map[string]map[int]bool) (s
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-var compileError = regexp.MustCompile(`(?m)([^/\s:]+\.go):(\d+):\d+: `)
+// compileError has no column where that is large.
+var compileError = regexp.MustCompile(`(?m)([^/\s:]+\.go):(\d+):(?:\d+:)? `)
 
 // without adds the lines that a compiler complains of. It returns false if there is no new one.
 func without(except map[string]map[int]bool, output string) (found bool) {
