@@ -126,14 +126,22 @@ func TestOnlyEven_refuses(t *testing.T) {
 	f(false, "floats", "000B 3F800000 001B 3F800000")
 	f(false, "milliseconds", "F0000000 01 F0000040 02")
 	for at := range 12 { // entries are compared several at once: each position is tried
-		gap, length := []byte{}, []byte{}
+		gap, length, long, times := []byte{}, []byte{}, []byte{}, []int32{}
 		for i := range 13 {
+			times = append(times, int32(2000*i))
+			if i == at+1 {
+				times[i] += 1000 // one alone is late
+			}
 			gap = AppendEntry(gap, Qualifier{OffsetMS: int32(i+max(0, min(i-at, 1))) * 1000, Width: 1}, []byte{7})
+			long = AppendEntry(long, Qualifier{OffsetMS: times[i], Width: 8}, make([]byte, 8))
 			length = AppendEntry(length, Qualifier{OffsetMS: int32(i) * 1000, Width: 1}, []byte{7})
 		}
 		length[3*at+4] |= 1
 		f(false, "a gap", hex.EncodeToString(gap))
 		f(false, "another length", hex.EncodeToString(length))
+		if got, _, ok := d.OnlyCell(AppendColumn, long, nil); !ok || !slices.Equal(got, times) {
+			t.Errorf("OnlyCell of 8 bytes each, one late: got %v, %t, want %v", got, ok, times)
+		}
 	}
 	if _, ok := d.OnlyEven([]byte{0, 0, 0, 0x10}, []byte{1, 2, 0}); ok {
 		t.Error("a compacted cell is taken")

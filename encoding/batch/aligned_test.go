@@ -30,7 +30,11 @@ func drawAligned(t *rapid.T) (a Aligned) {
 		a.Flags = append(a.Flags, f)
 		for range Edges(f) {
 			if rate {
-				a.AddEdge(encoding.Value{Float: rapid.Bool().Draw(t, "float edge"), Bits: rapid.Uint64().Draw(t, "edge")})
+				v := encoding.Value{Float: rapid.Bool().Draw(t, "float edge"), Bits: rapid.Uint64().Draw(t, "edge")}
+				a.AddEdge(v)
+				if got := a.Edge(len(a.EdgeBits) - 1); got != v {
+					t.Fatalf("edge %v, want %v", got, v)
+				}
 			}
 		}
 		if f&SpanAnnotationsOnly != 0 {

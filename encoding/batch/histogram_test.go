@@ -87,6 +87,7 @@ func TestHistogramBatch_damaged(t *testing.T) {
 		}
 	}
 	f(func(h *Histograms) { h.Buckets[0] = 3 }, "histogram of 3 buckets, want 0 to 2")
+	f(func(h *Histograms) { h.Buckets = []int32{1, 2} }, "histogram of 2 buckets, want 0 to 1")
 	f(func(h *Histograms) { h.Buckets[0] = -1 }, "histogram of -1 buckets")
 	f(func(h *Histograms) { h.Buckets[0] = 1 }, "2 elements of lower, want 1")
 	f(func(h *Histograms) { h.Underflow = nil }, "0 elements of underflow, want 1")

@@ -51,6 +51,7 @@ func TestParseNames_refuses(t *testing.T) {
 	f("count of names", 0x80)
 	f("length of name 1 of 2", 2, 0)
 	f("length of name 0 of 1: 5 in 1 bytes, want a number up to 2", 1, 5)
+	f("length of name 1 of 2: 5 in 1 bytes, want a number up to 1", 2, 2, 5)
 	f("1 names of 2 bytes in 1 bytes", 1, 2, 7)
 	f("1 names of 0 bytes in 1 bytes", 1, 0, 7)
 }

@@ -35,6 +35,11 @@ func sampleGroups() []ResultGroup {
 func TestWriteResults(t *testing.T) {
 	var buf bytes.Buffer
 	write(t, &buf, sampleGroups(), ResultOptions{Query: true, Integers: true})
+	for _, text := range []string{AggregateTagsKey, "[]", `["host"]`} { // Arrow's reader does not give the metadata of batches
+		if !bytes.Contains(buf.Bytes(), []byte(text)) {
+			t.Errorf("the stream has no %s", text)
+		}
+	}
 	r, err := ipc.NewReader(&buf)
 	if err != nil {
 		t.Fatal(err)
@@ -228,6 +233,24 @@ func TestResultWriter_unfinished(t *testing.T) {
 	}
 	if err := out.Close(); err != nil || !bytes.HasSuffix(buf.Bytes(), endMark) {
 		t.Fatalf("closed, but the stream has no end mark; error %v", err)
+	}
+}
+
+// The schema's metadata says what is missing from an answer, and only that.
+func TestResultOptions_metadata(t *testing.T) {
+	missing := [][2]string{{"00", "01"}}
+	for _, c := range []struct {
+		of   ResultOptions
+		want map[string]string
+	}{
+		{ResultOptions{}, map[string]string{versionKey: "1"}},
+		{ResultOptions{Missing: missing}, map[string]string{versionKey: "1", MissingKey: `[["00","01"]]`}},
+		{ResultOptions{Damaged: 7}, map[string]string{versionKey: "1", DamagedKey: "7"}},
+		{ResultOptions{Missing: missing, Damaged: 1}, map[string]string{versionKey: "1", MissingKey: `[["00","01"]]`, DamagedKey: "1"}},
+	} {
+		if diff := cmp.Diff(c.want, c.of.metadata().ToMap()); diff != "" {
+			t.Errorf("%+v: want -, got +: %s", c.of, diff)
+		}
 	}
 }
 

@@ -162,12 +162,32 @@ func TestSeries_emptyLists(t *testing.T) {
 }
 
 // A writer that is released with rows in it leaks no memory.
-func TestSeriesWriter_release(t *testing.T) {
+func TestWriters_release(t *testing.T) {
 	mem, check := checkedAllocator(t)
 	defer check()
-	w := NewSeriesWriter(mem)
-	w.Append(&Series{Span: []byte{1}, Time: []int64{1}, Value: []float64{2}})
-	w.Release()
+	series := NewSeriesWriter(mem)
+	series.Append(&Series{Span: []byte{1}, Time: []int64{1}, Value: []float64{2}})
+	series.Release()
+	aligned := NewAlignedWriter(mem)
+	aligned.Append(&Aligned{Time: []int64{1}, Bits: []uint64{2}})
+	aligned.Release()
+	partial := NewPartialWriter(mem)
+	partial.Append(&Partial{Live: []int32{1}, A: []float64{2}})
+	partial.Release()
+	histograms := NewHistogramWriter(mem)
+	histograms.Append(&Histograms{Group: []byte{1}})
+	histograms.Release()
+}
+
+// Of three times and more at equal distances the first two travel.
+func TestSparse(t *testing.T) {
+	for _, c := range []struct{ times, want []int64 }{
+		{nil, nil}, {[]int64{5}, []int64{5}}, {[]int64{5, 7}, []int64{5, 7}}, {[]int64{5, 7, 9}, []int64{5, 7}}, {[]int64{5, 7, 10}, []int64{5, 7, 10}},
+	} {
+		if got := sparse(c.times); !slices.Equal(got, c.want) {
+			t.Errorf("of %v travel %v, want %v", c.times, got, c.want)
+		}
+	}
 }
 
 func TestSeriesReader_refuses(t *testing.T) {

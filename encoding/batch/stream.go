@@ -154,7 +154,6 @@ func copyPairs(b *flatbuffers.Builder, t flatbuffers.Table, slot flatbuffers.VOf
 	// From the last element to the first, and in each from the last field.
 	for i := n - 1; i >= 0; i-- {
 		pos := at + flatbuffers.UOffsetT(16*i)
-		b.Prep(8, 16)
 		b.PrependInt64(t.GetInt64(pos + 8))
 		b.PrependInt64(t.GetInt64(pos))
 	}

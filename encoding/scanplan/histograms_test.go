@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
 )
 
 // A plan of histograms is the same after it was a ticket, is refused with anything that is for
@@ -28,6 +30,14 @@ func TestTicket_histograms(t *testing.T) {
 	got, err := ParseTicket(ticket)
 	if diff := cmp.Diff(part(), got); err != nil || diff != "" {
 		t.Errorf("%v, want -, got +: %s", err, diff)
+	}
+
+	for _, codec := range []int{NoCodec, encoding.MaxHistogramCodec} {
+		p := part()
+		p.Plan.Histograms.Codec = codec
+		if err := p.Validate(); err != nil {
+			t.Errorf("codec %d: %v, want no error", codec, err)
+		}
 	}
 
 	f := func(want string, change func(*Part)) {

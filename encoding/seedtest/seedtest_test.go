@@ -35,6 +35,23 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// logged is a test that keeps the last line it logs.
+type logged struct {
+	testing.TB
+	line string
+}
+
+func (l *logged) Logf(format string, args ...any) { l.line = fmt.Sprintf(format, args...) }
+
+// A test that draws logs the setting that repeats it.
+func TestRand_logs(t *testing.T) {
+	l := &logged{TB: t}
+	Rand(l)
+	if want := fmt.Sprintf("TEST_SEED=%d", seed); l.line != want {
+		t.Errorf("logged %q, want %q", l.line, want)
+	}
+}
+
 // Rapid draws with the same seed, and one test draws the same again and not what another draws.
 func TestRand(t *testing.T) {
 	if got, want := flag.Lookup("rapid.seed").Value.String(), fmt.Sprint(Of(t)); got != want {
