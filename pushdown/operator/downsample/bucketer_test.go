@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,6 +243,13 @@ func TestCalendarBuckets(t *testing.T) {
 	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00", "2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
 	f("Asia/Kathmandu", 6, "h", "2013-03-10 05:00", "2013-03-10 13:00", "2013-03-10 00:00", "2013-03-10 06:00", "2013-03-10 12:00")
 	f("UTC", 1, "w", "2013-03-13 00:00", "2013-03-17 01:00", "2013-03-10 00:00", "2013-03-17 00:00")
+	// Two weeks are found without steps from January, which would come through a Sunday without midnight.
+	f("America/Sao_Paulo", 2, "w", "2017-12-13 00:00", "2017-12-25 00:00", "2017-12-10 00:00", "2017-12-24 00:00")
+	f("America/Sao_Paulo", 3, "w", "2017-12-13 00:00", "2017-12-13 00:00", "2017-12-10 01:00")
+	// Weeks are counted from that of January with the same number. In 1974 clocks skipped midnight on the 13th of January.
+	f("America/Montevideo", 3, "w", "1974-02-15 00:00", "1974-02-15 00:00", "1974-02-10 01:30")
+	// The hour before three is skipped, so that the hour of three begins with the change.
+	f("America/New_York", 15, "m", "2013-03-10 03:00", "2013-03-10 03:15", "2013-03-10 03:00", "2013-03-10 03:15")
 	f("UTC", 3, "w", "2013-03-13 00:00", "2013-03-31 01:00", "2013-03-10 00:00", "2013-03-31 00:00")
 	f("UTC", 1, "n", "2013-01-31 00:00", "2013-03-01 00:00", "2013-01-01 00:00", "2013-02-01 00:00", "2013-03-01 00:00")
 	f("UTC", 5, "n", "2013-11-30 00:00", "2014-04-01 00:00", "2013-11-01 00:00", "2014-04-01 00:00")
@@ -251,6 +259,47 @@ func TestCalendarBuckets(t *testing.T) {
 	f("UTC", 7, "h", "2013-03-31 20:00", "2013-04-01 09:00", "2013-03-31 15:00", "2013-03-31 22:00", "2013-04-01 05:00")
 	f("UTC", 90, "m", "2013-03-31 23:00", "2013-04-01 01:00", "2013-03-31 22:30", "2013-04-01 00:00")
 	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
+}
+
+// reserved is a Guard that adds up what is reserved.
+type reserved struct {
+	aggregate.Unguarded
+	bytes int64
+}
+
+func (r *reserved) Reserve(n int64) error { r.bytes += n; return nil }
+
+// In UTC, calendar buckets of a length that divides the day are those of the fixed interval: where
+// the reading of a series begins, and the grid, whose memory is reserved.
+func TestCalendar_equalsFixed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]scanplan.Downsample{{Unit: "ms", Count: 250, Interval: 250}, {Unit: "s", Count: 15, Interval: 15_000},
+			{Unit: "m", Count: 30, Interval: 1_800_000}, {Unit: "h", Count: 6, Interval: 21_600_000}, {Unit: "d", Count: 1, Interval: 86_400_000}}).Draw(t, "of")
+		d.Function, d.Fill = "sum", scanplan.FillNaN
+		from := rapid.Int64Range(0, 1<<31).Draw(t, "from")
+		if rapid.Bool().Draw(t, "from the start of a bucket") {
+			from -= from % max(1, d.Interval/1000)
+		}
+		to := from + max(1, d.Interval*rapid.Int64Range(1, 40).Draw(t, "buckets")/1000)
+		var firsts [2]int64
+		var grids [2][]int64
+		for i := range grids {
+			d.Calendar = i == 1
+			b, err := New(&d, from, to, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			guard := &reserved{}
+			b.Guarded(guard)
+			firsts[i] = b.first
+			if grids[i], err = b.Grid(); err != nil || guard.bytes < gridBytes*int64(len(grids[i])) {
+				t.Errorf("reserved %d bytes for %d buckets, error %v", guard.bytes, len(grids[i]), err)
+			}
+		}
+		if diff := cmp.Diff(grids[0], grids[1]); diff != "" || firsts[0] != firsts[1] {
+			t.Errorf("%d%s from %d to %d: first %d and %d, grid fixed -, calendar +: %s", d.Count, d.Unit, from, to, firsts[0], firsts[1], diff)
+		}
+	})
 }
 
 // Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the first of the two
@@ -340,7 +389,8 @@ func TestAppendEven(t *testing.T) {
 		var entries []byte
 		first, step := rapid.IntRange(0, 1800).Draw(t, "first"), rapid.IntRange(1, 1799).Draw(t, "step")
 		wide := rapid.SampledFrom([]int{0, 200, 40_000}).Draw(t, "at least")
-		for at := first; at < 3600; at += step {
+		until := rapid.IntRange(first+step+1, 3600).Draw(t, "until")
+		for at := first; at < until; at += step {
 			value := encoding.AppendInt(nil, int64(wide+rapid.IntRange(0, 100).Draw(t, "value")))
 			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)}, value)
 		}
@@ -386,6 +436,9 @@ func TestBucketer_place(t *testing.T) {
 		for at := from * 1000; at < to*1000; at += 1 + r.Int64N(3_000_000) {
 			times = append(times, at)
 		}
+		times = append(times, start-1, start, end-1, end)
+		slices.Sort(times)
+		times = slices.Compact(times)
 		whole.Points(times, make([]float64, len(times)))
 		starts, counts := whole.Finish()
 		want := map[int64]float64{}

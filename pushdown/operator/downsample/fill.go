@@ -90,13 +90,12 @@ func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float
 		}
 
 		for _, start := range stretch {
-			// Buckets before start are not in the grid; one after it waits for its entry.
+			// Buckets before start were used, or are not in the grid; one after it waits for its entry.
 			for k < len(times) && times[k] < start {
 				k++
 			}
 			if k < len(times) && times[k] == start {
 				dst = append(dst, values[k])
-				k++
 				continue
 			}
 			dst = append(dst, missing)

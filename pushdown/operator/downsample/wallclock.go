@@ -88,16 +88,11 @@ func (c wallClock) addDays(t int64, n int) int64 {
 // day numbers the local days.
 func day(local int64) int64 { return (local - (local%dayMillis+dayMillis)%dayMillis) / dayMillis }
 
-// addMonths adds n months. A day after the end of the month becomes the last day.
+// addMonths adds n months. Buckets of months begin on the first day of one, or on the second where
+// clocks skip the first: every month has that day.
 func (c wallClock) addMonths(t int64, n int) int64 {
 	w := c.wall(t)
 	months := w.year*12 + w.month - 1 + n
 	w.year, w.month = months/12, months%12+1
-	w.day = min(w.day, daysIn(w.year, w.month))
 	return c.instant(w)
-}
-
-// daysIn returns the number of days of a month.
-func daysIn(year, month int) int {
-	return time.Date(year, time.Month(month+1), 0, 0, 0, 0, 0, time.UTC).Day()
 }
