@@ -94,11 +94,13 @@ func boundedCases() (out []bounded) {
 	add("two points, rates of filled buckets", end, fill, &scanplan.Rate{}, "sum", buckets, two)
 	add("two points, calendar buckets filled", end, &scanplan.Downsample{Interval: 60_000, Calendar: true, Count: 1, Unit: "m", Zone: "Europe/Berlin", Function: "avg", Fill: scanplan.FillNaN},
 		nil, "max", int(end-base)/60, two)
+	months := &scanplan.Downsample{Interval: 30 * 86_400_000, Calendar: true, Count: 1, Unit: "n", Zone: "UTC", Function: "avg", Fill: scanplan.FillZero}
 	many := func(k, i int) int64 { return (base + int64(i)*10) * 1000 }
 	add("many series", base+7200, nil, nil, "p99", 1000*300, rows(1000, 300, many))
 	own := func(k, i int) int64 { return (base+int64(i)*10)*1000 + int64(k) }
 	add("many series at times of their own", base+7200, nil, nil, "sum", 300*200, rows(300, 200, own))
 	add("many groups of one", base+7200, nil, nil, "none", 1000*50, rows(1000, 50, many))
+	add("two points, 20 years of months filled", base+7305*86400, months, nil, "sum", 240, two)
 	return out
 }
 

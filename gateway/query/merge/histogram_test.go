@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -318,6 +319,46 @@ func TestHistograms_errors(t *testing.T) {
 		m.Cell(key, []byte{6, 0, 9, 1, 1, 1, 1}, []byte{testCodec, 0, 0, 0, 0}, 1)
 	}, "histogram column")
 	f(func(p *scanplan.Plan, _ *operatortest.Store) { p.MaxBytes = 100 }, "more than 100 bytes")
+}
+
+// Members and annotations of a group are in the order of spans, in whatever order parts name them.
+// An annotation of a series that has no histogram is not among them. An error of the filter on names
+// fails the query.
+func TestHistograms_order(t *testing.T) {
+	p, all := twoHosts()
+	spans := make([][]byte, 3)
+	for i := range spans {
+		tags := p.Schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, i+1)})
+		spans[i] = p.Schema.AppendSpan(nil, p.Schema.AppendRowKey(nil, p.Metric, 0, tags))
+	}
+	w := batch.NewHistogramWriter(arrowmemory.DefaultAllocator)
+	defer w.Release()
+	for _, i := range []int{1, 0} {
+		row := batch.Histograms{Spans: [][]byte{spans[i]}, NoteSpan: [][]byte{spans[i], spans[2]}, Notes: [][]byte{{byte('a' + i)}, {'c'}}}
+		for ms, h := range all[i].at {
+			row.Add(ms, &h)
+		}
+		w.Append(&row)
+	}
+	rec := w.Record()
+	defer rec.Release()
+
+	m := New(p, nil)
+	if err := m.Add(p.Ranges[0], rec); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := m.Finish()
+	if err != nil || len(groups) == 0 {
+		t.Fatalf("%d groups, error %v", len(groups), err)
+	}
+	if diff := cmp.Diff([][][]byte{spans[:2], {{'a'}, {'b'}}}, [][][]byte{groups[0].Spans, groups[0].Notes}); diff != "" {
+		t.Errorf("want -, got +: %s", diff)
+	}
+
+	failing := New(p, func([]byte) (bool, error) { return false, errFull })
+	if err := failing.Add(p.Ranges[0], rec); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want the error of the filter", err)
+	}
 }
 
 // Floats are written as Java 17 writes them, Float.toString included exponents.

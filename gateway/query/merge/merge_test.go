@@ -325,6 +325,35 @@ func TestMemory(t *testing.T) {
 	f("filled series", 90_000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
 }
 
+// A grid that takes all of MaxBytes is made, one that takes more is not.
+func TestMemory_grid(t *testing.T) {
+	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
+	var c columns
+	if err := c.init(p, New(p, nil)); err != nil {
+		t.Fatal(err)
+	}
+	need := c.bucketer.GridLen() * bucketBytes
+	for limit, want := range map[int64]bool{need: false, need - 1: true} {
+		p.MaxBytes = limit
+		var m *MemoryError
+		if err := c.init(p, New(p, nil)); errors.As(err, &m) != want {
+			t.Errorf("limit %d of %d bytes: got %v, want a memory error: %t", limit, need, err, want)
+		}
+	}
+}
+
+// There is no rate of a bucket at 1970, to which time is measured from there.
+func TestRate_of1970(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := newPlan(s, uid(1), 0, 3_600_000, &scanplan.Downsample{Interval: 60_000, Function: "sum"})
+	p.Aggregator, p.Rate = "sum", &scanplan.Rate{}
+	var points encoding.Points
+	points.Append(5000, encoding.IntValue(1))
+	if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil || !strings.Contains(err.Error(), "Next timestamp (0)") {
+		t.Errorf("got %v, want that time 0 is not after 0", err)
+	}
+}
+
 // An infinite sum fails a query only if its time lies in the query.
 func TestInfinityOnlyInsideTheQuery(t *testing.T) {
 	s := encoding.DefaultSchema()

@@ -3,6 +3,7 @@ package merge
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,29 @@ func TestPartials_proof(t *testing.T) {
 	f("behind the query", nil, nil, func(m *Merger) { m.plan.End -= 2 * 900_000 }, partialRow(p, 1, 0.5, -1, 0))
 	f("at its end", ErrOrder, nil, func(m *Merger) { m.plan.End -= 2*900_000 - 1 }, partialRow(p, 1, 0.5, -1, 0))
 	f("not live there", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
+}
+
+// Where several parts of a salt follow each other, empty buckets are filled only where none of them
+// has the series' buckets.
+func TestPartials_filledOnce(t *testing.T) {
+	p := saltedPlan("min")
+	p.To, p.End, p.Downsample.Fill = p.To+3600, p.End+3_600_000, scanplan.FillZero
+	m := New(p, nil)
+	for _, from := range []int64{p.From, p.From + 3600} {
+		part := scanplan.KeyRange{Start: p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from)), Stop: p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from+3600))}
+		row := partialRow(p, 0, 5, 0, 1)
+		row.Low, row.High = nil, nil
+		if err := m.Add(part, partialBatch(row)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groups, err := m.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := groups[0].Points.AppendDoubles(nil), []float64{1, 1, 5, 1, 1, 1, 5, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // Up to three of these sums can be added up without rounding, but not four, although every two can.
