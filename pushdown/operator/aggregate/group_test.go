@@ -179,6 +179,45 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
+// counted is a Guard that adds up what is reserved.
+type counted struct {
+	Unguarded
+	bytes int64
+}
+
+func (c *counted) Reserve(n int64) error { c.bytes += n; return nil }
+
+// A group that has had such members before reserves memory for the result alone, which takes no
+// more: the union of times has the memory of the unions before.
+func TestGroup_memory(t *testing.T) {
+	members := make([]Series, 6)
+	for i := range members {
+		for k := range int64(1000) { // other times for each, so that their union is made in steps
+			members[i].Time = append(members[i].Time, 10*k+int64(i))
+			members[i].Value = append(members[i].Value, 1)
+		}
+	}
+	f, _ := Lookup("sum")
+	guard := &counted{}
+	g := Group{Guard: guard}
+	var out encoding.Points
+	for range 5 {
+		out, guard.bytes = encoding.Points{}, 0
+		if err := g.Aggregate(f, Query{To: 7200, End: math.MaxInt64}, members, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := out.Len()
+	if guard.bytes != int64(n)*pointBytes {
+		t.Errorf("reserved %d bytes for %d points, want %d each", guard.bytes, n, pointBytes)
+	}
+	got := []int{cap(out.Time), cap(out.Bits), cap(out.Float)}
+	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)), cap(slices.Grow([]bool(nil), n))}
+	if !slices.Equal(got, want) {
+		t.Errorf("columns of %d points have room for %v, want %v", n, got, want)
+	}
+}
+
 // TestScalarEqualsNaive: a function that gets values in two pieces gives after each of them what
 // naiveDoubles gives.
 func TestScalarEqualsNaive(t *testing.T) {

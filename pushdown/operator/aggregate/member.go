@@ -279,12 +279,11 @@ func (m *member) locate(block []int64) {
 		return // goes on after the block
 	}
 
+	// If it ended before the block, no time is left; at is 0 then.
 	m.to = 0
 	if m.next < m.end { // ends in this block
 		m.to = from(block, m.time[m.end-1]) + 1
 	}
-	// If it ended before the block, no time is left.
-	m.at = min(m.at, m.to)
 }
 
 // arena allocates columns of doubles that are valid until reset.

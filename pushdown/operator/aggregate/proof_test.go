@@ -8,8 +8,47 @@ import (
 
 	"pgregory.net/rapid"
 
+	"downpour/encoding"
 	"downpour/encoding/scanplan"
 )
+
+// Members that are added to a partial aggregate one by one give what the group of them gives, at the
+// times at which one of them has a point.
+func TestPartial_equalsGroup(t *testing.T) {
+	grid := []int64{0, 10, 20, 30, 40, 50, 60, 70}
+	rapid.Check(t, func(t *rapid.T) {
+		f := &table[rapid.IntRange(0, len(table)-1).Draw(t, "function")]
+		if !f.Mergeable() {
+			return
+		}
+		members := make([]Series, rapid.IntRange(1, 4).Draw(t, "members"))
+		p, scratch := f.NewPartial(len(grid)), []float64(nil)
+		for i := range members {
+			s := &members[i]
+			for _, ms := range grid {
+				if rapid.Bool().Draw(t, "point") {
+					s.Time, s.Value = append(s.Time, ms), append(s.Value, rapid.Float64Range(-100, 100).Draw(t, "value"))
+				}
+			}
+			scratch = f.AddMember(p, grid, *s, scratch)
+		}
+		var g Group
+		var got, want encoding.Points
+		if err := g.Aggregate(f, Query{To: 7200, End: 1 << 40}, members, &want); err != nil {
+			t.Fatal(err)
+		}
+		values := make([]float64, len(grid))
+		f.Finish(p, 0, values)
+		for i, ms := range grid {
+			if p.Real[i] {
+				got.Append(ms, encoding.FloatValue(values[i]))
+			}
+		}
+		if d := diff(got, want); d != "" {
+			t.Fatalf("%s: %s", f.Name, d)
+		}
+	})
+}
 
 // summed returns the partial aggregate, at one time, of addends that the named function has added
 // in order.

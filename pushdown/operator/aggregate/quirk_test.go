@@ -57,6 +57,22 @@ func TestIntegerQuirks(t *testing.T) {
 	f("ep50r3", 1, 1, 3) // position 1
 }
 
+// Of 0.0 and -0.0 the first one stays the minimum and the maximum, also within a bucket.
+func TestScalar_zeros(t *testing.T) {
+	negative := math.Copysign(0, -1)
+	for _, name := range []scanplan.Aggregator{"min", "max"} {
+		for _, values := range [][]float64{{0, negative}, {negative, 0}} {
+			var s State
+			f, _ := Lookup(name)
+			f.Reset(&s)
+			f.Update(&s, values)
+			if got := f.Value(&s); math.Signbit(got) != math.Signbit(values[0]) {
+				t.Errorf("%s of %v: got %v, want the first", name, values, got)
+			}
+		}
+	}
+}
+
 // TestDoubleQuirks: doubles are aggregated by OpenTSDB's rules for NaN, infinity and the sign of
 // zero.
 func TestDoubleQuirks(t *testing.T) {
