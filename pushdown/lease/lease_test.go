@@ -410,9 +410,12 @@ func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
 		k, v := o.worker(1, 0, false)
-		failed := errors.New("failed")
+		failed, began := errors.New("failed"), time.Now()
 		if err := k.Do(t.Context(), "x", func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v, want %v", err, failed)
+		}
+		if took := time.Since(began); took != 0 { // of simulated time
+			t.Errorf("work and release took %v, want no wait", took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		err := k.Do(ctx, "x", func(ctx context.Context, l *Lease) error {
@@ -461,6 +464,9 @@ func TestKeeper_refused(t *testing.T) {
 	l, err := k.Take(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := l.Save(t.Context(), make([]byte, maxState)); err != nil {
+		t.Errorf("a state as large as may be: %v", err)
 	}
 	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil || !strings.Contains(err.Error(), "want at most") {
 		t.Errorf("a large state: %v", err)
