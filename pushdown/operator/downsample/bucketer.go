@@ -174,6 +174,7 @@ func (b *Bucketer) Buckets(times []int64, values []float64) {
 	b.close()
 	b.times = append(b.times, times...)
 	b.values = append(b.values, values...)
+	b.end = math.MinInt64 // where the last of them ends is not known: the next is found anew
 }
 
 // Held is the bytes of memory that the series' buckets take.
