@@ -14,6 +14,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/heap/heaptest"
+	"downpour/pushdown/store"
 )
 
 // turning are names that change: in generation n the UID of every metric is n+1.
@@ -324,5 +325,21 @@ func TestSeries_longName(t *testing.T) {
 	var long *uid.NameTooLongError
 	if !errors.As(err, &long) || IsStorage(err) {
 		t.Errorf("got %v, want a *uid.NameTooLongError that is no error of the store", err)
+	}
+}
+
+// A name that cannot have a UID is at fault for ever; after any other error the same point may be put again.
+func TestSeries_whoseFault(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		storage bool
+	}{
+		{&uid.NoSuchNameError{}, false}, {&uid.FullError{}, false}, {&uid.ConflictError{}, false}, {&uid.NameTooLongError{}, false},
+		{store.ErrUnavailable, true}, {context.DeadlineExceeded, true}, {errors.New("lost"), true},
+	} {
+		s := newTestSeries(&turning{within: func() error { return c.err }})
+		if _, err := s.Resolve(t.Context(), "m", oneTag); !errors.Is(err, c.err) || IsStorage(err) != c.storage {
+			t.Errorf("%T %v: got %v, of the store: %t, want %t", c.err, c.err, err, IsStorage(err), c.storage)
+		}
 	}
 }

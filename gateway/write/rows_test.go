@@ -330,3 +330,13 @@ func BenchmarkRows_add(b *testing.B) {
 		}
 	}
 }
+
+// A batch grows by a row with its key and cost, and by each entry.
+func TestRows_grown(t *testing.T) {
+	s, entry := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 2}), addition{entry: []byte{0, 1, 2}}
+	r, schema := newRows(), encoding.DefaultSchema()
+	first, second := r.add(&schema, s, 3600, entry), r.add(&schema, s, 3600, entry)
+	if want := rowCost + len(s.Metric) + encoding.BaseTimeWidth + len(s.Tags) + 3; first != want || second != 3 {
+		t.Errorf("grown by %d and %d, want %d and 3", first, second, want)
+	}
+}

@@ -46,7 +46,7 @@ func stages(base string, edited []string) []stage {
 		{
 			name:    "page",
 			command: []string{"node", "--test", "gateway/web/test/"},
-			budget:  20 * time.Second,
+			budget:  30 * time.Second,
 			needs:   []string{"build"}, // it makes the documentation's site
 		},
 		{
