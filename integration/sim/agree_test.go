@@ -17,9 +17,9 @@ import (
 // agreed are how many questions about live points gateways must agree on.
 const agreed = 40
 
-// checkAgreement asks drawn questions about the points that clients and the TSD have put, in every form of a query. Gateways differ in
-// their settings: the one caches and the other does not, or reads by pushdown servers. Each is asked three times, because caches keep
-// what is asked again.
+// checkAgreement compares the gateways' answers to drawn questions about the points that clients and the TSD have put, in every form of a
+// query. Gateways have different settings: one may have a result cache or use pushdown servers where another does not. Each answers a
+// question three times: a cache stores an answer only when the question comes a second time, and gives it from the third on.
 func (w *World) checkAgreement() {
 	data := w.livePoints()
 	if len(data.Series) == 0 {
@@ -27,12 +27,15 @@ func (w *World) checkAgreement() {
 	}
 	r := w.rand("questions about live points")
 	for range agreed {
-		q := drawQuestion(r, data)
+		q, mayFail := drawQuestion(r, data)
 		method := "POST"
 		if q.Body == "" {
 			method = "GET"
 		}
 		first := w.clients.ask(0, method, q.Path, q.Body)
+		if !first.ok() && !mayFail {
+			w.clients.wrong(0, "%s: %v, want an answer", q.Path, first)
+		}
 		for i := 1; i < 3*len(w.gateways); i++ {
 			w.agree(q, first, i%len(w.gateways), w.clients.ask(i%len(w.gateways), method, q.Path, q.Body))
 		}
@@ -42,7 +45,11 @@ func (w *World) checkAgreement() {
 
 // agree compares a gateway's answer with the first one to the same question. The text of an error may differ.
 func (w *World) agree(q differential.Request, first answer, gateway int, a answer) {
-	w.checked("agreement")
+	if first.ok() {
+		w.checked("agreement")
+	} else {
+		w.checked("agreement on an error")
+	}
 	switch {
 	case first.err != nil || a.err != nil || first.status != a.status || temporary(first.status):
 		w.clients.wrong(gateway, "%s %s: %v, gateway 0: %v", q.Path, q.Body, a, first)
@@ -72,22 +79,24 @@ func (w *World) livePoints() *differential.Data {
 	return data
 }
 
-// drawQuestion draws a request that reads.
-func drawQuestion(r *rand.Rand, data *differential.Data) differential.Request {
+// drawQuestion draws a request that reads. Of those drawn freely some are errors, as with an end before the start.
+func drawQuestion(r *rand.Rand, data *differential.Data) (q differential.Request, mayFail bool) {
 	s := data.Series[r.IntN(len(data.Series))]
-	name := url.QueryEscape(fmt.Sprintf("%s{host=%s}", s.Metric, s.Tags["host"]))
+	host := s.Tags["host"]
 	switch r.IntN(10) {
 	case 0:
-		return differential.RandomExp(r, data).Request()
+		return differential.RandomExp(r, data).Request(), true
 	case 1:
-		return differential.Request{Path: "/api/query/last?resolve=true&back_scan=24&timeseries=" + name}
+		series := fmt.Sprintf("%s{host=%s}", s.Metric, host)
+		return differential.Request{Path: "/api/query/last?resolve=true&back_scan=24&timeseries=" + url.QueryEscape(series)}, false
 	case 2:
-		return differential.Request{Path: "/api/search/lookup?m=" + url.QueryEscape(s.Metric)}
+		return differential.Request{Path: "/api/search/lookup?m=" + url.QueryEscape(s.Metric)}, false
 	case 3:
-		gexp := fmt.Sprintf("alias(diffSeries(sum:1m-avg:%s,max:1m-count:%s),'a')", s.Metric, s.Metric)
-		return differential.Request{Path: fmt.Sprintf("/api/query/gexp?start=%d&end=%d&exp=%s", data.Era-3*3600, data.Era+3600, url.QueryEscape(gexp))}
+		expression := fmt.Sprintf("diffSeries(sum:1m-avg:%[1]s{host=%[2]s},scale(max:1m-count:%[1]s{host=%[2]s},2))", s.Metric, host)
+		path := fmt.Sprintf("/api/query/gexp?start=%d&end=%d&exp=%s", data.Era-3*3600, data.Era+3600, url.QueryEscape(expression))
+		return differential.Request{Path: path}, false
 	case 4:
-		return differential.Request{Path: "/api/suggest?type=tagv&q=" + s.Tags["host"][:1]}
+		return differential.Request{Path: "/api/suggest?type=tagv&q=" + host[:1]}, false
 	}
-	return differential.Random(r, data).Request()
+	return differential.Random(r, data).Request(), true
 }

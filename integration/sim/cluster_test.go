@@ -173,12 +173,12 @@ func (k *cluster) breakRegions() {
 		case 3:
 			w.broke("region server paused", "region server %d is paused for %v", i, d)
 			k.hbase.PauseServer(i)
-			k.rest(r, i, d)
+			k.outage(r, i, d)
 			k.hbase.ResumeServer(i)
 		case 4:
 			w.broke("region server down", "region server %d is down for %v", i, d)
 			k.hbase.StopServer(i)
-			k.rest(r, i, d)
+			k.outage(r, i, d)
 			if err := k.hbase.RestartServer(i); err != nil {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
@@ -215,10 +215,10 @@ func (k *cluster) breakRegions() {
 	}
 }
 
-// rest waits while a server stands still or is down. The master may take it for dead after a while, and give its regions away.
-func (k *cluster) rest(r *rand.Rand, server int, d time.Duration) {
+// outage waits while a region server is paused or down. In half of the cases its session ends, and the master opens its regions elsewhere.
+func (k *cluster) outage(r *rand.Rand, server int, d time.Duration) {
 	const session = 10 * time.Second
-	if dead := r.IntN(2) == 0; dead && d > session {
+	if ends := r.IntN(2) == 0; ends && d > session {
 		k.w.rest(session)
 		k.w.broke("region server lost", "the regions of region server %d are opened elsewhere", server)
 		k.hbase.FailOver(server)

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store/hbase"
 )
 
-// repair runs the tools that repair tables, while nobody writes: uid metasync makes the meta data that puts have left out, because a
-// gateway was killed, and fsck removes what they have left twice. If a put is refused and sent again, and the row is compacted in between,
+// repair runs the tools that repair tables, while nobody writes. A gateway that is killed leaves series without meta data, which
+// uid metasync makes. fsck removes duplicates: if a put is refused and sent again, and the row is compacted in between,
 // the row has two cells of a point; removing one changes nothing for readers. Where points are overwritten such rows are no fault.
 func (w *World) repair() {
 	w.tool("uid", "metasync")

@@ -76,3 +76,16 @@ simulation long cccccccc 2026-11-20 9 passed 60.0 worlds=300 faults=6 busy-hours
 		t.Errorf("got %q of a target that counts nothing", got)
 	}
 }
+
+// A test's log has the counts in a line of their own.
+func TestWhatCounted(t *testing.T) {
+	for log, want := range map[string]string{
+		"=== RUN TestSim\n    sim_test.go:60: counted: worlds=8 faults=2757\n--- PASS: TestSim (1.00s)\n": "worlds=8 faults=2757",
+		"    sim_test.go:60: counted: nothing\nPASS\n":                                                    "",
+		"PASS\n": "",
+	} {
+		if got := whatCounted(log); got != want {
+			t.Errorf("got %q, want %q of\n%s", got, want, log)
+		}
+	}
+}

@@ -346,7 +346,7 @@ func (w *world) onTwoServers() []store.Region {
 	return regions
 }
 
-// standIn has the lease of a worker beside a region server, and does nothing. The function that it returns gives the lease back.
+// standIn takes the lease of a worker next to a region server, and does none of its work. release gives the lease back.
 func (w *world) standIn(ctx context.Context, server string) (release func()) {
 	w.Helper()
 	if err := lease.CreateTable(ctx, w.st, "state"); err != nil {
@@ -397,7 +397,7 @@ func TestWorker_besideKilled(t *testing.T) {
 		// Of two workers that begin in the same moment, each may find that the other is not there yet, and take its regions.
 		release := w.standIn(ctx, regions[0].Server)
 		_, dies := w.worker(ctx, func(c *Config) { c.Beside, c.Rate = regions[1].Server, 0.01 })
-		time.Sleep(time.Second)
+		synctest.Wait()
 		release()
 		lives, _ := w.worker(ctx, func(c *Config) { c.Beside = regions[0].Server })
 		time.Sleep(2 * time.Minute)

@@ -129,7 +129,7 @@ func (c *Cluster) CompactVersions(tableName string) {
 // versions the one that came last is the newer. Rows of leases have thousands of versions, so each is looked at once.
 func shown(all []stored, counts func(stored) bool) (is []bool) {
 	markers := slices.DeleteFunc(slices.Clone(all), func(s stored) bool { return s.mark == 0 })
-	newest := map[string]*int{} // index by column
+	newest := map[string]*int{} // index by column; a pointer, so that each key is allocated once
 	var column []byte
 	for i, s := range all {
 		if s.mark != 0 || !counts(s) || hidden(markers, s, counts) {
