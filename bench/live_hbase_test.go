@@ -230,6 +230,6 @@ func (t *ticker) ask() error {
 	if err != nil {
 		return err
 	}
-	_, _, err = t.engine.Run(t.ctx, q)
+	_, _, err = t.engine.Run(t.ctx, q, engine.Options{})
 	return err
 }

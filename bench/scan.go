@@ -159,8 +159,8 @@ func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, ba
 
 // ask runs a query in this process. It is an error if fewer than the given points were read.
 // More are usual, because whole hours are read, and one behind the query's end.
-func (l *local) ask(ctx context.Context, engine *engine.Engine, q *query.Query, points int64) (engine.Stats, error) {
-	results, stats, err := engine.Run(ctx, q)
+func (l *local) ask(ctx context.Context, e *engine.Engine, q *query.Query, points int64) (engine.Stats, error) {
+	results, stats, err := e.Run(ctx, q, engine.Options{})
 	if err != nil {
 		return stats, err
 	}

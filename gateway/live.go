@@ -42,7 +42,7 @@ func (s *Server) askQuery(ctx context.Context, body json.RawMessage, parser quer
 	}
 	q.AllowPartial = allowsPartial(body)
 
-	results, stats, err := s.engine.Run(ctx, q)
+	results, stats, err := s.engine.Run(ctx, q, engine.Options{})
 	if err != nil {
 		return a, err
 	}
@@ -56,7 +56,7 @@ func (s *Server) askExp(ctx context.Context, body json.RawMessage, parser query.
 		return a, err
 	}
 
-	results, stats, err := s.engine.Run(ctx, x.Query)
+	results, stats, err := s.engine.Run(ctx, x.Query, engine.Options{})
 	if err != nil {
 		return a, err
 	}

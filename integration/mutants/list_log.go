@@ -31,8 +31,8 @@ var ofTheLog = []mutant{
 		old: "took < l.Slow.From {", new: "took < l.Slow.From || e.status != http.StatusOK {",
 		test: "gateway TestSlowQuery",
 	}, {
-		name: "plans-of-slow-queries-not-collected", file: "gateway/query/engine/resolve.go",
-		old: "	PlansOf(ctx).add(out)\n", new: "",
+		name: "plans-of-slow-queries-not-collected", file: "gateway/query/engine/engine.go",
+		old: "	opts.Plans.add(plans)\n\n	groups", new: "	groups",
 		test: "gateway TestSlowQuery",
 	}, {
 		name: "any-id-of-a-request-taken", file: "gateway/api/httpapi/httpio/requestid.go",

@@ -16,7 +16,7 @@ var ofMadeRollups = []mutant{
 		old: "					note(\"rollups: %v\", err)\n					continue\n", new: "					note(\"rollups: %v\", err)\n",
 		test: "gateway TestMade_othersWrite",
 	}, {
-		name: "made-not-asked-after-reading", file: "gateway/query/engine/made.go",
+		name: "made-not-asked-after-reading", file: "gateway/query/engine/stage/rollups.go",
 		old: "	if err := c.proof.Holds(ctx); err != nil {\n", new: "	if err := c.proof.Holds(ctx); err != nil && ctx.Err() != nil {\n",
 		test: "gateway TestMade_changesWhileRead",
 	}, {

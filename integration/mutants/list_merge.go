@@ -59,8 +59,8 @@ var ofStates = []mutant{
 		old: "} else if j.fn.Tie(j.sum, k, v) {", new: "} else if v > 0 && j.fn.Tie(j.sum, k, v) {",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "refusal-of-the-merge-ignored", file: "gateway/query/engine/execute.go",
-		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && p.Plan == nil ||",
+		name: "refusal-of-the-merge-ignored", file: "gateway/query/engine/stage/aggregation.go",
+		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && r.Plan == nil ||",
 		test: "gateway TestMode_fallsBack",
 	}, {
 		name: "uneven-times-sent-as-even", file: "encoding/batch/even.go",

@@ -122,8 +122,8 @@ var ofOperators = []mutant{
 		old: "	o.kept += int64(n) + spanBytes\n", new: "",
 		test: "TestSideBySide_memory",
 	}, {
-		name: "hours-side-by-side-or-not-at-all", file: "gateway/query/engine/execute.go",
-		old: "&large) && e.cfg.Exec.SideBySide(p)", new: "&large) && !e.cfg.Exec.SideBySide(p)",
+		name: "hours-side-by-side-or-not-at-all", file: "gateway/query/engine/stage/aggregation.go",
+		old: "&large) && s.exec.SideBySide(p)", new: "&large) && !s.exec.SideBySide(p)",
 		test: "gateway TestMemory_sideBySide",
 	}, {
 		name: "rows-read-before-their-memory", file: "pushdown/operator/part.go",
@@ -134,7 +134,7 @@ var ofOperators = []mutant{
 		old: "next, growth := nextBytes(s), int64(1)", new: "next, growth := int64(0), int64(1)",
 		test: "TestMemory_beforeRows",
 	}, {
-		name: "refused-and-not-tried-again", file: "gateway/query/engine/turn.go",
+		name: "refused-and-not-tried-again", file: "gateway/query/engine/stage/inturn.go",
 		old: "!errors.As(err, &busy) || account.Class()", new: "errors.As(err, &busy) || account.Class()",
 		test: "TestInTurn",
 	}, {

@@ -32,15 +32,15 @@ var ofResultCache = []mutant{
 		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
-		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/share.go",
+		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/stage/sharing.go",
 		old: "	x.next.begun, x.next = true, nil\n", new: "	x.next.begun = true\n",
 		test: "TestLaw_sharing",
 	}, {
-		name: "one-viewer-ends-all", file: "gateway/query/engine/share.go",
-		old: "	case err != nil && ctx.Err() != nil:\n", new: "	case false:\n",
+		name: "one-viewer-ends-all", file: "gateway/query/engine/stage/shared.go",
+		old: "	if err != nil && ctx.Err() != nil && !ended {\n", new: "	if false {\n",
 		test: "gateway/query/engine TestShared_leaderEnds",
 	}, {
-		name: "deleted-rows-shared", file: "gateway/query/engine/share.go",
+		name: "deleted-rows-shared", file: "gateway/query/engine/stage/shared.go",
 		old: "	if q.Delete || q.AllowPartial", new: "	if q.AllowPartial",
 		test: "gateway/query/engine TestShared_not",
 	}, {
@@ -52,13 +52,13 @@ var ofResultCache = []mutant{
 		old: "			begin = t[i-1]\n", new: "			begin = t[i]\n",
 		test: "TestStretch",
 	}, {
-		name: "older-hours-are-free", file: "gateway/query/engine/stretch.go",
-		old: "Spend(ctx, st.stats.Points, st.stats.Bytes)", new: "Spend(ctx, 0, 0)",
-		test: "TestStretch_budget",
+		name: "older-hours-are-free", file: "gateway/query/engine/stage/seam.go",
+		old: "r.spend(ctx, &st.stats)", new: "r.spend(ctx, &dispatch.Stats{})",
+		test: "gateway/query/engine TestStretch_budget",
 	}, {
-		name: "stretches-too-large-made-again", file: "gateway/query/engine/stretch.go",
-		old: "e.unkept.count(p.Plan, began) >= maxUnkept", new: "false",
-		test: "TestStretch_tooLarge",
+		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/seam.go",
+		old: "s.unkept.count(r.Plan, began) >= maxUnkept", new: "false",
+		test: "gateway/query/engine TestStretch_tooLarge",
 	}, {
 		name: "first-rate-taken-for-final", file: "gateway/query/merge/stretch.go",
 		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
@@ -68,9 +68,9 @@ var ofResultCache = []mutant{
 		old: "	a.m.outputBytes += n\n", new: "",
 		test: "TestStretch_memory",
 	}, {
-		name: "stretch-in-vain", file: "gateway/query/engine/stretch.go",
+		name: "stretch-in-vain", file: "gateway/query/engine/stage/seam.go",
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
-		test: "TestStretch_notInVain",
+		test: "gateway/query/engine TestStretch_notInVain",
 	}, {
 		name: "expiry-forgotten", file: "pushdown/store/hbase/version.go",
 		old: "		if err == nil || errors.Is(err, ErrExpiring) {\n", new: "		if err == nil {\n",
@@ -89,16 +89,16 @@ var ofResultCache = []mutant{
 		test: "TestKey_sameAnswer",
 	}, {
 		name: "answers-are-free", file: "pushdown/resultcache/replay.go",
-		old: "r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.spent.Spend(ctx, 0, 0)",
+		old: "r.opts.Budget.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.opts.Budget.Spend(ctx, 0, 0)",
 		test: "TestOpen_budget",
 	}, {
 		name: "data-time-overlooked", file: "pushdown/resultcache/timestamps.go",
 		old: "equal > 0 && 2*equal >= r.cells.Load()", new: "equal > r.cells.Load()",
 		test: "TestOpen_dataTime",
 	}, {
-		name: "shared-answer-held-unreserved", file: "gateway/query/engine/share.go",
+		name: "shared-answer-held-unreserved", file: "gateway/query/engine/stage/shared.go",
 		old: "	if err := memory.Reserve(ctx, held); err != nil {\n", new: "	if err := memory.Reserve(ctx, 0*held); err != nil {\n",
-		test: "TestShared_reserves",
+		test: "gateway/query/engine TestShared_reserves",
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
 		old: "	if !same {\n", new: "	if !same && e.answer == nil {\n",
@@ -117,7 +117,7 @@ var ofResultCache = []mutant{
 		test: "gateway/query/engine TestCached_dataTime",
 	}, {
 		name: "only-small-parts-prove-a-plan", file: "pushdown/resultcache/operator.go",
-		old: "(o.collected != nil || isProving(ctx))", new: "o.collected != nil",
+		old: "(o.collected != nil || o.opts.Proving)", new: "o.collected != nil",
 		test: "TestOpen_proving",
 	}, {
 		name: "changes-without-read-type", file: "pushdown/store/hbase/timestampproof.go",
@@ -132,17 +132,17 @@ var ofResultCache = []mutant{
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
 		test: "TestLookupPlan",
 	}, {
-		name: "whole-answers-are-free", file: "gateway/query/engine/cached.go",
-		old: "Spend(ctx, cached.stats.Points, cached.stats.Bytes)", new: "Spend(ctx, 0, 0)",
-		test: "TestCached_budget",
+		name: "whole-answers-are-free", file: "gateway/query/engine/stage/cached.go",
+		old: "r.spend(ctx, &cached.stats)", new: "r.spend(ctx, &dispatch.Stats{})",
+		test: "gateway/query/engine TestCached_budget",
 	}, {
-		name: "times-not-asked-for-fail", file: "gateway/query/engine/cached.go",
+		name: "times-not-asked-for-fail", file: "gateway/query/engine/stage/cached.go",
 		old: "return errors.As(err, &infinity) ||", new: "return infinity != nil ||",
-		test: "TestCached_infinity",
+		test: "gateway/query/engine TestCached_infinity",
 	}, {
-		name: "window-loses-its-end", file: "gateway/query/engine/cached.go",
+		name: "window-loses-its-end", file: "gateway/query/engine/stage/cached.go",
 		old: "slices.BinarySearch(p.Time, end+1)", new: "slices.BinarySearch(p.Time, end)",
-		test: "TestLaw_cached",
+		test: "gateway/query/engine TestLaw_cached",
 	}, {
 		name: "one-bucket-untrimmed", file: "encoding/scanplan/plan.go",
 		old: "if p.Downsample == nil || !p.Downsample.All {", new: "if p != nil {",

@@ -48,7 +48,7 @@ var ofRollups = []mutant{
 		old: "max(b.BucketStart(max(sure, 0)), 1)", new: "max(sure, b.BucketStart(0), 1)",
 		test: "TestCompile_split",
 	}, {
-		name: "rollup-times-twice", file: "gateway/query/engine/rollup.go",
+		name: "rollup-times-twice", file: "gateway/query/engine/stage/tables.go",
 		old: "		g.Points = pointsBetween(&g.Points, cut, maxTime)\n", new: "		g.Points = pointsBetween(&g.Points, 0, maxTime)\n",
 		test: "TestJoinAt",
 	}, {

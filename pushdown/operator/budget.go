@@ -6,9 +6,8 @@ import (
 )
 
 // Budget bounds what all parts of one sub-query read together, in this process and on
-// servers. An operator spends of the budget in its context, see WithBudget. Like a
-// deadline a budget is not in the plan, because it changes no answer. It is sent
-// beside the ticket, where a server that does not know it may ignore it.
+// servers: see Options. Like a deadline a budget is not in the plan, because it changes no
+// answer. It is sent with the ticket, where a server that does not know it may ignore it.
 //
 // NewBudget returns a budget of points and bytes. Whoever starts queries may use one of
 // its own, which for example waits for other queries to end. It is for many
@@ -95,21 +94,6 @@ func (noBudget) Refund(int64, int64)                       {}
 func (noBudget) Left() (points, bytes int64)               { return 0, 0 }
 func (noBudget) Refusal(e *LimitError) *LimitError         { return e }
 
-type budgetKey struct{}
-
-// WithBudget returns a context whose operators spend of b; nil is no bound.
-func WithBudget(ctx context.Context, b Budget) context.Context {
-	return context.WithValue(ctx, budgetKey{}, b)
-}
-
-// BudgetOf returns the budget of a context; it is without bounds if there is none.
-func BudgetOf(ctx context.Context) Budget {
-	if b, ok := ctx.Value(budgetKey{}).(Budget); ok {
-		return b
-	}
-	return noBudget{}
-}
-
 type queryKey struct{}
 
 // WithQuery returns a context whose parts belong to the query with a name: a server
@@ -127,9 +111,9 @@ func QueryOf(ctx context.Context) string {
 // spending is what one part has spent of its budget.
 type spending struct{ points, bytes int64 }
 
-// spend spends what the part has read since the last call.
-func (s *spending) spend(ctx context.Context, read Stats) error {
+// spend spends of b what the part has read since the last call.
+func (s *spending) spend(ctx context.Context, b Budget, read Stats) error {
 	points, bytes := read.Points-s.points, read.Bytes-s.bytes
 	s.points, s.bytes = read.Points, read.Bytes
-	return BudgetOf(ctx).Spend(ctx, points, bytes)
+	return b.Spend(ctx, points, bytes)
 }

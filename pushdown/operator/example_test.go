@@ -98,7 +98,7 @@ func ExampleChooseAccess() {
 }
 
 // The context carries the budget. A part that reads more ends with a *LimitError.
-func ExampleWithBudget() {
+func ExampleNewBudget() {
 	const hour = 1356998400
 	schema, metric := encoding.DefaultSchema(), encoding.UID{0, 0, 1}
 	table := &operatortest.Store{}
@@ -108,14 +108,13 @@ func ExampleWithBudget() {
 	})
 
 	plan := operatortest.Plan(schema, metric, hour, hour+3600)
-	op, err := operator.New(table, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{})
+	op, err := operator.New(table, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Budget: operator.NewBudget(100, 0)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	ctx := operator.WithBudget(context.Background(), operator.NewBudget(100, 0))
-	fmt.Println(operatortest.Drain(ctx, op, func(batch.Record) error { return nil }))
+	fmt.Println(operatortest.Drain(context.Background(), op, func(batch.Record) error { return nil }))
 	// Output:
 	// the query reads more than 100 points from the store, at least 360
 }

@@ -37,7 +37,6 @@ func (o *rowsOperator) Next(ctx context.Context) (batch.Record, error) {
 	// The context of the first Next bounds the operator. An operator that has a
 	// scanner opens no scan.
 	if o.scanner == nil && !o.closed {
-		o.budget = BudgetOf(ctx)
 		o.memory = memory.NewLease(ctx)
 		o.cancel = func() {} // there is no scan to end
 		o.scanner = &rowScanner{rows: o.rows}

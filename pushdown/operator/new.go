@@ -30,6 +30,12 @@ type Options struct {
 	// scanner may wait for the others: a region server would take it for one that is not
 	// needed any more. The records are the same.
 	SideBySide bool
+	// Budget bounds what is read, with all else that spends of it. Default: no bound.
+	Budget Budget
+	// Proving has each part find out whether its rows were read under a version token that held
+	// until their end, also where its answer is not to be stored in the result cache: for what is
+	// made of a whole plan, which may be kept even if the answers of its parts are too large.
+	Proving bool
 }
 
 // DefaultFlushBytes is small enough for the message limits of Flight, and large enough
@@ -38,6 +44,9 @@ const DefaultFlushBytes = 4 << 20
 
 // withDefaults sets what is not set, to what the fields' comments say.
 func (o Options) withDefaults() Options {
+	if o.Budget == nil {
+		o.Budget = noBudget{}
+	}
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}

@@ -43,7 +43,6 @@ type partOperator struct {
 	largest int64 // bytes that the largest block of rows took
 	crooked int64 // bytes of what crooked rows were cut into
 	spent   spending
-	budget  Budget        // of the context
 	memory  *memory.Lease // of the context's account: all that is held but records handed out
 	done    bool          // the scan has ended, and emit has all that is to be returned
 	ending
@@ -101,7 +100,7 @@ func (o *partOperator) next(ctx context.Context) (batch.Record, error) {
 		if err := o.readBlock(); err != nil {
 			return nil, withCause(ctx, err)
 		}
-		if err := o.spent.spend(ctx, o.stats); err != nil {
+		if err := o.spent.spend(ctx, o.opts.Budget, o.stats); err != nil {
 			return nil, withCause(ctx, err)
 		}
 	}
@@ -127,7 +126,6 @@ func withCause(ctx context.Context, err error) error {
 // open starts the scan. Its context is the operator's, so that it outlives the
 // call and ends with Close.
 func (o *partOperator) open(ctx context.Context) error {
-	o.budget = BudgetOf(ctx)
 	o.memory = memory.NewLease(ctx)
 
 	var inner context.Context
@@ -457,8 +455,8 @@ func (o *partOperator) release() {
 	o.closed = true
 
 	// A part that did not end is read again elsewhere.
-	if !o.done && o.budget != nil {
-		o.budget.Refund(o.spent.points, o.spent.bytes)
+	if !o.done {
+		o.opts.Budget.Refund(o.spent.points, o.spent.bytes)
 	}
 
 	if o.cancel != nil {

@@ -47,7 +47,6 @@ type hoursOperator struct {
 	reserved int64  // of kept
 	stats    Stats  // without those of the hours
 	spent    spending
-	budget   Budget
 	memory   *memory.Lease
 	done     bool
 	ending
@@ -117,7 +116,6 @@ func (o *hoursOperator) next(ctx context.Context) (batch.Record, error) {
 
 // readAll reads the hours, adds their series to groups and makes the records.
 func (o *hoursOperator) readAll(ctx context.Context) error {
-	o.budget = BudgetOf(ctx)
 	o.memory = memory.NewLease(ctx)
 	ctx, o.cancel = context.WithCancel(ctx)
 	// What is learned here the access paths of the hours use.
@@ -261,7 +259,7 @@ func (o *hoursOperator) account(ctx context.Context, hour int, b *hourBlock) err
 	if err := o.reserve(); err != nil {
 		return err
 	}
-	return o.spent.spend(ctx, o.Stats())
+	return o.spent.spend(ctx, o.opts.Budget, o.Stats())
 }
 
 // reserve reserves what is held beside partial aggregates and blocks, and ends the part if its
@@ -301,8 +299,8 @@ func (o *hoursOperator) release() {
 	o.closed = true
 
 	// A part that did not end is read again elsewhere.
-	if !o.done && o.budget != nil {
-		o.budget.Refund(o.spent.points, o.spent.bytes)
+	if !o.done {
+		o.opts.Budget.Refund(o.spent.points, o.spent.bytes)
 	}
 	if o.cancel != nil {
 		o.cancel()

@@ -88,7 +88,7 @@ func ExampleLookupPlan() {
 	cache := resultcache.New(1<<20, nil)
 
 	for range 3 {
-		l := resultcache.LookupPlan(context.Background(), cache, table, &plan, "names")
+		l := resultcache.LookupPlan(context.Background(), cache, table, &plan, "names", nil)
 		fmt.Println("found:", l.Found(), "wanted:", l.Wanted())
 		if l.Wanted() {
 			l.Store(series{"host=a", "host=b"})

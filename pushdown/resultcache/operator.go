@@ -23,6 +23,9 @@ func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Option
 	if c == nil || !ok || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
 		return operator.New(from, part, opts)
 	}
+	if opts.Budget == nil {
+		opts.Budget = operator.NewBudget(0, 0)
+	}
 	o := &cachingOperator{cache: c, id: PartKey(part), part: part, versioner: versioner, opts: opts}
 	o.reader = &timestampReader{Reader: from, plan: &part.Plan}
 	var err error
@@ -96,11 +99,11 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 	o.result, a = o.cache.lookupPart(o.id, version)
 	switch o.result {
 	case lookupHit:
-		o.replay = &replay{answer: a, mem: o.opts.Mem, inner: o.inner, proof: o.proveAnswer}
+		o.replay = &replay{answer: a, opts: o.opts, inner: o.inner, proof: o.proveAnswer}
 	case lookupStore:
 		o.collected = &answer{}
 	}
-	o.proving = version != "" && (o.collected != nil || isProving(ctx))
+	o.proving = version != "" && (o.collected != nil || o.opts.Proving)
 	o.reader.on = o.proving // nothing that outlives the query is made of rows with the time of their data
 }
 

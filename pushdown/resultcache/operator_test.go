@@ -46,17 +46,16 @@ func (w *world) open(p *scanplan.Part, opts operator.Options) operator.Operator 
 // answer that is closed before its end gives its points back to the budget.
 func TestOpen_budget(t *testing.T) {
 	w, p, points := cachedWorld(t)
-	small := operator.WithBudget(t.Context(), operator.NewBudget(points-1, 0))
 	var limit *operator.LimitError
-	op := w.open(p, operator.Options{})
-	if _, err := op.Next(small); !errors.As(err, &limit) || limit.What != operator.Points {
+	op := w.open(p, operator.Options{Budget: operator.NewBudget(points-1, 0)})
+	if _, err := op.Next(t.Context()); !errors.As(err, &limit) || limit.What != operator.Points {
 		t.Errorf("over the budget: error %v, want a LimitError of points", err)
 	}
 	op.Close()
 	budget := operator.NewBudget(points, 0)
 	for range 3 {
-		op := w.open(p, operator.Options{})
-		r, err := op.Next(operator.WithBudget(t.Context(), budget))
+		op := w.open(p, operator.Options{Budget: budget})
+		r, err := op.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,15 +138,14 @@ func TestOpen_unproven(t *testing.T) {
 
 	st.proof = reopened
 	budget := operator.NewBudget(points, 0)
-	ctx := operator.WithBudget(t.Context(), budget)
-	op := w.open(p, operator.Options{})
-	r, err := op.Next(ctx)
+	op := w.open(p, operator.Options{Budget: budget})
+	r, err := op.Next(t.Context())
 	if err != nil || st.asked != 0 {
 		t.Fatalf("%v after %d proofs, want a batch before any", err, st.asked)
 	}
 	r.Release()
 	for range 2 {
-		if _, err := op.Next(ctx); !errors.Is(err, ErrUnproven) || !errors.Is(err, reopened) {
+		if _, err := op.Next(t.Context()); !errors.Is(err, ErrUnproven) || !errors.Is(err, reopened) {
 			t.Errorf("got %v, want %v: %v", err, ErrUnproven, reopened)
 		}
 	}
@@ -277,12 +275,12 @@ func TestOpen_proving(t *testing.T) {
 	w.cache = New(64*answerShare, nil) // no answer fits
 	st := &earlyStore{versioner: &versioner{Store: w.store}}
 	w.store = st
-	f := func(name string, ctx context.Context, want int64) {
+	f := func(name string, proving bool, want int64) {
 		t.Helper()
-		op := w.open(p, operator.Options{})
+		op := w.open(p, operator.Options{Proving: proving})
 		defer op.Close()
 		for {
-			r, err := op.Next(ctx)
+			r, err := op.Next(t.Context())
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -296,14 +294,14 @@ func TestOpen_proving(t *testing.T) {
 		}
 	}
 
-	f("the first ask", Proving(t.Context()), 1)
-	f("nothing is made of it", t.Context(), 1) // asked for again, it would be kept
+	f("the first ask", true, 1)
+	f("nothing is made of it", false, 1) // asked for again, it would be kept
 	w.cache = New(64*answerShare, nil)
-	f("nothing is made of it, nor would it be kept", t.Context(), 0)
-	f("asked again", Proving(t.Context()), 1)
+	f("nothing is made of it, nor would it be kept", false, 0)
+	f("asked again", true, 1)
 	st.proof = errors.New("the region was opened again")
-	f("a token that is not proven", Proving(t.Context()), 0)
+	f("a token that is not proven", true, 0)
 	st.proof = nil
 	w.cache = nil
-	f("no cache", Proving(t.Context()), 0)
+	f("no cache", true, 0)
 }

@@ -27,8 +27,9 @@ type PlanLookup struct {
 // stored under the version token that is taken here.
 //
 // The first ask for a plan takes no version token and returns nil, so a plan that
-// is asked for once costs nothing.
-func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string) *PlanLookup {
+// is asked for once costs nothing. With proofs it may find an answer that is not proven yet; nil
+// has each proven at once.
+func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string, proofs *Proofs) *PlanLookup {
 	versioner, ok := from.(store.Versioner)
 	if c == nil || !ok {
 		return nil
@@ -38,7 +39,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		return nil
 	}
 
-	proofs, asking := proofsOf(ctx), ctx
+	asking := ctx
 	if proofs != nil {
 		asking = proofs.ctx // the proof may take longer than this sub-query
 	}

@@ -56,7 +56,7 @@ func (w *world) write(k, hour int) {
 // stored, and is then found until a row of any of its ranges has changed.
 func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
-	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way") }
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way", nil) }
 	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
 		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want nothing wanted, found or taken", a.Wanted(), a.Found(), st.taken.Load())
 	}
@@ -69,7 +69,7 @@ func TestLookupPlan(t *testing.T) {
 		if got := ask().Found(); got != total(k) {
 			t.Errorf("found %v, want %d", got, k)
 		}
-		if got := LookupPlan(t.Context(), w.cache, st, plan, "another way").Found(); got != nil {
+		if got := LookupPlan(t.Context(), w.cache, st, plan, "another way", nil).Found(); got != nil {
 			t.Errorf("found %v under another way, want nothing", got)
 		}
 		if !w.cache.HoldsPlan(plan, "a way") || w.cache.HoldsPlan(plan, "another way") {
@@ -101,24 +101,24 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 func TestLookupPlan_unproven(t *testing.T) {
 	w, versioner, plan := salted(t)
 	st := &earlyStore{versioner: versioner}
-	early, proofs := WithProofs(t.Context())
-	ask := func(ctx context.Context) *PlanLookup { return LookupPlan(ctx, w.cache, st, plan, "") }
-	ask(early)
+	proofs := NewProofs(t.Context())
+	ask := func(proofs *Proofs) *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "", proofs) }
+	ask(proofs)
 
 	st.proof = errors.New("the region was opened again")
-	if a := ask(early); a != nil || st.asked != 1 {
+	if a := ask(proofs); a != nil || st.asked != 1 {
 		t.Errorf("got %v after %d proofs, want nothing to store under a token whose proof has failed", a, st.asked)
 	}
 
 	st.proof, st.asked = nil, 0
-	a := ask(early)
+	a := ask(proofs)
 	if !a.Wanted() || st.asked != len(plan.Ranges) {
 		t.Errorf("wanted %v after %d proofs, want all %d before rows are read", a.Wanted(), st.asked, len(plan.Ranges))
 	}
 	a.Store(total(1))
 
 	st.proof, st.asked = errors.New("the region was opened again"), 0
-	if got := ask(early).Found(); got != total(1) || st.asked != 0 {
+	if got := ask(proofs).Found(); got != total(1) || st.asked != 0 {
 		t.Errorf("found %v after %d proofs, want it before they are waited for", got, st.asked)
 	}
 	for range 2 {
@@ -126,12 +126,12 @@ func TestLookupPlan_unproven(t *testing.T) {
 			t.Errorf("got %v, want %v: %v", err, ErrUnproven, st.proof)
 		}
 	}
-	if a := ask(t.Context()); a != nil {
+	if a := ask(nil); a != nil {
 		t.Errorf("found %v without proofs to wait for, though the token's proof fails; want no lookup", a.Found())
 	}
 
 	st.proof = nil
-	_, none := WithProofs(t.Context())
+	none := NewProofs(t.Context())
 	if err := errors.Join(none.Wait(), (*Proofs)(nil).Wait()); err != nil {
 		t.Error(err)
 	}
@@ -140,7 +140,7 @@ func TestLookupPlan_unproven(t *testing.T) {
 // What was made of rows that changed while they were read is not found.
 func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	w, st, plan := salted(t)
-	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "", nil) }
 	ask()
 	a := ask()
 	w.write(1, 0)
@@ -167,7 +167,7 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 // or found.
 func TestPlanLookup_not(t *testing.T) {
 	w, st, plan := salted(t)
-	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "", nil) }
 	ask()
 	ask().Store(total(1<<20/answerShare + 1))
 	if a := ask(); !a.Wanted() {
@@ -178,7 +178,7 @@ func TestPlanLookup_not(t *testing.T) {
 	if a := ask(); a.Wanted() || a.Found() != nil || a.Unchanged() || a.Reason() != "no token" {
 		t.Errorf("wanted %v, found %v, unchanged %v, reason %q without a token; want the reason alone", a.Wanted(), a.Found(), a.Unchanged(), a.Reason())
 	}
-	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
+	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, "", nil), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "", nil)} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
 			t.Errorf("%s: wanted %v, found %v, want neither", name, a.Wanted(), a.Found())
 		}

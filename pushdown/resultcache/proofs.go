@@ -11,7 +11,7 @@ import (
 
 // ErrUnproven is returned when a cached answer was found under a version token that
 // could not be proven: its rows may have changed. What was handed out of the answer
-// must not be used. The caller asks again, for a plan without WithProofs.
+// must not be used. The caller tries again, for a plan without Proofs.
 var ErrUnproven = errors.New("resultcache: it cannot be proven that rows have not changed")
 
 // Proofs are the proofs that cached answers of one request still wait for. The request
@@ -22,40 +22,10 @@ type Proofs struct {
 	waiting []func() error
 }
 
-type proofsKey struct{}
-
-// WithProofs returns a context in which LookupPlan may find answers that are not proven
-// yet. Nothing that was made of them may leave the process before Wait returns nil. ctx
+// NewProofs returns proofs for LookupPlan, which then may find answers that are not proven yet.
+// Nothing that was made of them may leave the process before Wait returns nil. ctx
 // must not end before that.
-func WithProofs(ctx context.Context) (context.Context, *Proofs) {
-	p := &Proofs{ctx: ctx}
-	return context.WithValue(ctx, proofsKey{}, p), p
-}
-
-// ProvenAtOnce returns a context in which LookupPlan finds nothing that is not proven yet,
-// whatever ctx allows: for what is made for other requests as well.
-func ProvenAtOnce(ctx context.Context) context.Context {
-	return context.WithValue(ctx, proofsKey{}, (*Proofs)(nil))
-}
-
-type provingKey struct{}
-
-// Proving returns a context in which each part finds out whether its rows were read under a
-// version token that held until their end, also where its answer is not to be stored: for
-// what is made of a whole plan, which may be kept even if the answers of its parts are too
-// large.
-func Proving(ctx context.Context) context.Context {
-	return context.WithValue(ctx, provingKey{}, true)
-}
-
-// isProving tells whether ctx is of Proving.
-func isProving(ctx context.Context) bool { return ctx.Value(provingKey{}) != nil }
-
-// proofsOf returns the proofs of a context, nil if its answers must be proven at once.
-func proofsOf(ctx context.Context) *Proofs {
-	p, _ := ctx.Value(proofsKey{}).(*Proofs)
-	return p
-}
+func NewProofs(ctx context.Context) *Proofs { return &Proofs{ctx: ctx} }
 
 // add adds a proof to wait for.
 func (p *Proofs) add(proof func() error) {

@@ -17,12 +17,12 @@ import (
 // not depend on what was asked before.
 type replay struct {
 	answer *answer
-	mem    batch.Allocator
+	opts   operator.Options
 	inner  operator.Operator // of the same part; it has read nothing
 	proof  func() error      // that the rows have not changed since
 
-	spent  operator.Budget // to be refunded by end; nil when all was returned
-	next   int             // index of the next batch
+	spent  bool // of the budget, to be refunded by end
+	next   int  // index of the next batch
 	bytes  int64
 	closed bool
 	err    error
@@ -54,8 +54,8 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 	// The whole answer is spent before its first batch. A replay that ends early
 	// refunds it, also if Spend refuses, which counts all the same.
 	if r.next == 0 {
-		r.spent = operator.BudgetOf(ctx)
-		if err := r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {
+		r.spent = true
+		if err := r.opts.Budget.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -66,11 +66,11 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 		if err := r.proof(); err != nil { //fault:end-mark-before-proven TestOpen_unproven
 			return nil, fmt.Errorf("%w: %w", ErrUnproven, err)
 		}
-		r.spent = nil // there is nothing to refund
+		r.spent = false // there is nothing to refund
 		return nil, io.EOF
 	}
 
-	mem := r.mem
+	mem := r.opts.Mem
 	if mem == nil {
 		mem = memory.DefaultAllocator
 	}
@@ -88,9 +88,8 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 func (r *replay) end() {
 	if !r.closed {
 		r.closed = true
-		// spent is nil before the first Next, and again once all was returned.
-		if r.spent != nil {
-			r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+		if r.spent {
+			r.opts.Budget.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
 )
 
 // queryBody is the body of POST /api/query that the arguments of a command make.
@@ -98,7 +99,7 @@ func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := c.engine(conn).Run(ctx, q)
+	groups, _, err := c.engine(conn).Run(ctx, q, engine.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/live"
 	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
 	"downpour/pushdown/store"
 )
 
@@ -136,7 +137,7 @@ func (a again) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 	if err != nil {
 		return live.Answer{}, err
 	}
-	results, _, err := a.engine.Run(ctx, q)
+	results, _, err := a.engine.Run(ctx, q, engine.Options{})
 	return live.Answer{Results: LiveResults(results)}, err
 }
 

@@ -26,7 +26,7 @@ func (w *world) freshTables(body string) (picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, _, err := w.engine.Run(ctx, x.Query)
+	results, _, err := w.engine.Run(ctx, x.Query, engine.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (w *world) fresh(body string) (picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, _, err := w.reads.Run(context.Background(), q)
+	results, _, err := w.reads.Run(context.Background(), q, engine.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (w *world) fresh(body string) (picture, error) {
 // Whether it fails does not matter.
 func (w *world) askAlso(body string) {
 	if q, err := (query.Parser{Now: w.clock, Fix: w.fix}).JSON([]byte(body)); err == nil {
-		_, _, _ = w.engine.Run(context.Background(), q)
+		_, _, _ = w.engine.Run(context.Background(), q, engine.Options{})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"downpour/gateway/live/incremental"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/engine/stage"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
@@ -160,7 +161,7 @@ func (s *subQuery) openView(ctx context.Context, now time.Time) (n news, err err
 // loadView returns a view with all rows of the plan.
 func (s *subQuery) loadView(ctx context.Context) (*incremental.View, error) {
 	start := time.Now()
-	var older *engine.OlderHours
+	var older *stage.OlderHours
 	if !s.wholeRows {
 		var err error
 		if older, err = s.prepared.OlderHours(ctx); err != nil {
@@ -210,7 +211,7 @@ func (s *subQuery) loadRows(ctx context.Context) (*incremental.View, int64, erro
 
 // loadFrom returns a view that begins where older hours end, which other queries have
 // merged or this one has now. The number of rows is that of all.
-func (s *subQuery) loadFrom(ctx context.Context, older *engine.OlderHours) (*incremental.View, int64, error) {
+func (s *subQuery) loadFrom(ctx context.Context, older *stage.OlderHours) (*incremental.View, int64, error) {
 	t, err := s.newView(ctx, older.Plan())
 	if err != nil {
 		return nil, 0, err

@@ -148,6 +148,10 @@ type Attempt struct {
 // aggregation, and demands a complete answer.
 type Options struct {
 	Aggregation Aggregation
+	// Budget bounds what all parts read together. Default: no bound.
+	Budget operator.Budget
+	// Proving has each part prove what it reads: see operator.Options.
+	Proving bool
 	// AllowMissing makes a run that is ended by its deadline succeed: the sink has
 	// received what was read in time, and Stats.Missing lists the rest.
 	AllowMissing bool
@@ -174,6 +178,9 @@ func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, s
 		return Stats{}, err
 	}
 
+	if opts.Budget == nil {
+		opts.Budget = operator.NewBudget(0, 0)
+	}
 	r := newRun(e, plan, opts, sink, parts)
 	err = r.execute(ctx)
 	return r.stats, err

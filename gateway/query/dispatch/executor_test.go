@@ -63,9 +63,9 @@ func (s *scripted) DropCaches(context.Context) error {
 	return s.drop
 }
 
-func (s *scripted) Open(part *scanplan.Part) (operator.Operator, error) {
+func (s *scripted) Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error) {
 	s.parts.Add(1)
-	op, err := operator.New(s.store, part, operator.Options{Mem: s.mem, FlushBytes: 500})
+	op, err := operator.New(s.store, part, operator.Options{Mem: s.mem, FlushBytes: 500, Budget: budget})
 	if err != nil || s.fault == nil {
 		return op, err
 	}

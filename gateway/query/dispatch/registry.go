@@ -26,8 +26,8 @@ type Server interface {
 	Hello(ctx context.Context) (wire.Hello, error)
 	// DropCaches empties the server's result cache.
 	DropCaches(ctx context.Context) error
-	// Open starts a part.
-	Open(part *scanplan.Part) (operator.Operator, error)
+	// Open starts a part within a budget.
+	Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error)
 }
 
 // Times of health checks.

@@ -27,11 +27,11 @@ const (
 // returns nil if nothing can be cached. Only an answer whose parts were all executed
 // in this process can be, see Stats.CacheComplete: pushdown servers read rows over
 // connections of their own, about which a version token taken here proves nothing.
-func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer) *resultcache.PlanLookup {
+func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer, proofs *resultcache.Proofs) *resultcache.PlanLookup {
 	if len(e.cfg.Servers) > 0 {
 		return nil
 	}
-	return resultcache.LookupPlan(ctx, e.cfg.ResultCache, e.cfg.Store, plan, string(name))
+	return resultcache.LookupPlan(ctx, e.cfg.ResultCache, e.cfg.Store, plan, string(name), proofs)
 }
 
 // HoldsPlan reports whether LookupPlan would find an answer if no row has changed.

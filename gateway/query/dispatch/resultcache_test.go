@@ -31,7 +31,7 @@ func TestLookupPlan(t *testing.T) {
 		e := New(Config{Store: resting{m}, Servers: servers, ResultCache: resultcache.New(1<<20, nil)})
 		found := 0
 		for range 5 { // the second run knows sizes, and cuts the plan differently
-			whole := e.LookupPlan(t.Context(), &plan, "")
+			whole := e.LookupPlan(t.Context(), &plan, "", nil)
 			if whole.Found() != nil {
 				found++
 			}

@@ -119,8 +119,8 @@ type bad struct {
 }
 
 // Open executes a part, or spoils it.
-func (b *bad) Open(part *scanplan.Part) (operator.Operator, error) {
-	op, err := b.scripted.Open(part)
+func (b *bad) Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error) {
+	op, err := b.scripted.Open(part, budget)
 	if err != nil || b.world.dice(5) >= b.badness {
 		return op, err
 	}

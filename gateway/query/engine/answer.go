@@ -9,6 +9,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 )
@@ -32,19 +33,24 @@ type Answer struct {
 // sub-queries than are executed at once, it also makes the points of all groups,
 // because the rows of all sub-queries would be in memory at a time otherwise. It
 // returns the errors of Run.
-func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
+func (e *Engine) Open(ctx context.Context, q *query.Query, opts Options) (*Answer, error) {
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	if len(plans) > subQueriesAtOnce {
-		results, stats, err := e.Run(ctx, q)
+		results, stats, err := e.Run(ctx, q, opts)
 		return &Answer{Results: results, Stats: stats}, err
 	}
 
+	opts.Plans.add(plans)
+
 	opened := make([]openSubQuery, len(plans))
+	points := stage.NewAnswerPoints(opts.Points)
 	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
-		opened[i], err = e.openSubQuery(ctx, q, plans[i])
+		r := e.request(ctx, q, plans[i])
+		r.Points, r.Proofs = points.Plan(), opts.Proofs
+		opened[i], err = e.openSubQuery(ctx, r)
 		return err
 	})
 	if err != nil {
@@ -58,7 +64,7 @@ type openSubQuery struct {
 	results []Result
 	merger  *merge.Merger
 	groups  *merge.Groups // nil if the results have their points
-	points  *planPoints
+	points  *stage.Points
 	stats   dispatch.Stats
 	bounded context.Context // whose bounds the merger has; nil for that of the scan
 }
@@ -68,41 +74,42 @@ func (o *openSubQuery) makePoints(ctx context.Context, i int) (encoding.Points, 
 	// A caller fills many groups with one context, and bounds cost more than a small
 	// group does.
 	if o.bounded != ctx {
-		o.merger.SetBounds(mergeBounds(context.WithValue(ctx, planPointsKey{}, o.points)))
+		o.merger.SetBounds(stage.Bounds(ctx, o.points))
 		o.bounded = ctx
 	}
 	return o.groups.Points(i)
 }
 
 // openSubQuery reads what a sub-query needs and describes its groups.
-func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o openSubQuery, err error) {
-	if p.readsNothing() {
+func (e *Engine) openSubQuery(ctx context.Context, r *stage.Request) (o openSubQuery, err error) {
+	if readsNothing(r.Compiled) {
 		return o, nil
 	}
 	// Partial aggregates and rollups make few points, and the plan may have to be executed
 	// again, or another one; the lines of histograms are made of one sum: there is nothing
 	// to win by making the points later.
-	if p.sub.Histogram() || p.Plan.Rollup != nil || len(p.Made) > 0 || p.Plan.Fix&scanplan.FixDamaged != 0 || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
-		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
+	if r.Sub.Histogram() || r.Plan.Rollup != nil || len(r.Made) > 0 || r.Plan.Fix&scanplan.FixDamaged != 0 || e.stages.AggregatesPartially(ctx, r) {
+		o.results, o.stats, err = e.answerSubQuery(ctx, r)
 		return o, err
 	}
 
-	ctx, o.points = withPlanPoints(ctx)
 	// An answer is only looked up: it cannot be kept before its points are made.
-	if cached, ok := e.lookUpCached(ctx, q, p).Found().(*cachedGroups); ok {
-		var groups []merge.Group
-		if groups, o.stats, err = e.fromCache(ctx, q, p, cached, nil); err == nil {
-			o.results, err = e.nameGroups(ctx, q, p, groups)
+	p := subPlan{r.Sub, r.Compiled}
+	if a, ok, err := e.stages.Found(ctx, r); ok {
+		o.stats = a.Stats
+		if err == nil {
+			o.results, err = e.nameGroups(ctx, r.Query, p, a.Groups)
 		}
 		return o, err
 	}
 
-	o.merger, o.stats, err = e.scan(ctx, q, p, dispatch.PerSeries, nil)
+	o.points = r.Points
+	o.merger, o.stats, err = e.stages.Scan(ctx, r)
 	if err == nil {
 		o.groups, err = o.merger.Groups()
 	}
 	if err == nil {
-		o.results, err = e.nameGroups(ctx, q, p, o.groups.Described)
+		o.results, err = e.nameGroups(ctx, r.Query, p, o.groups.Described)
 	}
 	if err != nil {
 		o.merger.Free()
@@ -110,7 +117,7 @@ func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o
 	var crooked *operator.CrookedError
 	if errors.As(err, &crooked) {
 		o = openSubQuery{}
-		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
+		o.results, o.stats, err = e.answerSubQuery(ctx, r)
 	}
 	return o, err
 }

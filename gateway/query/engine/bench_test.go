@@ -79,7 +79,7 @@ func BenchmarkLiving(b *testing.B) {
 		put(next%series, hours-1, 50+next/series%10, 51+next/series%10)
 		next++
 		b.StartTimer()
-		if _, _, err := e.Run(b.Context(), q); err != nil {
+		if _, _, err := e.Run(b.Context(), q, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -129,8 +129,8 @@ func (b *board) panel() *query.Query {
 // the result cache.
 func (b *board) ask(q *query.Query) Stats {
 	b.Helper()
-	got, stats, err := b.caching.Run(b.Context(), q)
-	want, fresh, wantErr := b.reading.Run(b.Context(), q)
+	got, stats, err := b.caching.Run(b.Context(), q, Options{})
+	want, fresh, wantErr := b.reading.Run(b.Context(), q, Options{})
 	if err != nil || wantErr != nil {
 		b.Fatalf("error %v, want %v", err, wantErr)
 	}
@@ -140,7 +140,7 @@ func (b *board) ask(q *query.Query) Stats {
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.PointsOut != fresh.PointsOut {
 		b.Fatalf("stats %+v, want %+v", stats, fresh)
 	}
-	answer, err := b.caching.Open(b.Context(), q)
+	answer, err := b.caching.Open(b.Context(), q, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

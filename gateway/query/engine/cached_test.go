@@ -13,8 +13,6 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
 	"downpour/gateway/query"
-	"downpour/gateway/query/dispatch"
-	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
@@ -69,7 +67,7 @@ func TestCached_budget(t *testing.T) {
 			return operator.NewBudget(most, 0)
 		}
 		var limit *operator.LimitError
-		if _, _, err := b.caching.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
+		if _, _, err := b.caching.Run(t.Context(), q, Options{}); errors.As(err, &limit) != (most < points) {
 			t.Errorf("%d points, at most %d: error %v, want a refusal if they are too many", points, most, err)
 		}
 	}
@@ -89,7 +87,7 @@ func TestCached_infinity(t *testing.T) {
 	for range 4 {
 		b.ask(b.question(hourZero, hourZero+2700))
 		var infinity *aggregate.InfinityError
-		if _, _, err := b.caching.Run(t.Context(), b.question(hourZero, hourZero+3300)); !errors.As(err, &infinity) {
+		if _, _, err := b.caching.Run(t.Context(), b.question(hourZero, hourZero+3300), Options{}); !errors.As(err, &infinity) {
 			t.Errorf("error %v, want one of an infinite sum", err)
 		}
 	}
@@ -114,28 +112,6 @@ func TestCached_dataTime(t *testing.T) {
 		if n := b.cache.Counts().PlanHits; (n > 0) != (stamp > 0) {
 			t.Errorf("cells with the time %s: %d answers whole from the result cache, want some only with that of writing", name, n)
 		}
-	}
-}
-
-// Cached groups share no memory with the groups of the merge, and their size is not underestimated.
-func TestNewCachedGroups(t *testing.T) {
-	points := encoding.Points{Time: make([]int64, 10), Bits: make([]uint64, 10), Float: make([]bool, 10)}
-	span := []byte("000001000001000001")
-	g := merge.Group{Key: span[6:12], Spans: [][]byte{span, span}, Tags: []encoding.TagPair{{K: span[6:12], V: span[12:18]}},
-		Aggregated: []encoding.UID{span[:6]}, TSUIDs: []encoding.UID{span, span}, Points: points, Notes: [][]byte{span}}
-	want := g
-	want.Spans = want.Spans[:1]
-	r := newCachedGroups([]merge.Group{g, {}}, dispatch.Stats{})
-	text := func(g merge.Group) string {
-		return fmt.Sprintf("%x %x %x %x %x %x %v", g.Key, g.Spans, g.Tags, g.Aggregated, g.TSUIDs, g.Notes, g.Points)
-	}
-	before := text(want)
-	clear(span)
-	if got := text(r.groups[0]); got != before {
-		t.Errorf("cached is\n%s, want\n%s", got, before)
-	}
-	if least := int64(10*17 + 4*len(span)); r.Bytes() < least {
-		t.Errorf("%d bytes, want at least %d", r.Bytes(), least)
 	}
 }
 
@@ -166,7 +142,7 @@ func TestCached_whileWriting(t *testing.T) {
 				default:
 				}
 				least := max(last, acknowledged.Load())
-				results, _, err := b.caching.Run(context.Background(), question)
+				results, _, err := b.caching.Run(context.Background(), question, Options{})
 				if err != nil || len(results) != 1 || results[0].Points.Len() != 1 {
 					t.Errorf("error %v, results %+v, want one point", err, results)
 					return

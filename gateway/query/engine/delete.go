@@ -39,7 +39,7 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	}
 
 	for _, p := range plans {
-		if p.readsNothing() {
+		if readsNothing(p.Compiled) {
 			continue
 		}
 		n, err := e.deletePlan(ctx, p, rows)
@@ -48,6 +48,19 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 		}
 	}
 	return deleted, nil
+}
+
+// refuseRollups returns an error if a plan reads rollups, for a query that does something
+// with rows which is right for rows of raw data alone.
+func refuseRollups(plans []subPlan, does string) error {
+	for _, p := range plans {
+		if p.MayReadRollups {
+			e := query.Bad("A query that %s cannot read rollups, as sub query %d would", does, p.sub.Index)
+			e.Details = "Ask for raw data, with rollupUsage=" + query.RollupRaw
+			return e
+		}
+	}
+	return nil
 }
 
 // errDeletesHistograms is the error of a query that deletes and reads histograms. Their rows

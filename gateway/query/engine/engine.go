@@ -3,30 +3,32 @@
 //
 //	resolve.go    resolve the names of each sub-query and compile its scan plan
 //	subqueries.go answer the sub-queries, two at a time
-//	rollup.go     choose among rollups and raw data
-//	made.go       read rollups that we make ourselves, where they are proven
-//	cached.go     look the plan's answer up in the result cache
-//	share.go      share one execution among equal queries
-//	execute.go    have the plan executed and merge what its parts return
+//	stage         make the groups of each plan
 //	name.go       give the groups their names
-//	answer.go     the same for an answer that is written group by group
-//	untrimmed.go  the same for functions of several series
-//	prepare.go    the same for a live query, which compiles and executes apart
-//	exp.go        groups as the metrics of expressions
+//
+// and the same in other forms
+//
+//	answer.go     for an answer that is written group by group
+//	untrimmed.go  for functions of several series
+//	prepare.go    for a live query, which compiles and executes apart
+//	exp.go        for the metrics of expressions
 package engine
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 	"downpour/gateway/query/plan"
+	"downpour/gateway/query/trace"
 	"downpour/gateway/uid"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rollupjob"
 )
 
@@ -46,18 +48,22 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// Options of a query that are not part of its text. Zero values bound and collect nothing.
+type Options struct {
+	// Points bounds the answer while it is made: whenever it is about to have more points, Points is
+	// called with their new number, and the query fails with its error.
+	Points func(points int) error
+	// Proofs takes the proofs that answers from the result cache still wait for. If it is nil,
+	// they are proven before they are given.
+	Proofs *resultcache.Proofs
+	// Plans collects the scan plans.
+	Plans *Plans
+}
+
 // Engine answers queries. Its methods may be called from many goroutines.
 type Engine struct {
-	cfg     Config
-	refused refusedPlans // plans that partial aggregation did not answer lately
-	small   refusedPlans // plans whose groups had hardly more than one series lately
-	unkept  refusedPlans // plans whose stretches were made and could not be cached lately
-	many    refusedPlans // plans with too many series for a stretch
-	crooked sync.Map     // metrics with rows of no full hour that the log has told of
-
-	stretchSeries int64 // maxStretchSeries
-
-	sharing *sharing
+	cfg    Config
+	stages *stage.Stages
 }
 
 // DefaultMaxBytes bounds the memory of one sub-query's result.
@@ -74,8 +80,11 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Engine{cfg: cfg, many: refusedPlans{lasts: manySeriesFor}, stretchSeries: maxStretchSeries, sharing: newSharing()}
+	return &Engine{cfg: cfg, stages: stage.New(stage.Config{Exec: cfg.Exec, Made: cfg.Made, Log: cfg.Log})}
 }
+
+// SharedAnswers returns how many sub-queries were answered by the execution of another one.
+func (e *Engine) SharedAnswers() int64 { return e.stages.SharedAnswers() }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.
 // The error names the servers that may not have emptied theirs.
@@ -86,7 +95,7 @@ type Stats struct {
 	dispatch.Stats
 	Groups, PointsOut int // of the answer
 	// Trace is the work as a tree, nil unless the query asks for it.
-	Trace *Node
+	Trace *trace.Node
 	// Queries are the counts of each sub-query, by index.
 	Queries []dispatch.Stats
 }
@@ -94,17 +103,24 @@ type Stats struct {
 // Run answers all sub-queries. Results are in the order of the sub-queries, and of
 // the groups within each. If one sub-query fails, the query fails; if several do, with
 // the error of the first.
-func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, error) {
+func (e *Engine) Run(ctx context.Context, q *query.Query, opts Options) ([]Result, Stats, error) {
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return nil, Stats{}, err
 	}
+	opts.Plans.add(plans)
 
 	groups := make([][]Result, len(plans))
 	stats := make([]dispatch.Stats, len(plans))
-	trace := newTrace(q)
+	points := stage.NewAnswerPoints(opts.Points)
+	var steps *trace.Tree
+	if q.Trace {
+		steps = trace.New()
+	}
 	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
-		groups[i], stats[i], err = e.answerSubQuery(ctx, q, plans[i], trace.addSubQuery(i, plans[i]))
+		r := e.request(ctx, q, plans[i])
+		r.Points, r.Proofs, r.Trace = points.Plan(), opts.Proofs, steps.AddSubQuery(i, plans[i].text())
+		groups[i], stats[i], err = e.answerSubQuery(ctx, r)
 		return err
 	})
 	if err != nil {
@@ -112,8 +128,61 @@ func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, erro
 	}
 
 	results, total := collect(groups, stats)
-	total.Trace = trace.end()
+	total.Trace = steps.End()
 	return results, total, nil
+}
+
+// request returns the request for the groups of a plan, without a bound of its points.
+func (e *Engine) request(ctx context.Context, q *query.Query, p subPlan) *stage.Request {
+	return &stage.Request{
+		Compiled:  p.Compiled,
+		Query:     q,
+		Sub:       p.sub,
+		Keep:      e.spanFilter(ctx, p),
+		NewBudget: func() operator.Budget { return e.budget(ctx, q, p.sub) },
+	}
+}
+
+// budget returns what one try at a sub-query may read, nil for no bound.
+func (e *Engine) budget(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
+	if e.cfg.Budget == nil {
+		return nil
+	}
+	return e.cfg.Budget(ctx, q, s)
+}
+
+// answerSubQuery answers one request and names its groups.
+func (e *Engine) answerSubQuery(ctx context.Context, r *stage.Request) ([]Result, dispatch.Stats, error) {
+	if readsNothing(r.Compiled) {
+		return nil, dispatch.Stats{}, nil
+	}
+	a, err := e.groups(ctx, r)
+	if err != nil {
+		return nil, a.Stats, err
+	}
+	named := r.Trace.Begin("name")
+	results, err := e.nameGroups(ctx, r.Query, subPlan{r.Sub, a.Plan}, a.Groups)
+	named(map[string]any{"groups": len(results)})
+	return results, a.Stats, err
+}
+
+// groups has the stages answer a request. If that panics, the log names the plan.
+func (e *Engine) groups(ctx context.Context, r *stage.Request) (stage.Answer, error) {
+	defer e.logPlan(r)
+	a, err := e.stages.Groups(ctx, r)
+	if err == nil && a.Stats.Damaged > 0 {
+		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", a.Stats.Damaged, "first", a.Stats.DamagedRow)
+	}
+	return a, err
+}
+
+// logPlan is deferred: if the goroutine panics, it logs the plan that it works on.
+func (e *Engine) logPlan(r *stage.Request) {
+	if v := recover(); v != nil {
+		part, _ := json.Marshal(r.Plan)
+		e.cfg.Log.Error("a query panicked, which is a fault of the program", "panic", v, "plan", string(part), "stack", string(debug.Stack()))
+		panic(v) // see recovered
+	}
 }
 
 // recovered turns a panic into the error of its query. The goroutines of a query

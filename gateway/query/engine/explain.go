@@ -33,8 +33,8 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 			continue
 		}
 
-		how := e.aggregationFor(q, p)
-		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, how)
+		forecast := e.stages.Forecast(ctx, e.request(ctx, q, p))
+		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, forecast.Aggregation)
 		if err != nil {
 			return nil, err
 		}
@@ -42,9 +42,8 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		if p.PostFilter != nil {
 			text += p.PostFilter.String()
 		}
-		made := e.chooseMade(ctx, q, p)
-		x := Explained{Plan: text, Parts: parts, Rollups: made.String()}
-		if e.cfg.Exec.HoldsPlan(p.Plan, planAnswer(how)) {
+		x := Explained{Plan: text, Parts: parts, Rollups: forecast.Rollups}
+		if forecast.Kept {
 			x.ResultCache = "kept"
 		}
 		out = append(out, x)

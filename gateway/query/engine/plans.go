@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"sync"
 
@@ -12,24 +11,11 @@ import (
 const maxPlans = 16
 
 // Plans collects the scan plans that a request compiles, so that its log can name them, also
-// those of a query that fails. It may be used from many goroutines.
+// those of a query that fails. It may be used from many goroutines. A nil one collects nothing.
 type Plans struct {
 	mu    sync.Mutex
 	plans []*scanplan.Plan
 	more  int // that are not kept
-}
-
-type plansKey struct{}
-
-// WithPlans returns a context whose queries add their plans to p.
-func WithPlans(ctx context.Context, p *Plans) context.Context {
-	return context.WithValue(ctx, plansKey{}, p)
-}
-
-// PlansOf returns what collects the plans of a context, nil for none.
-func PlansOf(ctx context.Context) *Plans {
-	p, _ := ctx.Value(plansKey{}).(*Plans)
-	return p
 }
 
 // add adds the plans of a query.
@@ -41,7 +27,7 @@ func (p *Plans) add(plans []subPlan) {
 	defer p.mu.Unlock()
 	for _, s := range plans {
 		switch {
-		case s.readsNothing():
+		case readsNothing(s.Compiled):
 		case len(p.plans) == maxPlans:
 			p.more++
 		default:

@@ -4,11 +4,12 @@ import (
 	"context"
 	"reflect"
 
-	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 	"downpour/gateway/query/merge"
 	"downpour/gateway/query/plan"
+	"downpour/pushdown/operator"
 )
 
 // Prepared is one sub-query with its compiled plan, for callers that keep its answer
@@ -42,6 +43,18 @@ func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error
 
 func (p *Prepared) subPlan() subPlan { return subPlan{p.sub, p.Compiled} }
 
+func (p *Prepared) request(ctx context.Context) *stage.Request {
+	return p.engine.request(ctx, p.query, p.subPlan())
+}
+
+// unbounded returns the request without a budget: what a live query reads again and again is bounded
+// by its caller.
+func (p *Prepared) unbounded(ctx context.Context) *stage.Request {
+	r := p.request(ctx)
+	r.NewBudget = func() operator.Budget { return nil }
+	return r
+}
+
 // Empty reports whether the answer is empty whatever rows there are.
 func (p *Prepared) Empty() bool { return p.Nothing != "" }
 
@@ -51,7 +64,7 @@ func (p *Prepared) Index() int { return p.sub.Index }
 // Run answers the sub-query as Engine.Run does, and counts the work.
 func (p *Prepared) Run(ctx context.Context) (results []Result, stats dispatch.Stats, err error) {
 	defer recovered(p.engine.cfg.Log, &err)
-	return p.engine.answerSubQuery(ctx, p.query, p.subPlan(), nil)
+	return p.engine.answerSubQuery(ctx, p.request(ctx))
 }
 
 // Keep returns the plan's post filter as a function of spans (salt, metric and tags),
@@ -63,24 +76,18 @@ func (p *Prepared) Keep(ctx context.Context) func(span []byte) (bool, error) {
 // Execute executes the plan with per-series aggregation, hands the records of its parts
 // to the sink, and counts the work.
 func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.Stats, error) {
-	return p.engine.cfg.Exec.Run(ctx, p.Plan, dispatch.Options{Aggregation: dispatch.PerSeries}, sink)
+	return p.engine.stages.Execute(ctx, p.unbounded(ctx), sink)
 }
 
 // OlderHours returns the hours of the plan that are over, with their stretch; nil if there is
 // none: the caller executes the whole plan then. Close comes after the last use of it.
-func (p *Prepared) OlderHours(ctx context.Context) (*OlderHours, error) {
-	if p.PostFilter != nil || p.query.AllowPartial || p.Plan.Fix&scanplan.FixDamaged != 0 { // see lookUpCached
-		return nil, nil
-	}
-	return p.engine.olderHours(ctx, p.query, p.subPlan().untrimmed(), p.Plan.End, nil)
+func (p *Prepared) OlderHours(ctx context.Context) (*stage.OlderHours, error) {
+	return p.engine.stages.Older(ctx, p.unbounded(ctx))
 }
 
 // ExecuteNewer executes the plan from the seam on, as Execute does.
-func (p *Prepared) ExecuteNewer(ctx context.Context, older *OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
-	stats := older.stats
-	more, err := p.engine.cfg.Exec.Run(ctx, &older.newer, dispatch.Options{Aggregation: dispatch.PerSeries}, sink)
-	stats.Add(more)
-	return stats, err
+func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+	return p.engine.stages.ExecuteNewer(ctx, p.unbounded(ctx), older, sink)
 }
 
 // Named returns groups with names in place of their UIDs.

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"downpour/encoding"
-	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
@@ -18,15 +17,23 @@ type subPlan struct {
 	*plan.Compiled
 }
 
-// with returns the sub-query with another plan.
-func (p subPlan) with(plan *scanplan.Plan) subPlan {
-	c := *p.Compiled
-	c.Plan = plan
+// untrimmed returns the sub-query with a plan whose answer has all times of its rows.
+func (p subPlan) untrimmed() subPlan {
+	c, whole := *p.Compiled, p.Plan.Untrimmed()
+	c.Plan = &whole
 	return subPlan{p.sub, &c}
 }
 
+// text is the plan as a trace shows it.
+func (p subPlan) text() string {
+	if readsNothing(p.Compiled) {
+		return p.Nothing
+	}
+	return p.Plan.String()
+}
+
 // readsNothing reports whether the answer is empty without reading a row.
-func (p *subPlan) readsNothing() bool { return p.Nothing != "" }
+func readsNothing(p *plan.Compiled) bool { return p.Nothing != "" }
 
 // Compile resolves the names of all sub-queries and compiles their plans without
 // executing them, for callers that read the rows themselves. It returns the errors of
@@ -66,7 +73,6 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 	if late != nil {
 		return nil, late
 	}
-	PlansOf(ctx).add(out)
 	return out, nil
 }
 

@@ -19,12 +19,11 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
 	"downpour/gateway/query"
-	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/process/memory"
-	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
 
@@ -55,8 +54,14 @@ func newHeld(t *testing.T) *held {
 	b.budget = func(_ context.Context, q *query.Query, _ *query.SubQuery) operator.Budget {
 		return spends{operator.NewBudget(0, 0), h, q}
 	}
-	b.reading.sharing.patience, b.caching.sharing.patience = time.Hour, time.Hour
+	b.reading.waitsFor(time.Hour)
+	b.caching.waitsFor(time.Hour)
 	return h
+}
+
+// waitsFor has queries wait so long for an equal one that runs.
+func (e *Engine) waitsFor(d time.Duration) {
+	e.stages = stage.New(stage.Config{Exec: e.cfg.Exec, Made: e.cfg.Made, Log: e.cfg.Log, SharePatience: d})
 }
 
 // answered is what a query was answered.
@@ -71,21 +76,21 @@ func start(ctx context.Context, e *Engine, q *query.Query) <-chan answered {
 	out := make(chan answered, 1)
 	go func() {
 		var a answered
-		a.results, a.stats, a.err = e.Run(ctx, q)
+		a.results, a.stats, a.err = e.Run(ctx, q, Options{})
 		out <- a
 	}()
 	return out
 }
 
 // waiting returns how many queries wait for the next execution of a plan.
-func waiting(e *Engine) (n int) {
-	e.sharing.mu.Lock()
-	defer e.sharing.mu.Unlock()
-	for _, x := range e.sharing.plans {
-		if x.next != nil {
-			n += x.next.members
-		}
-	}
+func waiting(e *Engine) int {
+	_, n := e.stages.Sharing()
+	return n
+}
+
+// executing returns how many plans are being executed.
+func executing(e *Engine) int {
+	n, _ := e.stages.Sharing()
 	return n
 }
 
@@ -105,7 +110,7 @@ func (h *held) right(q *query.Query, a answered) {
 	if a.err != nil {
 		h.Fatal(a.err)
 	}
-	want, fresh, err := h.plain.Run(h.Context(), q)
+	want, fresh, err := h.plain.Run(h.Context(), q, Options{})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -194,7 +199,7 @@ func TestShared_readsAfterTheAsk(t *testing.T) {
 		if n := e.SharedAnswers(); n != int64(len(later)-1) || traces != len(later)-1 {
 			t.Errorf("%d answers by another's execution, %d traces say so, want %d", n, traces, len(later)-1)
 		}
-		if n := len(e.sharing.plans); n != 0 {
+		if n := executing(e); n != 0 {
 			t.Errorf("%d plans are still held", n)
 		}
 	}
@@ -322,18 +327,45 @@ func TestShared_leaderEnds(t *testing.T) {
 			if n := e.SharedAnswers(); n != want {
 				t.Errorf("%d answers by another's execution, want %d", n, want)
 			}
-			if n := len(e.sharing.plans); n != 0 {
+			if n := executing(e); n != 0 {
 				t.Errorf("%d plans are still held", n)
 			}
 		})
 	}
 }
 
-// A query that waits leaves when its client does, or at its deadline. One that has waited for
-// long is executed beside the one that it waited for.
+// A query that waits leaves when its client does.
+func TestShared_leaves(t *testing.T) {
+	h := newHeld(t)
+	e := h.reading
+	running, release := h.running(e)
+
+	ctx, leave := context.WithCancel(t.Context())
+	left := start(ctx, e, h.question(hourZero, hourZero+7000))
+	h.untilWaiting(e, 1)
+	leave()
+	if a := <-left; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("a client that left: error %v", a.err)
+	}
+	release()
+	h.ended(e, running)
+}
+
+// A query that has waited for long is executed next to the one that it waited for.
 func TestShared_patience(t *testing.T) {
 	h := newHeld(t)
 	e := h.reading
+	e.waitsFor(time.Nanosecond)
+	running, release := h.running(e)
+
+	q := h.question(hourZero, hourZero+7000)
+	h.right(q, <-start(t.Context(), e, q))
+	release()
+	h.ended(e, running)
+}
+
+// running starts a query that reads rows, and ends after release.
+func (h *held) running(e *Engine) (running <-chan answered, release func()) {
 	first := h.question(hourZero, hourZero+7000)
 	read, hasRead := released()
 	open, release := released()
@@ -344,39 +376,20 @@ func TestShared_patience(t *testing.T) {
 		}
 		return nil
 	}
-	running := start(t.Context(), e, first)
+	running = start(h.Context(), e, first)
 	<-read
-
-	ctx, leave := context.WithCancel(t.Context())
-	left := start(ctx, e, h.question(hourZero, hourZero+7000))
-	h.untilWaiting(e, 1)
-	leave()
-	if a := <-left; !errors.Is(a.err, context.Canceled) {
-		t.Errorf("a client that left: error %v", a.err)
-	}
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-	defer cancel()
-	if _, err := e.sharing.wait(ctx, resultcache.ID{1}, e.sharing.enterTwice(resultcache.ID{1})); !errors.Is(err, dispatch.ErrDeadline) {
-		t.Errorf("a deadline: error %v, want ErrDeadline", err)
-	}
-	e.sharing.end(resultcache.ID{1})
-
-	e.sharing.patience = 0
-	q := h.question(hourZero, hourZero+7000)
-	h.right(q, <-start(t.Context(), e, q))
-	release()
-	if a := <-running; a.err != nil {
-		t.Error(a.err)
-	}
-	if n := len(e.sharing.plans); n != 0 {
-		t.Errorf("%d plans are still held", n)
-	}
+	return running, release
 }
 
-// enterTwice begins an execution and joins the one after it.
-func (s *sharing) enterTwice(plan resultcache.ID) *sharers {
-	s.enter(plan)
-	return s.enter(plan)
+// ended checks that a query has succeeded and that nothing is held for others.
+func (h *held) ended(e *Engine, running <-chan answered) {
+	h.Helper()
+	if a := <-running; a.err != nil {
+		h.Error(a.err)
+	}
+	if n := executing(e); n != 0 {
+		h.Errorf("%d plans are still held", n)
+	}
 }
 
 // What is deleted, may be incomplete, or belongs to a query with other sub-queries waits for no
@@ -418,80 +431,6 @@ func TestShared_not(t *testing.T) {
 	}
 }
 
-// Whoever asks, leaves or executes when: an answer is of an execution that began after its ask,
-// and at the end nothing is held.
-func TestLaw_sharing(t *testing.T) {
-	first := seedtest.Of(t)
-	for seed := first; seed < first+20; seed++ {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			s := newSharing()
-			s.patience = time.Duration(rand.New(rand.NewPCG(seed, 0)).IntN(3)) * 100 * time.Microsecond
-			var written, got atomic.Int64
-			var clients sync.WaitGroup
-			for c := range uint64(16) {
-				rng := rand.New(rand.NewPCG(seed, c+1))
-				clients.Go(func() {
-					for range 60 {
-						s.lawStep(t, rng, &written, &got)
-					}
-				})
-			}
-			clients.Wait()
-			if len(s.plans) != 0 || got.Load() == 0 {
-				t.Errorf("%d plans are held, %d answers", len(s.plans), got.Load())
-			}
-		})
-	}
-}
-
-// lawStep writes, or asks for one of two plans: its answer is how much was written when its
-// execution began.
-func (s *sharing) lawStep(t *testing.T, rng *rand.Rand, written, got *atomic.Int64) {
-	plan := resultcache.ID{byte(rng.IntN(2))}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	if rng.IntN(3) == 0 {
-		go cancel()
-	}
-	execute := func() *cachedGroups {
-		a := &cachedGroups{}
-		a.stats.Points = written.Load()
-		for range rng.IntN(50) {
-			runtime.Gosched()
-		}
-		return a
-	}
-	acknowledged := written.Add(1)
-	check := func(a *cachedGroups) {
-		got.Add(1)
-		if a.stats.Points < acknowledged {
-			t.Errorf("an answer with %d writes, want %d, which were acknowledged before it was asked for", a.stats.Points, acknowledged)
-		}
-	}
-
-	b := s.enter(plan)
-	if b == nil {
-		check(execute())
-		s.end(plan)
-		return
-	}
-	leads, err := s.wait(ctx, plan, b)
-	switch {
-	case err != nil:
-	case !leads && b.answer != nil:
-		check(b.answer)
-	case !leads: // for itself
-	case rng.IntN(4) == 0:
-		s.resign(plan, b)
-	case rng.IntN(8) == 0:
-		s.publish(plan, b, nil)
-	default:
-		a := execute()
-		check(a)
-		s.publish(plan, b, a)
-	}
-}
-
 // Many viewers ask a store that is written to at the same time: what was acknowledged before an
 // ask is in its answer.
 func TestLaw_sharedOnStore(t *testing.T) {
@@ -520,7 +459,7 @@ func TestLaw_sharedOnStore(t *testing.T) {
 							return
 						}
 						want := acknowledged.Load()
-						results, _, err := e.Run(t.Context(), q)
+						results, _, err := e.Run(t.Context(), q, Options{})
 						if err != nil {
 							t.Error(err)
 							return

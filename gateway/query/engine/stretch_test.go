@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/encoding/scanplan"
 	"downpour/encoding/seedtest"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/resultcache"
@@ -183,8 +183,8 @@ func TestStretch_tooLarge(t *testing.T) {
 			made = append(made, i)
 		}
 	}
-	if len(made) == 0 || len(made) > maxUnkept {
-		t.Errorf("made at the asks %v, want at some, and at most %d", made, maxUnkept)
+	if len(made) == 0 || len(made) > 3 {
+		t.Errorf("made at the asks %v, want at some, and at most %d", made, 3)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestStretch_manySeries(t *testing.T) {
 		want bool
 	}{{3, false}, {6, true}} { // there are 6 series
 		b.readSideBySide()
-		b.caching.stretchSeries = c.most
+		b.caching.stages = stage.New(stage.Config{Exec: b.caching.cfg.Exec, Log: b.caching.cfg.Log, StretchSeries: c.most})
 		q := b.question(hourZero, hourZero+boardHours*3600-1)
 		made := false
 		for range 6 {
@@ -211,37 +211,6 @@ func TestStretch_manySeries(t *testing.T) {
 		if made != c.want {
 			t.Errorf("stretches of up to %d series: made is %t, want %t", c.most, made, c.want)
 		}
-	}
-}
-
-// The seam is the last full hour that was over for settledAfter by now and by the end of the query.
-func TestSeam(t *testing.T) {
-	p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), hourZero, hourZero+6*3600)
-	p = p.Untrimmed()
-	const minute = int64(60_000)
-	at := func(hour int64) int64 { return (hourZero + hour*3600) * 1000 }
-	for _, c := range []struct {
-		end, now int64
-		want     int64 // hours before the seam; 0 for none
-	}{
-		{at(5) + 30*minute, at(9), 5},
-		{at(5) + 9*minute, at(9), 4}, // late points of the hour before may still come
-		{at(5) + 10*minute, at(9), 5},
-		{at(6) + 30*minute, at(9), 5},          // an hour is left to be read
-		{at(6) - 1, at(3) + 20*minute, 3},      // some of the hours are still to come
-		{at(2) + 20*minute, at(9), 2},          // the shortest
-		{at(1) + 59*minute, at(9), 0},          // not worth it
-		{at(5) + 30*minute, at(0) - minute, 0}, // nothing was written yet
-	} {
-		older, newer, ok := seam(&p, c.end, c.now)
-		if ok != (c.want > 0) || ok && (older.From != hourZero || older.To != hourZero+c.want*3600 || newer.From != older.To || newer.To != p.To) {
-			t.Errorf("end %d, now %d: seam at %d, %v, want %d hours before it", c.end, c.now, older.To, ok, c.want)
-		}
-	}
-
-	p.Downsample = &scanplan.Downsample{Interval: 7_200_000, Function: "avg"}
-	if _, _, ok := seam(&p, at(5)+30*minute, at(9)); ok {
-		t.Error("a seam was found among buckets of two hours")
 	}
 }
 
@@ -271,7 +240,7 @@ func TestStretch_budget(t *testing.T) {
 		}
 		b.apply(again) // or the whole answer would come from memory
 		var limit *operator.LimitError
-		if _, _, err := b.caching.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
+		if _, _, err := b.caching.Run(t.Context(), q, Options{}); errors.As(err, &limit) != (most < points) {
 			t.Errorf("%d points, at most %d: error %v, want a refusal if they are too many", points, most, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine/stage"
 )
 
 // Untrimmed is a group with the points of all times that its rows hold, as functions of
@@ -19,7 +20,7 @@ type Untrimmed struct {
 // out[i] are the groups of queries[i]. The answer of a plan with one bucket for the whole query has
 // no other times. Stats.Queries are by the index of the sub-query. The errors are those
 // of Run. The points may be shared with the result cache and must not be changed.
-func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out [][]Untrimmed, total Stats, err error) {
+func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query, opts Options) (out [][]Untrimmed, total Stats, err error) {
 	plans := make([]subPlan, len(queries))
 	for i, q := range queries {
 		compiled, err := e.compileQuery(ctx, q)
@@ -27,12 +28,16 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out 
 			return nil, total, err
 		}
 		plans[i] = compiled[0]
+		opts.Plans.add(compiled)
 	}
 
 	out = make([][]Untrimmed, len(plans))
 	stats := make([]dispatch.Stats, len(plans))
+	points := stage.NewAnswerPoints(opts.Points)
 	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
-		out[i], stats[i], err = e.untrimmedGroups(ctx, queries[i], plans[i])
+		r := e.request(ctx, queries[i], plans[i])
+		r.Points, r.Proofs = points.Plan(), opts.Proofs
+		out[i], stats[i], err = e.untrimmedGroups(ctx, r)
 		return err
 	})
 	if err != nil {
@@ -50,26 +55,19 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out 
 	return out, total, nil
 }
 
-// untrimmedGroups answers one plan.
-func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan) ([]Untrimmed, dispatch.Stats, error) {
+// untrimmedGroups answers one request.
+func (e *Engine) untrimmedGroups(ctx context.Context, r *stage.Request) ([]Untrimmed, dispatch.Stats, error) {
 	// Functions of several series take points, of which such a sub-query has none.
-	if p.readsNothing() || p.sub.Histogram() {
+	if r.Sub.Histogram() {
 		return nil, dispatch.Stats{}, nil
 	}
-	defer e.logPlan(p)
-	p, groups, stats, err := e.allGroups(ctx, q, p, nil)
+	results, stats, err := e.answerSubQuery(ctx, r)
 	if err != nil {
 		return nil, stats, err
 	}
-	e.tellDamaged(&stats)
-	results, err := e.nameGroups(ctx, q, p, groups)
-	if err != nil {
-		return nil, stats, err
-	}
-
 	out := make([]Untrimmed, len(results))
 	for i := range results {
-		out[i] = Untrimmed{results[i], p.Plan.Metric}
+		out[i] = Untrimmed{results[i], r.Plan.Metric}
 	}
 	return out, stats, nil
 }

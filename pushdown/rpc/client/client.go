@@ -145,9 +145,9 @@ func (c *Client) DropCaches(ctx context.Context) error {
 }
 
 // Open returns the operator of a part that the server executes, beginning with the
-// first Next. The error is an operator.ErrBadPlan: the part cannot be written as a
+// first Next, within a budget. The error is an operator.ErrBadPlan: the part cannot be written as a
 // ticket.
-func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
+func (c *Client) Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error) {
 	ticket, err := part.MarshalTicket()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
@@ -162,7 +162,7 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 	case part.Mode == scanplan.Aligned:
 		schema = batch.AlignedSchema()
 	}
-	return &remote{client: c, ticket: ticket, schema: schema}, nil
+	return &remote{client: c, ticket: ticket, schema: schema, budget: budget}, nil
 }
 
 // freshTLS has each connection use the configuration as it is then: certificates may have been

@@ -22,6 +22,7 @@ type remote struct {
 	client *Client
 	ticket []byte
 	schema *arrow.Schema
+	budget operator.Budget
 
 	inner   context.Context // of the call; begins with the first Next
 	cancel  context.CancelCauseFunc
@@ -104,7 +105,7 @@ func (r *remote) receive() (batch.Record, error) {
 
 // open begins the call.
 func (r *remote) open() (err error) {
-	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner)), &flight.Ticket{Ticket: r.ticket})
+	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner), r.budget), &flight.Ticket{Ticket: r.ticket})
 	if err != nil {
 		return err
 	}
@@ -137,15 +138,15 @@ func (r *remote) endError(ctx context.Context, err error) error {
 	var limit *operator.LimitError
 	if errors.As(failure, &limit) {
 		// The server knows the rest of the budget, the client all of it.
-		failure = operator.BudgetOf(r.inner).Refusal(limit)
+		failure = r.budget.Refusal(limit)
 	}
 	return failure //fault:error-named-after-its-server TestErrors_sameByPushdown
 }
 
 // withBudget adds what the part may read to the call's metadata.
-func withBudget(ctx context.Context) context.Context {
+func withBudget(ctx context.Context, budget operator.Budget) context.Context {
 	b := wire.Budget{Query: operator.QueryOf(ctx)}
-	b.Points, b.Bytes = operator.BudgetOf(ctx).Left()
+	b.Points, b.Bytes = budget.Left()
 	if b == (wire.Budget{}) {
 		return ctx
 	}
@@ -165,7 +166,7 @@ func (r *remote) complete(ctx context.Context) error {
 	r.stats = c.Stats
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, shipped
 
-	if err := operator.BudgetOf(r.inner).Spend(ctx, c.Stats.Points, c.Stats.Bytes); err != nil {
+	if err := r.budget.Spend(ctx, c.Stats.Points, c.Stats.Bytes); err != nil {
 		return err
 	}
 	return io.EOF

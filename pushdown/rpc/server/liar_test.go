@@ -19,6 +19,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/encoding/seedtest"
+	"downpour/pushdown/operator"
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/rpc/wire"
@@ -165,7 +166,7 @@ func readAll(ctx context.Context, c *client.Client) (rows int64, err error) {
 			err = fmt.Errorf("%w: %d bytes allocated", errUnsound, n)
 		}
 	}()
-	op, err := c.Open(part())
+	op, err := c.Open(part(), operator.NewBudget(0, 0))
 	if err != nil {
 		return 0, err
 	}

@@ -101,8 +101,12 @@ func (p *peer) end() {
 }
 
 func (p *peer) open(part *scanplan.Part) operator.Operator {
+	return p.openWithin(part, operator.NewBudget(0, 0))
+}
+
+func (p *peer) openWithin(part *scanplan.Part, budget operator.Budget) operator.Operator {
 	p.t.Helper()
-	op, err := p.client.Open(part)
+	op, err := p.client.Open(part, budget)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -399,7 +403,7 @@ func TestDoGet_cutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		op, err := c.Open(part())
+		op, err := c.Open(part(), operator.NewBudget(0, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -450,7 +454,7 @@ func TestClient_incomplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := c.Open(part())
+	op, err := c.Open(part(), operator.NewBudget(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -564,8 +568,8 @@ func TestBudget(t *testing.T) {
 		if err := b.Spend(t.Context(), spent, 0); err != nil {
 			t.Fatal(err)
 		}
-		op := p.open(part())
-		err := operatortest.Drain(operator.WithBudget(t.Context(), b), op, func(batch.Record) error { return nil })
+		op := p.openWithin(part(), b)
+		err := operatortest.Drain(t.Context(), op, func(batch.Record) error { return nil })
 		var limit *operator.LimitError
 		if want == nil {
 			if left, _ := b.Left(); err != nil || points > 0 && left != max(1, points-spent-54_000) {

@@ -158,20 +158,20 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 		return c, err
 	}
 
-	// Before the operator is opened, which takes its bound from the plan.
-	limitError := s.limitMemory(&part.Plan)
-	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek})
-	if err != nil {
-		return c, err
-	}
-
 	// What the part reads and holds is bounded: by the query's budget, which comes
 	// with the call, and by this process's memory.
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	budget := wire.ParseBudget(md)
+	// Before the operator is opened, which takes its bound from the plan.
+	limitError := s.limitMemory(&part.Plan)
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek, Budget: operator.NewBudget(budget.Points, budget.Bytes)})
+	if err != nil {
+		return c, err
+	}
+
 	account := s.cfg.Memory.Open(memory.Query)
 	defer account.Close()
-	ctx, cancel := context.WithCancel(memory.With(operator.WithBudget(stream.Context(), operator.NewBudget(budget.Points, budget.Bytes)), account))
+	ctx, cancel := context.WithCancel(memory.With(stream.Context(), account))
 
 	p := s.startPump(ctx, op, budget.Query)
 	// Before the account is closed: until the pump has stopped, its operator holds memory.

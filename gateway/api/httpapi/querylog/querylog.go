@@ -52,6 +52,8 @@ type Entry struct {
 	// has read, and whether its answer was sent to the end.
 	Stats engine.Stats
 	Sent  bool
+	// Plans are those of the query, for the log of slow queries; nil after Finish.
+	Plans *engine.Plans
 
 	whileRunning
 	route string
@@ -60,8 +62,7 @@ type Entry struct {
 	digest  [sha256.Size]byte // of query and connection: equal for repetitions
 	bytes   int64             // of memory, approximately
 	remote  string
-	id      string        // of the request
-	plans   *engine.Plans // of the request; nil if they are not collected
+	id      string // of the request
 	headers map[string]string
 	start   time.Time
 
@@ -91,7 +92,7 @@ func (l *Log) Begin(r *http.Request, q *query.Query, cost func() limit.Cost, now
 		e.bytes += int64(len(k) + len(v))
 	}
 
-	e.id, e.plans = httpio.RequestID(r.Context()), engine.PlansOf(r.Context())
+	e.id, e.Plans = httpio.RequestID(r.Context()), new(engine.Plans)
 	// Equal for a repetition, see Finish: the address has a port, which tells connections apart.
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
@@ -134,7 +135,7 @@ func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
 	if l.Done != nil {
 		l.Done(e.done())
 	}
-	e.plans = nil
+	e.Plans = nil
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"downpour/gateway/query"
-	"downpour/gateway/query/engine"
+	"downpour/gateway/query/trace"
 	"downpour/pushdown/process/heap/heaptest"
 )
 
@@ -28,7 +28,7 @@ func TestLog_bytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := l.Begin(httptest.NewRequest("POST", "/api/query", nil), q, nil, now)
-		e.Stats.Trace = &engine.Node{Name: strings.Repeat("t", 1<<20)}
+		e.Stats.Trace = &trace.Node{Name: strings.Repeat("t", 1<<20)}
 		l.Finish(e, 400, fmt.Errorf("no such name %s", metric), now)
 		if l.bytes > maxCompletedBytes || len(l.completed) == 0 || l.completed[len(l.completed)-1] != e {
 			t.Fatalf("the log has %d queries of %d bytes after query %d, want the newest, within its limit", len(l.completed), l.bytes, i)

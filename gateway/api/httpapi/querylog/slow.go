@@ -29,7 +29,7 @@ func (l *Log) logSlow(e *Entry) {
 		attrs = append(attrs, "err", e.failure)
 	}
 
-	texts, more := e.plans.Texts()
+	texts, more := e.Plans.Texts()
 	for _, text := range texts {
 		oneLine := strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "; ")
 		attrs = append(attrs, "plan", shortened(oneLine))

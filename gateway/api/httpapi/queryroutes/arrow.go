@@ -66,7 +66,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(request, h.Timeout)
 	defer cancel()
-	answer, err := h.Engine.Open(engine.WithPoints(ctx, h.AnswerLimits.checkArrow), q)
+	answer, err := h.Engine.Open(ctx, q, engine.Options{Points: h.AnswerLimits.checkArrow, Plans: entry.Plans})
 	if err != nil {
 		return err
 	}

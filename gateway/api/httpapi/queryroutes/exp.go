@@ -7,6 +7,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/exp"
@@ -44,7 +45,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 		}
 	}
 
-	tables, err := h.tables(ctx, x, check, &entry.Stats)
+	tables, err := h.tables(ctx, x, check, entry)
 	entered.Computed() // only sending is left: a slow client keeps no heavy query waiting
 	if err != nil {
 		return err
@@ -94,16 +95,16 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 
 // tables reads the metrics and computes the outputs, of at most as many values as check
 // permits.
-func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error, stats *engine.Stats) ([]exp.Table, error) {
-	results, s, err := h.Engine.Run(ctx, x.Query)
-	*stats = s
-	stats.PointsOut = 0 // those of the metrics are not the answer's
+func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error, entry *querylog.Entry) ([]exp.Table, error) {
+	results, stats, err := h.Engine.Run(ctx, x.Query, engine.Options{Plans: entry.Plans})
+	entry.Stats = stats
+	entry.Stats.PointsOut = 0 // those of the metrics are not the answer's
 	if err != nil {
 		return nil, err
 	}
 
 	return x.Tables(ctx, results, func(values int) error {
-		stats.PointsOut = values
+		entry.Stats.PointsOut = values
 		return check(values)
 	})
 }

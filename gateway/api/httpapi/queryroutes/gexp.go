@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/gexp"
@@ -46,7 +47,7 @@ func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
 
 	entry := h.Running.Begin(r, g.Query, entered.Cost, h.Now())
 	defer h.finish(entry, &err)
-	results, err := h.runGexp(ctx, g, &entry.Stats)
+	results, err := h.runGexp(ctx, g, entry)
 	entered.Computed() // only sending is left: a slow client keeps no heavy query waiting
 	if err != nil {
 		return err
@@ -140,9 +141,9 @@ func (g *gexpRequest) plan(places []int) error {
 }
 
 // runGexp reads the data and makes the results.
-func (h *Handlers) runGexp(ctx context.Context, g *gexpRequest, stats *engine.Stats) ([]engine.Result, error) {
-	groups, s, err := h.Engine.RunUntrimmed(ctx, g.reads)
-	if *stats = s; err != nil {
+func (h *Handlers) runGexp(ctx context.Context, g *gexpRequest, entry *querylog.Entry) ([]engine.Result, error) {
+	groups, stats, err := h.Engine.RunUntrimmed(ctx, g.reads, engine.Options{Plans: entry.Plans})
+	if entry.Stats = stats; err != nil {
 		return nil, err
 	}
 
@@ -159,7 +160,7 @@ func (h *Handlers) runGexp(ctx context.Context, g *gexpRequest, stats *engine.St
 		results[i] = resultOf(&series[i], origins, g.Query)
 		points += results[i].Points.Len()
 	}
-	stats.Groups, stats.PointsOut = len(results), points
+	entry.Stats.Groups, entry.Stats.PointsOut = len(results), points
 	if err := h.AnswerLimits.checkJSON(points); err != nil {
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 
 	var err error
-	if g.groups, g.entry.Stats, err = h.Engine.RunUntrimmed(ctx, reads); err != nil {
+	if g.groups, g.entry.Stats, err = h.Engine.RunUntrimmed(ctx, reads, engine.Options{Plans: g.entry.Plans}); err != nil {
 		return err
 	}
 	g.entry.Stats.PointsOut = g.points()

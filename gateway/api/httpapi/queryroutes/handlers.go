@@ -76,15 +76,14 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	}
 }
 
-// followed serves requests whose scan plans are collected, for the log of slow queries, and which
-// an operator can end.
+// followed serves requests that an operator can end.
 func (h *Handlers) followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
 
 		ctx = querylog.WithOrigin(ctx, querylog.Origin{Token: h.Guard.TokenName(r), End: end})
-		return serve(w, r.WithContext(engine.WithPlans(ctx, new(engine.Plans))))
+		return serve(w, r.WithContext(ctx))
 	}
 }
 

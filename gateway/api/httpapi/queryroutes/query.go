@@ -48,8 +48,8 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		// Rows are merged and rendered while the result cache is still proving that none
 		// has changed. Nothing is sent before it has. If that fails, all is asked again,
 		// and proven first; so is what failed because of an unproven answer.
-		early, proofs := resultcache.WithProofs(ctx)
-		if err = a.answer(early, proofs); err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
+		proofs := resultcache.NewProofs(ctx)
+		if err = a.answer(ctx, proofs); err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)
 		}
 	}
@@ -70,7 +70,7 @@ type jsonAnswer struct {
 // answer makes the results and sends them once proofs are complete. If they are not, it
 // returns resultcache.ErrUnproven and has sent nothing.
 func (a *jsonAnswer) answer(ctx context.Context, proofs *resultcache.Proofs) error {
-	results, err := a.h.run(ctx, a.q, &a.entry.Stats)
+	results, err := a.h.run(ctx, a.q, proofs, a.entry)
 	// It is no heavy query any more while its answer is sent: a client that reads
 	// slowly keeps no other query waiting.
 	a.entered.Computed()
@@ -101,14 +101,14 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 
 // run makes the results, and deletes the rows that were read if the query says
 // so.
-func (h *Handlers) run(ctx context.Context, q *query.Query, stats *engine.Stats) ([]engine.Result, error) {
+func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs, entry *querylog.Entry) ([]engine.Result, error) {
 	// The engine checks while it merges, so that an answer that is too large is
 	// refused before all of it is in memory.
-	results, s, err := h.Engine.Run(engine.WithPoints(ctx, h.AnswerLimits.checkJSON), q)
-	if *stats = s; err != nil {
+	results, stats, err := h.Engine.Run(ctx, q, engine.Options{Points: h.AnswerLimits.checkJSON, Proofs: proofs, Plans: entry.Plans})
+	if entry.Stats = stats; err != nil {
 		return nil, err
 	}
-	if err := h.AnswerLimits.checkJSON(s.PointsOut); err != nil {
+	if err := h.AnswerLimits.checkJSON(stats.PointsOut); err != nil {
 		return nil, err
 	}
 	if err := h.addGlobalAnnotations(ctx, q, results); err != nil {

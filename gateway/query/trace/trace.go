@@ -1,11 +1,11 @@
-package engine
+// Package trace records the steps of a query as a tree, for a client that asks for it.
+package trace
 
 import (
 	"encoding/hex"
 	"sync"
 	"time"
 
-	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/pushdown/operator"
 )
@@ -22,61 +22,54 @@ type Node struct {
 	queryBegan time.Time
 }
 
-// trace is the tree of one query while it is built.
-type trace struct {
+// Tree is the trace of one query while it is built. Its methods may be called from many
+// goroutines; those of a nil tree do nothing.
+type Tree struct {
 	mu   sync.Mutex
-	root *Node // nil if the query does not ask for a trace
+	root *Node
 }
 
-func newTrace(q *query.Query) *trace {
-	t := &trace{}
-	if q.Trace {
-		t.root = &Node{Name: "query", queryBegan: time.Now()}
-	}
-	return t
-}
+// New returns a tree for a query that begins now.
+func New() *Tree { return &Tree{root: &Node{Name: "query", queryBegan: time.Now()}} }
 
-// addSubQuery adds the node of a sub-query and returns it.
-func (t *trace) addSubQuery(i int, p subPlan) *Node {
-	if t.root == nil {
+// AddSubQuery adds the node of a sub-query with its plan, and returns it.
+func (t *Tree) AddSubQuery(i int, plan string) *Node {
+	if t == nil {
 		return nil
 	}
-	n := &Node{Name: "sub-query", queryBegan: t.root.queryBegan, Attributes: map[string]any{"index": i, "plan": p.Nothing}}
-	if p.Nothing == "" {
-		n.Attributes["plan"] = p.Plan.String()
-	}
-
+	n := &Node{Name: "sub-query", queryBegan: t.root.queryBegan, Attributes: map[string]any{"index": i, "plan": plan}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.root.Children = append(t.root.Children, n)
 	return n
 }
 
-// end sets how long the query and its sub-queries took, and returns the tree.
-func (t *trace) end() *Node {
-	if t.root != nil {
-		t.root.MS = milliseconds(time.Since(t.root.queryBegan))
-		for _, n := range t.root.Children {
-			// A sub-query ends with its last step.
-			for _, c := range n.Children {
-				n.MS = max(n.MS, c.At+c.MS-n.At)
-			}
+// End sets how long the query and its sub-queries took, and returns the root.
+func (t *Tree) End() *Node {
+	if t == nil {
+		return nil
+	}
+	t.root.MS = milliseconds(time.Since(t.root.queryBegan))
+	for _, n := range t.root.Children {
+		// A sub-query ends with its last step.
+		for _, c := range n.Children {
+			n.MS = max(n.MS, c.At+c.MS-n.At)
 		}
 	}
 	return t.root
 }
 
-// begin starts a step. The function that it returns ends the step and adds it as a
+// Begin starts a step. The function that it returns ends the step and adds it as a
 // child.
-func (n *Node) begin(name string) func(attributes map[string]any) *Node {
+func (n *Node) Begin(name string) func(attributes map[string]any) *Node {
 	start := time.Now()
 	return func(attributes map[string]any) *Node {
-		return n.add(name, time.Since(start), attributes)
+		return n.Add(name, time.Since(start), attributes)
 	}
 }
 
-// add adds a step that ends now as a child.
-func (n *Node) add(name string, took time.Duration, attributes map[string]any) *Node {
+// Add adds a step that ends now as a child.
+func (n *Node) Add(name string, took time.Duration, attributes map[string]any) *Node {
 	if n == nil {
 		return nil
 	}
@@ -85,8 +78,8 @@ func (n *Node) add(name string, took time.Duration, attributes map[string]any) *
 	return c
 }
 
-// addAttempts adds the attempts at the parts of a run, each with its operators.
-func (n *Node) addAttempts(attempts []dispatch.Attempt) {
+// AddAttempts adds the attempts at the parts of a run, each with its operators.
+func (n *Node) AddAttempts(attempts []dispatch.Attempt) {
 	if n == nil {
 		return
 	}
@@ -103,7 +96,7 @@ func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 	}
 }
 
-// attemptAttributes describes an attempt in a trace. selectivity is the share of the rows
+// attemptAttributes describes an attempt. selectivity is the share of the rows
 // scanned that the part used.
 func attemptAttributes(a dispatch.Attempt) map[string]any {
 	out := map[string]any{
@@ -138,8 +131,8 @@ func cacheOutcome(s operator.Stats) string {
 	return ""
 }
 
-// attributes shows the counts of a run.
-func attributes(s dispatch.Stats) map[string]any {
+// Counts are the counts of a run as attributes.
+func Counts(s dispatch.Stats) map[string]any {
 	return map[string]any{
 		"parts": s.Parts, "remote": s.Remote, "partial": s.Partial, "attempts": s.Attempts, "discarded": s.Discarded,
 		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points, "cacheHits": s.CacheHits,

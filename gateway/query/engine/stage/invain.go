@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"hash/maphash"
@@ -9,29 +9,29 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// refusedPlans are plans with which something was tried in vain lately, as partial
+// triedInVain are plans with which something was tried in vain lately, as partial
 // aggregation, so that it is not tried with the next plan like one of them, of other times.
 // It only affects speed, so an entry may be lost or stand for another plan: plans may be
 // long, and only their hashes are kept.
-type refusedPlans struct {
-	lasts time.Duration // how long a try counts; 0 is refusedFor
+type triedInVain struct {
+	lasts time.Duration // how long a try counts; 0 is triedFor
 
 	mu      sync.Mutex
-	entries map[uint64]refusal // by planHash
+	entries map[uint64]tries // by planHash
 }
 
-// refusal says how often something was tried in vain, and when it was last noted.
-type refusal struct {
+// tries says how often something was tried in vain, and when it was last noted.
+type tries struct {
 	times int
 	last  time.Time
 }
 
 var planSeed = maphash.MakeSeed()
 
-// Bounds of refusedPlans.
+// Bounds of triedInVain.
 const (
-	refusedFor = 5 * time.Minute
-	maxRefused = 1000
+	triedFor = 5 * time.Minute
+	maxTried = 1000
 )
 
 // planHash hashes what plans of other times have in common. Every query asks for it several
@@ -68,54 +68,54 @@ func hashUIDs(h *maphash.Hash, uids []encoding.UID) {
 	}
 }
 
-func (r *refusedPlans) duration() time.Duration {
-	if r.lasts > 0 {
-		return r.lasts
+func (t *triedInVain) duration() time.Duration {
+	if t.lasts > 0 {
+		return t.lasts
 	}
-	return refusedFor
+	return triedFor
 }
 
 // add notes a try in vain that began and has ended now. Tries that run side by side count
 // as one.
-func (r *refusedPlans) add(p *scanplan.Plan, began, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (t *triedInVain) add(p *scanplan.Plan, began, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 
 	// When it is full all go: what is lost costs no more than another try.
-	if r.entries == nil || len(r.entries) >= maxRefused {
-		r.entries = map[uint64]refusal{}
+	if t.entries == nil || len(t.entries) >= maxTried {
+		t.entries = map[uint64]tries{}
 	}
 
 	key := planHash(p)
-	e := r.entries[key]
+	e := t.entries[key]
 	switch {
-	case now.Sub(e.last) >= r.duration():
+	case now.Sub(e.last) >= t.duration():
 		e.times = 1
 	case !began.Before(e.last):
 		e.times++
 	}
 	e.last = now
-	r.entries[key] = e
+	t.entries[key] = e
 }
 
 // remove forgets the tries with plans like p.
-func (r *refusedPlans) remove(p *scanplan.Plan) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (t *triedInVain) remove(p *scanplan.Plan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 
-	delete(r.entries, planHash(p))
+	delete(t.entries, planHash(p))
 }
 
 // count returns how often something was tried in vain with plans like p lately.
-func (r *refusedPlans) count(p *scanplan.Plan, now time.Time) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (t *triedInVain) count(p *scanplan.Plan, now time.Time) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 
-	if len(r.entries) == 0 {
+	if len(t.entries) == 0 {
 		return 0
 	}
-	e := r.entries[planHash(p)]
-	if now.Sub(e.last) >= r.duration() {
+	e := t.entries[planHash(p)]
+	if now.Sub(e.last) >= t.duration() {
 		return 0
 	}
 	return e.times

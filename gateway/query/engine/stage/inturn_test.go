@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"context"
@@ -10,6 +10,11 @@ import (
 
 	"downpour/pushdown/process/memory"
 )
+
+// stageFunc answers nothing, with its error.
+type stageFunc func() error
+
+func (f stageFunc) Groups(context.Context, *Request) (Answer, error) { return Answer{}, f() }
 
 // What was refused memory that others held is tried again, once nobody else has the turn; other
 // errors are not, nor is a live query. A query that is refused again and again ends in time.
@@ -24,11 +29,12 @@ func TestInTurn(t *testing.T) {
 			ctx, cancel := context.WithTimeout(memory.With(t.Context(), account), timeout)
 			defer cancel()
 			n := 0
-			err := inTurn(ctx, nil, func() error {
+			stage := &inTurn{next: stageFunc(func() error {
 				time.Sleep(time.Second) // simulated by synctest: a try takes a second
 				n++
 				return errs[min(n, len(errs))-1]
-			})
+			})}
+			_, err := stage.Groups(ctx, &Request{})
 			if n != tries || !errors.Is(err, errs[len(errs)-1]) {
 				t.Errorf("%s, %s: %d tries, %v; want %d, %v", class, timeout, n, err, tries, errs[len(errs)-1])
 			}
@@ -50,7 +56,8 @@ func TestInTurn(t *testing.T) {
 		began, tries := time.Now(), 0
 		account := pool.Open(memory.Query)
 		defer account.Close()
-		err = inTurn(memory.With(t.Context(), account), nil, func() error { tries++; return busy })
+		stage := &inTurn{next: stageFunc(func() error { tries++; return busy })}
+		_, err = stage.Groups(memory.With(t.Context(), account), &Request{})
 		if tries != 1 || !memory.Refused(err) || time.Since(began) != memory.Patience {
 			t.Errorf("%d tries, %v after %s; want 1 and a refusal after %s", tries, err, time.Since(began), memory.Patience)
 		}

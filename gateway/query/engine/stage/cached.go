@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
+	"downpour/gateway/query/trace"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
@@ -24,6 +24,14 @@ import (
 type cachedGroups struct {
 	groups []merge.Group
 	stats  dispatch.Stats
+}
+
+// pointsIn counts the points of groups.
+func pointsIn(groups []merge.Group) (n int) {
+	for i := range groups {
+		n += groups[i].Points.Len()
+	}
+	return n
 }
 
 // Bytes of a group beside what its columns hold, of a slice's header, and of a UID
@@ -89,52 +97,122 @@ func cloned[B ~[]byte](list []B) []B {
 	return out
 }
 
-// planAnswer names the answer of a plan in the result cache: an aggregation that may
+// answerName names the answer to a request in the result cache: an aggregation that may
 // change the bits of an answer has answers of its own.
-func planAnswer(how dispatch.Aggregation) dispatch.PlanAnswer {
-	if how == dispatch.PartialAggregation {
+func (r *Request) answerName() dispatch.PlanAnswer {
+	if r.rounded() {
 		return dispatch.RoundedAnswer
 	}
 	return dispatch.ExactAnswer
 }
 
-// lookUpCached looks up the plan's groups in the result cache. It returns nil where
-// nothing can be cached: a post filter depends on names, which no version token covers,
-// and an answer that is allowed to be incomplete is not the plan's.
-func (e *Engine) lookUpCached(ctx context.Context, q *query.Query, p subPlan) *resultcache.PlanLookup {
-	if p.PostFilter != nil || q.AllowPartial || p.Plan.Fix&scanplan.FixDamaged != 0 {
+// find answers a request from the result cache, if no row has changed since the answer was kept.
+type find struct {
+	exec *dispatch.Executor
+	next Stage
+}
+
+func (s *find) Groups(ctx context.Context, r *Request) (Answer, error) {
+	began := time.Now()
+	r = r.lookedUp(s.lookUp(ctx, r))
+	if reason := r.lookup.Reason(); reason != "" { // nothing that was found would be proven
+		r.Trace.Add("result cache", time.Since(began), map[string]any{"resultCache": "read: " + reason})
+	}
+	if a, ok, err := s.found(ctx, r, began); ok {
+		return a, err
+	}
+	return s.next.Groups(ctx, r)
+}
+
+// lookUp looks for the answer. It returns nil where nothing can be cached.
+func (s *find) lookUp(ctx context.Context, r *Request) *resultcache.PlanLookup {
+	if !r.cacheable() {
 		return nil
 	}
-	return e.cfg.Exec.LookupPlan(ctx, p.Plan, planAnswer(e.aggregationFor(q, p)))
+	return s.exec.LookupPlan(ctx, r.Plan, r.answerName(), r.Proofs)
 }
 
-// noteUnproven says in the trace why nothing that was found would be proven.
-func noteUnproven(lookup *resultcache.PlanLookup, began time.Time, node *Node) {
-	if reason := lookup.Reason(); reason != "" {
-		node.add("result cache", time.Since(began), map[string]any{"resultCache": "read: " + reason})
+// lookedUp returns the request with what a lookup has found, or where an answer is to be kept.
+func (r *Request) lookedUp(l *resultcache.PlanLookup) *Request {
+	out := *r
+	out.lookup = l
+	return &out
+}
+
+// found returns the answer that the lookup of a request has found; ok is false for none.
+func (s *find) found(ctx context.Context, r *Request, began time.Time) (a Answer, ok bool, err error) {
+	cached, ok := r.lookup.Found().(*cachedGroups)
+	if !ok {
+		return a, false, nil
 	}
+	if r.share != nil {
+		r.share(cached)
+	}
+	if err := r.spend(ctx, &cached.stats); err != nil {
+		return a, true, err
+	}
+
+	a = Answer{Groups: trimmed(cached.groups, r.Plan), Stats: cached.stats.FromCache(), Plan: r.Compiled}
+	if err := r.Points.set(pointsIn(a.Groups)); err != nil {
+		return Answer{Stats: a.Stats}, true, err
+	}
+	counts := trace.Counts(a.Stats)
+	counts["resultCache"] = "answered from memory whole: no row has changed"
+	r.Trace.Add("result cache", time.Since(began), counts)
+	return a, true, nil
 }
 
-// fromCache answers a plan with cached groups. It spends as much of the query's budget
-// as reading the rows would: whether a query is refused must not depend on what was
-// asked before.
-func (e *Engine) fromCache(ctx context.Context, q *query.Query, p subPlan, cached *cachedGroups, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	began := time.Now()
-	if e.cfg.Budget != nil {
-		if err := e.cfg.Budget(ctx, q, p.sub).Spend(ctx, cached.stats.Points, cached.stats.Bytes); err != nil {
-			return nil, dispatch.Stats{}, err
+// keep answers a request that was asked before, or that others wait for, for all times of its
+// rows, so that a later time window inside the same hours has the answer, too; and keeps that.
+type keep struct {
+	atSeam *seam // of what is kept
+	whole  Stage
+}
+
+func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
+	wanted := r.lookup.Wanted()
+	if !wanted && r.share == nil {
+		return s.whole.Groups(ctx, r)
+	}
+
+	untrimmed := r.Untrimmed()
+	var a Answer
+	var err error
+	if wanted {
+		// An answer can be kept even if those of its parts are too large. That is worth the
+		// proofs only if the rows do not change all the time.
+		untrimmed.proving = r.lookup.Unchanged()
+		a, err = s.atSeam.groups(ctx, untrimmed, r.Plan.End)
+	} else {
+		a, err = s.whole.Groups(ctx, untrimmed)
+	}
+	switch {
+	case err == nil:
+		return s.kept(r, a)
+	case !mayLieOutsideQuery(err), r.share != nil && ctx.Err() != nil: // of a batch, another one goes on
+		return a, err
+	}
+	// The cause may be a time that the query does not ask for, and others may: try without it.
+	if r.share != nil {
+		r.share(nil) // they need not wait for what is this query's alone
+	}
+	return s.whole.Groups(ctx, r)
+}
+
+// kept keeps the answer for all times, and returns that to the request.
+func (s *keep) kept(r *Request, a Answer) (Answer, error) {
+	if r.share != nil || a.Stats.CacheComplete() {
+		made := newCachedGroups(a.Groups, a.Stats)
+		if a.Stats.CacheComplete() {
+			r.lookup.Store(made)
+		}
+		if r.share != nil {
+			r.share(made)
 		}
 	}
-
-	groups, stats := trimmed(cached.groups, p.Plan), cached.stats.FromCache()
-	if err := planPointsOf(ctx).set(pointsIn(groups)); err != nil {
-		return nil, stats, err
-	}
-
-	a := attributes(stats)
-	a["resultCache"] = "answered from memory whole: no row has changed"
-	node.add("result cache", time.Since(began), a)
-	return groups, stats, nil
+	a.Groups, a.Plan = trimmed(a.Groups, r.Plan), r.Compiled
+	// Of the points that were counted, the answer has those that are left.
+	return a, r.Points.set(pointsIn(a.Groups))
 }
 
 // trimmed returns groups with the points between the plan's Start and End.
@@ -153,12 +231,6 @@ func pointsBetween(p *encoding.Points, start, end int64) encoding.Points {
 	j, _ := slices.BinarySearch(p.Time, end+1)
 	j = max(i, j)
 	return encoding.Points{Time: p.Time[i:j:j], Bits: p.Bits[i:j:j], Float: p.Float[i:j:j]}
-}
-
-// untrimmed returns the sub-query with a plan whose answer has all times of its rows.
-func (p subPlan) untrimmed() subPlan {
-	plan := p.Plan.Untrimmed()
-	return p.with(&plan)
 }
 
 // mayLieOutsideQuery reports whether an error may come from times that the plan reads

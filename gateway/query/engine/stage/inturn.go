@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"context"
@@ -8,30 +8,32 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// inTurn does work that reads and changes nothing, and does it again if it was refused memory
-// that other requests held: many queries at once would else refuse each other what any of
-// them could have alone. A failed try has given back its memory; the next one begins when
-// the request has the turn, see memory.Account.Turn.
-func inTurn(ctx context.Context, node *Node, work func() error) error {
-	err := work()
+// inTurn answers a request again if it was refused memory that other requests held: many
+// queries at once would else refuse each other what any of them could have alone. A failed try
+// has given back its memory; the next one begins when the request has the turn, see
+// memory.Account.Turn.
+type inTurn struct{ next Stage }
+
+func (s *inTurn) Groups(ctx context.Context, r *Request) (Answer, error) {
+	a, err := s.next.Groups(ctx, r)
 	account := memory.Of(ctx)
 	var busy *memory.BusyError
 	// Live queries are evaluated again at their next tick anyway.
 	if !errors.As(err, &busy) || account.Class() != memory.Query {
-		return err
+		return a, err
 	}
 
 	until := lastTry(ctx, time.Now())
 	end, err := account.Turn(ctx, busy, time.Until(until))
 	if err != nil {
-		return err
+		return a, err
 	}
 	defer end()
 	for {
-		node.add("again in turn", 0, map[string]any{"reason": busy.Error()})
-		err := work()
+		r.Trace.Add("again in turn", 0, map[string]any{"reason": busy.Error()})
+		a, err := s.next.Groups(ctx, r)
 		if !errors.As(err, &busy) || ctx.Err() != nil || !time.Now().Before(until) {
-			return err
+			return a, err
 		}
 	}
 }

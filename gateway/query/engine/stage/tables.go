@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"bytes"
@@ -7,75 +7,66 @@ import (
 	"slices"
 
 	"downpour/encoding"
-	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
+	"downpour/gateway/query/plan"
 )
 
-// refuseRollups returns an error if a plan reads rollups, for a query that does something
-// with rows which is right for rows of raw data alone.
-func refuseRollups(plans []subPlan, does string) error {
-	for _, p := range plans {
-		if p.MayReadRollups {
-			e := query.Bad("A query that %s cannot read rollups, as sub query %d would", does, p.sub.Index)
-			e.Details = "Ask for raw data, with rollupUsage=" + query.RollupRaw
-			return e
-		}
-	}
-	return nil
-}
+// fallback answers a request from the table of its plan or, while that has nothing, from the next
+// one. Source: TsdbQuery.FallbackRollupOnEmptyResult.
+type fallback struct{ next Stage }
 
-// allGroups returns the groups of a sub-query: those of its plan or of a fallback, and from
-// the cut on, if there is one, those of raw data. It also returns the plan that they are of.
-func (e *Engine) allGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (of subPlan, groups []merge.Group, stats dispatch.Stats, err error) {
-	err = inTurn(ctx, node, func() (err error) {
-		of, groups, stats, err = e.tryAllGroups(ctx, q, p, node)
-		return err
-	})
-	return of, groups, stats, err
-}
-
-// tryAllGroups is allGroups once. After an error it holds no memory of the request, but for
-// groups before a cut.
-func (e *Engine) tryAllGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (subPlan, []merge.Group, dispatch.Stats, error) {
-	// Before p may become a fallback on raw data, which ends at the cut as well and has no rest.
-	rest := p.Rest()
-	p, groups, stats, err := e.firstGroups(ctx, q, p, node)
-	if err != nil || rest == nil {
-		return p, groups, stats, err
-	}
-
-	r := subPlan{p.sub, rest}
-	if q.Untrimmed {
-		r = r.untrimmed()
-	}
-	ctx, _ = withPlanPoints(ctx) // a counter of its own, because the points of both plans count
-	raw, more, err := e.groups(ctx, q, r, node)
-	stats.Add(more)
-	return p, joinAt(groups, raw, p.Cut()), stats, err
-}
-
-// firstGroups returns the groups of a plan or, while there are none, of its fallbacks, and
-// the plan that they are of. Source: TsdbQuery.FallbackRollupOnEmptyResult.
-func (e *Engine) firstGroups(ctx context.Context, q *query.Query, p subPlan, node *Node) (subPlan, []merge.Group, dispatch.Stats, error) {
+func (s *fallback) Groups(ctx context.Context, r *Request) (Answer, error) {
 	var total dispatch.Stats
 	for {
-		groups, stats, err := e.groups(ctx, q, p, node)
-		total.Add(stats)
+		a, err := s.next.Groups(ctx, r)
+		total.Add(a.Stats)
+		a.Stats = total
 
 		// An answer from which rows are missing may be empty for that reason alone: no fallback.
-		next := p.Fallback()
-		if err != nil || len(groups) > 0 || next == nil || len(stats.Missing) > 0 {
-			return p, groups, total, err
+		next := r.Fallback()
+		if err != nil || len(a.Groups) > 0 || next == nil || len(total.Missing) > 0 {
+			return a, err
 		}
 
-		node.add("again from another table", 0, map[string]any{"empty": p.Reads, "next": next.Reads})
-		p = subPlan{p.sub, next}
-		if q.Untrimmed {
-			p = p.untrimmed()
-		}
-		p.sub.RollupTable = p.Reads // for showQuery
+		r.Trace.Add("again from another table", 0, map[string]any{"empty": r.Reads, "next": next.Reads})
+		r = r.ofTable(next)
+		r.Sub.RollupTable = r.Reads // for showQuery
 	}
+}
+
+// ofTable returns the request for the plan of another table.
+func (r *Request) ofTable(p *plan.Compiled) *Request {
+	out := r.With(p)
+	if r.Query.Untrimmed {
+		return out.Untrimmed()
+	}
+	return out
+}
+
+// behindCut adds raw data behind the cut of a plan of rollups, if it has one.
+type behindCut struct {
+	next Stage
+	raw  Stage
+}
+
+func (s *behindCut) Groups(ctx context.Context, r *Request) (Answer, error) {
+	a, err := s.next.Groups(ctx, r)
+	// That of the request: a fallback on raw data ends at the cut as well, and has no rest.
+	rest := r.Rest()
+	if err != nil || rest == nil {
+		return a, err
+	}
+
+	behind := r.ofTable(rest)
+	behind.Points = r.Points.Another() // the points of both count
+	raw, err := s.raw.Groups(ctx, behind)
+	if err != nil {
+		behind.Points.forget() // another try counts them anew
+	}
+	a.Groups = joinAt(a.Groups, raw.Groups, a.Plan.Cut())
+	a.Stats.Add(raw.Stats)
+	return a, err
 }
 
 // joinAt joins the groups of two plans by their keys: each has the points of before that

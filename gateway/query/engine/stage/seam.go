@@ -1,6 +1,7 @@
-package engine
+package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -8,12 +9,10 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
-	"downpour/pushdown/operator"
+	"downpour/gateway/query/trace"
 	"downpour/pushdown/process/memory"
-	"downpour/pushdown/resultcache"
 )
 
 // A dashboard asks for the same hours every few seconds, while points are written to the
@@ -33,18 +32,39 @@ const minStretch = 2
 // before; with several queries at once each may cache some of them the second time.
 const maxUnkept = 3
 
-// maxStretchSeries is of how many series no stretch is made if their hours can be read side
-// by side: that keeps nothing of a series, and a stretch some 300 bytes.
-const maxStretchSeries = 50_000
-
 // manySeriesFor is how long a plan is known to have more series.
 const manySeriesFor = 24 * time.Hour
 
-// noteSeries notes whether a plan that was executed has too many series for a stretch.
-func (e *Engine) noteSeries(p *scanplan.Plan, stats *dispatch.Stats, now time.Time) {
-	if stats.Parts > 0 && stats.Spans/int64(stats.Parts) > e.stretchSeries && e.cfg.Exec.SideBySide(p) {
-		e.many.add(p, now, now)
+// seam answers a request for all times of its rows at its seam, or as a whole.
+type seam struct {
+	exec   *dispatch.Executor
+	scan   *scan
+	whole  Stage       // a plan as a whole
+	unkept triedInVain // plans whose stretches were made and could not be cached lately
+	many   triedInVain // plans with too many series for a stretch
+
+	maxSeries int64 // Config.StretchSeries
+}
+
+func newSeam(cfg *Config, scan *scan, whole Stage) *seam {
+	s := &seam{exec: cfg.Exec, scan: scan, many: triedInVain{lasts: manySeriesFor}, maxSeries: cmp.Or(cfg.StretchSeries, 50_000)}
+	s.whole = &counted{seam: s, next: whole}
+	return s
+}
+
+// counted notes whether a plan that was executed has too many series for a stretch.
+type counted struct {
+	seam *seam
+	next Stage
+}
+
+func (s *counted) Groups(ctx context.Context, r *Request) (Answer, error) {
+	a, err := s.next.Groups(ctx, r)
+	if n := int64(a.Stats.Parts); n > 0 && a.Stats.Spans/n > s.seam.maxSeries && s.seam.exec.SideBySide(r.Plan) {
+		now := time.Now()
+		s.seam.many.add(r.Plan, now, now)
 	}
+	return a, err
 }
 
 // cachedStretch is what the result cache keeps of a plan's older hours: their stretch, and
@@ -57,11 +77,11 @@ type cachedStretch struct {
 	refused atomic.Bool
 }
 
-// seam cuts an untrimmed plan between two hours. All rows of the first should have been
+// cutAtSeam cuts an untrimmed plan between two hours. All rows of the first should have been
 // written by now and by the end of the query, both in ms: dashboards also ask for a whole
 // day of which some is still to come. ok is false where a stretch is not possible, or not
 // worth it.
-func seam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool) {
+func cutAtSeam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool) {
 	at := min(end, now)/1000 - settledAfter
 	at -= at % encoding.RowSeconds
 	at = min(at, p.To-encoding.RowSeconds)
@@ -74,32 +94,29 @@ func seam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool
 	return older, newer, ok
 }
 
-// executeAtSeam executes an untrimmed plan of a query that ends at end, in ms. If it can it
+// groups answers an untrimmed request of a query that ends at end, in ms. If it can it
 // reads only the rows after the seam, else all of them.
-func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	// The rows on both sides of the seam count together.
-	counted := ctx
-	if e.cfg.Budget != nil {
-		counted = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
-	}
-	older, err := e.olderHours(counted, q, p, end, node)
+func (s *seam) groups(ctx context.Context, r *Request, end int64) (Answer, error) {
+	both := r.inOneBudget() // the rows on both sides of the seam count together
+	older, err := s.olderHours(ctx, both, end)
 	if err != nil {
-		return nil, dispatch.Stats{}, err
+		return Answer{}, err
 	}
 	if older == nil {
-		return e.executePlan(ctx, q, p, node)
+		return s.whole.Groups(ctx, r)
 	}
 	defer older.Close(ctx) // the groups have copies of its points
 
-	stats := older.stats
-	groups, more, err := e.continueStretch(counted, q, p, older, node)
-	stats.Add(more)
+	a, err := s.continued(ctx, both, older)
 	if errors.Is(err, merge.ErrSeam) {
 		older.Refuse()
-		node.add("again without the seam", 0, map[string]any{"reason": err.Error()})
-		return e.executePlan(ctx, q, p, node)
+		r.Trace.Add("again without the seam", 0, map[string]any{"reason": err.Error()})
+		return s.whole.Groups(ctx, r)
 	}
-	return groups, stats, err
+	total := older.stats
+	total.Add(a.Stats)
+	a.Stats = total
+	return a, err
 }
 
 // OlderHours are the hours of a plan before its seam, of which only their stretch is needed.
@@ -126,27 +143,27 @@ func (o *OlderHours) Refuse() { o.stretch.refused.Store(true) }
 // counts what it keeps.
 func (o *OlderHours) Close(ctx context.Context) { memory.Release(ctx, o.reserved) }
 
-// olderHours returns the older hours of an untrimmed plan of a query that ends at end, ms,
+// olderHours returns the older hours of an untrimmed request of a query that ends at end, ms,
 // with their stretch from the result cache or made now; nil where the plan is better
 // executed as a whole. Close comes after the last use of the stretch.
-func (e *Engine) olderHours(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) (*OlderHours, error) {
+func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHours, error) {
 	began := time.Now()
-	older, newer, ok := seam(p.Plan, end, began.UnixMilli())
-	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation {
+	older, newer, ok := cutAtSeam(r.Plan, end, began.UnixMilli())
+	if !ok || r.rounded() {
 		return nil, nil
 	}
 	without := func(reason string) (*OlderHours, error) {
-		node.add("older hours", time.Since(began), map[string]any{"resultCache": "read: " + reason})
+		r.Trace.Add("older hours", time.Since(began), map[string]any{"resultCache": "read: " + reason})
 		return nil, nil
 	}
 	switch {
-	case e.unkept.count(p.Plan, began) >= maxUnkept:
+	case s.unkept.count(r.Plan, began) >= maxUnkept:
 		return without("what was made of them lately could not be kept")
-	case e.many.count(p.Plan, began) > 0:
+	case s.many.count(r.Plan, began) > 0:
 		return without("too many series")
 	}
 
-	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
+	lookup := s.exec.LookupPlan(ctx, &older, dispatch.StretchAnswer, r.Proofs)
 	if reason := lookup.Reason(); reason != "" {
 		return without(reason)
 	}
@@ -154,62 +171,62 @@ func (e *Engine) olderHours(ctx context.Context, q *query.Query, p subPlan, end 
 		if st.refused.Load() {
 			return without("newer rows have changed what is made of them")
 		}
-		stats, err := e.fromStretch(ctx, st, began, node)
+		stats, err := s.fromCache(ctx, r, st, began)
 		return &OlderHours{stretch: st, newer: newer, stats: stats}, err
 	}
 
-	// A stretch is read before the newer hours, not beside them: that must not be in vain.
+	// A stretch is read before the newer hours, not at the same time: that must not be in vain.
 	if !lookup.Wanted() || !lookup.Unchanged() {
 		return without("they were not asked for before, or have changed since")
 	}
-	st, stats, err := e.makeStretch(resultcache.Proving(ctx), q, p.with(&older), node)
+	st, stats, err := s.makeStretch(ctx, r.withScan(&older))
 	if err != nil {
 		return nil, err
 	}
 	if stats.CacheComplete() {
 		lookup.Store(st)
 	}
-	e.noteKept(p.Plan, &older, began)
+	s.noteKept(r.Plan, &older, began)
 	return &OlderHours{stretch: st, newer: newer, stats: stats, reserved: st.Bytes()}, nil
 }
 
-// fromStretch spends what the rows of a stretch from the result cache would have cost:
-// whether a query is refused must not depend on what was asked before.
-func (e *Engine) fromStretch(ctx context.Context, st *cachedStretch, began time.Time, node *Node) (dispatch.Stats, error) {
+// fromCache spends what the rows of a stretch from the result cache would have cost.
+func (s *seam) fromCache(ctx context.Context, r *Request, st *cachedStretch, began time.Time) (dispatch.Stats, error) {
 	stats := st.stats.FromCache()
-	if err := operator.BudgetOf(ctx).Spend(ctx, st.stats.Points, st.stats.Bytes); err != nil {
+	if err := r.spend(ctx, &st.stats); err != nil {
 		return dispatch.Stats{}, err
 	}
-	a := attributes(stats)
-	a["resultCache"] = "older hours from memory, merged: no row of them has changed"
-	node.add("result cache", time.Since(began), a)
+	counts := trace.Counts(stats)
+	counts["resultCache"] = "older hours from memory, merged: no row of them has changed"
+	r.Trace.Add("result cache", time.Since(began), counts)
 	return stats, nil
 }
 
 // noteKept notes whether the stretch that a query has made, since it began, is cached. The
 // query itself need not have stored it: another one may have been first.
-func (e *Engine) noteKept(p, older *scanplan.Plan, began time.Time) {
-	if e.cfg.Exec.HoldsPlan(older, dispatch.StretchAnswer) {
-		e.unkept.remove(p)
+func (s *seam) noteKept(p, older *scanplan.Plan, began time.Time) {
+	if s.exec.HoldsPlan(older, dispatch.StretchAnswer) {
+		s.unkept.remove(p)
 		return
 	}
-	e.unkept.add(p, began, time.Now())
+	s.unkept.add(p, began, time.Now())
 }
 
-// makeStretch reads a plan's older hours.
-func (e *Engine) makeStretch(ctx context.Context, q *query.Query, p subPlan, node *Node) (*cachedStretch, dispatch.Stats, error) {
-	if err := planPointsOf(ctx).set(0); err != nil {
+// makeStretch reads the older hours of a request, which its plan has alone.
+func (s *seam) makeStretch(ctx context.Context, r *Request) (*cachedStretch, dispatch.Stats, error) {
+	r.proving = true
+	if err := r.Points.set(0); err != nil {
 		return nil, dispatch.Stats{}, err
 	}
-	m := e.newMerger(ctx, p, p.Plan)
+	m := newMerger(ctx, r, r.Plan)
 	defer m.Free()
 
-	stats, err := e.scanInto(ctx, q, p, dispatch.PerSeries, m, node)
+	stats, err := s.scan.into(ctx, r, dispatch.PerSeries, mergerSink(m))
 	if err != nil {
 		return nil, stats, err
 	}
 
-	merged := node.begin("merge older hours")
+	merged := r.Trace.Begin("merge older hours")
 	st, err := m.FinishStretch()
 	merged(nil)
 	if err != nil {
@@ -220,23 +237,31 @@ func (e *Engine) makeStretch(ctx context.Context, q *query.Query, p subPlan, nod
 	return made, stats, nil
 }
 
-// continueStretch reads the newer hours of a plan and merges them with the stretch of the
+// continued reads the newer hours of a request and merges them with the stretch of the
 // older ones.
-func (e *Engine) continueStretch(ctx context.Context, q *query.Query, p subPlan, older *OlderHours, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	// The points of the stretch are counted with those of the answer, see groups.
-	if err := planPointsOf(ctx).set(0); err != nil {
-		return nil, dispatch.Stats{}, err
+func (s *seam) continued(ctx context.Context, r *Request, older *OlderHours) (Answer, error) {
+	// The points of the stretch are counted with those of the answer, see keep.
+	if err := r.Points.set(0); err != nil {
+		return Answer{}, err
 	}
-	m := e.newMerger(ctx, p, older.Plan())
+	m := newMerger(ctx, r, older.Plan())
 	defer m.Free()
 	if err := m.Continue(older.Stretch()); err != nil {
-		return nil, dispatch.Stats{}, err
+		return Answer{}, err
 	}
 
-	stats, err := e.scanInto(ctx, q, p.with(&older.newer), dispatch.PerSeries, m, node)
+	stats, err := s.scan.into(ctx, r.withScan(&older.newer), dispatch.PerSeries, mergerSink(m))
 	if err != nil {
-		return nil, stats, err
+		return Answer{Stats: stats}, err
 	}
-	groups, err := finish(ctx, m, node)
-	return groups, stats, err
+	return finish(ctx, r, m, stats)
+}
+
+// ExecuteNewer executes a request from the seam on, and hands the records to the sink. It counts the
+// work of the older hours as well.
+func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+	stats := older.stats
+	more, err := s.Execute(ctx, r.withScan(&older.newer), sink)
+	stats.Add(more)
+	return stats, err
 }

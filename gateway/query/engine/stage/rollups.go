@@ -1,4 +1,4 @@
-package engine
+package stage
 
 import (
 	"bytes"
@@ -9,11 +9,9 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
-	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/merge"
 	"downpour/gateway/query/plan"
-	"downpour/pushdown/operator"
 	"downpour/pushdown/rollupjob"
 )
 
@@ -48,13 +46,35 @@ func (c *madeChoice) String() string {
 	return text
 }
 
-// chooseMade finds out which rollups can take the place of a plan's raw rows now.
-func (e *Engine) chooseMade(ctx context.Context, q *query.Query, p subPlan) (c madeChoice) {
+// rollups answers a plan of raw rows from rollups that we make ourselves, as far as they are proven.
+type rollups struct {
+	prover *rollupjob.Prover // nil if no rollups are made
+	scan   *scan
+	next   Stage
+}
+
+func (s *rollups) Groups(ctx context.Context, r *Request) (Answer, error) {
+	began := time.Now()
+	c := s.choose(ctx, r)
+	if text := c.String(); text != "" {
+		r.Trace.Add("rollups", time.Since(began), map[string]any{"rollups": text})
+	}
+	if len(c.ranges) == 0 || ctx.Err() != nil {
+		return s.next.Groups(ctx, r)
+	}
+	if a, ok, err := s.read(ctx, r.inOneBudget(), &c); ok || err != nil {
+		return a, err
+	}
+	return s.next.Groups(ctx, r)
+}
+
+// choose finds out which rollups can take the place of a plan's raw rows now.
+func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 	c.why = p.NotMade
-	if e.cfg.Made == nil || len(p.Made) == 0 {
+	if s.prover == nil || len(p.Made) == 0 {
 		return c
 	}
-	switch {
+	switch q := p.Query; {
 	case q.AllowPartial:
 		c.why = "the answer may be incomplete"
 		return c
@@ -73,7 +93,7 @@ func (e *Engine) chooseMade(ctx context.Context, q *query.Query, p subPlan) (c m
 			c.why = "no whole bucket lies between the raw rows that are read"
 			continue
 		}
-		proof, err := e.cfg.Made.Prove(ctx, m.Interval, p.Plan.Metric, whole)
+		proof, err := s.prover.Prove(ctx, m.Interval, p.Plan.Metric, whole)
 		if err != nil {
 			c.why = err.Error()
 			continue
@@ -104,92 +124,76 @@ func aligned(r rollupjob.Range, n int64) rollupjob.Range {
 	return rollupjob.Range{From: (r.From + n - 1) / n * n, To: r.To / n * n}
 }
 
-// fromRollups answers a plan of raw rows from rollups, as far as they are proven. ok is false
-// where the rows have to be read.
-func (e *Engine) fromRollups(ctx context.Context, q *query.Query, p subPlan, node *Node) (groups []merge.Group, stats dispatch.Stats, ok bool, err error) {
-	began := time.Now()
-	c := e.chooseMade(ctx, q, p)
-	if text := c.String(); text != "" {
-		node.add("rollups", time.Since(began), map[string]any{"rollups": text})
+// read answers a request with rollups, and raw rows at other times. ok is false where these have to
+// be read at all times.
+func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer, ok bool, err error) {
+	if err := r.Points.set(0); err != nil {
+		return a, false, err
 	}
-	if len(c.ranges) == 0 || ctx.Err() != nil {
-		return nil, stats, false, nil
-	}
-
-	if err := planPointsOf(ctx).set(0); err != nil {
-		return nil, stats, false, err
-	}
-	m := e.newMerger(ctx, p, p.Plan)
+	m := newMerger(ctx, r, r.Plan)
 	defer m.Free()
-	if ok, stats, err = e.scanWithRollups(ctx, q, p, &c, m, node); err != nil || !ok {
-		return nil, stats, false, err
+	ok, a.Stats, err = s.scanBoth(ctx, r, c, m)
+	if err != nil || !ok {
+		return a, false, err
 	}
 	// A job may have written to the rollups while they were read.
 	if err := c.proof.Holds(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil, stats, false, mergeEnded(ctx)
+			return a, false, mergeEnded(ctx)
 		}
-		node.add("again from raw rows", 0, map[string]any{"reason": err.Error()})
-		return nil, dispatch.Stats{}, false, nil
+		r.Trace.Add("again from raw rows", 0, map[string]any{"reason": err.Error()})
+		return Answer{}, false, nil
 	}
-	groups, err = finish(ctx, m, node)
-	return groups, stats, err == nil, err
+	a, err = finish(ctx, r, m, a.Stats)
+	return a, true, err
 }
 
-// scanWithRollups gives a merger what rollups have, and what raw rows have at other times. ok
+// scanBoth gives a merger what rollups have, and what raw rows have at other times. ok
 // is false if the plan cannot be cut in time.
-func (e *Engine) scanWithRollups(ctx context.Context, q *query.Query, p subPlan, c *madeChoice, m *merge.Merger, node *Node) (ok bool, total dispatch.Stats, err error) {
-	// Both count together.
-	if e.cfg.Budget != nil {
-		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
-	}
-	at := p.Plan.From
+func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
+	at := r.Plan.From
 	for i := 0; i <= len(c.ranges); i++ {
-		r := rollupjob.Range{From: p.Plan.To, To: p.Plan.To} // behind the last
+		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // behind the last
 		if i < len(c.ranges) {
-			r = c.ranges[i]
+			rolled = c.ranges[i]
 		}
-		if at < r.From {
-			raw, ok := p.Plan.Between(at, r.From)
+		if at < rolled.From {
+			raw, ok := r.Plan.Between(at, rolled.From)
 			if !ok {
 				return false, total, nil
 			}
-			stats, err := e.scanInto(ctx, q, p.with(&raw), dispatch.PerSeries, m, node)
+			stats, err := s.scan.into(ctx, r.withScan(&raw), dispatch.PerSeries, mergerSink(m))
 			total.Add(stats)
 			if err != nil {
 				return false, total, err
 			}
 		}
-		if r.From < r.To {
-			stats, err := e.scanRollups(ctx, p, c, r, m, node)
+		if rolled.From < rolled.To {
+			stats, err := s.scanRollups(ctx, r, c, rolled, m)
 			total.Add(stats)
 			if err != nil {
 				return false, total, err
 			}
 		}
-		at = r.To
+		at = rolled.To
 	}
 	return true, total, nil
 }
 
 // scanRollups gives a merger the rollups of a time.
-func (e *Engine) scanRollups(ctx context.Context, p subPlan, c *madeChoice, r rollupjob.Range, m *merge.Merger, node *Node) (dispatch.Stats, error) {
-	rolled := c.source.PlanBetween(p.Plan, r.From, r.To)
-	ran := node.begin("run " + rolled.Table)
-	opts := dispatch.Options{Aggregation: dispatch.PerSeries, Trace: node != nil}
-	stats, err := e.cfg.Exec.Run(ctx, rolled, opts, func(part scanplan.KeyRange, records []batch.Record) error {
-		// Parts are put in order by their keys. A row of rollups may begin long before r, among
+func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range, m *merge.Merger) (dispatch.Stats, error) {
+	rolled := c.source.PlanBetween(r.Plan, at.From, at.To)
+	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries, func(part scanplan.KeyRange, records []batch.Record) error {
+		// Parts are put in order by their keys. A row of rollups may begin long before its time, among
 		// the raw rows that are read there.
-		if first := rolled.HourKey(part, r.From); bytes.Compare(part.Start, first) < 0 {
+		if first := rolled.HourKey(part, at.From); bytes.Compare(part.Start, first) < 0 {
 			part.Start = first
 		}
 		for _, record := range records {
-			if err := m.AddBetween(part, record, r.From*1000, r.To*1000); err != nil {
+			if err := m.AddBetween(part, record, at.From*1000, at.To*1000); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	ran(attributes(stats)).addAttempts(stats.Trace)
-	return stats, err
 }

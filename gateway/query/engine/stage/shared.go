@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"context"
+	"time"
+
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query/merge"
+	"downpour/gateway/query/trace"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
+)
+
+// shared answers equal requests by one execution, see sharing.
+type shared struct {
+	sharing *sharing
+	alone   Stage // for a request that nobody waits for
+	batch   Stage // for all that have waited: it looks into the result cache again
+}
+
+func (s *shared) Groups(ctx context.Context, r *Request) (Answer, error) {
+	key, ok := r.shareKey()
+	if !ok {
+		return s.alone.Groups(ctx, r)
+	}
+	b := s.sharing.enter(key)
+	if b == nil {
+		defer s.sharing.end(key)
+		return s.alone.Groups(ctx, r)
+	}
+
+	began := time.Now()
+	leads, err := s.sharing.wait(ctx, key, b)
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case leads:
+		return s.lead(ctx, r, key, b)
+	case b.answer != nil:
+		return s.fromOther(ctx, r, b.answer, began)
+	}
+	return s.alone.Groups(ctx, r)
+}
+
+// shareKey returns what equal requests have in common. ok is false for a plan whose
+// execution must not be shared, or that must not wait for another one: what it reads is
+// deleted afterwards, it may be incomplete or depends on names, or the query has other plans,
+// which may hold what the execution that it would wait for needs: a slot, or memory.
+func (r *Request) shareKey() (key resultcache.ID, ok bool) {
+	q := r.Query
+	if q.Delete || q.AllowPartial || r.Plan.Fix&scanplan.FixDamaged != 0 || q.Untrimmed || r.PostFilter != nil || len(q.Queries) != 1 || r.Rest() != nil || r.Fallback() != nil {
+		return key, false
+	}
+	return resultcache.PlanKey(r.Plan, string(r.answerName())), true
+}
+
+// lead answers a request for a batch. An error is not shared: most are of one query, such as
+// a limit, and with any other the rest of the batch finds out for itself.
+func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sharers) (a Answer, err error) {
+	ended := false
+	publish := func(answer *cachedGroups) {
+		if !ended {
+			ended = true
+			s.sharing.publish(key, b, answer)
+		}
+	}
+	defer publish(nil) // also if the execution panics
+
+	// What others have kept while this one waited is found now. If it is shared it must be proven,
+	// because each query waits for no proofs but its own.
+	batch := *r
+	if s.sharing.isShared(b) {
+		batch.share, batch.Proofs = publish, nil
+	}
+	a, err = s.batch.Groups(ctx, &batch)
+	if err != nil && ctx.Err() != nil && !ended {
+		ended = true
+		s.sharing.resign(key, b)
+	}
+	return a, err
+}
+
+// fromOther answers a request with what an execution that began after it was asked has made for
+// another one. It reserves what it holds of that.
+func (s *shared) fromOther(ctx context.Context, r *Request, answer *cachedGroups, began time.Time) (Answer, error) {
+	s.sharing.answered.Add(1)
+	if err := r.spend(ctx, &answer.stats); err != nil {
+		return Answer{}, err
+	}
+
+	// Each of the batch keeps the whole answer until its own client has read it.
+	held := int64(pointsIn(answer.groups))*merge.PointBytes + int64(len(answer.groups))*namedBytes
+	if err := memory.Reserve(ctx, held); err != nil {
+		return Answer{}, err
+	}
+
+	a := Answer{Groups: trimmed(answer.groups, r.Plan), Stats: answer.stats.FromOther(), Plan: r.Compiled}
+	if err := r.Points.set(pointsIn(a.Groups)); err != nil {
+		return Answer{Stats: a.Stats}, err
+	}
+	counts := trace.Counts(a.Stats)
+	counts["shared"] = "answered by the execution of an equal query, which began after this one was asked"
+	r.Trace.Add("shared execution", time.Since(began), counts)
+	return a, nil
+}

@@ -1,0 +1,233 @@
+// Package stage answers one compiled sub-query with groups of UIDs. Each stage answers a
+// request by itself, or has the stage behind it answer it: for the same plan, for another
+// one, or a second time. New puts them in order; each has a file of its own:
+//
+//	inturn.go      again, when it is the query's turn, if other queries hold the memory
+//	tables.go      from a table of rollups, then from the next one; raw rows behind a cut
+//	straight.go    again with rows cut at full hours, if the table has rows of no full hour
+//	cached.go      from the result cache, and into it
+//	rollups.go     from rollups that we make ourselves, where they are proven
+//	shared.go      by one execution for equal queries
+//	seam.go        older hours from the result cache, newer ones from their rows
+//	aggregation.go by partial aggregates or per series, and per series if the former fail
+//	scan.go        by executing the plan, and merging what its parts return
+package stage
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/merge"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/query/trace"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rollupjob"
+)
+
+// Stage returns the groups of a request. With an error the answer has the counts of the work
+// that was done, and no memory of the request's account is held.
+type Stage interface {
+	Groups(ctx context.Context, r *Request) (Answer, error)
+}
+
+// Answer is what a plan's rows give.
+type Answer struct {
+	// Groups may be shared with the result cache and must not be changed.
+	Groups []merge.Group
+	Stats  dispatch.Stats
+	// Plan is the one whose groups they are: that of the request, or one of its fallbacks.
+	Plan *plan.Compiled
+}
+
+// Request is one plan of a query, to be answered within the bounds of the query. A stage that
+// changes it changes a copy, see With. The memory account of the query is that of the context,
+// because all layers below reserve from it as well.
+type Request struct {
+	*plan.Compiled
+	Query *query.Query
+	Sub   *query.SubQuery
+
+	// Trace gets the steps of the answer; nil for none.
+	Trace *trace.Node
+	// Points counts the points of the answer, within the bound of the query's; nil for none.
+	Points *Points
+	// Proofs takes the proofs that answers from the result cache still wait for. If it is nil
+	// they are proven before they are given.
+	Proofs *resultcache.Proofs
+	// Keep is the plan's filter on names, of spans (salt, metric and tags); nil for none.
+	Keep func(span []byte) (bool, error)
+	// NewBudget returns a budget for one try at the plan; nil for no bound.
+	NewBudget func() operator.Budget
+
+	budget  operator.Budget // of a try that reads in several steps; nil for one of its own
+	proving bool            // see dispatch.Options
+
+	lookup *resultcache.PlanLookup // see find
+	share  func(*cachedGroups)     // see shared; nil if nobody waits for the answer
+}
+
+// With returns the request for another plan.
+func (r *Request) With(p *plan.Compiled) *Request {
+	out := *r
+	out.Compiled = p
+	return &out
+}
+
+// withScan returns the request for another scan plan.
+func (r *Request) withScan(p *scanplan.Plan) *Request {
+	c := *r.Compiled
+	c.Plan = p
+	return r.With(&c)
+}
+
+// Untrimmed returns the request for all times that the plan's rows have.
+func (r *Request) Untrimmed() *Request {
+	p := r.Plan.Untrimmed()
+	return r.withScan(&p)
+}
+
+// inOneBudget returns the request with a budget of which all steps of a try spend together.
+func (r *Request) inOneBudget() *Request {
+	out := *r
+	out.budget = r.currentBudget()
+	return &out
+}
+
+// currentBudget returns the budget of the try that the request is part of, or else a new one.
+func (r *Request) currentBudget() operator.Budget {
+	if r.budget == nil {
+		return r.NewBudget()
+	}
+	return r.budget
+}
+
+// spend spends what an answer from memory has cost when it was read: whether a query is refused
+// must not depend on what was asked before.
+func (r *Request) spend(ctx context.Context, s *dispatch.Stats) error {
+	if b := r.currentBudget(); b != nil {
+		return b.Spend(ctx, s.Points, s.Bytes)
+	}
+	return nil
+}
+
+// rounded reports whether the query accepts sums whose last bits differ.
+func (r *Request) rounded() bool {
+	return r.PostFilter == nil && !r.Query.AllowPartial && dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
+}
+
+// cacheable reports whether the result cache may have an answer. A post filter depends on names,
+// which no version token covers, and an answer that may be incomplete is not the plan's.
+func (r *Request) cacheable() bool {
+	return r.PostFilter == nil && !r.Query.AllowPartial && r.Plan.Fix&scanplan.FixDamaged == 0
+}
+
+// Config is what the stages work with.
+type Config struct {
+	Exec *dispatch.Executor
+	// Made proves the rollups that we make ourselves; nil if there are none.
+	Made *rollupjob.Prover
+	Log  *slog.Logger
+
+	// SharePatience is how long a query waits for an execution that has begun before it was asked: then
+	// the next one begins next to it, so a plan that takes long is begun at most so often. Default 1 s.
+	SharePatience time.Duration
+	// StretchSeries is of how many series no stretch is made if their hours can be read side by side: that
+	// keeps nothing of a series, and a stretch some 300 bytes. Default 50,000.
+	StretchSeries int64
+}
+
+// Stages are all stages in their order. Its methods may be called from many goroutines.
+type Stages struct {
+	first Stage
+
+	find        *find
+	rollups     *rollups
+	sharing     *sharing
+	seam        *seam
+	aggregation *aggregation
+	scan        *scan
+}
+
+// New returns the stages. Their order is read from the bottom up.
+func New(cfg Config) *Stages {
+	s := &Stages{scan: &scan{exec: cfg.Exec}, sharing: newSharing(cmp.Or(cfg.SharePatience, time.Second))}
+	s.aggregation = &aggregation{exec: cfg.Exec, scan: s.scan}
+	s.seam = newSeam(&cfg, s.scan, s.aggregation)
+	read := s.seam.whole
+
+	keep := &keep{atSeam: s.seam, whole: read}
+	again := &find{exec: cfg.Exec, next: keep}
+	shared := &shared{sharing: s.sharing, alone: keep, batch: again}
+	s.rollups = &rollups{prover: cfg.Made, scan: s.scan, next: shared}
+	s.find = &find{exec: cfg.Exec, next: s.rollups}
+
+	table := &straight{log: cfg.Log, next: s.find, cut: read}
+	tables := &behindCut{next: &fallback{next: table}, raw: table}
+	s.first = &inTurn{next: tables}
+	return s
+}
+
+// Groups answers a request by all stages.
+func (s *Stages) Groups(ctx context.Context, r *Request) (Answer, error) {
+	return s.first.Groups(ctx, r)
+}
+
+// Found returns the answer to a request if the result cache has it.
+func (s *Stages) Found(ctx context.Context, r *Request) (a Answer, ok bool, err error) {
+	return s.find.found(ctx, r.lookedUp(s.find.lookUp(ctx, r)), time.Now())
+}
+
+// Scan executes the plan of a request per series, and returns a merger with what its parts
+// returned. The merger holds memory until Free, also after an error.
+func (s *Stages) Scan(ctx context.Context, r *Request) (*merge.Merger, dispatch.Stats, error) {
+	return s.scan.merged(ctx, r, dispatch.PerSeries)
+}
+
+// Execute executes the plan of a request per series, and hands the records of its parts to the sink.
+func (s *Stages) Execute(ctx context.Context, r *Request, sink dispatch.Sink) (dispatch.Stats, error) {
+	return s.scan.into(ctx, r, dispatch.PerSeries, sink)
+}
+
+// Older returns the hours of a request's plan that are over, with their stretch, for a caller that
+// continues it by itself; nil if there are none. Close comes after the last use of it.
+func (s *Stages) Older(ctx context.Context, r *Request) (*OlderHours, error) {
+	if !r.cacheable() {
+		return nil, nil
+	}
+	return s.seam.olderHours(ctx, r.Untrimmed(), r.Plan.End)
+}
+
+// Sharing returns how many plans are being executed that others may share, and how many requests wait
+// for the next execution of one.
+func (s *Stages) Sharing() (plans, waiting int) { return s.sharing.count() }
+
+// SharedAnswers returns how many requests were answered by the execution of another one.
+func (s *Stages) SharedAnswers() int64 { return s.sharing.answered.Load() }
+
+// Forecast says how a request would be answered now.
+type Forecast struct {
+	Aggregation dispatch.Aggregation
+	Kept        bool   // in the result cache, should no row have changed
+	Rollups     string // that are read, and why not others; empty without any
+}
+
+// Forecast finds out how a request would be answered, without reading a row of it.
+func (s *Stages) Forecast(ctx context.Context, r *Request) Forecast {
+	made := s.rollups.choose(ctx, r)
+	return Forecast{
+		Aggregation: s.aggregation.choose(r),
+		Kept:        s.find.exec.HoldsPlan(r.Plan, r.answerName()),
+		Rollups:     made.String(),
+	}
+}
+
+// AggregatesPartially reports whether a request's parts would return partial aggregates.
+func (s *Stages) AggregatesPartially(ctx context.Context, r *Request) bool {
+	return s.scan.exec.AggregatesPartially(ctx, r.Plan, s.aggregation.choose(r))
+}
