@@ -119,7 +119,10 @@ func (e *Engine) Run(ctx context.Context, q *query.Query, opts Options) ([]Resul
 	}
 	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
 		r := e.request(ctx, q, plans[i])
-		r.Points, r.Proofs, r.Trace = points.Plan(), opts.Proofs, steps.AddSubQuery(i, plans[i].text())
+		r.Points, r.Proofs = points.Plan(), opts.Proofs
+		if steps != nil {
+			r.Trace = steps.AddSubQuery(i, plans[i].text())
+		}
 		groups[i], stats[i], err = e.answerSubQuery(ctx, r)
 		return err
 	})
