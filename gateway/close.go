@@ -56,7 +56,7 @@ func (s *Server) Close() error {
 	defer cancel()
 
 	// Shutdown below waits for HTTP requests, but knows nothing of WebSockets.
-	s.stream.Close(ctx)
+	s.live.sockets.Close(ctx)
 	err := s.http.Shutdown(ctx)
 	s.listener.Close() // Shutdown leaves it open if Serve was not called yet
 
@@ -77,7 +77,17 @@ func (s *Server) closeUnstarted() error {
 	s.listener.Close() // http leaves it open if Serve was not called yet
 	s.listener.Wait()
 	s.background.Wait()
-	s.closeClients()
+	// A part that could not be made leaves those before it.
+	if s.writes != nil {
+		s.writes.points.Close()
+		s.writes.rollups.Close()
+	}
+	if s.names != nil {
+		s.names.stopTracker()
+	}
+	if s.queries != nil {
+		s.queries.close()
+	}
 	return err
 }
 
@@ -91,13 +101,13 @@ func (s *Server) finish() error {
 		end  func()
 	}{
 		{"telnet connections", s.listener.Wait},
-		{"live queries", s.hub.Close},
+		{"live queries", s.live.hub.Close},
 		{"own metrics", s.background.Wait}, // and names.Watch, retention, rollups, compaction and the disk; http.Serve has returned by now, though requests may still wait for the store
-		{"accepted points", s.writer.Close},
-		{"accepted rollups", s.rollups.Close},
-		{"records of the meta data", s.stopTracker},
-		{"connections to pushdown servers", s.closeClients},
-		{"lines of refused points", s.putLog.Close},
+		{"accepted points", s.writes.points.Close},
+		{"accepted rollups", s.writes.rollups.Close},
+		{"records of the meta data", s.names.stopTracker},
+		{"connections to pushdown servers", s.queries.close},
+		{"lines of refused points", s.writes.refusals.Close},
 	}
 
 	var at atomic.Int32 // index of the component that is ending
@@ -115,7 +125,8 @@ func (s *Server) finish() error {
 	}
 
 	name := components[at.Load()].name
-	points := s.abandon()
+	points := s.writes.abandon()
+	s.names.abandon()
 	s.log.Error("the store does not answer at the end and is not waited for; who put these points was told that they may not be stored",
 		"points", points, "waited for", name)
 
@@ -133,16 +144,6 @@ func (s *Server) finish() error {
 	}
 
 	return fmt.Errorf("%w: %s, %d points", errUnfinished, name, points)
-}
-
-// abandon stops all waiting for the store. It returns how many points the store has
-// not taken.
-func (s *Server) abandon() (points int) {
-	points = s.writer.Abandon() + s.rollups.Abandon()
-	if s.tracker != nil {
-		s.tracker.Abandon()
-	}
-	return points
 }
 
 // waitFor waits for done, but not longer than d. It reports whether done is closed.

@@ -1,32 +1,32 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 
 	"downpour/pushdown/compaction/background"
 )
 
-// newCompactor returns the worker that compacts rows in the background, nil if there is to be none.
-// Pushdown servers do that beside their region servers, and in mode ro nothing is written.
-func (s *Server) newCompactor() (*background.Worker, error) {
-	rate, err := s.cfg.CompactRate()
+// newCompactor returns the worker that compacts rows in the background, nil if there is to be none. busy returns how many
+// queries run.
+// Pushdown servers do that next to their region servers, and in mode ro nothing is written.
+func (c *common) newCompactor(busy func() int) (*background.Worker, error) {
+	rate, err := c.cfg.CompactRate()
 	if rate == 0 || err != nil {
 		return nil, err
 	}
-	if why := s.cfg.compactsNothing(); why != "" {
-		s.log.Warn("this gateway compacts no rows in the background: "+why, "DOWNPOUR_COMPACT", s.cfg.Compact)
+	if why := c.cfg.compactsNothing(); why != "" {
+		c.log.Warn("this gateway compacts no rows in the background: "+why, "DOWNPOUR_COMPACT", c.cfg.Compact)
 		return nil, nil
 	}
 
-	w, err := background.On(s.store, s.cfg.TableState, background.Config{
-		Table: s.cfg.TableData, Schema: s.cfg.Schema(), FixDuplicates: s.cfg.FixDuplicates, Margin: s.cfg.CompactMargin,
-		Rate: rate, Busy: s.ops.queries.Count, Log: s.log,
+	w, err := background.On(c.store, c.cfg.TableState, background.Config{
+		Table: c.cfg.TableData, Schema: c.cfg.Schema(), FixDuplicates: c.cfg.FixDuplicates, Margin: c.cfg.CompactMargin,
+		Rate: rate, Busy: busy, Log: c.log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_COMPACT: got %s, want off: %w", s.cfg.Compact, err)
+		return nil, fmt.Errorf("DOWNPOUR_COMPACT: got %s, want off: %w", c.cfg.Compact, err)
 	}
-	s.count.registry.MustRegister(w)
+	c.count.registry.MustRegister(w)
 	return w, nil
 }
 
@@ -39,12 +39,4 @@ func (c *Config) compactsNothing() string {
 		return "DOWNPOUR_MODE=ro writes nothing"
 	}
 	return ""
-}
-
-// compact starts to compact rows, if there is a worker for that.
-func (s *Server) compact(ctx context.Context) {
-	if w := s.compactor; w != nil {
-		s.inBackground(ctx, "compaction", func() { w.Run(ctx) })
-		s.log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", s.cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", s.cfg.CompactMargin)
-	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -22,6 +23,7 @@ import (
 
 // counters are the gateway's own metrics, for /metrics.
 type counters struct {
+	log      *slog.Logger
 	registry *prometheus.Registry
 	own      *prometheus.Registry // those that are stored with this host's metrics
 	points   *prometheus.CounterVec
@@ -31,8 +33,9 @@ type counters struct {
 }
 
 // newCounters registers the metrics of puts and queries; components add theirs.
-func newCounters() *counters {
+func newCounters(log *slog.Logger) *counters {
 	c := &counters{
+		log:      log,
 		registry: metrics.NewRegistry(),
 		own:      prometheus.NewRegistry(),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
@@ -67,27 +70,6 @@ func (c *counters) Puts(ok, failed int) {
 	c.points.WithLabelValues("refused").Add(float64(failed))
 }
 
-// sourceCounter counts the points of one source.
-type sourceCounter struct {
-	s      *Server
-	source activity.Source
-}
-
-// Puts counts points.
-func (c sourceCounter) Puts(ok, failed int) {
-	c.s.count.Puts(ok, failed)
-	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(ok))
-	c.s.ops.puts.Add(time.Now(), c.source, ok, failed)
-}
-
-// Lines counts telnet lines. A line whose write fails after it was counted as stored
-// is counted as refused, too: then ok is negative.
-func (c sourceCounter) Lines(ok, bad int) {
-	c.s.count.Puts(max(ok, 0), bad)
-	c.s.count.sources.WithLabelValues(c.source.String()).Add(float64(max(ok, 0)))
-	c.s.ops.puts.Add(time.Now(), c.source, ok, bad)
-}
-
 // lines returns the counters as the telnet command stats prints them.
 func (c *counters) lines(host string) string {
 	families, err := c.registry.Gather()
@@ -113,6 +95,51 @@ func (c *counters) lines(host string) string {
 	}
 
 	return b.String()
+}
+
+// stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is
+// there under both names. Source: TSDB.collectStats.
+func (c *counters) stats() []adminroutes.Stat {
+	now, host := time.Now().Unix(), version().Host
+	var out []adminroutes.Stat
+	add := func(metric string, value float64, tags map[string]string) {
+		all := map[string]string{"host": host}
+		for k, v := range tags {
+			all[k] = v
+		}
+		out = append(out, adminroutes.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
+	}
+
+	// Gather returns with its error what it could gather; that is answered.
+	families, err := c.registry.Gather()
+	if err != nil {
+		c.log.Warn("stats are incomplete", "err", err)
+	}
+
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			value, ok := ownNumber(f, m)
+			if !ok {
+				continue
+			}
+
+			tags := map[string]string{}
+			for _, l := range m.GetLabel() {
+				tags[l.GetName()] = l.GetValue()
+			}
+
+			switch {
+			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "stored":
+				add("tsd.datapoints.added", value, map[string]string{"type": "all"})
+			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "refused":
+				add("tsd.rpc.errors", value, map[string]string{"type": "illegal_arguments"})
+			}
+
+			add(strings.ReplaceAll(f.GetName(), "_", "."), value, tags)
+		}
+	}
+
+	return out
 }
 
 // ownPoints returns the counts of points and of queries, as this host's metrics have them.

@@ -26,18 +26,18 @@ const (
 
 // watchDisk logs at the start of an embedded store when its disk will be full, if that is soon,
 // and notes now and then how much it takes.
-func (s *Server) watchDisk(ctx context.Context) {
-	gauge, ok := s.store.(store.DiskGauge)
-	if !ok || s.cfg.Mode == "ro" {
+func (j *jobs) watchDisk(start func(name string, work func(context.Context))) {
+	gauge, ok := j.store.(store.DiskGauge)
+	if !ok || j.readOnly() {
 		return
 	}
-	s.inBackground(ctx, "disk", func() {
+	start("disk", func(ctx context.Context) {
 		look := time.NewTicker(measureEvery)
 		defer look.Stop()
 		for first := true; ; first = false {
-			if err := s.measureDisk(ctx, gauge, first); err != nil && ctx.Err() == nil {
+			if err := j.measureDisk(ctx, gauge, first); err != nil && ctx.Err() == nil {
 				// Nothing depends on it, and a full disk is told by every put.
-				s.log.Debug("how fast the disk fills is not known", "err", err)
+				j.log.Debug("how fast the disk fills is not known", "err", err)
 			}
 			select {
 			case <-look.C:
@@ -50,14 +50,14 @@ func (s *Server) watchDisk(ctx context.Context) {
 
 // measureDisk notes how much of the disk the store takes. With warn it logs if the disk will be
 // full soon.
-func (s *Server) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool) error {
+func (j *jobs) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool) error {
 	used, free, err := gauge.DiskUsage()
 	if err != nil {
 		return err
 	}
-	now := diskfill.Sample{At: s.cfg.Now().Unix(), Used: used}
+	now := diskfill.Sample{At: j.cfg.Now().Unix(), Used: used}
 	var h diskfill.History
-	rows, err := s.store.Get(ctx, s.cfg.TableState, tables.FamilyState, [][]byte{[]byte(diskRow)})
+	rows, err := j.store.Get(ctx, j.cfg.TableState, tables.FamilyState, [][]byte{[]byte(diskRow)})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Server) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bo
 	}
 
 	if left, since, ok := h.Left(now, free); ok && warn && left < warnWithin {
-		s.log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan tells how much that would free",
+		j.log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan tells how much that would free",
 			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since", time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
 	}
 	noted := h.With(now)
@@ -81,5 +81,5 @@ func (s *Server) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bo
 	if err != nil {
 		return err
 	}
-	return s.store.Apply(ctx, s.cfg.TableState, []store.Mutation{{Kind: store.Put, Row: []byte(diskRow), Family: tables.FamilyState, Qualifier: []byte(diskColumn), Value: value}})
+	return j.store.Apply(ctx, j.cfg.TableState, []store.Mutation{{Kind: store.Put, Row: []byte(diskRow), Family: tables.FamilyState, Qualifier: []byte(diskColumn), Value: value}})
 }

@@ -12,24 +12,17 @@ import (
 // answers are proven at each ask, and need not be dropped.
 func (s *Server) dropCaches(ctx context.Context) error {
 	s.names.Drop()
-	s.series.Drop()
-	s.trees.Drop()
-	s.forgetMeta()
+	s.writes.series.Drop()
+	s.names.trees.Drop()
+	s.names.forgetMeta()
 
-	errs := []error{s.engine.DropCaches(ctx)}
+	errs := []error{s.queries.engine.DropCaches(ctx)}
 	// A gateway that only reads writes nothing, and may not be allowed to.
-	if s.cfg.Mode == "ro" {
+	if s.readOnly() {
 		return errors.Join(errs...)
 	}
 	if err := s.names.Tell(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("other gateways could not be told: %w", err))
 	}
 	return errors.Join(errs...)
-}
-
-// forgetMeta makes the tracker of meta data look again which series have some.
-func (s *Server) forgetMeta() {
-	if s.tracker != nil {
-		s.tracker.Forget()
-	}
 }

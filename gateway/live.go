@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/ws"
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
@@ -16,18 +17,35 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// askLive answers a live query at a moment, with the answer that the query over HTTP
+// liveQueries keeps answers up to date, and sends them over WebSockets.
+type liveQueries struct {
+	*common
+	engine  *engine.Engine
+	hub     *live.Hub
+	sockets *ws.Server
+}
+
+// newLiveQueries returns the live queries. report returns the text of /api/ops, which sockets of operators get.
+func newLiveQueries(c *common, q *queries, report func(context.Context) ([]byte, error)) *liveQueries {
+	l := &liveQueries{common: c, engine: q.engine}
+	feed := changefeed.New(changefeed.Config{Engine: q.engine, Store: c.store, Zone: c.zone, Fix: c.fix, SubQueries: c.cfg.subQueries(), Timeout: c.cfg.QueryTimeout, Refusal: refusal, Log: c.log})
+	l.hub = live.New(live.Config{Ask: l.ask, OpenSource: feed.Open, Enter: l.enter, MaxBytes: c.memory.Cache(live.DefaultMaxBytes), MaxSending: c.memory.Cache(live.DefaultMaxBytes), Memory: c.memory, Log: c.log})
+	l.sockets = ws.New(ws.Config{Hub: l.hub, AllowOrigins: c.origins.Allowed, Authorize: c.mayRead, Ops: report, AuthorizeOps: c.mayOperate, Log: c.log})
+	c.count.registry.MustRegister(liveCounts{l.hub, feed})
+	return l
+}
+
+// ask answers a live query at a moment, with the answer that the query over HTTP
 // has at that moment.
-func (s *Server) askLive(ctx context.Context, q live.Question, now time.Time) (live.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
+func (l *liveQueries) ask(ctx context.Context, q live.Question, now time.Time) (live.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.QueryTimeout)
 	defer cancel()
 
-	parser := query.Parser{Now: now, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries()}
-	ask := s.askQuery
+	ask := l.askQuery
 	if q.Exp {
-		ask = s.askExp
+		ask = l.askExp
 	}
-	a, err := ask(ctx, q.Body, parser)
+	a, err := ask(ctx, q.Body, l.parser(now))
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
@@ -35,14 +53,14 @@ func (s *Server) askLive(ctx context.Context, q live.Question, now time.Time) (l
 }
 
 // askQuery answers as POST /api/query does.
-func (s *Server) askQuery(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+func (l *liveQueries) askQuery(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
 	q, err := parser.JSON(body)
 	if err != nil {
 		return a, err
 	}
 	q.AllowPartial = allowsPartial(body)
 
-	results, stats, err := s.engine.Run(ctx, q, engine.Options{})
+	results, stats, err := l.engine.Run(ctx, q, engine.Options{})
 	if err != nil {
 		return a, err
 	}
@@ -50,13 +68,13 @@ func (s *Server) askQuery(ctx context.Context, body json.RawMessage, parser quer
 }
 
 // askExp answers as POST /api/query/exp does.
-func (s *Server) askExp(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+func (l *liveQueries) askExp(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
 	x, err := engine.ReadExpressions(ctx, body, parser)
 	if err != nil {
 		return a, err
 	}
 
-	results, stats, err := s.engine.Run(ctx, x.Query, engine.Options{})
+	results, stats, err := l.engine.Run(ctx, x.Query, engine.Options{})
 	if err != nil {
 		return a, err
 	}
@@ -67,11 +85,11 @@ func (s *Server) askExp(ctx context.Context, body json.RawMessage, parser query.
 	return live.Answer{Results: shown, Rows: stats.Rows, Damaged: stats.Damaged}, nil
 }
 
-// enterLive applies the limits of queries to one evaluation of a live query, and
+// enter applies the limits of queries to one evaluation of a live query, and
 // accounts for the memory that it takes until the hub has its answer. The hub
 // accounts for the answer itself.
-func (s *Server) enterLive(ctx context.Context) (context.Context, func()) {
-	ctx, entry := s.limits.Enter(ctx, memory.Live)
+func (l *liveQueries) enter(ctx context.Context) (context.Context, func()) {
+	ctx, entry := l.limits.Enter(ctx, memory.Live)
 	return ctx, entry.Close
 }
 
@@ -84,12 +102,6 @@ func allowsPartial(body json.RawMessage) bool {
 		End          any  `json:"end"`
 	}
 	return json.Unmarshal(body, &q) == nil && q.AllowPartial && q.End != nil && q.End != ""
-}
-
-// newFeed makes what opens the sources of live queries: answers that are kept up to
-// date from the rows.
-func (s *Server) newFeed() *changefeed.Feed {
-	return changefeed.New(changefeed.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
 // refusal returns an error with the status and the words that it has over HTTP. A

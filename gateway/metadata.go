@@ -3,12 +3,10 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/access"
-	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/treeroutes"
@@ -17,6 +15,8 @@ import (
 	"downpour/gateway/metadata/last"
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/metadata/meta"
+	"downpour/gateway/metadata/seriescount"
+	"downpour/gateway/uid"
 	"downpour/gateway/write"
 )
 
@@ -60,97 +60,108 @@ func (m *MetaConfig) metaFlags() meta.Flags {
 		RealtimeTS: m.MetaRealtimeTS == "true", RealtimeUID: m.MetaRealtimeUID == "true"}
 }
 
-// startTracker starts the tracker that records what puts store, if the settings ask
-// for one.
-func (s *Server) startTracker() {
-	flags := s.cfg.metaFlags()
-	// The tables come without s.names, which is made later: a tracker does not read names.
-	tracker := meta.TrackerConfig{Config: s.metaTables(), Flags: flags, Log: s.log}
-	if s.cfg.TreeProcessing {
-		// The trees are made after the names, which tell the tracker of new ones. It has no
-		// series before both are there.
-		tracker.Described = func(ctx context.Context, tsuids []string) ([]string, error) { return s.trees.Add(ctx, tsuids) }
+// names are the series that the tables hold: their UIDs, what is recorded of them, and the trees
+// that they are in.
+type names struct {
+	*common
+	*uid.Dictionary
+	tracker *meta.Tracker // nil if puts record no meta data
+	trees   *forest.Forest
+}
+
+// newNames returns the names of the configured tables, and starts the tracker that records what puts
+// store, if the settings ask for one.
+func newNames(c *common) *names {
+	n := &names{common: c}
+	flags := c.cfg.metaFlags()
+	// The tables come without names: the names report new UIDs to the tracker, so it is made first, and a
+	// tracker reads no names.
+	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Log: c.log}
+	if c.cfg.TreeProcessing {
+		// It has no series before the trees are there.
+		tracker.Described = func(ctx context.Context, tsuids []string) ([]string, error) { return n.trees.Add(ctx, tsuids) }
 		if !flags.Tracking || !flags.RealtimeTS {
-			s.log.Warn("puts make no TSMeta, so no series goes into trees", "want", "DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
+			c.log.Warn("puts make no TSMeta, so no series goes into trees", "want", "DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
 		}
 	}
 	if flags.Tracking || flags.RealtimeUID {
-		s.tracker = meta.NewTracker(tracker)
+		n.tracker = meta.NewTracker(tracker)
 	}
-}
-
-// newTrees returns the trees of the configured table.
-func (s *Server) newTrees() *forest.Forest {
-	return forest.New(forest.Config{Store: s.store, TreeTable: s.cfg.TableTree, UIDTable: s.cfg.TableUID, MetaTable: s.cfg.TableMeta,
-		Schema: s.cfg.Schema(), Names: s.names, Log: s.log})
+	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
+	// process's alone.
+	n.Dictionary = uid.New(uid.Config{Store: c.store, Table: c.cfg.TableUID, Schema: c.cfg.Schema(), MaxName: c.cfg.LimitName,
+		Bytes: c.memory.Cache(uid.DefaultBytes), Shared: !c.cfg.Embedded(), Assigned: n.assigned, Told: n.forgetMeta, Log: c.log})
+	n.trees = forest.New(forest.Config{Store: c.store, TreeTable: c.cfg.TableTree, UIDTable: c.cfg.TableUID, MetaTable: c.cfg.TableMeta,
+		Schema: c.cfg.Schema(), Names: n.Dictionary, Log: c.log})
+	return n
 }
 
 // growTrees puts a series into trees that a client has described. The description is stored
 // whether that succeeds or not.
-func (s *Server) growTrees(ctx context.Context, tsuid encoding.UID) {
-	if _, err := s.trees.Add(ctx, []string{string(tsuid)}); err != nil {
-		s.log.Warn("a new series is not in all trees; uid treesync puts it there", "tsuid", tsuid, "err", err)
+func (n *names) growTrees(ctx context.Context, tsuid encoding.UID) {
+	if _, err := n.trees.Add(ctx, []string{string(tsuid)}); err != nil {
+		n.log.Warn("a new series is not in all trees; uid treesync puts it there", "tsuid", tsuid, "err", err)
 	}
 }
 
 // treeHandlers returns what the routes of trees work with.
-func (s *Server) treeHandlers(guard *access.Guard, flush func(context.Context) error) treeroutes.Handlers {
-	return treeroutes.Handlers{Forest: s.trees, FlushMeta: flush, Guard: guard, Timeout: s.cfg.QueryTimeout, Now: time.Now}
+func (n *names) treeHandlers(guard *access.Guard, flush func(context.Context) error) treeroutes.Handlers {
+	return treeroutes.Handlers{Forest: n.trees, FlushMeta: flush, Guard: guard, Timeout: n.cfg.QueryTimeout, Now: time.Now}
 }
 
-func (s *Server) metaTables() meta.Config {
-	return meta.Config{Store: s.store, UIDTable: s.cfg.TableUID, MetaTable: s.cfg.TableMeta, Schema: s.cfg.Schema(), Names: s.names}
+func (n *names) metaTables() meta.Config {
+	return meta.Config{Store: n.store, UIDTable: n.cfg.TableUID, MetaTable: n.cfg.TableMeta, Schema: n.cfg.Schema(), Names: n.Dictionary}
 }
 
 // observer returns the tracker for the writer. Without a tracker it returns a nil
 // interface, not one that holds a nil pointer.
-func (s *Server) observer() write.Observer {
-	if s.tracker == nil {
+func (n *names) observer() write.Observer {
+	if n.tracker == nil {
 		return nil
 	}
-	return s.tracker
+	return n.tracker
 }
 
 // assigned tells the tracker of a new UID.
-func (s *Server) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
-	if s.tracker != nil {
-		s.tracker.Assigned(kind, name, u)
+func (n *names) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
+	if n.tracker != nil {
+		n.tracker.Assigned(kind, name, u)
 	}
 }
 
 // stopTracker writes what is still to be recorded, and stops the tracker.
-func (s *Server) stopTracker() {
-	if s.tracker == nil {
+func (n *names) stopTracker() {
+	if n.tracker == nil {
 		return
 	}
-	if err := s.tracker.Close(); err != nil {
-		s.log.Error("the last points are not recorded in the meta data", "err", err)
+	if err := n.tracker.Close(); err != nil {
+		n.log.Error("the last points are not recorded in the meta data", "err", err)
 	}
 }
 
-// metadataHandlers returns what the metadata routes work with.
-func (s *Server) metadataHandlers(guard *access.Guard) metaroutes.Handlers {
-	schema := s.cfg.Schema()
-	finder := lookup.New(lookup.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Names: s.names})
+// handlers returns what the metadata routes work with.
+func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
+	schema := n.cfg.Schema()
+	finder := lookup.New(lookup.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Names: n.Dictionary})
 	handlers := metaroutes.Handlers{
-		Names:       s.names,
-		Meta:        meta.New(s.metaTables()),
-		Annotations: annotation.New(annotation.Config{Store: s.store, Table: s.cfg.TableData, Schema: schema}),
+		Names:       n.Dictionary,
+		Meta:        meta.New(n.metaTables()),
+		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,
-		Last: last.New(last.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Find: finder,
-			Counted: s.cfg.metaFlags().Tracking, FixDuplicates: s.cfg.FixDuplicates}),
-		Allowed: []rune(s.cfg.AllowSpecialChars),
+		Last: last.New(last.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Find: finder,
+			Counted: n.cfg.metaFlags().Tracking, FixDuplicates: n.cfg.FixDuplicates}),
+		Allowed: []rune(n.cfg.AllowSpecialChars),
 		Guard:   guard,
-		Timeout: s.cfg.QueryTimeout,
+		Timeout: n.cfg.QueryTimeout,
 		Now:     time.Now,
-		Zone:    s.zone,
+		Zone:    n.zone,
 	}
 
-	if s.cfg.TreeProcessing {
-		handlers.Described = s.growTrees
+	if n.cfg.TreeProcessing {
+		handlers.Described = n.growTrees
 	}
-	if s.tracker != nil {
-		handlers.FlushMeta = s.flushMeta
+	if n.tracker != nil {
+		handlers.FlushMeta = n.flushMeta
 	}
 
 	return handlers
@@ -158,61 +169,37 @@ func (s *Server) metadataHandlers(guard *access.Guard) metaroutes.Handlers {
 
 // flushMeta has the meta data written that puts have still to record. For the request that asks for
 // it, it takes as long as a write may: it is the work of all puts.
-func (s *Server) flushMeta(ctx context.Context) error {
-	if s.cfg.PutTimeout <= 0 { // a Config that no environment was read into
-		return s.tracker.Flush(ctx)
+func (n *names) flushMeta(ctx context.Context) error {
+	if n.cfg.PutTimeout <= 0 { // a Config that no environment was read into
+		return n.tracker.Flush(ctx)
 	}
-	late := &httpio.WriteTimeError{Limit: s.cfg.PutTimeout}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.PutTimeout, late)
+	late := &httpio.WriteTimeError{Limit: n.cfg.PutTimeout}
+	ctx, cancel := context.WithTimeoutCause(ctx, n.cfg.PutTimeout, late)
 	defer cancel()
-	err := s.tracker.Flush(ctx)
+	err := n.tracker.Flush(ctx)
 	if err != nil && context.Cause(ctx) == error(late) {
 		return late
 	}
 	return err
 }
 
-// stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is
-// there under both names. Source: TSDB.collectStats.
-func (s *Server) stats() []adminroutes.Stat {
-	now, host := time.Now().Unix(), version().Host
-	var out []adminroutes.Stat
-	add := func(metric string, value float64, tags map[string]string) {
-		all := map[string]string{"host": host}
-		for k, v := range tags {
-			all[k] = v
-		}
-		out = append(out, adminroutes.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
+// forgetMeta makes the tracker of meta data look again which series have some.
+func (n *names) forgetMeta() {
+	if n.tracker != nil {
+		n.tracker.Forget()
 	}
+}
 
-	// Gather returns with its error what it could gather; that is answered.
-	families, err := s.count.registry.Gather()
-	if err != nil {
-		s.log.Warn("stats are incomplete", "err", err)
+// abandon stops all waiting for the store.
+func (n *names) abandon() {
+	if n.tracker != nil {
+		n.tracker.Abandon()
 	}
+}
 
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			value, ok := ownNumber(f, m)
-			if !ok {
-				continue
-			}
-
-			tags := map[string]string{}
-			for _, l := range m.GetLabel() {
-				tags[l.GetName()] = l.GetValue()
-			}
-
-			switch {
-			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "stored":
-				add("tsd.datapoints.added", value, map[string]string{"type": "all"})
-			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "refused":
-				add("tsd.rpc.errors", value, map[string]string{"type": "illegal_arguments"})
-			}
-
-			add(strings.ReplaceAll(f.GetName(), "_", "."), value, tags)
-		}
-	}
-
-	return out
+// countSeries counts the series of the meta table, for as long as a query may take.
+func (n *names) countSeries(ctx context.Context, top int) (*seriescount.Counts, error) {
+	within, cancel := context.WithTimeout(ctx, n.cfg.QueryTimeout)
+	defer cancel()
+	return seriescount.Run(ctx, within, seriescount.Config{Store: n.store, Table: n.cfg.TableMeta, Schema: n.cfg.Schema(), Names: n.Dictionary}, top)
 }

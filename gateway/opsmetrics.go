@@ -20,7 +20,7 @@ var (
 )
 
 // opsCounts collects these metrics.
-type opsCounts struct{ s *Server }
+type opsCounts struct{ o *operations }
 
 // Describe implements prometheus.Collector.
 func (opsCounts) Describe(to chan<- *prometheus.Desc) {
@@ -35,18 +35,18 @@ func (c opsCounts) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(runningMetric, float64(c.s.ops.queries.Count()))
-	gauge(socketsMetric, float64(c.s.stream.Open()))
-	gauge(cacheMetric, float64(c.s.ops.cacheOf))
+	gauge(runningMetric, float64(c.o.queries.listed.Count()))
+	gauge(socketsMetric, float64(c.o.live.sockets.Open()))
+	gauge(cacheMetric, float64(c.o.queries.results.bytes))
 
-	uids, _ := c.s.reportUIDs(context.Background(), time.Now())
+	uids, _ := c.o.reportUIDs(context.Background(), time.Now())
 	for _, u := range uids {
 		gauge(uidsMetric, float64(u.Used), u.Kind)
 		gauge(mostMetric, float64(u.Most), u.Kind)
 	}
 
 	states := map[string]int{dispatch.StateHealthy: 0, dispatch.StateAway: 0, dispatch.StateUnchecked: 0}
-	places, _ := c.s.ops.exec.Places("")
+	places, _ := c.o.queries.exec.Places("")
 	for _, p := range places {
 		if p.State != "" {
 			states[p.State]++

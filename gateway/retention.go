@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -77,22 +76,22 @@ func retentionTables(data string, rollups *rollup.Config) []retention.Table {
 }
 
 // newTurns returns the turns of deleting rows that are past.
-func (s *Server) newTurns() retention.Turns {
-	if s.cfg.Embedded() {
+func (c *common) newTurns() retention.Turns {
+	if c.cfg.Embedded() {
 		return retention.NewLocal()
 	}
-	return retention.NewLeased(s.store, s.cfg.TableState, s.cfg.TableData)
+	return retention.NewLeased(c.store, c.cfg.TableState, c.cfg.TableData)
 }
 
-// retain starts to delete rows that are past, if there are rules. In mode ro nothing is written.
-func (s *Server) retain(ctx context.Context) {
-	settings := s.cfg.toolSettings(s.zone)
-	if settings.Retention.Rules == nil || s.cfg.Mode == "ro" {
-		return
+// newRetention returns the worker that deletes rows that are past, nil without rules. In mode ro nothing is written.
+func (c *common) newRetention(n *names, turns retention.Turns) *retention.Worker {
+	settings := c.cfg.toolSettings(c.zone)
+	if settings.Retention.Rules == nil || c.readOnly() {
+		return nil
 	}
-	job := settings.RetentionJob(s.store, s.names, s.cfg.Now)
+	job := settings.RetentionJob(c.store, n.Dictionary, c.cfg.Now)
 	job.Rate = retention.DefaultRate
-	w := &retention.Worker{Job: job, Turns: s.retention, Log: s.log}
-	s.count.registry.MustRegister(w)
-	s.inBackground(ctx, "retention", func() { w.Run(ctx) })
+	w := &retention.Worker{Job: job, Turns: turns, Log: c.log}
+	c.count.registry.MustRegister(w)
+	return w
 }

@@ -102,11 +102,11 @@ func (c *Config) madeIntervals(rollups *rollup.Config) []*rollup.Interval {
 }
 
 // prover returns what proves the rollups that are made by ourselves, nil if there are none.
-func (s *Server) prover(rollups *rollup.Config) *rollupjob.Prover {
-	if s.cfg.madeIntervals(rollups) == nil {
+func (c *common) prover(rollups *rollup.Config) *rollupjob.Prover {
+	if c.cfg.madeIntervals(rollups) == nil {
 		return nil
 	}
-	return &rollupjob.Prover{Store: s.store, Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates}
+	return &rollupjob.Prover{Store: c.store, Tables: c.cfg.rollupJobTables(), Schema: c.cfg.Schema(), Config: rollups, FixDuplicates: c.cfg.FixDuplicates}
 }
 
 // writtenBefore is how long ago rollups must have been written before they can be proven while
@@ -116,21 +116,21 @@ const writtenBefore = 6 * time.Minute
 
 // newRollupWorker returns the worker that makes rollups in the background, nil if there is to be
 // none. In mode ro nothing is written.
-func (s *Server) newRollupWorker(rollups *rollup.Config) (*background.Worker, error) {
-	rate, _ := s.cfg.rollupRate() // Validate has told of an error
-	if s.cfg.madeIntervals(rollups) == nil || rate == 0 || s.cfg.Mode == "ro" {
+func (c *common) newRollupWorker(rollups *rollup.Config, n *names, busy func() int) (*background.Worker, error) {
+	rate, _ := c.cfg.rollupRate() // Validate has told of an error
+	if c.cfg.madeIntervals(rollups) == nil || rate == 0 || c.readOnly() {
 		return nil, nil
 	}
-	st, ok := s.store.(background.Store)
+	st, ok := c.store.(background.Store)
 	if !ok {
-		s.log.Warn("no rollups are made in the background: the store makes no marks")
+		c.log.Warn("no rollups are made in the background: the store makes no marks")
 		return nil, nil
 	}
-	cfg := background.Config{Store: st, Metrics: s.rolledMetrics, Rate: rate, Alone: s.cfg.Embedded(),
-		Leases: &lease.Keeper{Store: st, Table: s.cfg.TableState, Holder: lease.Holder()},
-		Busy:   s.ops.queries.Count, Memory: s.memory, Log: s.log,
-		Job: rollupjob.Job{Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates,
-			Margin: rollupjob.DefaultMargin, Now: s.cfg.Now}}
+	cfg := background.Config{Store: st, Metrics: n.rolledMetrics, Rate: rate, Alone: c.cfg.Embedded(),
+		Leases: &lease.Keeper{Store: st, Table: c.cfg.TableState, Holder: lease.Holder()},
+		Busy:   busy, Memory: c.memory, Log: c.log,
+		Job: rollupjob.Job{Tables: c.cfg.rollupJobTables(), Schema: c.cfg.Schema(), Config: rollups, FixDuplicates: c.cfg.FixDuplicates,
+			Margin: rollupjob.DefaultMargin, Now: c.cfg.Now}}
 	if !cfg.Alone {
 		cfg.ProveAfter = writtenBefore
 	}
@@ -138,19 +138,19 @@ func (s *Server) newRollupWorker(rollups *rollup.Config) (*background.Worker, er
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err)
 	}
-	s.count.registry.MustRegister(w)
+	c.count.registry.MustRegister(w)
 	return w, nil
 }
 
 // rolledMetrics lists all metrics, with the time from which on retention leaves their raw rows.
-func (s *Server) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric, error] {
-	kept, _ := s.cfg.retentionRules() // Validate has told of an error
+func (n *names) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric, error] {
+	kept, _ := n.cfg.retentionRules() // Validate has told of an error
 	return func(yield func(background.Metric, error) bool) {
-		for e, err := range s.names.Each(ctx, encoding.UIDMetric, "") {
+		for e, err := range n.Each(ctx, encoding.UIDMetric, "") {
 			m := background.Metric{UID: e.UID}
 			if kept != nil && err == nil {
 				if rule := kept.Of(e.Name); rule != nil {
-					cut, _ := rule.Age("").Cut(s.cfg.Now().Unix(), rules.Hour)
+					cut, _ := rule.Age("").Cut(n.cfg.Now().Unix(), rules.Hour)
 					m.From = int64(cut)
 				}
 			}
@@ -158,13 +158,6 @@ func (s *Server) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric,
 				return
 			}
 		}
-	}
-}
-
-// rollUp starts to make rollups, if there is a worker for that.
-func (s *Server) rollUp(ctx context.Context) {
-	if w := s.rollupWorker; w != nil {
-		s.inBackground(ctx, "rollups", func() { w.Run(ctx) })
 	}
 }
 

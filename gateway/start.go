@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"downpour/gateway/admin/logtail"
-	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/listener"
 	"downpour/gateway/api/pace"
 	"downpour/gateway/api/standby"
@@ -40,8 +39,8 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 func Listen(cfg *Config, log *slog.Logger) (*Server, error) {
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
-	s := &Server{cfg: cfg, log: log, tail: tail, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
-	s.ops.started, s.putLog.Told, s.fault.happened = time.Now(), s.toldRefusal, make(chan struct{})
+	s := &Server{common: common{cfg: cfg, log: log, count: newCounters(log)}, tail: tail, started: time.Now(), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
+	s.fault.happened = make(chan struct{})
 	if err := s.parse(); err != nil {
 		return nil, err
 	}
@@ -137,13 +136,11 @@ func (s *Server) Start(ctx context.Context, st Store) error {
 	if err := s.Await(ctx, s.checkStore); err != nil {
 		return err
 	}
-	if err := s.build(); err != nil {
-		return err
-	}
-
 	ctx, ended := context.WithTimeout(ctx, startTimeout)
 	defer ended()
-	s.prepareOwn(ctx)
+	if err := s.build(ctx); err != nil {
+		return err
+	}
 	s.serve()
 	return nil
 }

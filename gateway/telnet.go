@@ -11,7 +11,7 @@ import (
 
 // telnetConfig wires the line protocol.
 func (s *Server) telnetConfig() telnet.Config {
-	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: sourceCounter{s, activity.Telnet}.Lines, PutLog: s.putLog}
+	cfg := telnet.Config{Writer: s.writes.points, Rollups: s.writes.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.readOnly(), CountPuts: sourceCounter{s.writes, activity.Telnet}.Lines, PutLog: s.writes.refusals}
 	if s.tokens != nil {
 		cfg.Authorize = func(token string) (telnet.Rights, bool) {
 			scope := s.tokens.Check(token)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"time"
 
@@ -29,11 +28,11 @@ func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 // tools returns the handler for tools of other processes, which cannot open an
 // embedded store while this process has it open.
 func (s *Server) tools() http.Handler {
-	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names, Series: s.series, Forest: s.trees,
-		Ending: s.ending, Turns: s.retention, Now: s.cfg.Now, ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
-	if s.tracker != nil {
-		served.Flush = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
-		served.Forget = s.tracker.Forget
+	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names.Dictionary, Series: s.writes.series, Forest: s.names.trees,
+		Ending: s.ending, Turns: s.jobs.turns, Now: s.cfg.Now, ReadOnly: s.readOnly(), WriteOnly: s.cfg.Mode == "wo"}
+	if tracker := s.names.tracker; tracker != nil {
+		served.Flush = tracker.Flush
+		served.Forget = tracker.Forget
 	}
 	return tools.Handler(served)
 }

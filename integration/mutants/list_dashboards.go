@@ -41,7 +41,7 @@ var ofDashboards = []mutant{
 		test: "gateway TestSelfMetrics_auto",
 	}, {
 		name: "metrics-of-the-host-in-mode-ro", file: "gateway/selfmetrics.go",
-		old: `interval == 0 || s.cfg.Mode == "ro"`, new: "interval == 0",
+		old: "interval == 0 || c.readOnly()", new: "interval == 0",
 		test: "gateway TestSelfMetrics_auto",
 	}, {
 		name: "metrics-of-the-host-twice-a-second", file: "gateway/admin/selfmetrics/collector.go",
