@@ -5,41 +5,29 @@ import (
 
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
+	"downpour/pushdown/process/metrics"
 )
 
-// liveNumber is one metric of live queries.
-type liveNumber struct {
-	name, help string
-	kind       prometheus.ValueType
-	of         func(h *live.Stats, f *changefeed.Stats) int64
+// liveStats are the counts of live queries.
+type liveStats struct {
+	live.Stats
+	feed changefeed.Stats
 }
 
-// liveNumbers are all of them. /metrics has their names after "downpour_live_";
-// /api/stats and the telnet command stats have dots instead of underscores.
+// liveNumbers are their metrics: /api/stats and the telnet command stats have dots instead of underscores.
 // gateway/docs/live.md explains them.
-var liveNumbers = []liveNumber{
-	{"queries", "Distinct live queries, those kept for a client that may come back included.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Queries) }},
-	{"subscribers", "Subscriptions to live queries.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Subscribers) }},
-	{"bytes", "Memory that the answers of live queries and what they are made of take.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Bytes }},
-	{"asks_total", "Ticks of live queries.", prometheus.CounterValue,
-		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Asks }},
-	{"merged_total", "Messages that stood for several changes, because a client was slow.", prometheus.CounterValue,
-		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
-	{"whole_total", "Sub-queries run in full at a tick, instead of being updated by what has changed.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.FullRuns }},
-	{"loads_total", "Views of sub-queries loaded, first or again.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
-	{"continued_total", "Views loaded from what the result cache had of their older hours, and from newer rows.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Continued }},
-	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},
-	{"rows_changed_total", "Rows found changed.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Changed }},
-	{"rows_read_total", "Rows read again because of changes.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Rows }},
+var liveNumbers = metrics.Numbers[liveStats]{
+	metrics.Gauge("downpour_live_queries", "Distinct live queries, those kept for a client that may come back included.", func(s *liveStats) int64 { return int64(s.Queries) }),
+	metrics.Gauge("downpour_live_subscribers", "Subscriptions to live queries.", func(s *liveStats) int64 { return int64(s.Subscribers) }),
+	metrics.Gauge("downpour_live_bytes", "Memory that the answers of live queries and what they are made of take.", func(s *liveStats) int64 { return s.Bytes }),
+	metrics.Counter("downpour_live_asks_total", "Ticks of live queries.", func(s *liveStats) int64 { return s.Asks }),
+	metrics.Counter("downpour_live_merged_total", "Messages that stood for several changes, because a client was slow.", func(s *liveStats) int64 { return s.Merged }),
+	metrics.Counter("downpour_live_whole_total", "Sub-queries run in full at a tick, instead of being updated by what has changed.", func(s *liveStats) int64 { return s.feed.FullRuns }),
+	metrics.Counter("downpour_live_loads_total", "Views of sub-queries loaded, first or again.", func(s *liveStats) int64 { return s.feed.Loads }),
+	metrics.Counter("downpour_live_continued_total", "Views loaded from what the result cache had of their older hours, and from newer rows.", func(s *liveStats) int64 { return s.feed.Continued }),
+	metrics.Counter("downpour_live_late_looks_total", "Times that rows were looked through for late points; HBase only.", func(s *liveStats) int64 { return s.feed.Late }),
+	metrics.Counter("downpour_live_rows_changed_total", "Rows found changed.", func(s *liveStats) int64 { return s.feed.Changed }),
+	metrics.Counter("downpour_live_rows_read_total", "Rows read again because of changes.", func(s *liveStats) int64 { return s.feed.Rows }),
 }
 
 // liveCounts collects liveNumbers for the registry.
@@ -48,22 +36,10 @@ type liveCounts struct {
 	feed *changefeed.Feed
 }
 
-func (n *liveNumber) describe() *prometheus.Desc {
-	return prometheus.NewDesc("downpour_live_"+n.name, n.help, nil, nil)
-}
-
 // Describe implements prometheus.Collector.
-func (c liveCounts) Describe(to chan<- *prometheus.Desc) {
-	for i := range liveNumbers {
-		to <- liveNumbers[i].describe()
-	}
-}
+func (c liveCounts) Describe(to chan<- *prometheus.Desc) { liveNumbers.Describe(to) }
 
 // Collect implements prometheus.Collector.
 func (c liveCounts) Collect(to chan<- prometheus.Metric) {
-	h, f := c.hub.Stats(), c.feed.Stats()
-	for i := range liveNumbers {
-		n := &liveNumbers[i]
-		to <- prometheus.MustNewConstMetric(n.describe(), n.kind, float64(n.of(&h, &f)))
-	}
+	liveNumbers.Collect(to, &liveStats{c.hub.Stats(), c.feed.Stats()})
 }

@@ -3,14 +3,14 @@ package retention
 import (
 	"context"
 	"crypto/sha256"
+	"downpour/pushdown/process/lasting"
+	"downpour/pushdown/process/metrics"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
-
-	"downpour/pushdown/process/wait"
 )
 
 // Worker runs a job now and then, beside other workers on the same tables.
@@ -19,7 +19,7 @@ type Worker struct {
 	Turns Turns
 	Log   *slog.Logger
 
-	totals totals
+	totals metrics.Totals[totals]
 }
 
 const (
@@ -50,21 +50,19 @@ type state struct {
 // Run works until ctx ends. The first run comes at once, unless one was less than an hour ago; the
 // times of later ones follow from that, and not from the hour, when all collectors are busy.
 func (w *Worker) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := askEvery
+	lasting.Rounds(ctx, func(ctx context.Context) (time.Duration, error) {
 		turn, ok, err := w.Turns.Try(ctx)
 		switch {
-		case err == nil && ok:
-			err = w.once(ctx, turn)
-		case err == nil:
-			pause = heldEvery
+		case err != nil:
+			return askEvery, err
+		case !ok:
+			return heldEvery, nil
 		}
-		if err != nil && ctx.Err() == nil {
-			w.totals.failed()
-			w.Log.Warn("rows that are past could not be deleted", "err", err)
-		}
-		_ = wait.For(ctx, pause)
-	}
+		return askEvery, w.once(ctx, turn)
+	}, func(err error) {
+		w.totals.Add(failure)
+		w.Log.Warn("rows that are past could not be deleted", "err", err)
+	})
 }
 
 // once makes a run if it is time, and gives the turn back.
@@ -79,7 +77,7 @@ func (w *Worker) once(ctx context.Context, turn Turn) (err error) {
 
 	now := w.Job.Now().Unix()
 	s := w.read(turn)
-	w.totals.doneAt(s.Done)
+	w.totals.Add(func(t *totals) { t.done = s.Done })
 	work, cancel := during(ctx, turn)
 	defer cancel()
 	if s.Place {
@@ -111,10 +109,10 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 	job := *w.Job
 	job.LastRun = s.Sure
 	report, err := job.Run(work, from, 0)
-	w.totals.ran(report)
+	w.totals.Add(func(t *totals) { t.deleted += report.Deleted }) // also of a run that ended with an error
 	var refused *RefusedError
 	if errors.As(err, &refused) {
-		w.totals.failed()
+		w.totals.Add(failure)
 		w.Log.Warn("retention: "+refused.Error(), "table", refused.Table, "rows", refused.Rows)
 		s.Tried = report.At
 		if refused.ahead == 0 {
@@ -139,7 +137,7 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 	if from == 0 {
 		s.Whole = report.At
 	}
-	w.totals.doneAt(s.Done)
+	w.totals.Add(func(t *totals) { t.done = s.Done })
 	s.Place = s.Place || place != nil
 	return errors.Join(err, w.save(work, turn, s))
 }

@@ -31,7 +31,7 @@ func (w *Worker) glance(ctx context.Context, due []*region) error {
 		r.dead = s.Dead
 		switch {
 		case s.Held && !s.Dead:
-			w.totals.count(&w.totals.held)
+			w.totals.Add(func(t *totals) { t.held++ })
 			r.due = time.Now().Add(heldWait)
 		case !s.Held && len(s.State) > 0:
 			w.skipDone(r, s.State)

@@ -1,52 +1,34 @@
 package background
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/pushdown/compaction"
+	"downpour/pushdown/process/metrics"
 )
 
 // totals are what a worker has done since it began.
 type totals struct {
-	mu sync.Mutex
 	compaction.Counts
 	intervals, failures, held int64
 }
 
-func (t *totals) add(c compaction.Counts) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Counts.Add(&c)
+func failure(t *totals) { t.failures++ }
+
+var numbers = metrics.Numbers[totals]{
+	counter("rows_total", "Rows of points that were looked at.", func(t *totals) int64 { return t.Rows }),
+	counter("compacted_total", "Rows that became one cell.", func(t *totals) int64 { return t.Compacted }),
+	counter("cells_total", "Cells of points that the compacted rows had before.", func(t *totals) int64 { return t.Cells }),
+	counter("bytes_before_total", "Bytes of qualifiers and values of these cells.", func(t *totals) int64 { return t.Bytes }),
+	counter("bytes_after_total", "Bytes of qualifiers and values of the merged cells.", func(t *totals) int64 { return t.BytesNow }),
+	counter("versions_deleted_total", "Versions of cells that were deleted.", func(t *totals) int64 { return t.Versions }),
+	counter("intervals_total", "Intervals of hours of a region that are done.", func(t *totals) int64 { return t.intervals }),
+	counter("failures_total", "Pieces of work that ended with an error, and are tried again.", func(t *totals) int64 { return t.failures }),
+	counter("held_total", "Times that another worker had the lease of a region.", func(t *totals) int64 { return t.held }),
 }
 
-func (t *totals) count(n *int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	*n++
-}
-
-// metric is one of a worker's counts as Prometheus sees it.
-type metric struct {
-	desc  *prometheus.Desc
-	value func(*totals) int64
-}
-
-func newMetric(name, help string, value func(*totals) int64) metric {
-	return metric{prometheus.NewDesc("downpour_compaction_"+name, help, nil, nil), value}
-}
-
-var metrics = []metric{
-	newMetric("rows_total", "Rows of points that were looked at.", func(t *totals) int64 { return t.Rows }),
-	newMetric("compacted_total", "Rows that became one cell.", func(t *totals) int64 { return t.Compacted }),
-	newMetric("cells_total", "Cells of points that the compacted rows had before.", func(t *totals) int64 { return t.Cells }),
-	newMetric("bytes_before_total", "Bytes of qualifiers and values of these cells.", func(t *totals) int64 { return t.Bytes }),
-	newMetric("bytes_after_total", "Bytes of qualifiers and values of the merged cells.", func(t *totals) int64 { return t.BytesNow }),
-	newMetric("versions_deleted_total", "Versions of cells that were deleted.", func(t *totals) int64 { return t.Versions }),
-	newMetric("intervals_total", "Intervals of hours of a region that are done.", func(t *totals) int64 { return t.intervals }),
-	newMetric("failures_total", "Pieces of work that ended with an error, and are tried again.", func(t *totals) int64 { return t.failures }),
-	newMetric("held_total", "Times that another worker had the lease of a region.", func(t *totals) int64 { return t.held }),
+func counter(name, help string, value func(*totals) int64) metrics.Number[totals] {
+	return metrics.Counter("downpour_compaction_"+name, help, value)
 }
 
 var (
@@ -57,9 +39,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (w *Worker) Describe(to chan<- *prometheus.Desc) {
-	for _, m := range metrics {
-		to <- m.desc
-	}
+	numbers.Describe(to)
 	to <- leftDesc
 	to <- rateDesc
 	to <- yieldedDesc
@@ -67,12 +47,9 @@ func (w *Worker) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector: downpour_compaction_*.
 func (w *Worker) Collect(to chan<- prometheus.Metric) {
-	w.totals.mu.Lock()
-	defer w.totals.mu.Unlock()
-	for _, m := range metrics {
-		to <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(m.value(&w.totals)))
-	}
-	for i, n := range w.totals.Left {
+	t := w.totals.Read()
+	numbers.Collect(to, &t)
+	for i, n := range t.Left {
 		if reason := compaction.Reason(i); reason != compaction.None {
 			to <- prometheus.MustNewConstMetric(leftDesc, prometheus.CounterValue, float64(n), reason.String())
 		}

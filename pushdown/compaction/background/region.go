@@ -104,7 +104,7 @@ func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time
 	}
 	return walk(ctx, w.cfg.Store, job, r.KeyRange, interval, func(c compaction.Counts) {
 		w.pace.Done(costOf(c))
-		w.totals.add(c)
+		w.totals.Add(func(t *totals) { t.Counts.Add(&c) })
 		r.counts.Add(&c)
 	})
 }
@@ -124,7 +124,7 @@ func (w *Worker) save(ctx context.Context, l *lease.Lease, r *region, p progress
 
 // finished logs an interval that is done.
 func (w *Worker) finished(r *region, interval *work) {
-	w.totals.count(&w.totals.intervals)
+	w.totals.Add(func(t *totals) { t.intervals++ })
 	hour := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
 	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from", hour(interval.From), "to", hour(interval.To),
 		"second look", interval.Second, "done", r.counts.String(), "took", r.took.Round(time.Millisecond))

@@ -15,8 +15,9 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/compaction"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/lasting"
+	"downpour/pushdown/process/metrics"
 	"downpour/pushdown/process/pacer"
-	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
@@ -79,7 +80,7 @@ type Config struct {
 type Worker struct {
 	cfg    Config
 	pace   *pacer.Pacer
-	totals totals
+	totals metrics.Totals[totals]
 	dead   dead
 
 	// Of the goroutine that runs.
@@ -126,18 +127,16 @@ func (w *Worker) Run(ctx context.Context) {
 		beside.Go(func() { w.stayBeside(ctx) })
 	}
 
-	for ctx.Err() == nil {
-		err := w.list(ctx)
-		pause := failedWait
-		if err == nil {
-			w.warned = ""
-			pause = w.round(ctx)
-		} else if ctx.Err() == nil {
-			w.totals.count(&w.totals.failures)
-			w.warn(err.Error())
+	lasting.Rounds(ctx, func(ctx context.Context) (time.Duration, error) {
+		if err := w.list(ctx); err != nil {
+			return failedWait, err
 		}
-		_ = wait.For(ctx, pause)
-	}
+		w.warned = ""
+		return w.round(ctx), nil
+	}, func(err error) {
+		w.totals.Add(failure)
+		w.warn(err.Error())
+	})
 }
 
 // warn logs why no region is worked on, once for each reason.
@@ -303,7 +302,7 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 	r.dead = false
 	l, ok, err := w.cfg.Leases.Try(ctx, compaction.LeaseName(w.cfg.Table, r.Start))
 	if err == nil && !ok {
-		w.totals.count(&w.totals.held)
+		w.totals.Add(func(t *totals) { t.held++ })
 		r.due, w.late = time.Now().Add(heldWait), true
 		return
 	}
@@ -321,7 +320,7 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 	}
 
 	r.due = time.Now().Add(failedWait)
-	w.totals.count(&w.totals.failures)
+	w.totals.Add(failure)
 	if errors.Is(err, store.ErrNoTable) {
 		w.listed = time.Time{} // it may be that of leases, which list makes
 	}

@@ -195,9 +195,7 @@ func (w *world) wantCompacted() {
 
 func looked(workers ...*Worker) (rows int64) {
 	for _, w := range workers {
-		w.totals.mu.Lock()
-		rows += w.totals.Rows
-		w.totals.mu.Unlock()
+		rows += w.totals.Read().Rows
 	}
 	return rows
 }

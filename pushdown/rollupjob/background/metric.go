@@ -59,7 +59,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	d := days{metric: m.UID, of: of, from: of.from}
 	leave := time.Now().Before(w.left[d.key()].until)
 	if !leave {
-		w.totals.count(&w.totals.metrics)
+		w.totals.Add(func(t *totals) { t.metrics++ })
 	}
 	if err := w.job.Pace(ctx, lookCost); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (w *Worker) prove(ctx context.Context, d days) error {
 
 // note counts what was done.
 func (w *Worker) note(counts *rollupjob.Counts) {
-	w.totals.add(counts)
+	w.totals.Add(func(t *totals) { t.Counts.Add(counts) })
 	w.counts.Add(counts)
 }
 

@@ -14,7 +14,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
+	"downpour/pushdown/process/lasting"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/metrics"
 	"downpour/pushdown/process/pacer"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/rollupjob"
@@ -80,7 +82,7 @@ type Worker struct {
 	job    rollupjob.Job
 	pace   *pacer.Pacer
 	piece  int64 // longest, in s
-	totals totals
+	totals metrics.Totals[totals]
 
 	// Of the goroutine that runs.
 	metrics []Metric // by UID
@@ -125,14 +127,13 @@ func (w *Worker) pay(ctx context.Context, points int64) error {
 
 // Run makes rollups until ctx ends. No error ends it: what fails is logged and tried again.
 func (w *Worker) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause, err := w.hold(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.totals.count(&w.totals.failures)
-			w.warn("rollups are not made, and are tried again", err.Error())
-		}
-		_ = wait.For(ctx, pause)
-	}
+	lasting.Rounds(ctx, w.hold, w.failure)
+}
+
+// failure counts an error, and logs it.
+func (w *Worker) failure(err error) {
+	w.totals.Add(failure)
+	w.warn("rollups are not made, and are tried again", err.Error())
 }
 
 // warn logs the first warning of each kind. After each pass over the newest hours there may be
@@ -185,8 +186,7 @@ func (w *Worker) work(ctx context.Context, state []byte, save func(ctx context.C
 	for ctx.Err() == nil {
 		pause, err := w.step(ctx, &p)
 		if err != nil && ctx.Err() == nil {
-			w.totals.count(&w.totals.failures)
-			w.warn("rollups are not made, and are tried again", err.Error())
+			w.failure(err)
 		}
 		if pause > 0 || time.Since(w.saved) >= saveEvery {
 			if err := keep(); err != nil {
@@ -291,9 +291,7 @@ func (w *Worker) finished(of *pass) {
 	if !of.walk {
 		// What was passed over is not rolled up, so the time of all metrics stands still.
 		if !w.passed {
-			w.totals.mu.Lock()
-			w.totals.sealed = of.to
-			w.totals.mu.Unlock()
+			w.totals.Add(func(t *totals) { t.sealed = of.to })
 		}
 		w.passed = false
 	}

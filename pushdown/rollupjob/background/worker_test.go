@@ -198,9 +198,7 @@ func (w *world) wantProven(what string, from, to int64) {
 }
 
 func (w *Worker) did() rollupjob.Counts {
-	w.totals.mu.Lock()
-	defer w.totals.mu.Unlock()
-	return w.totals.Counts
+	return w.totals.Read().Counts
 }
 
 // TestWorker: all hours of all metrics are rolled up and proven, the newest first, and each point is
@@ -450,9 +448,7 @@ func TestWorker_killed(t *testing.T) {
 
 		a.kill()
 		death, before := time.Now(), first.did().Points
-		first.totals.mu.Lock()
-		looked := int(first.totals.metrics)
-		first.totals.mu.Unlock()
+		looked := int(first.totals.Read().metrics)
 		time.Sleep(time.Minute)
 		if after := b.began().Sub(death); b.began().IsZero() || after < 30*time.Second {
 			w.Errorf("the second goes on %v after the death, want it within a minute, and not from a living one", after)
@@ -531,8 +527,8 @@ func TestWorker_fails(t *testing.T) {
 		cancel()
 		w.all.Wait()
 		w.wantProven("afterwards", born-20*day, born)
-		if lines := w.lines("no region"); len(lines) != 1 || worker.totals.failures == 0 {
-			w.Errorf("%d failures, and the log has %q", worker.totals.failures, lines)
+		if lines := w.lines("no region"); len(lines) != 1 || worker.totals.Read().failures == 0 {
+			w.Errorf("%d failures, and the log has %q", worker.totals.Read().failures, lines)
 		}
 	})
 }
@@ -655,9 +651,7 @@ func TestWorker_looksBesideQueries(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		w.all.Wait()
-		worker.totals.mu.Lock()
-		defer worker.totals.mu.Unlock()
-		if n := worker.totals.metrics; n < int64(len(all)) {
+		if n := worker.totals.Read().metrics; n < int64(len(all)) {
 			w.Errorf("%d looks in a minute, want all %d metrics", n, len(all))
 		}
 	})
