@@ -57,7 +57,7 @@ var ofFsck = []mutant{
 		test: "TestCheck_uncompacted",
 	}, {
 		name: "fsck-young-rows", file: "gateway/admin/tools/fsckworker.go",
-		old: "if key.BaseTime >= w.checks.young && !w.checks.req.Young {", new: "if false {",
+		old: "if last >= int64(w.checks.young) && !req.Young {", new: "if false {",
 		test: "TestFsck_rows",
 	}, {
 		name: "scan-deletes-what-it-has-not-printed", file: "gateway/admin/tools/scan.go",

@@ -31,8 +31,8 @@ var ofGraph = []mutant{
 		old: "		end-- //", new: "		//",
 		test: "gateway TestGraph_wholeSeconds",
 	}, {
-		name: "text-of-scripts-of-other-sites", file: "gateway/api/httpapi/access/access.go",
-		old: `r.Header.Get("Sec-Fetch-Dest") == "image" && `, new: "",
+		name: "text-of-scripts-of-other-sites", file: "gateway/api/origin/rules.go",
+		old: `r.first("Sec-Fetch-Dest") == "image" && `, new: "",
 		test: "gateway TestDoors_images",
 	}, {
 		name: "points-given-to-images", file: "gateway/api/httpapi/queryroutes/graph.go",

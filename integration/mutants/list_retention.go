@@ -53,7 +53,7 @@ var ofRetention = []mutant{
 		test: "TestRun_tables",
 	}, {
 		name: "retention-of-the-dead-waits", file: "gateway/admin/retention/worker.go",
-		old: "			pause = heldEvery\n", new: "			pause = askEvery\n",
+		old: "return heldEvery, nil", new: "return askEvery, nil",
 		test: "TestWorker_leased",
 	}, {
 		name: "meta-of-series-with-rollups", file: "gateway/admin/retention/meta.go",
