@@ -38,7 +38,7 @@ func (c *Config) EndWithin() time.Duration {
 }
 
 // errUnfinished is returned by Close if the store has not taken all accepted points.
-var errUnfinished = errors.New("left unfinished at the end")
+var errUnfinished = errors.New("unfinished at shutdown")
 
 // Close ends the server. /readyz says so first, for the time that balancers may take to
 // notice, see drain. Then it accepts no new connections, gives running requests the time
@@ -127,7 +127,7 @@ func (s *Server) finish() error {
 	name := components[at.Load()].name
 	points := s.writes.abandon()
 	s.names.abandon()
-	s.log.Error("the store does not answer at the end and is not waited for; who put these points was told that they may not be stored",
+	s.log.Error("the store does not answer at shutdown; clients that put these points were notified that they may not be stored",
 		"points", points, "waited for", name)
 
 	// Clients that put these points have their answers now; the server waits until
@@ -140,7 +140,7 @@ func (s *Server) finish() error {
 
 	if !waitFor(done, s.closing.answer) {
 		name = components[at.Load()].name
-		s.log.Error("left unfinished at the end", "what", name)
+		s.log.Error("unfinished at shutdown", "what", name)
 	}
 
 	return fmt.Errorf("%w: %s, %d points", errUnfinished, name, points)

@@ -70,7 +70,7 @@ func (j *jobs) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool
 	}
 
 	if left, since, ok := h.Left(now, free); ok && warn && left < warnWithin {
-		j.log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan tells how much that would free",
+		j.log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan shows how much that would free",
 			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since", time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
 	}
 	noted := h.With(now)

@@ -446,7 +446,7 @@ func (c *accessCluster) ofPushdown(ctx context.Context, env map[string]string) e
 		if err := request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`); err != nil {
 			return err
 		}
-		if log := g.Process.LogTail(20); strings.Contains(log, "a part is tried again") {
+		if log := g.Process.LogTail(20); strings.Contains(log, "retrying a part") {
 			return errors.New("the part was not executed by the server")
 		}
 		return nil

@@ -64,7 +64,7 @@ func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, fr
 	}
 	// The rename is done, told or not.
 	if err := d.Tell(ctx); err != nil {
-		d.log().Warn("other gateways could not be told of a rename: they find it out within minutes", "from", from, "to", to, "err", err)
+		d.log().Warn("cannot notify other gateways of a rename: they notice it within minutes", "from", from, "to", to, "err", err)
 	}
 	return nil
 }

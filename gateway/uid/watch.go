@@ -71,7 +71,7 @@ func (d *Dictionary) Watch(ctx context.Context) {
 		// Of several failures in a row only the first is logged.
 		err := w.poll(ctx)
 		if err != nil && w.fine && ctx.Err() == nil {
-			d.log().Warn("changes of names by others are not found out", "err", err)
+			d.log().Warn("cannot see changes of names by other processes", "err", err)
 		}
 		w.fine = err == nil
 	}

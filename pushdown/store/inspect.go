@@ -33,8 +33,8 @@ func Tell(ctx context.Context, st Cells, table, family string, log *slog.Logger)
 	case err != nil:
 		log.Warn("what HBase lacks is not known, and found out at each call", "version", found.Version, "err", err)
 	case len(found.Lacks) > 0:
-		log.Warn("HBase lacks something", "version", found.Version, "lacks", strings.Join(found.Lacks, "; "))
+		log.Warn("HBase lacks a feature", "version", found.Version, "lacks", strings.Join(found.Lacks, "; "))
 	default:
-		log.Info("HBase lacks nothing that is used of it", "version", found.Version)
+		log.Info("HBase has everything that is needed", "version", found.Version)
 	}
 }

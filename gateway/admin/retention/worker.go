@@ -61,7 +61,7 @@ func (w *Worker) Run(ctx context.Context) {
 		return askEvery, w.once(ctx, turn)
 	}, func(err error) {
 		w.totals.Add(failure)
-		w.Log.Warn("rows that are past could not be deleted", "err", err)
+		w.Log.Warn("cannot delete expired rows", "err", err)
 	})
 }
 

@@ -121,7 +121,7 @@ func (d *Listener) admit(c net.Conn) {
 	d.mu.Unlock()
 
 	if over {
-		d.cfg.Log.Warn("too many connections of one address", "address", addr, "limit", d.cfg.MaxPerAddress)
+		d.cfg.Log.Warn("too many connections from one address", "address", addr, "limit", d.cfg.MaxPerAddress)
 		c.Close()
 		return
 	}

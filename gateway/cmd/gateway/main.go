@@ -144,7 +144,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	select {
 	case err := <-closed:
 		if err != nil {
-			log.Error("the store was not closed in good order", "err", err)
+			log.Error("the store was not closed cleanly", "err", err)
 		}
 	case <-timer.C:
 		log.Error("the store did not close and is left as after a crash", "waited", patience)

@@ -54,7 +54,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Pauses before a part is tried again after every place has failed it. The pause
+// Pauses before retrying a part after every place has failed it. The pause
 // doubles from the first to the last.
 const (
 	minRetryPause = 50 * time.Millisecond

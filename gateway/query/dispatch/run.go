@@ -294,7 +294,7 @@ func (r *run) scheduleRetry(a *partAttempt) {
 
 	// A region may have moved, and its rows be beside another server.
 	r.e.regions.forget(r.plan.Table)
-	r.e.cfg.Log.Warn("a part is tried again", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+	r.e.cfg.Log.Warn("retrying a part", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
 	p.failedAt[a.place] = true
 	if a.place != local {
 		r.e.servers.markFailed(a.place)

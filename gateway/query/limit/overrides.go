@@ -84,7 +84,7 @@ func (o *Overrides) refreshLocked(now time.Time) {
 		err = o.loadLocked()
 	}
 	if err != nil {
-		o.log.Warn("cannot read the limits of metrics again, the previous ones stay valid", "err", err)
+		o.log.Warn("cannot reread the limits of metrics; the previous ones stay valid", "err", err)
 	}
 }
 

@@ -23,7 +23,7 @@ var numbers = metrics.Numbers[totals]{
 	counter("bytes_after_total", "Bytes of qualifiers and values of the merged cells.", func(t *totals) int64 { return t.BytesNow }),
 	counter("versions_deleted_total", "Versions of cells that were deleted.", func(t *totals) int64 { return t.Versions }),
 	counter("intervals_total", "Intervals of hours of a region that are done.", func(t *totals) int64 { return t.intervals }),
-	counter("failures_total", "Pieces of work that ended with an error, and are tried again.", func(t *totals) int64 { return t.failures }),
+	counter("failures_total", "Failed units of work; they are retried.", func(t *totals) int64 { return t.failures }),
 	counter("held_total", "Times that another worker had the lease of a region.", func(t *totals) int64 { return t.held }),
 }
 

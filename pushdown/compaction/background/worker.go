@@ -325,7 +325,7 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 		w.listed = time.Time{} // it may be that of leases, which list makes
 	}
 	if text := err.Error(); text != r.warned {
-		w.cfg.Log.Warn("rows of a region are not compacted, and are tried again", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "err", text)
+		w.cfg.Log.Warn("cannot compact the rows of a region; retrying", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "err", text)
 		r.warned = text
 	}
 }

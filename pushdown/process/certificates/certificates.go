@@ -68,7 +68,7 @@ func (r *Reader) Current() (roots *x509.CertPool, pair *tls.Certificate) {
 		r.fault = ""
 	case err.Error() != r.fault:
 		r.fault = err.Error()
-		r.log.Warn("cannot use the changed certificates, those of before stay", "error", err)
+		r.log.Warn("cannot use the changed certificates; the previous ones stay in use", "error", err)
 	}
 	return r.pool, r.pair
 }

@@ -48,6 +48,6 @@ func Usable[T any](entries []string, parse func(string) (T, error)) (usable []T,
 // Warn logs each of the errors of entries that are left out of the list of a variable.
 func Warn(log *slog.Logger, variable string, unusable []error) {
 	for _, err := range unusable {
-		log.Warn("an entry of a list cannot be used and is left out", "variable", variable, "err", err)
+		log.Warn("ignoring an unusable entry of a list", "variable", variable, "err", err)
 	}
 }

@@ -161,7 +161,7 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 		return nil, err
 	}
 	bytes, from := memory.Budget(asked)
-	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
+	log.Info("memory limit of queries, puts, live queries and caches together", "bytes", bytes, "from", from)
 
 	pool := memory.New(bytes)
 	// The store's cache of blocks has as many bytes, see StoreCacheBytes.

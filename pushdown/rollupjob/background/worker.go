@@ -133,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) {
 // failure counts an error, and logs it.
 func (w *Worker) failure(err error) {
 	w.totals.Add(failure)
-	w.warn("rollups are not made, and are tried again", err.Error())
+	w.warn("cannot make rollups; retrying", err.Error())
 }
 
 // warn logs the first warning of each kind. After each pass over the newest hours there may be

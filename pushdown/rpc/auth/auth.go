@@ -215,7 +215,7 @@ func (t *Tokens) refresh(now time.Time) {
 	}
 	switch {
 	case err != nil:
-		t.log.Warn("cannot read the changed token file, the tokens before stay valid", "err", err)
+		t.log.Warn("cannot read the changed token file; the previous tokens stay valid", "err", err)
 	case t.sends != 0 && t.sent == "":
 		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err", t.lacks(t.sends))
 	}

@@ -100,7 +100,7 @@ func TestServe_certificates(t *testing.T) {
 	for end := time.Now().Add(time.Minute); !strings.Contains(logged.String(), refusal) && time.Now().Before(end); {
 		hello("another authority again", client.Options{TLS: connecting(t, stranger)}, false)
 	}
-	if log := logged.String(); !strings.Contains(log, "a TLS connection is refused") || !strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, refusal) {
+	if log := logged.String(); !strings.Contains(log, "refused a TLS connection") || !strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, refusal) {
 		t.Errorf("the log of the server: %s, want who was refused, and why", log)
 	}
 

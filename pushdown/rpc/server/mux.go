@@ -160,7 +160,7 @@ func (m *protocolMux) refused(peer net.Addr, err error) {
 		m.unlogged++
 		return
 	}
-	m.log.Warn("a TLS connection is refused", "peer", peer.String(), "err", err, "not logged before", m.unlogged)
+	m.log.Warn("refused a TLS connection", "peer", peer.String(), "err", err, "not logged before", m.unlogged)
 	m.logged, m.unlogged = now, 0
 }
 

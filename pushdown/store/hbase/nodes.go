@@ -272,7 +272,7 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, p *pool, c *conn) erro
 		b.cluster = id
 	}
 	if id != b.cluster {
-		b.st.cfg.Logger.Warn("bootstrap node of another cluster, left out", "node", c.addr, "cluster", id, "want", b.cluster)
+		b.st.cfg.Logger.Warn("ignoring a bootstrap node of another cluster", "node", c.addr, "cluster", id, "want", b.cluster)
 		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
 	}
 	return nil

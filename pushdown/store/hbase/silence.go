@@ -173,7 +173,7 @@ func (p *pool) probeSilent(c *conn) bool {
 	// One line for each silence, however many calls wait.
 	if c.liveness.loggedProbe != c.liveness.lastProbe {
 		c.liveness.loggedProbe = c.liveness.lastProbe
-		p.cfg.Logger.Warn("server does not answer, its calls wait", "server", c.addr)
+		p.cfg.Logger.Warn("server does not answer; its calls wait", "server", c.addr)
 	}
 	if !c.liveness.checking {
 		c.liveness.checking = true
@@ -195,7 +195,7 @@ func (p *pool) checkConnection(c *conn) {
 	c.liveness.mu.Unlock()
 
 	if dead {
-		p.cfg.Logger.Warn("connection is dead while its server lives, given up", "server", c.addr)
+		p.cfg.Logger.Warn("closing a dead connection to a live server", "server", c.addr)
 		p.drop(c)
 	}
 }
