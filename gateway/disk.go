@@ -27,15 +27,15 @@ const (
 // watchDisk logs at the start of an embedded store when its disk will be full, if that is soon,
 // and notes now and then how much it takes.
 func (s *Server) watchDisk(ctx context.Context) {
-	gauge, ok := s.store.(store.DiskGauge)
-	if !ok || s.cfg.Mode == "ro" {
+	usage := s.store.Features().DiskUsage
+	if usage == nil || s.cfg.Mode == "ro" {
 		return
 	}
 	s.inBackground(ctx, "disk", func() {
 		look := time.NewTicker(measureEvery)
 		defer look.Stop()
 		for first := true; ; first = false {
-			if err := s.measureDisk(ctx, gauge, first); err != nil && ctx.Err() == nil {
+			if err := s.measureDisk(ctx, usage, first); err != nil && ctx.Err() == nil {
 				// Nothing depends on it, and a full disk is told by every put.
 				s.log.Debug("how fast the disk fills is not known", "err", err)
 			}
@@ -50,8 +50,8 @@ func (s *Server) watchDisk(ctx context.Context) {
 
 // measureDisk notes how much of the disk the store takes. With warn it logs if the disk will be
 // full soon.
-func (s *Server) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool) error {
-	used, free, err := gauge.DiskUsage()
+func (s *Server) measureDisk(ctx context.Context, usage func() (used, free int64, err error), warn bool) error {
+	used, free, err := usage()
 	if err != nil {
 		return err
 	}

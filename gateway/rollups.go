@@ -121,13 +121,12 @@ func (s *Server) newRollupWorker(rollups *rollup.Config) (*background.Worker, er
 	if s.cfg.madeIntervals(rollups) == nil || rate == 0 || s.cfg.Mode == "ro" {
 		return nil, nil
 	}
-	st, ok := s.store.(background.Store)
-	if !ok {
+	if s.store.Features().Marker == nil {
 		s.log.Warn("no rollups are made in the background: the store makes no marks")
 		return nil, nil
 	}
-	cfg := background.Config{Store: st, Metrics: s.rolledMetrics, Rate: rate, Alone: s.cfg.Embedded(),
-		Leases: &lease.Keeper{Store: st, Table: s.cfg.TableState, Holder: lease.Holder()},
+	cfg := background.Config{Store: s.store, Metrics: s.rolledMetrics, Rate: rate, Alone: s.cfg.Embedded(),
+		Leases: &lease.Keeper{Store: s.store, Table: s.cfg.TableState, Holder: lease.Holder()},
 		Busy:   s.ops.queries.Count, Memory: s.memory, Log: s.log,
 		Job: rollupjob.Job{Tables: s.cfg.rollupJobTables(), Schema: s.cfg.Schema(), Config: rollups, FixDuplicates: s.cfg.FixDuplicates,
 			Margin: rollupjob.DefaultMargin, Now: s.cfg.Now}}
