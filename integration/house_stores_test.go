@@ -16,8 +16,8 @@ const storeDir = "pushdown/store"
 // features reports what would let a store that wraps another one lose an ability, or hand out the inner
 // store's, because nobody has thought of it:
 //
-//   - a type that embeds a store, and has a call of its own, without a Features method of its own: it would
-//     inherit Features, through which its callers go past its calls;
+//   - a type that embeds a store, and has a call of its own or nothing else in it, without a Features method of
+//     its own: it would inherit Features, through which its callers go past its calls, or past what it hides;
 //   - in what is no test, Features that are not returned as a literal which names every field, or none;
 //   - a type assertion to an interface of package store, or to one that embeds it: what a store can do is found
 //     by Features alone.
@@ -86,8 +86,6 @@ func readAbilities(h *house) *abilities {
 			return true
 		})
 	}
-	delete(s.calls, "Close") // who only keeps a store open has no calls of its own
-
 	for grows := true; grows; {
 		grows = false
 		for of, all := range embedded {
@@ -151,6 +149,10 @@ func (s *abilities) inherited(h *house, f *goFile, d *ast.GenDecl) (found []stri
 		}
 		for _, field := range st.Fields.List {
 			if len(field.Names) > 0 || !s.are[typeName(f, imports, field.Type)] {
+				continue
+			}
+			if len(st.Fields.List) == 1 {
+				found = append(found, fmt.Sprintf("%s: %s embeds a store and nothing else, and has no Features", h.line(t), t.Name.Name))
 				continue
 			}
 			for _, call := range slices.Sorted(maps.Keys(own)) {

@@ -259,20 +259,23 @@ type Store interface {
 
 	// A wrapper that would hand out the inner store's features.
 	plant("gateway/write/x_test.go:5: wrapper embeds a store, has Scan of its own, and no Features",
-		with("gateway/write/x_test.go", head+"type wrapper struct{ store.Store }\n\nfunc (wrapper) Scan() {}\n"))
+		with("gateway/write/x_test.go", head+"type wrapper struct {\n\tn int\n\tstore.Store\n}\n\nfunc (wrapper) Scan() {}\n"))
+	plant("gateway/write/x_test.go:5: hiding embeds a store and nothing else, and has no Features",
+		with("gateway/write/x_test.go", head+"type hiding struct{ store.Reader }\n"))
 	plant("gateway/write/x.go:5: wrapper embeds a store, has Mark of its own, and no Features",
-		with("gateway/write/x.go", head+"type wrapper struct {\n\tstore.Reader\n}\n\nfunc (*wrapper) Mark() {}\n"))
+		with("gateway/write/x.go", head+"type wrapper struct {\n\tstore.Reader\n\tn int\n}\n\nfunc (*wrapper) Mark() {}\n"))
 	plant("gateway/write/x_test.go:7: wrapper embeds a store, has Watch of its own, and no Features",
-		with("gateway/write/x_test.go", head+"type other = store.Store\n\ntype wrapper struct{ *inner }\n\ntype inner struct{ other }\n\nfunc (w *wrapper) Watch() {}\n"))
+		with("gateway/write/x_test.go", head+"type other = store.Store\n\ntype wrapper struct {\n\t*inner\n\tn int\n}\n\ntype inner struct {\n\tother\n\tn int\n}\n\nfunc (w *wrapper) Watch() {}\n"))
 	plant("", with("gateway/write/x_test.go", head+`type wrapper struct{ store.Store }
 
 func (wrapper) Scan() {}
 
 func (wrapper) Features() store.Features { return store.Features{Watch: nil} }
 
-type world struct{ store.Store }
-
-func (world) Close() {}
+type world struct {
+	store.Store
+	n int
+}
 
 type named struct{ inner store.Store }
 
