@@ -23,14 +23,7 @@ import (
 
 	"downpour/bench/progress"
 	"downpour/bench/report"
-	"downpour/pushdown/store"
 )
-
-// Store is a store with administration, as pushdown/store/open opens it.
-type Store interface {
-	store.Store
-	store.Admin
-}
 
 // Step is one thing to measure in turn with others.
 type Step struct {

@@ -123,6 +123,8 @@ type countedStore struct {
 	cells, bytes atomic.Int64
 }
 
+func (*countedStore) Features() store.Features { return store.Features{} }
+
 func (c *countedStore) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	sc, err := c.Store.Scan(ctx, s)
 	if err != nil {

@@ -144,7 +144,7 @@ func (l *loader) flush(ctx context.Context) error {
 
 // Fill makes OpenTSDB's tables, with names that begin with prefix, if they do not exist,
 // and writes a data set into them, a whole row at a time.
-func Fill(ctx context.Context, st Store, schema encoding.Schema, prefix string, d workload.Devops, form write.Form, p *progress.Progress) error {
+func Fill(ctx context.Context, st store.Store, schema encoding.Schema, prefix string, d workload.Devops, form write.Form, p *progress.Progress) error {
 	l, err := newLocal(ctx, st, schema, prefix)
 	if err != nil {
 		return err

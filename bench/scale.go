@@ -13,11 +13,12 @@ import (
 	"downpour/gateway/query/engine"
 	"downpour/gateway/write"
 	"downpour/pushdown/rpc/client"
+	"downpour/pushdown/store"
 )
 
 // ScaleConfig says what Scale measures.
 type ScaleConfig struct {
-	Store Store
+	Store store.Store
 	Form  write.Form
 	// Data is the middle of all axes; hours and hosts are halved and doubled
 	// Steps times each way.

@@ -99,7 +99,7 @@ func (f Floor) hours(ctx context.Context, from, to int64) (sum store.ScanStats, 
 
 // ScanConfig says what Scan measures.
 type ScanConfig struct {
-	Store  Store
+	Store  store.Store
 	Schema encoding.Schema
 	Data   workload.Devops
 	// Form is how the points are stored; Batch, of the append form, how many
@@ -128,7 +128,7 @@ func TableNames(prefix string) tables.Names {
 
 // local is a data set in a store and an engine in this process over it.
 type local struct {
-	store  Store
+	store  store.Store
 	schema encoding.Schema
 	names  *uid.Dictionary
 	tables tables.Names
@@ -137,7 +137,7 @@ type local struct {
 
 // newLocal makes the tables whose names begin with prefix, if they do not exist, and an
 // engine over them.
-func newLocal(ctx context.Context, st Store, schema encoding.Schema, prefix string) (*local, error) {
+func newLocal(ctx context.Context, st store.Store, schema encoding.Schema, prefix string) (*local, error) {
 	l := &local{store: st, schema: schema, tables: TableNames(prefix)}
 	if err := tables.Create(ctx, st, tables.Specs(l.tables, schema, "NONE")); err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ type LoadedQueries struct {
 }
 
 // NewQueries writes a data set into a store, appended as a gateway would.
-func NewQueries(ctx context.Context, st Store, d workload.Devops) (*LoadedQueries, error) {
+func NewQueries(ctx context.Context, st store.Store, d workload.Devops) (*LoadedQueries, error) {
 	l, err := newLocal(ctx, st, encoding.DefaultSchema(), ScanTable)
 	if err != nil {
 		return nil, err

@@ -27,11 +27,12 @@ import (
 	"downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/integration/e2e/e2etest"
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )
 
 // openBenchStore opens a store as the bench command does.
-func openBenchStore(address string) (bench.Store, error) {
+func openBenchStore(address string) (store.Store, error) {
 	return open.Open(address, slog.New(slog.DiscardHandler))
 }
 
@@ -85,7 +86,7 @@ func TestBench_difference(t *testing.T) {
 		d := shortData()
 		d.Seed += uint64(i)
 		tables := e2etest.CreateTables(t)
-		st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
+		st := e2etest.Must[store.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
 		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, write.Single, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestBench_difference(t *testing.T) {
 func TestBench_scaleOnHBase(t *testing.T) {
 	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 8*time.Minute)
-	st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
+	st := e2etest.Must[store.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
 	defer st.Close()
 
 	r := report.New("scale", nil)
@@ -158,7 +159,7 @@ func TestBench_liveOnHBase(t *testing.T) {
 	names, h := e2etest.CreateTables(t), e2etest.HBase(t)
 	server := e2etest.Must[*peer.Server](t)(peer.StartDownpour(ctx, peer.Options{Quorum: h.Quorum(), Tables: names}))
 	defer server.Close()
-	st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + h.Quorum()))
+	st := e2etest.Must[store.Store](t)(openBenchStore("hbase:" + h.Quorum()))
 	defer st.Close()
 	d := shortData()
 	d.Hours, d.Step = 1, 10

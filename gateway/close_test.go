@@ -28,6 +28,8 @@ type stalled struct {
 	calls atomic.Int32                  // of points that wait for still
 }
 
+func (*stalled) Features() store.Features { return store.Features{} }
+
 func (s *stalled) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	if still := s.still.Load(); still != nil {
 		if table == s.data {

@@ -27,15 +27,15 @@ const (
 // watchDisk logs at the start of an embedded store when its disk will be full, if that is soon,
 // and notes now and then how much it takes.
 func (j *jobs) watchDisk(start func(name string, work func(context.Context))) {
-	gauge, ok := j.store.(store.DiskGauge)
-	if !ok || j.readOnly() {
+	usage := j.store.Features().DiskUsage
+	if usage == nil || j.readOnly() {
 		return
 	}
 	start("disk", func(ctx context.Context) {
 		look := time.NewTicker(measureEvery)
 		defer look.Stop()
 		for first := true; ; first = false {
-			if err := j.measureDisk(ctx, gauge, first); err != nil && ctx.Err() == nil {
+			if err := j.measureDisk(ctx, usage, first); err != nil && ctx.Err() == nil {
 				// Nothing depends on it, and a full disk is told by every put.
 				j.log.Debug("how fast the disk fills is not known", "err", err)
 			}
@@ -50,8 +50,8 @@ func (j *jobs) watchDisk(start func(name string, work func(context.Context))) {
 
 // measureDisk notes how much of the disk the store takes. With warn it logs if the disk will be
 // full soon.
-func (j *jobs) measureDisk(ctx context.Context, gauge store.DiskGauge, warn bool) error {
-	used, free, err := gauge.DiskUsage()
+func (j *jobs) measureDisk(ctx context.Context, usage func() (used, free int64, err error), warn bool) error {
+	used, free, err := usage()
 	if err != nil {
 		return err
 	}

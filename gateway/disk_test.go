@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/pushdown/store"
 )
 
 // small is an embedded store that says how much of its disk it takes.
@@ -14,6 +15,8 @@ type small struct {
 	gateway.Store
 	used, free int64
 }
+
+func (s *small) Features() store.Features { return store.Features{DiskUsage: s.DiskUsage} }
 
 func (s *small) DiskUsage() (used, free int64, err error) { return s.used, s.free, nil }
 

@@ -18,6 +18,8 @@ type written struct {
 	n atomic.Int64
 }
 
+func (w *written) Features() store.Features { return w.faulty.Features() }
+
 func (w *written) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	w.n.Add(1)
 	return w.faulty.Apply(ctx, table, m)

@@ -44,6 +44,10 @@ type faulty struct {
 	after atomic.Pointer[func(context.Context) error]
 }
 
+func (f *faulty) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(f.Version), Marker: f, Watch: f.Watch}
+}
+
 func (f *faulty) TableExists(ctx context.Context, name string) (bool, error) {
 	if f.down.Load() {
 		return false, fmt.Errorf("table %s: %w", name, store.ErrUnavailable)
@@ -98,7 +102,7 @@ func (c *counted) Close() error {
 }
 
 func (f *faulty) Watch(table string, ranges []store.KeyRange, changed func()) (store.Watch, error) {
-	return f.Store.(store.Watcher).Watch(table, ranges, changed)
+	return f.Store.Features().Watch(table, ranges, changed)
 }
 
 func (f *faulty) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
@@ -111,15 +115,15 @@ func (f *faulty) Get(ctx context.Context, table, family string, keys [][]byte) (
 }
 
 func (f *faulty) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return f.now.Load().Version(ctx, table, family, r)
+	return f.now.Load().Features().Versioner.Version(ctx, table, family, r)
 }
 
 func (f *faulty) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	return f.Store.(store.Marker).Mark(ctx, table, family, r)
+	return f.Store.Features().Marker.Mark(ctx, table, family, r)
 }
 
 func (f *faulty) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	return f.Store.(store.Marker).Unchanged(ctx, table, family, r, mark)
+	return f.Store.Features().Marker.Unchanged(ctx, table, family, r, mark)
 }
 
 func (f *faulty) Apply(ctx context.Context, table string, m []store.Mutation) error {

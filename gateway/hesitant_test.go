@@ -19,6 +19,8 @@ type hesitant struct {
 	rnd *rand.Rand
 }
 
+func (*hesitant) Features() store.Features { return store.Features{} }
+
 func newHesitant(st gateway.Store, seed uint64) *hesitant {
 	return &hesitant{Store: st, rnd: rand.New(rand.NewPCG(seed, 1))}
 }
@@ -81,11 +83,21 @@ func (a *hesitantAtomic) CompareAndPut(ctx context.Context, table string, cell s
 }
 
 // hesitantStager is a hesitant store over the embedded one, which stages its changes of names.
-type hesitantStager struct {
-	*hesitant
-	inner store.Stager
+type hesitantStager struct{ *hesitant }
+
+func (h *hesitantStager) Features() store.Features {
+	inner := h.Store.Features().Staged
+	return store.Features{Staged: &hesitantStaged{&hesitantAtomic{inner, h.hesitant}, inner}}
 }
 
-func (h *hesitantStager) Staged() store.Atomic { return h.atomic(h.inner.Staged()) }
+// hesitantStaged puts cells one by one, so that there is a pause between any two.
+type hesitantStaged struct {
+	*hesitantAtomic
+	inner store.Staged
+}
 
-func (h *hesitantStager) Sync(ctx context.Context) error { return h.inner.Sync(ctx) }
+func (s *hesitantStaged) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+	return store.PutEachAbsent(ctx, s.hesitantAtomic, table, cells, values)
+}
+
+func (s *hesitantStaged) Sync(ctx context.Context) error { return s.inner.Sync(ctx) }

@@ -46,7 +46,7 @@ func hesitantEmbedded(t *testing.T, seed uint64) *bench {
 	cfg := config(0)
 	cfg.AllowDelete = true
 	st := memoryStore(t, cfg)
-	return &bench{T: t, cfg: cfg, g: start(t, cfg, &hesitantStager{newHesitant(st, seed), st})}
+	return &bench{T: t, cfg: cfg, g: start(t, cfg, &hesitantStager{newHesitant(st, seed)})}
 }
 
 func hesitantHBase(t *testing.T, seed uint64) *bench {

@@ -26,6 +26,8 @@ type slowPut struct {
 	deletes chan struct{} // closed when a mapping is about to be deleted
 }
 
+func (*slowPut) Features() store.Features { return store.Features{} }
+
 func (s *slowPut) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	switch {
 	case table == "tsdb":

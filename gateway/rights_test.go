@@ -24,6 +24,12 @@ type guarded struct {
 	answer  atomic.Pointer[error]
 }
 
+func (g *guarded) Features() store.Features {
+	f := g.faulty.Features()
+	f.CheckReadable = g.CheckReadable
+	return f
+}
+
 func (g *guarded) CheckReadable(context.Context, []store.Families) error {
 	err := *g.answer.Load()
 	g.asked.Add(1)

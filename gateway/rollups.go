@@ -121,13 +121,12 @@ func (c *common) newRollupWorker(rollups *rollup.Config, n *names, busy func() i
 	if c.cfg.madeIntervals(rollups) == nil || rate == 0 || c.readOnly() {
 		return nil, nil
 	}
-	st, ok := c.store.(background.Store)
-	if !ok {
+	if c.store.Features().Marker == nil {
 		c.log.Warn("no rollups are made in the background: the store makes no marks")
 		return nil, nil
 	}
-	cfg := background.Config{Store: st, Metrics: n.rolledMetrics, Rate: rate, Alone: c.cfg.Embedded(),
-		Leases: &lease.Keeper{Store: st, Table: c.cfg.TableState, Holder: lease.Holder()},
+	cfg := background.Config{Store: c.store, Metrics: n.rolledMetrics, Rate: rate, Alone: c.cfg.Embedded(),
+		Leases: &lease.Keeper{Store: c.store, Table: c.cfg.TableState, Holder: lease.Holder()},
 		Busy:   busy, Memory: c.memory, Log: c.log,
 		Job: rollupjob.Job{Tables: c.cfg.rollupJobTables(), Schema: c.cfg.Schema(), Config: rollups, FixDuplicates: c.cfg.FixDuplicates,
 			Margin: rollupjob.DefaultMargin, Now: c.cfg.Now}}

@@ -25,11 +25,7 @@ import (
 )
 
 // Store is what a gateway needs of a store.
-type Store interface {
-	store.Store
-	store.Admin
-	store.Replacer
-}
+type Store = store.Store
 
 // TableNames returns the configured names of the tables.
 func (c *Config) TableNames() tables.Names {
@@ -167,8 +163,8 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 
 	// A gateway that only reads is ready while its disk is full.
-	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
-		return gauge.Writable()
+	if writable := s.store.Features().Writable; writable != nil && s.cfg.Mode != "ro" {
+		return writable()
 	}
 	return nil
 }

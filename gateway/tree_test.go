@@ -240,4 +240,6 @@ func TestTree_tools(t *testing.T) {
 // unclosed is a store that its user cannot close.
 type unclosed struct{ tools.Store }
 
+func (unclosed) Features() store.Features { return store.Features{} }
+
 func (unclosed) Close() error { return nil }

@@ -28,8 +28,10 @@ type earlyStore struct {
 	early  atomic.Int64 // proofs that succeeded
 }
 
+func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
+
 func (s *earlyStore) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return s.Store.(store.Versioner).Version(ctx, table, family, r)
+	return s.Store.Features().Versioner.Version(ctx, table, family, r)
 }
 
 func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {

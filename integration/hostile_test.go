@@ -147,7 +147,7 @@ func (s *hostileScene) load(ctx context.Context, t *testing.T, address string, n
 		must[string](t)(e2e.Build(ctx, program)) // which may take longer than a start
 	}
 	began := time.Now()
-	st := must[open.Store](t)(open.Open(address, slog.New(slog.DiscardHandler)))
+	st := must[store.Store](t)(open.Open(address, slog.New(slog.DiscardHandler)))
 	if err := tables.Create(ctx, st, tables.Specs(names, s.world.Schema, "NONE")); err != nil {
 		t.Fatal(err)
 	}

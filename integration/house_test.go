@@ -34,6 +34,7 @@ func inspect(t *testing.T, tree fs.FS) []string {
 		draws, elapsed, stale, // house_seeds_test.go
 		places,     // house_pages_test.go
 		sideBySide, // house_parallel_test.go
+		features,   // house_stores_test.go
 	} {
 		found = append(found, rule(h)...)
 	}
@@ -221,6 +222,87 @@ func TestHouse_parallel(t *testing.T) {
 	plant("", oneFile("integration/x_test.go", "package integration\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"))
 	plant("integration/house_parallel_test.go: TestChaos is no exclusive test",
 		oneFile("integration/x_test.go", tagged+"func TestChaos(t *testing.T) {\n\tt.Parallel()\n}\n"))
+}
+
+func TestHouse_features(t *testing.T) {
+	plant := planter(t)
+	with := func(path, text string) map[string]string {
+		return map[string]string{
+			"pushdown/store/s.go": `// Package store is there.
+package store
+
+// Features are there.
+type Features struct {
+	Marker Marker
+	Watch  func()
+}
+
+// Marker is there.
+type Marker interface{ Mark() }
+
+// Reader is there.
+type Reader interface {
+	Scan()
+	Features() Features
+}
+
+// Store is there.
+type Store interface {
+	Reader
+	Close()
+}
+`,
+			path: strings.ReplaceAll(text, "import store\n", "import \"downpour/pushdown/store\"\n"),
+		}
+	}
+	const head = "package write\n\nimport store\n\n"
+
+	// A wrapper that would hand out the inner store's features.
+	plant("gateway/write/x_test.go:5: wrapper embeds a store, has Scan of its own, and no Features",
+		with("gateway/write/x_test.go", head+"type wrapper struct {\n\tn int\n\tstore.Store\n}\n\nfunc (wrapper) Scan() {}\n"))
+	plant("gateway/write/x_test.go:5: hiding embeds a store and nothing else, and has no Features",
+		with("gateway/write/x_test.go", head+"type hiding struct{ store.Reader }\n"))
+	plant("gateway/write/x.go:5: wrapper embeds a store, has Mark of its own, and no Features",
+		with("gateway/write/x.go", head+"type wrapper struct {\n\tstore.Reader\n\tn int\n}\n\nfunc (*wrapper) Mark() {}\n"))
+	plant("gateway/write/x_test.go:7: wrapper embeds a store, has Watch of its own, and no Features",
+		with("gateway/write/x_test.go", head+"type other = store.Store\n\ntype wrapper struct {\n\t*inner\n\tn int\n}\n\ntype inner struct {\n\tother\n\tn int\n}\n\nfunc (w *wrapper) Watch() {}\n"))
+	plant("", with("gateway/write/x_test.go", head+`type wrapper struct{ store.Store }
+
+func (wrapper) Scan() {}
+
+func (wrapper) Features() store.Features { return store.Features{Watch: nil} }
+
+type world struct {
+	store.Store
+	n int
+}
+
+type named struct{ inner store.Store }
+
+func (named) Scan() {}
+`))
+
+	// One that says nothing of a feature.
+	plant("gateway/write/x.go:7: Features says nothing of Watch",
+		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\nfunc (wrapper) Features() store.Features { return store.Features{Marker: nil} }\n"))
+	plant("gateway/write/x.go:7: Features returns no literal, so it says nothing of each field",
+		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\nfunc (w wrapper) Features() store.Features { return w.Store.Features() }\n"))
+	plant("", with("gateway/write/x.go", head+`type none struct{ store.Store }
+
+func (none) Features() store.Features { return store.Features{} }
+
+type all struct{ store.Store }
+
+func (a all) Features() store.Features {
+	return store.Features{Marker: a.Store.Features().Marker, Watch: nil}
+}
+`))
+
+	// Abilities that are found by assertions.
+	plant("gateway/write/x.go:6: asserts an interface of pushdown/store; ask Features",
+		with("gateway/write/x.go", head+"func f(st store.Store) {\n\t_, _ = st.(store.Marker)\n\t_, _ = st.(error)\n}\n"))
+	plant("gateway/write/x.go:9: asserts an interface of pushdown/store; ask Features",
+		with("gateway/write/x.go", head+"type marked interface{ store.Marker }\n\nfunc f(st store.Store) {\n\tswitch st.(type) {\n\tcase marked:\n\t}\n}\n"))
 }
 
 func TestHouse_names(t *testing.T) {

@@ -101,6 +101,8 @@ func benchRow(row []byte, seed int, compacted bool) (all []store.Mutation) {
 // unsought is a store without the key ranges of skip scans, so servers look at every row.
 type unsought struct{ store.Reader }
 
+func (unsought) Features() store.Features { return store.Features{} }
+
 func (u unsought) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	s.Filter.Ranges = nil
 	return u.Reader.Scan(ctx, s)

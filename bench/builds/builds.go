@@ -18,12 +18,12 @@ import (
 	"strings"
 	"time"
 
-	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/progress"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/integration/e2e"
+	"downpour/pushdown/store"
 )
 
 // Build is a build of Downpour that exists as programs.
@@ -47,7 +47,7 @@ type Config struct {
 	// HBase is used if it is set; otherwise Run starts one and ends it.
 	HBase *e2e.HBase
 	// Open opens the store at an address such as hbase:127.0.0.1:2181.
-	Open func(address string) (bench.Store, error)
+	Open func(address string) (store.Store, error)
 	// Rounds is the number of rounds, each with processes and storage of its own. Fewer
 	// than paired.Fewest give no interval.
 	Rounds int
@@ -170,7 +170,7 @@ func Run(ctx context.Context, c Config) error {
 type run struct {
 	cfg    *Config
 	hbase  *e2e.HBase
-	store  bench.Store // makes and drops tables of the HBase
+	store  store.Store // makes and drops tables of the HBase
 	tables int         // number of table sets made; no name is used twice
 	rows   rowSet
 }

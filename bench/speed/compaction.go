@@ -86,8 +86,8 @@ func (s *stage) useCells(ctx context.Context, g group, d workload.Devops) error 
 
 // compactOurs compacts the rows of the set as gateway compact does.
 func (s *stage) compactOurs(ctx context.Context, d workload.Devops) (time.Duration, error) {
-	versioned, ok := s.store.(store.Versioned)
-	if !ok {
+	versioned := s.store.Features().Versioned
+	if versioned == nil {
 		return 0, errors.New("the store keeps no versions of cells")
 	}
 	var counts compaction.Counts

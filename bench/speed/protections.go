@@ -19,6 +19,7 @@ import (
 	"downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/process/certificates/certificatestest"
+	"downpour/pushdown/store"
 )
 
 // protection is a way in which connections to HBase are protected.
@@ -52,7 +53,7 @@ type securedCluster struct {
 	kdc    *e2e.KDC
 	hbase  *e2e.HBase
 	java   map[string]*e2e.JavaProgram // HBase's own client, by protection
-	store  bench.Store
+	store  store.Store
 	roots  string // file of the authority
 	keytab string
 	tables e2e.Tables

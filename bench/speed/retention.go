@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/workload"
@@ -18,6 +17,7 @@ import (
 	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
+	"downpour/pushdown/store"
 )
 
 // embeddedRows is how many rows a second the embedded store is to delete, as ranges.
@@ -100,7 +100,7 @@ func (s *stage) retainEmbedded(ctx context.Context, g group, dir string, d, left
 	if r.bytes[0], err = treeBytes(filepath.Join(dir, "data")); err != nil {
 		return err
 	}
-	if err := s.onStore(directory{dir}.store(), func(st bench.Store) (err error) {
+	if err := s.onStore(directory{dir}.store(), func(st store.Store) (err error) {
 		r.took, err = retire(ctx, st, "tsdb", "tsdb-uid", d, left)
 		return err
 	}); err != nil {
@@ -116,7 +116,7 @@ func (s *stage) retainEmbedded(ctx context.Context, g group, dir string, d, left
 }
 
 // onStore opens a store for as long as do runs.
-func (s *stage) onStore(address string, do func(st bench.Store) error) error {
+func (s *stage) onStore(address string, do func(st store.Store) error) error {
 	st, err := s.cfg.Open(address)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *stage) onStore(address string, do func(st bench.Store) error) error {
 }
 
 // retire deletes the rows of a data set that are older than what is left of it, as fast as it goes.
-func retire(ctx context.Context, st bench.Store, data, uids string, d, left workload.Devops) (time.Duration, error) {
+func retire(ctx context.Context, st store.Store, data, uids string, d, left workload.Devops) (time.Duration, error) {
 	schema := encoding.DefaultSchema()
 	names := uid.New(uid.Config{Store: st, Table: uids, Schema: schema})
 	job := retention.Job{Store: st, Schema: schema, Tables: []retention.Table{{Name: data, Span: rules.Hour}},

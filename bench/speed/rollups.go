@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/workload"
 	"downpour/encoding"
@@ -137,7 +136,7 @@ func (s *stage) fillRollups(ctx context.Context) error {
 // cellLoader collects the cells of many rows before it writes them. The first error stays.
 type cellLoader struct {
 	ctx context.Context
-	to  bench.Store
+	to  store.Store
 	r   *rand.Rand
 	err error
 	all map[string][]store.Mutation

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"time"
 
-	"downpour/bench"
 	"downpour/bench/progress"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/integration/e2e"
+	"downpour/pushdown/store"
 )
 
 // Config says which part of the table is produced, and how.
@@ -28,7 +28,7 @@ type Config struct {
 	// HBase is used if it is set; otherwise Run starts one and ends it.
 	HBase *e2e.HBase
 	// Open opens the store at an address such as hbase:127.0.0.1:2181.
-	Open func(address string) (bench.Store, error)
+	Open func(address string) (store.Store, error)
 	// Rows and Scales are what is measured, some of the variables Rows and Scales;
 	// empty is all.
 	Rows, Scales []string

@@ -20,6 +20,7 @@ import (
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/integration/e2e"
+	"downpour/pushdown/store"
 )
 
 // Forms of rows in HBase.
@@ -37,7 +38,7 @@ const (
 type stage struct {
 	cfg   *Config
 	hbase *e2e.HBase
-	store bench.Store
+	store store.Store
 	set   tableSet
 	// tablesMade numbers the sets of tables, because no name is used twice.
 	tablesMade int
@@ -123,14 +124,14 @@ func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
 }
 
 // createTables makes the four tables of OpenTSDB, empty.
-func createTables(ctx context.Context, st bench.Store, t e2e.Tables) error {
+func createTables(ctx context.Context, st store.Store, t e2e.Tables) error {
 	n := tables.Names{Data: t.Data, UID: t.UID, Meta: t.Meta, Tree: t.Tree}
 	return tables.Create(ctx, st, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
 }
 
 // load writes a data set into tables of a cluster, in rows of a form, and has each region's files compacted into
 // one. It returns the UID of the data's first metric.
-func load(ctx context.Context, st bench.Store, h *e2e.HBase, t e2e.Tables, d workload.Devops, form write.Form) (encoding.UID, error) {
+func load(ctx context.Context, st store.Store, h *e2e.HBase, t e2e.Tables, d workload.Devops, form write.Form) (encoding.UID, error) {
 	schema := encoding.DefaultSchema()
 	target := bench.Target{Store: st, Schema: schema, Table: t.Data, Form: form,
 		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: st, Table: t.UID, Schema: schema})}}

@@ -312,6 +312,8 @@ type lossy struct {
 	executes bool
 }
 
+func (*lossy) Features() store.Features { return store.Features{} }
+
 var errLost = errors.New("the reply is lost")
 
 func (l *lossy) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {

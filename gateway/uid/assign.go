@@ -38,14 +38,14 @@ func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name str
 
 // Sync returns once every UID that was assigned before is durable.
 func (d *Dictionary) Sync(ctx context.Context) error {
-	if s, ok := d.cfg.Store.(store.Stager); ok {
+	if s := d.cfg.Store.Features().Staged; s != nil {
 		return s.Sync(ctx)
 	}
 	return nil // each step of an assignment was durable when it returned
 }
 
 // Staged is a dictionary for writers of rows. If the store can order its writes
-// (store.Stager), an assignment does not wait for the disk; it is durable before
+// (store.Staged), an assignment does not wait for the disk; it is durable before
 // any row that is written later. Otherwise a thousand new series would cost three
 // thousand waits. The error of a name that is being changed is a *BusyError.
 type Staged struct{ *Dictionary }
@@ -213,10 +213,18 @@ func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, n
 // the three steps in the order of its log, so that after a crash a step is there
 // only if those before it are.
 func (d *Dictionary) atomic() store.Atomic {
-	if s, ok := d.cfg.Store.(store.Stager); ok {
-		return s.Staged()
+	if s := d.cfg.Store.Features().Staged; s != nil {
+		return s
 	}
 	return d.cfg.Store
+}
+
+// putAbsent writes cells that do not exist in the way of atomic, many at once.
+func (d *Dictionary) putAbsent(ctx context.Context, cells []store.CellKey, values [][]byte) ([]bool, error) {
+	if s := d.cfg.Store.Features().Staged; s != nil {
+		return s.PutAbsent(ctx, d.cfg.Table, cells, values)
+	}
+	return store.PutAbsent(ctx, d.cfg.Store, d.cfg.Table, cells, values)
 }
 
 // warnNearlyFull warns once when four fifths of a kind's UIDs are assigned. After

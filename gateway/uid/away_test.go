@@ -16,6 +16,8 @@ type away struct {
 	back time.Time
 }
 
+func (*away) Features() store.Features { return store.Features{} }
+
 // wait returns once the store is back, or why it is not.
 func (a *away) wait(ctx context.Context) error {
 	select {

@@ -51,6 +51,8 @@ type paused struct {
 	goOn    chan struct{}
 }
 
+func (*paused) Features() store.Features { return store.Features{} }
+
 func (p *paused) step() {
 	p.mu.Lock()
 	p.at--
@@ -400,6 +402,8 @@ type reading struct {
 	gets int
 	fail error
 }
+
+func (*reading) Features() store.Features { return store.Features{} }
 
 func (r *reading) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	r.mu.Lock()

@@ -153,6 +153,8 @@ type dying struct {
 	doLast bool
 }
 
+func (*dying) Features() store.Features { return store.Features{} }
+
 var errDead = errors.New("this process has died")
 
 func die[T any](d *dying, op func() (T, error)) (none T, err error) {
@@ -363,6 +365,8 @@ type down struct {
 	store.Store
 	over chan struct{}
 }
+
+func (down) Features() store.Features { return store.Features{} }
 
 func (d down) Get(context.Context, string, string, [][]byte) ([]store.Row, error) {
 	<-d.over

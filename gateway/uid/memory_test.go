@@ -19,6 +19,8 @@ type storeInMemory struct {
 	rows        map[string]map[string][]byte // row, then family:qualifier
 }
 
+func (*storeInMemory) Features() store.Features { return store.Features{} }
+
 func newMemory() *storeInMemory { return &storeInMemory{rows: map[string]map[string][]byte{}} }
 
 func columnName(c store.CellKey) string { return c.Family + ":" + string(c.Qualifier) }
@@ -116,6 +118,8 @@ func (s *memoryScanner) Next() (rows []store.Row, err error) {
 	rows, s.rows = s.rows, nil
 	return rows, nil
 }
+
+func (*memoryScanner) NextBytes() int64 { return 0 }
 
 func (s *memoryScanner) Stats() store.ScanStats { return store.ScanStats{} }
 func (s *memoryScanner) Close() error           { return nil }

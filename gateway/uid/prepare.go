@@ -171,7 +171,6 @@ func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names 
 // written. A name that another writer has given a UID meanwhile is left out, and so is one
 // whose number is in use without the counter.
 func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string, uids []encoding.UID) (map[string]encoding.UID, error) {
-	atomic := d.atomic()
 	reverse, rows := make([]store.CellKey, len(names)), make([][]byte, len(names))
 	for i, name := range names {
 		row, err := encoding.AppendName(nil, name)
@@ -181,7 +180,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 		rows[i] = row
 		reverse[i] = store.CellKey{Row: uids[i], Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
 	}
-	wrote, err := store.PutAbsent(ctx, atomic, d.cfg.Table, reverse, rows)
+	wrote, err := d.putAbsent(ctx, reverse, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +194,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 			forward = append(forward, store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
 		}
 	}
-	if wrote, err = store.PutAbsent(ctx, atomic, d.cfg.Table, forward, values); err != nil {
+	if wrote, err = d.putAbsent(ctx, forward, values); err != nil {
 		return nil, err
 	}
 

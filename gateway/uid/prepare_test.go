@@ -178,6 +178,8 @@ type gated struct {
 	reached, open chan struct{}
 }
 
+func (*gated) Features() store.Features { return store.Features{} }
+
 func (g *gated) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
 	if !g.begun.Swap(true) {
 		close(g.reached)

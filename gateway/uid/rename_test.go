@@ -120,6 +120,8 @@ type failing struct {
 	fail bool
 }
 
+func (*failing) Features() store.Features { return store.Features{} }
+
 func (f *failing) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	if f.fail {
 		f.fail = false

@@ -17,9 +17,21 @@ type patient struct {
 	waits int
 }
 
-func (p *patient) Sync(ctx context.Context) error {
-	p.waits++
-	return p.Store.Sync(ctx)
+func (p *patient) Features() store.Features {
+	f := p.Store.Features()
+	f.Staged = patientStaged{f.Staged, p}
+	return f
+}
+
+// patientStaged are the calls that do not wait, and Sync, which does.
+type patientStaged struct {
+	store.Staged
+	of *patient
+}
+
+func (s patientStaged) Sync(ctx context.Context) error {
+	s.of.waits++
+	return s.Staged.Sync(ctx)
 }
 
 func (p *patient) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {

@@ -121,6 +121,8 @@ type flaky struct {
 	rnd *rand.Rand
 }
 
+func (*flaky) Features() store.Features { return store.Features{} }
+
 func (f *flaky) fate() (before, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -210,6 +210,8 @@ type stuck struct {
 	isStuck atomic.Bool
 }
 
+func (*stuck) Features() store.Features { return store.Features{} }
+
 func (s *stuck) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	if s.isStuck.Load() && !bytes.Equal(keys[0], encoding.CounterRow) {
 		<-ctx.Done()

@@ -17,6 +17,8 @@ type uidTable struct {
 	counter     int64
 }
 
+func (*uidTable) Features() store.Features { return store.Features{} }
+
 func newTable() *uidTable { return &uidTable{cells: map[string][]byte{}} }
 
 func cellName(family string, row, qualifier []byte) string {

@@ -127,11 +127,11 @@ var ofOperators = []mutant{
 		test: "gateway TestMemory_sideBySide",
 	}, {
 		name: "rows-read-before-their-memory", file: "pushdown/operator/part.go",
-		old: "max(o.largest, nextBytes(o.scanner))", new: "max(o.largest, 0)",
+		old: "max(o.largest, o.scanner.NextBytes())", new: "max(o.largest, 0)",
 		test: "TestMemory_beforeRows",
 	}, {
 		name: "hours-read-before-their-memory", file: "pushdown/operator/hourscan.go",
-		old: "next, growth := nextBytes(s), int64(1)", new: "next, growth := int64(0), int64(1)",
+		old: "next, growth := s.NextBytes(), int64(1)", new: "next, growth := int64(0), int64(1)",
 		test: "TestMemory_beforeRows",
 	}, {
 		name: "refused-and-not-tried-again", file: "gateway/query/engine/stage/inturn.go",

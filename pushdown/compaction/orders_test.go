@@ -84,6 +84,12 @@ type beside struct {
 	changed func(c store.ConditionalChange, held []bool) error
 }
 
+func (b beside) Features() store.Features {
+	f := b.Store.Features()
+	f.Versioned = b
+	return f
+}
+
 func (b beside) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
 	if err := b.others(); err != nil {
 		return nil, nil, err

@@ -17,12 +17,6 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// administered is a store that can make tables.
-type administered interface {
-	store.Store
-	store.Admin
-}
-
 // TestStores: both stores make the table once, give a lease to one of many, and keep its state;
 // on HBase also while replies to writes are lost.
 func TestStores(t *testing.T) {
@@ -55,7 +49,7 @@ func TestStores(t *testing.T) {
 	})
 }
 
-func checkStore(t *testing.T, st administered) {
+func checkStore(t *testing.T, st store.Store) {
 	t.Cleanup(func() { st.Close() })
 	for range 2 {
 		if err := lease.CreateTable(t.Context(), st, "state"); err != nil {

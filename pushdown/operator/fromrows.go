@@ -57,6 +57,9 @@ func (s *rowScanner) Next() ([]store.Row, error) {
 	return rows, nil
 }
 
+// NextBytes implements store.Scanner. The caller has paid for the rows.
+func (s *rowScanner) NextBytes() int64 { return 0 }
+
 func (s *rowScanner) Stats() store.ScanStats { return store.ScanStats{} }
 
 func (s *rowScanner) Close() error { return nil }

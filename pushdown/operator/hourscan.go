@@ -104,7 +104,7 @@ func (h *hourScan) run(ctx context.Context) {
 // before it took beyond what was expected.
 func (h *hourScan) reserve(s store.Scanner) error {
 	// Of a larger block of rows a larger one is made.
-	next, growth := nextBytes(s), int64(1)
+	next, growth := s.NextBytes(), int64(1)
 	if next > h.ahead {
 		h.ahead, growth = next, 2
 	}

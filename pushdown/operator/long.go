@@ -308,8 +308,13 @@ func (s *longScanner) after(base, n int64) int64 {
 	return min(base, s.to)
 }
 
-// NextBytes implements store.Sized.
-func (s *longScanner) NextBytes() int64 { return nextBytes(s.rows) }
+// NextBytes implements store.Scanner. Before the first scan nothing is known.
+func (s *longScanner) NextBytes() int64 {
+	if s.rows == nil {
+		return 0
+	}
+	return s.rows.NextBytes()
+}
 
 // Stats returns what all scans have cost so far.
 func (s *longScanner) Stats() store.ScanStats {

@@ -27,6 +27,8 @@ type counted struct {
 	scans, ranges, seeks, looks int64
 }
 
+func (*counted) Features() store.Features { return store.Features{} }
+
 // cost is about what all scans cost, in rows of one point that are looked at: five for a range to
 // which the server seeks, a quarter of one for another, and as much as 50 rows for a call.
 func (c *counted) cost() int64 { return c.looks + c.ranges/4 + 19*c.seeks/4 + 50*c.scans }
@@ -82,6 +84,8 @@ func (r *countedRows) Next() ([]store.Row, error) {
 	}
 	return rows, nil
 }
+func (*countedRows) NextBytes() int64 { return 0 }
+
 func (r *countedRows) Stats() store.ScanStats { return r.stats }
 func (r *countedRows) Close() error           { return nil }
 

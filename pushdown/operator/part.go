@@ -162,7 +162,7 @@ func (o *partOperator) open(ctx context.Context) error {
 // part if there is none.
 func (o *partOperator) readBlock() error {
 	// Many parts may wait for memory at a time: what they wait for is not there yet.
-	o.largest = max(o.largest, nextBytes(o.scanner))
+	o.largest = max(o.largest, o.scanner.NextBytes())
 	if err := o.reserve(); err != nil {
 		return err
 	}
@@ -196,14 +196,6 @@ func (o *partOperator) readBlock() error {
 		}
 	}
 	return o.reserve()
-}
-
-// nextBytes is about the most bytes that a scanner's next block takes, 0 if it does not tell.
-func nextBytes(s store.Scanner) int64 {
-	if sized, ok := s.(store.Sized); ok {
-		return sized.NextBytes()
-	}
-	return 0
 }
 
 // reserve reserves the memory that the part holds. It is called before and after each

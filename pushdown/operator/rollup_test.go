@@ -178,6 +178,8 @@ type scanLog struct {
 	scans []store.Scan
 }
 
+func (*scanLog) Features() store.Features { return store.Features{} }
+
 func (l *scanLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	l.scans = append(l.scans, s)
 	return l.Store.Scan(ctx, s)

@@ -22,6 +22,8 @@ import (
 // reading is a store that reads all rows, whatever the filter.
 type reading struct{ store.Reader }
 
+func (reading) Features() store.Features { return store.Features{} }
+
 func (r reading) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	s.Filter = store.RowFilter{}
 	return r.Reader.Scan(ctx, s)

@@ -22,6 +22,10 @@ type versioned struct {
 	version string
 }
 
+func (s *versioned) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(s.Version)}
+}
+
 func (s *versioned) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return s.version, nil
 }

@@ -17,10 +17,13 @@ import (
 // cache where it can, and stores its answer where it should. With a nil cache, or a
 // store that gives no version tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
-	versioner, ok := from.(store.Versioner)
 	// What is made of a straight plan depends on rows beyond the part's keys, and nobody keeps an
 	// answer from which rows are left out.
-	if c == nil || !ok || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
+	if c == nil || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
+		return operator.New(from, part, opts)
+	}
+	versioner := from.Features().Versioner
+	if versioner == nil {
 		return operator.New(from, part, opts)
 	}
 	if opts.Budget == nil {
@@ -88,7 +91,7 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
 	reads := p.Reads(o.part.Range)
-	version, proof, err := earlyVersion(ctx, o.versioner, p.Table, encoding.FamilyData, store.KeyRange{Start: reads.Start, Stop: reads.Stop})
+	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())

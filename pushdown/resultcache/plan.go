@@ -30,8 +30,11 @@ type PlanLookup struct {
 // is asked for once costs nothing. With proofs it may find an answer that is not proven yet; nil
 // has each proven at once.
 func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string, proofs *Proofs) *PlanLookup {
-	versioner, ok := from.(store.Versioner)
-	if c == nil || !ok {
+	if c == nil {
+		return nil
+	}
+	versioner := from.Features().Versioner
+	if versioner == nil {
 		return nil
 	}
 	id := PlanKey(plan, variant)
@@ -126,7 +129,7 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 		work.Go(func() (err error) {
 			r = plan.Reads(r)
 			// Not a context of the group's: it would end before the proofs do.
-			versions[i], proofs[i], err = earlyVersion(ctx, versioner, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
+			versions[i], proofs[i], err = versioner.EarlyVersion(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})
 	}

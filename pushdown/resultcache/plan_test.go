@@ -20,12 +20,16 @@ type versioner struct {
 	err   error
 }
 
+func (m *versioner) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(m.Version)}
+}
+
 func (m *versioner) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	m.taken.Add(1)
 	if m.err != nil {
 		return "", m.err
 	}
-	return m.Store.(store.Versioner).Version(ctx, table, family, r)
+	return m.Store.Features().Versioner.Version(ctx, table, family, r)
 }
 
 // total is an answer to a whole plan, which takes as many bytes as its value.
@@ -88,6 +92,8 @@ type earlyStore struct {
 	proof error // of all tokens
 	asked int   // how often a proof was waited for
 }
+
+func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
 
 func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
 	token, err := s.Version(ctx, table, family, r)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"downpour/pushdown/store"
 )
 
 // ErrUnproven is returned when a cached answer was found under a version token that
@@ -63,14 +61,4 @@ func (p *Proofs) Wait() error {
 		}
 	}
 	return nil
-}
-
-// earlyVersion returns a version token of a range, and its proof. A store whose tokens
-// are proven when it returns them has none to wait for.
-func earlyVersion(ctx context.Context, from store.Versioner, table, family string, r store.KeyRange) (string, func() error, error) {
-	if early, ok := from.(store.EarlyVersioner); ok {
-		return early.EarlyVersion(ctx, table, family, r)
-	}
-	version, err := from.Version(ctx, table, family, r)
-	return version, func() error { return nil }, err
 }

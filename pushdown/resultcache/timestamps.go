@@ -23,6 +23,9 @@ type timestampReader struct {
 	equal atomic.Int64 // of them, those that have the time of their own point
 }
 
+// Features implements store.Reader. An operator reads rows and nothing else.
+func (*timestampReader) Features() store.Features { return store.Features{} }
+
 // Scan implements store.Reader.
 func (r *timestampReader) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
 	sc, err := r.Reader.Scan(ctx, scan)

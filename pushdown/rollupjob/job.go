@@ -185,7 +185,7 @@ func (j *Job) each(metric encoding.UID, f func(w *work) error) error {
 	if err != nil {
 		return err
 	}
-	marker, _ := j.Store.(store.Marker)
+	marker := j.Store.Features().Marker
 	for _, i := range intervals {
 		l := newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates)
 		for bucket := range j.Schema.Buckets() {

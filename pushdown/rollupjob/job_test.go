@@ -35,6 +35,8 @@ type world struct {
 	before func(s store.Scan)
 }
 
+func (w *world) Features() store.Features { return w.Store.Features() }
+
 // Scan implements store.Reader.
 func (w *world) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	if w.before != nil {

@@ -19,8 +19,8 @@ const askCost = 200
 // recorded in all salt buckets at once and for each mark once, which is less than half of what
 // the two take to find out the same, and it needs no lease.
 func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, proven bool, err error) {
-	marker, ok := j.Store.(store.Marker)
-	if !ok {
+	marker := j.Store.Features().Marker
+	if marker == nil {
 		return counts, false, nil
 	}
 	intervals, err := j.Config.MadeIntervals()

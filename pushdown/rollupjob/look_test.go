@@ -13,7 +13,7 @@ import (
 // in twenty salt buckets, once for what is recorded and twice for each bucket.
 func TestLook(t *testing.T) {
 	w := newWorld(t)
-	c := &storetest.Counting{Marked: w}
+	c := &storetest.Counting{Store: w}
 	w.job.Schema.SaltWidth, w.job.Schema.SaltBuckets = 1, 20
 	w.job.Store = c
 	put := func(at int64, host byte) {

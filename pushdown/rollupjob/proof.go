@@ -83,8 +83,8 @@ const bucketsAtOnce = 8
 // returns holds for a scan of raw rows that is opened at some moment while Prove runs; for the
 // rollup rows Proof.Holds tells that, after they were read.
 func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.UID, r Range) (*Proof, error) {
-	marker, ok := p.Store.(store.Marker)
-	if !ok {
+	marker := p.Store.Features().Marker
+	if marker == nil {
 		return &Proof{Why: "the store makes no marks"}, nil
 	}
 	l := newLayout(p.Schema, p.Tables, p.Config, i, p.FixDuplicates)

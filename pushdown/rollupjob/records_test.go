@@ -50,6 +50,8 @@ type reads struct {
 	rows int
 }
 
+func (r *reads) Features() store.Features { return r.world.Features() }
+
 func (r *reads) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	rows, err := r.world.Get(ctx, table, family, keys)
 	if table == "state" {
@@ -325,6 +327,8 @@ type killed struct {
 	store.Cells
 	left int
 }
+
+func (*killed) Features() store.Features { return store.Features{} }
 
 var errKilled = errors.New("killed")
 

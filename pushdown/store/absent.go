@@ -10,12 +10,16 @@ import (
 const absentAtOnce = 32
 
 // PutAbsent writes the value of each cell that does not exist, and tells of each whether it
-// has, as an AbsentPutter does. Any other store is called for each.
-func PutAbsent(ctx context.Context, a Atomic, table string, cells []CellKey, values [][]byte) ([]bool, error) {
-	if many, ok := a.(AbsentPutter); ok {
-		return many.PutAbsent(ctx, table, cells, values)
+// has, as Features.PutAbsent does. A store without it is called for each.
+func PutAbsent(ctx context.Context, st Cells, table string, cells []CellKey, values [][]byte) ([]bool, error) {
+	if many := st.Features().PutAbsent; many != nil {
+		return many(ctx, table, cells, values)
 	}
+	return PutEachAbsent(ctx, st, table, cells, values)
+}
 
+// PutEachAbsent is PutAbsent by one call for each cell.
+func PutEachAbsent(ctx context.Context, a Atomic, table string, cells []CellKey, values [][]byte) ([]bool, error) {
 	wrote := make([]bool, len(cells))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(absentAtOnce)

@@ -15,26 +15,17 @@ type Families struct {
 	Names []string
 }
 
-// Guarded is a store whose servers may leave out what a user may not read, and say nothing, where others
-// refuse. The one on HBase is.
-type Guarded interface {
-	// CheckReadable returns an ErrDenied unless we may read everything of families, now. Another
-	// error says that this could not be found out; it is an errors.ErrUnsupported if the servers do not know
-	// the question.
-	CheckReadable(ctx context.Context, of []Families) error
-}
-
 // startTimeout bounds the question at a start: what starts does not need whom it asks.
 const startTimeout = 5 * time.Second
 
-// CheckReadable asks a store that is Guarded. If that could not be found out, unknown is called with the reason,
+// CheckReadable asks a store that has Features.CheckReadable. If that could not be found out, unknown is called with the reason,
 // and there is no error.
 func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(error)) error {
-	g, ok := st.(Guarded)
-	if !ok {
+	ask := st.Features().CheckReadable
+	if ask == nil {
 		return nil
 	}
-	err := askReadable(ctx, g, of, startTimeout)
+	err := askReadable(ctx, ask, of, startTimeout)
 	if err != nil && !errors.Is(err, ErrDenied) {
 		unknown(fmt.Errorf("with rights on some columns only, answers would be short: %w", err))
 		return nil
@@ -42,10 +33,10 @@ func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(er
 	return err
 }
 
-func askReadable(ctx context.Context, g Guarded, of []Families, within time.Duration) error {
+func askReadable(ctx context.Context, ask func(context.Context, []Families) error, of []Families, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %v", within))
 	defer cancel()
-	return g.CheckReadable(ctx, of)
+	return ask(ctx, of)
 }
 
 // ReadCheck is CheckReadable for servers: they start while there is no answer, and would serve short answers for as
@@ -82,8 +73,8 @@ func (c *ReadCheck) AtStart(ctx context.Context) error {
 // Await goes on asking what AtStart was not told, until there is an answer, until the servers turn out not to know
 // the question, or until ctx ends. It returns an ErrDenied or nil.
 func (c *ReadCheck) Await(ctx context.Context) error {
-	g, ok := c.Store.(Guarded)
-	if !ok || !c.untold {
+	ask := c.Store.Features().CheckReadable
+	if ask == nil || !c.untold {
 		return nil
 	}
 
@@ -98,7 +89,7 @@ func (c *ReadCheck) Await(ctx context.Context) error {
 		case <-timer.C:
 		}
 
-		err := askReadable(ctx, g, c.Of, againTimeout)
+		err := askReadable(ctx, ask, c.Of, againTimeout)
 		switch {
 		case err == nil:
 			c.Log.Info("all tables may be read")

@@ -6,13 +6,6 @@ import (
 	"strings"
 )
 
-// Inspector is a store whose servers come in versions. The one on HBase is.
-type Inspector interface {
-	// Inspect asks the servers which version they are, and tries, with a family of a table, what
-	// shows without a change. It changes nothing.
-	Inspect(ctx context.Context, table, family string) (Inspection, error)
-}
-
 // Inspection says what the servers of a store are.
 type Inspection struct {
 	Version string
@@ -22,12 +15,12 @@ type Inspection struct {
 
 // Tell logs in one line of which version the servers of a store are, what they lack, and which safe way
 // is taken without it. Of a store that has no servers it logs nothing.
-func Tell(ctx context.Context, st Cells, table, family string, log *slog.Logger) {
-	servers, ok := st.(Inspector)
-	if !ok {
+func Tell(ctx context.Context, st Reader, table, family string, log *slog.Logger) {
+	inspect := st.Features().Inspect
+	if inspect == nil {
 		return
 	}
-	found, err := servers.Inspect(ctx, table, family)
+	found, err := inspect(ctx, table, family)
 	switch {
 	case ctx.Err() != nil: // the process ends
 	case err != nil:

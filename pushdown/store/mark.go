@@ -6,8 +6,7 @@ import (
 )
 
 // Marker is a store that can prove that rows have not changed, also to another process and
-// after a restart. Both stores have it; a store that wraps another one need not. The tokens
-// of a Versioner are quicker, and end with their process.
+// after a restart. The tokens of a Versioner are quicker, and end with their process.
 type Marker interface {
 	// Mark returns a mark of a range: it names the state that the rows of r, with their
 	// cells of one family, have when the call returns. An error says why nothing can be

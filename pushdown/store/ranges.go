@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// RangeDeleter is a store that deletes all rows of a range of keys at once. The embedded store
-// is one. A scan that is open sees the rows as before, any later one does not see them.
+// RangeDeleter is a store that deletes all rows of a range of keys at once. A scan that is
+// open sees the rows as before, any later one does not see them.
 type RangeDeleter interface {
 	// DeleteRows deletes all rows of the ranges, which have a first and a last key, with the
 	// cells of all families, and returns once that is durable: either all rows of the call

@@ -1,19 +1,5 @@
 package store
 
-import "context"
-
-// Replacer is a store that can change rows on the condition that they are as they were
-// read. Both stores have it; a store that wraps another one need not.
-type Replacer interface {
-	// Replace carries out changes of rows, each of another row, and returns what came
-	// of each. What others write meanwhile is never lost: a row in which anything has
-	// changed since it was read keeps every cell that is not in Read as it is, and
-	// loses nothing of what it has. It returns once everything is durable. After an
-	// error any of the changes may have been carried out in part; what is in Delete
-	// goes only after what is in Put has come.
-	Replace(ctx context.Context, table, family string, changes []Replacement) ([]Outcome, error)
-}
-
 // Replacement is a change of one row's cells of one family.
 type Replacement struct {
 	Read Row // all cells of the family, as Scan or Get has returned them

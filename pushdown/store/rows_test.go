@@ -17,6 +17,8 @@ type script struct {
 	opened  []*scripted
 }
 
+func (*script) Features() Features { return Features{} }
+
 func (s *script) Scan(ctx context.Context, _ Scan) (Scanner, error) {
 	if s.refused != nil {
 		return nil, s.refused
@@ -66,6 +68,8 @@ func (s *scripted) Next() ([]Row, error) {
 	s.next++
 	return s.rows, nil
 }
+
+func (*scripted) NextBytes() int64 { return 0 }
 
 func (s *scripted) Stats() ScanStats { return ScanStats{} }
 

@@ -19,6 +19,7 @@ import (
 // many goroutines at once. No method waits for a server beyond its context's deadline.
 type Store interface {
 	Cells
+	Admin
 	// Close releases connections and files. Scanners must be closed before.
 	Close() error
 }
@@ -29,6 +30,13 @@ type Cells interface {
 	Reader
 	Writer
 	Atomic
+	// Replace carries out changes of rows, each of another row, on the condition that they are
+	// as they were read, and returns what came of each. What others write in between is never
+	// lost: a row in which anything has changed since it was read keeps every cell that is not in
+	// Read as it is, and loses nothing of what it has. It returns once everything is durable.
+	// After an error any of the changes may have been carried out in part; what is in Delete
+	// goes only after what is in Put has come.
+	Replace(ctx context.Context, table, family string, changes []Replacement) ([]Outcome, error)
 }
 
 // Reader reads rows.
@@ -45,6 +53,8 @@ type Reader interface {
 	// keys and without a hole between them. An empty stop is the table's end. The
 	// embedded store has one region with an empty server.
 	Regions(ctx context.Context, table string, start, stop []byte) ([]Region, error)
+	// Features returns what the store can do beyond these interfaces. It is the same at each call.
+	Features() Features
 }
 
 // Writer writes cells.
@@ -71,42 +81,18 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
-// ManyAtomic is an Atomic that changes many cells at once, each as Atomic would. The cells
-// of a call differ. After an error nothing has changed. The embedded store is one.
-type ManyAtomic interface {
-	// IncrementAll is Increment of many counters. It returns their new values.
-	IncrementAll(ctx context.Context, table string, cells []CellKey, deltas []int64) ([]int64, error)
-	AbsentPutter
-}
-
-// AbsentPutter is a store that writes many cells at once of those that do not exist. Both
-// stores are.
-type AbsentPutter interface {
-	// PutAbsent writes the value of each cell that does not exist, and tells of each
-	// whether it has. The cells differ. After an error of a store that is no ManyAtomic,
-	// any of them may have been written.
+// Staged are atomic operations that can return before they are durable. What they write is
+// visible when they return, and durable soon: before anything that is written later.
+type Staged interface {
+	Atomic
+	// PutAbsent is Features.PutAbsent.
 	PutAbsent(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
-}
-
-// Stager is a store whose atomic operations can return before they are durable. The
-// embedded store is one.
-type Stager interface {
-	// Staged returns the same operations. What they write is visible when they
-	// return, and durable soon: before anything that is written later.
-	Staged() Atomic
 	// Sync returns once everything is durable that was visible when it was
 	// called.
 	Sync(ctx context.Context) error
 }
 
-// Gauge is a store that knows before a write whether it would refuse it. The embedded
-// store is one.
-type Gauge interface {
-	// Writable returns why a write would be refused now, nil if it would not.
-	Writable() error
-}
-
-// Admin creates and describes tables. Both stores have it; gateway processes
+// Admin creates and describes tables. Gateway processes
 // use it only for -create-tables and for checks at start.
 type Admin interface {
 	// CreateTable creates a table and reads its attributes back; an attribute that
@@ -151,19 +137,15 @@ type Scanner interface {
 	// Close. The error io.EOF ends the scan; any other error means that rows are
 	// missing, and that the scan cannot go on.
 	Next() ([]Row, error)
+	// NextBytes returns about the most bytes that the next block takes, with what refers to
+	// them, so that whoever has a budget can reserve it; 0 if that is not known. A block of one
+	// large row may take more.
+	NextBytes() int64
 	// Stats returns what the scan has cost so far.
 	Stats() ScanStats
 	// Close ends the scan, at the server too. It may be called at any time,
 	// any number of times.
 	Close() error
-}
-
-// Sized is a Scanner that tells before it reads a block how much memory that will take, so
-// that whoever has a budget can reserve it.
-type Sized interface {
-	// NextBytes returns about the most bytes that the next block takes, with what refers to
-	// them. A block of one large row may take more.
-	NextBytes() int64
 }
 
 // ScanStats counts a scan's work.

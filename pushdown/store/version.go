@@ -2,8 +2,7 @@ package store
 
 import "context"
 
-// Versioner is a Reader that can prove that rows have not changed. Both stores have
-// it; a store that wraps another one need not.
+// Versioner is a store that can prove that rows have not changed.
 type Versioner interface {
 	// Version returns a version token: it names the state that the rows of r, with
 	// their cells of one family, have while the call runs. If a later call for the
@@ -17,16 +16,25 @@ type Versioner interface {
 	// that nothing can be proven now; it equals no token, itself included. An error
 	// comes with the empty token and does not mean that the rows cannot be read.
 	Version(ctx context.Context, table, family string, r KeyRange) (string, error)
-}
-
-// EarlyVersioner is a Versioner whose tokens take several calls, the last of which
-// only prove what the first have found.
-type EarlyVersioner interface {
-	Versioner
 	// EarlyVersion returns a version token as Version does, perhaps before it is
-	// proven. proof waits for that. If it returns nil, Version would have returned
+	// proven: a token may take several calls, the last of which only prove what the
+	// first have found. proof waits for that. If it returns nil, Version would have returned
 	// the same token. Otherwise the token means nothing, and whatever was concluded
 	// from it must not be used. proof may be called more than once; it returns an
 	// error once ctx has ended.
 	EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error)
+}
+
+// VersionFunc is a Versioner whose tokens are proven when it returns them.
+type VersionFunc func(ctx context.Context, table, family string, r KeyRange) (string, error)
+
+// Version calls the function.
+func (f VersionFunc) Version(ctx context.Context, table, family string, r KeyRange) (string, error) {
+	return f(ctx, table, family, r)
+}
+
+// EarlyVersion calls the function; its proof waits for nothing.
+func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error) {
+	token, err = f(ctx, table, family, r)
+	return token, func() error { return nil }, err
 }

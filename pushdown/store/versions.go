@@ -3,7 +3,7 @@ package store
 import "context"
 
 // Versioned is a store that keeps old versions of cells, and markers of deletions, until
-// it drops them in the background. HBase is one; the embedded store keeps neither.
+// it drops them in the background.
 type Versioned interface {
 	// Versions reads rows of a key range from its start on, at most maxRows and fewer
 	// where they are large, each with everything of the family that is still there. It

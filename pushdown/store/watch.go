@@ -1,16 +1,5 @@
 package store
 
-// Watcher is a store that can tell which rows change. The embedded store can, because
-// all writes to its tables pass through it. HBase cannot.
-type Watcher interface {
-	// Watch begins to collect what is written to rows in any of ranges, which may
-	// be in any order and overlap. A write is collected once it can be read, and not
-	// before. A write that could be read when Watch was called is not collected; one
-	// that could be read when Watch returned need not be. changed, if not nil, is
-	// called by a writer when there may be something to take: it must not block.
-	Watch(table string, ranges []KeyRange, changed func()) (Watch, error)
-}
-
 // Watch collects changes of rows. It is bounded: beyond the bound it drops what it has
 // collected and reports only that. Its methods may be called from any goroutine.
 type Watch interface {

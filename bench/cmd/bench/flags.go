@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/integration/e2e"
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )
 
@@ -35,11 +35,11 @@ func dataFlags(flags *flag.FlagSet) *workload.Devops {
 var quietLog = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 
 // openStore opens the store at an address.
-func openStore(address string) (bench.Store, error) { return open.Open(address, quietLog) }
+func openStore(address string) (store.Store, error) { return open.Open(address, quietLog) }
 
 // place is a store for a workload in this process, and how it comes to rest.
 type place struct {
-	store   bench.Store
+	store   store.Store
 	address string
 	quorum  string // of an HBase
 	settle  func(context.Context) error

@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func embedded(t *testing.T) tablestest.Store {
+func embedded(t *testing.T) store.Store {
 	t.Helper()
 	return filled(t, tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()})))
 }
 
-func onHBase(t *testing.T) tablestest.Store {
+func onHBase(t *testing.T) store.Store {
 	t.Helper()
 	return filled(t, tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)})))
 }
 
 // filled fills a store with the names of one metric and three tag values, and with meta data.
-func filled(t *testing.T, s tablestest.Store) tablestest.Store {
+func filled(t *testing.T, s store.Store) store.Store {
 	t.Helper()
 	put := func(table, row, family, qualifier, value string) {
 		m := store.Mutation{Row: []byte(row), Family: family, Qualifier: []byte(qualifier), Value: []byte(value)}
@@ -96,7 +96,7 @@ func names() map[string]string {
 // A purge deletes all meta data, also in rows beyond the largest metric UID, and leaves names. A
 // dry run counts the same and writes nothing.
 func TestRun(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) tablestest.Store{"embedded": embedded, "HBase": onHBase} {
+	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
 		s := open(t)
 		before := cells(t, s)
 		want := &metapurge.Report{UIDMeta: 7, TSMeta: 4, Counters: 3, Written: 4}
@@ -148,6 +148,8 @@ func TestRun_interrupted(t *testing.T) {
 // rewriting is a store in which another process writes the first object of each deletion just
 // before it.
 type rewriting struct{ store.Store }
+
+func (rewriting) Features() store.Features { return store.Features{} }
 
 func (r rewriting) Apply(ctx context.Context, table string, all []store.Mutation) error {
 	m := all[0]

@@ -339,6 +339,8 @@ type between struct {
 	before func(c store.CellKey)
 }
 
+func (*between) Features() store.Features { return store.Features{} }
+
 func (b *between) CompareAndPut(ctx context.Context, table string, c store.CellKey, old, value []byte) (bool, error) {
 	b.mu.Lock()
 	b.before(c)

@@ -201,9 +201,9 @@ const parallel = 16
 // make makes changes, those of a row one after the other.
 func (y *syncer) make(ctx context.Context, changes [][]change) error {
 	// An embedded store that can stage writes is synced once, for all of them.
-	to, stager := store.Atomic(y.Store), store.Stager(nil)
-	if s, ok := y.Store.(store.Stager); ok {
-		to, stager = s.Staged(), s
+	to, staged := store.Atomic(y.Store), y.Store.Features().Staged
+	if staged != nil {
+		to = staged
 	}
 
 	work, during := errgroup.WithContext(ctx)
@@ -211,10 +211,10 @@ func (y *syncer) make(ctx context.Context, changes [][]change) error {
 	for _, row := range changes {
 		work.Go(func() error { return y.makeRow(during, to, row) })
 	}
-	if err := work.Wait(); err != nil || stager == nil {
+	if err := work.Wait(); err != nil || staged == nil {
 		return err
 	}
-	return stager.Sync(ctx)
+	return staged.Sync(ctx)
 }
 
 // makeRow makes the changes of a row. One whose cell has changed since it was read is left

@@ -21,7 +21,7 @@ const (
 
 // delete deletes the rows of a table that go, and returns how many it has deleted.
 func (j *Job) delete(ctx context.Context, p *past) (int64, error) {
-	if ranges, ok := j.Store.(store.RangeDeleter); ok {
+	if ranges := j.Store.Features().RangeDeleter; ranges != nil {
 		return j.deleteRanges(ctx, ranges, p)
 	}
 	return j.deleteRows(ctx, p)
@@ -54,8 +54,8 @@ func (e *placeError) Unwrap() error { return e.err }
 // reclaim has the store give the place of those rows on the disk back that were past at a time, in
 // seconds, and are deleted.
 func (j *Job) reclaim(ctx context.Context, at int64) error {
-	ranges, ok := j.Store.(store.RangeDeleter)
-	if !ok {
+	ranges := j.Store.Features().RangeDeleter
+	if ranges == nil {
 		return nil
 	}
 	all, _, err := j.find(ctx, 0, at)

@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"downpour/gateway/admin/retention"
-	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
 // partly is a store of which some calls fail.
 type partly struct {
-	tablestest.Store
+	store.Store
 	mu     sync.Mutex
 	refuse func(call, table string) error // nil for none
 	scans  int
 }
+
+func (*partly) Features() store.Features { return store.Features{} }
 
 func (p *partly) ask(call, table string) error {
 	p.mu.Lock()

@@ -101,7 +101,7 @@ func (j *Job) Plan(ctx context.Context) (report *Report, refused *RefusedError, 
 	if err = errors.Join(err, tablesFailed(all)); err != nil {
 		return report, nil, err
 	}
-	if ranges, ok := j.Store.(store.RangeDeleter); ok {
+	if ranges := j.Store.Features().RangeDeleter; ranges != nil {
 		for i, p := range all {
 			if report.Tables[i].DiskBytes, err = diskBytes(ctx, ranges, p); err != nil {
 				return report, nil, err

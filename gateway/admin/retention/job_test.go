@@ -89,6 +89,8 @@ type disturbed struct {
 	before func() error
 }
 
+func (*disturbed) Features() store.Features { return store.Features{} }
+
 func (d *disturbed) Apply(ctx context.Context, table string, ms []store.Mutation) error {
 	if err := d.before(); err != nil {
 		return err

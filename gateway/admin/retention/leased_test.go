@@ -14,18 +14,19 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/admin/retention/rules"
-	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/pushdown/store"
 )
 
 // dying is the store of a process that may die: from then on nothing it asks is answered.
 type dying struct {
-	tablestest.Store
+	store.Store
 	mu      sync.Mutex
 	dead    bool
 	deleted int       // rows
 	first   time.Time // when the first was deleted
 }
+
+func (*dying) Features() store.Features { return store.Features{} }
 
 func (m *dying) pass(ctx context.Context) error {
 	m.mu.Lock()

@@ -16,7 +16,7 @@ import (
 //
 // Of a metric that has an age, the series with meta data are listed, and the keys of its rows are
 // read, those of now first, until each series has one or all were read. The row of a series
-// without any is deleted only if it is as it was read (store.Replacer). Then the keys of these
+// without any is deleted only if it is as it was read (Replace of store.Cells). Then the keys of these
 // series are looked for again, and their rows in the meta table are read: a series that has got a
 // point meanwhile, or a counter, gets back what was deleted. A point that comes later makes it
 // anew, as of a series that is new (package gateway/metadata/meta).
@@ -66,10 +66,9 @@ const (
 // metaRun is a run of Meta.
 type metaRun struct {
 	*Meta
-	replacer store.Replacer
-	tables   []*past
-	report   *MetaReport
-	tell     func(line func() string)
+	tables []*past
+	report *MetaReport
+	tell   func(line func() string)
 }
 
 // series are rows of the meta table by the tags of their series.
@@ -78,10 +77,6 @@ type series map[string]store.Row
 // Run deletes meta data. After an error it can be run again.
 func (m *Meta) Run(ctx context.Context) (*MetaReport, error) {
 	r := &metaRun{Meta: m, report: &MetaReport{DryRun: m.DryRun}, tell: m.Job.teller()}
-	var ok bool
-	if r.replacer, ok = m.Job.Store.(store.Replacer); !ok {
-		return r.report, errors.New("the store cannot delete rows on the condition that they have not changed")
-	}
 	var err error
 	if r.tables, _, err = m.Job.find(ctx, 0, m.Job.Now().Unix()); err != nil {
 		return r.report, err
@@ -183,7 +178,7 @@ func (r *metaRun) some(ctx context.Context, metric encoding.UID, found series) e
 	gone := series{}
 	for len(changes) > 0 {
 		n := min(len(changes), perReplace)
-		outcomes, err := r.replacer.Replace(ctx, r.Table, encoding.FamilyName, changes[:n])
+		outcomes, err := r.Job.Store.Replace(ctx, r.Table, encoding.FamilyName, changes[:n])
 		for i, o := range outcomes {
 			if o == store.Replaced || err != nil { // after an error it may be gone
 				gone[tags[i]] = changes[i].Read

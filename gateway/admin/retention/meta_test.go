@@ -16,7 +16,6 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/gateway/admin/retention"
 	"downpour/gateway/metadata/meta"
-	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/pushdown/store"
 )
 
@@ -133,18 +132,19 @@ func TestMeta(t *testing.T) {
 
 // between is a store in which something happens while rows are deleted.
 type between struct {
-	tablestest.Store
-	replace store.Replacer
-	before  func()
-	after   func()
+	store.Store
+	before func()
+	after  func()
 }
 
-// Replace implements store.Replacer.
+func (*between) Features() store.Features { return store.Features{} }
+
+// Replace implements store.Cells.
 func (b *between) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
 	if b.before != nil {
 		b.before()
 	}
-	outcomes, err := b.replace.Replace(ctx, table, family, changes)
+	outcomes, err := b.Store.Replace(ctx, table, family, changes)
 	if b.after != nil {
 		b.after()
 	}
@@ -176,7 +176,7 @@ func TestMeta_points(t *testing.T) {
 			both(t, func(w *world) {
 				w.job.Rules = parse(t, ". 2d")
 				w.describe(tsuid(0, 1), plainTSMeta(tsuid(0, 1)), 5)
-				b := &between{Store: w.store, replace: w.store.(store.Replacer)}
+				b := &between{Store: w.store}
 				if c.before != nil {
 					b.before = func() { c.before(w) }
 				}

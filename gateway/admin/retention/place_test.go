@@ -5,22 +5,23 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/pushdown/store"
 )
 
 // crowded is a store that cannot give place back while its disk is full.
 type crowded struct {
-	tablestest.Store
+	store.Store
 	full           atomic.Bool
 	deletes, tries atomic.Int64
 	scans          atomic.Int64
 	reclaimed      atomic.Int64
 }
 
+func (c *crowded) Features() store.Features { return store.Features{RangeDeleter: c} }
+
 func (c *crowded) DeleteRows(ctx context.Context, table string, ranges []store.KeyRange) error {
 	c.deletes.Add(1)
-	return c.Store.(store.RangeDeleter).DeleteRows(ctx, table, ranges)
+	return c.Store.Features().RangeDeleter.DeleteRows(ctx, table, ranges)
 }
 
 func (c *crowded) Reclaim(_ context.Context, table string, ranges []store.KeyRange) error {
@@ -38,5 +39,5 @@ func (c *crowded) Scan(ctx context.Context, scan store.Scan) (store.Scanner, err
 }
 
 func (c *crowded) DiskBytes(ctx context.Context, table string, ranges []store.KeyRange) (int64, error) {
-	return c.Store.(store.RangeDeleter).DiskBytes(ctx, table, ranges)
+	return c.Store.Features().RangeDeleter.DiskBytes(ctx, table, ranges)
 }

@@ -48,7 +48,7 @@ func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 
 func (w *world) token(r store.KeyRange) string {
 	w.Helper()
-	token, err := w.store.(store.Versioner).Version(w.Context(), "tsdb", encoding.FamilyData, r)
+	token, err := w.store.Features().Versioner.Version(w.Context(), "tsdb", encoding.FamilyData, r)
 	if err != nil {
 		w.Fatal(err)
 	}

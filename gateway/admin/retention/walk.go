@@ -47,7 +47,7 @@ func (p *past) missing(err error) bool {
 // count counts the rows that go, and, unless keysOnly, their bytes.
 func (j *Job) count(ctx context.Context, p *past, keysOnly bool) error {
 	tell := j.teller()
-	_, ranged := j.Store.(store.RangeDeleter)
+	ranged := j.Store.Features().RangeDeleter != nil
 	err := j.walk(ctx, p.table.Name, p.ranges(everyMetric), keysOnly, func(row store.Row) (bool, error) {
 		m, ok, err := p.metricOf(row.Key)
 		if err != nil {

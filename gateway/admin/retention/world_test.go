@@ -39,7 +39,7 @@ const (
 type world struct {
 	*testing.T
 	rng    *rand.Rand
-	store  tablestest.Store
+	store  store.Store
 	schema encoding.Schema
 	names  []string // of metric 1, 2, 3, …
 	job    *retention.Job
@@ -66,7 +66,7 @@ func schemaOf(salts int) encoding.Schema {
 	return s
 }
 
-func newWorld(t *testing.T, rng *rand.Rand, st tablestest.Store, schema encoding.Schema) *world {
+func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Schema) *world {
 	w := &world{T: t, rng: rng, store: st, schema: schema, rows: map[string]map[string]row{"tsdb": {}, rollupTable: {}},
 		names: []string{"sys.cpu", "sys.mem", "net.in", "app.requests"}}
 	if err := st.CreateTable(t.Context(), store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {

@@ -143,11 +143,11 @@ var errNoFiles = errors.New("only an embedded store is backed up so; of tables o
 // checkpointOf makes a checkpoint of a store that this process has open. Its release closes
 // the store.
 func checkpointOf(ctx context.Context, st Store) (name string, release func() error, err error) {
-	of, ok := st.(store.Checkpointer)
-	if !ok {
+	checkpoint := st.Features().Checkpoint
+	if checkpoint == nil {
 		return "", nil, errors.Join(errNoFiles, st.Close())
 	}
-	name, remove, err := of.Checkpoint(ctx)
+	name, remove, err := checkpoint(ctx)
 	if err != nil {
 		return "", nil, errors.Join(err, st.Close())
 	}
@@ -232,8 +232,8 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &none); err != nil {
 		return err
 	}
-	of, ok := h.Store.(store.Checkpointer)
-	if !ok {
+	checkpoint := h.Store.Features().Checkpoint
+	if checkpoint == nil {
 		return errNoFiles
 	}
 	// The client of the one before may have left just now.
@@ -255,7 +255,7 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	if h.Flush != nil {
 		unwritten = h.Flush(r.Context())
 	}
-	name, remove, err := of.Checkpoint(r.Context())
+	name, remove, err := checkpoint(r.Context())
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (h *served) keep(ctx context.Context, progress func(string)) error {
 			return errGatewayEnds
 		case <-tick.C:
 		}
-		if gauge, ok := h.Store.(store.Gauge); ok && errors.Is(gauge.Writable(), store.ErrFull) {
+		if writable := h.Store.Features().Writable; writable != nil && errors.Is(writable(), store.ErrFull) {
 			return errRoomNeeded
 		}
 	}

@@ -190,8 +190,8 @@ func TestServedCheckpoint(t *testing.T) {
 // fullSoon is a store whose disk is full once a checkpoint was made.
 type fullSoon struct{ tools.Store }
 
-func (s *fullSoon) Checkpoint(ctx context.Context) (string, func() error, error) {
-	return s.Store.(store.Checkpointer).Checkpoint(ctx)
+func (s *fullSoon) Features() store.Features {
+	return store.Features{Checkpoint: s.Store.Features().Checkpoint, Writable: s.Writable}
 }
 
 func (s *fullSoon) Writable() error { return fmt.Errorf("%w, says the test", store.ErrFull) }

@@ -41,8 +41,8 @@ func runCompact(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
-	versions, ok := conn.store.(store.Versioned)
-	if !ok {
+	versions := conn.store.Features().Versioned
+	if versions == nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s keeps no versions of cells, want HBase", c.Store)
 	}
 

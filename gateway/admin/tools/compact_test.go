@@ -175,6 +175,8 @@ type asking struct {
 	asked chan struct{}
 }
 
+func (a *asking) Features() store.Features { return a.Store.Features() }
+
 func (a *asking) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	if table == a.table {
 		a.asked <- struct{}{}

@@ -64,11 +64,12 @@ func (c *call) dryModeOf() dryMode {
 
 // dryStore is a store that takes changes as if they were made, keeps those of single cells in memory, and
 // leaves all tables as they are. Get, and a scan of one row, find what was changed; longer scans find what
-// is in the tables. It is for the work of one command.
+// is in the tables. It is for the work of one command. It does not embed the store below: a change that
+// nobody has thought of must not compile, rather than be made.
 type dryStore struct {
-	Store
-	mu   sync.Mutex
-	rows map[dryRow]map[dryColumn]dryCell
+	inner Store
+	mu    sync.Mutex
+	rows  map[dryRow]map[dryColumn]dryCell
 }
 
 type (
@@ -84,7 +85,7 @@ type (
 const dryCellBytes = 250
 
 func newDryStore(st Store) *dryStore {
-	return &dryStore{Store: st, rows: map[dryRow]map[dryColumn]dryCell{}}
+	return &dryStore{inner: st, rows: map[dryRow]map[dryColumn]dryCell{}}
 }
 
 // set notes a change. The caller holds mu.
@@ -113,6 +114,14 @@ func (s *dryStore) value(ctx context.Context, table string, at store.CellKey) ([
 	return nil, err
 }
 
+// Features implements store.Reader. All of them would go past what was changed, or change the tables.
+func (s *dryStore) Features() store.Features { return store.Features{} }
+
+// Regions implements store.Reader.
+func (s *dryStore) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
+	return s.inner.Regions(ctx, table, start, stop)
+}
+
 // Get implements store.Reader.
 func (s *dryStore) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	s.mu.Lock()
@@ -121,7 +130,7 @@ func (s *dryStore) Get(ctx context.Context, table, family string, keys [][]byte)
 }
 
 func (s *dryStore) get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
-	rows, err := s.Store.Get(ctx, table, family, keys)
+	rows, err := s.inner.Get(ctx, table, family, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +179,7 @@ func merged(cells []store.Cell, changed map[dryColumn]dryCell, family string) (o
 func (s *dryStore) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
 	oneRow := len(scan.Stop) == len(scan.Start)+1 && bytes.HasPrefix(scan.Stop, scan.Start) && scan.Stop[len(scan.Start)] == 0
 	if !oneRow {
-		return s.Store.Scan(ctx, scan)
+		return s.inner.Scan(ctx, scan)
 	}
 	rows, err := s.Get(ctx, scan.Table, scan.Family, [][]byte{scan.Start})
 	if err != nil {
@@ -201,6 +210,9 @@ func (b *oneBlock) Next() ([]store.Row, error) {
 	}
 	return rows, nil
 }
+
+// NextBytes implements store.Scanner. The rows are in memory already.
+func (b *oneBlock) NextBytes() int64 { return 0 }
 
 // Stats implements store.Scanner.
 func (b *oneBlock) Stats() store.ScanStats { return store.ScanStats{} }
@@ -279,7 +291,7 @@ func (s *dryStore) CompareAndPut(ctx context.Context, table string, at store.Cel
 	return true, s.set(ctx, table, at, dryCell{value: bytes.Clone(value)})
 }
 
-// Replace implements store.Replacer. Commands replace a row once, as they have read it, so nothing is kept.
+// Replace implements store.Cells. Commands replace a row once, as they have read it, so nothing is kept.
 func (s *dryStore) Replace(_ context.Context, _, _ string, changes []store.Replacement) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(changes))
 	for i := range out {
@@ -290,3 +302,11 @@ func (s *dryStore) Replace(_ context.Context, _, _ string, changes []store.Repla
 
 // CreateTable implements store.Admin.
 func (s *dryStore) CreateTable(context.Context, store.TableSpec) error { return nil }
+
+// TableExists implements store.Admin.
+func (s *dryStore) TableExists(ctx context.Context, name string) (bool, error) {
+	return s.inner.TableExists(ctx, name)
+}
+
+// Close implements store.Store.
+func (s *dryStore) Close() error { return s.inner.Close() }

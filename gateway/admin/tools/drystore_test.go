@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,6 +39,9 @@ func TestDryStore(t *testing.T) {
 	was := dump(t, below)
 
 	dry := newDryStore(below)
+	if f := dry.Features(); !reflect.ValueOf(f).IsZero() {
+		t.Errorf("a dry run hands out what the store can do: %+v", f)
+	}
 	for range 3000 {
 		c := at()
 		var do func(st store.Store) string

@@ -444,6 +444,8 @@ type meddled struct {
 	before func()
 }
 
+func (*meddled) Features() store.Features { return store.Features{} }
+
 func (m *meddled) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
 	m.before()
 	return m.Store.Replace(ctx, table, family, changes)

@@ -17,8 +17,8 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	if len(rows) == 0 {
 		return "", nil
 	}
-	st, ok := w.checks.conn.store.(store.AbsentPutter)
-	if !ok {
+	putAbsent := w.checks.conn.store.Features().PutAbsent
+	if putAbsent == nil {
 		return "the store cannot put what is absent", nil
 	}
 	keys := make([][]byte, len(rows))
@@ -43,7 +43,7 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 			values = append(values, c.Value)
 		}
 	}
-	if _, err := st.PutAbsent(ctx, w.checks.call.Tables.Data, cells, values); err != nil {
+	if _, err := putAbsent(ctx, w.checks.call.Tables.Data, cells, values); err != nil {
 		return "", err
 	}
 	// Also of what was there before, or came from others meanwhile, only the same values will do.

@@ -31,6 +31,8 @@ type readers struct {
 	err           error // with which it fails
 }
 
+func (*readers) Features() store.Features { return store.Features{} }
+
 func (r *readers) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	inner, err := r.Store.Scan(ctx, s)
 	// Others are those of names and of the check of the layout.

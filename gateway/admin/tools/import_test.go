@@ -216,6 +216,8 @@ type failing struct {
 	from uint32
 }
 
+func (*failing) Features() store.Features { return store.Features{} }
+
 func (f *failing) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	for _, m := range mutations {
 		if table == "tsdb" && binary.BigEndian.Uint32(m.Row[3:]) >= f.from {

@@ -182,6 +182,8 @@ type late struct {
 	row []byte
 }
 
+func (*late) Features() store.Features { return store.Features{} }
+
 // Apply applies mutations and, after the first deletion of a name, puts the row.
 func (l *late) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	err := l.Store.Apply(ctx, table, mutations)

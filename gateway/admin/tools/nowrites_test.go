@@ -81,6 +81,8 @@ func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // keptOpen is a store that commands do not close.
 type keptOpen struct{ *pebble.Store }
 
+func (k keptOpen) Features() store.Features { return k.Store.Features() }
+
 func (keptOpen) Close() error { return nil }
 
 // hourly lays rows of two metrics, six hours each, of two points in a cell each. For fsck each has a

@@ -45,11 +45,7 @@ import (
 )
 
 // Store is what tools need of a store.
-type Store interface {
-	store.Store
-	store.Admin
-	store.Replacer
-}
+type Store = store.Store
 
 // Settings are the part of a gateway's settings that tools need.
 type Settings struct {

@@ -22,12 +22,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func embedded(t *testing.T) tablestest.Store {
+func embedded(t *testing.T) store.Store {
 	t.Helper()
 	return tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()}))
 }
 
-func onHBase(t *testing.T) tablestest.Store {
+func onHBase(t *testing.T) store.Store {
 	t.Helper()
 	return tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)}))
 }
@@ -35,12 +35,12 @@ func onHBase(t *testing.T) tablestest.Store {
 // table is a UID table, with the lines that the last check has told.
 type table struct {
 	*testing.T
-	tablestest.Store
+	store.Store
 	names *uid.Dictionary
 	lines []string
 }
 
-func newTable(t *testing.T, s tablestest.Store) *table {
+func newTable(t *testing.T, s store.Store) *table {
 	return &table{T: t, Store: s, names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/admin/uidcheck"
-	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
@@ -24,6 +23,8 @@ type between struct {
 	before func(n int, call string)
 	inside atomic.Bool
 }
+
+func (*between) Features() store.Features { return store.Features{} }
 
 func (b *between) call(name string) {
 	if b.inside.Swap(true) {
@@ -189,7 +190,7 @@ func TestRun_cellChangesLast(t *testing.T) {
 // The counter is raised by an increment, so that an assignment by another process at the same time
 // is not undone.
 func TestRun_counterRisesMeanwhile(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) tablestest.Store{"embedded": embedded, "HBase": onHBase} {
+	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
 		inner := open(t)
 		tab := newTable(t, inner)
 		tab.assign(encoding.UIDMetric, "a", "b", "c")

@@ -187,7 +187,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	var st open.Store
+	var st store.Store
 	if err := g.Await(ctx, func(ctx context.Context) (err error) {
 		st, err = openToServe(ctx, cfg, o, log)
 		return err
@@ -220,7 +220,7 @@ func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
 
 // start makes the tables of an embedded store, and has the gateway serve. An embedded store is the gateway's own, so
 // its tables are created at every start; those on HBase belong to its operator.
-func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Server, st open.Store) error {
+func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Server, st store.Store) error {
 	if cfg.Embedded() {
 		if err := makeTables(ctx, cfg, o, st); err != nil {
 			return err
@@ -230,7 +230,7 @@ func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Serve
 }
 
 // openToServe opens the store of a gateway.
-func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.Logger) (open.Store, error) {
+func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.Logger) (store.Store, error) {
 	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
 		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
@@ -240,7 +240,7 @@ func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.
 }
 
 // makeTables makes the tables that are missing.
-func makeTables(ctx context.Context, cfg *gateway.Config, o options, st open.Store) error {
+func makeTables(ctx context.Context, cfg *gateway.Config, o options, st store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return tables.Create(ctx, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression))

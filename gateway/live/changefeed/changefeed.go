@@ -139,7 +139,7 @@ type source struct {
 // Changed gets a value when a watched row has changed. It is nil for a store that
 // cannot be watched.
 func (s *source) Changed() <-chan struct{} {
-	if _, ok := s.feed.cfg.Store.(store.Watcher); !ok {
+	if s.feed.cfg.Store.Features().Watch == nil {
 		return nil
 	}
 	return s.changed

@@ -36,8 +36,8 @@ type finder interface {
 // newFinder opens the finder that the store allows for the rows of the sub-query's
 // plan. It need not find changes that happened before newFinder returns.
 func (s *subQuery) newFinder(ctx context.Context, now time.Time) (finder, error) {
-	if w, ok := s.feed.cfg.Store.(store.Watcher); ok {
-		watch, err := watchPlan(w, s.prepared.Plan, s.source.signalChanged)
+	if open := s.feed.cfg.Store.Features().Watch; open != nil {
+		watch, err := watchPlan(open, s.prepared.Plan, s.source.signalChanged)
 		if err != nil {
 			return nil, err
 		}

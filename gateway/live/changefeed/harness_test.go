@@ -244,6 +244,8 @@ func (p picture) String() string { return strings.Join(p.lines(), "\n") }
 // unwatched is a store that cannot be watched.
 type unwatched struct{ store.Reader }
 
+func (unwatched) Features() store.Features { return store.Features{} }
+
 // openSource returns the source of a query over a store.
 func (w *world) openSource(body string, over store.Reader, poll Poll) *source {
 	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})

@@ -22,6 +22,8 @@ type broken struct {
 	scans int
 }
 
+func (b *broken) Features() store.Features { return b.Store.Features() }
+
 func (b *broken) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	b.scans++
 	sc, err := b.Store.Scan(ctx, s)

@@ -54,7 +54,7 @@ func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
 // has seen the points in it: so it gets points. Otherwise it gets buckets, which
 // take less memory.
 func (s *subQuery) decodingPlan() *scanplan.Plan {
-	if _, watched := s.feed.cfg.Store.(store.Watcher); !watched {
+	if s.feed.cfg.Store.Features().Watch == nil {
 		return s.prepared.Plan
 	}
 	raw := *s.prepared.Plan
@@ -83,7 +83,7 @@ func (s *subQuery) readRows(ctx context.Context, keys [][]byte) (rows []store.Ro
 
 	read, err := s.feed.cfg.Store.Get(ctx, s.prepared.Plan.Table, encoding.FamilyData, unknown)
 	// A store that can be watched is in this process, see unreadable.
-	if _, watched := s.feed.cfg.Store.(store.Watcher); watched && err != nil {
+	if s.feed.cfg.Store.Features().Watch != nil && err != nil {
 		return nil, unreadable(ctx, err)
 	}
 	if err != nil {

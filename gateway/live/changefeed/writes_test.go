@@ -142,6 +142,12 @@ type tardy struct {
 	report func(*tardyWatch) []store.Change
 }
 
+func (s *tardy) Features() store.Features {
+	f := s.Store.Features()
+	f.Watch = s.Watch
+	return f
+}
+
 type tardyWatch struct {
 	store.Watch
 	of      *tardy

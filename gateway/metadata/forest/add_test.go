@@ -56,6 +56,8 @@ type leafThen struct {
 	do func()
 }
 
+func (*leafThen) Features() store.Features { return store.Features{} }
+
 func (l *leafThen) CompareAndPut(ctx context.Context, table string, c store.CellKey, old, value []byte) (bool, error) {
 	ok, err := l.Store.CompareAndPut(ctx, table, c, old, value)
 	if strings.HasPrefix(string(c.Qualifier), tree.LeafPrefix) {

@@ -126,6 +126,8 @@ type held struct {
 	once          sync.Once
 }
 
+func (*held) Features() store.Features { return store.Features{} }
+
 func (h *held) CompareAndPut(ctx context.Context, table string, c store.CellKey, old, value []byte) (bool, error) {
 	if strings.HasPrefix(string(c.Qualifier), tree.LeafPrefix) {
 		h.once.Do(func() { close(h.reached) })

@@ -305,6 +305,8 @@ type meddler struct {
 	do   func()
 }
 
+func (*meddler) Features() store.Features { return store.Features{} }
+
 func (m *meddler) CompareAndPut(ctx context.Context, table string, c store.CellKey, old, value []byte) (bool, error) {
 	m.once.Do(m.do)
 	return m.Store.CompareAndPut(ctx, table, c, old, value)

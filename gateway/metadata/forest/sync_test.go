@@ -55,6 +55,8 @@ type oneByOne struct {
 	between func()
 }
 
+func (*oneByOne) Features() store.Features { return store.Features{} }
+
 func (o *oneByOne) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	sc, err := o.Store.Scan(ctx, s)
 	if err == nil && s.Table == names.Meta && s.Start == nil {

@@ -167,6 +167,8 @@ type counters struct {
 	got  func(n int)
 }
 
+func (*counters) Features() store.Features { return store.Features{} }
+
 func (c *counters) Get(_ context.Context, table, _ string, keys [][]byte) ([]store.Row, error) {
 	if c.gets++; c.got != nil {
 		c.got(c.gets)

@@ -38,6 +38,8 @@ func described(notes string) *endlessMeta {
 
 type endlessMeta struct{ faultstore.Endless }
 
+func (*endlessMeta) Features() store.Features { return store.Features{} }
+
 func (d *endlessMeta) Get(context.Context, string, string, [][]byte) ([]store.Row, error) {
 	return nil, nil
 }

@@ -243,8 +243,8 @@ func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []erro
 		points[i] = s.points
 	}
 
-	if many, ok := t.cfg.Store.(store.ManyAtomic); ok {
-		if sums, err := many.IncrementAll(ctx, t.cfg.MetaTable, cells, points); err == nil {
+	if all := t.cfg.Store.Features().IncrementAll; all != nil {
+		if sums, err := all(ctx, t.cfg.MetaTable, cells, points); err == nil {
 			return sums, errs
 		}
 		// Nothing has changed. One counter may be damaged; the others are incremented one by one.

@@ -129,6 +129,8 @@ type flaky struct {
 	broken atomic.Bool
 }
 
+func (*flaky) Features() store.Features { return store.Features{} }
+
 func (f *flaky) fails() (before, after bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,18 +172,22 @@ func TestTracker_property(t *testing.T) {
 // flakyMany is a flaky store that changes many cells at once, or none if it fails.
 type flakyMany struct{ *flaky }
 
+func (f *flakyMany) Features() store.Features {
+	return store.Features{IncrementAll: f.IncrementAll, PutAbsent: f.PutAbsent}
+}
+
 func (f *flakyMany) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
 	if before, _ := f.fails(); before {
 		return nil, store.ErrUnavailable
 	}
-	return f.Store.(store.ManyAtomic).IncrementAll(ctx, table, cells, deltas)
+	return f.Store.Features().IncrementAll(ctx, table, cells, deltas)
 }
 
 func (f *flakyMany) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	if before, _ := f.fails(); before {
 		return nil, store.ErrUnavailable
 	}
-	return f.Store.(store.ManyAtomic).PutAbsent(ctx, table, cells, values)
+	return f.Store.Features().PutAbsent(ctx, table, cells, values)
 }
 
 func testTracker(t *testing.T, flags Flags, series int, wrap func(*flaky) store.Store) {
@@ -258,6 +264,8 @@ type blocked struct {
 	store.Store
 	gate chan struct{}
 }
+
+func (*blocked) Features() store.Features { return store.Features{} }
 
 func (b *blocked) Increment(ctx context.Context, table string, c store.CellKey, delta int64) (int64, error) {
 	select {

@@ -253,6 +253,8 @@ type flaky struct {
 	fail func() bool
 }
 
+func (*flaky) Features() store.Features { return store.Features{} }
+
 func (f *flaky) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	if f.fail() {
 		return nil, store.ErrUnavailable
@@ -643,6 +645,8 @@ type torn struct {
 	*operatortest.Store
 	from []byte
 }
+
+func (*torn) Features() store.Features { return store.Features{} }
 
 func (s *torn) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
 	if bytes.Compare(scan.Stop, s.from) > 0 {

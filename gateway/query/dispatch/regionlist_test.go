@@ -19,6 +19,8 @@ type listing struct {
 	listed atomic.Int64
 }
 
+func (*listing) Features() store.Features { return store.Features{} }
+
 func (l *listing) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
 	l.listed.Add(1)
 	return l.Store.Regions(ctx, table, start, stop)

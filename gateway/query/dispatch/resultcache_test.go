@@ -14,6 +14,10 @@ import (
 // resting is a store whose rows do not change.
 type resting struct{ *operatortest.Store }
 
+func (r resting) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(r.Version)}
+}
+
 func (resting) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return "always the same", nil
 }

@@ -249,6 +249,10 @@ func TestStretch_budget(t *testing.T) {
 // unproven is a store that proves nothing.
 type unproven struct{ store.Store }
 
+func (u unproven) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(u.Version)}
+}
+
 func (unproven) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return "", errors.New("clocks are wrong")
 }

@@ -202,7 +202,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 
 // compactor returns the worker that compacts rows in the background, nil if there is to be
 // none. parts tells how many parts of queries run.
-func compactor(cfg *settings.Pushdown, st open.Store, log *slog.Logger, parts func() int) (*background.Worker, error) {
+func compactor(cfg *settings.Pushdown, st store.Store, log *slog.Logger, parts func() int) (*background.Worker, error) {
 	rate, err := cfg.CompactRate()
 	if rate == 0 || err != nil {
 		return nil, err

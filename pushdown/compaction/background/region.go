@@ -93,7 +93,7 @@ func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
 // walk works on an interval until a time.
 func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time.Time) error {
 	job := compaction.Job{
-		Store: timed{w.cfg.Store, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
+		Store: timed{w.cfg.Store.Features().Versioned, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
 		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: pageRows(w.cfg.Rate),
 		Before: func(ctx context.Context) error {
 			if !time.Now().Before(until) || w.urgent(ctx) {

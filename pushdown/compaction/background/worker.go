@@ -46,16 +46,9 @@ const (
 	glanceNear  = 64
 )
 
-// Store is what the work needs of a store.
-type Store interface {
-	store.Reader
-	store.Versioned
-	store.Admin
-}
-
 // Config says what is compacted, and how.
 type Config struct {
-	Store         Store
+	Store         store.Store // keeps versions of cells
 	Table         string
 	Schema        encoding.Schema
 	FixDuplicates bool
@@ -110,12 +103,10 @@ func New(cfg Config) *Worker {
 // On returns a worker on a store, with leases in the table state. The store must keep versions of
 // cells.
 func On(st store.Store, state string, cfg Config) (*Worker, error) {
-	versioned, ok := st.(Store)
-	cells, also := st.(lease.Cells)
-	if !ok || !also {
+	if st.Features().Versioned == nil {
 		return nil, errors.New("the store keeps no versions of cells")
 	}
-	cfg.Store, cfg.Leases = versioned, &lease.Keeper{Store: cells, Table: state, Holder: lease.Holder()}
+	cfg.Store, cfg.Leases = st, &lease.Keeper{Store: st, Table: state, Holder: lease.Holder()}
 	return New(cfg), nil
 }
 
@@ -156,7 +147,7 @@ func (w *Worker) list(ctx context.Context) error {
 	if err := lease.CreateTable(ctx, w.cfg.Store, w.cfg.Leases.Table); err != nil {
 		return err
 	}
-	if err := w.cfg.Store.CheckVersions(ctx, w.cfg.Table, encoding.FamilyData); err != nil {
+	if err := w.cfg.Store.Features().Versioned.CheckVersions(ctx, w.cfg.Table, encoding.FamilyData); err != nil {
 		return err
 	}
 	all, err := w.cfg.Store.Regions(ctx, w.cfg.Table, nil, nil)

@@ -130,6 +130,12 @@ type hanging struct {
 	calls  *calls // nil to count none
 }
 
+func (h *hanging) Features() store.Features {
+	f := h.Store.Features()
+	f.Versioned = h
+	return f
+}
+
 func (h *hanging) pass(ctx context.Context) error {
 	h.mu.Lock()
 	dead := h.dead

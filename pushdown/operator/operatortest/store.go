@@ -33,7 +33,7 @@ type Store struct {
 	Fail func(ctx context.Context, block int) error
 	// Away makes Regions fail with store.ErrUnavailable.
 	Away atomic.Bool
-	// NextBytes, if set, is what scanners say that the next block takes, see store.Sized.
+	// NextBytes, if set, is what scanners say that the next block takes, see store.Scanner.
 	NextBytes int64
 	// Keep does not overwrite blocks, for benchmarks.
 	Keep bool
@@ -43,6 +43,9 @@ type Store struct {
 }
 
 var _ store.Reader = (*Store)(nil)
+
+// Features implements store.Reader: there are none.
+func (m *Store) Features() store.Features { return store.Features{} }
 
 // Scan returns a scanner over the rows that s selects.
 func (m *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
@@ -120,7 +123,7 @@ func (s *scanner) Next() ([]store.Row, error) {
 	return s.block, nil
 }
 
-// NextBytes implements store.Sized.
+// NextBytes implements store.Scanner.
 func (s *scanner) NextBytes() int64 { return s.store.NextBytes }
 
 // count counts rows that are returned.

@@ -18,7 +18,7 @@ func TestWorker_months(t *testing.T) {
 		for month := range int64(months) {
 			w.put(young+1, born-month*window-5*day)
 		}
-		a := &storetest.Counting{Marked: w.st}
+		a := &storetest.Counting{Store: w.st}
 		ctx, cancel := context.WithCancel(w.Context())
 		worker := w.worker(ctx, func(c *Config) { c.Alone, c.Store = true, a })
 		// Until the newest hours have no rows any more.

@@ -11,8 +11,26 @@ import (
 // timed is a store that tells a pacer how long its calls take.
 type timed struct {
 	store.Cells
-	store.Marker
 	pace *pacer.Pacer
+}
+
+// Features implements store.Reader. Marks are no reading of rows, so they pass the pacer by.
+func (t timed) Features() store.Features {
+	return store.Features{
+		Versioner:     nil,
+		Marker:        t.Cells.Features().Marker,
+		Staged:        nil,
+		RangeDeleter:  nil,
+		Versioned:     nil,
+		PutAbsent:     nil,
+		IncrementAll:  nil,
+		Watch:         nil,
+		Writable:      nil,
+		DiskUsage:     nil,
+		Checkpoint:    nil,
+		Inspect:       nil,
+		CheckReadable: nil,
+	}
 }
 
 // unitRows is how many rows of a block, or cells of a write, count as one more call.

@@ -40,13 +40,6 @@ const (
 	listEvery = time.Hour
 )
 
-// Store is what the work needs of a store.
-type Store interface {
-	store.Cells
-	store.Marker
-	store.Admin
-}
-
 // Metric is a metric and the time, in s, from which on its raw rows are kept; 0 for all.
 type Metric struct {
 	UID  encoding.UID
@@ -55,7 +48,7 @@ type Metric struct {
 
 // Config says what is rolled up, and how.
 type Config struct {
-	Store Store
+	Store store.Store
 	// Job is what rolls up. Its store, its leases and its pace are set here.
 	Job rollupjob.Job
 	// Metrics lists all metrics.
@@ -103,7 +96,7 @@ type Worker struct {
 // New returns a worker that has not begun. The error is that of the rollups' configuration.
 func New(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, firsts: map[string]int64{}, warned: map[string]bool{}}
-	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, cfg.Store, w.pace}, cfg.Leases, true, grain
+	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, w.pace}, cfg.Leases, true, grain
 	w.job.Pace = w.pay
 	var err error
 	w.piece, err = w.job.LongestPiece()

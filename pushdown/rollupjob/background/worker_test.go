@@ -48,7 +48,7 @@ func config(t *testing.T) *rollup.Config {
 // world is a store with points in simulated time, and workers on it.
 type world struct {
 	*testing.T
-	st      Store
+	st      store.Store
 	fake    *hbasefake.Cluster // nil if the store is embedded
 	config  *rollup.Config
 	metrics int
@@ -372,6 +372,8 @@ type dying struct {
 	at    int       // the metric of that
 }
 
+func (m *dying) Features() store.Features { return m.Store.Features() }
+
 func (m *dying) pass(ctx context.Context) error {
 	m.mu.Lock()
 	dead := m.dead
@@ -498,10 +500,12 @@ func TestWorker_vain(t *testing.T) {
 
 // failing is a store whose raw rows cannot be read for a while.
 type failing struct {
-	Store
+	store.Store
 	mu     sync.Mutex
 	broken bool
 }
+
+func (f *failing) Features() store.Features { return f.Store.Features() }
 
 func (f *failing) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	f.mu.Lock()

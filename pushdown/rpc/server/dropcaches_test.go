@@ -17,6 +17,10 @@ import (
 // resting is a store whose rows never change.
 type resting struct{ *operatortest.Store }
 
+func (r resting) Features() store.Features {
+	return store.Features{Versioner: store.VersionFunc(r.Version)}
+}
+
 // Version always returns the same token.
 func (resting) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return "1", nil

@@ -2,22 +2,16 @@ package faultstore
 
 import (
 	"context"
-	"fmt"
 
 	"downpour/pushdown/store"
 )
 
-var (
-	_ store.Store     = (*Store)(nil)
-	_ store.Admin     = (*Store)(nil)
-	_ store.Versioner = (*Store)(nil)
-	_ store.Replacer  = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Scan opens a scanner whose Next obeys the rules as well.
 func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
 	return call(ctx, s, Scan, scan.Table, func() (store.Scanner, error) {
-		inner, err := s.Store.Scan(ctx, scan)
+		inner, err := s.inner.Scan(ctx, scan)
 		if err != nil {
 			return nil, err
 		}
@@ -47,75 +41,72 @@ func (c *scanner) Next() ([]store.Row, error) {
 
 // Get obeys the rules.
 func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
-	return call(ctx, s, Get, table, func() ([]store.Row, error) { return s.Store.Get(ctx, table, family, keys) })
+	return call(ctx, s, Get, table, func() ([]store.Row, error) { return s.inner.Get(ctx, table, family, keys) })
 }
 
 // Regions obeys the rules.
 func (s *Store) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
-	return call(ctx, s, Regions, table, func() ([]store.Region, error) { return s.Store.Regions(ctx, table, start, stop) })
+	return call(ctx, s, Regions, table, func() ([]store.Region, error) { return s.inner.Regions(ctx, table, start, stop) })
 }
 
 // Apply obeys the rules.
 func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
-	_, err := call(ctx, s, Apply, table, func() (struct{}, error) { return struct{}{}, s.Store.Apply(ctx, table, mutations) })
+	_, err := call(ctx, s, Apply, table, func() (struct{}, error) { return struct{}{}, s.inner.Apply(ctx, table, mutations) })
 	return err
 }
 
 // Increment obeys the rules.
 func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
-	return call(ctx, s, Increment, table, func() (int64, error) { return s.Store.Increment(ctx, table, cell, delta) })
+	return call(ctx, s, Increment, table, func() (int64, error) { return s.inner.Increment(ctx, table, cell, delta) })
 }
 
 // CompareAndPut obeys the rules.
 func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
 	return call(ctx, s, CompareAndPut, table, func() (bool, error) {
-		return s.Store.CompareAndPut(ctx, table, cell, expected, value)
+		return s.inner.CompareAndPut(ctx, table, cell, expected, value)
 	})
 }
 
-// Replace obeys the rules, if the wrapped store is a store.Replacer.
+// Replace obeys the rules.
 func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
-	r, ok := s.Store.(store.Replacer)
-	if !ok {
-		return nil, fmt.Errorf("%T cannot replace rows", s.Store)
-	}
-	return call(ctx, s, Replace, table, func() ([]store.Outcome, error) { return r.Replace(ctx, table, family, changes) })
+	return call(ctx, s, Replace, table, func() ([]store.Outcome, error) { return s.inner.Replace(ctx, table, family, changes) })
 }
 
 // CreateTable is the wrapped store's.
 func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
-	a, err := s.admin()
-	if err != nil {
-		return err
-	}
-	return a.CreateTable(ctx, spec)
+	return s.inner.CreateTable(ctx, spec)
 }
 
 // TableExists is the wrapped store's.
 func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
-	a, err := s.admin()
-	if err != nil {
-		return false, err
-	}
-	return a.TableExists(ctx, name)
+	return s.inner.TableExists(ctx, name)
 }
 
-// admin returns the wrapped store as a store.Admin.
-func (s *Store) admin() (store.Admin, error) {
-	a, ok := s.Store.(store.Admin)
-	if !ok {
-		return nil, fmt.Errorf("%T cannot create tables", s.Store)
-	}
-	return a, nil
-}
+// Close closes the wrapped store.
+func (s *Store) Close() error { return s.inner.Close() }
 
-// Version obeys the rules.
-func (s *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return call(ctx, s, Version, table, func() (string, error) {
-		m, ok := s.Store.(store.Versioner)
-		if !ok {
-			return "", fmt.Errorf("%T has no version tokens", s.Store)
-		}
-		return m.Version(ctx, table, family, r)
-	})
+// Features implements store.Reader. What no rule is about is refused, so that callers take the way that
+// obeys the rules.
+func (s *Store) Features() store.Features {
+	var versioner store.Versioner
+	if inner := s.inner.Features().Versioner; inner != nil {
+		versioner = store.VersionFunc(func(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+			return call(ctx, s, Version, table, func() (string, error) { return inner.Version(ctx, table, family, r) })
+		})
+	}
+	return store.Features{
+		Versioner:     versioner,
+		Marker:        nil,
+		Staged:        nil,
+		RangeDeleter:  nil,
+		Versioned:     nil,
+		PutAbsent:     nil,
+		IncrementAll:  nil,
+		Watch:         nil,
+		Writable:      nil,
+		DiskUsage:     nil,
+		Checkpoint:    nil,
+		Inspect:       nil,
+		CheckReadable: nil,
+	}
 }

@@ -22,6 +22,9 @@ type Endless struct {
 	blocks atomic.Int64
 }
 
+// Features implements store.Reader: there are none.
+func (e *Endless) Features() store.Features { return store.Features{} }
+
 // Blocks returns how many blocks were read so far.
 func (e *Endless) Blocks() int { return int(e.blocks.Load()) }
 
@@ -48,6 +51,8 @@ func (s *endlessScan) Next() ([]store.Row, error) {
 	}
 	return s.rows, nil
 }
+
+func (s *endlessScan) NextBytes() int64 { return 0 }
 
 func (s *endlessScan) Stats() store.ScanStats { return store.ScanStats{} }
 

@@ -54,10 +54,10 @@ type Rule struct {
 	After bool
 }
 
-// Store is a store whose calls obey rules. It implements store.Admin if the wrapped
-// store does; no rule is about those methods.
+// Store is a store whose calls obey rules, but for those of store.Admin. It does not embed the wrapped
+// store: no call may go past the rules because nobody has thought of it.
 type Store struct {
-	store.Store
+	inner store.Store
 	mu    sync.Mutex
 	rules []*counted
 }
@@ -72,7 +72,7 @@ type counted struct {
 // New wraps inner. If several rules choose a call, it waits for the sum of their
 // delays and returns the first of their errors, one without After before one with it.
 func New(inner store.Store, rules ...Rule) *Store {
-	s := &Store{Store: inner}
+	s := &Store{inner: inner}
 	for _, r := range rules {
 		s.rules = append(s.rules, &counted{Rule: r, rng: rand.New(rand.NewPCG(r.Seed, 0))})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,12 @@ type listener struct {
 	heard string
 }
 
+func (l *listener) Features() store.Features {
+	f := l.Store.Features()
+	f.Versioner = store.VersionFunc(l.Version)
+	return f
+}
+
 func (l *listener) Get(_ context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	l.heard = fmt.Sprint(table, family, keys)
 	return []store.Row{{Key: []byte("r")}}, errFault
@@ -125,11 +132,7 @@ func TestPassed(t *testing.T) {
 	keys := store.KeyRange{Start: []byte("a"), Stop: []byte("b")}
 	changes := []store.Replacement{{Read: store.Row{Key: []byte("1")}}, {Read: store.Row{Key: []byte("2")}}}
 	inner := &listener{Store: embedded(t)}
-	ask := func(s interface {
-		store.Store
-		store.Versioner
-		store.Replacer
-	}) (said []string) {
+	ask := func(s store.Store) (said []string) {
 		ctx := t.Context()
 		say := func(answer any, err error) { said = append(said, fmt.Sprint(inner.heard, answer, err)) }
 		rows, err := s.Get(ctx, "a", "t", [][]byte{[]byte("x"), []byte("y")})
@@ -143,12 +146,23 @@ func TestPassed(t *testing.T) {
 		say(ok, err)
 		outcomes, err := s.Replace(ctx, "a", "t", changes)
 		say(outcomes, err)
-		version, err := s.Version(ctx, "a", "t", keys)
+		version, err := s.Features().Versioner.Version(ctx, "a", "t", keys)
 		say(version, err)
 		return said
 	}
 	if d := cmp.Diff(ask(inner), ask(faultstore.New(inner))); d != "" {
 		t.Errorf("-wrapped +wrapper\n%s", d)
+	}
+}
+
+// No call goes past the rules: of what the wrapped store can do nothing is handed out but that which has rules.
+func TestFeatures(t *testing.T) {
+	features := reflect.ValueOf(faultstore.New(embedded(t)).Features())
+	for i := range features.NumField() {
+		name := features.Type().Field(i).Name
+		if got, want := !features.Field(i).IsZero(), name == "Versioner"; got != want {
+			t.Errorf("%s is there: %t, want %t", name, got, want)
+		}
 	}
 }
 
@@ -235,6 +249,8 @@ func TestChance(t *testing.T) {
 
 // nothing is a store that does nothing, for tests of delays with a simulated clock.
 type nothing struct{ store.Store }
+
+func (nothing) Features() store.Features { return store.Features{} }
 
 func (nothing) Apply(context.Context, string, []store.Mutation) error { return nil }
 

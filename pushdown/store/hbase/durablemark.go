@@ -15,8 +15,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-var _ store.Marker = (*Store)(nil)
-
 // markTime is how many times Config.VersionTimeout Mark may take: it is for jobs, which
 // read all rows afterwards.
 const markTime = 10

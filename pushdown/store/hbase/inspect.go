@@ -11,8 +11,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-var _ store.Inspector = (*Store)(nil)
-
 // What servers may lack, and what is done without it. Nothing here decides that: each call finds out for
 // itself, because region servers of several versions may serve one table.
 const (
@@ -27,7 +25,7 @@ const (
 // version alone. Before 2.0 the master tells everything.
 const fieldStatusOption = 1
 
-// Inspect implements store.Inspector. Read points and states are looked for in one region of the table.
+// Inspect is described by store.Features. Read points and states are looked for in one region of the table.
 // Whether a server looks at conditions shows in a change alone, so that is told by the master's version.
 func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspection, error) {
 	if err := st.beginOperation(); err != nil {

@@ -11,8 +11,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-var _ store.Replacer = (*Store)(nil)
-
 // Replace changes rows, beside whoever writes to them:
 //
 //  1. After a moment the rows are read. Those that are not as they were read before are

@@ -14,8 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-var _ store.Guarded = (*Store)(nil)
-
 // Fields of HasUserPermissions, whose messages gohbase's schema lacks. Without a user's name the question is
 // about the caller.
 const (
@@ -29,7 +27,7 @@ const (
 	fieldHasPermission   = 1 // of the reply: bool, repeated
 )
 
-// CheckReadable implements store.Guarded. If HBase checks rights at all, it asks the master for our right to read
+// CheckReadable is described by store.Features. If HBase checks rights at all, it asks the master for our right to read
 // each family. Who has it on some columns alone does not have it on the family. A table that is not there has nothing
 // that could be left out.
 //

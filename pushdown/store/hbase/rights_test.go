@@ -159,6 +159,12 @@ type questions struct {
 	n int
 }
 
+func (q *questions) Features() store.Features {
+	f := q.Store.Features()
+	f.CheckReadable = q.CheckReadable
+	return f
+}
+
 func (q *questions) CheckReadable(ctx context.Context, of []store.Families) error {
 	q.n++
 	return q.Store.CheckReadable(ctx, of)

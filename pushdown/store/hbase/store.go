@@ -11,7 +11,7 @@ import (
 	"github.com/tsuna/gohbase/region"
 )
 
-// Store is one HBase cluster. It implements store.Store and store.Admin.
+// Store is one HBase cluster. It implements store.Store.
 type Store struct {
 	cfg      Config
 	lifetime context.Context // ends when the store is closed
@@ -40,11 +40,6 @@ type Store struct {
 	opened       time.Time
 	now          func() int64 // a test's clock instead of clock's own; else nil
 }
-
-var (
-	_ store.Store = (*Store)(nil)
-	_ store.Admin = (*Store)(nil)
-)
 
 // Open prepares a store. It does not connect: a cluster that is down now may
 // be up for the first call.

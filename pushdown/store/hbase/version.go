@@ -23,8 +23,6 @@ const (
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
-var _ store.EarlyVersioner = (*Store)(nil)
-
 // Version returns a version token of a key range. It identifies a state by the
 // opening of each region of the range and by the region's MVCC read point, which a
 // server tells whoever opens a scanner. That takes 0.15 ms a region and reads no
@@ -98,7 +96,7 @@ func (st *Store) Version(ctx context.Context, table, family string, r store.KeyR
 	return token, nil
 }
 
-// EarlyVersion implements store.EarlyVersioner. If the regions seem to be in the
+// EarlyVersion implements store.Versioner. If the regions seem to be in the
 // states that were observed last, it returns their token while their openings are
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.

@@ -13,8 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-var _ store.Versioned = (*Store)(nil)
-
 // versionKinds are the types of cells that a raw scan returns.
 var versionKinds = map[byte]store.VersionKind{
 	cellPut:                 store.PutVersion,

@@ -14,24 +14,17 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Store is a store that can also create tables and replace rows. Both stores can.
-type Store interface {
-	store.Store
-	store.Admin
-	store.Replacer
-}
-
 // Open opens the store of an address, pebble:DIR,
 // hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…], for rows of the
 // default layout. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
-func Open(address string, log *slog.Logger) (Store, error) {
+func Open(address string, log *slog.Logger) (store.Store, error) {
 	return OpenAs(address, Config{Schema: encoding.DefaultSchema(), Log: log})
 }
 
 // OpenAs is Open with a configuration; the embedded store counts changes by the hours of
 // the rows of its layout.
-func OpenAs(address string, cfg Config) (Store, error) { return open(address, cfg) }
+func OpenAs(address string, cfg Config) (store.Store, error) { return open(address, cfg) }
 
 // Config says how a store is opened.
 type Config struct {
@@ -51,9 +44,9 @@ type Config struct {
 // Start is OpenAs for a process that may be told to stop while the store opens, which
 // takes long where an embedded store waits for space on a full disk. It returns when
 // the context ends; the store is then closed as soon as it is open.
-func Start(ctx context.Context, address string, cfg Config) (Store, error) {
+func Start(ctx context.Context, address string, cfg Config) (store.Store, error) {
 	type opened struct {
-		Store
+		store.Store
 		error
 	}
 
@@ -93,10 +86,10 @@ func Check(ctx context.Context, address string, cfg Config, done func(tables, of
 }
 
 // open opens the store at an address. Its error names DOWNPOUR_STORE.
-func open(address string, cfg Config) (Store, error) {
+func open(address string, cfg Config) (store.Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 
-	var st Store
+	var st store.Store
 	var err error
 	switch kind {
 	case "pebble":
@@ -116,7 +109,7 @@ func open(address string, cfg Config) (Store, error) {
 }
 
 // openHBase opens a cluster whose address parse reads.
-func openHBase(parse func(string) (hbase.Config, error), address string, opts Config) (Store, error) {
+func openHBase(parse func(string) (hbase.Config, error), address string, opts Config) (store.Store, error) {
 	cfg, err := parse(address)
 	if err != nil {
 		return nil, err

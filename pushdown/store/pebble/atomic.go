@@ -28,7 +28,7 @@ func (s *Store) increment(ctx context.Context, table string, cell store.CellKey,
 	return sums[0], nil
 }
 
-// IncrementAll implements store.ManyAtomic. It returns after fsync.
+// IncrementAll is described by store.Features. It returns after fsync.
 func (s *Store) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
 	return s.incrementAll(ctx, table, cells, deltas, s.awaitDurable)
 }
@@ -77,7 +77,7 @@ func (s *Store) compareAndPut(ctx context.Context, table string, cell store.Cell
 	return wrote, nil
 }
 
-// PutAbsent implements store.ManyAtomic. It returns after fsync.
+// PutAbsent is described by store.Features. It returns after fsync.
 func (s *Store) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	return s.putAbsent(ctx, table, cells, values, s.awaitDurable)
 }

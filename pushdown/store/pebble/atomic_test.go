@@ -73,7 +73,7 @@ func BenchmarkPutAbsent(b *testing.B) {
 		b.Run(fmt.Sprintf("apart=%t", apart), func(b *testing.B) {
 			s := openMem(b, Options{IdleFlush: -1})
 			create(b, s)
-			staged := s.Staged().(store.ManyAtomic)
+			staged := s.Staged()
 			n := uint32(0)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -193,8 +193,6 @@ func (c *changes) addGroup(name []byte, at uint64, running bool) (uint64, bool) 
 	return max(at, g.last), running || g.running > 0
 }
 
-var _ store.Versioner = (*Store)(nil)
-
 // Version returns a version token: the number of this opening of the store and the
 // number of the last change in the range, such as "1:5027"; see store.Versioner.
 // Tokens do not outlive the process. The family is not told apart.

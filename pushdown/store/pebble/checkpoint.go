@@ -23,9 +23,7 @@ import (
 // checkpointPrefix begins the names of the directories that hold checkpoints.
 const checkpointPrefix = "checkpoint-"
 
-var _ store.Checkpointer = (*Store)(nil)
-
-// Checkpoint is described by store.Checkpointer. Tables are links; MANIFEST and logs are
+// Checkpoint is described by store.Features. Tables are links; MANIFEST and logs are
 // copies.
 func (s *Store) Checkpoint(ctx context.Context) (name string, remove func() error, err error) {
 	if err := s.begin(ctx); err != nil {

@@ -37,6 +37,8 @@ type restless struct {
 	applied atomic.Int64
 }
 
+func (r *restless) Features() store.Features { return r.Store.Features() }
+
 func (r *restless) Apply(ctx context.Context, table string, ms []store.Mutation) error {
 	if err := r.Store.Apply(ctx, table, ms); err != nil {
 		return err

@@ -200,8 +200,6 @@ func (s *Store) groupsOf(table string, r store.KeyRange) (prefix string, w watch
 	return table + "\x00" + string(p), watchedGroups{first, last}, nil
 }
 
-var _ store.Marker = (*Store)(nil)
-
 // Mark implements store.Marker. A mark is the name of this store's marks and a number, such
 // as 9f3c2a1b00112233:17. Unlike version tokens it holds for later openings of the store. The
 // family is not told apart.

@@ -13,8 +13,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-var _ store.RangeDeleter = (*Store)(nil)
-
 // DeleteRows deletes all rows of ranges by one batch of range deletions; see
 // store.RangeDeleter. It goes through the log like every other batch, so a crash leaves all
 // of it or nothing.

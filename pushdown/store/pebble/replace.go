@@ -11,8 +11,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-var _ store.Replacer = (*Store)(nil)
-
 // Replace changes rows one after another. No other write becomes visible between the
 // comparison of a row and its change.
 func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {

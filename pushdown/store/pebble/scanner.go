@@ -121,7 +121,7 @@ func (c *scanner) Next() ([]store.Row, error) {
 	return c.block.rows, nil
 }
 
-// NextBytes implements store.Sized. Arrays that grow are a quarter too large.
+// NextBytes implements store.Scanner. Arrays that grow are a quarter too large.
 func (c *scanner) NextBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

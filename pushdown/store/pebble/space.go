@@ -67,8 +67,6 @@ func (s *Store) spaceToOpen(e *examination) error {
 		store.ErrFull, s.dir, usage.AvailBytes>>10, need>>10)
 }
 
-var _ store.Gauge = (*Store)(nil)
-
 // Writable returns why a write would be refused now, nil if it would not:
 // store.ErrStalled or store.ErrFull.
 func (s *Store) Writable() error {
@@ -105,8 +103,6 @@ func (s *Store) stalling() error {
 	}
 	return nil
 }
-
-var _ store.DiskGauge = (*Store)(nil)
 
 // DiskUsage returns the bytes that the store takes on its disk, and those that are free.
 func (s *Store) DiskUsage() (used, free int64, err error) {

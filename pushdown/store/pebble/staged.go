@@ -9,11 +9,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-var _ store.Stager = (*Store)(nil)
-
 // Staged returns the atomic operations without their wait for the disk. All writes
 // go through one log, in which everything that is acknowledged later follows theirs.
-func (s *Store) Staged() store.Atomic { return staged{s} }
+func (s *Store) Staged() store.Staged { return staged{s} }
 
 // staged has the atomic operations that return as soon as they are visible.
 type staged struct{ s *Store }
@@ -28,15 +26,13 @@ func (a staged) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return a.s.compareAndPut(ctx, table, cell, expected, value, a.s.awaitDurableLater)
 }
 
-// IncrementAll is Store.IncrementAll, but the changes are only visible when it returns.
-func (a staged) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
-	return a.s.incrementAll(ctx, table, cells, deltas, a.s.awaitDurableLater)
-}
-
 // PutAbsent is Store.PutAbsent, but the cells are only visible when it returns.
 func (a staged) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	return a.s.putAbsent(ctx, table, cells, values, a.s.awaitDurableLater)
 }
+
+// Sync is Store.Sync.
+func (a staged) Sync(ctx context.Context) error { return a.s.Sync(ctx) }
 
 // awaitDurableLater waits for the disk in a goroutine of its own, for which Close
 // waits.

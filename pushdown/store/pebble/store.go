@@ -14,7 +14,7 @@ import (
 	"downpour/pushdown/store/pebble/disk"
 )
 
-// Store is one embedded database. It implements store.Store and store.Admin.
+// Store is one embedded database. It implements store.Store.
 type Store struct {
 	db   *pebble.DB
 	lock *pebble.Lock
@@ -41,11 +41,6 @@ type Store struct {
 	changes  *changes
 	marks    marks
 }
-
-var (
-	_ store.Store = (*Store)(nil)
-	_ store.Admin = (*Store)(nil)
-)
 
 // Open opens the database in dir, and makes it if there is none; the directory then
 // belongs to its user alone (0700). Open returns store.ErrLocked for a directory that

@@ -26,9 +26,7 @@ type watchedRange struct {
 	watch  *watch
 }
 
-var _ store.Watcher = (*Store)(nil)
-
-// Watch collects what is written to rows; see store.Watcher.
+// Watch collects what is written to rows; see store.Features.
 func (s *Store) Watch(table string, ranges []store.KeyRange, changed func()) (store.Watch, error) {
 	if err := s.tables.check(table, ""); err != nil {
 		return nil, err

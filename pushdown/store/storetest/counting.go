@@ -7,39 +7,57 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Marked is a store that makes marks, as jobs need it.
-type Marked interface {
-	store.Cells
-	store.Marker
-	store.Admin
-}
-
 // Counting is a store that counts what it is asked: scans, Gets, marks, and whether one holds.
 type Counting struct {
-	Marked
+	store.Store
 	Asked atomic.Int64
 }
 
 // Get counts, and asks the store below.
 func (c *Counting) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	c.Asked.Add(1)
-	return c.Marked.Get(ctx, table, family, keys)
+	return c.Store.Get(ctx, table, family, keys)
 }
 
 // Scan counts, and asks the store below.
 func (c *Counting) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	c.Asked.Add(1)
-	return c.Marked.Scan(ctx, s)
+	return c.Store.Scan(ctx, s)
+}
+
+// Features implements store.Reader. It has marks and nothing else.
+func (c *Counting) Features() store.Features {
+	return store.Features{
+		Versioner:     nil,
+		Marker:        countingMarker{c.Store.Features().Marker, c},
+		Staged:        nil,
+		RangeDeleter:  nil,
+		Versioned:     nil,
+		PutAbsent:     nil,
+		IncrementAll:  nil,
+		Watch:         nil,
+		Writable:      nil,
+		DiskUsage:     nil,
+		Checkpoint:    nil,
+		Inspect:       nil,
+		CheckReadable: nil,
+	}
+}
+
+// countingMarker counts what a Counting is asked of marks.
+type countingMarker struct {
+	store.Marker
+	counting *Counting
 }
 
 // Mark counts, and asks the store below.
-func (c *Counting) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	c.Asked.Add(1)
-	return c.Marked.Mark(ctx, table, family, r)
+func (c countingMarker) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
+	c.counting.Asked.Add(1)
+	return c.Marker.Mark(ctx, table, family, r)
 }
 
 // Unchanged counts, and asks the store below.
-func (c *Counting) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	c.Asked.Add(1)
-	return c.Marked.Unchanged(ctx, table, family, r, mark)
+func (c countingMarker) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
+	c.counting.Asked.Add(1)
+	return c.Marker.Unchanged(ctx, table, family, r, mark)
 }

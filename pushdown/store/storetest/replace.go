@@ -10,15 +10,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-// replacer returns the store as a store.Replacer.
-func (h *harness) replacer() store.Replacer {
-	r, ok := h.Store.(store.Replacer)
-	if !ok {
-		h.Fatalf("%T has no store.Replacer", h.Store)
-	}
-	return r
-}
-
 // read returns a copy of a row's cells of family t.
 func (h *harness) read(key string) store.Row {
 	h.Helper()
@@ -51,7 +42,7 @@ func testReplace(h *harness) {
 	changes[2].Put = []store.Cell{{Qualifier: []byte("a"), Value: []byte("3"), Timestamp: changes[2].Read.Cells[0].Timestamp}}
 	h.apply(h, cell("r2", "c", "3"))
 
-	outcomes, err := h.replacer().Replace(h.ctx, h.table, "t", changes)
+	outcomes, err := h.Replace(h.ctx, h.table, "t", changes)
 	if want := []store.Outcome{store.Replaced, store.Changed, store.Replaced}; err != nil || fmt.Sprint(outcomes) != fmt.Sprint(want) {
 		h.Fatalf("replace: %v, %v, want %v", outcomes, err, want)
 	}
@@ -71,7 +62,7 @@ func testReplace(h *harness) {
 	h.apply(h, cell("r1", "a", "again"))
 	c := store.Replacement{Read: h.read("r3")}
 	c.Delete = c.Read.Cells
-	if outcomes, err := h.replacer().Replace(h.ctx, h.table, "t", []store.Replacement{c}); err != nil || outcomes[0] != store.Replaced {
+	if outcomes, err := h.Replace(h.ctx, h.table, "t", []store.Replacement{c}); err != nil || outcomes[0] != store.Replaced {
 		h.Fatalf("replace: %v, %v", outcomes, err)
 	}
 	same(h, h.scan(h, store.Scan{Family: "t"}), []store.Row{row("r1", "t:a=again", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3")})
@@ -153,6 +144,6 @@ func (h *harness) mergeRow(ctx context.Context) error {
 	} else {
 		c.Delete = nil
 	}
-	_, err = h.replacer().Replace(ctx, h.table, "t", []store.Replacement{c})
+	_, err = h.Replace(ctx, h.table, "t", []store.Replacement{c})
 	return err
 }

@@ -34,7 +34,7 @@ var families = []string{"id", "name", "t"}
 var whole = flag.Bool("whole", false, "run every part of the suite on every form of every store")
 
 // Run tests the stores that open returns, one for each part, and closes them. A store
-// must be a store.Admin and a store.Versioner as well. If open fails, it ends its test
+// must have a store.Versioner as well. If open fails, it ends its test
 // itself.
 func Run(t *testing.T, open func(t *testing.T) store.Store) { runEvery(t, 1, 0, open) }
 
@@ -126,7 +126,7 @@ func newHarness(t *testing.T, s store.Store) *harness {
 	})
 
 	h := &harness{T: t, Store: s, ctx: ctx, table: uniqueTable(t)}
-	if err := h.admin().CreateTable(ctx, h.spec(h.table)); err != nil {
+	if err := h.CreateTable(ctx, h.spec(h.table)); err != nil {
 		t.Fatalf("create table %q: %v", h.table, err)
 	}
 	return h
@@ -138,15 +138,6 @@ func uniqueTable(t *testing.T) string {
 	end := make([]byte, 6)
 	rand.Read(end)
 	return "storetest-" + strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]) + "-" + hex.EncodeToString(end)
-}
-
-// admin returns the store as a store.Admin.
-func (h *harness) admin() store.Admin {
-	a, ok := h.Store.(store.Admin)
-	if !ok {
-		h.Fatalf("%T has no store.Admin", h.Store)
-	}
-	return a
 }
 
 // spec returns a table with all families.

@@ -13,8 +13,8 @@ const rangeStart, rangeStop, rowAfter = "m", "n", "nn"
 // While nothing is written, two version tokens in a row become equal. Every kind of
 // change gives a token never seen before.
 func testVersion(h *harness) {
-	v, ok := h.Store.(store.Versioner)
-	if !ok {
+	v := h.Features().Versioner
+	if v == nil {
 		h.Fatalf("%T has no store.Versioner", h.Store)
 	}
 	r := store.KeyRange{Start: []byte(rangeStart), Stop: []byte(rangeStop)}
@@ -114,7 +114,7 @@ func must(t failer, err error) {
 // A version token changes with rows at the borders of any range, and a table that does
 // not exist has an empty token and an error.
 func testVersionRanges(h *harness) {
-	v := h.Store.(store.Versioner)
+	v := h.Features().Versioner
 	all, from, one := store.KeyRange{}, store.KeyRange{Start: []byte(rangeStop)}, store.KeyRange{Start: []byte(rowAfter), Stop: []byte(rowAfter + "\x00")}
 	before := [...]string{h.version(v, all), h.version(v, from), h.version(v, one)}
 	h.apply(h, store.Mutation{Row: []byte(rowAfter), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})

@@ -11,11 +11,11 @@ import (
 func testTables(h *harness) {
 	name := uniqueTable(h.T)
 	h.exists(name, false)
-	if err := h.admin().CreateTable(h.ctx, h.spec(name)); err != nil {
+	if err := h.CreateTable(h.ctx, h.spec(name)); err != nil {
 		h.Fatalf("create table: %v", err)
 	}
 	h.exists(name, true)
-	wantError(h, "create it again", h.admin().CreateTable(h.ctx, h.spec(name)), store.ErrTableExists)
+	wantError(h, "create it again", h.CreateTable(h.ctx, h.spec(name)), store.ErrTableExists)
 
 	h.apply(h, put("r", "q", "v"))
 	rows, err := h.Get(h.ctx, name, "", [][]byte{[]byte("r")})
@@ -27,7 +27,7 @@ func testTables(h *harness) {
 // exists fails unless TableExists returns want.
 func (h *harness) exists(name string, want bool) {
 	h.Helper()
-	got, err := h.admin().TableExists(h.ctx, name)
+	got, err := h.TableExists(h.ctx, name)
 	if err != nil || got != want {
 		h.Fatalf("table %q exists: %v, %v, want %v", name, got, err, want)
 	}

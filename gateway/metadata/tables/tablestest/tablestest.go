@@ -9,19 +9,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Store is what tests open.
-type Store interface {
-	store.Store
-	store.Admin
-}
-
 // Names are those of the tables.
 var Names = tables.Names{Data: "tsdb", UID: "tsdb-uid", Meta: "tsdb-meta", Tree: "tsdb-tree"}
 
 // In returns a function that takes what opening a store has returned, and makes the tables
 // in it. The store is closed at the end of the test.
-func In[S Store](t testing.TB, schema encoding.Schema) func(S, error) Store {
-	return func(st S, err error) Store {
+func In[S store.Store](t testing.TB, schema encoding.Schema) func(S, error) store.Store {
+	return func(st S, err error) store.Store {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,60 @@
+package store
+
+import "context"
+
+// Features are what a store can do beyond the calls that every store has. A field is nil if the store
+// cannot do it.
+//
+// A store that wraps another one says of each field what becomes of it: it passes the inner store's on,
+// which then goes past the wrapper, it wraps it, or it leaves it nil. None of that may happen because nobody
+// has thought of it. So a rule of the house wants Features of every type that embeds a store and has
+// calls of its own, and in the product the names of all fields in the literal that it returns; an empty
+// literal refuses all.
+type Features struct {
+	Versioner    Versioner    // both stores; tokens end with the process
+	Marker       Marker       // both stores
+	Staged       Staged       // embedded
+	RangeDeleter RangeDeleter // embedded
+	Versioned    Versioned    // HBase
+
+	// PutAbsent writes the value of each cell that does not exist, and says of each
+	// whether it has. The cells differ. After an error any of them may have been written.
+	// Both stores have it; see the function PutAbsent.
+	PutAbsent func(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
+	// IncrementAll is Increment of many counters, which differ, and returns their new values.
+	// After an error nothing has changed. The embedded store has it.
+	IncrementAll func(ctx context.Context, table string, cells []CellKey, deltas []int64) ([]int64, error)
+
+	// Watch begins to collect what is written to rows in any of ranges, which may
+	// be in any order and overlap. A write is collected once it can be read, and not
+	// before. A write that could be read when Watch was called is not collected; one
+	// that could be read when Watch returned need not be. changed, if not nil, is
+	// called by a writer when there may be something to take: it must not block.
+	// The embedded store has it, because all writes to its tables pass through it.
+	Watch func(table string, ranges []KeyRange, changed func()) (Watch, error)
+
+	// Writable returns why a write would be refused now, nil if it would not. The embedded
+	// store has it.
+	Writable func() error
+	// DiskUsage returns the bytes that the store takes on its disk, and those that are free.
+	// The embedded store has it.
+	DiskUsage func() (used, free int64, err error)
+	// Checkpoint makes a directory in the store's own, in which a copy of the store can
+	// be read, while it is written to: everything that was visible when Checkpoint was called,
+	// and nothing half. It returns the directory's name, which nobody can guess, and the function
+	// that removes it. What is not removed, because the process was killed, the next opening
+	// of the store removes. Until then files that the store needs no more take space.
+	// The embedded store has it.
+	//
+	// Errors: ErrClosed, ErrFull, ErrDamaged if a log cannot be read.
+	Checkpoint func(ctx context.Context) (name string, remove func() error, err error)
+
+	// Inspect asks the servers which version they are, and tries, with a family of a table, what
+	// shows without a change. It changes nothing. HBase has it.
+	Inspect func(ctx context.Context, table, family string) (Inspection, error)
+	// CheckReadable returns an ErrDenied unless we may read everything of families, now. Another
+	// error says that this could not be found out; it is an errors.ErrUnsupported if the servers do not know
+	// the question. HBase has it: its servers may leave out what a user may not read, and say nothing, where
+	// others refuse.
+	CheckReadable func(ctx context.Context, of []Families) error
+}
