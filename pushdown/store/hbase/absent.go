@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -89,7 +90,7 @@ func absentPut(cell store.CellKey, value []byte) (*conditional, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.cells = appendCell(nil, cell.Row, cell.Family, cell.Qualifier, value, serverTime, cellPut)
+	a.cells = cellblock.Append(nil, cell.Row, cell.Family, cell.Qualifier, value, cellblock.ServerTime, cellblock.Put)
 	a.add(pb.MutationProto_PUT, 1)
 	return a, nil
 }

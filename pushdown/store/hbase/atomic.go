@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -167,7 +168,7 @@ func singleValue(call *rpc) ([]byte, error) {
 		return cells[0].GetValue(), nil
 	}
 
-	row, err := decodeRow(call.cells)
+	row, err := cellblock.Row(call.cells)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -117,7 +118,7 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 			if x.Timestamp <= 0 {
 				return nil, fmt.Errorf("timestamp: got %d, want that of a cell", x.Timestamp)
 			}
-			a.cells = appendCell(a.cells, c.Row, family, x.Qualifier, x.Value, x.Timestamp, cellPut)
+			a.cells = cellblock.Append(a.cells, c.Row, family, x.Qualifier, x.Value, x.Timestamp, cellblock.Put)
 		}
 		a.add(pb.MutationProto_PUT, len(c.Put))
 	}
@@ -126,9 +127,9 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 		if v.Timestamp <= 0 {
 			return nil, fmt.Errorf("timestamp: got %d, want that of a version", v.Timestamp)
 		}
-		a.cells = appendCell(a.cells, c.Row, family, v.Qualifier, nil, v.Timestamp, cellDelete)
+		a.cells = cellblock.Append(a.cells, c.Row, family, v.Qualifier, nil, v.Timestamp, cellblock.Delete)
 	}
-	a.cells = appendCell(a.cells, c.Row, family, changeMarker, nil, serverTime, cellDeleteColumn)
+	a.cells = cellblock.Append(a.cells, c.Row, family, changeMarker, nil, cellblock.ServerTime, cellblock.DeleteColumn)
 	a.add(pb.MutationProto_DELETE, len(c.Delete)+1)
 	return a, nil
 }

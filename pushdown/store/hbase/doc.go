@@ -11,7 +11,7 @@
 //
 //   - apply.go: Apply groups the mutations by row and encodes the cells of each
 //     row as one operation, an action.
-//   - cellblock.go: the layout of a cell, see below.
+//   - package cellblock: the layout of a cell.
 //   - multi.go: the actions go out in rounds. A round sends each server one Multi
 //     call at a time until each action has been sent once; what failed and may
 //     succeed later is sent in the next round.
@@ -44,12 +44,12 @@
 //   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
 //     region gets its own, and a regular expression for tags. Ranges of columns that
 //     are prefixes, as those of rollups are, become one filter.
-//   - columns.go: leaves the filter of columns out while there are few other cells.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
 //   - locate.go, store.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
-//   - assembler.go: decodes the cell blocks of replies and joins the parts of a
-//     row. It runs in the goroutine that reads the rows.
+//   - package cellblock: decodes the cell blocks of replies and joins the parts of a
+//     row, in the goroutine that reads the rows. While there are few cells of other
+//     columns it drops those in place of a filter.
 //
 // Regions (regions.go) lists a table's regions, and drain.go measures how fast a
 // scan can be.
@@ -68,30 +68,6 @@
 // store.go opens and closes a Store, config.go is its configuration, admin.go creates
 // tables, errors.go lists the errors. inspect.go says what a version of HBase lacks, rights.go
 // whether all of a table may be read.
-//
-// # The cell block
-//
-// Cells travel after the reply's message in one block, one after another, in
-// the layout of HBase's KeyValueCodec. All numbers are big-endian. This is a
-// cell as HBase 2.5.11 sent it: metric 000001, hour 52cb4dd0, tagk 000001,
-// tagv 000007; family t; qualifier 0380 (56 s, one byte); value 64.
-//
-//	00000025                   length of all that follows: 37
-//	0000001c                   length of the key: 28
-//	00000001                   length of the value: 1
-//	000d                       length of the row: 13     ┐
-//	00000152cb4dd0000001000007 row                       │
-//	01                         length of the family: 1   │
-//	74                         family "t"                │ key
-//	0380                       qualifier, the key's rest │
-//	000001434af487bb           time of the write, ms     │
-//	04                         type: put                 ┘
-//	64                         value
-//
-// A reply's message says how the block is divided: cells_per_result holds the
-// number of cells of each row, or of each part of a row, and
-// more_results_in_region whether the region has more. An empty reply does not end
-// a scan: it may be a heartbeat of a server that has found nothing yet.
 //
 // # Fields beyond gohbase's schema
 //

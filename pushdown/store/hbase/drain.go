@@ -22,7 +22,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 	defer opened.Close()
 
 	sc := opened.(*scanner)
-	sc.rows.columns = nil // it needs decoded cells; the server has the filter instead
+	sc.rows.Columns = nil // it needs decoded cells; the server has the filter instead
 	// What reads replies needs the lock that Next would hold.
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

@@ -44,8 +44,6 @@ var (
 	errUnanswered = errors.New("the server has closed the connection without a reply, as one does that wants TLS (DOWNPOUR_HBASE_TLS is off) or is being stopped")
 	// errReply is returned when a reply contradicts its request or itself.
 	errReply = errors.New("malformed reply")
-	// errCellBlock is returned when the cells of a reply cannot be decoded.
-	errCellBlock = errors.New("malformed cell block")
 	// errLeftOut is returned when a reply lacks the outcome of an action; the
 	// action may have been executed or not.
 	errLeftOut = errors.New("outcomes are left out")

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -217,7 +218,7 @@ func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byt
 		return nil, err
 	}
 
-	rows, err := decodeRows(call)
+	rows, err := cellblock.Rows(call.cells, call.response.(*pb.ScanResponse).GetCellsPerResult())
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -1,13 +1,11 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
+	"downpour/pushdown/store/hbase/cellblock"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-
-	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -416,7 +414,7 @@ func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatc
 	}
 
 	if len(block) > 0 {
-		return fmt.Errorf("multi: %w: %d bytes after the last result", errCellBlock, len(block))
+		return fmt.Errorf("multi: %w: %d bytes after the last result", cellblock.ErrMalformed, len(block))
 	}
 	return nil
 }
@@ -439,7 +437,7 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 			continue
 		}
 
-		n, err := cellsLen(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
+		n, err := cellblock.Length(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
 		if err != nil {
 			return nil, err
 		}
@@ -455,26 +453,4 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 		}
 	}
 	return block, nil
-}
-
-// cellsLen returns the bytes of the first n cells of block. It is an error if one
-// of them is not of the row.
-func cellsLen(block []byte, n int, row []byte) (int, error) {
-	if n < 0 {
-		return 0, fmt.Errorf("%w: got %d cells", errCellBlock, n)
-	}
-
-	length := 0
-	for range n {
-		var cell store.Cell
-		got, rest, err := splitCell(block[length:], &cell)
-		if err != nil {
-			return 0, fmt.Errorf("%w, want %d cells of row %x", err, n, row)
-		}
-		if !bytes.Equal(got, row) {
-			return 0, fmt.Errorf("%w: a cell of row %x, want row %x", errCellBlock, got, row)
-		}
-		length = len(block) - len(rest)
-	}
-	return length, nil
 }

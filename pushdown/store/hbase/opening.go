@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -148,7 +149,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 		return nil, err
 	}
 
-	rows, err := decodeRows(call)
+	rows, err := cellblock.Rows(call.cells, call.response.(*pb.ScanResponse).GetCellsPerResult())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 )
 
 func TestClassify(t *testing.T) {
@@ -29,7 +30,7 @@ func TestClassify(t *testing.T) {
 		{fmt.Errorf("%w: x", errMeta), classRelocate},
 		{fmt.Errorf("%w: x", errZooKeeper), classRelocate},
 		{fmt.Errorf("%w: x", store.ErrNoTable), classFatal},
-		{fmt.Errorf("%w: x", errCellBlock), classUnknown},
+		{fmt.Errorf("%w: x", cellblock.ErrMalformed), classUnknown},
 	} {
 		if got := classify(x.err); got != x.want {
 			t.Errorf("%v: got %d, want %d", x.err, got, x.want)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -28,11 +29,11 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	sc.ctx, sc.cancel = context.WithCancel(ctx)
 	// Close also ends the pauses between attempts.
 	sc.retry.ctx = sc.ctx
-	sc.rows.keysOnly = s.KeysOnly
+	sc.rows.KeysOnly = s.KeysOnly
 	// Two kinds of scans need the filter: a limit, because the server counts the rows that
 	// it sends, and keys alone, because the assembler keeps only the first cell of a row.
 	if s.MostInColumns && len(s.Columns) > 0 && s.MaxRows == 0 && !s.KeysOnly {
-		sc.rows.columns = newColumnSet(s.Columns)
+		sc.rows.Columns = cellblock.NewColumnSet(s.Columns)
 	}
 	return sc, nil
 }
@@ -55,7 +56,7 @@ type scanner struct {
 	mu           sync.Mutex // Close may come from another goroutine
 	resumeKey    []byte     // where to open the next server scanner
 	server       serverScanner
-	rows         assembler
+	rows         cellblock.Assembler
 	retry        *retrier
 	stats        store.ScanStats
 	scannedKnown bool  // the servers report how many rows they look at
@@ -125,7 +126,7 @@ func (s *scanner) Close() error {
 // nextBlock reads replies until rows are complete. If the scan's end comes
 // together with its last rows, the following call of Next reports it.
 func (s *scanner) nextBlock() ([]store.Row, error) {
-	s.rows.startBlock()
+	s.rows.StartBlock()
 	for {
 		// A reply may be there already, but a cancelled scan delivers no more.
 		if err := s.ctx.Err(); err != nil {
@@ -267,12 +268,12 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 
 	// Nothing is delivered, and resumeKey stays, until the reply has been checked.
 	if len(response.Results) > 0 {
-		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", errCellBlock, len(response.Results))
+		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed, len(response.Results))
 	}
 	if err := s.addReply(call); err != nil {
 		return nil, err
 	}
-	rows := s.limitRows(s.rows.completeRows(scanEnds || regionEnds))
+	rows := s.limitRows(s.rows.CompleteRows(scanEnds || regionEnds))
 	if err := s.checkKeys(rows); err != nil {
 		return nil, err
 	}
@@ -287,7 +288,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 		s.retry.madeProgress()
 	}
 	// So many cells of other columns come that a filter at the servers costs less.
-	if c := s.rows.columns; c != nil && !c.endReply() {
+	if c := s.rows.Columns; c != nil && !c.EndReply() {
 		s.filterColumns()
 	}
 
@@ -310,13 +311,13 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 // because it is no business of the caller where they are dropped.
 func (s *scanner) addReply(call *rpc) error {
 	counts := call.response.(*pb.ScanResponse).GetCellsPerResult()
-	c := s.rows.columns
+	c := s.rows.Columns
 	if c == nil {
-		return s.rows.addReply(call.cells, counts)
+		return s.rows.AddReply(call.cells, counts)
 	}
-	before := c.droppedAll
-	err := s.rows.addReply(call.cells, counts)
-	s.stats.Bytes -= c.droppedAll - before
+	before := c.DroppedBytes()
+	err := s.rows.AddReply(call.cells, counts)
+	s.stats.Bytes -= c.DroppedBytes() - before
 	return err
 }
 
@@ -324,9 +325,9 @@ func (s *scanner) addReply(call *rpc) error {
 // up the server scanner, which has no filter for them, and the row of which only a part
 // has come: the next scanner begins at resumeKey.
 func (s *scanner) filterColumns() {
-	s.rows.columns = nil
+	s.rows.Columns = nil
 	s.releaseServer()
-	s.rows.reset()
+	s.rows.Reset()
 }
 
 // checkKeys returns an error if a reply's rows are not of the part of the region
@@ -403,7 +404,7 @@ func (s *scanner) resumeAfter(err error) error {
 		s.stats.Resumes++
 	}
 	s.releaseServer()
-	s.rows.reset()
+	s.rows.Reset()
 	return s.retry.afterFailure(err)
 }
 

@@ -407,32 +407,6 @@ func TestScan_otherColumnsLate(t *testing.T) {
 	}
 }
 
-// A column set, which decides by the first byte of a qualifier where it can, drops exactly what is
-// not in its ranges.
-func TestColumnSet(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	draw := func(least, most int) []byte {
-		b := make([]byte, least+rnd.IntN(most-least+1))
-		for i := range b {
-			b[i] = "\x00\x01\x02c\xfe\xff"[rnd.IntN(6)]
-		}
-		return b
-	}
-	for range 20_000 {
-		r := store.KeyRange{Start: draw(0, 2), Stop: draw(0, 2)}
-		if rnd.IntN(2) == 0 && len(r.Start) > 0 {
-			r.Stop = encoding.PrefixEnd(r.Start)
-		}
-		if len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0 {
-			continue
-		}
-		set, q := newColumnSet([]store.KeyRange{r}), draw(0, 3)
-		if set.drops(q, 1) == r.Contains(q) {
-			t.Fatalf("range [%x, %x), qualifier %x: dropped %t, want it kept: %t", r.Start, r.Stop, q, set.dropped > 0, r.Contains(q))
-		}
-	}
-}
-
 // Several prefixes become one filter, and so does a single range. Other ranges become a list of
 // filters.
 func TestColumnFilter(t *testing.T) {

@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"downpour/pushdown/store/hbase/cellblock"
 	"math"
 	"time"
 
@@ -29,7 +30,7 @@ var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, pr
 // openRequest returns the request that opens a scanner in loc at resumeKey.
 func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 	// While the assembler drops the cells of other columns, the request has no column filter.
-	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.columns == nil)
+	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.Columns == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +81,13 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 	}
 
 	// The first reply is a sample: it shows whether a column filter would pay.
-	if c := s.rows.columns; c != nil && c.seen == 0 {
-		request.NumberOfRows = proto.Uint32(sampleRows)
+	if c := s.rows.Columns; c != nil && !c.Sampled() {
+		request.NumberOfRows = proto.Uint32(cellblock.SampleRows)
 	}
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && left < math.MaxInt32 {
 		// Nobody knows whether the server has counted the row of which a part has
 		// come. One row too many does no harm: limitRows cuts it off.
-		if s.rows.lastHeld {
+		if s.rows.HoldsRow() {
 			left++
 		}
 		unknown := protowire.AppendTag(nil, fieldLimitOfRows, protowire.VarintType)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -357,7 +358,7 @@ func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, s
 	if readPoint = decodeReadPoint(response); readPoint == 0 {
 		return nil, 0, 0, errNoReadPoint
 	}
-	rows, err := decodeRows(call)
+	rows, err := cellblock.Rows(call.cells, response.GetCellsPerResult())
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -17,11 +18,11 @@ var _ store.Versioned = (*Store)(nil)
 
 // versionKinds are the types of cells that a raw scan returns.
 var versionKinds = map[byte]store.VersionKind{
-	cellPut:                 store.PutVersion,
-	cellDelete:              store.VersionMarker,
-	cellDeleteFamilyVersion: store.FamilyVersionMarker,
-	cellDeleteColumn:        store.ColumnMarker,
-	cellDeleteFamily:        store.FamilyMarker,
+	cellblock.Put:                 store.PutVersion,
+	cellblock.Delete:              store.VersionMarker,
+	cellblock.DeleteFamilyVersion: store.FamilyVersionMarker,
+	cellblock.DeleteColumn:        store.ColumnMarker,
+	cellblock.DeleteFamily:        store.FamilyMarker,
 }
 
 // Versions reads rows with a raw scan that is opened and closed in one call. After a
@@ -99,23 +100,23 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 			continue // only a cell would name the row
 		}
 
-		row := store.VersionRow{Versions: make([]store.Version, 0, min(int(n), len(block)/cellOverhead+1))}
+		row := store.VersionRow{Versions: make([]store.Version, 0, min(int(n), len(block)/cellblock.Overhead+1))}
 		for range n {
 			var cell store.Cell
-			key, rest, err := splitCell(block, &cell)
+			key, rest, err := cellblock.Split(block, &cell)
 			if err != nil {
 				return nil, err
 			}
 			if row.Key == nil {
 				row.Key = key
 			} else if !bytes.Equal(row.Key, key) {
-				return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, key, row.Key)
+				return nil, fmt.Errorf("%w: row %x among cells of row %x", cellblock.ErrMalformed, key, row.Key)
 			}
 
-			code := cellType(block)
+			code := cellblock.Type(block)
 			kind, ok := versionKinds[code]
 			if !ok {
-				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion", errCellBlock, code, key)
+				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion", cellblock.ErrMalformed, code, key)
 			}
 			row.Versions = append(row.Versions, store.Version{Kind: kind, Qualifier: cell.Qualifier, Value: cell.Value, Timestamp: cell.Timestamp})
 			block = rest
@@ -124,7 +125,7 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 	}
 
 	if len(block) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes after the last cell", errCellBlock, len(block))
+		return nil, fmt.Errorf("%w: %d bytes after the last cell", cellblock.ErrMalformed, len(block))
 	}
 	return rows, nil
 }

@@ -1,6 +1,10 @@
-package hbase
+package cellblock
 
-import "downpour/pushdown/store"
+import (
+	"bytes"
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
 
 // A scan whose caller expects most cells to be of its columns (store.Scan.MostInColumns)
 // begins without a column filter: a region server takes a quarter longer for each cell
@@ -8,9 +12,9 @@ import "downpour/pushdown/store"
 // there are more of them than pays, the scan goes on with the filter, which spares
 // their way.
 
-// sampleRows is how many rows the first reply of such a scan has: enough to see what
+// SampleRows is how many rows the first reply of such a scan has: enough to see what
 // rows are made of, few enough to cost nothing.
-const sampleRows = 32
+const SampleRows = 32
 
 // maxDropped is the share of dropped bytes, one in so many, above which the filter is
 // cheaper: the server looks at all cells in either case, but it also sends those that
@@ -21,8 +25,8 @@ const maxDropped = 4
 // table may have other columns than the many before them.
 const recentBytes = 256 << 10
 
-// columnSet drops the cells of a scan that are of other columns, and counts them.
-type columnSet struct {
+// ColumnSet drops the cells of a scan that are of other columns, and counts them.
+type ColumnSet struct {
 	ranges  []store.KeyRange
 	byFirst [256]firstByte
 
@@ -39,9 +43,9 @@ const (
 	isUndecided
 )
 
-// newColumnSet returns a set of ranges, which are ascending and disjoint.
-func newColumnSet(ranges []store.KeyRange) *columnSet {
-	c := &columnSet{ranges: ranges}
+// NewColumnSet returns a set of ranges, which are ascending and disjoint.
+func NewColumnSet(ranges []store.KeyRange) *ColumnSet {
+	c := &ColumnSet{ranges: ranges}
 	for _, r := range ranges {
 		// Qualifiers of the range begin with one of these bytes. If the stop is one byte alone,
 		// none begins with it; as an undecided byte it costs only a comparison with the ranges.
@@ -58,7 +62,7 @@ func newColumnSet(ranges []store.KeyRange) *columnSet {
 
 		// A range of all that begins with one byte: that byte decides. No later range
 		// touches it, because they ascend.
-		if len(r.Start) == 1 && isPrefix(r) {
+		if len(r.Start) == 1 && bytes.Equal(r.Stop, encoding.PrefixEnd(r.Start)) {
 			c.byFirst[first] = isWanted
 		}
 	}
@@ -66,7 +70,7 @@ func newColumnSet(ranges []store.KeyRange) *columnSet {
 }
 
 // contains tells whether a qualifier is in the set.
-func (c *columnSet) contains(qualifier []byte) bool {
+func (c *ColumnSet) contains(qualifier []byte) bool {
 	if len(qualifier) > 0 {
 		if first := c.byFirst[qualifier[0]]; first != isUndecided {
 			return first == isWanted
@@ -81,7 +85,7 @@ func (c *columnSet) contains(qualifier []byte) bool {
 }
 
 // drops counts a cell of so many bytes and tells whether it is of another column.
-func (c *columnSet) drops(qualifier []byte, bytes int) bool {
+func (c *ColumnSet) drops(qualifier []byte, bytes int) bool {
 	c.seen += int64(bytes)
 	if c.contains(qualifier) {
 		return false
@@ -91,8 +95,14 @@ func (c *columnSet) drops(qualifier []byte, bytes int) bool {
 	return true
 }
 
-// endReply tells, after each reply, whether dropping is still cheaper than a filter.
-func (c *columnSet) endReply() (pays bool) {
+// DroppedBytes returns the bytes of all cells that were dropped.
+func (c *ColumnSet) DroppedBytes() int64 { return c.droppedAll }
+
+// Sampled tells whether a reply has come.
+func (c *ColumnSet) Sampled() bool { return c.seen > 0 }
+
+// EndReply tells, after each reply, whether dropping is still cheaper than a filter.
+func (c *ColumnSet) EndReply() (pays bool) {
 	// At most one byte in maxDropped was dropped.
 	pays = c.dropped*maxDropped <= c.seen
 	// What came long ago counts ever less.

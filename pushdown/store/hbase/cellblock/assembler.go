@@ -1,15 +1,13 @@
-package hbase
+package cellblock
 
 import (
 	"bytes"
 	"fmt"
 
 	"downpour/pushdown/store"
-
-	"github.com/tsuna/gohbase/pb"
 )
 
-// assembler decodes the cell blocks of a scan's replies and joins the parts of
+// Assembler decodes the cell blocks of a scan's replies and joins the parts of
 // rows. A row may come in several parts, and the partial flag of a reply does not
 // tell reliably: it is also set on complete rows, when a size limit falls on a
 // row's end or a filter has dropped the rest. So the last row of a reply is held
@@ -17,9 +15,9 @@ import (
 //
 // Cells and rows lie in two slices that are reused for every block; their bytes
 // stay in the replies' cell blocks.
-type assembler struct {
-	keysOnly bool       // keep only the first cell of a row
-	columns  *columnSet // drop cells of other columns, unless it is nil
+type Assembler struct {
+	KeysOnly bool       // keep only the first cell of a row
+	Columns  *ColumnSet // drop cells of other columns; nil drops none
 
 	cells    []store.Cell
 	rows     []store.Row
@@ -27,9 +25,9 @@ type assembler struct {
 	lastHeld bool  // the last row may continue in the next reply
 }
 
-// startBlock makes room for another block. Rows that were returned before become
+// StartBlock makes room for another block. Rows that were returned before become
 // invalid; the row that is held back moves to the front.
-func (a *assembler) startBlock() {
+func (a *Assembler) StartBlock() {
 	if !a.lastHeld {
 		a.cells, a.rows, a.first = a.cells[:0], a.rows[:0], a.first[:0]
 		return
@@ -42,15 +40,18 @@ func (a *assembler) startBlock() {
 	a.rows, a.first = a.rows[:1], a.first[:1]
 }
 
-// reset drops all rows, also the one held back.
-func (a *assembler) reset() {
+// Reset drops all rows, also the one held back.
+func (a *Assembler) Reset() {
 	a.lastHeld = false
-	a.startBlock()
+	a.StartBlock()
 }
 
-// addReply decodes the cell block of a reply. counts holds the number of cells of
+// HoldsRow tells whether a row is held back, of which more may come.
+func (a *Assembler) HoldsRow() bool { return a.lastHeld }
+
+// AddReply decodes the cell block of a reply. counts holds the number of cells of
 // each row, or part of a row, in block.
-func (a *assembler) addReply(block []byte, counts []uint32) error {
+func (a *Assembler) AddReply(block []byte, counts []uint32) error {
 	var err error
 	for _, n := range counts {
 		if n == 0 {
@@ -62,16 +63,16 @@ func (a *assembler) addReply(block []byte, counts []uint32) error {
 	}
 
 	if len(block) != 0 {
-		return fmt.Errorf("%w: %d bytes after the last cell", errCellBlock, len(block))
+		return fmt.Errorf("%w: %d bytes after the last cell", ErrMalformed, len(block))
 	}
 	return nil
 }
 
 // addRowPart decodes n cells of one row, at least one, and returns the rest of
 // block.
-func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
+func (a *Assembler) addRowPart(block []byte, n int) ([]byte, error) {
 	var cell store.Cell
-	row, rest, err := splitCell(block, &cell)
+	row, rest, err := Split(block, &cell)
 	if err != nil {
 		return nil, err
 	}
@@ -83,34 +84,34 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		a.lastHeld = true
 	}
 	// Of keys alone, the first cell of a row says that it exists.
-	if (!continues || !a.keysOnly) && (a.columns == nil || !a.columns.drops(cell.Qualifier, len(block)-len(rest))) {
+	if (!continues || !a.KeysOnly) && (a.Columns == nil || !a.Columns.drops(cell.Qualifier, len(block)-len(rest))) {
 		a.cells = append(a.cells, cell)
 	}
 
 	for range n - 1 {
 		var cellRow []byte
 		before := len(rest)
-		if cellRow, rest, err = splitCell(rest, &cell); err != nil {
+		if cellRow, rest, err = Split(rest, &cell); err != nil {
 			return nil, err
 		}
 		// Only the lengths are compared, because this runs for every cell.
 		if len(cellRow) != len(row) {
-			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, cellRow, row)
+			return nil, fmt.Errorf("%w: row %x among cells of row %x", ErrMalformed, cellRow, row)
 		}
-		if !a.keysOnly && (a.columns == nil || !a.columns.drops(cell.Qualifier, before-len(rest))) {
+		if !a.KeysOnly && (a.Columns == nil || !a.Columns.drops(cell.Qualifier, before-len(rest))) {
 			a.cells = append(a.cells, cell)
 		}
 	}
 	return rest, nil
 }
 
-// completeRows returns the rows that are complete; at the region's end that is all
+// CompleteRows returns the rows that are complete; at the region's end that is all
 // of them. They are valid until the next startBlock.
-func (a *assembler) completeRows(regionEnds bool) []store.Row {
+func (a *Assembler) CompleteRows(regionEnds bool) []store.Row {
 	if regionEnds {
 		a.lastHeld = false
 	}
-	if a.columns != nil {
+	if a.Columns != nil {
 		a.dropEmptyRows()
 	}
 
@@ -132,7 +133,7 @@ func (a *assembler) completeRows(regionEnds bool) []store.Row {
 
 // dropEmptyRows drops the rows none of whose cells was kept. The row that is held back
 // stays, because a cell of it may still come.
-func (a *assembler) dropEmptyRows() {
+func (a *Assembler) dropEmptyRows() {
 	kept := 0
 	for i := range a.rows {
 		end := len(a.cells)
@@ -148,14 +149,13 @@ func (a *assembler) dropEmptyRows() {
 	a.rows, a.first = a.rows[:kept], a.first[:kept]
 }
 
-// decodeRows returns the rows of a scan that was opened and closed in one call.
-func decodeRows(call *rpc) ([]store.Row, error) {
-	response := call.response.(*pb.ScanResponse)
-	var a assembler
-	if err := a.addReply(call.cells, response.GetCellsPerResult()); err != nil {
+// Rows returns the rows of a whole reply, to which no other belongs.
+func Rows(block []byte, counts []uint32) ([]store.Row, error) {
+	var a Assembler
+	if err := a.AddReply(block, counts); err != nil {
 		return nil, err
 	}
 
 	const regionEnds = true // no further reply comes
-	return a.completeRows(regionEnds), nil
+	return a.CompleteRows(regionEnds), nil
 }
