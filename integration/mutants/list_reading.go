@@ -40,7 +40,7 @@ var ofTheScan = []mutant{
 		test: "TestScan_manyLostReplies",
 	}, {
 		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
-		old: "	s.rows.reset()\n	return s.retry", new: "	return s.retry",
+		old: "	s.rows.Reset()\n	return s.retry", new: "	return s.retry",
 		test: "TestScan_cutEveryReply",
 	}, {
 		name: "half-row-kept-for-the-filter", file: "pushdown/store/hbase/scan.go",
@@ -72,7 +72,7 @@ var ofTheScan = []mutant{
 		test: "TestScan_otherColumnsLate",
 	}, {
 		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
-		old: "	case classRelocate, classReopen, classUnknown:\n		st.regions.forget(loc)\n", new: "	case classRelocate, classReopen, classUnknown:\n",
+		old: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		st.regions.forget(loc)\n", new: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
 		test: "TestScan_changesBetweenBlocks",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/rowregex.go", // keys with 0A, 0D, 85 are lost

@@ -121,7 +121,7 @@ var ofResultCache = []mutant{
 		test: "TestOpen_proving",
 	}, {
 		name: "changes-without-read-type", file: "pushdown/store/hbase/timestampproof.go",
-		old: "	scan.ProtoReflect().SetUnknown(readType)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
+		old: "	calls.Pread(scan)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
 		test: "TestStampedVersion_large",
 	}, {
 		name: "dear-mark-kept", file: "pushdown/store/hbase/timestampproof.go",
@@ -161,7 +161,7 @@ var ofResultCache = []mutant{
 		test: "TestVersion_regions",
 	}, {
 		name: "mark-outlives-the-server", file: "pushdown/store/hbase/version.go",
-		old: "conn: c.id, readPoint: n}", new: "conn: c.id * 0, readPoint: n}",
+		old: "conn: c.ID, readPoint: n}", new: "conn: c.ID * 0, readPoint: n}",
 		test: "TestVersion_regions",
 	}, {
 		name: "opening-ignored", file: "pushdown/store/hbase/version.go",

@@ -4,17 +4,17 @@ package main
 // certificates that are not read again.
 var ofTLS = []mutant{
 	{
-		name: "tls-any-name-taken", file: "pushdown/store/hbase/encryption.go",
+		name: "tls-any-name-taken", file: "pushdown/store/hbase/calls/encryption.go",
 		old: "if e.AnyName {", new: "if true {",
-		test: "TestEncrypted_errors",
+		test: "pushdown/store/hbase TestEncrypted_errors",
 	}, {
 		name: "tls-any-name-of-any-authority", file: "pushdown/process/settings/hbase.go",
 		old: `s.TLS == "on" && !s.VerifyHost`, new: `false && !s.VerifyHost`,
 		test: "TestCommon_Validate",
 	}, {
-		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/conn.go",
+		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/calls/conn.go",
 		old: "	if c.writing != nil {", new: "	if false && c.writing != nil {",
-		test: "TestEncrypted_calls",
+		test: "pushdown/store/hbase TestEncrypted_calls",
 	}, {
 		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/nodes.go",
 		old: "if id != b.cluster {", new: "if false {",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -24,10 +25,10 @@ const forever = "2147483647"
 // as they are, unlike in gohbase's own call, which drops all but eleven names and
 // has defaults of its own.
 func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	schema, err := tableSchema(spec)
 	if err != nil {
@@ -174,7 +175,7 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
-		case <-st.lifetime.Done():
+		case <-st.life.Context().Done():
 			timer.Stop()
 			return store.ErrClosed
 		case <-ctx.Done():
@@ -192,7 +193,7 @@ func procedureError(table string, response *pb.GetProcedureResultResponse) error
 		return nil
 	}
 
-	err := fmt.Errorf("table %q: %w", table, &javaError{e.GetClassName(), e.GetMessage()})
+	err := fmt.Errorf("table %q: %w", table, &calls.JavaError{Class: e.GetClassName(), Message: e.GetMessage()})
 	if strings.HasSuffix(e.GetClassName(), ".TableExistsException") {
 		return fmt.Errorf("%w: %w", store.ErrTableExists, err)
 	}
@@ -223,22 +224,23 @@ func (st *Store) callMasterOnce(ctx context.Context, table, method string, reque
 	}
 
 	// The reply gets a message of its own, because it may come after ctx has ended.
-	call := newRPC(ctx, method, request, response.ProtoReflect().New().Interface())
-	call.table = table
-	c, err := st.masters.get(ctx, addr)
+	call := calls.New(ctx, method, request, response.ProtoReflect().New().Interface())
+	call.Table = table
+	call.Moved = func(ctx context.Context) bool { return st.masterMoved(ctx, addr) }
+	c, err := st.masters.Get(ctx, addr)
 	if err == nil {
-		st.masters.send(c, call)
-		err = st.masters.wait(ctx, c, call)
+		c.Send(call)
+		err = c.Wait(ctx, call)
 	}
 
 	if err == nil {
-		proto.Merge(response, call.response)
+		proto.Merge(response, call.Response)
 		return nil
 	}
-	if classify(err) == classReconnect {
+	if calls.Classify(err) == calls.ClassReconnect {
 		st.locator.forget(activeMaster, addr)
 		if c != nil {
-			st.masters.drop(c)
+			c.Drop()
 		}
 	}
 	return err
@@ -254,8 +256,8 @@ func (st *Store) checkDisabled(ctx context.Context, table string) error {
 		return nil
 	}
 
-	call := newRPC(ctx, "Get", &pb.GetRequest{
-		Region: regionSpecifier(meta.name),
+	call := calls.New(ctx, "Get", &pb.GetRequest{
+		Region: calls.RegionSpecifier(meta.name),
 		Get:    &pb.Get{Row: []byte(table), Column: []*pb.Column{{Family: []byte("table")}}},
 	}, &pb.GetResponse{})
 	if st.call(ctx, meta, call) != nil {
@@ -264,7 +266,7 @@ func (st *Store) checkDisabled(ctx context.Context, table string) error {
 
 	// Servers put the cells of a Get into the message and not into a cell block,
 	// because gohbase sends them no version.
-	for _, c := range call.response.(*pb.GetResponse).GetResult().GetCell() {
+	for _, c := range call.Response.(*pb.GetResponse).GetResult().GetCell() {
 		if bytes.Equal(c.GetValue(), []byte{8, 1}) || bytes.Equal(c.GetValue(), []byte{8, 2}) {
 			return fmt.Errorf("%w: table %q is disabled", store.ErrUnavailable, table)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/filter"
@@ -72,7 +73,7 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 		return false, err
 	}
 
-	response := call.response.(*pb.MutateResponse)
+	response := call.Response.(*pb.MutateResponse)
 	if response.Processed == nil {
 		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
 	}
@@ -134,14 +135,14 @@ func nonNil(b []byte) []byte {
 }
 
 // mutate sends one mutation to the region of its row.
-func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy resendPolicy) (*rpc, error) {
+func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy resendPolicy) (*calls.Call, error) {
 	row := request.Mutation.Row
-	return st.callRow(ctx, table, row, policy, func(ctx context.Context, loc *location) *rpc {
+	return st.callRow(ctx, table, row, policy, func(ctx context.Context, loc *location) *calls.Call {
 		// A copy, as the request of an earlier attempt may still be being sent.
 		request := proto.Clone(request).(*pb.MutateRequest)
-		request.Region = regionSpecifier(loc.name)
-		call := newRPC(ctx, "Mutate", request, &pb.MutateResponse{})
-		call.table = table
+		request.Region = calls.RegionSpecifier(loc.name)
+		call := calls.New(ctx, "Mutate", request, &pb.MutateResponse{})
+		call.Table = table
 		return call
 	})
 }
@@ -163,12 +164,12 @@ func cellMutation(cell store.CellKey, kind pb.MutationProto_MutationType, value 
 
 // singleValue returns the value of the only cell of a reply, from the message or
 // from its cell block.
-func singleValue(call *rpc) ([]byte, error) {
-	if cells := call.response.(*pb.MutateResponse).GetResult().GetCell(); len(cells) == 1 {
+func singleValue(call *calls.Call) ([]byte, error) {
+	if cells := call.Response.(*pb.MutateResponse).GetResult().GetCell(); len(cells) == 1 {
 		return cells[0].GetValue(), nil
 	}
 
-	row, err := cellblock.Row(call.cells)
+	row, err := cellblock.Row(call.Cells)
 	if err != nil {
 		return nil, err
 	}

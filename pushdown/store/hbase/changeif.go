@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/filter"
@@ -56,10 +57,10 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 // sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
 // returns errUnconditional if one of them cannot.
 func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy resendPolicy) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	retry := st.newRetrier(ctx, table)
 	for pending := actions; len(pending) > 0; {
@@ -76,7 +77,7 @@ func (st *Store) sendAll(ctx context.Context, table, family string, actions []*c
 		if errors.Is(err, errUnconditional) {
 			return err
 		}
-		if lost, ok := err.(*lostError); ok && policy == sendOnce {
+		if lost, ok := err.(*calls.LostError); ok && policy == sendOnce {
 			return retry.unknownOutcome(lost)
 		}
 		if err := retry.afterFailure(err); err != nil {
@@ -185,7 +186,7 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	if err != nil {
 		return pending, err
 	}
-	server, err := st.servers.get(ctx, loc.addr)
+	server, err := st.servers.Get(ctx, loc.addr)
 	if err == nil {
 		err = st.tryCondition(ctx, server, loc, family, pending[0].row)
 	}
@@ -205,7 +206,7 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	if err := st.callOn(ctx, server, loc, call); err != nil {
 		return pending, err
 	}
-	failed, err := conditionalOutcomes(call.response.(*pb.MultiResponse), sent)
+	failed, err := conditionalOutcomes(call.Response.(*pb.MultiResponse), sent)
 	if err != nil {
 		err = fmt.Errorf("table %q: %w", table, err)
 		st.invalidate(loc, server, err)
@@ -223,12 +224,12 @@ const (
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
 // region actions. It tries one, once in a connection's life, which does no harm if it is
 // carried out: it deletes a column that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *conn, loc *location, family string, row []byte) error {
-	switch c.conditions.Load() {
+func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *location, family string, row []byte) error {
+	switch c.Conditions.Load() {
 	case conditionsKnown:
 		return nil
 	case conditionsIgnored:
-		return fmt.Errorf("server %s: %w", c.addr, errUnconditional)
+		return fmt.Errorf("server %s: %w", c.Addr, errUnconditional)
 	}
 	trial, err := newConditional(family, &store.ConditionalChange{Row: row, If: store.Condition{Stamps: []int64{1}}})
 	if err != nil {
@@ -240,29 +241,29 @@ func (st *Store) tryCondition(ctx context.Context, c *conn, loc *location, famil
 		// Whatever has become of the trial, nothing that matters was sent.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
-	_, err = conditionalOutcomes(call.response.(*pb.MultiResponse), []*conditional{trial})
+	_, err = conditionalOutcomes(call.Response.(*pb.MultiResponse), []*conditional{trial})
 	switch {
 	case err == nil:
-		c.conditions.Store(conditionsKnown)
+		c.Conditions.Store(conditionsKnown)
 		return nil
 	case errors.Is(err, errUnconditional):
-		c.conditions.Store(conditionsIgnored)
+		c.Conditions.Store(conditionsIgnored)
 	}
-	return fmt.Errorf("server %s, table %q: %w", c.addr, loc.table, err)
+	return fmt.Errorf("server %s, table %q: %w", c.Addr, loc.table, err)
 }
 
 // conditionalCall makes a Multi call with a region action for each change.
-func conditionalCall(ctx context.Context, loc *location, sent []*conditional) *rpc {
+func conditionalCall(ctx context.Context, loc *location, sent []*conditional) *calls.Call {
 	request := &pb.MultiRequest{}
 	var cells []byte
 	for _, a := range sent {
-		ra := &pb.RegionAction{Region: regionSpecifier(loc.name), Atomic: proto.Bool(true), Action: a.actions}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(loc.name), Atomic: proto.Bool(true), Action: a.actions}
 		ra.ProtoReflect().SetUnknown(a.condition)
 		request.RegionAction = append(request.RegionAction, ra)
 		cells = append(cells, a.cells...)
 	}
-	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table, call.outCells = loc.table, cells
+	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
+	call.Table, call.OutCells = loc.table, cells
 	return call
 }
 
@@ -277,7 +278,7 @@ func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (faile
 	for i, r := range results {
 		if e := r.GetException(); e != nil {
 			failed = append(failed, sent[i])
-			err = newJavaError(e.GetName(), string(e.GetValue()))
+			err = calls.NewJavaError(e.GetName(), string(e.GetValue()))
 			continue
 		}
 		held, ok := processed(r.ProtoReflect().GetUnknown())

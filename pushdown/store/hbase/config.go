@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"downpour/pushdown/process/list"
+	"downpour/pushdown/store/hbase/calls"
 )
 
 // Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
@@ -50,7 +51,7 @@ type Config struct {
 	WriteTimeout time.Duration
 	// ProbeAfter is how long a server may be silent before it gets a probe. If the
 	// probe is unanswered for as long again, the store finds out whether the server
-	// is dead or slow, see silence.go. Default 3 s.
+	// is dead or slow, see package calls. Default 3 s.
 	ProbeAfter time.Duration
 	// RetryTimeout ends an operation that has failed for this long, or a scan that
 	// has failed for this long since its last reply, even if the context allows
@@ -162,7 +163,7 @@ func (c Config) complete() (Config, error) {
 		return c, err
 	}
 	if c.Security != nil {
-		security := c.Security.complete()
+		security := c.Security.WithDefaults()
 		c.Security = &security
 		if c.EffectiveUser == "" {
 			c.EffectiveUser = security.Client.Principal()
@@ -222,3 +223,24 @@ func (c *Config) completeAddress() error {
 	}
 	return nil
 }
+
+// calls is how servers are connected to and waited for.
+func (c *Config) calls() *calls.Config {
+	return &calls.Config{
+		EffectiveUser: c.EffectiveUser,
+		Logger:        c.Logger,
+		Dial:          c.Dial,
+		DialTimeout:   c.DialTimeout,
+		RPCTimeout:    c.RPCTimeout,
+		WriteTimeout:  c.WriteTimeout,
+		ProbeAfter:    c.ProbeAfter,
+		Security:      c.Security,
+		Encryption:    c.Encryption,
+	}
+}
+
+// Security is how connections to the servers of a secured cluster are made.
+type Security = calls.Security
+
+// Encryption is how connections to the servers are encrypted.
+type Encryption = calls.Encryption

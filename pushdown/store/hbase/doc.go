@@ -1,5 +1,5 @@
 // Package hbase implements store.Store on an HBase cluster. It is the only
-// package that uses gohbase. It takes from gohbase the framing of calls on a
+// package that uses gohbase, with those below it. It takes from gohbase the framing of calls on a
 // connection, the protobuf messages, the encoding of filters and the look-up in
 // ZooKeeper. Routing, waiting and retrying are done here, because gohbase's own
 // client handles trouble badly: after a lost reply it asks a scanner for more
@@ -21,16 +21,11 @@
 //   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
 //   - store.go: sends the call, waits, and forgets the location that proved wrong.
-//   - conn.go and rpc.go: the only connection to that server, and a call on it,
-//     through gohbase. wire.go checks what comes back before gohbase reads it. A new
-//     connection is encrypted if the configuration wants it (encryption.go). In a
-//     secured cluster security.go makes a handshake before the first call, with a
-//     ticket of package kerberos and the frames of package sasl, and wrappedconn.go
-//     signs or seals what is sent.
-//   - silence.go: waits for the reply, and finds out whether a silent server is
-//     slow, dead or no longer has the region.
-//   - retry.go: classifies a failure: retry here, look the region up again,
-//     reconnect, or give up. It also waits between attempts.
+//   - package calls: the only connection to that server, and a call on it, through gohbase;
+//     the wait for the reply, for which moved.go says whether the region is elsewhere by
+//     now; and the class of a failure: retry here, look the region up again, reconnect, or
+//     give up.
+//   - retry.go: decides about another attempt, and waits before it.
 //
 // Increment and CompareAndPut (atomic.go) change one cell with a Mutate call,
 // Get (get.go) reads rows with Multi calls, and Replace (replace.go) changes rows if
@@ -46,7 +41,7 @@
 //     are prefixes, as those of rollups are, become one filter.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
-//   - locate.go, store.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
+//   - locate.go, store.go, package calls, retry.go: as for a put.
 //   - package cellblock: decodes the cell blocks of replies and joins the parts of a
 //     row, in the goroutine that reads the rows. While there are few cells of other
 //     columns it drops those in place of a filter.

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -26,10 +27,10 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 	// What reads replies needs the lock that Next would hold.
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return store.ScanStats{}, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	for more := true; more; {
 		call, err := sc.awaitReply()
@@ -46,13 +47,13 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 
 // discardReply counts a reply and requests the next one. It returns false at the
 // end of the scan.
-func (s *scanner) discardReply(call *rpc) bool {
-	response := call.response.(*pb.ScanResponse)
+func (s *scanner) discardReply(call *calls.Call) bool {
+	response := call.Response.(*pb.ScanResponse)
 	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
-	s.countReply(response, len(call.cells))
+	s.countReply(response, len(call.Cells))
 	for _, n := range response.GetCellsPerResult() {
 		s.stats.Rows++
 		s.stats.Cells += int64(n)

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 )
 
 var _ store.Marker = (*Store)(nil)
@@ -91,10 +92,10 @@ func (s *rangeState) part(i int, family string, r store.KeyRange) spanKey {
 
 // Mark implements store.Marker.
 func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return store.Mark{}, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 	ctx, cancel := context.WithTimeout(ctx, markTime*st.cfg.VersionTimeout)
 	defer cancel()
 
@@ -103,7 +104,7 @@ func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRang
 		m, err = st.mark(ctx, table, family, r)
 	}
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start, withoutStack(err))
+		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 	}
 	text, err := json.Marshal(m)
 	resting := slices.ContainsFunc(m.Regions, func(d durableRegion) bool { return len(d.Files) == 0 })
@@ -169,10 +170,10 @@ func openingID(o opening) string {
 
 // Unchanged implements store.Marker.
 func (st *Store) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
 
@@ -188,7 +189,7 @@ func (st *Store) Unchanged(ctx context.Context, table, family string, r store.Ke
 		err = st.unchanged(ctx, &m, r)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start, withoutStack(err))
+		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start, calls.WithoutStack(err))
 	}
 	return nil
 }

@@ -1,55 +1,45 @@
 package hbase
 
 import (
+	"downpour/pushdown/store/hbase/calls"
 	"errors"
 	"fmt"
 )
 
 // The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and
 // so on before a caller sees them; retry.go translates. Each error says which
-// retryClass it has, where that is not the default (classUnknown).
+// calls.RetryClass it has, where that is not the default (ClassUnknown).
 
 // ErrExpiring is returned when rows may change without being written: cells of a
 // family with a TTL expire by themselves, and a coprocessor may do anything.
 var ErrExpiring = errors.New("rows may change without being written")
 
 // Errors of finding regions and servers; retry after looking up again
-// (classRelocate).
+// (ClassRelocate).
 var (
 	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
-	errZooKeeper = errors.New("ZooKeeper")
+	errZooKeeper = calls.NewFault(calls.ClassRelocate, "ZooKeeper")
 	// errZooKeeperSASL is returned when ZooKeeper closes our sessions since they are not
 	// authenticated.
 	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
 		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
 	// errNodes is returned when no bootstrap node has told where a server is.
-	errNodes = errors.New("bootstrap nodes")
+	errNodes = calls.NewFault(calls.ClassRelocate, "bootstrap nodes")
 	// errMeta is returned when an answer of hbase:meta cannot be used at the
 	// moment: a region without a server, a hole between regions, the parent of a
 	// split.
-	errMeta = errors.New("hbase:meta")
+	errMeta = calls.NewFault(calls.ClassRelocate, "hbase:meta")
 	// errMoved is returned when a region is not where the region cache says.
 	errMoved = fmt.Errorf("%w: region is not as cached", errMeta)
 )
 
 // Errors of replies.
 var (
-	// errFrame is returned when the bytes of a connection are no reply that a
-	// server sends. It ends the connection.
-	errFrame = errors.New("malformed reply frame")
-	// errRefused is returned when a server refuses the connection after its header.
-	errRefused = errors.New("the server refuses the connection")
-	// errUnanswered is returned when a server closes a plain connection before it has
-	// answered anything on it.
-	errUnanswered = errors.New("the server has closed the connection without a reply, as one does that wants TLS (DOWNPOUR_HBASE_TLS is off) or is being stopped")
 	// errReply is returned when a reply contradicts its request or itself.
 	errReply = errors.New("malformed reply")
 	// errLeftOut is returned when a reply lacks the outcome of an action; the
 	// action may have been executed or not.
 	errLeftOut = errors.New("outcomes are left out")
-	// errElsewhere is returned when hbase:meta names another server for the region
-	// of a call whose server is silent.
-	errElsewhere = errors.New("the region has left the server, which is silent")
 )
 
 // Errors of writes.
@@ -58,11 +48,11 @@ var (
 	// must not be sent again.
 	errUnknownOutcome = errors.New("the change may have been made")
 	// errWritePending is returned when a region is sent nothing because a write
-	// whose caller has left is not answered yet (classRetry).
-	errWritePending = errors.New("an earlier write is not answered yet")
+	// whose caller has left is not answered yet (ClassRetry).
+	errWritePending = calls.NewFault(calls.ClassRetry, "an earlier write is not answered yet")
 	// errRegionBusy is returned when a region is sent nothing because it has just
-	// refused writes (classRetry).
-	errRegionBusy = errors.New("the region has lately refused writes")
+	// refused writes (ClassRetry).
+	errRegionBusy = calls.NewFault(calls.ClassRetry, "the region has lately refused writes")
 )
 
 // Errors of version tokens. They do not mean that the rows cannot be read.

@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"downpour/pushdown/store/hbase/calls"
 	"fmt"
 	"net"
 	"strconv"
@@ -66,7 +67,7 @@ func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error
 // Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
 func (h *clusterHealth) update(st *Store) {
 	// Not with the context of an ask: what its end says of the master would hold for all.
-	ctx, cancel := context.WithTimeout(st.lifetime, st.cfg.VersionTimeout)
+	ctx, cancel := context.WithTimeout(st.life.Context(), st.cfg.VersionTimeout)
 	defer cancel()
 	response := &pb.GetClusterStatusResponse{}
 	err := st.callMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
@@ -93,7 +94,7 @@ func (h *clusterHealth) update(st *Store) {
 // started. Servers that do not count them tell the age of the last one, 0 if there is
 // none.
 func hasApplied(sink *pb.ReplicationLoadSink) bool {
-	for value := range unknownFields(sink, fieldSinkOps, protowire.VarintType) {
+	for value := range calls.UnknownFields(sink, fieldSinkOps, protowire.VarintType) {
 		ops, _ := protowire.ConsumeVarint(value)
 		return ops > 0
 	}

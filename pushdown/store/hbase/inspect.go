@@ -30,10 +30,10 @@ const fieldStatusOption = 1
 // Inspect implements store.Inspector. Read points and states are looked for in one region of the table.
 // Whether a server looks at conditions shows in a change alone, so that is told by the master's version.
 func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspection, error) {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return store.Inspection{}, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	version, err := st.masterVersion(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
@@ -208,8 +209,8 @@ func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byt
 		StartRow: search,
 		Reversed: proto.Bool(true),
 	}
-	call := newRPC(ctx, "Scan", &pb.ScanRequest{
-		Region:       regionSpecifier(meta.name),
+	call := calls.New(ctx, "Scan", &pb.ScanRequest{
+		Region:       calls.RegionSpecifier(meta.name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(1),
 		CloseScanner: proto.Bool(true),
@@ -218,7 +219,7 @@ func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byt
 		return nil, err
 	}
 
-	rows, err := cellblock.Rows(call.cells, call.response.(*pb.ScanResponse).GetCellsPerResult())
+	rows, err := cellblock.Rows(call.Cells, call.Response.(*pb.ScanResponse).GetCellsPerResult())
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (k *locator) address(ctx context.Context, r role) (string, error) {
 	if l == nil {
 		l = &roleLookUp{done: make(chan struct{})}
 		k.lookUps[r] = l
-		k.st.wg.Go(func() { k.run(r, l) })
+		k.st.life.Run(func() { k.run(r, l) })
 	}
 	k.mu.Unlock()
 

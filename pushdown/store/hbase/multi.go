@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 	"fmt"
 	"math/rand/v2"
@@ -65,10 +66,10 @@ func (n nonces) next() *uint64 { return proto.Uint64(rand.Uint64() | 1) }
 // progress. Each action then has its outcome, an error of its own if it failed.
 // runActions itself returns an error only if the store is closed.
 func (st *Store) runActions(ctx context.Context, table string, actions []*action) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	retry := st.newRetrier(ctx, table)
 	// After an error the caller would only send the write again: it has until ctx ends.
@@ -244,7 +245,7 @@ func countFitting(actions []*action, maxCount, maxSize int) (n, size int) {
 // failed rather than some of its actions.
 func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFailed bool, err error) {
 	call, sent := st.newMultiCall(ctx, batches)
-	if call.write {
+	if call.Write {
 		st.pacer.callStarted(batches)
 		defer st.pacer.callEnded(batches)
 	}
@@ -255,13 +256,13 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 		return st.applyOutcomes(batches, sent, call)
 	}
 
-	if call.write {
+	if call.Write {
 		st.noteFailedWrite(ctx, c, call, batches, err)
 	}
 	// Another round would end in the same way.
-	if classify(err) == classFatal {
+	if calls.Classify(err) == calls.ClassFatal {
 		for _, a := range sent {
-			a.finish(withoutStack(err))
+			a.finish(calls.WithoutStack(err))
 		}
 	}
 	return true, err
@@ -270,7 +271,7 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 // noteFailedWrite tells the pacer of a failed call: regions that lost or refused
 // it get less the next time, and regions whose server may still execute it get no
 // other write until it is known.
-func (st *Store) noteFailedWrite(ctx context.Context, c *conn, call *rpc, batches []*regionBatch, err error) {
+func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch, err error) {
 	// The caller has left; the call was sent, and is not known to be lost.
 	if c != nil && err == ctx.Err() {
 		st.awaitAbandoned(c, call, batches)
@@ -278,33 +279,33 @@ func (st *Store) noteFailedWrite(ctx context.Context, c *conn, call *rpc, batche
 	}
 
 	for _, b := range batches {
-		if _, lost := err.(*lostError); lost {
-			st.pacer.lost(b.loc.name, call.began)
-		} else if classify(err) == classBusy {
-			st.pacer.refused(b.loc.name, call.began)
+		if _, lost := err.(*calls.LostError); lost {
+			st.pacer.lost(b.loc.name, call.Began)
+		} else if calls.Classify(err) == calls.ClassBusy {
+			st.pacer.refused(b.loc.name, call.Began)
 		}
 	}
 }
 
 // awaitAbandoned waits in the background for the reply to a write whose caller has
 // left. Until then its regions get no other write.
-func (st *Store) awaitAbandoned(c *conn, call *rpc, batches []*regionBatch) {
+func (st *Store) awaitAbandoned(c *calls.Conn, call *calls.Call, batches []*regionBatch) {
 	resolved := st.pacer.abandoned(batches)
-	st.wg.Go(func() {
+	st.life.Run(func() {
 		defer resolved()
-		st.invalidate(batches[0].loc, c, st.servers.wait(st.lifetime, c, call))
+		st.invalidate(batches[0].loc, c, c.Wait(st.life.Context(), call))
 	})
 }
 
 // newMultiCall makes the request. It also returns the actions in the order of
 // their indexes in the request, which counts through all regions. A write does not
 // end with its caller's context, see pacer.
-func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc, []*action) {
+func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*calls.Call, []*action) {
 	request := &pb.MultiRequest{NonceGroup: &st.nonces.group}
 	var sent []*action
 	var cells []byte
 	for _, b := range batches {
-		ra := &pb.RegionAction{Region: regionSpecifier(b.loc.name), Action: make([]*pb.Action, len(b.actions))}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(b.loc.name), Action: make([]*pb.Action, len(b.actions))}
 		for i, a := range b.actions {
 			ra.Action[i] = &pb.Action{Index: proto.Uint32(uint32(len(sent))), Get: a.get, Mutation: a.mutation}
 			sent = append(sent, a)
@@ -317,10 +318,10 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 	if write {
 		// Its reply is awaited even after the caller has left: until it comes, the server
 		// may still execute the write.
-		ctx = st.lifetime
+		ctx = st.life.Context()
 	}
-	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table, call.write, call.outCells = batches[0].loc.table, write, cells
+	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
+	call.Table, call.Write, call.OutCells = batches[0].loc.table, write, cells
 	return call, sent
 }
 
@@ -328,9 +329,9 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 // the reply leaves out, or that failed for a reason that may pass, stay
 // unfinished; the error says why. callFailed reports that the reply as a whole cannot
 // be used.
-func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc) (callFailed bool, err error) {
+func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *calls.Call) (callFailed bool, err error) {
 	addr := batches[0].loc.addr
-	if err := decodeMulti(call.response.(*pb.MultiResponse), call.cells, batches); err != nil {
+	if err := decodeMulti(call.Response.(*pb.MultiResponse), call.Cells, batches); err != nil {
 		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
 	}
 
@@ -351,16 +352,16 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 					st.invalidate(b.loc, nil, err)
 					failure = err
 				}
-				refused = refused || class == classBusy
+				refused = refused || class == calls.ClassBusy
 			}
 		}
 
 		switch {
-		case !call.write:
+		case !call.Write:
 			// Reads have no window.
 		case refused:
 			// Whatever else it accepted, the region was sent too much.
-			st.pacer.refused(b.loc.name, call.began)
+			st.pacer.refused(b.loc.name, call.Began)
 		case accepted > 0:
 			st.pacer.accepted(b.loc.name, accepted)
 		}
@@ -375,13 +376,13 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 
 // settleException finishes the action if its exception is final, or says that the
 // action was done before. It returns the exception and its class.
-func (a *action) settleException() (retryClass, error) {
-	err := newJavaError(a.exception.GetName(), string(a.exception.GetValue()))
-	class := classify(err)
+func (a *action) settleException() (calls.RetryClass, error) {
+	err := calls.NewJavaError(a.exception.GetName(), string(a.exception.GetValue()))
+	class := calls.Classify(err)
 	switch class {
-	case classDone:
+	case calls.ClassDone:
 		a.finish(nil)
-	case classFatal:
+	case calls.ClassFatal:
 		a.finish(err)
 	}
 	return class, err

@@ -1,6 +1,7 @@
 package hbase
 
 import (
+	"downpour/pushdown/store/hbase/calls"
 	"errors"
 	"fmt"
 	"net"
@@ -67,7 +68,7 @@ func parseMasters(reply *emptypb.Empty) (string, error) {
 			return "", fmt.Errorf("master: %w", err)
 		}
 		active := false
-		for v := range unknownFields(&master, masterActive, protowire.VarintType) {
+		for v := range calls.UnknownFields(&master, masterActive, protowire.VarintType) {
 			n, _ := protowire.ConsumeVarint(v)
 			active = n != 0
 		}
@@ -111,7 +112,7 @@ func parseMetaLocation(reply *emptypb.Empty) (string, error) {
 		if !first {
 			continue
 		}
-		for server := range unknownFields(&location, locationServer, protowire.BytesType) {
+		for server := range calls.UnknownFields(&location, locationServer, protowire.BytesType) {
 			server, _ = protowire.ConsumeBytes(server)
 			return parseServer(server)
 		}
@@ -134,7 +135,7 @@ func isFirstReplica(location *emptypb.Empty) (bool, error) {
 // messagesIn yields what is in the first field of a message, which may be repeated.
 func messagesIn(m proto.Message) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		for b := range unknownFields(m, firstField, protowire.BytesType) {
+		for b := range calls.UnknownFields(m, firstField, protowire.BytesType) {
 			if inner, n := protowire.ConsumeBytes(b); n >= 0 && !yield(inner) {
 				return
 			}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"downpour/pushdown/process/wait"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
 
-	"github.com/tsuna/gohbase/region"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -24,19 +24,16 @@ import (
 // clients are to ask, which is repeated as time goes by; those of the configuration stay.
 type bootstrapNodes struct {
 	st    *Store
-	pools []*pool // for each principal that a node may have; one without Kerberos
+	pools []*calls.Pool // for each principal that a node may have; one without Kerberos
 
 	mu      sync.Mutex
-	named   []string         // by a node, lately
-	failed  map[string]bool  // nodes that did not answer when they were last asked
-	cluster string           // its id, once a node has told it
-	serves  map[string]*pool // by node: the one whose principal it has
+	named   []string               // by a node, lately
+	failed  map[string]bool        // nodes that did not answer when they were last asked
+	cluster string                 // its id, once a node has told it
+	serves  map[string]*calls.Pool // by node: the one whose principal it has
 
 	fresh sync.Once // starts keepFresh
 }
-
-// metaService is what nodes answer to.
-const metaService region.ClientType = "ClientMetaService"
 
 const (
 	// askNextAfter is how long a node may be silent before another is asked as well.
@@ -48,12 +45,12 @@ const (
 )
 
 func newBootstrapNodes(st *Store) *bootstrapNodes {
-	b := &bootstrapNodes{st: st, failed: map[string]bool{}, serves: map[string]*pool{}}
-	stays := func(context.Context, *conn, *rpc) bool { return false }
-	b.pools = append(b.pools, newPool(st, metaService, stays))
+	b := &bootstrapNodes{st: st, failed: map[string]bool{}, serves: map[string]*calls.Pool{}}
+	calling := st.cfg.calls()
+	b.pools = append(b.pools, calls.NewPool(calling, st.life, calls.NodeService))
 	if s := st.cfg.Security; s != nil && s.Master != s.RegionServer {
-		masters := newPool(st, metaService, stays)
-		masters.ofMasters = true
+		masters := calls.NewPool(calling, st.life, calls.NodeService)
+		masters.OfMasters = true
 		b.pools = append(b.pools, masters)
 	}
 	return b
@@ -62,7 +59,7 @@ func newBootstrapNodes(st *Store) *bootstrapNodes {
 // closeAll closes the connections to nodes.
 func (b *bootstrapNodes) closeAll() {
 	for _, p := range b.pools {
-		p.closeAll()
+		p.CloseAll()
 	}
 }
 
@@ -75,7 +72,7 @@ func (b *bootstrapNodes) lookUp(r role) (string, error) {
 	}
 	addr, err := askNodes(b, questions...)
 	if err == nil {
-		b.fresh.Do(func() { b.st.wg.Go(b.keepFresh) })
+		b.fresh.Do(func() { b.st.life.Run(b.keepFresh) })
 	}
 	return addr, err
 }
@@ -92,7 +89,7 @@ func (b *bootstrapNodes) keepFresh() {
 			b.named = nodes[:min(len(nodes), maxNodes)]
 			b.mu.Unlock()
 		}
-		if wait.For(b.st.lifetime, jitter(nodesFor)) != nil {
+		if wait.For(b.st.life.Context(), jitter(nodesFor)) != nil {
 			return
 		}
 
@@ -151,7 +148,7 @@ type nodeAnswer[T any] struct {
 // askNodes asks nodes, one after the other, until one has answered with what can be read. The next is asked as soon
 // as one has failed or is silent. A node that lacks the method of a question is asked the next question.
 func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err error) {
-	ctx, cancel := context.WithCancel(b.st.lifetime)
+	ctx, cancel := context.WithCancel(b.st.life.Context())
 	defer cancel()
 
 	nodes := b.order()
@@ -169,7 +166,7 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 			node := nodes[asked]
 			asked++
 			waiting[node] = true
-			b.st.wg.Go(func() {
+			b.st.life.Run(func() {
 				v, err := askNode(ctx, b, node, questions)
 				answers <- nodeAnswer[T]{node, v, err}
 			})
@@ -184,7 +181,7 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 				}
 				return a.value, nil
 			}
-			faults = append(faults, fmt.Sprintf("%s: %v", a.node, withoutStack(a.err)))
+			faults = append(faults, fmt.Sprintf("%s: %v", a.node, calls.WithoutStack(a.err)))
 			next.Reset(0)
 		case <-ctx.Done():
 			return value, ctx.Err()
@@ -200,17 +197,17 @@ func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questio
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 
-	p, c, err := b.connect(ctx, node)
+	c, err := b.connect(ctx, node)
 	if err == nil {
-		err = b.sameCluster(ctx, p, c)
+		err = b.sameCluster(ctx, c)
 	}
 	for i := 0; err == nil && i < len(questions); i++ {
 		q := questions[i]
 		var reply *emptypb.Empty
-		if reply, err = callNode(ctx, p, c, q.method); err == nil {
+		if reply, err = callNode(ctx, c, q.method); err == nil {
 			return q.parse(reply)
 		}
-		if lacksMethod(err) && i+1 < len(questions) {
+		if calls.LacksMethod(err) && i+1 < len(questions) {
 			err = nil
 		}
 	}
@@ -221,18 +218,19 @@ func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questio
 	return value, err
 }
 
-// connect returns a connection to a node, and its pool. Whether a node is a master or a
+// connect returns a connection to a node. Whether a node is a master or a
 // region server is not known before.
-func (b *bootstrapNodes) connect(ctx context.Context, node string) (p *pool, c *conn, err error) {
+func (b *bootstrapNodes) connect(ctx context.Context, node string) (c *calls.Conn, err error) {
 	pools := b.pools
 	b.mu.Lock()
 	if known := b.serves[node]; known != nil {
-		pools = []*pool{known}
+		pools = []*calls.Pool{known}
 	}
 	b.mu.Unlock()
 
+	var p *calls.Pool
 	for _, p = range pools {
-		if c, err = p.get(ctx, node); err == nil || !refusesPrincipal(err) {
+		if c, err = p.Get(ctx, node); err == nil || !refusesPrincipal(err) {
 			break
 		}
 	}
@@ -244,7 +242,7 @@ func (b *bootstrapNodes) connect(ctx context.Context, node string) (p *pool, c *
 	case refusesPrincipal(err): // another server may have the address by now
 		delete(b.serves, node)
 	}
-	return p, c, err
+	return c, err
 }
 
 // refusesPrincipal tells whether another principal of the server may do.
@@ -256,8 +254,8 @@ func refusesPrincipal(err error) bool {
 // sameCluster returns an error unless a node is of the cluster of the nodes before it: at an
 // address that a node once had, another cluster may run by now, and a point would be lost
 // there.
-func (b *bootstrapNodes) sameCluster(ctx context.Context, p *pool, c *conn) error {
-	reply, err := callNode(ctx, p, c, "GetClusterId")
+func (b *bootstrapNodes) sameCluster(ctx context.Context, c *calls.Conn) error {
+	reply, err := callNode(ctx, c, "GetClusterId")
 	if err != nil {
 		return err
 	}
@@ -272,7 +270,7 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, p *pool, c *conn) erro
 		b.cluster = id
 	}
 	if id != b.cluster {
-		b.st.cfg.Logger.Warn("bootstrap node of another cluster, left out", "node", c.addr, "cluster", id, "want", b.cluster)
+		b.st.cfg.Logger.Warn("bootstrap node of another cluster, left out", "node", c.Addr, "cluster", id, "want", b.cluster)
 		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
 	}
 	return nil
@@ -280,14 +278,14 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, p *pool, c *conn) erro
 
 // callNode makes one call to a node. All requests are empty messages, and the replies are
 // read by hand: gohbase's schema has none of them.
-func callNode(ctx context.Context, p *pool, c *conn, method string) (*emptypb.Empty, error) {
-	call := newRPC(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
-	p.send(c, call)
-	if err := p.wait(ctx, c, call); err != nil {
-		if classify(err) == classReconnect {
-			p.drop(c)
+func callNode(ctx context.Context, c *calls.Conn, method string) (*emptypb.Empty, error) {
+	call := calls.New(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+	c.Send(call)
+	if err := c.Wait(ctx, call); err != nil {
+		if calls.Classify(err) == calls.ClassReconnect {
+			c.Drop()
 		}
 		return nil, err
 	}
-	return call.response.(*emptypb.Empty), nil
+	return call.Response.(*emptypb.Empty), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
@@ -133,7 +134,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 	// returns.
 	call, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest {
 		return &pb.ScanRequest{
-			Region: regionSpecifier(meta.name),
+			Region: calls.RegionSpecifier(meta.name),
 			Scan: &pb.Scan{
 				Column:      []*pb.Column{column},
 				StartRow:    locs[0].name,
@@ -149,7 +150,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 		return nil, err
 	}
 
-	rows, err := cellblock.Rows(call.cells, call.response.(*pb.ScanResponse).GetCellsPerResult())
+	rows, err := cellblock.Rows(call.Cells, call.Response.(*pb.ScanResponse).GetCellsPerResult())
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +330,7 @@ func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
 		catalog, err := st.readCatalogState(ctx)
 		if next := st.catalogReads.end(); next != nil {
 			// In the background, because this caller has its answer.
-			st.wg.Go(func() { st.runCatalogReads(next) })
+			st.life.Run(func() { st.runCatalogReads(next) })
 		}
 		return catalog, err
 	}
@@ -346,7 +347,7 @@ func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
 // store and not with a caller's context, as one of the callers may leave.
 func (st *Store) runCatalogReads(p *catalogRead) {
 	for ; p != nil; p = st.catalogReads.end() {
-		p.catalog, p.err = st.readCatalogState(st.lifetime)
+		p.catalog, p.err = st.readCatalogState(st.life.Context())
 		close(p.done)
 	}
 }
@@ -360,7 +361,7 @@ func (st *Store) readCatalogState(ctx context.Context) (catalogState, error) {
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
 // Config.VersionTimeout.
-func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
+func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	if st.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
@@ -379,20 +380,20 @@ func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *
 }
 
 // scanCatalog is callCatalog without a timeout of its own.
-func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
+func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	meta, err := st.locateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
-	call := newRPC(ctx, "Scan", request(meta), &pb.ScanResponse{})
+	call := calls.New(ctx, "Scan", request(meta), &pb.ScanResponse{})
 	c, err := st.callConn(ctx, meta, call)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
 
-	n := decodeReadPoint(call.response.(*pb.ScanResponse))
+	n := decodeReadPoint(call.Response.(*pb.ScanResponse))
 	if n == 0 {
 		return nil, catalogState{}, errNoReadPoint
 	}
-	return call, catalogState{c.id, n}, nil
+	return call, catalogState{c.ID, n}, nil
 }

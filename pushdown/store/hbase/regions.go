@@ -73,10 +73,10 @@ func (info *regionInfo) decode(value []byte) error {
 // hbase:meta, again and again while a split, a merge or a move leaves a hole there.
 // Later scans and writes find them in the region cache.
 func (st *Store) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return nil, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	retry := st.newRetrier(ctx, table)
 	for {

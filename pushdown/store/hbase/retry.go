@@ -2,206 +2,13 @@ package hbase
 
 import (
 	"context"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
-
-	"downpour/pushdown/store"
-
-	"github.com/tsuna/gohbase/region"
 )
-
-// retryClass says what to do about a failed call.
-type retryClass uint8
-
-const (
-	classUnknown   retryClass = iota // an exception that is not listed: retry a few times
-	classRetry                       // retry at the same place, later
-	classBusy                        // the server is overloaded: back off, send less
-	classRelocate                    // the region is elsewhere: look it up again
-	classReconnect                   // the server is gone or going: connect again, look up again
-	classReopen                      // the server has lost or refused the scanner: open another
-	classDone                        // an earlier attempt has succeeded: nothing is left to do
-	classFatal                       // no attempt will succeed: give up
-)
-
-// javaRetryClasses classifies the exceptions that servers of HBase 1.x to 2.6
-// send. What Java's client would retry is retried.
-var javaRetryClasses = map[string]retryClass{
-	"org.apache.hadoop.hbase.CallQueueTooBigException":             classBusy,
-	"org.apache.hadoop.hbase.CallDroppedException":                 classBusy,
-	"org.apache.hadoop.hbase.MultiActionResultTooLarge":            classRetry,
-	"org.apache.hadoop.hbase.PleaseHoldException":                  classRetry,
-	"org.apache.hadoop.hbase.RegionTooBusyException":               classBusy,
-	"org.apache.hadoop.hbase.RetryImmediatelyException":            classRetry,
-	"org.apache.hadoop.hbase.exceptions.RegionOpeningException":    classRetry,
-	"org.apache.hadoop.hbase.exceptions.TimeoutIOException":        classRetry,
-	"org.apache.hadoop.hbase.quotas.RpcThrottlingException":        classBusy,
-	"org.apache.hadoop.hbase.RegionInRecoveryException":            classRetry,
-	"org.apache.hadoop.hbase.exceptions.RegionInRecoveryException": classRetry,
-
-	"org.apache.hadoop.hbase.NotServingRegionException":                       classRelocate,
-	"org.apache.hadoop.hbase.UnknownRegionException":                          classRelocate,
-	"org.apache.hadoop.hbase.exceptions.RegionMovedException":                 classRelocate,
-	"org.apache.hadoop.hbase.regionserver.WrongRegionException":               classRelocate,
-	"org.apache.hadoop.hbase.exceptions.MergeRegionException":                 classRelocate,
-	"org.apache.hadoop.hbase.exceptions.DeserializationException":             classRelocate,
-	"org.apache.hadoop.hbase.regionserver.RegionAlreadyInTransitionException": classRelocate,
-
-	"org.apache.hadoop.hbase.exceptions.MasterStoppedException":         classReconnect,
-	"org.apache.hadoop.hbase.MasterNotRunningException":                 classReconnect,
-	"org.apache.hadoop.hbase.NotAllMetaRegionsOnlineException":          classReconnect,
-	"org.apache.hadoop.hbase.ipc.FatalConnectionException":              classReconnect,
-	"org.apache.hadoop.hbase.ipc.ServerNotRunningYetException":          classReconnect,
-	"org.apache.hadoop.hbase.regionserver.RegionServerAbortedException": classReconnect,
-	"org.apache.hadoop.hbase.regionserver.RegionServerStoppedException": classReconnect,
-
-	"org.apache.hadoop.hbase.UnknownScannerException":                   classReopen,
-	"org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException": classReopen,
-	"org.apache.hadoop.hbase.exceptions.ScannerResetException":          classReopen,
-	"org.apache.hadoop.hbase.regionserver.LeaseException":               classReopen,
-
-	// The server has already executed a mutation with this nonce.
-	"org.apache.hadoop.hbase.exceptions.OperationConflictException": classDone,
-
-	"org.apache.hadoop.hbase.DoNotRetryIOException":                    classFatal,
-	"org.apache.hadoop.hbase.InvalidFamilyOperationException":          classFatal,
-	"org.apache.hadoop.hbase.NamespaceNotFoundException":               classFatal,
-	"org.apache.hadoop.hbase.TableExistsException":                     classFatal,
-	"org.apache.hadoop.hbase.TableNotEnabledException":                 classFatal,
-	"org.apache.hadoop.hbase.TableNotFoundException":                   classFatal,
-	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":    classFatal,
-	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":      classFatal,
-	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException": classFatal,
-	"org.apache.hadoop.hbase.quotas.QuotaExceededException":            classFatal,
-	"org.apache.hadoop.hbase.quotas.SpaceLimitingException":            classFatal,
-	accessDenied: classFatal,
-	"org.apache.hadoop.hbase.ipc.UnsupportedCellCodecException":                         classFatal,
-	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  classFatal,
-	"org.apache.hadoop.hbase.ipc.RpcServer$CallTooBigException":                         classFatal,
-	"java.lang.IllegalArgumentException":                                                classFatal,
-	unknownMethod:                                                                       classFatal,
-	"org.apache.hadoop.hbase.shaded.com.google.protobuf.InvalidProtocolBufferException": classFatal,
-}
-
-// javaPrefix stands before the class name in gohbase's errors.
-const javaPrefix = "HBase Java exception "
-
-// javaClass returns the exception class that a gohbase error names, "" for other
-// errors.
-func javaClass(err error) string {
-	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
-	if !ok {
-		return ""
-	}
-	class, _, _ := strings.Cut(rest, ":")
-	return class
-}
-
-// javaError is a server's exception as callers see it: class and message, without
-// the stack trace of some thirty lines.
-type javaError struct {
-	class, message string
-}
-
-func (e *javaError) Error() string { return e.class + ": " + e.message }
-
-// newJavaError takes the message out of a stack trace, whose first line is
-// "class: message". A long message is cut: some describe a whole table.
-func newJavaError(class, stack string) *javaError {
-	const maxMessage = 200
-	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
-	message = strings.TrimPrefix(message, class+": ")
-	if method, ok := methodLacked(class, message); ok {
-		return &javaError{unknownMethod, method}
-	}
-	if class == accessDenied {
-		return &javaError{class, deniedMessage(message)}
-	}
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
-	}
-	return &javaError{class, message}
-}
-
-// unknownMethod is the exception of a server that does not have the method of a call.
-const unknownMethod = "java.lang.UnsupportedOperationException"
-
-// methodLacked returns the method that a server does not have. It says so in the text of another exception, here
-// the master of HBase 1.7.2:
-//
-//	org.apache.hadoop.hbase.DoNotRetryIOException: /10.0.0.1:16000 is unable to read call parameter from client 10.0.0.2; java.lang.UnsupportedOperationException: GetActiveMaster
-//
-// Source: RpcServer of HBase 1, ServerRpcConnection of HBase 2.
-func methodLacked(class, message string) (method string, ok bool) {
-	if class != "org.apache.hadoop.hbase.DoNotRetryIOException" {
-		return "", false
-	}
-	_, method, ok = strings.Cut(message, "; "+unknownMethod+": ")
-	return method, ok
-}
-
-// lacksMethod tells whether a server does not have the method of a call.
-func lacksMethod(err error) bool {
-	java := (*javaError)(nil)
-	return err != nil && errors.As(withoutStack(err), &java) && java.class == unknownMethod
-}
-
-// withoutStack turns a gohbase error into a javaError; other errors stay as they
-// are.
-func withoutStack(err error) error {
-	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
-	if !ok {
-		return err
-	}
-	class, stack, _ := strings.Cut(rest, ":")
-	return newJavaError(class, stack)
-}
-
-// classify returns the retry class of a failed call.
-func classify(err error) retryClass {
-	var (
-		lost *lostError
-		dial *dialError
-		java *javaError
-	)
-
-	switch {
-	case errors.As(err, &java):
-		return javaRetryClasses[java.class]
-	case errors.As(err, &lost), errors.As(err, &dial):
-		return classReconnect
-	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper), errors.Is(err, errNodes):
-		return classRelocate
-	case errors.Is(err, errWritePending), errors.Is(err, errRegionBusy):
-		// The pacer has held the write back: no server was asked.
-		return classRetry
-	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
-		// ErrUnavailable comes from an inner operation that has retried itself.
-		return classFatal
-	}
-
-	return classifyGohbase(err)
-}
-
-// classifyGohbase goes by the exception class if it is listed, else by the type
-// that gohbase gave to the error.
-func classifyGohbase(err error) retryClass {
-	if class := javaRetryClasses[javaClass(err)]; class != classUnknown {
-		return class
-	}
-	switch err.(type) {
-	case region.NotServingRegionError:
-		return classRelocate
-	case region.ServerError:
-		return classReconnect
-	case region.RetryableError:
-		return classRetry
-	}
-	return classUnknown
-}
 
 // Delays between attempts double from the first to the last.
 const (
@@ -210,9 +17,9 @@ const (
 	firstBusyDelay = 50 * time.Millisecond
 	lastBusyDelay  = 5 * time.Second // long, as the server is there but overloaded
 
-	maxUnknowns = 5 // failures of classUnknown in a row before an operation gives up
+	maxUnknowns = 5 // failures of ClassUnknown in a row before an operation gives up
 
-	// disabledCheckAfter is how many failures of classRelocate in a row make it
+	// disabledCheckAfter is how many failures of ClassRelocate in a row make it
 	// likely that the table is disabled, so that hbase:meta is asked.
 	disabledCheckAfter = 3
 )
@@ -231,8 +38,8 @@ type retrier struct {
 
 	delay       time.Duration // before the next attempt
 	deadline    time.Time     // timeout after the last sign of life
-	unknowns    int           // failures of classUnknown since the last progress
-	relocations int           // failures of classRelocate since the last progress
+	unknowns    int           // failures of ClassUnknown since the last progress
+	relocations int           // failures of ClassRelocate since the last progress
 	lastErr     error         // for the error of an operation that runs out of time
 }
 
@@ -281,19 +88,19 @@ func (r *retrier) afterFailure(err error) error {
 	}
 
 	maxDelay := lastDelay
-	switch classify(err) {
-	case classFatal, classDone:
-		// classDone: an earlier attempt has done it, and its result was lost with its reply.
+	switch calls.Classify(err) {
+	case calls.ClassFatal, calls.ClassDone:
+		// ClassDone: an earlier attempt has done it, and its result was lost with its reply.
 		return r.finalError(err)
-	case classBusy:
+	case calls.ClassBusy:
 		if !r.paced { // the region of a write has its pace instead of a longer delay
 			maxDelay, r.delay = lastBusyDelay, max(r.delay, firstBusyDelay)
 		}
-	case classUnknown:
+	case calls.ClassUnknown:
 		if r.unknowns++; r.unknowns > maxUnknowns {
 			return r.finalError(err)
 		}
-	case classRelocate:
+	case calls.ClassRelocate:
 		// The regions of a disabled table are served nowhere, and looking for
 		// them would last until the timeout.
 		if r.relocations++; r.relocations == disabledCheckAfter {
@@ -305,7 +112,7 @@ func (r *retrier) afterFailure(err error) error {
 
 	// The refusal that made the region busy says more than errRegionBusy.
 	if r.lastErr == nil || !errors.Is(err, errRegionBusy) {
-		r.lastErr = withoutStack(err)
+		r.lastErr = calls.WithoutStack(err)
 	}
 	r.st.cfg.Logger.Debug("trying again", "table", r.table, "delay", r.delay, "error", r.lastErr)
 	store.Retry(r.ctx, fmt.Errorf("table %q: %w", r.table, r.lastErr))
@@ -315,7 +122,7 @@ func (r *retrier) afterFailure(err error) error {
 // operationEnded returns an error if the store is closed or the operation's
 // context has ended.
 func (r *retrier) operationEnded(err error) error {
-	if r.st.lifetime.Err() != nil {
+	if r.st.life.Ended() {
 		return store.ErrClosed
 	}
 	if r.ctx.Err() == nil {
@@ -324,7 +131,7 @@ func (r *retrier) operationEnded(err error) error {
 
 	// A failure that is more than the context's end says why time ran out.
 	if r.lastErr == nil && !errors.Is(err, r.ctx.Err()) {
-		r.lastErr = withoutStack(err)
+		r.lastErr = calls.WithoutStack(err)
 	}
 	return r.unavailable(context.Cause(r.ctx))
 }
@@ -349,7 +156,7 @@ func (r *retrier) sleep(maxDelay time.Duration) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-r.st.lifetime.Done():
+	case <-r.st.life.Context().Done():
 		return store.ErrClosed
 	case <-r.ctx.Done():
 		return r.unavailable(context.Cause(r.ctx))
@@ -375,7 +182,7 @@ func (r *retrier) unavailable(cause error) error {
 
 // unknownOutcome returns the error of an operation that must not be sent again after its reply
 // was lost.
-func (r *retrier) unknownOutcome(lost *lostError) error {
+func (r *retrier) unknownOutcome(lost *calls.LostError) error {
 	r.lastErr = lost
 	return r.unavailable(errUnknownOutcome)
 }
@@ -383,10 +190,10 @@ func (r *retrier) unknownOutcome(lost *lostError) error {
 // finalError translates a failure that no other attempt can mend: table not found
 // and table exists become the store's errors.
 func (r *retrier) finalError(err error) error {
-	err = withoutStack(err)
-	var java *javaError
+	err = calls.WithoutStack(err)
+	var java *calls.JavaError
 	if errors.As(err, &java) {
-		switch java.class {
+		switch java.Class {
 		case "org.apache.hadoop.hbase.TableNotFoundException":
 			return fmt.Errorf("%w: %q: %w", store.ErrNoTable, r.table, err)
 		case "org.apache.hadoop.hbase.TableExistsException":

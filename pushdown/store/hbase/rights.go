@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -38,10 +39,10 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	if st.cfg.RightsElsewhere {
 		return nil
 	}
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
 	if err := st.callMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
@@ -80,8 +81,8 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 // cannotAsk is the error of a question that failed. Of its cause it has the text alone: a refusal to tell rights is
 // none of a right to read. If the master does not know the question, it is an errors.ErrUnsupported.
 func cannotAsk(err error) error {
-	text := fmt.Sprintf("cannot ask the master for our rights: %v", withoutStack(err))
-	if lacksMethod(err) {
+	text := fmt.Sprintf("cannot ask the master for our rights: %v", calls.WithoutStack(err))
+	if calls.LacksMethod(err) {
 		return unknownQuestion(text)
 	}
 	return errors.New(text)
@@ -125,7 +126,7 @@ func readAnswer(of []store.Families, reply []byte) (lacking []store.Families, er
 		return nil, cannotAsk(err)
 	}
 	var has []bool
-	for value := range unknownFields(m, fieldHasPermission, protowire.VarintType) {
+	for value := range calls.UnknownFields(m, fieldHasPermission, protowire.VarintType) {
 		v, _ := protowire.ConsumeVarint(value)
 		has = append(has, v != 0)
 	}

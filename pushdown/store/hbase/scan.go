@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
@@ -21,7 +22,7 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot scan table %q: %w", s.Table, err)
 	}
-	if err := st.lifetime.Err(); err != nil {
+	if st.life.Ended() {
 		return nil, store.ErrClosed
 	}
 
@@ -66,11 +67,11 @@ type scanner struct {
 // serverScanner is a scanner at a region server.
 type serverScanner struct {
 	loc      *location
-	conn     *conn
+	conn     *calls.Conn
 	id       uint64
-	open     bool   // the server keeps the scanner under id
-	seq      uint64 // number of the next request
-	inFlight *rpc   // the request whose reply was not yet waited for
+	open     bool        // the server keeps the scanner under id
+	seq      uint64      // number of the next request
+	inFlight *calls.Call // the request whose reply was not yet waited for
 }
 
 // Next returns the rows of the next reply, or of several replies if the first
@@ -82,10 +83,10 @@ func (s *scanner) Next() ([]store.Row, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if err := s.st.beginOperation(); err != nil {
+	if err := s.st.life.Begin(); err != nil {
 		return nil, err
 	}
-	defer s.st.wg.Done()
+	defer s.st.life.Done()
 
 	rows, err := s.nextBlock()
 	if err != nil {
@@ -159,7 +160,7 @@ func (s *scanner) readReply() ([]store.Row, error) {
 
 // awaitReply waits for the next reply of the current region, or for the first one
 // of the next region. It returns io.EOF if there is no next region.
-func (s *scanner) awaitReply() (*rpc, error) {
+func (s *scanner) awaitReply() (*calls.Call, error) {
 	// Usually decodeReply has requested the next reply already.
 	if s.server.inFlight == nil {
 		if s.server.open {
@@ -170,7 +171,7 @@ func (s *scanner) awaitReply() (*rpc, error) {
 	}
 
 	call := s.server.inFlight
-	err := s.st.servers.wait(s.ctx, s.server.conn, call)
+	err := s.server.conn.Wait(s.ctx, call)
 	if err != nil && s.ctx.Err() != nil {
 		// The call stays in flight: releaseServer waits for it, to close the
 		// scanner that it may open.
@@ -180,8 +181,8 @@ func (s *scanner) awaitReply() (*rpc, error) {
 	s.st.invalidate(s.server.loc, s.server.conn, err)
 
 	if err != nil {
-		switch classify(err) {
-		case classRetry, classBusy, classUnknown:
+		switch calls.Classify(err) {
+		case calls.ClassRetry, calls.ClassBusy, calls.ClassUnknown:
 			// The server may still keep the scanner: releaseServer closes it there.
 		default:
 			s.server.open = false
@@ -213,7 +214,7 @@ func (s *scanner) openNextRegion() error {
 	if err != nil {
 		return err
 	}
-	c, err := s.st.servers.get(s.ctx, loc.addr)
+	c, err := s.st.servers.Get(s.ctx, loc.addr)
 	if err != nil {
 		s.st.invalidate(loc, c, err)
 		return err
@@ -240,25 +241,25 @@ func (s *scanner) exhausted(key []byte) bool {
 // as the store, not the scan: a server scanner can be closed only after its last
 // call has ended.
 func (s *scanner) send(request *pb.ScanRequest) {
-	call := newRPC(s.st.lifetime, "Scan", request, &pb.ScanResponse{})
-	call.table, call.loc = s.scan.Table, s.server.loc
+	call := calls.New(s.st.life.Context(), "Scan", request, &pb.ScanResponse{})
+	call.Table = s.scan.Table
 	s.server.inFlight = call
 	s.server.seq++
 	s.stats.RPCs++
-	s.st.servers.send(s.server.conn, call)
+	s.st.send(s.server.conn, s.server.loc, call)
 }
 
 // decodeReply returns the rows that a reply completes. It requests the next reply
 // before the caller begins to work on these rows.
-func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
-	response := call.response.(*pb.ScanResponse)
+func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
+	response := call.Response.(*pb.ScanResponse)
 	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
 	// A reply without rows is no progress, but shows that the server is at work.
 	s.retry.extendDeadline()
-	s.countReply(response, len(call.cells))
+	s.countReply(response, len(call.Cells))
 
 	// At its end the server closes the scanner by itself.
 	scanEnds, regionEnds := replyEnds(response)
@@ -309,14 +310,14 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 
 // addReply decodes the cells of a reply. Those of other columns do not count as read,
 // because it is no business of the caller where they are dropped.
-func (s *scanner) addReply(call *rpc) error {
-	counts := call.response.(*pb.ScanResponse).GetCellsPerResult()
+func (s *scanner) addReply(call *calls.Call) error {
+	counts := call.Response.(*pb.ScanResponse).GetCellsPerResult()
 	c := s.rows.Columns
 	if c == nil {
-		return s.rows.AddReply(call.cells, counts)
+		return s.rows.AddReply(call.Cells, counts)
 	}
 	before := c.DroppedBytes()
-	err := s.rows.AddReply(call.cells, counts)
+	err := s.rows.AddReply(call.Cells, counts)
 	s.stats.Bytes -= c.DroppedBytes() - before
 	return err
 }
@@ -415,12 +416,12 @@ func (s *scanner) releaseServer() {
 	server := s.server
 	s.server = serverScanner{}
 	// While the store closes nothing more is sent: the lease ends the scanner.
-	if server.inFlight == nil && !server.open || s.st.beginOperation() != nil {
+	if server.inFlight == nil && !server.open || s.st.life.Begin() != nil {
 		return
 	}
 
 	go func() {
-		defer s.st.wg.Done()
+		defer s.st.life.Done()
 		s.st.closeScanner(server)
 	}()
 }

@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/tsuna/gohbase/pb"
@@ -442,7 +443,7 @@ func TestScan_errors(t *testing.T) {
 		t.Error("a range that ends before it begins: no error")
 	}
 	_, _, err = c.read(store.Scan{Family: "other"})
-	if err == nil || classify(err) != classFatal {
+	if err == nil || calls.Classify(err) != calls.ClassFatal {
 		t.Errorf("unknown family: %v, want a final error", err)
 	}
 

@@ -2,25 +2,20 @@ package hbase
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"downpour/pushdown/process/list"
 	"downpour/pushdown/store"
-
-	"github.com/tsuna/gohbase/region"
+	"downpour/pushdown/store/hbase/calls"
 )
 
 // Store is one HBase cluster. It implements store.Store and store.Admin.
 type Store struct {
-	cfg      Config
-	lifetime context.Context // ends when the store is closed
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup // operations and their goroutines
-	closing  sync.RWMutex   // held for writing while lifetime is ended
+	cfg  Config
+	life *calls.Life
 
-	servers *pool // region servers
-	masters *pool
+	servers *calls.Pool // region servers
+	masters *calls.Pool
 	locator *locator
 	nodes   *bootstrapNodes // nil if ZooKeeper is asked
 	regions *regionCache
@@ -33,7 +28,7 @@ type Store struct {
 	catalogReads catalogReads
 
 	// For version tokens with ProofTimestamps.
-	serverAdmins *pool // AdminService of region servers
+	serverAdmins *calls.Pool // AdminService of region servers
 	marks        markTable
 	dearMarks    dearSpans
 	health       clusterHealth
@@ -55,12 +50,12 @@ func Open(cfg Config) (*Store, error) {
 	}
 	list.Warn(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
 
-	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces(), health: newClusterHealth()}
-	st.lifetime, st.cancel = context.WithCancel(context.Background())
-	st.servers = newPool(st, region.RegionClient, st.regionMoved)
-	st.masters = newPool(st, region.MasterClient, st.masterMoved)
-	st.masters.ofMasters = true
-	st.serverAdmins = newPool(st, "AdminService", st.regionMoved)
+	st := &Store{cfg: cfg, life: calls.NewLife(), opened: time.Now(), regions: newRegionCache(), nonces: newNonces(), health: newClusterHealth()}
+	calling := cfg.calls()
+	st.servers = calls.NewPool(calling, st.life, calls.RegionService)
+	st.masters = calls.NewPool(calling, st.life, calls.MasterService)
+	st.masters.OfMasters = true
+	st.serverAdmins = calls.NewPool(calling, st.life, calls.AdminService)
 	if len(cfg.Nodes) > 0 {
 		st.nodes = newBootstrapNodes(st)
 		st.locator = newLocator(st, st.nodes)
@@ -68,7 +63,7 @@ func Open(cfg Config) (*Store, error) {
 		st.locator = newLocator(st, newZKDirectory(st))
 	}
 	if cfg.Security != nil {
-		st.wg.Go(func() { cfg.Security.Client.Keep(st.lifetime) })
+		st.life.Run(func() { cfg.Security.Client.Keep(st.life.Context()) })
 	}
 	return st, nil
 }
@@ -76,14 +71,9 @@ func Open(cfg Config) (*Store, error) {
 // Close ends every operation with store.ErrClosed, closes the connections and
 // waits for the store's goroutines.
 func (st *Store) Close() error {
-	// With the lock, no operation can begin between its check of the lifetime and
-	// its st.wg.Add.
-	st.closing.Lock()
-	st.cancel()
-	st.closing.Unlock()
-
+	st.life.End()
 	st.closeConnections()
-	st.wg.Wait()
+	st.life.Wait()
 
 	// The last operations may have opened connections meanwhile.
 	st.closeConnections()
@@ -92,39 +82,26 @@ func (st *Store) Close() error {
 
 // closeConnections closes the connections to all servers.
 func (st *Store) closeConnections() {
-	st.servers.closeAll()
-	st.masters.closeAll()
-	st.serverAdmins.closeAll()
+	st.servers.CloseAll()
+	st.masters.CloseAll()
+	st.serverAdmins.CloseAll()
 	if st.nodes != nil {
 		st.nodes.closeAll()
 	}
 }
 
-// beginOperation registers an operation, or returns store.ErrClosed. The caller
-// ends the operation with st.wg.Done.
-func (st *Store) beginOperation() error {
-	st.closing.RLock()
-	defer st.closing.RUnlock()
-
-	if st.lifetime.Err() != nil {
-		return store.ErrClosed
-	}
-	st.wg.Add(1)
-	return nil
-}
-
 // call sends a call to the server of loc and waits for the reply. It makes one
 // attempt. After a failure it drops what has proved wrong (see invalidate), so
 // that the next attempt starts afresh.
-func (st *Store) call(ctx context.Context, loc *location, call *rpc) error {
+func (st *Store) call(ctx context.Context, loc *location, call *calls.Call) error {
 	_, err := st.callConn(ctx, loc, call)
 	return err
 }
 
 // callConn is like call and also returns the connection that the call was sent
 // on, nil if it was not sent.
-func (st *Store) callConn(ctx context.Context, loc *location, call *rpc) (*conn, error) {
-	c, err := st.servers.get(ctx, loc.addr)
+func (st *Store) callConn(ctx context.Context, loc *location, call *calls.Call) (*calls.Conn, error) {
+	c, err := st.servers.Get(ctx, loc.addr)
 	if err != nil {
 		st.invalidate(loc, c, err)
 		return c, err
@@ -133,17 +110,22 @@ func (st *Store) callConn(ctx context.Context, loc *location, call *rpc) (*conn,
 }
 
 // callOn makes one attempt at a call to a region, on a connection to its server.
-func (st *Store) callOn(ctx context.Context, c *conn, loc *location, call *rpc) error {
-	call.loc = loc
-	st.servers.send(c, call)
-	err := st.servers.wait(ctx, c, call)
+func (st *Store) callOn(ctx context.Context, c *calls.Conn, loc *location, call *calls.Call) error {
+	st.send(c, loc, call)
+	err := c.Wait(ctx, call)
 	st.invalidate(loc, c, err)
 	return err
 }
 
+// send sends a call to a region, on a connection to its server.
+func (st *Store) send(c *calls.Conn, loc *location, call *calls.Call) {
+	call.Moved = func(ctx context.Context) bool { return st.regionMoved(ctx, loc) }
+	c.Send(call)
+}
+
 // invalidate drops the cached locations and the connection that the outcome of
 // an attempt shows to be wrong. c may be nil; a nil err drops nothing.
-func (st *Store) invalidate(loc *location, c *conn, err error) {
+func (st *Store) invalidate(loc *location, c *calls.Conn, err error) {
 	if err == nil {
 		return
 	}
@@ -153,15 +135,15 @@ func (st *Store) invalidate(loc *location, c *conn, err error) {
 		st.locator.forget(metaServer, loc.addr)
 	}
 
-	switch classify(err) {
-	case classRelocate, classReopen, classUnknown:
+	switch calls.Classify(err) {
+	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:
 		st.regions.forget(loc)
-	case classReconnect:
+	case calls.ClassReconnect:
 		st.regions.forgetServer(loc.addr)
 		// The connection stays if only this call is lost: others on it may still
 		// be answered.
-		if lost, ok := err.(*lostError); c != nil && (!ok || !lost.callOnly) {
-			st.servers.drop(c)
+		if lost, ok := err.(*calls.LostError); c != nil && (!ok || !lost.CallOnly) {
+			c.Drop()
 		}
 	}
 }
@@ -179,11 +161,11 @@ const (
 // succeeds or ctx ends. prepare makes the call of one attempt. It returns the call
 // with its reply.
 func (st *Store) callRow(ctx context.Context, table string, key []byte, policy resendPolicy,
-	prepare func(ctx context.Context, loc *location) *rpc) (*rpc, error) {
-	if err := st.beginOperation(); err != nil {
+	prepare func(ctx context.Context, loc *location) *calls.Call) (*calls.Call, error) {
+	if err := st.life.Begin(); err != nil {
 		return nil, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	retry := st.newRetrier(ctx, table)
 	for {
@@ -193,7 +175,7 @@ func (st *Store) callRow(ctx context.Context, table string, key []byte, policy r
 			if err = st.call(ctx, loc, call); err == nil {
 				return call, nil
 			}
-			if lost, ok := err.(*lostError); ok && policy == sendOnce {
+			if lost, ok := err.(*calls.LostError); ok && policy == sendOnce {
 				return nil, retry.unknownOutcome(lost)
 			}
 		}

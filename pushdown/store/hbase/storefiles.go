@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"downpour/pushdown/store/hbase/calls"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,22 +26,22 @@ func (st *Store) storeFiles(ctx context.Context, loc *location, family string) (
 	if err != nil {
 		return nil, err
 	}
-	call := newRPC(ctx, "GetStoreFile", request, &emptypb.Empty{})
-	call.table, call.loc = loc.table, loc
-	c, err := st.serverAdmins.get(ctx, loc.addr)
+	call := calls.New(ctx, "GetStoreFile", request, &emptypb.Empty{})
+	call.Table = loc.table
+	c, err := st.serverAdmins.Get(ctx, loc.addr)
 	if err == nil {
-		st.serverAdmins.send(c, call)
-		err = st.serverAdmins.wait(ctx, c, call)
+		st.send(c, loc, call)
+		err = c.Wait(ctx, call)
 	}
 	if err != nil {
-		if c != nil && classify(err) == classReconnect {
-			st.serverAdmins.drop(c)
+		if c != nil && calls.Classify(err) == calls.ClassReconnect {
+			c.Drop()
 		}
 		return nil, fmt.Errorf("cannot list the files of region %q: %w", loc.name, err)
 	}
 
 	var files []string
-	for path := range unknownFields(call.response, 1, protowire.BytesType) {
+	for path := range calls.UnknownFields(call.Response, 1, protowire.BytesType) {
 		value, _ := protowire.ConsumeBytes(path)
 		files = append(files, string(value))
 	}
@@ -48,7 +49,7 @@ func (st *Store) storeFiles(ctx context.Context, loc *location, family string) (
 }
 
 func storeFilesRequest(region []byte, family string) (proto.Message, error) {
-	specifier, err := proto.Marshal(regionSpecifier(region))
+	specifier, err := proto.Marshal(calls.RegionSpecifier(region))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
@@ -313,7 +314,7 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 	s.now.epoch, s.now.files = s.last.epoch, files
 	// Another ask may have begun later and have come first.
 	s.now.at = max(s.began, s.last.at)
-	s.now.state.conn, s.now.state.readPoint = c.id, readPoint
+	s.now.state.conn, s.now.state.readPoint = c.ID, readPoint
 	return nil
 }
 
@@ -347,18 +348,18 @@ func (st *Store) checkSpans(ctx context.Context, table, family string, spans []*
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
 // since 1970. It returns the connection and the read point of the scan, and the timestamp
 // of the first cell, 0 if there is none. It makes one attempt.
-func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, since int64) (c *conn, readPoint uint64, stamp int64, err error) {
-	call := newRPC(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
-	call.table = loc.table
+func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
+	call.Table = loc.table
 	if c, err = st.callConn(ctx, loc, call); err != nil {
 		return nil, 0, 0, err
 	}
 
-	response := call.response.(*pb.ScanResponse)
+	response := call.Response.(*pb.ScanResponse)
 	if readPoint = decodeReadPoint(response); readPoint == 0 {
 		return nil, 0, 0, errNoReadPoint
 	}
-	rows, err := cellblock.Rows(call.cells, response.GetCellsPerResult())
+	rows, err := cellblock.Rows(call.Cells, response.GetCellsPerResult())
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -375,10 +376,6 @@ func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, s
 	return c, readPoint, 0, nil
 }
 
-// rawScan is the attribute of Scan.setRaw: delete markers, and what they mask, are returned
-// too.
-var rawScan = []*pb.NameBytesPair{{Name: proto.String("_raw_"), Value: []byte{0xff}}}
-
 // changeRequest returns the request of changeSince. It is a raw scan, whose first cell
 // ends it.
 func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
@@ -388,19 +385,19 @@ func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
 		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
 		MaxVersions: proto.Uint32(math.MaxInt32),
 		BatchSize:   proto.Uint32(1), // cells
-		Attribute:   rawScan,         //fault:deletions-unseen TestStampedVersion_changes
 		// What it passes over is not what queries read next.
 		CacheBlocks: proto.Bool(false),
 	}
+	calls.Raw(scan) //fault:deletions-unseen TestStampedVersion_changes
 	if span.family != "" {
 		scan.Column = []*pb.Column{{Family: []byte(span.family)}}
 	}
 	// With the default the server would end its only reply at 256 KiB of cells that are out of
 	// the time range, which proves nothing: flushes and compactions soon put old and recent
 	// cells into one file.
-	scan.ProtoReflect().SetUnknown(readType)
+	calls.Pread(scan)
 	return &pb.ScanRequest{
-		Region:       regionSpecifier(loc.name),
+		Region:       calls.RegionSpecifier(loc.name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(1),
 		NextCallSeq:  proto.Uint64(0),

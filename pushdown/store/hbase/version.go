@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -103,10 +103,10 @@ func (st *Store) Version(ctx context.Context, table, family string, r store.KeyR
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.
 func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return "", nil, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store
 }
 
 func versionError(table string, r store.KeyRange, err error) error {
-	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, withoutStack(err))
+	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 }
 
 // earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
@@ -196,7 +196,7 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 // read, and returns a proof: that they are still those from before.
 func (st *Store) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*location, before []opening) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
-	st.wg.Go(func() {
+	st.life.Run(func() {
 		defer close(done)
 
 		ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
@@ -225,7 +225,7 @@ func sameOpenings(before, after []opening) bool {
 type regionState struct {
 	region    string // name
 	opening   uint64 // opening.number
-	conn      uint64 // conn.id
+	conn      uint64 // calls.Conn.ID
 	readPoint uint64
 }
 
@@ -256,7 +256,7 @@ func (st *Store) readPoints(ctx context.Context, family string, locs []*location
 		if err != nil {
 			return nil, err
 		}
-		states[i] = regionState{region: string(loc.name), opening: openings[i].number, conn: c.id, readPoint: n}
+		states[i] = regionState{region: string(loc.name), opening: openings[i].number, conn: c.ID, readPoint: n}
 		from = loc.stop
 	}
 	return states, nil
@@ -264,15 +264,15 @@ func (st *Store) readPoints(ctx context.Context, family string, locs []*location
 
 // fetchReadPoint returns the read point of a region, which holds key, and the
 // connection that it came by. It makes one attempt.
-func (st *Store) fetchReadPoint(ctx context.Context, loc *location, family string, key []byte) (*conn, uint64, error) {
-	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
-	call.table = loc.table
+func (st *Store) fetchReadPoint(ctx context.Context, loc *location, family string, key []byte) (*calls.Conn, uint64, error) {
+	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
+	call.Table = loc.table
 	c, err := st.callConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
 	}
 
-	n := decodeReadPoint(call.response.(*pb.ScanResponse))
+	n := decodeReadPoint(call.Response.(*pb.ScanResponse))
 	if n == 0 {
 		return nil, 0, errNoReadPoint
 	}
@@ -287,7 +287,7 @@ func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest 
 		scan.Column = []*pb.Column{{Family: []byte(family)}}
 	}
 	return &pb.ScanRequest{
-		Region:       regionSpecifier(loc.name),
+		Region:       calls.RegionSpecifier(loc.name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(0),
 		NextCallSeq:  proto.Uint64(0),
@@ -298,27 +298,9 @@ func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest 
 // decodeReadPoint returns the read point in a reply, or 0 if there is none. It is field
 // 11, which gohbase's schema lacks and so leaves among the unknown ones.
 func decodeReadPoint(response *pb.ScanResponse) uint64 {
-	for value := range unknownFields(response, fieldReadPoint, protowire.VarintType) {
+	for value := range calls.UnknownFields(response, fieldReadPoint, protowire.VarintType) {
 		v, _ := protowire.ConsumeVarint(value)
 		return v //fault:read-point-ignored TestLaw_hbase
 	}
 	return 0
-}
-
-// unknownFields yields the encoded values of a field that gohbase's schema lacks.
-// Decoding a message has checked them.
-func unknownFields(m proto.Message, field protowire.Number, kind protowire.Type) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
-			number, typ, n := protowire.ConsumeField(b)
-			if n < 0 {
-				return
-			}
-			_, _, tag := protowire.ConsumeTag(b)
-			if number == field && typ == kind && !yield(b[tag:n]) {
-				return
-			}
-			b = b[n:]
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
@@ -30,18 +31,18 @@ var versionKinds = map[byte]store.VersionKind{
 // return the one that counts.
 func (st *Store) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
 	var region *location
-	call, err := st.callRow(ctx, table, keys.Start, resendLost, func(ctx context.Context, loc *location) *rpc {
+	call, err := st.callRow(ctx, table, keys.Start, resendLost, func(ctx context.Context, loc *location) *calls.Call {
 		region = loc
-		call := newRPC(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
-		call.table = table
+		call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
+		call.Table = table
 		return call
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 
-	response := call.response.(*pb.ScanResponse)
-	rows, err := decodeVersions(call.cells, response.GetCellsPerResult())
+	response := call.Response.(*pb.ScanResponse)
+	rows, err := decodeVersions(call.Cells, response.GetCellsPerResult())
 	if err != nil {
 		return nil, nil, fmt.Errorf("table %q: %w from %s: %w", table, errReply, region.addr, err)
 	}
@@ -77,11 +78,11 @@ func versionsRequest(loc *location, family string, keys store.KeyRange, maxRows 
 		MaxResultSize: proto.Uint64(defaultBlockBytes),
 		// A job in the background must not drive from the cache what queries read.
 		CacheBlocks: proto.Bool(false),
-		Attribute:   rawScan,
 	}
-	scan.ProtoReflect().SetUnknown(readType)
+	calls.Raw(scan)
+	calls.Pread(scan)
 	return &pb.ScanRequest{
-		Region:                  regionSpecifier(loc.name),
+		Region:                  calls.RegionSpecifier(loc.name),
 		Scan:                    scan,
 		NumberOfRows:            proto.Uint32(uint32(maxRows)),
 		NextCallSeq:             proto.Uint64(0),

@@ -31,7 +31,7 @@ const namesTimeout = 3 * time.Second
 // servers returns the addresses of ZooKeeper's servers, and the fault of those whose names have none. The
 // client looks names up, too, but gives up if a single one has no address; so it gets addresses.
 func (z *zkDirectory) servers() (addresses []string, err error) {
-	ctx, cancel := context.WithTimeout(z.st.lifetime, namesTimeout)
+	ctx, cancel := context.WithTimeout(z.st.life.Context(), namesTimeout)
 	defer cancel()
 	servers := strings.Split(z.st.cfg.Quorum, ",")
 	found, errs := make([][]string, len(servers)), make([]error, len(servers))
@@ -56,7 +56,7 @@ func (z *zkDirectory) lookUpServer(ctx context.Context, server string) (addresse
 	if err == nil && len(addresses) == 0 {
 		err = fmt.Errorf("%s has no address", server)
 	}
-	if z.changes(server, err != nil) && err != nil && z.st.lifetime.Err() == nil {
+	if z.changes(server, err != nil) && err != nil && !z.st.life.Ended() {
 		z.st.cfg.Logger.Warn("cannot resolve the name of a ZooKeeper server", "server", server, "err", err)
 	}
 	return addresses, err
@@ -73,19 +73,19 @@ func (z *zkDirectory) changes(server string, nameless bool) bool {
 
 // dial connects to a ZooKeeper server. The connection is closed with the store.
 func (z *zkDirectory) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if err := z.st.lifetime.Err(); err != nil {
+	if err := z.st.life.Context().Err(); err != nil {
 		return nil, err
 	}
 
 	// The end of the store also ends the dial.
 	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(z.st.lifetime, cancel)()
+	defer context.AfterFunc(z.st.life.Context(), cancel)()
 	defer cancel()
 	conn, err := z.st.cfg.Dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &boundConn{Conn: conn, unbind: context.AfterFunc(z.st.lifetime, func() { conn.Close() })}, nil
+	return &boundConn{Conn: conn, unbind: context.AfterFunc(z.st.life.Context(), func() { conn.Close() })}, nil
 }
 
 // boundConn is a connection that is closed with the store.

@@ -1,7 +1,6 @@
-package hbase
+package calls
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,17 +28,6 @@ import (
 //     caller's context.
 //
 // Until then the call waits, however long the server is silent.
-
-// lostError is the error of a call that was sent, or may have been, and got no
-// reply.
-type lostError struct {
-	addr     string
-	callOnly bool // the connection stays: other calls on it may still be answered
-	err      error
-}
-
-func (e *lostError) Error() string { return fmt.Sprintf("no reply from %s: %v", e.addr, e.err) }
-func (e *lostError) Unwrap() error { return e.err }
 
 // liveness is what is known of the server at the other end of a connection. Its
 // times are durations since start, in ns.
@@ -96,8 +84,9 @@ func (l *liveness) claimProbe(interval time.Duration) bool {
 	return true
 }
 
-// wait waits for the reply to a call that was sent on c.
-func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
+// Wait waits for the reply to a call that was sent on c. Its error is a LostError if no
+// reply has come, or what the server has answered, unless ctx or the store has ended.
+func (c *Conn) Wait(ctx context.Context, call *Call) error {
 	// The reply is often there already; then no timers are needed.
 	select {
 	case res := <-call.result:
@@ -105,11 +94,12 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 	default:
 	}
 
+	p := c.pool
 	bound := p.cfg.RPCTimeout
-	if call.write {
+	if call.Write {
 		bound = p.cfg.WriteTimeout
 	}
-	limit := time.NewTimer(time.Until(call.began.Add(bound)))
+	limit := time.NewTimer(time.Until(call.Began.Add(bound)))
 	defer limit.Stop()
 
 	quiet := time.NewTimer(p.cfg.ProbeAfter)
@@ -120,37 +110,37 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 		quiet.Reset(p.cfg.ProbeAfter / 8)
 	}
 
-	var moved chan bool // answer of p.moved while it runs, else nil
+	var moved chan bool // answer of call.moved while it runs, else nil
 	for {
 		select {
 		case res := <-call.result:
 			return c.resultError(res)
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.lifetime.Done():
+		case <-p.life.Context().Done():
 			return store.ErrClosed
 		case <-limit.C:
 			// A write that stays with the server may overwrite later ones. If its
 			// connection ends, the server drops the write as long as that is still
 			// queued. So the connection is given up with a write, and with a read only if
 			// nothing else comes from the server either.
-			callOnly := !call.write && c.liveness.silentFor() == 0
-			return &lostError{addr: c.addr, callOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
+			callOnly := !call.Write && c.liveness.silentFor() == 0
+			return &LostError{addr: c.Addr, CallOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
 		case yes := <-moved:
 			if yes {
-				return &lostError{addr: c.addr, callOnly: true, err: errElsewhere}
+				return &LostError{addr: c.Addr, CallOnly: true, err: errElsewhere}
 			}
 			// It may move later: the next silence asks again.
 			moved = nil
 		case <-quiet.C:
 			quiet.Reset(p.cfg.ProbeAfter)
-			if !p.probeSilent(c) || moved != nil {
+			if !p.probeSilent(c) || moved != nil || call.Moved == nil {
 				continue
 			}
 			// The room for one answer lets the goroutine end when this call has left.
 			answer := make(chan bool, 1)
 			moved = answer
-			p.wg.Go(func() { answer <- p.moved(ctx, c, call) })
+			p.life.Run(func() { answer <- call.Moved(ctx) })
 		}
 	}
 }
@@ -158,9 +148,9 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 // probeSilent probes a server from which nothing has come for a while. It returns
 // true once a probe has been unanswered for Config.ProbeAfter, and then starts to
 // check the connection.
-func (p *pool) probeSilent(c *conn) bool {
+func (p *Pool) probeSilent(c *Conn) bool {
 	if c.liveness.claimProbe(p.cfg.ProbeAfter) {
-		p.send(c, p.newProbe())
+		c.Send(p.newProbe())
 		return false
 	}
 	if c.liveness.silentFor() < p.cfg.ProbeAfter {
@@ -173,11 +163,11 @@ func (p *pool) probeSilent(c *conn) bool {
 	// One line for each silence, however many calls wait.
 	if c.liveness.loggedProbe != c.liveness.lastProbe {
 		c.liveness.loggedProbe = c.liveness.lastProbe
-		p.cfg.Logger.Warn("server does not answer, its calls wait", "server", c.addr)
+		p.cfg.Logger.Warn("server does not answer, its calls wait", "server", c.Addr)
 	}
 	if !c.liveness.checking {
 		c.liveness.checking = true
-		p.wg.Go(func() { p.checkConnection(c) })
+		p.life.Run(func() { p.checkConnection(c) })
 	}
 	return true
 }
@@ -185,24 +175,24 @@ func (p *pool) probeSilent(c *conn) bool {
 // checkConnection tries a silent server on another connection. If that is refused,
 // or is answered while the first one stays silent, the first one is dead and is
 // dropped; its calls then fail.
-func (p *pool) checkConnection(c *conn) {
+func (p *Pool) checkConnection(c *Conn) {
 	// The pause gives the first connection time: the server may have been silent on
 	// both until now.
-	dead := p.answersNewConnection(c.addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0
+	dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0
 
 	c.liveness.mu.Lock()
 	c.liveness.checking = false
 	c.liveness.mu.Unlock()
 
 	if dead {
-		p.cfg.Logger.Warn("connection is dead while its server lives, given up", "server", c.addr)
-		p.drop(c)
+		p.cfg.Logger.Warn("connection is dead while its server lives, given up", "server", c.Addr)
+		c.Drop()
 	}
 }
 
 // answersNewConnection reports whether a server answers on a new connection. To
 // refuse the connection is an answer too: nobody listens there any more.
-func (p *pool) answersNewConnection(addr string) bool {
+func (p *Pool) answersNewConnection(addr string) bool {
 	fresh := p.newConn(addr)
 	p.dial(fresh)
 	defer fresh.close()
@@ -212,28 +202,28 @@ func (p *pool) answersNewConnection(addr string) bool {
 	}
 
 	probe := p.newProbe()
-	p.send(fresh, probe)
+	fresh.Send(probe)
 	timer := time.NewTimer(p.cfg.ProbeAfter)
 	defer timer.Stop()
 	select {
 	case res := <-probe.result:
 		// An exception is an answer, too.
-		_, lost := fresh.resultError(res).(*lostError)
+		_, lost := fresh.resultError(res).(*LostError)
 		return !lost
 	case <-timer.C:
-	case <-p.lifetime.Done():
+	case <-p.life.Context().Done():
 	}
 	return false
 }
 
 // pause waits for d. It returns false if the store is closed before.
-func (p *pool) pause(d time.Duration) bool {
+func (p *Pool) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-p.lifetime.Done():
+	case <-p.life.Context().Done():
 		return false
 	}
 }
@@ -241,74 +231,27 @@ func (p *pool) pause(d time.Duration) bool {
 // newProbe returns a get from a region that does not exist: every live server
 // answers it with an exception. Its high priority takes it past the calls that
 // wait, even if all their handlers are stuck.
-func (p *pool) newProbe() *rpc {
+func (p *Pool) newProbe() *Call {
 	request := &pb.GetRequest{
-		Region: regionSpecifier([]byte("downpour,probe,1")),
+		Region: RegionSpecifier([]byte("downpour,probe,1")),
 		Get:    &pb.Get{Row: []byte{0}, ExistenceOnly: proto.Bool(true)},
 	}
-	probe := newRPC(p.lifetime, "Get", request, &pb.GetResponse{})
+	probe := New(p.life.Context(), "Get", request, &pb.GetResponse{})
 	probe.highPriority = true
 	return probe
 }
 
-// resultError returns the error of a call's result: a lostError unless the server
+// resultError returns the error of a call's result: a LostError unless the server
 // has answered with an exception.
-func (c *conn) resultError(res hrpc.RPCResult) error {
+func (c *Conn) resultError(res hrpc.RPCResult) error {
 	if res.Error == nil {
 		return nil
 	}
 	if javaClass(res.Error) == "" {
 		if fault := c.liveness.fault.Load(); fault != nil {
-			return &lostError{addr: c.addr, err: *fault}
+			return &LostError{addr: c.Addr, err: *fault}
 		}
-		return &lostError{addr: c.addr, err: res.Error}
+		return &LostError{addr: c.Addr, err: res.Error}
 	}
 	return res.Error
-}
-
-// regionMoved looks up whether a call's region is at another server by now, or
-// exists no more: in hbase:meta, or in ZooKeeper if the region is hbase:meta's own.
-// The next attempt finds the new location in the region cache.
-func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
-	loc := call.loc
-	// The call asks again only once this has ended, so a look-up must not hang.
-	ctx, cancel := context.WithTimeout(ctx, 2*st.cfg.ProbeAfter)
-	defer cancel()
-
-	if loc.table == metaTable {
-		// The cached address is the one in doubt: locateMeta has to ask ZooKeeper.
-		st.locator.forget(metaServer, loc.addr)
-		now, err := st.locateMeta(ctx)
-		return err == nil && now.addr != loc.addr
-	}
-
-	// Many calls may wait for one server; only one at a time looks up.
-	release, err := st.regions.lockLookUp(ctx, loc.table)
-	if err != nil {
-		return false
-	}
-	defer release()
-
-	differs := func(now *location) bool { return now.addr != loc.addr || !bytes.Equal(now.name, loc.name) }
-	// Another call may have looked it up meanwhile.
-	if now := st.regions.find(loc.table, loc.start); now != nil && differs(now) {
-		return true
-	}
-	now, err := st.lookUp(ctx, loc.table, loc.start)
-	if err != nil {
-		// Without its table the region exists no more; any other error tells nothing.
-		return errors.Is(err, store.ErrNoTable)
-	}
-	if differs(now) {
-		st.regions.add(now)
-	}
-	return differs(now)
-}
-
-// masterMoved looks up in ZooKeeper whether there is another master.
-func (st *Store) masterMoved(ctx context.Context, c *conn, _ *rpc) bool {
-	// The cached address is the one in doubt: address has to ask ZooKeeper.
-	st.locator.forget(activeMaster, c.addr)
-	now, err := st.locator.address(ctx, activeMaster)
-	return err == nil && now != c.addr
 }

@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 const accessDenied = "org.apache.hadoop.hbase.security.AccessDeniedException"
 
 // Is makes every exception a store.ErrRefused, and one of access control a store.ErrDenied.
-func (e *javaError) Is(target error) bool {
-	return target == store.ErrRefused || target == store.ErrDenied && e.class == accessDenied
+func (e *JavaError) Is(target error) bool {
+	return target == store.ErrRefused || target == store.ErrDenied && e.Class == accessDenied
 }
 
 // lackedRight finds who lacks what in the message of an AccessDeniedException:

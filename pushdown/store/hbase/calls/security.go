@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"context"
@@ -29,8 +29,8 @@ type Security struct {
 
 const defaultServerPrincipal = "hbase/_HOST"
 
-// complete sets defaults.
-func (s Security) complete() Security {
+// WithDefaults returns the settings with defaults.
+func (s Security) WithDefaults() Security {
 	if s.RegionServer == "" {
 		s.RegionServer = defaultServerPrincipal
 	}
@@ -65,11 +65,11 @@ var (
 
 // protected encrypts and authenticates a connection that is being dialled, as far as the
 // configuration wants it. On an error nc is closed.
-func (p *pool) protected(ctx context.Context, nc net.Conn, c *conn) (net.Conn, error) {
+func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, error) {
 	if p.cfg.Encryption != nil {
 		var err error
-		if nc, err = p.cfg.Encryption.encrypted(ctx, nc, c.addr); err != nil {
-			p.warnUnprotected("cannot encrypt", c.addr, err)
+		if nc, err = p.cfg.Encryption.encrypted(ctx, nc, c.Addr); err != nil {
+			p.warnUnprotected("cannot encrypt", c.Addr, err)
 			return nil, err
 		}
 	}
@@ -77,10 +77,10 @@ func (p *pool) protected(ctx context.Context, nc net.Conn, c *conn) (net.Conn, e
 		return nc, nil
 	}
 
-	out, err := p.secure(ctx, nc, c.addr, &c.liveness)
+	out, err := p.secure(ctx, nc, c.Addr, &c.liveness)
 	if err != nil {
 		nc.Close()
-		p.warnUnprotected("cannot authenticate", c.addr, err)
+		p.warnUnprotected("cannot authenticate", c.Addr, err)
 	}
 	return out, err
 }
@@ -88,7 +88,7 @@ func (p *pool) protected(ctx context.Context, nc net.Conn, c *conn) (net.Conn, e
 // warnUnprotected logs why a server cannot be authenticated to, or no TLS be spoken with it,
 // now and then: the attempts go on, for a KDC may come back, and somebody may have to mend
 // the rest.
-func (p *pool) warnUnprotected(what, addr string, err error) {
+func (p *Pool) warnUnprotected(what, addr string, err error) {
 	now := time.Now().UnixNano()
 	last := p.warned.Load()
 	if now-last > int64(warnEvery) && p.warned.CompareAndSwap(last, now) {
@@ -100,9 +100,9 @@ const warnEvery = 10 * time.Second
 
 // secure makes a security context on a new connection, before HBase's own header is
 // sent. It returns the connection to use.
-func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
+func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
 	s := p.cfg.Security
-	server := s.principal(ctx, addr, p.ofMasters)
+	server := s.principal(ctx, addr, p.OfMasters)
 	x, err := s.Client.Initiate(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("Kerberos: %w", err)

@@ -1,8 +1,7 @@
-package hbase
+package calls
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -10,25 +9,25 @@ import (
 	"time"
 
 	"github.com/tsuna/gohbase/hrpc"
-	"github.com/tsuna/gohbase/pb"
 	"github.com/tsuna/gohbase/region"
 )
 
-// conn is one connection to one server. gohbase's region client frames the
+// Conn is one connection to one server. gohbase's region client frames the
 // calls and matches replies to them. When to dial, how long to wait and what
 // to do after a failure is decided here, because every wait must end with its
 // caller's context.
-type conn struct {
-	addr     string
-	id       uint64 // unique in the process
+type Conn struct {
+	Addr string
+	ID   uint64 // unique in the process
+	// Conditions is for whoever sends conditions on region actions: what the server has
+	// shown of them on this connection, 0 for nothing yet.
+	Conditions atomic.Int32
+
+	pool     *Pool
 	client   hrpc.RegionClient
 	ready    chan struct{} // closed once dialling has succeeded or failed
 	err      error         // of dialling; may be read once ready is closed
 	liveness liveness
-
-	// conditions says whether the server has shown that it knows conditions on region
-	// actions, see tryCondition.
-	conditions atomic.Int32
 
 	// writing is held while a call is written, if another call's parts could come
 	// between its parts; nil if they cannot.
@@ -38,43 +37,41 @@ type conn struct {
 // connIDs counts the connections of the process.
 var connIDs atomic.Uint64
 
-// pool keeps one connection to each server of a kind.
-type pool struct {
-	cfg      *Config
-	service  region.ClientType
-	lifetime context.Context // the store's
-	wg       *sync.WaitGroup // the store's
+// Service is what a server offers on a connection.
+type Service region.ClientType
 
-	// ofMasters is set if the servers have the principal of masters.
-	ofMasters bool
+// The services. Each is a set of methods of HBase's protocol.
+const (
+	RegionService Service = Service(region.RegionClient) // rows of a region
+	MasterService Service = Service(region.MasterClient) // tables
+	AdminService  Service = "AdminService"               // files of a region
+	NodeService   Service = "ClientMetaService"          // where servers are, as bootstrap nodes know it
+)
 
-	// moved tells whether the target of a call, a region or the master's role, is
-	// no longer at the server that the call was sent to. It may ask other servers.
-	moved func(ctx context.Context, c *conn, call *rpc) bool
+// Pool keeps one connection to each server of a kind.
+type Pool struct {
+	cfg     *Config
+	life    *Life // the store's
+	service Service
+
+	// OfMasters says that the servers have the principal of masters. It is set before the
+	// first Get.
+	OfMasters bool
 
 	warned atomic.Int64 // when warnUnprotected logged, Unix time in ns
 
 	mu    sync.Mutex
-	conns map[string]*conn // by address
+	conns map[string]*Conn // by address
 }
 
-func newPool(st *Store, service region.ClientType, moved func(context.Context, *conn, *rpc) bool) *pool {
-	return &pool{cfg: &st.cfg, service: service, lifetime: st.lifetime, wg: &st.wg, moved: moved, conns: map[string]*conn{}}
+// NewPool makes the pool of a service, without a connection.
+func NewPool(cfg *Config, l *Life, s Service) *Pool {
+	return &Pool{cfg: cfg, life: l, service: s, conns: map[string]*Conn{}}
 }
 
-// dialError is the error of a call that was not sent because its server cannot be
-// connected to.
-type dialError struct {
-	addr string
-	err  error
-}
-
-func (e *dialError) Error() string { return fmt.Sprintf("cannot connect to %s: %v", e.addr, e.err) }
-func (e *dialError) Unwrap() error { return e.err }
-
-// get returns a live connection to addr and dials if there is none. If ctx ends
+// Get returns a live connection to addr and dials if there is none. If ctx ends
 // meanwhile, the dial goes on for the next caller.
-func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
+func (p *Pool) Get(ctx context.Context, addr string) (*Conn, error) {
 	c := p.connTo(addr)
 	select {
 	case <-c.ready:
@@ -84,7 +81,7 @@ func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
 
 	if c.err != nil {
 		// Without it in the pool, the next attempt dials again.
-		p.drop(c)
+		c.Drop()
 		return nil, &dialError{addr, c.err}
 	}
 	return c, nil
@@ -92,7 +89,7 @@ func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
 
 // connTo returns the connection to addr, which may still be dialling. It replaces
 // one that is dead.
-func (p *pool) connTo(addr string) *conn {
+func (p *Pool) connTo(addr string) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -104,14 +101,14 @@ func (p *pool) connTo(addr string) *conn {
 
 	c := p.newConn(addr)
 	p.conns[addr] = c
-	p.wg.Go(func() { p.dial(c) })
+	p.life.Run(func() { p.dial(c) })
 	return c
 }
 
 // dead reports whether dialling has failed or gohbase has noticed the end of the
 // connection. gohbase's Dial dials only once; called again, it returns an error
 // if the connection has ended.
-func (c *conn) dead() bool {
+func (c *Conn) dead() bool {
 	select {
 	case <-c.ready:
 		return c.err != nil || c.client.Dial(context.Background()) != nil
@@ -121,9 +118,9 @@ func (c *conn) dead() bool {
 }
 
 // newConn makes a connection to a region server; it is dialled later.
-func (p *pool) newConn(addr string) *conn {
-	c := &conn{addr: addr, id: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
-	c.client = region.NewClient(addr, p.service, &region.RegionClientOptions{
+func (p *Pool) newConn(addr string) *Conn {
+	c := &Conn{Addr: addr, pool: p, ID: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
+	c.client = region.NewClient(addr, region.ClientType(p.service), &region.RegionClientOptions{
 		QueueSize:     1, // gohbase batches nothing
 		EffectiveUser: p.cfg.EffectiveUser,
 		// Longer than any wait here, so that gohbase never ends one.
@@ -152,8 +149,8 @@ func (p *pool) newConn(addr string) *conn {
 }
 
 // dial connects c, within Config.DialTimeout and while the store is open.
-func (p *pool) dial(c *conn) {
-	ctx, cancel := context.WithTimeout(p.lifetime, p.cfg.DialTimeout)
+func (p *Pool) dial(c *Conn) {
+	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.DialTimeout)
 	defer cancel()
 
 	// The dialer's own error, which c.err has already, says more than gohbase's.
@@ -163,12 +160,13 @@ func (p *pool) dial(c *conn) {
 	close(c.ready)
 }
 
-// drop removes c from the pool and closes it; its calls fail.
-func (p *pool) drop(c *conn) {
+// Drop closes the connection; its calls fail, and the next Get dials again.
+func (c *Conn) Drop() {
+	p := c.pool
 	p.mu.Lock()
 	// A new connection may have taken its place.
-	if p.conns[c.addr] == c {
-		delete(p.conns, c.addr)
+	if p.conns[c.Addr] == c {
+		delete(p.conns, c.Addr)
 		p.logLost(c)
 	}
 	p.mu.Unlock()
@@ -179,30 +177,30 @@ func (p *pool) drop(c *conn) {
 // logLost logs that a connection is lost. It does so only if the connection was
 // once established, so that there is one line and not one for each attempt until
 // the server is back. c may be nil.
-func (p *pool) logLost(c *conn) {
-	if c == nil || p.lifetime.Err() != nil {
+func (p *Pool) logLost(c *Conn) {
+	if c == nil || p.life.Ended() {
 		return
 	}
 	select {
 	case <-c.ready:
 		if c.err == nil {
-			p.cfg.Logger.Warn("connection lost", "server", c.addr)
+			p.cfg.Logger.Warn("connection lost", "server", c.Addr)
 		}
 	default:
 	}
 }
 
-func (c *conn) close() {
+func (c *Conn) close() {
 	// gohbase's Close misses a connection that is still being made.
 	<-c.ready
 	c.client.Close()
 }
 
-// closeAll closes every connection. The store's lifetime has ended before.
-func (p *pool) closeAll() {
+// CloseAll closes every connection. The store's life has ended before.
+func (p *Pool) CloseAll() {
 	p.mu.Lock()
 	conns := p.conns
-	p.conns = map[string]*conn{}
+	p.conns = map[string]*Conn{}
 	p.mu.Unlock()
 
 	// Unlocked, because close waits for dials.
@@ -211,24 +209,19 @@ func (p *pool) closeAll() {
 	}
 }
 
-// send sends call in the background: writing to a server that does not read may
+// Send sends call in the background: writing to a server that does not read may
 // block until the connection is given up.
-func (p *pool) send(c *conn, call *rpc) {
-	call.began = time.Now()
-	p.wg.Go(func() { c.write(call) })
+func (c *Conn) Send(call *Call) {
+	call.Began = time.Now()
+	c.pool.life.Run(func() { c.write(call) })
 }
 
 // write hands call to gohbase, which writes it at once.
-func (c *conn) write(call *rpc) {
+func (c *Conn) write(call *Call) {
 	// Parts of two calls would be mixed up on this connection.
 	if c.writing != nil {
 		c.writing <- struct{}{}
 		defer func() { <-c.writing }()
 	}
-	c.client.QueueRPC(call)
-}
-
-// regionSpecifier names a region in a request.
-func regionSpecifier(name []byte) *pb.RegionSpecifier {
-	return &pb.RegionSpecifier{Type: hrpc.RegionSpecifierRegionName, Value: name}
+	c.client.QueueRPC(queued{call})
 }

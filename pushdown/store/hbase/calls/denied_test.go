@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"errors"
@@ -21,16 +21,16 @@ func TestDenied(t *testing.T) {
 		{"Insufficient permissions (user=us, scope=hbase:acl, params=[table=hbase:acl],action=EXEC)", "us lacks the right EXEC (in grant of hbase shell: 'X'): "},
 		{"no words that are known" + many, "AccessDeniedException: no words that are known"},
 	} {
-		err := withoutStack(fmt.Errorf("%s%s: %s: %s\n\tat org.apache.hadoop.hbase.X", javaPrefix, accessDenied, accessDenied, tc.message))
-		if !errors.Is(err, store.ErrDenied) || classify(err) != classFatal {
-			t.Errorf("%v: got class %d, want a final store.ErrDenied", err, classify(err))
+		err := WithoutStack(fmt.Errorf("%s%s: %s: %s\n\tat org.apache.hadoop.hbase.X", javaPrefix, accessDenied, accessDenied, tc.message))
+		if !errors.Is(err, store.ErrDenied) || Classify(err) != ClassFatal {
+			t.Errorf("%v: got class %d, want a final store.ErrDenied", err, Classify(err))
 		}
 		if !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 400 {
 			t.Errorf("got %v, want %q and at most 400 bytes", err, tc.want)
 		}
 	}
 
-	other := withoutStack(errors.New(javaPrefix + "org.apache.hadoop.hbase.DoNotRetryIOException: org.apache.hadoop.hbase.DoNotRetryIOException: action=READ"))
+	other := WithoutStack(errors.New(javaPrefix + "org.apache.hadoop.hbase.DoNotRetryIOException: org.apache.hadoop.hbase.DoNotRetryIOException: action=READ"))
 	if errors.Is(other, store.ErrDenied) || !errors.Is(other, store.ErrRefused) {
 		t.Errorf("%v: want a store.ErrRefused that is no store.ErrDenied", other)
 	}

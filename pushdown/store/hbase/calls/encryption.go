@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"context"

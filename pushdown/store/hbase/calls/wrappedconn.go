@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"bufio"
@@ -218,9 +218,9 @@ func refusalIn(m *pb.ResponseHeader) error {
 }
 
 // refusedBy returns the exception of a header that refuses the connection, nil if it does not.
-func refusedBy(m *pb.ResponseHeader) *javaError {
+func refusedBy(m *pb.ResponseHeader) *JavaError {
 	if m.CallId == nil || m.GetCallId() != refusedCall || m.Exception == nil {
 		return nil
 	}
-	return newJavaError(m.Exception.GetExceptionClassName(), m.Exception.GetStackTrace())
+	return NewJavaError(m.Exception.GetExceptionClassName(), m.Exception.GetStackTrace())
 }

@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"downpour/pushdown/store"
+	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/sasl"
 
@@ -117,13 +117,13 @@ func TestWrappedConn_unsignedRefusal(t *testing.T) {
 		if !opened && !strings.Contains(err.Error(), class) {
 			t.Errorf("got %v, want the class in the text", err)
 		}
-		lost := &lostError{err: err}
-		if class := classify(lost); class != classReconnect {
+		lost := &LostError{err: err}
+		if class := Classify(lost); class != ClassReconnect {
 			t.Errorf("retry class %v of %v, want that of a lost connection", class, err)
 		}
-		r := &retrier{table: "t"}
-		if final := r.finalError(lost); errors.Is(final, store.ErrNoTable) {
-			t.Errorf("got %v, want no error of a table", final)
+		// An operation would take an exception for an error of its table.
+		if java := (*JavaError)(nil); errors.As(WithoutStack(lost), &java) {
+			t.Errorf("got the exception %v, want none", java)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package hbase
+package calls
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -124,7 +125,8 @@ func TestWire_badServer(t *testing.T) {
 	for name, bad := range badFrames {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st, err := Open(Config{Quorum: "127.0.0.1:1", Dial: func(context.Context, string, string) (net.Conn, error) {
+				cfg := &Config{Logger: slog.New(slog.DiscardHandler), DialTimeout: time.Second, RPCTimeout: time.Minute, WriteTimeout: time.Minute, ProbeAfter: time.Second}
+				cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
 					mine, theirs := net.Pipe()
 					go func() {
 						defer theirs.Close()
@@ -138,17 +140,23 @@ func TestWire_badServer(t *testing.T) {
 						io.Copy(io.Discard, theirs)
 					}()
 					return mine, nil
-				}})
+				}
+				l := NewLife()
+				p := NewPool(cfg, l, RegionService)
+				defer l.Wait()
+				defer p.CloseAll()
+				defer l.End()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				c, err := p.Get(ctx, "127.0.0.1:2")
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer st.Close()
-				loc := &location{table: "t", name: []byte("r"), addr: "127.0.0.1:2"}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				err = st.call(ctx, loc, st.servers.newProbe())
-				var lost *lostError
-				if !errors.As(err, &lost) || lost.callOnly {
+				call := p.newProbe()
+				c.Send(call)
+				err = c.Wait(ctx, call)
+				var lost *LostError
+				if !errors.As(err, &lost) || lost.CallOnly {
 					t.Errorf("got %v, want a lost connection", err)
 				}
 			})
