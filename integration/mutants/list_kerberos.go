@@ -20,7 +20,7 @@ var ofKerberos = []mutant{
 		old: "case got.Equal(name):", new: "case got.Equal(name) || got.NameString[0] != \"krbtgt\":",
 		test: "TestExchange_wrongAnswers",
 	}, {
-		name: "fault-of-zookeeper-taken-for-sasl", file: "pushdown/store/hbase/zookeeper.go",
+		name: "fault-of-zookeeper-taken-for-sasl", file: "pushdown/store/hbase/regions/zookeeper.go",
 		old: "if strings.HasSuffix(err.Error(), notAuthenticated) {", new: "if strings.Contains(err.Error(), notAuthenticated) {",
 		test: "TestZooKeeper_authenticated",
 	}, {

@@ -55,13 +55,13 @@ var ofTheScan = []mutant{
 		old: "return first == isWanted", new: "return true",
 		test: "TestColumnSet",
 	}, {
-		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/locate.go",
-		old: "		case info.table != table || !info.split:\n", new: "		case true:\n",
-		test: "TestLookUp_parentOfSplit",
+		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/regions/locate.go",
+		old: "		case info.Table != table || !info.split:\n", new: "		case true:\n",
+		test: "pushdown/store/hbase TestLookUp_parentOfSplit",
 	}, {
-		name: "hole-taken-for-no-table", file: "pushdown/store/hbase/locate.go",
-		old: "		case info.table != table && skipped:\n", new: "		case info.table != table && skipped && row != nil:\n",
-		test: "TestLookUp_hole",
+		name: "hole-taken-for-no-table", file: "pushdown/store/hbase/regions/locate.go",
+		old: "		case info.Table != table && skipped:\n", new: "		case info.Table != table && skipped && row != nil:\n",
+		test: "pushdown/store/hbase TestLookUp_hole",
 	}, {
 		name: "filter-set-late", file: "pushdown/store/hbase/cellblock/columns.go",
 		old: "	for c.seen > recentBytes {\n", new: "	for c.seen > recentBytes<<20 {\n",
@@ -71,9 +71,9 @@ var ofTheScan = []mutant{
 		old: "	s.stats.Bytes -= c.DroppedBytes() - before\n", new: "	_ = before\n",
 		test: "TestScan_otherColumnsLate",
 	}, {
-		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
-		old: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		st.regions.forget(loc)\n", new: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
-		test: "TestScan_changesBetweenBlocks",
+		name: "moved-region-remembered", file: "pushdown/store/hbase/regions/router.go",
+		old: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		r.regions.forget(loc)\n", new: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
+		test: "pushdown/store/hbase TestScan_changesBetweenBlocks",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/rowregex.go", // keys with 0A, 0D, 85 are lost
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,

@@ -157,7 +157,7 @@ var ofResultCache = []mutant{
 		test: "TestVersion_dropped",
 	}, {
 		name: "mark-of-the-first-region", file: "pushdown/store/hbase/version.go",
-		old: "if at = loc.stop; len(at) == 0 ||", new: "if at = loc.stop; len(at) >= 0 ||",
+		old: "if at = loc.Stop; len(at) == 0 ||", new: "if at = loc.Stop; len(at) >= 0 ||",
 		test: "TestVersion_regions",
 	}, {
 		name: "mark-outlives-the-server", file: "pushdown/store/hbase/version.go",

@@ -16,19 +16,19 @@ var ofTLS = []mutant{
 		old: "	if c.writing != nil {", new: "	if false && c.writing != nil {",
 		test: "pushdown/store/hbase TestEncrypted_calls",
 	}, {
-		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/nodes.go",
+		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/regions/nodes.go",
 		old: "if id != b.cluster {", new: "if false {",
 		test: "TestNodes_anotherCluster",
 	}, {
-		name: "nodes-replica-of-meta-read", file: "pushdown/store/hbase/nodereplies.go",
+		name: "nodes-replica-of-meta-read", file: "pushdown/store/hbase/regions/nodereplies.go",
 		old: "return info.GetReplicaId() == 0, nil", new: "return true, nil",
 		test: "TestNodes_silent",
 	}, {
-		name: "nodes-any-master-is-active", file: "pushdown/store/hbase/nodereplies.go",
+		name: "nodes-any-master-is-active", file: "pushdown/store/hbase/regions/nodereplies.go",
 		old: "active = n != 0", new: "active = n >= 0",
-		test: "TestNodes_calls",
+		test: "pushdown/store/hbase TestNodes_calls",
 	}, {
-		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/nodes.go",
+		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/regions/nodes.go",
 		old: "b.named = nodes[:min(len(nodes), maxNodes)]", new: "b.named = nodes[:0]",
 		test: "TestNodes_refreshed",
 	}, {

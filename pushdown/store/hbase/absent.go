@@ -8,6 +8,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -61,7 +62,7 @@ func (st *Store) putAbsent(ctx context.Context, table string, cells []store.Cell
 
 	// A put that is sent again after a lost reply would find the value of the first one, and report
 	// that it had not written.
-	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, sendOnce)
+	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, regions.SendOnce)
 	for k, i := range part {
 		wrote[i] = actions[k].held
 	}

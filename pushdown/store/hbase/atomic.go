@@ -10,6 +10,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -25,7 +26,7 @@ func (st *Store) Increment(ctx context.Context, table string, cell store.CellKey
 
 	mutation := cellMutation(cell, pb.MutationProto_INCREMENT, binary.BigEndian.AppendUint64(nil, uint64(delta)))
 	mutation.Nonce = st.nonces.next()
-	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, resendLost)
+	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, regions.ResendLost)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +69,7 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 	call, err := st.mutate(ctx, table, &pb.MutateRequest{
 		Mutation:  cellMutation(cell, pb.MutationProto_PUT, value),
 		Condition: condition,
-	}, sendOnce)
+	}, regions.SendOnce)
 	if err != nil {
 		return false, err
 	}
@@ -135,12 +136,12 @@ func nonNil(b []byte) []byte {
 }
 
 // mutate sends one mutation to the region of its row.
-func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy resendPolicy) (*calls.Call, error) {
+func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy regions.ResendPolicy) (*calls.Call, error) {
 	row := request.Mutation.Row
-	return st.callRow(ctx, table, row, policy, func(ctx context.Context, loc *location) *calls.Call {
+	return st.router.CallRow(ctx, table, row, policy, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		// A copy, as the request of an earlier attempt may still be being sent.
 		request := proto.Clone(request).(*pb.MutateRequest)
-		request.Region = calls.RegionSpecifier(loc.name)
+		request.Region = calls.RegionSpecifier(loc.Name)
 		call := calls.New(ctx, "Mutate", request, &pb.MutateResponse{})
 		call.Table = table
 		return call

@@ -11,6 +11,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -44,7 +45,7 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 		}
 	}
 
-	if err := st.sendAll(ctx, table, family, actions, resendLost); err != nil {
+	if err := st.sendAll(ctx, table, family, actions, regions.ResendLost); err != nil {
 		return nil, err
 	}
 	held := make([]bool, len(actions))
@@ -56,17 +57,17 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 
 // sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
 // returns errUnconditional if one of them cannot.
-func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy resendPolicy) error {
+func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy regions.ResendPolicy) error {
 	if err := st.life.Begin(); err != nil {
 		return err
 	}
 	defer st.life.Done()
 
-	retry := st.newRetrier(ctx, table)
+	retry := st.router.NewRetrier(ctx, table)
 	for pending := actions; len(pending) > 0; {
 		left, err := st.sendConditional(ctx, table, family, pending)
 		if len(left) < len(pending) {
-			retry.madeProgress()
+			retry.MadeProgress()
 		}
 		pending = left
 		if err == nil {
@@ -77,10 +78,10 @@ func (st *Store) sendAll(ctx context.Context, table, family string, actions []*c
 		if errors.Is(err, errUnconditional) {
 			return err
 		}
-		if lost, ok := err.(*calls.LostError); ok && policy == sendOnce {
-			return retry.unknownOutcome(lost)
+		if lost, ok := err.(*calls.LostError); ok && policy == regions.SendOnce {
+			return retry.UnknownOutcome(lost)
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			return err
 		}
 	}
@@ -182,34 +183,34 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 // is known to look at their conditions. It returns those that are still to be done, and an error
 // if the call or one of its actions has failed.
 func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
-	loc, err := st.locate(ctx, table, pending[0].row)
+	loc, err := st.router.Locate(ctx, table, pending[0].row)
 	if err != nil {
 		return pending, err
 	}
-	server, err := st.servers.Get(ctx, loc.addr)
-	if err == nil {
-		err = st.tryCondition(ctx, server, loc, family, pending[0].row)
-	}
+	server, err := st.router.Connect(ctx, loc)
 	if err != nil {
-		st.invalidate(loc, server, err)
+		return pending, err
+	}
+	if err := st.tryCondition(ctx, server, loc, family, pending[0].row); err != nil {
+		st.router.Invalidate(loc, server, err)
 		return pending, err
 	}
 
 	n, size := 0, 0
-	for n < min(len(pending), maxConditional) && loc.contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
+	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
 		size += len(pending[n].cells)
 		n++
 	}
 	sent, rest := pending[:n], pending[n:]
 
 	call := conditionalCall(ctx, loc, sent)
-	if err := st.callOn(ctx, server, loc, call); err != nil {
+	if err := st.router.CallOn(ctx, server, loc, call); err != nil {
 		return pending, err
 	}
 	failed, err := conditionalOutcomes(call.Response.(*pb.MultiResponse), sent)
 	if err != nil {
 		err = fmt.Errorf("table %q: %w", table, err)
-		st.invalidate(loc, server, err)
+		st.router.Invalidate(loc, server, err)
 	}
 	return slices.Concat(failed, rest), err
 }
@@ -224,7 +225,7 @@ const (
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
 // region actions. It tries one, once in a connection's life, which does no harm if it is
 // carried out: it deletes a column that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *location, family string, row []byte) error {
+func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string, row []byte) error {
 	switch c.Conditions.Load() {
 	case conditionsKnown:
 		return nil
@@ -237,7 +238,7 @@ func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *location,
 	}
 
 	call := conditionalCall(ctx, loc, []*conditional{trial})
-	if err := st.callOn(ctx, c, loc, call); err != nil {
+	if err := st.router.CallOn(ctx, c, loc, call); err != nil {
 		// Whatever has become of the trial, nothing that matters was sent.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
@@ -249,21 +250,21 @@ func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *location,
 	case errors.Is(err, errUnconditional):
 		c.Conditions.Store(conditionsIgnored)
 	}
-	return fmt.Errorf("server %s, table %q: %w", c.Addr, loc.table, err)
+	return fmt.Errorf("server %s, table %q: %w", c.Addr, loc.Table, err)
 }
 
 // conditionalCall makes a Multi call with a region action for each change.
-func conditionalCall(ctx context.Context, loc *location, sent []*conditional) *calls.Call {
+func conditionalCall(ctx context.Context, loc *regions.Location, sent []*conditional) *calls.Call {
 	request := &pb.MultiRequest{}
 	var cells []byte
 	for _, a := range sent {
-		ra := &pb.RegionAction{Region: calls.RegionSpecifier(loc.name), Atomic: proto.Bool(true), Action: a.actions}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(loc.Name), Atomic: proto.Bool(true), Action: a.actions}
 		ra.ProtoReflect().SetUnknown(a.condition)
 		request.RegionAction = append(request.RegionAction, ra)
 		cells = append(cells, a.cells...)
 	}
 	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
-	call.Table, call.OutCells = loc.table, cells
+	call.Table, call.OutCells = loc.Table, cells
 	return call
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
-
-	"google.golang.org/protobuf/proto"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // readVersions returns a line for each version of a range, page by page.
@@ -189,7 +189,7 @@ func TestPutAbsent_race(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.st.sendAll(c.ctx, "t", "t", []*conditional{put}, sendOnce); err != nil || put.held {
+	if err := c.st.sendAll(c.ctx, "t", "t", []*conditional{put}, regions.SendOnce); err != nil || put.held {
 		t.Errorf("written %v, %v", put.held, err)
 	}
 	got, _, err := c.read(store.Scan{})

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"downpour/pushdown/process/list"
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 )
 
 // Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
@@ -224,18 +226,27 @@ func (c *Config) completeAddress() error {
 	return nil
 }
 
-// calls is how servers are connected to and waited for.
-func (c *Config) calls() *calls.Config {
-	return &calls.Config{
-		EffectiveUser: c.EffectiveUser,
-		Logger:        c.Logger,
-		Dial:          c.Dial,
-		DialTimeout:   c.DialTimeout,
-		RPCTimeout:    c.RPCTimeout,
-		WriteTimeout:  c.WriteTimeout,
-		ProbeAfter:    c.ProbeAfter,
-		Security:      c.Security,
-		Encryption:    c.Encryption,
+// routing says how servers are found and called; scan reads hbase:meta.
+func (c *Config) routing(scan func(context.Context, store.Scan) (store.Scanner, error)) *regions.Config {
+	return &regions.Config{
+		Calls: &calls.Config{
+			EffectiveUser: c.EffectiveUser,
+			Logger:        c.Logger,
+			Dial:          c.Dial,
+			DialTimeout:   c.DialTimeout,
+			RPCTimeout:    c.RPCTimeout,
+			WriteTimeout:  c.WriteTimeout,
+			ProbeAfter:    c.ProbeAfter,
+			Security:      c.Security,
+			Encryption:    c.Encryption,
+		},
+		Quorum:           c.Quorum,
+		Root:             c.Root,
+		Nodes:            c.Nodes,
+		ZooKeeperTimeout: c.ZooKeeperTimeout,
+		LookUpHost:       c.LookUpHost,
+		RetryTimeout:     c.RetryTimeout,
+		Scan:             scan,
 	}
 }
 

@@ -1,11 +1,11 @@
-// Package hbase implements store.Store on an HBase cluster. It is the only
-// package that uses gohbase, with those below it. It takes from gohbase the framing of calls on a
-// connection, the protobuf messages, the encoding of filters and the look-up in
-// ZooKeeper. Routing, waiting and retrying are done here, because gohbase's own
-// client handles trouble badly: after a lost reply it asks a scanner for more
-// rows again, without the sequence number by which a server would notice, and so
-// loses rows silently; it backs off for up to 30 s; without a deadline it never
-// gives up, and it leaves goroutines running when it is closed meanwhile.
+// Package hbase implements store.Store on an HBase cluster. It and the packages below it
+// are the only ones that use gohbase: cellblock < calls < regions < hbase. They take from
+// gohbase the framing of calls on a connection, the protobuf messages, the encoding of
+// filters and the look-up in ZooKeeper. Routing, waiting and retrying are done here,
+// because gohbase's own client handles trouble badly: after a lost reply it asks a scanner
+// for more rows again, without the sequence number by which a server would notice, and so
+// loses rows silently; it backs off for up to 30 s; without a deadline it never gives up,
+// and it leaves goroutines running when it is closed before they end.
 //
 // # The way of a put
 //
@@ -15,17 +15,12 @@
 //   - multi.go: the actions go out in rounds. A round sends each server one Multi
 //     call at a time until each action has been sent once; what failed and may
 //     succeed later is sent in the next round.
-//   - locate.go: finds the region and the server of each row, in a cache or in
-//     hbase:meta. locator.go finds the server of hbase:meta, and the master, in
-//     ZooKeeper (zookeeper.go) or by bootstrap nodes (nodes.go, nodereplies.go).
 //   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
-//   - store.go: sends the call, waits, and forgets the location that proved wrong.
+//   - package regions: finds the region and the server of each row, sends the call there,
+//     forgets the location that proved wrong, and decides about another attempt.
 //   - package calls: the only connection to that server, and a call on it, through gohbase;
-//     the wait for the reply, for which moved.go says whether the region is elsewhere by
-//     now; and the class of a failure: retry here, look the region up again, reconnect, or
-//     give up.
-//   - retry.go: decides about another attempt, and waits before it.
+//     the wait for the reply, and the class of a failure.
 //
 // Increment and CompareAndPut (atomic.go) change one cell with a Mutate call,
 // Get (get.go) reads rows with Multi calls, and Replace (replace.go) changes rows if
@@ -41,13 +36,12 @@
 //     are prefixes, as those of rollups are, become one filter.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
-//   - locate.go, store.go, package calls, retry.go: as for a put.
+//   - packages regions and calls: as for a put.
 //   - package cellblock: decodes the cell blocks of replies and joins the parts of a
 //     row, in the goroutine that reads the rows. While there are few cells of other
 //     columns it drops those in place of a filter.
 //
-// Regions (regions.go) lists a table's regions, and drain.go measures how fast a
-// scan can be.
+// drain.go measures how fast a scan can be.
 //
 // # Version tokens
 //

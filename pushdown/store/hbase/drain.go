@@ -64,7 +64,7 @@ func (s *scanner) discardReply(call *calls.Call) bool {
 		s.server.open = false
 	}
 	if regionEnds {
-		s.resumeKey = s.server.loc.stop
+		s.resumeKey = s.server.loc.Stop
 	}
 	// A region without a stop key is the last of its table.
 	if scanEnds || regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {

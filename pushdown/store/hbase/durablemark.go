@@ -14,6 +14,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 )
 
 var _ store.Marker = (*Store)(nil)
@@ -50,7 +51,7 @@ type durableRegion struct {
 // rangeState is what the regions of a range were found to be.
 type rangeState struct {
 	began  int64
-	locs   []*location
+	locs   []*regions.Location
 	before []opening
 	states []regionState
 }
@@ -85,9 +86,9 @@ func (st *Store) sameAfter(ctx context.Context, table string, s *rangeState) err
 func (s *rangeState) part(i int, family string, r store.KeyRange) spanKey {
 	start := r.Start
 	if i > 0 { // a server refuses a scan that begins before its region
-		start = s.locs[i].start
+		start = s.locs[i].Start
 	}
-	return spanKey{family, string(s.locs[i].name), string(start), string(r.Stop)}
+	return spanKey{family, string(s.locs[i].Name), string(start), string(r.Stop)}
 }
 
 // Mark implements store.Marker.
@@ -118,7 +119,7 @@ func (st *Store) mark(ctx context.Context, table, family string, r store.KeyRang
 	}
 	m := &durableMark{Table: table, Family: family, Start: r.Start, Stop: r.Stop, At: s.began}
 	for i, loc := range s.locs {
-		region := durableRegion{Name: loc.name, Opening: openingID(s.before[i]), ReadPoint: s.states[i].readPoint}
+		region := durableRegion{Name: loc.Name, Opening: openingID(s.before[i]), ReadPoint: s.states[i].readPoint}
 		if st.cfg.Proof == ProofTimestamps {
 			region.Files = st.filesOfMark(ctx, loc, s.part(i, family, r), s.began)
 		}
@@ -139,8 +140,8 @@ func (st *Store) mark(ctx context.Context, table, family string, r store.KeyRang
 // filesOfMark returns the names of the files of a region's store, nil if timestamps cannot
 // prove anything from now on: a change of the last minutes would be found again and again,
 // and could not be told from a later one.
-func (st *Store) filesOfMark(ctx context.Context, loc *location, part spanKey, began int64) []string {
-	if st.health.check(ctx, st, loc.addr) != nil {
+func (st *Store) filesOfMark(ctx context.Context, loc *regions.Location, part spanKey, began int64) []string {
+	if st.health.check(ctx, st, loc.Addr) != nil {
 		return nil
 	}
 	if _, _, stamp, err := st.changeSince(ctx, loc, part, began-stampSlack); err != nil || stamp > 0 {
@@ -229,30 +230,30 @@ func (st *Store) unchanged(ctx context.Context, m *durableMark, r store.KeyRange
 // the mark, if its opening stays the one that s has.
 func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeState, i int, r store.KeyRange) error {
 	loc := s.locs[i]
-	at := slices.IndexFunc(m.Regions, func(d durableRegion) bool { return bytes.Equal(d.Name, loc.name) })
+	at := slices.IndexFunc(m.Regions, func(d durableRegion) bool { return bytes.Equal(d.Name, loc.Name) })
 	if at < 0 {
-		return fmt.Errorf("region %q was made since, by a split or a merge", loc.name)
+		return fmt.Errorf("region %q was made since, by a split or a merge", loc.Name)
 	}
 	marked := &m.Regions[at]
 	switch {
 	case marked.Opening != openingID(s.before[i]):
-		return fmt.Errorf("region %q was opened again", loc.name)
+		return fmt.Errorf("region %q was opened again", loc.Name)
 	case marked.ReadPoint == s.states[i].readPoint:
 		return nil
 	case st.cfg.Proof != ProofTimestamps:
-		return fmt.Errorf("region %q was written to, and its read point is the only proof", loc.name)
+		return fmt.Errorf("region %q was written to, and its read point is the only proof", loc.Name)
 	case len(marked.Files) == 0:
-		return fmt.Errorf("region %q was written to, also shortly before the mark or while the servers' clocks proved nothing", loc.name)
+		return fmt.Errorf("region %q was written to, also shortly before the mark or while the servers' clocks proved nothing", loc.Name)
 	case m.At > s.began:
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
 
-	if err := st.health.check(ctx, st, loc.addr); err != nil {
+	if err := st.health.check(ctx, st, loc.Addr); err != nil {
 		return err
 	}
 	span := s.part(i, m.Family, r)
 	if st.dearMarks.paused(span, st.clock()) {
-		return fmt.Errorf("cannot look for changes of region %q: %w", loc.name, errDearProof)
+		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errDearProof)
 	}
 	_, _, stamp, err := st.changeSince(ctx, loc, span, m.At-stampSlack)
 	// A server goes on with a scan that nobody waits for any more: each query would leave one.
@@ -261,13 +262,13 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot look for changes of region %q: %w", loc.name, err)
+		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, err)
 	case stamp > 0:
-		return fmt.Errorf("%w: in region %q, at %d", store.ErrRowsChanged, loc.name, stamp)
+		return fmt.Errorf("%w: in region %q, at %d", store.ErrRowsChanged, loc.Name, stamp)
 	}
 	files, err := st.storeFiles(ctx, loc, m.Family)
 	if err == nil && !sameStore(marked.Files, fileNames(files)) {
-		err = fmt.Errorf("region %q: all files were compacted, or one was loaded in bulk", loc.name)
+		err = fmt.Errorf("region %q: all files were compacted, or one was loaded in bulk", loc.Name)
 	}
 	return err
 }

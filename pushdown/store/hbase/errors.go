@@ -1,37 +1,20 @@
 package hbase
 
 import (
-	"downpour/pushdown/store/hbase/calls"
 	"errors"
 	"fmt"
+
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 )
 
 // The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and
-// so on before a caller sees them; retry.go translates. Each error says which
+// so on before a caller sees them; regions.Retrier translates. Each error says which
 // calls.RetryClass it has, where that is not the default (ClassUnknown).
 
 // ErrExpiring is returned when rows may change without being written: cells of a
 // family with a TTL expire by themselves, and a coprocessor may do anything.
 var ErrExpiring = errors.New("rows may change without being written")
-
-// Errors of finding regions and servers; retry after looking up again
-// (ClassRelocate).
-var (
-	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
-	errZooKeeper = calls.NewFault(calls.ClassRelocate, "ZooKeeper")
-	// errZooKeeperSASL is returned when ZooKeeper closes our sessions since they are not
-	// authenticated.
-	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
-		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
-	// errNodes is returned when no bootstrap node has told where a server is.
-	errNodes = calls.NewFault(calls.ClassRelocate, "bootstrap nodes")
-	// errMeta is returned when an answer of hbase:meta cannot be used at the
-	// moment: a region without a server, a hole between regions, the parent of a
-	// split.
-	errMeta = calls.NewFault(calls.ClassRelocate, "hbase:meta")
-	// errMoved is returned when a region is not where the region cache says.
-	errMoved = fmt.Errorf("%w: region is not as cached", errMeta)
-)
 
 // Errors of replies.
 var (
@@ -44,15 +27,9 @@ var (
 
 // Errors of writes.
 var (
-	// errUnknownOutcome is returned when an operation may have been executed and
-	// must not be sent again.
-	errUnknownOutcome = errors.New("the change may have been made")
 	// errWritePending is returned when a region is sent nothing because a write
 	// whose caller has left is not answered yet (ClassRetry).
 	errWritePending = calls.NewFault(calls.ClassRetry, "an earlier write is not answered yet")
-	// errRegionBusy is returned when a region is sent nothing because it has just
-	// refused writes (ClassRetry).
-	errRegionBusy = calls.NewFault(calls.ClassRetry, "the region has lately refused writes")
 )
 
 // Errors of version tokens. They do not mean that the rows cannot be read.
@@ -62,7 +39,7 @@ var (
 	errNoReadPoint = errors.New("the server sends no MVCC read point")
 	// errNoState is returned when hbase:meta does not say whether a region is open: HBase is older
 	// than 2.0.
-	errNoState = fmt.Errorf("%w: no state of the region", errMeta)
+	errNoState = fmt.Errorf("%w: no state of the region", regions.ErrMeta)
 	// errReopened is returned when a region was opened again while its state was
 	// read.
 	errReopened = errors.New("regions are being opened again")

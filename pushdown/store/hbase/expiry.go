@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -109,7 +110,7 @@ func (h *regionHistory) noteChecked(family string, states []regionState, expirin
 // checkNoExpiry asks the master for the table's description. It returns ErrExpiring
 // if what is visible of the family may change without a write.
 func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error {
-	schema, err := st.tableDescription(ctx, table)
+	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -120,53 +121,14 @@ func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error 
 // the table's stores are of an own kind. Some of those, as StripeStoreEngine, drop delete
 // markers in compactions of some of their files.
 func (st *Store) checkStamped(ctx context.Context, table, family string) error {
-	schema, err := st.tableDescription(ctx, table)
+	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
-	if engine := storeEngine(schema, family); engine != "" {
+	if engine := regions.StoreEngine(schema, family); engine != "" {
 		return fmt.Errorf("%w: table %q has the store engine %s", ErrExpiring, table, engine)
 	}
 	return checkSchemaNoExpiry(table, family, schema)
-}
-
-func (st *Store) tableDescription(ctx context.Context, table string) (*pb.TableSchema, error) {
-	response := &pb.GetTableDescriptorsResponse{}
-	request := &pb.GetTableDescriptorsRequest{TableNames: []*pb.TableName{tableName(table)}}
-	if err := st.callMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
-		return nil, fmt.Errorf("cannot read the description of table %q: %w", table, err)
-	}
-	if n := len(response.TableSchema); n != 1 {
-		return nil, fmt.Errorf("cannot read the description of table %q: got %d, want 1", table, n)
-	}
-	return response.TableSchema[0], nil
-}
-
-// engineKey is StoreEngine.STORE_ENGINE_CLASS_KEY. It may stand among the values and among
-// the configuration of a table or of a family.
-const engineKey = "hbase.hstore.engine.class"
-
-// storeEngine returns the class that a description names for the stores of a family,
-// empty if it names none.
-func storeEngine(schema *pb.TableSchema, family string) string {
-	values, settings := schema.GetAttributes(), schema.GetConfiguration()
-	for _, f := range schema.GetColumnFamilies() {
-		if string(f.Name) == family {
-			values, settings = slices.Concat(values, f.Attributes), slices.Concat(settings, f.Configuration)
-		}
-	}
-
-	for _, v := range values {
-		if string(v.First) == engineKey {
-			return string(v.Second)
-		}
-	}
-	for _, v := range settings {
-		if v.GetName() == engineKey {
-			return v.GetValue()
-		}
-	}
-	return ""
 }
 
 // checkSchemaNoExpiry returns ErrExpiring if the family's cells have a time to
@@ -178,7 +140,7 @@ func checkSchemaNoExpiry(table, family string, schema *pb.TableSchema) error {
 		}
 	}
 
-	attributes := familyAttributes(schema, []byte(family))
+	attributes := regions.FamilyAttributes(schema, []byte(family))
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)
 	}

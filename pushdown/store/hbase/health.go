@@ -2,11 +2,12 @@ package hbase
 
 import (
 	"context"
-	"downpour/pushdown/store/hbase/calls"
 	"fmt"
 	"net"
 	"strconv"
 	"time"
+
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -70,7 +71,7 @@ func (h *clusterHealth) update(st *Store) {
 	ctx, cancel := context.WithTimeout(st.life.Context(), st.cfg.VersionTimeout)
 	defer cancel()
 	response := &pb.GetClusterStatusResponse{}
-	err := st.callMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
+	err := st.router.CallMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
 
 	now := st.clock()
 	h.err, h.until, h.lags, h.replicated = err, time.Now().Add(healthFor), map[string]int64{}, ""

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -58,7 +59,7 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	if r.before(1, 1) {
 		found.Lacks = append(found.Lacks, lacksTrial)
 	}
-	if r.before(2, 5) && st.nodes != nil {
+	if r.before(2, 5) && st.router.ByNodes() {
 		found.Lacks = append(found.Lacks, lacksNodes)
 	}
 	return found, nil
@@ -68,7 +69,7 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
 	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption, protowire.VarintType), 0))
-	if err := st.callMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
 		return "", err
 	}
 	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
@@ -77,19 +78,19 @@ func (st *Store) masterVersion(ctx context.Context) (string, error) {
 // tryTokens returns an error if no version token can be had of the table's first region. What may be
 // over soon, as a move of the region, is tried again.
 func (st *Store) tryTokens(ctx context.Context, table, family string) error {
-	retry := st.newRetrier(ctx, table)
+	retry := st.router.NewRetrier(ctx, table)
 	for {
-		loc, err := st.locate(ctx, table, nil)
+		loc, err := st.router.Locate(ctx, table, nil)
 		if err == nil {
 			_, _, err = st.fetchReadPoint(ctx, loc, family, nil)
 		}
 		if err == nil {
-			_, err = st.readOpenings(ctx, table, []*location{loc})
+			_, err = st.readOpenings(ctx, table, []*regions.Location{loc})
 		}
 		if err == nil || errors.Is(err, errNoReadPoint) || errors.Is(err, errNoState) {
 			return err
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What a version lacks is told, and what is done without it is right: what was written is read, nothing is

@@ -2,11 +2,13 @@ package hbase
 
 import (
 	"context"
-	"downpour/pushdown/store/hbase/calls"
-	"downpour/pushdown/store/hbase/cellblock"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -71,11 +73,12 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 	}
 	defer st.life.Done()
 
-	retry := st.newRetrier(ctx, table)
+	retry := st.router.NewRetrier(ctx, table)
 	// After an error the caller would only send the write again: it has until ctx ends.
 	if len(actions) > 0 && actions[0].get == nil {
-		ctx, retry = retry.forWrite()
-		defer retry.cancel()
+		var cancel context.CancelFunc
+		ctx, retry, cancel = retry.ForWrite()
+		defer cancel()
 	}
 
 	for pending := actions; ; {
@@ -85,7 +88,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 			return nil
 		}
 		if len(left) < len(pending) {
-			retry.madeProgress()
+			retry.MadeProgress()
 		}
 		pending = left
 
@@ -93,7 +96,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 		if err == nil {
 			err = errLeftOut
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			for _, a := range pending {
 				a.finish(err)
 			}
@@ -105,7 +108,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 // regionBatch is the actions of one region: those that a round still has to send,
 // or those that one call sends.
 type regionBatch struct {
-	loc     *location
+	loc     *regions.Location
 	actions []*action
 
 	// round is set in the batch of a call: what the round still has for the region.
@@ -138,10 +141,10 @@ func (st *Store) sendRound(ctx context.Context, table string, actions []*action)
 // their server. After a failed look-up the remaining actions are left out: they
 // wait for the next round.
 func (st *Store) groupByServer(ctx context.Context, table string, actions []*action) (map[string][]*regionBatch, error) {
-	byRegion := map[*location]*regionBatch{}
+	byRegion := map[*regions.Location]*regionBatch{}
 	servers := map[string][]*regionBatch{}
 	for _, a := range actions {
-		loc, err := st.locate(ctx, table, a.row)
+		loc, err := st.router.Locate(ctx, table, a.row)
 		if err != nil {
 			return servers, err
 		}
@@ -150,7 +153,7 @@ func (st *Store) groupByServer(ctx context.Context, table string, actions []*act
 		if b == nil {
 			b = &regionBatch{loc: loc}
 			byRegion[loc] = b
-			servers[loc.addr] = append(servers[loc.addr], b)
+			servers[loc.Addr] = append(servers[loc.Addr], b)
 		}
 		b.actions = append(b.actions, a)
 	}
@@ -204,10 +207,10 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 		w := window{size: maxWindow}
 		if b.actions[0].get != nil {
 			room = min(room, maxGets)
-		} else if allowed, err := st.pacer.window(b.loc.name); err == nil {
+		} else if allowed, err := st.pacer.window(b.loc.Name); err == nil {
 			w = allowed
 		} else {
-			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.name, b.loc.addr)
+			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.Name, b.loc.Addr)
 			b.actions = nil
 			continue
 		}
@@ -251,7 +254,7 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 	}
 
 	// All batches are of one server, so the location of any of them leads there.
-	c, err := st.callConn(ctx, batches[0].loc, call)
+	c, err := st.router.CallConn(ctx, batches[0].loc, call)
 	if err == nil {
 		return st.applyOutcomes(batches, sent, call)
 	}
@@ -280,9 +283,9 @@ func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls
 
 	for _, b := range batches {
 		if _, lost := err.(*calls.LostError); lost {
-			st.pacer.lost(b.loc.name, call.Began)
+			st.pacer.lost(b.loc.Name, call.Began)
 		} else if calls.Classify(err) == calls.ClassBusy {
-			st.pacer.refused(b.loc.name, call.Began)
+			st.pacer.refused(b.loc.Name, call.Began)
 		}
 	}
 }
@@ -293,7 +296,7 @@ func (st *Store) awaitAbandoned(c *calls.Conn, call *calls.Call, batches []*regi
 	resolved := st.pacer.abandoned(batches)
 	st.life.Run(func() {
 		defer resolved()
-		st.invalidate(batches[0].loc, c, c.Wait(st.life.Context(), call))
+		st.router.Invalidate(batches[0].loc, c, c.Wait(st.life.Context(), call))
 	})
 }
 
@@ -305,7 +308,7 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 	var sent []*action
 	var cells []byte
 	for _, b := range batches {
-		ra := &pb.RegionAction{Region: calls.RegionSpecifier(b.loc.name), Action: make([]*pb.Action, len(b.actions))}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(b.loc.Name), Action: make([]*pb.Action, len(b.actions))}
 		for i, a := range b.actions {
 			ra.Action[i] = &pb.Action{Index: proto.Uint32(uint32(len(sent))), Get: a.get, Mutation: a.mutation}
 			sent = append(sent, a)
@@ -321,7 +324,7 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 		ctx = st.life.Context()
 	}
 	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
-	call.Table, call.Write, call.OutCells = batches[0].loc.table, write, cells
+	call.Table, call.Write, call.OutCells = batches[0].loc.Table, write, cells
 	return call, sent
 }
 
@@ -330,7 +333,7 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 // unfinished; the error says why. callFailed reports that the reply as a whole cannot
 // be used.
 func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *calls.Call) (callFailed bool, err error) {
-	addr := batches[0].loc.addr
+	addr := batches[0].loc.Addr
 	if err := decodeMulti(call.Response.(*pb.MultiResponse), call.Cells, batches); err != nil {
 		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
 	}
@@ -349,7 +352,7 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 			default:
 				class, err := a.settleException()
 				if !a.finished { // it is sent again, to wherever the region is by then
-					st.invalidate(b.loc, nil, err)
+					st.router.Invalidate(b.loc, nil, err)
 					failure = err
 				}
 				refused = refused || class == calls.ClassBusy
@@ -361,9 +364,9 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 			// Reads have no window.
 		case refused:
 			// Whatever else it accepted, the region was sent too much.
-			st.pacer.refused(b.loc.name, call.Began)
+			st.pacer.refused(b.loc.Name, call.Began)
 		case accepted > 0:
-			st.pacer.accepted(b.loc.name, accepted)
+			st.pacer.accepted(b.loc.Name, accepted)
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -43,14 +44,14 @@ type openingCache struct {
 }
 
 // find returns the openings of regions, false if one of them is not known.
-func (o *openingCache) find(locs []*location) ([]opening, bool) {
+func (o *openingCache) find(locs []*regions.Location) ([]opening, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
 	found := make([]opening, len(locs))
 	for i, loc := range locs {
 		var ok bool
-		if found[i], ok = o.regions[string(loc.name)]; !ok {
+		if found[i], ok = o.regions[string(loc.Name)]; !ok {
 			return nil, false
 		}
 	}
@@ -59,7 +60,7 @@ func (o *openingCache) find(locs []*location) ([]opening, bool) {
 
 // update stores what the row of a region says and returns it as an opening. The
 // opening keeps its number if the row has the same cells as before.
-func (o *openingCache) update(loc *location, cells string, catalog catalogState) opening {
+func (o *openingCache) update(loc *regions.Location, cells string, catalog catalogState) opening {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -68,19 +69,19 @@ func (o *openingCache) update(loc *location, cells string, catalog catalogState)
 		o.regions = map[string]opening{}
 	}
 
-	at := o.regions[string(loc.name)]
+	at := o.regions[string(loc.Name)]
 	if at.number == 0 || at.cells != cells {
 		at.number, at.cells = epochs.Add(1), cells
 	}
 	// The same cells, read in a newer state, hold as long as that one stays.
 	at.catalog = catalog
-	o.regions[string(loc.name)] = at
+	o.regions[string(loc.Name)] = at
 	return at
 }
 
 // earlierOpenings returns, for each region, an opening that its row of hbase:meta
 // has named at some time before earlierOpenings returns, perhaps long ago.
-func (st *Store) earlierOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
+func (st *Store) earlierOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
 	if found, ok := st.openings.find(locs); ok {
 		return found, nil
 	}
@@ -91,7 +92,7 @@ func (st *Store) earlierOpenings(ctx context.Context, table string, locs []*loca
 // names while currentOpenings runs. Usually nothing in hbase:meta has changed since
 // the rows were read. To find that out takes one call, which is shared with others
 // that ask at the same time.
-func (st *Store) currentOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
+func (st *Store) currentOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
 	found, ok := st.openings.find(locs)
 	if !ok {
 		return st.readOpenings(ctx, table, locs)
@@ -124,7 +125,7 @@ const metaVersions = 10
 
 // readOpenings reads the rows of consecutive regions from hbase:meta. It is an
 // error if one of them is not open where the region cache says.
-func (st *Store) readOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
+func (st *Store) readOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
 	column := &pb.Column{Family: []byte("info")}
 	for _, q := range []string{qualifierRegion, qualifierServer, qualifierStartCode, qualifierNumber, qualifierState} {
 		column.Qualifier = append(column.Qualifier, []byte(q))
@@ -132,13 +133,13 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 
 	// One call reads all rows, so that they are of the one state of hbase:meta that it
 	// returns.
-	call, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest {
+	call, catalog, err := st.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest {
 		return &pb.ScanRequest{
-			Region: calls.RegionSpecifier(meta.name),
+			Region: calls.RegionSpecifier(meta.Name),
 			Scan: &pb.Scan{
 				Column:      []*pb.Column{column},
-				StartRow:    locs[0].name,
-				StopRow:     append(bytes.Clone(locs[len(locs)-1].name), 0),
+				StartRow:    locs[0].Name,
+				StopRow:     append(bytes.Clone(locs[len(locs)-1].Name), 0),
 				MaxVersions: proto.Uint32(metaVersions), // all of them: encodeOpening says why
 			},
 			NumberOfRows: proto.Uint32(math.MaxInt32),
@@ -159,7 +160,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 
 // updateOpenings stores and returns the openings that rows of hbase:meta name. It
 // forgets the cached location of a region that is elsewhere.
-func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row, catalog catalogState) ([]opening, error) {
+func (st *Store) updateOpenings(table string, locs []*regions.Location, rows []store.Row, catalog catalogState) ([]opening, error) {
 	byName := make(map[string]store.Row, len(rows))
 	for _, row := range rows {
 		byName[string(row.Key)] = row
@@ -168,9 +169,9 @@ func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row
 	found := make([]opening, len(locs))
 	for i, loc := range locs {
 		// It also checks that the region is open at loc.
-		cells, err := encodeOpening(table, loc, byName[string(loc.name)])
-		if errors.Is(err, errMoved) {
-			st.regions.forget(loc)
+		cells, err := encodeOpening(table, loc, byName[string(loc.Name)])
+		if errors.Is(err, regions.ErrMoved) {
+			st.router.Forget(loc)
 		}
 		if err != nil {
 			return nil, err
@@ -194,7 +195,7 @@ func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row
 // server do anything. An opening is written in one put, so its cells have one
 // timestamp; a state that somebody has set by hand has another one and proves
 // nothing.
-func encodeOpening(table string, loc *location, row store.Row) (string, error) {
+func encodeOpening(table string, loc *regions.Location, row store.Row) (string, error) {
 	newest := map[string]store.Cell{}
 	var b []byte
 	for _, c := range row.Cells {
@@ -212,38 +213,38 @@ func encodeOpening(table string, loc *location, row store.Row) (string, error) {
 }
 
 // checkOpen returns an error unless the newest cells of a region's row say that it
-// is open at loc: errMoved if it is elsewhere, errMeta if it is not open.
-func checkOpen(table string, loc *location, newest map[string]store.Cell) error {
+// is open at loc: regions.ErrMoved if it is elsewhere, regions.ErrMeta if it is not open.
+func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell) error {
 	wrong := func(kind error, what string, got, want any) error {
-		return fmt.Errorf("%w: region %q: %s: got %v, want %v", kind, loc.name, what, got, want)
+		return fmt.Errorf("%w: region %q: %s: got %v, want %v", kind, loc.Name, what, got, want)
 	}
 	// A region that was split, merged or dropped loses its row in the end.
 	if len(newest) == 0 {
-		return wrong(errMoved, "row", "none", "one")
+		return wrong(regions.ErrMoved, "row", "none", "one")
 	}
-	info := regionInfo{}
-	if err := info.decode(newest[qualifierRegion].Value); err != nil {
-		return fmt.Errorf("%w: region %q: %w", errMeta, loc.name, err)
+	info := regions.Info{}
+	if err := info.Decode(newest[qualifierRegion].Value); err != nil {
+		return fmt.Errorf("%w: region %q: %w", regions.ErrMeta, loc.Name, err)
 	}
 
 	server, state := newest[qualifierServer], newest[qualifierState]
 	switch {
-	case info.table != table || !bytes.Equal(info.start, loc.start) || !bytes.Equal(info.stop, loc.stop):
-		return wrong(errMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.table, info.start, info.stop), fmt.Sprintf("%q [%x, %x)", table, loc.start, loc.stop))
-	case info.offline || info.replica:
-		return wrong(errMoved, "regioninfo", "offline or a replica", "a region that is served")
+	case info.Table != table || !bytes.Equal(info.Start, loc.Start) || !bytes.Equal(info.Stop, loc.Stop):
+		return wrong(regions.ErrMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.Table, info.Start, info.Stop), fmt.Sprintf("%q [%x, %x)", table, loc.Start, loc.Stop))
+	case info.Offline || info.Replica:
+		return wrong(regions.ErrMoved, "regioninfo", "offline or a replica", "a region that is served")
 	case len(state.Value) == 0:
-		return fmt.Errorf("%w: region %q", errNoState, loc.name)
+		return fmt.Errorf("%w: region %q", errNoState, loc.Name)
 	case string(state.Value) != "OPEN":
-		return wrong(errMeta, "state", string(state.Value), "OPEN")
-	case string(server.Value) != loc.addr:
-		return wrong(errMoved, "server", string(server.Value), loc.addr)
+		return wrong(regions.ErrMeta, "state", string(state.Value), "OPEN")
+	case string(server.Value) != loc.Addr:
+		return wrong(regions.ErrMoved, "server", string(server.Value), loc.Addr)
 	}
 
 	// All cells of an opening stem from one put.
 	for _, q := range []string{qualifierServer, qualifierStartCode, qualifierNumber} {
 		if c, ok := newest[q]; !ok || c.Timestamp != state.Timestamp {
-			return wrong(errMeta, "time of "+q, c.Timestamp, state.Timestamp)
+			return wrong(regions.ErrMeta, "time of "+q, c.Timestamp, state.Timestamp)
 		}
 	}
 	return nil
@@ -354,14 +355,14 @@ func (st *Store) runCatalogReads(p *catalogRead) {
 
 // readCatalogState asks for the read point of hbase:meta.
 func (st *Store) readCatalogState(ctx context.Context) (catalogState, error) {
-	_, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+	_, catalog, err := st.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
 	return catalog, err
 }
 
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
 // Config.VersionTimeout.
-func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+func (st *Store) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	if st.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
@@ -380,13 +381,13 @@ func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *
 }
 
 // scanCatalog is callCatalog without a timeout of its own.
-func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
-	meta, err := st.locateMeta(ctx)
+func (st *Store) scanCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+	meta, err := st.router.LocateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
 	call := calls.New(ctx, "Scan", request(meta), &pb.ScanResponse{})
-	c, err := st.callConn(ctx, meta, call)
+	c, err := st.router.CallConn(ctx, meta, call)
 	if err != nil {
 		return nil, catalogState{}, err
 	}

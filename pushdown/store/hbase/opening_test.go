@@ -14,6 +14,7 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -199,8 +200,8 @@ func TestVersion_opening(t *testing.T) {
 	c.Snapshot("t", "s")
 	c.RestoreSnapshot("t", "s") // its old row in hbase:meta is still there
 	for range 3 {
-		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || !errors.Is(err, errMeta) {
-			t.Errorf("version token %x, error %v, want %v", token, err, errMeta)
+		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || !errors.Is(err, regions.ErrMeta) {
+			t.Errorf("version token %x, error %v, want %v", token, err, regions.ErrMeta)
 		}
 	}
 
@@ -238,7 +239,7 @@ func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store
 // timestamp and older versions. A row that does not say that the region is open at
 // its cached location is refused.
 func TestEncodeOpening(t *testing.T) {
-	loc := &location{table: "t", name: []byte("t,a,7"), start: []byte("a"), stop: []byte("b"), addr: "one:1"}
+	loc := &regions.Location{Table: "t", Name: []byte("t,a,7"), Start: []byte("a"), Stop: []byte("b"), Addr: "one:1"}
 	same := func(map[string]*store.Cell, *pb.RegionInfo) {}
 	first, err := encodeOpening("t", loc, rowOf(same))
 	if err != nil {
@@ -273,22 +274,22 @@ func TestEncodeOpening(t *testing.T) {
 
 	f := func(name string, want error, change func(map[string]*store.Cell, *pb.RegionInfo)) {
 		t.Helper()
-		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, errMoved) != errors.Is(want, errMoved) {
+		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, regions.ErrMoved) != errors.Is(want, regions.ErrMoved) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
 	}
 
-	f("another table", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
-	f("another start", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
-	f("another end", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
-	f("a parent of a split", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.Split = proto.Bool(true) })
-	f("another server", errMoved, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["server"].Value = []byte("two:1") })
-	f("being closed", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Value = []byte("CLOSING") })
-	f("a state set by hand", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
-	f("no state", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "state") })
-	f("no number", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "seqnumDuringOpen") })
-	if _, err := encodeOpening("t", loc, store.Row{}); !errors.Is(err, errMoved) {
-		t.Errorf("no row: error %v, want %v", err, errMoved)
+	f("another table", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
+	f("another start", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
+	f("another end", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
+	f("a parent of a split", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.Split = proto.Bool(true) })
+	f("another server", regions.ErrMoved, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["server"].Value = []byte("two:1") })
+	f("being closed", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Value = []byte("CLOSING") })
+	f("a state set by hand", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
+	f("no state", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "state") })
+	f("no number", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "seqnumDuringOpen") })
+	if _, err := encodeOpening("t", loc, store.Row{}); !errors.Is(err, regions.ErrMoved) {
+		t.Errorf("no row: error %v, want %v", err, regions.ErrMoved)
 	}
 }
 
@@ -322,7 +323,7 @@ func TestPointReads_shared(t *testing.T) {
 	var reads atomic.Int64
 	release := make(chan struct{})
 	c.OnReadPoint(func(table string) {
-		if reads.Add(1); table == metaTable {
+		if reads.Add(1); table == regions.MetaTable {
 			<-release
 		}
 	})
@@ -377,7 +378,7 @@ func TestVersion_catalogHangs(t *testing.T) {
 	var asked atomic.Int64
 	c.awaitVersion() // so that nothing but its read point is asked of hbase:meta
 	c.OnReadPoint(func(table string) {
-		if table == metaTable {
+		if table == regions.MetaTable {
 			asked.Add(1)
 			<-release
 		}

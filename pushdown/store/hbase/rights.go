@@ -8,6 +8,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -45,7 +46,7 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	defer st.life.Done()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
-	if err := st.callMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
+	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
 		return cannotAsk(err)
 	}
 	if !slices.Contains(capabilities.GetCapabilities(), pb.SecurityCapabilitiesResponse_AUTHORIZATION) {
@@ -57,7 +58,7 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 		return cannotAsk(err)
 	}
 	response := &emptypb.Empty{}
-	if err := st.callMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
 		return cannotAsk(err)
 	}
 	lacking, err := readAnswer(of, response.ProtoReflect().GetUnknown())
@@ -100,7 +101,7 @@ func (unknownQuestion) Is(target error) bool { return target == errors.ErrUnsupp
 func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 	var request []byte
 	for _, f := range of {
-		name, err := proto.Marshal(tableName(f.Table))
+		name, err := proto.Marshal(regions.TableName(f.Table))
 		if err != nil {
 			return nil, err
 		}

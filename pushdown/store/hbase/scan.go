@@ -10,6 +10,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -26,10 +27,10 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 		return nil, store.ErrClosed
 	}
 
-	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start), retry: st.newRetrier(ctx, s.Table)}
+	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start)}
 	sc.ctx, sc.cancel = context.WithCancel(ctx)
-	// Close also ends the pauses between attempts.
-	sc.retry.ctx = sc.ctx
+	// With this context Close also ends the pauses between attempts.
+	sc.retry = st.router.NewRetrier(sc.ctx, s.Table)
 	sc.rows.KeysOnly = s.KeysOnly
 	// Two kinds of scans need the filter: a limit, because the server counts the rows that
 	// it sends, and keys alone, because the assembler keeps only the first cell of a row.
@@ -58,7 +59,7 @@ type scanner struct {
 	resumeKey    []byte     // where to open the next server scanner
 	server       serverScanner
 	rows         cellblock.Assembler
-	retry        *retrier
+	retry        *regions.Retrier
 	stats        store.ScanStats
 	scannedKnown bool  // the servers report how many rows they look at
 	err          error // set once the scan has ended; io.EOF at its regular end
@@ -66,7 +67,7 @@ type scanner struct {
 
 // serverScanner is a scanner at a region server.
 type serverScanner struct {
-	loc      *location
+	loc      *regions.Location
 	conn     *calls.Conn
 	id       uint64
 	open     bool        // the server keeps the scanner under id
@@ -178,7 +179,7 @@ func (s *scanner) awaitReply() (*calls.Call, error) {
 		return nil, err
 	}
 	s.server.inFlight = nil
-	s.st.invalidate(s.server.loc, s.server.conn, err)
+	s.st.router.Invalidate(s.server.loc, s.server.conn, err)
 
 	if err != nil {
 		switch calls.Classify(err) {
@@ -206,7 +207,7 @@ func (s *scanner) openNextRegion() error {
 		s.resumeKey = bytes.Clone(key)
 	}
 
-	loc, err := s.st.locate(s.ctx, s.scan.Table, s.resumeKey)
+	loc, err := s.st.router.Locate(s.ctx, s.scan.Table, s.resumeKey)
 	if err != nil {
 		return err
 	}
@@ -214,9 +215,8 @@ func (s *scanner) openNextRegion() error {
 	if err != nil {
 		return err
 	}
-	c, err := s.st.servers.Get(s.ctx, loc.addr)
+	c, err := s.st.router.Connect(s.ctx, loc)
 	if err != nil {
-		s.st.invalidate(loc, c, err)
 		return err
 	}
 
@@ -231,7 +231,7 @@ func (s *scanner) exhausted(key []byte) bool {
 		return true
 	}
 	// The rows of hbase:meta are ordered by table, then start key, not bytewise.
-	if s.scan.Table == metaTable {
+	if s.scan.Table == regions.MetaTable {
 		return false
 	}
 	return len(s.scan.Stop) != 0 && bytes.Compare(key, s.scan.Stop) >= 0
@@ -246,7 +246,7 @@ func (s *scanner) send(request *pb.ScanRequest) {
 	s.server.inFlight = call
 	s.server.seq++
 	s.stats.RPCs++
-	s.st.send(s.server.conn, s.server.loc, call)
+	s.st.router.Send(s.server.conn, s.server.loc, call)
 }
 
 // decodeReply returns the rows that a reply completes. It requests the next reply
@@ -258,7 +258,7 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
 	// A reply without rows is no progress, but shows that the server is at work.
-	s.retry.extendDeadline()
+	s.retry.ExtendDeadline()
 	s.countReply(response, len(call.Cells))
 
 	// At its end the server closes the scanner by itself.
@@ -279,14 +279,14 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 		return nil, err
 	}
 	if !s.server.open && !scanEnds && !regionEnds {
-		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.addr)
+		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.Addr)
 	}
 
 	s.advance(rows)
 	if regionEnds {
 		// A region without rows is progress, too: it is not read again.
-		s.resumeKey = s.server.loc.stop
-		s.retry.madeProgress()
+		s.resumeKey = s.server.loc.Stop
+		s.retry.MadeProgress()
 	}
 	// So many cells of other columns come that a filter at the servers costs less.
 	if c := s.rows.Columns; c != nil && !c.EndReply() {
@@ -335,14 +335,14 @@ func (s *scanner) filterColumns() {
 // that is still to be delivered: rows that came before, or rows of another region.
 // It does not check hbase:meta, whose rows are not ordered bytewise.
 func (s *scanner) checkKeys(rows []store.Row) error {
-	if len(rows) == 0 || s.scan.Table == metaTable {
+	if len(rows) == 0 || s.scan.Table == regions.MetaTable {
 		return nil
 	}
 
 	loc, last := s.server.loc, rows[len(rows)-1].Key
-	if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || len(loc.stop) != 0 && bytes.Compare(last, loc.stop) >= 0 {
+	if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || len(loc.Stop) != 0 && bytes.Compare(last, loc.Stop) >= 0 {
 		return fmt.Errorf("%w from %s: got rows %x to %x, want them from %x on and below %x",
-			errReply, loc.addr, rows[0].Key, last, s.resumeKey, loc.stop)
+			errReply, loc.Addr, rows[0].Key, last, s.resumeKey, loc.Stop)
 	}
 	return nil
 }
@@ -381,7 +381,7 @@ func (s *scanner) advance(rows []store.Row) {
 	// The key with a zero byte after it is the next one in byte order. It is a
 	// copy, as the caller's rows are overwritten by later replies.
 	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0) //fault:boundary-row-read-twice TestScan_manyLostReplies
-	s.retry.madeProgress()
+	s.retry.MadeProgress()
 }
 
 // countReply adds the bytes of a reply's cells and the server's own counters, which
@@ -406,7 +406,7 @@ func (s *scanner) resumeAfter(err error) error {
 	}
 	s.releaseServer()
 	s.rows.Reset()
-	return s.retry.afterFailure(err)
+	return s.retry.AfterFailure(err)
 }
 
 // releaseServer gives up the server scanner. If it is open, or may be because a

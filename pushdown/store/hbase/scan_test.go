@@ -15,6 +15,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -498,8 +499,8 @@ func TestScan_lies(t *testing.T) {
 			if _, _, err := c.read(store.Scan{}); err == nil {
 				t.Error("every reply so: no error")
 			}
-			if n := c.Calls("Scan"); n > maxUnknowns+2 {
-				t.Errorf("%d calls, want at most %d", n, maxUnknowns+2)
+			if n := c.Calls("Scan"); n > regions.MaxUnknowns+2 {
+				t.Errorf("%d calls, want at most %d", n, regions.MaxUnknowns+2)
 			}
 		})
 	}
@@ -507,7 +508,7 @@ func TestScan_lies(t *testing.T) {
 
 // Rows that the server has sent already, or rows of another region, are refused.
 func TestScan_otherRows(t *testing.T) {
-	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
+	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &regions.Location{Addr: "s:1", Stop: []byte("r0009")}}}
 	for _, x := range []struct {
 		keys []string
 		ok   bool

@@ -2,10 +2,12 @@ package hbase
 
 import (
 	"context"
-	"downpour/pushdown/store/hbase/calls"
-	"downpour/pushdown/store/hbase/cellblock"
 	"math"
 	"time"
+
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,9 +22,9 @@ const defaultBlockBytes = 2 << 20
 const fieldLimitOfRows = 11
 
 // openRequest returns the request that opens a scanner in loc at resumeKey.
-func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
+func (s *scanner) openRequest(loc *regions.Location) (*pb.ScanRequest, error) {
 	// While the assembler drops the cells of other columns, the request has no column filter.
-	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.Columns == nil)
+	filter, err := s.filters.forRegion(s.resumeKey, loc.Stop, s.rows.Columns == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +49,15 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 	calls.Pread(scan)
 
 	request := s.newRequest()
-	request.Region = calls.RegionSpecifier(loc.name)
+	request.Region = calls.RegionSpecifier(loc.Name)
 	request.Scan = scan
 	return request, nil
 }
 
 // nextRequest returns the request for more rows of the open scanner.
-func (s *scanner) nextRequest(loc *location) *pb.ScanRequest {
+func (s *scanner) nextRequest(loc *regions.Location) *pb.ScanRequest {
 	request := s.newRequest()
-	request.Region = calls.RegionSpecifier(loc.name)
+	request.Region = calls.RegionSpecifier(loc.Name)
 	request.ScannerId = proto.Uint64(s.server.id)
 	return request
 }
@@ -117,12 +119,12 @@ func (st *Store) closeScanner(server serverScanner) {
 	}
 
 	call := calls.New(ctx, "Scan", &pb.ScanRequest{
-		Region:       calls.RegionSpecifier(server.loc.name),
+		Region:       calls.RegionSpecifier(server.loc.Name),
 		ScannerId:    proto.Uint64(server.id),
 		CloseScanner: proto.Bool(true),
 	}, &pb.ScanResponse{})
-	st.send(server.conn, server.loc, call)
+	st.router.Send(server.conn, server.loc, call)
 	if err := server.conn.Wait(ctx, call); err != nil {
-		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.table, "error", calls.WithoutStack(err))
+		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.Table, "error", calls.WithoutStack(err))
 	}
 }

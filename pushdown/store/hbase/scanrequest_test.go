@@ -1,10 +1,12 @@
 package hbase
 
 import (
-	"downpour/pushdown/store"
 	"fmt"
 	"strings"
 	"testing"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/regions"
 )
 
 // Requests have the read type and the row limit as raw fields, because gohbase's schema lacks
@@ -16,7 +18,7 @@ func TestOpenRequest_unknownFields(t *testing.T) {
 	}
 
 	s := &scanner{scan: store.Scan{MaxRows: 300}, filters: f}
-	m, err := s.openRequest(&location{name: []byte("r")})
+	m, err := s.openRequest(&regions.Location{Name: []byte("r")})
 	if err != nil {
 		t.Fatal(err)
 	}

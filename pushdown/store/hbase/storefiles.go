@@ -2,10 +2,12 @@ package hbase
 
 import (
 	"context"
-	"downpour/pushdown/store/hbase/calls"
 	"fmt"
 	"slices"
 	"strings"
+
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -21,23 +23,15 @@ import (
 //	   08 01                       field 1: REGION_NAME
 //	   12 05 74 2c 2c 31 2e        field 2: "t,,1."
 //	12 01 74                    field 2: "t"
-func (st *Store) storeFiles(ctx context.Context, loc *location, family string) ([]string, error) {
-	request, err := storeFilesRequest(loc.name, family)
+func (st *Store) storeFiles(ctx context.Context, loc *regions.Location, family string) ([]string, error) {
+	request, err := storeFilesRequest(loc.Name, family)
 	if err != nil {
 		return nil, err
 	}
 	call := calls.New(ctx, "GetStoreFile", request, &emptypb.Empty{})
-	call.Table = loc.table
-	c, err := st.serverAdmins.Get(ctx, loc.addr)
-	if err == nil {
-		st.send(c, loc, call)
-		err = c.Wait(ctx, call)
-	}
-	if err != nil {
-		if c != nil && calls.Classify(err) == calls.ClassReconnect {
-			c.Drop()
-		}
-		return nil, fmt.Errorf("cannot list the files of region %q: %w", loc.name, err)
+	call.Table = loc.Table
+	if err := st.router.CallAdmin(ctx, loc, call); err != nil {
+		return nil, fmt.Errorf("cannot list the files of region %q: %w", loc.Name, err)
 	}
 
 	var files []string
@@ -45,7 +39,7 @@ func (st *Store) storeFiles(ctx context.Context, loc *location, family string) (
 		value, _ := protowire.ConsumeBytes(path)
 		files = append(files, string(value))
 	}
-	return st.marks.shared(family, string(loc.name), files), nil
+	return st.marks.shared(family, string(loc.Name), files), nil
 }
 
 func storeFilesRequest(region []byte, family string) (proto.Message, error) {

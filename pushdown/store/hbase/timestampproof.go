@@ -13,6 +13,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -189,9 +190,9 @@ func (st *Store) tryStampedVersion(ctx context.Context, table, family string, r 
 		// A server refuses a scan that begins before its region.
 		start := r.Start
 		if i > 0 {
-			start = loc.start
+			start = loc.Start
 		}
-		key := spanKey{family, string(loc.name), string(start), string(r.Stop)}
+		key := spanKey{family, string(loc.Name), string(start), string(r.Stop)}
 		spans[i] = &observedSpan{key: key, loc: loc, began: began, state: states[i], last: st.marks.find(key)}
 	}
 	work, inner := errgroup.WithContext(ctx)
@@ -232,7 +233,7 @@ func (st *Store) tryStampedVersion(ctx context.Context, table, family string, r 
 // observedSpan is a span during an ask, and what the ask finds out about it.
 type observedSpan struct {
 	key   spanKey
-	loc   *location
+	loc   *regions.Location
 	began int64       // when the ask did, ms since 1970
 	state regionState // during the ask, before anything else
 	last  mark
@@ -262,7 +263,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 		return nil
 	}
 
-	if err := st.health.check(ctx, st, s.loc.addr); err != nil {
+	if err := st.health.check(ctx, st, s.loc.Addr); err != nil {
 		// The last mark stays, because the cause may pass. Only a region that rests gets a new
 		// one, which equal read points will continue.
 		if s.last.unproven != s.state {
@@ -299,7 +300,7 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 			s.now.notBefore = s.began + dearPause
 			st.marks.replace(s.key, s.last, s.now)
 		}
-		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.name, err)
+		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.Name, err)
 	}
 	if stamp > 0 {
 		// A timestamp from the future is no reason to wait for ever.
@@ -348,10 +349,10 @@ func (st *Store) checkSpans(ctx context.Context, table, family string, spans []*
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
 // since 1970. It returns the connection and the read point of the scan, and the timestamp
 // of the first cell, 0 if there is none. It makes one attempt.
-func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+func (st *Store) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
-	call.Table = loc.table
-	if c, err = st.callConn(ctx, loc, call); err != nil {
+	call.Table = loc.Table
+	if c, err = st.router.CallConn(ctx, loc, call); err != nil {
 		return nil, 0, 0, err
 	}
 
@@ -378,7 +379,7 @@ func (st *Store) changeSince(ctx context.Context, loc *location, span spanKey, s
 
 // changeRequest returns the request of changeSince. It is a raw scan, whose first cell
 // ends it.
-func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
+func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanRequest {
 	scan := &pb.Scan{
 		StartRow:    []byte(span.start),
 		StopRow:     []byte(span.stop),
@@ -397,7 +398,7 @@ func changeRequest(loc *location, span spanKey, since int64) *pb.ScanRequest {
 	// cells into one file.
 	calls.Pread(scan)
 	return &pb.ScanRequest{
-		Region:       calls.RegionSpecifier(loc.name),
+		Region:       calls.RegionSpecifier(loc.Name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(1),
 		NextCallSeq:  proto.Uint64(0),

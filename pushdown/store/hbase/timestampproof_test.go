@@ -13,6 +13,7 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -51,11 +52,11 @@ func (c *stampedCluster) askMasterAgain() {
 // region returns the name of the only region.
 func (c *stampedCluster) region() string {
 	c.Helper()
-	loc, err := c.st.locate(c.ctx, "t", oldRows.Start)
+	loc, err := c.st.router.Locate(c.ctx, "t", oldRows.Start)
 	if err != nil {
 		c.Fatal(err)
 	}
-	return string(loc.name)
+	return string(loc.Name)
 }
 
 var oldRows = store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")}
@@ -308,8 +309,8 @@ func TestStoreFilesRequest(t *testing.T) {
 // Stores that may drop delete markers in a compaction of some of their files prove nothing.
 func TestStampedVersion_engine(t *testing.T) {
 	for name, alter := range map[string]func(c *stampedCluster){
-		"table":  func(c *stampedCluster) { c.AlterTable("t", engineKey, "StripeStoreEngine") },
-		"family": func(c *stampedCluster) { c.Alter("t", "t", engineKey, "StripeStoreEngine") },
+		"table":  func(c *stampedCluster) { c.AlterTable("t", "hbase.hstore.engine.class", "StripeStoreEngine") },
+		"family": func(c *stampedCluster) { c.Alter("t", "t", "hbase.hstore.engine.class", "StripeStoreEngine") },
 	} {
 		c := startStamped(t)
 		alter(c)
@@ -320,8 +321,8 @@ func TestStampedVersion_engine(t *testing.T) {
 			}
 		}
 	}
-	configured := &pb.TableSchema{ColumnFamilies: []*pb.ColumnFamilySchema{{Name: []byte("t"), Configuration: []*pb.NameStringPair{{Name: proto.String(engineKey), Value: proto.String("X")}}}}}
-	if got := storeEngine(configured, "t"); got != "X" {
+	configured := &pb.TableSchema{ColumnFamilies: []*pb.ColumnFamilySchema{{Name: []byte("t"), Configuration: []*pb.NameStringPair{{Name: proto.String("hbase.hstore.engine.class"), Value: proto.String("X")}}}}}
+	if got := regions.StoreEngine(configured, "t"); got != "X" {
 		t.Errorf("engine %q, want X", got)
 	}
 }

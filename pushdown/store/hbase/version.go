@@ -9,6 +9,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -194,7 +195,7 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 
 // proveLater starts to read the openings of regions whose read points were just
 // read, and returns a proof: that they are still those from before.
-func (st *Store) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*location, before []opening) (proof func() error) {
+func (st *Store) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location, before []opening) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
 	st.life.Run(func() {
 		defer close(done)
@@ -230,15 +231,15 @@ type regionState struct {
 }
 
 // locateAll returns the regions of a range, in key order.
-func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*location, err error) {
+func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*regions.Location, err error) {
 	for at := r.Start; ; {
-		loc, err := st.locate(ctx, table, at)
+		loc, err := st.router.Locate(ctx, table, at)
 		if err != nil {
 			return nil, err
 		}
 		locs = append(locs, loc)
 
-		if at = loc.stop; len(at) == 0 || len(r.Stop) != 0 && bytes.Compare(at, r.Stop) >= 0 {
+		if at = loc.Stop; len(at) == 0 || len(r.Stop) != 0 && bytes.Compare(at, r.Stop) >= 0 {
 			return locs, nil
 		}
 		if len(locs) == maxVersionRegions {
@@ -249,25 +250,25 @@ func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) 
 
 // readPoints returns the states of consecutive regions, if they are still open since
 // these openings. The first region holds the key from.
-func (st *Store) readPoints(ctx context.Context, family string, locs []*location, openings []opening, from []byte) ([]regionState, error) {
+func (st *Store) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening, from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
 		c, n, err := st.fetchReadPoint(ctx, loc, family, from)
 		if err != nil {
 			return nil, err
 		}
-		states[i] = regionState{region: string(loc.name), opening: openings[i].number, conn: c.ID, readPoint: n}
-		from = loc.stop
+		states[i] = regionState{region: string(loc.Name), opening: openings[i].number, conn: c.ID, readPoint: n}
+		from = loc.Stop
 	}
 	return states, nil
 }
 
 // fetchReadPoint returns the read point of a region, which holds key, and the
 // connection that it came by. It makes one attempt.
-func (st *Store) fetchReadPoint(ctx context.Context, loc *location, family string, key []byte) (*calls.Conn, uint64, error) {
+func (st *Store) fetchReadPoint(ctx context.Context, loc *regions.Location, family string, key []byte) (*calls.Conn, uint64, error) {
 	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
-	call.Table = loc.table
-	c, err := st.callConn(ctx, loc, call)
+	call.Table = loc.Table
+	c, err := st.router.CallConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -281,13 +282,13 @@ func (st *Store) fetchReadPoint(ctx context.Context, loc *location, family strin
 
 // readPointRequest returns a request that opens a scanner, asks it for no rows and
 // closes it. Its time range holds no cells, so that the server opens no file.
-func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest {
+func readPointRequest(loc *regions.Location, family string, key []byte) *pb.ScanRequest {
 	scan := &pb.Scan{StartRow: key, TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)}}
 	if family != "" {
 		scan.Column = []*pb.Column{{Family: []byte(family)}}
 	}
 	return &pb.ScanRequest{
-		Region:       calls.RegionSpecifier(loc.name),
+		Region:       calls.RegionSpecifier(loc.Name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(0),
 		NextCallSeq:  proto.Uint64(0),

@@ -10,6 +10,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -30,8 +31,8 @@ var versionKinds = map[byte]store.VersionKind{
 // failure the call is repeated. Of several puts with one qualifier and timestamp servers
 // return the one that counts.
 func (st *Store) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
-	var region *location
-	call, err := st.callRow(ctx, table, keys.Start, resendLost, func(ctx context.Context, loc *location) *calls.Call {
+	var region *regions.Location
+	call, err := st.router.CallRow(ctx, table, keys.Start, regions.ResendLost, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		region = loc
 		call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
 		call.Table = table
@@ -44,32 +45,32 @@ func (st *Store) Versions(ctx context.Context, table, family string, keys store.
 	response := call.Response.(*pb.ScanResponse)
 	rows, err := decodeVersions(call.Cells, response.GetCellsPerResult())
 	if err != nil {
-		return nil, nil, fmt.Errorf("table %q: %w from %s: %w", table, errReply, region.addr, err)
+		return nil, nil, fmt.Errorf("table %q: %w from %s: %w", table, errReply, region.Addr, err)
 	}
 	for i, row := range rows {
-		inside := store.KeyRange{Start: keys.Start, Stop: keys.Stop}.Contains(row.Key) && region.contains(row.Key)
+		inside := store.KeyRange{Start: keys.Start, Stop: keys.Stop}.Contains(row.Key) && region.Contains(row.Key)
 		if !inside || i > 0 && bytes.Compare(rows[i-1].Key, row.Key) >= 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply, region.addr, row.Key, keys.Start)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply, region.Addr, row.Key, keys.Start)
 		}
 	}
 
 	// A reply that a limit has cut goes on behind its last row.
 	if response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
 		if len(rows) == 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.addr)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.Addr)
 		}
 		return rows, append(bytes.Clone(rows[len(rows)-1].Key), 0), nil
 	}
 	// The last region has no stop.
-	if len(region.stop) == 0 || len(keys.Stop) != 0 && bytes.Compare(region.stop, keys.Stop) >= 0 {
+	if len(region.Stop) == 0 || len(keys.Stop) != 0 && bytes.Compare(region.Stop, keys.Stop) >= 0 {
 		return rows, nil, nil
 	}
-	return rows, region.stop, nil
+	return rows, region.Stop, nil
 }
 
 // versionsRequest returns the request of Versions. Without partial results and heartbeats
 // the server returns whole rows, at least one unless it has come to the region's end.
-func versionsRequest(loc *location, family string, keys store.KeyRange, maxRows int) *pb.ScanRequest {
+func versionsRequest(loc *regions.Location, family string, keys store.KeyRange, maxRows int) *pb.ScanRequest {
 	scan := &pb.Scan{
 		StartRow:      keys.Start,
 		StopRow:       keys.Stop,
@@ -82,7 +83,7 @@ func versionsRequest(loc *location, family string, keys store.KeyRange, maxRows 
 	calls.Raw(scan)
 	calls.Pread(scan)
 	return &pb.ScanRequest{
-		Region:                  calls.RegionSpecifier(loc.name),
+		Region:                  calls.RegionSpecifier(loc.Name),
 		Scan:                    scan,
 		NumberOfRows:            proto.Uint32(uint32(maxRows)),
 		NextCallSeq:             proto.Uint64(0),
@@ -135,15 +136,15 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 // family that keeps deleted cells. With the newer behaviour of versions a marker hides only
 // what was written before it, and the store's engine may be one that is not known.
 func (st *Store) CheckVersions(ctx context.Context, table, family string) error {
-	schema, err := st.tableDescription(ctx, table)
+	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
-	if engine := storeEngine(schema, family); engine != "" {
+	if engine := regions.StoreEngine(schema, family); engine != "" {
 		return fmt.Errorf("table %q has the store engine %s, want the default", table, engine)
 	}
 
-	attributes := familyAttributes(schema, []byte(family))
+	attributes := regions.FamilyAttributes(schema, []byte(family))
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)
 	}

@@ -2,6 +2,7 @@ package cellblock
 
 import (
 	"bytes"
+
 	"downpour/encoding"
 	"downpour/pushdown/store"
 )

@@ -2,11 +2,12 @@ package cellblock
 
 import (
 	"bytes"
-	"downpour/encoding"
-	"downpour/pushdown/store"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
 )
 
 // A column set, which decides by the first byte of a qualifier where it can, drops exactly what is

@@ -2,8 +2,9 @@ package cellblock
 
 import (
 	"bytes"
-	"downpour/pushdown/store"
 	"fmt"
+
+	"downpour/pushdown/store"
 )
 
 // Row decodes a block that holds the cells of one row.

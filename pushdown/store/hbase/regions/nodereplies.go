@@ -1,11 +1,12 @@
-package hbase
+package regions
 
 import (
-	"downpour/pushdown/store/hbase/calls"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
+
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"

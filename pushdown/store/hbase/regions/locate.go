@@ -1,4 +1,4 @@
-package hbase
+package regions
 
 import (
 	"bytes"
@@ -15,71 +15,73 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-const metaTable = "hbase:meta"
+// MetaTable lists the regions of all tables. Its own region is found in another way.
+const MetaTable = "hbase:meta"
 
 var metaRegionName = []byte("hbase:meta,,1")
 
-// location is a region and the server that holds it, as far as is known.
-type location struct {
-	table       string
-	name        []byte // table,start,id.md5.
-	start, stop []byte // half-open; an empty stop is the table's end
-	addr        string // host:port
+// Location is a region and the server that holds it, as far as is known.
+type Location struct {
+	Table       string
+	Name        []byte // table,start,id.md5.
+	Start, Stop []byte // half-open; an empty stop is the table's end
+	Addr        string // host:port
 }
 
-func (l *location) contains(key []byte) bool {
-	return bytes.Compare(key, l.start) >= 0 && (len(l.stop) == 0 || bytes.Compare(key, l.stop) < 0)
+// Contains tells whether a row of this key is in the region.
+func (l *Location) Contains(key []byte) bool {
+	return bytes.Compare(key, l.Start) >= 0 && (len(l.Stop) == 0 || bytes.Compare(key, l.Stop) < 0)
 }
 
 // regionCache caches the locations of the regions of each table.
 type regionCache struct {
 	mu      sync.RWMutex
-	tables  map[string][]*location   // by table; ordered by start key, without overlaps
+	tables  map[string][]*Location   // by table; ordered by start key, without overlaps
 	lookUps map[string]chan struct{} // by table; see lockLookUp
 }
 
 func newRegionCache() *regionCache {
-	return &regionCache{tables: map[string][]*location{}, lookUps: map[string]chan struct{}{}}
+	return &regionCache{tables: map[string][]*Location{}, lookUps: map[string]chan struct{}{}}
 }
 
 // find returns the cached region of key, or nil.
-func (rc *regionCache) find(table string, key []byte) *location {
+func (rc *regionCache) find(table string, key []byte) *Location {
 	rc.mu.RLock()
 	defer rc.mu.RUnlock()
 
 	// The region of key is the last one that starts at or before it.
 	locs := rc.tables[table]
-	i, ok := slices.BinarySearchFunc(locs, key, func(l *location, k []byte) int { return bytes.Compare(l.start, k) })
+	i, ok := slices.BinarySearchFunc(locs, key, func(l *Location, k []byte) int { return bytes.Compare(l.Start, k) })
 	if !ok {
 		i--
 	}
-	if i < 0 || !locs[i].contains(key) {
+	if i < 0 || !locs[i].Contains(key) {
 		return nil
 	}
 	return locs[i]
 }
 
 // add caches loc in place of all regions that overlap it.
-func (rc *regionCache) add(loc *location) {
+func (rc *regionCache) add(loc *Location) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 
-	// A new slice, because Regions still reads the one that it gave to replace.
-	kept := make([]*location, 0, len(rc.tables[loc.table])+1)
-	for _, l := range rc.tables[loc.table] {
-		before := len(l.stop) != 0 && bytes.Compare(l.stop, loc.start) <= 0
-		after := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
+	// A new slice, because list still reads the one that it gave to replace.
+	kept := make([]*Location, 0, len(rc.tables[loc.Table])+1)
+	for _, l := range rc.tables[loc.Table] {
+		before := len(l.Stop) != 0 && bytes.Compare(l.Stop, loc.Start) <= 0
+		after := len(loc.Stop) != 0 && bytes.Compare(loc.Stop, l.Start) <= 0
 		if before || after {
 			kept = append(kept, l)
 		}
 	}
-	i, _ := slices.BinarySearchFunc(kept, loc, func(a, b *location) int { return bytes.Compare(a.start, b.start) })
-	rc.tables[loc.table] = slices.Insert(kept, i, loc)
+	i, _ := slices.BinarySearchFunc(kept, loc, func(a, b *Location) int { return bytes.Compare(a.Start, b.Start) })
+	rc.tables[loc.Table] = slices.Insert(kept, i, loc)
 }
 
 // replace caches all regions of a table at once. The caller must not change locs
 // afterwards.
-func (rc *regionCache) replace(table string, locs []*location) {
+func (rc *regionCache) replace(table string, locs []*Location) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 
@@ -87,21 +89,21 @@ func (rc *regionCache) replace(table string, locs []*location) {
 }
 
 // forget drops loc, unless the cache has another location in its place by now.
-func (rc *regionCache) forget(loc *location) { rc.remove(func(l *location) bool { return l == loc }) }
+func (rc *regionCache) forget(loc *Location) { rc.remove(func(l *Location) bool { return l == loc }) }
 
 // forgetServer drops every region of a server.
 func (rc *regionCache) forgetServer(addr string) {
-	rc.remove(func(l *location) bool { return l.addr == addr })
+	rc.remove(func(l *Location) bool { return l.Addr == addr })
 }
 
 // remove drops the regions for which wrong is true.
-func (rc *regionCache) remove(wrong func(*location) bool) {
+func (rc *regionCache) remove(wrong func(*Location) bool) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 
 	for table, locs := range rc.tables {
 		if slices.ContainsFunc(locs, wrong) {
-			// A new slice, because Regions still reads the one that it gave to replace.
+			// A new slice, because list still reads the one that it gave to replace.
 			rc.tables[table] = slices.DeleteFunc(slices.Clone(locs), wrong)
 		}
 	}
@@ -126,40 +128,40 @@ func (rc *regionCache) lockLookUp(ctx context.Context, table string) (release fu
 	}
 }
 
-// locate finds the region of key, in the cache or in hbase:meta. It makes one
+// Locate finds the region of key, in the cache or in hbase:meta. It makes one
 // attempt. It returns store.ErrNoTable if hbase:meta does not list the table.
-func (st *Store) locate(ctx context.Context, table string, key []byte) (*location, error) {
-	if table == metaTable {
-		return st.locateMeta(ctx)
+func (r *Router) Locate(ctx context.Context, table string, key []byte) (*Location, error) {
+	if table == MetaTable {
+		return r.LocateMeta(ctx)
 	}
-	if loc := st.regions.find(table, key); loc != nil {
+	if loc := r.regions.find(table, key); loc != nil {
 		return loc, nil
 	}
 
-	release, err := st.regions.lockLookUp(ctx, table)
+	release, err := r.regions.lockLookUp(ctx, table)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 
 	// Whoever held the lock before may have found the region.
-	if loc := st.regions.find(table, key); loc != nil {
+	if loc := r.regions.find(table, key); loc != nil {
 		return loc, nil
 	}
-	loc, err := st.lookUp(ctx, table, key)
+	loc, err := r.lookUp(ctx, table, key)
 	if err == nil {
-		st.regions.add(loc)
+		r.regions.add(loc)
 	}
 	return loc, err
 }
 
-// locateMeta finds the only region of hbase:meta.
-func (st *Store) locateMeta(ctx context.Context) (*location, error) {
-	addr, err := st.locator.address(ctx, metaServer)
+// LocateMeta finds the only region of hbase:meta.
+func (r *Router) LocateMeta(ctx context.Context) (*Location, error) {
+	addr, err := r.locator.address(ctx, metaServer)
 	if err != nil {
 		return nil, err
 	}
-	return &location{table: metaTable, name: metaRegionName, addr: addr}, nil
+	return &Location{Table: MetaTable, Name: metaRegionName, Addr: addr}, nil
 }
 
 // lookUp reads the row of key's region from hbase:meta. Rows are ordered by table,
@@ -171,19 +173,19 @@ func (st *Store) locateMeta(ctx context.Context) (*location, error) {
 // has been merged with the region before, no other row starts where the parent does,
 // and the wanted row is before the parent's. Java's AsyncNonMetaRegionLocator skips
 // parents, too.
-func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*location, error) {
-	meta, err := st.locateMeta(ctx)
+func (r *Router) lookUp(ctx context.Context, table string, key []byte) (*Location, error) {
+	meta, err := r.LocateMeta(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	search := append(append(append([]byte(table), ','), key...), ',', ':')
 	for skipped := false; ; skipped = true {
-		row, err := st.lastRowOfMeta(ctx, meta, search)
+		row, err := r.lastRowOfMeta(ctx, meta, search)
 		if err != nil {
 			return nil, err
 		}
-		info := &regionInfo{}
+		info := &Info{}
 		if row != nil {
 			if info, err = parseRegion(*row); err != nil {
 				return nil, err
@@ -191,31 +193,31 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 		}
 
 		switch {
-		case info.table != table && skipped:
+		case info.Table != table && skipped:
 			// There is a hole in hbase:meta: a table whose region was split exists.
-			return nil, fmt.Errorf("%w: no region of table %q holds key %x", errMeta, table, key)
-		case info.table != table || !info.split:
+			return nil, fmt.Errorf("%w: no region of table %q holds key %x", ErrMeta, table, key)
+		case info.Table != table || !info.split:
 			return locationOf(table, key, info)
 		}
 		// A name without its last byte, a full stop, sorts just before the name.
-		search = info.name[:len(info.name)-1]
+		search = info.Name[:len(info.Name)-1]
 	}
 }
 
 // lastRowOfMeta returns the last row of hbase:meta that is not after search, or nil.
-func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byte) (*store.Row, error) {
+func (r *Router) lastRowOfMeta(ctx context.Context, meta *Location, search []byte) (*store.Row, error) {
 	scan := &pb.Scan{
 		Column:   []*pb.Column{{Family: []byte("info")}},
 		StartRow: search,
 		Reversed: proto.Bool(true),
 	}
 	call := calls.New(ctx, "Scan", &pb.ScanRequest{
-		Region:       calls.RegionSpecifier(meta.name),
+		Region:       calls.RegionSpecifier(meta.Name),
 		Scan:         scan,
 		NumberOfRows: proto.Uint32(1),
 		CloseScanner: proto.Bool(true),
 	}, &pb.ScanResponse{})
-	if err := st.call(ctx, meta, call); err != nil {
+	if err := r.call(ctx, meta, call); err != nil {
 		return nil, err
 	}
 
@@ -227,19 +229,19 @@ func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byt
 }
 
 // locationOf returns the location that info describes, if that is the region of key.
-// errMeta says that it is not at the moment.
-func locationOf(table string, key []byte, info *regionInfo) (*location, error) {
+// ErrMeta says that it is not at the moment.
+func locationOf(table string, key []byte, info *Info) (*Location, error) {
 	switch {
-	case info.table != table:
+	case info.Table != table:
 		// The table has no row at or before the key, so it has none at all: the
 		// first region of a table starts at the empty key.
 		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
-	case info.offline:
-		return nil, fmt.Errorf("%w: region %q is offline", errMeta, info.name)
-	case info.addr == "":
-		return nil, fmt.Errorf("%w: region %q has no server", errMeta, info.name)
-	case !info.contains(key):
-		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", errMeta, table, key, info.name)
+	case info.Offline:
+		return nil, fmt.Errorf("%w: region %q is offline", ErrMeta, info.Name)
+	case info.Addr == "":
+		return nil, fmt.Errorf("%w: region %q has no server", ErrMeta, info.Name)
+	case !info.Contains(key):
+		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", ErrMeta, table, key, info.Name)
 	}
-	return &info.location, nil
+	return &info.Location, nil
 }

@@ -1,4 +1,4 @@
-package hbase
+package regions
 
 import (
 	"bytes"
@@ -20,23 +20,21 @@ import (
 // more.
 func TestZooKeeper_authenticated(t *testing.T) {
 	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
-	c.fill(1, "")
+	c.CreateTable("t", []string{"t"})
 	lookUp := func() error {
-		st, err := Open(c.st.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		_, err = st.Get(c.ctx, "t", "", [][]byte{[]byte("r0000")})
-		return err
+		return open(t, &c.cfg).get(c.ctx)
 	}
 
 	// What a real one of 3.8.4 answers, 00000001 0000000000000000 ffffff84, has this code.
 	const requiresSASL = -124
 	c.SetZooKeeperError(requiresSASL)
 	err := lookUp()
-	wantError(t, err, store.ErrUnavailable)
-	wantError(t, err, errZooKeeperSASL)
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, store.ErrUnavailable)
+	}
+	if !errors.Is(err, errZooKeeperSASL) {
+		t.Errorf("got %v, want %v", err, errZooKeeperSASL)
+	}
 	for _, part := range []string{"ZooKeeper " + c.Address() + ": it wants sessions to be authenticated", "DOWNPOUR_STORE=hbase+rpc://"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q", err, part)
@@ -87,10 +85,10 @@ func TestZooKeeper_nameless(t *testing.T) {
 			}
 			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 		}
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Calls.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for range 3 {
-		if _, err := c.st.locator.directory.lookUp(metaServer); err != nil {
+		if _, err := c.r.locator.directory.lookUp(metaServer); err != nil {
 			t.Errorf("one of two names has an address: %v", err)
 		}
 	}
@@ -98,7 +96,7 @@ func TestZooKeeper_nameless(t *testing.T) {
 		t.Errorf("logged %s, want one line that names zk9.invalid", &log)
 	}
 	known.Store(false)
-	if _, err := c.st.locator.directory.lookUp(metaServer); !errors.Is(err, errZooKeeper) || !strings.Contains(err.Error(), "lookup zk9.invalid") || !strings.Contains(err.Error(), "lookup zk1") {
+	if _, err := c.r.locator.directory.lookUp(metaServer); !errors.Is(err, errZooKeeper) || !strings.Contains(err.Error(), "lookup zk9.invalid") || !strings.Contains(err.Error(), "lookup zk1") {
 		t.Errorf("no name has an address: %v, want an error that names both", err)
 	}
 }
@@ -106,7 +104,7 @@ func TestZooKeeper_nameless(t *testing.T) {
 // Who waits for an operation hears of each fault at once, and the error at its end has the last one.
 func TestRetrier_told(t *testing.T) {
 	c := start(t, hbasefake.Options{})
-	c.fill(1, "")
+	c.CreateTable("t", []string{"t"})
 	c.StopZooKeeper()
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
@@ -117,7 +115,11 @@ func TestRetrier_told(t *testing.T) {
 		}
 		cancel(errEnough)
 	})
-	_, err := c.st.Get(ctx, "t", "", [][]byte{[]byte("r0000")})
-	wantError(t, err, errEnough)
-	wantError(t, err, errZooKeeper)
+	err := c.r.get(ctx)
+	if !errors.Is(err, errEnough) {
+		t.Errorf("got %v, want %v", err, errEnough)
+	}
+	if !errors.Is(err, errZooKeeper) {
+		t.Errorf("got %v, want %v", err, errZooKeeper)
+	}
 }

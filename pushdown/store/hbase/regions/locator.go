@@ -1,8 +1,10 @@
-package hbase
+package regions
 
 import (
 	"context"
 	"sync"
+
+	"downpour/pushdown/store/hbase/calls"
 )
 
 // role is what a server is looked for by.
@@ -23,7 +25,7 @@ type directory interface {
 // addresses. A look-up in ZooKeeper cannot be interrupted. So each runs in a goroutine of
 // its own, one at a time for each role, and is shared by all callers.
 type locator struct {
-	st        *Store
+	life      *calls.Life
 	directory directory
 
 	mu      sync.Mutex
@@ -38,8 +40,8 @@ type roleLookUp struct {
 	err  error
 }
 
-func newLocator(st *Store, d directory) *locator {
-	return &locator{st: st, directory: d, lookUps: map[role]*roleLookUp{}, cached: map[role]string{}}
+func newLocator(life *calls.Life, d directory) *locator {
+	return &locator{life: life, directory: d, lookUps: map[role]*roleLookUp{}, cached: map[role]string{}}
 }
 
 // address returns the "host:port" of the server with a role, from the cache or from the
@@ -55,7 +57,7 @@ func (k *locator) address(ctx context.Context, r role) (string, error) {
 	if l == nil {
 		l = &roleLookUp{done: make(chan struct{})}
 		k.lookUps[r] = l
-		k.st.life.Run(func() { k.run(r, l) })
+		k.life.Run(func() { k.run(r, l) })
 	}
 	k.mu.Unlock()
 

@@ -1,4 +1,4 @@
-package hbase
+package regions
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"downpour/pushdown/store/hbase/calls"
+
 	"github.com/tsuna/gohbase/zk"
 )
 
@@ -17,13 +19,16 @@ import (
 // opens a session for every look-up and cannot be interrupted; its connections are closed
 // with the store.
 type zkDirectory struct {
-	st *Store
+	cfg  *Config
+	life *calls.Life
 
 	mu       sync.Mutex
 	nameless map[string]bool // servers whose names had no address when they were last looked up
 }
 
-func newZKDirectory(st *Store) *zkDirectory { return &zkDirectory{st: st, nameless: map[string]bool{}} }
+func newZKDirectory(cfg *Config, life *calls.Life) *zkDirectory {
+	return &zkDirectory{cfg: cfg, life: life, nameless: map[string]bool{}}
+}
 
 // namesTimeout bounds the look-up of the servers' names. One that is known takes milliseconds.
 const namesTimeout = 3 * time.Second
@@ -31,9 +36,9 @@ const namesTimeout = 3 * time.Second
 // servers returns the addresses of ZooKeeper's servers, and the fault of those whose names have none. The
 // client looks names up, too, but gives up if a single one has no address; so it gets addresses.
 func (z *zkDirectory) servers() (addresses []string, err error) {
-	ctx, cancel := context.WithTimeout(z.st.life.Context(), namesTimeout)
+	ctx, cancel := context.WithTimeout(z.life.Context(), namesTimeout)
 	defer cancel()
-	servers := strings.Split(z.st.cfg.Quorum, ",")
+	servers := strings.Split(z.cfg.Quorum, ",")
 	found, errs := make([][]string, len(servers)), make([]error, len(servers))
 	var all sync.WaitGroup
 	for i, server := range servers {
@@ -49,15 +54,15 @@ func (z *zkDirectory) lookUpServer(ctx context.Context, server string) (addresse
 	if err != nil {
 		return nil, err
 	}
-	addresses, err = z.st.cfg.LookUpHost(ctx, host)
+	addresses, err = z.cfg.LookUpHost(ctx, host)
 	for i, address := range addresses {
 		addresses[i] = net.JoinHostPort(address, port)
 	}
 	if err == nil && len(addresses) == 0 {
 		err = fmt.Errorf("%s has no address", server)
 	}
-	if z.changes(server, err != nil) && err != nil && !z.st.life.Ended() {
-		z.st.cfg.Logger.Warn("cannot resolve the name of a ZooKeeper server", "server", server, "err", err)
+	if z.changes(server, err != nil) && err != nil && !z.life.Ended() {
+		z.cfg.Calls.Logger.Warn("cannot resolve the name of a ZooKeeper server", "server", server, "err", err)
 	}
 	return addresses, err
 }
@@ -73,19 +78,19 @@ func (z *zkDirectory) changes(server string, nameless bool) bool {
 
 // dial connects to a ZooKeeper server. The connection is closed with the store.
 func (z *zkDirectory) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if err := z.st.life.Context().Err(); err != nil {
+	if err := z.life.Context().Err(); err != nil {
 		return nil, err
 	}
 
 	// The end of the store also ends the dial.
 	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(z.st.life.Context(), cancel)()
+	defer context.AfterFunc(z.life.Context(), cancel)()
 	defer cancel()
-	conn, err := z.st.cfg.Dial(ctx, network, addr)
+	conn, err := z.cfg.Calls.Dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &boundConn{Conn: conn, unbind: context.AfterFunc(z.st.life.Context(), func() { conn.Close() })}, nil
+	return &boundConn{Conn: conn, unbind: context.AfterFunc(z.life.Context(), func() { conn.Close() })}, nil
 }
 
 // boundConn is a connection that is closed with the store.
@@ -112,7 +117,7 @@ func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
-			err = fmt.Errorf("%w %s: %w (after %v)", errZooKeeper, z.st.cfg.Quorum, explainZooKeeper(err),
+			err = fmt.Errorf("%w %s: %w (after %v)", errZooKeeper, z.cfg.Quorum, explainZooKeeper(err),
 				time.Since(began).Round(time.Millisecond))
 		}
 	}()
@@ -121,8 +126,8 @@ func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 	if len(servers) == 0 {
 		return "", err
 	}
-	client := zk.NewClient(strings.Join(servers, ","), z.st.cfg.ZooKeeperTimeout, z.dial, z.st.cfg.Logger)
-	return client.LocateResource(resources[r].Prepend(z.st.cfg.Root))
+	client := zk.NewClient(strings.Join(servers, ","), z.cfg.ZooKeeperTimeout, z.dial, z.cfg.Calls.Logger)
+	return client.LocateResource(resources[r].Prepend(z.cfg.Root))
 }
 
 // notAuthenticated ends the error of a look-up whose session ZooKeeper has closed with the

@@ -1,4 +1,4 @@
-package hbase
+package regions
 
 import (
 	"context"
@@ -21,67 +21,13 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// startByNodes starts a fake cluster without ZooKeeper and a store that asks its nodes.
-func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string, change ...func(*Config)) *cluster {
-	t.Helper()
-	fake := hbasefake.For(t, opts)
-	fake.StopZooKeeper()
-	cfg := Config{Nodes: pick(fake), VersionTimeout: bound}
-	if opts.Network != nil {
-		cfg.Dial = fake.Dial
-	}
-	for _, f := range change {
-		f(&cfg)
-	}
-	st, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	t.Cleanup(cancel)
-	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
-}
-
-// Rows are written and read, and tables made, with the addresses that nodes tell: masters,
-// region servers, or both.
-func TestNodes_calls(t *testing.T) {
-	master := func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] }
-	for name, tc := range map[string]struct {
-		pick    func(*hbasefake.Cluster) []string
-		version string
-	}{
-		"the master":        {pick: master},
-		"a region server":   {pick: func(c *hbasefake.Cluster) []string { return c.Nodes()[2:] }},
-		"all":               {pick: func(c *hbasefake.Cluster) []string { return c.Nodes() }},
-		"the master of 1.7": {pick: master, version: "1.7.2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := startByNodes(t, hbasefake.Options{Version: tc.version}, tc.pick)
-			spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
-			if err := c.st.CreateTable(c.ctx, spec); err != nil {
-				t.Fatal(err)
-			}
-			ms := []store.Mutation{{Row: []byte("r"), Family: "t", Qualifier: []byte("q"), Value: []byte("v")}}
-			if err := c.st.Apply(c.ctx, "t", ms); err != nil {
-				t.Fatal(err)
-			}
-			rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
-			if err != nil || len(rows) != 1 || string(rows[0].Cells[0].Value) != "v" {
-				t.Errorf("got %v, %v", rows, err)
-			}
-		})
-	}
-}
-
 // The only node of the configuration is away for good once the store has asked it. What it
 // has named is asked for the new place of hbase:meta.
 func TestNodes_refreshed(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
 	c.CreateTable("t", []string{"t"})
 	get := func() error {
-		_, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
-		return err
+		return c.r.get(c.ctx)
 	}
 	if err := get(); err != nil {
 		t.Fatal(err)
@@ -89,16 +35,16 @@ func TestNodes_refreshed(t *testing.T) {
 	// The nodes are asked for behind the first look-up.
 	limit, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
-	for len(c.st.nodes.order()) < 3 {
+	for len(c.r.nodes.order()) < 3 {
 		if err := limit.Err(); err != nil {
-			t.Fatalf("nodes: got %v, want three", c.st.nodes.order())
+			t.Fatalf("nodes: got %v, want three", c.r.nodes.order())
 		}
 		runtime.Gosched()
 	}
 
 	c.StopMaster()
-	c.st.locator.forget(metaServer, c.Nodes()[1])
-	if _, err := c.st.locator.address(c.ctx, metaServer); err != nil {
+	c.r.locator.forget(metaServer, c.Nodes()[1])
+	if _, err := c.r.locator.address(c.ctx, metaServer); err != nil {
 		t.Errorf("without the master: %v", err)
 	}
 }
@@ -113,7 +59,7 @@ func TestNodes_silent(t *testing.T) {
 		slow := 0
 		for range 40 {
 			began := time.Now()
-			addr, err := c.st.locator.address(c.ctx, metaServer)
+			addr, err := c.r.locator.address(c.ctx, metaServer)
 			if err != nil || addr != c.Nodes()[1] {
 				t.Fatalf("got %s, %v, want %s", addr, err, c.Nodes()[1])
 			}
@@ -123,7 +69,7 @@ func TestNodes_silent(t *testing.T) {
 			case took == askNextAfter:
 				slow++
 			}
-			c.st.locator.forget(metaServer, addr)
+			c.r.locator.forget(metaServer, addr)
 		}
 		if slow > 1 {
 			t.Errorf("%d look-ups waited for the silent node, want at most 1", slow)
@@ -136,8 +82,7 @@ func TestNodes_errors(t *testing.T) {
 	all := func(c *hbasefake.Cluster) []string { return c.Nodes() }
 	quick := func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond }
 	get := func(c *cluster) error {
-		_, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")})
-		return err
+		return c.r.get(c.ctx)
 	}
 
 	t.Run("away", func(t *testing.T) {
@@ -184,16 +129,16 @@ func TestNodes_errors(t *testing.T) {
 func TestNodes_anotherCluster(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes() }, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
 	c.CreateTable("t", []string{"t"})
-	if _, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err != nil {
+	if err := c.r.get(c.ctx); err != nil {
 		t.Fatal(err)
 	}
 	c.SetClusterID("another")
-	c.st.locator.forget(metaServer, c.Nodes()[1])
-	if addr, err := c.st.locator.address(c.ctx, metaServer); err == nil || !strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
+	c.r.locator.forget(metaServer, c.Nodes()[1])
+	if addr, err := c.r.locator.address(c.ctx, metaServer); err == nil || !strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
 		t.Errorf("got %s, %v", addr, err)
 	}
 	c.SetClusterID(hbasefake.ClusterID)
-	if _, err := c.st.locator.address(c.ctx, metaServer); err != nil {
+	if _, err := c.r.locator.address(c.ctx, metaServer); err != nil {
 		t.Errorf("the cluster is back: %v", err)
 	}
 }
@@ -260,24 +205,6 @@ func FuzzNodeReplies(f *testing.F) {
 	})
 }
 
-func TestParseNodes(t *testing.T) {
-	got, err := ParseNodes("//a:16000,[::1]:16020")
-	if err != nil || cmp.Diff([]string{"a:16000", "[::1]:16020"}, got.Nodes) != "" || got.Quorum != "" {
-		t.Errorf("got %v, %q, %v", got.Nodes, got.Quorum, err)
-	}
-	if got, err := ParseNodes("//a, b:16020 ,c:0,"); err != nil || cmp.Diff([]string{"b:16020"}, got.Nodes) != "" || len(got.Unusable) != 2 {
-		t.Errorf("got %v without %v, %v, want one that can be used", got.Nodes, got.Unusable, err)
-	}
-	for _, in := range []string{"", "a:1", "//", "// ,", "//a", "//a:1/hbase", "//a:0", "//a:1?x=y"} {
-		if got, err := ParseNodes(in); err == nil {
-			t.Errorf("%q: got %v, want an error", in, got.Nodes)
-		}
-	}
-	if _, err := Open(Config{Quorum: "a:1", Nodes: []string{"b:2"}}); err == nil {
-		t.Error("both ZooKeeper and nodes are taken")
-	}
-}
-
 // Many look-ups at once, with nodes that fail at random moments, all succeed.
 func TestNodes_concurrent(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes() })
@@ -293,12 +220,12 @@ func TestNodes_concurrent(t *testing.T) {
 			for range 50 {
 				err := errors.New("not asked")
 				for try := 0; err != nil && try < 10; try++ {
-					_, err = c.st.locator.address(c.ctx, activeMaster)
+					_, err = c.r.locator.address(c.ctx, activeMaster)
 				}
 				if err != nil {
 					t.Error(err)
 				}
-				c.st.locator.forget(activeMaster, c.Nodes()[0])
+				c.r.locator.forget(activeMaster, c.Nodes()[0])
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package hbase
+package regions
 
 import (
 	"context"
@@ -23,7 +23,8 @@ import (
 // has. Those of the configuration are asked first. Then one of them names the nodes that
 // clients are to ask, which is repeated as time goes by; those of the configuration stay.
 type bootstrapNodes struct {
-	st    *Store
+	cfg   *Config
+	life  *calls.Life
 	pools []*calls.Pool // for each principal that a node may have; one without Kerberos
 
 	mu      sync.Mutex
@@ -44,12 +45,11 @@ const (
 	maxNodes = 64
 )
 
-func newBootstrapNodes(st *Store) *bootstrapNodes {
-	b := &bootstrapNodes{st: st, failed: map[string]bool{}, serves: map[string]*calls.Pool{}}
-	calling := st.cfg.calls()
-	b.pools = append(b.pools, calls.NewPool(calling, st.life, calls.NodeService))
-	if s := st.cfg.Security; s != nil && s.Master != s.RegionServer {
-		masters := calls.NewPool(calling, st.life, calls.NodeService)
+func newBootstrapNodes(cfg *Config, life *calls.Life) *bootstrapNodes {
+	b := &bootstrapNodes{cfg: cfg, life: life, failed: map[string]bool{}, serves: map[string]*calls.Pool{}}
+	b.pools = append(b.pools, calls.NewPool(cfg.Calls, life, calls.NodeService))
+	if s := cfg.Calls.Security; s != nil && s.Master != s.RegionServer {
+		masters := calls.NewPool(cfg.Calls, life, calls.NodeService)
 		masters.OfMasters = true
 		b.pools = append(b.pools, masters)
 	}
@@ -72,7 +72,7 @@ func (b *bootstrapNodes) lookUp(r role) (string, error) {
 	}
 	addr, err := askNodes(b, questions...)
 	if err == nil {
-		b.fresh.Do(func() { b.st.life.Run(b.keepFresh) })
+		b.fresh.Do(func() { b.life.Run(b.keepFresh) })
 	}
 	return addr, err
 }
@@ -83,13 +83,13 @@ func (b *bootstrapNodes) keepFresh() {
 		nodes, err := askNodes(b, question[[]string]{"GetBootstrapNodes", parseNodes})
 		if err != nil {
 			// A cluster before 2.5 does not know the method.
-			b.st.cfg.Logger.Debug("the bootstrap nodes stay as they are", "error", err)
+			b.cfg.Calls.Logger.Debug("the bootstrap nodes stay as they are", "error", err)
 		} else {
 			b.mu.Lock()
 			b.named = nodes[:min(len(nodes), maxNodes)]
 			b.mu.Unlock()
 		}
-		if wait.For(b.st.life.Context(), jitter(nodesFor)) != nil {
+		if wait.For(b.life.Context(), Jitter(nodesFor)) != nil {
 			return
 		}
 
@@ -106,7 +106,7 @@ func (b *bootstrapNodes) order() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	nodes := slices.Concat(b.named, b.st.cfg.Nodes)
+	nodes := slices.Concat(b.named, b.cfg.Nodes)
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -148,7 +148,7 @@ type nodeAnswer[T any] struct {
 // askNodes asks nodes, one after the other, until one has answered with what can be read. The next is asked as soon
 // as one has failed or is silent. A node that lacks the method of a question is asked the next question.
 func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err error) {
-	ctx, cancel := context.WithCancel(b.st.life.Context())
+	ctx, cancel := context.WithCancel(b.life.Context())
 	defer cancel()
 
 	nodes := b.order()
@@ -166,7 +166,7 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 			node := nodes[asked]
 			asked++
 			waiting[node] = true
-			b.st.life.Run(func() {
+			b.life.Run(func() {
 				v, err := askNode(ctx, b, node, questions)
 				answers <- nodeAnswer[T]{node, v, err}
 			})
@@ -193,7 +193,7 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 
 // askNode asks one node.
 func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questions []question[T]) (value T, err error) {
-	limit := 2 * b.st.cfg.DialTimeout
+	limit := 2 * b.cfg.Calls.DialTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 
@@ -270,7 +270,7 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, c *calls.Conn) error {
 		b.cluster = id
 	}
 	if id != b.cluster {
-		b.st.cfg.Logger.Warn("bootstrap node of another cluster, left out", "node", c.Addr, "cluster", id, "want", b.cluster)
+		b.cfg.Calls.Logger.Warn("bootstrap node of another cluster, left out", "node", c.Addr, "cluster", id, "want", b.cluster)
 		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
 	}
 	return nil
