@@ -17,10 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// forever is the number that HBase's shell sends for TTL => 'FOREVER'; the master
-// does not know the word.
-const forever = "2147483647"
-
 // CreateTable creates a table and returns when all its regions are served.
 // Attributes that are not given get the master's defaults. The attributes are sent
 // as they are, unlike in gohbase's own call, which drops all but eleven names and
@@ -88,7 +84,7 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 		for name, value := range f.Attributes {
 			// The master does not know the word.
 			if name == "TTL" && strings.EqualFold(value, "FOREVER") {
-				value = forever
+				value = regions.Forever
 			}
 			family.Attributes = append(family.Attributes, &pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}

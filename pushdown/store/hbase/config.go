@@ -13,6 +13,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/regions"
+	"downpour/pushdown/store/hbase/unchanged"
 )
 
 // Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
@@ -255,3 +256,16 @@ type Security = calls.Security
 
 // Encryption is how connections to the servers are encrypted.
 type Encryption = calls.Encryption
+
+// Proof says by what Version may know that rows have not changed.
+type Proof = unchanged.Proof
+
+const (
+	// ProofExact relies on read points alone.
+	ProofExact = unchanged.ProofExact
+	// ProofTimestamps also proves ranges of a region that is written to elsewhere.
+	ProofTimestamps = unchanged.ProofTimestamps
+)
+
+// ErrExpiring is returned when rows may change without being written.
+var ErrExpiring = unchanged.ErrExpiring

@@ -1,5 +1,6 @@
 // Package hbase implements store.Store on an HBase cluster. It and the packages below it
-// are the only ones that use gohbase: cellblock < calls < regions < hbase. They take from
+// are the only ones that use gohbase: cellblock < calls < regions <
+// unchanged < hbase. They take from
 // gohbase the framing of calls on a connection, the protobuf messages, the encoding of
 // filters and the look-up in ZooKeeper. Routing, waiting and retrying are done here,
 // because gohbase's own client handles trouble badly: after a lost reply it asks a scanner
@@ -43,14 +44,10 @@
 //
 // drain.go measures how fast a scan can be.
 //
-// # Version tokens
+// # Version tokens and marks
 //
-// Version (version.go) returns a token that proves, when it is returned again,
-// that no row of a key range has changed. It combines the MVCC read point of each
-// region with what hbase:meta says of when the region was opened (opening.go), and
-// makes sure that no cell expires (expiry.go). With ProofTimestamps it also proves
-// ranges of a region that is written to elsewhere (timestampproof.go, storefiles.go), while the servers' clocks
-// are right (health.go).
+// Package unchanged proves that no row of a key range has changed. Version, EarlyVersion,
+// Mark and Unchanged are methods of its Prover.
 //
 // # The rest
 //

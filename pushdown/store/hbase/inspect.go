@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/hbase/regions"
+	"downpour/pushdown/store/hbase/unchanged"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -41,9 +41,9 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
 	}
 	found := store.Inspection{Version: version}
-	if err := st.tryTokens(ctx, table, family); errors.Is(err, errNoReadPoint) {
+	if err := st.awaitTokens(ctx, table, family); errors.Is(err, unchanged.ErrNoReadPoint) {
 		found.Lacks = append(found.Lacks, lacksReadPoint)
-	} else if errors.Is(err, errNoState) {
+	} else if errors.Is(err, unchanged.ErrNoState) {
 		found.Lacks = append(found.Lacks, lacksState)
 	} else if err != nil {
 		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version, err)
@@ -75,19 +75,13 @@ func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
 }
 
-// tryTokens returns an error if no version token can be had of the table's first region. What may be
+// awaitTokens returns an error if no version token can be had of the table's first region. What may be
 // over soon, as a move of the region, is tried again.
-func (st *Store) tryTokens(ctx context.Context, table, family string) error {
+func (st *Store) awaitTokens(ctx context.Context, table, family string) error {
 	retry := st.router.NewRetrier(ctx, table)
 	for {
-		loc, err := st.router.Locate(ctx, table, nil)
-		if err == nil {
-			_, _, err = st.fetchReadPoint(ctx, loc, family, nil)
-		}
-		if err == nil {
-			_, err = st.readOpenings(ctx, table, []*regions.Location{loc})
-		}
-		if err == nil || errors.Is(err, errNoReadPoint) || errors.Is(err, errNoState) {
+		err := st.prover.TryTokens(ctx, table, family)
+		if err == nil || errors.Is(err, unchanged.ErrNoReadPoint) || errors.Is(err, unchanged.ErrNoState) {
 			return err
 		}
 		if err := retry.AfterFailure(err); err != nil {

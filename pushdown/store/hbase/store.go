@@ -2,39 +2,35 @@ package hbase
 
 import (
 	"context"
-	"time"
 
 	"downpour/pushdown/process/list"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/regions"
+	"downpour/pushdown/store/hbase/unchanged"
 )
 
 // Store is one HBase cluster. It implements store.Store and store.Admin.
 type Store struct {
+	// Version, EarlyVersion, Mark and Unchanged are the prover's.
+	*prover
+
 	cfg  Config
 	life *calls.Life
 
 	router *regions.Router
 	nonces nonces
 	pacer  pacer
-
-	// For version tokens.
-	history      regionHistory
-	openings     openingCache
-	catalogReads catalogReads
-
-	// For version tokens with ProofTimestamps.
-	marks     markTable
-	dearMarks dearSpans
-	health    clusterHealth
-	opened    time.Time
-	now       func() int64 // a test's clock instead of clock's own; else nil
 }
 
+// prover is embedded under a name that is not exported.
+type prover = unchanged.Prover
+
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Admin = (*Store)(nil)
+	_ store.Store          = (*Store)(nil)
+	_ store.Admin          = (*Store)(nil)
+	_ store.EarlyVersioner = (*Store)(nil)
+	_ store.Marker         = (*Store)(nil)
 )
 
 // Open prepares a store. It does not connect: a cluster that is down now may
@@ -46,8 +42,9 @@ func Open(cfg Config) (*Store, error) {
 	}
 	list.Warn(cfg.Logger, "DOWNPOUR_STORE", cfg.Unusable)
 
-	st := &Store{cfg: cfg, life: calls.NewLife(), opened: time.Now(), nonces: newNonces(), health: newClusterHealth()}
+	st := &Store{cfg: cfg, life: calls.NewLife(), nonces: newNonces()}
 	st.router = regions.New(cfg.routing(st.Scan), st.life)
+	st.prover = unchanged.New(unchanged.Config{Timeout: cfg.VersionTimeout, Proof: cfg.Proof}, st.router, st.life)
 	if cfg.Security != nil {
 		st.life.Run(func() { cfg.Security.Client.Keep(st.life.Context()) })
 	}

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"errors"
@@ -18,15 +18,9 @@ func (c *cluster) mustMark(resting bool) string {
 	return m.Text
 }
 
-// another returns a second store on the cluster, as of another process.
-func (c *cluster) another(proof Proof) *Store {
-	c.Helper()
-	st, err := Open(Config{Quorum: c.Address(), VersionTimeout: bound, Proof: proof})
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.Cleanup(func() { st.Close() })
-	return st
+// another returns a second prover on the cluster, as of another process.
+func (c *cluster) another(proof Proof) *Prover {
+	return open(c.T, c.Cluster, Config{Timeout: bound, Proof: proof})
 }
 
 // By read points a mark holds until anything in the region is written to, also for another
@@ -36,13 +30,13 @@ func TestMark_exact(t *testing.T) {
 	c.fill(40)
 	mark := c.mustMark(true)
 	other := c.another(ProofExact)
-	for _, st := range []*Store{c.st, other} {
+	for _, st := range []*Prover{c.st, other} {
 		if err := st.Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
 			t.Errorf("nothing has changed: %v", err)
 		}
 	}
 	c.Put("t", "r0039", "t", "q0", "new")
-	for _, st := range []*Store{c.st, other} {
+	for _, st := range []*Prover{c.st, other} {
 		if err := st.Unchanged(c.ctx, "t", "t", oldRows, mark); err == nil || errors.Is(err, store.ErrRowsChanged) {
 			t.Errorf("a write elsewhere in the region: got %v, want that nothing is proven", err)
 		}
@@ -50,7 +44,7 @@ func TestMark_exact(t *testing.T) {
 
 	mark = c.mustMark(true)
 	c.MoveRegion("t", []byte("r0010"))
-	for _, st := range []*Store{c.st, other} {
+	for _, st := range []*Prover{c.st, other} {
 		_ = st.Unchanged(c.ctx, "t", "t", oldRows, mark) // the cached location is wrong once
 		if err := st.Unchanged(c.ctx, "t", "t", oldRows, mark); err == nil {
 			t.Error("a moved region: the mark holds")
@@ -107,8 +101,8 @@ func TestMark_timestamps(t *testing.T) {
 		e.change(c)
 		c.askMasterAgain()
 		other := c.another(ProofTimestamps)
-		other.now = c.gateway.Load
-		for _, st := range []*Store{c.st, other} {
+		other.cfg.Now = c.gateway.Load
+		for _, st := range []*Prover{c.st, other} {
 			err := st.Unchanged(c.ctx, "t", "t", oldRows, mark)
 			if (err == nil) != e.proven || errors.Is(err, store.ErrRowsChanged) != e.changed {
 				t.Errorf("%s: got %v, want proven %v, changed %v", e.what, err, e.proven, e.changed)

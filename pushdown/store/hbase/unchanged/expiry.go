@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"context"
@@ -109,8 +109,8 @@ func (h *regionHistory) noteChecked(family string, states []regionState, expirin
 
 // checkNoExpiry asks the master for the table's description. It returns ErrExpiring
 // if what is visible of the family may change without a write.
-func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error {
-	schema, err := st.router.Describe(ctx, table)
+func (p *Prover) checkNoExpiry(ctx context.Context, table, family string) error {
+	schema, err := p.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error 
 // checkStamped is checkNoExpiry for proofs by timestamps: it also returns ErrExpiring if
 // the table's stores are of an own kind. Some of those, as StripeStoreEngine, drop delete
 // markers in compactions of some of their files.
-func (st *Store) checkStamped(ctx context.Context, table, family string) error {
-	schema, err := st.router.Describe(ctx, table)
+func (p *Prover) checkStamped(ctx context.Context, table, family string) error {
+	schema, err := p.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func checkSchemaNoExpiry(table, family string, schema *pb.TableSchema) error {
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)
 	}
-	if ttl := attributes["TTL"]; ttl != "" && ttl != forever && !strings.EqualFold(ttl, "FOREVER") {
+	if ttl := attributes["TTL"]; ttl != "" && ttl != regions.Forever && !strings.EqualFold(ttl, "FOREVER") {
 		return fmt.Errorf("%w: family %q of table %q has a TTL of %s s", ErrExpiring, family, table, ttl)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func startStamped(t *testing.T) *stampedCluster {
 	c.servers.Store(1_800_000_000_000)
 	c.gateway.Store(1_800_000_000_000)
 	c.SetClock(c.servers.Load)
-	c.st.now = c.gateway.Load
+	c.st.cfg.Now = c.gateway.Load
 	c.fill(40)
 	c.Flush("t")
 	return c
@@ -125,17 +125,6 @@ func TestStampedVersion_changes(t *testing.T) {
 		// The cached location of the region is wrong once.
 		_, _ = c.st.Version(c.ctx, "t", "t", oldRows)
 	})
-	f("a replacement of cells by cells of the same time", true, func() {
-		rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r0013")})
-		if err != nil || len(rows) != 1 {
-			t.Fatal(rows, err)
-		}
-		put := store.Cell{Qualifier: []byte("z"), Value: []byte("v"), Timestamp: rows[0].Cells[0].Timestamp}
-		out, err := c.st.Replace(c.ctx, "t", "t", []store.Replacement{{Read: rows[0], Put: []store.Cell{put}}})
-		if err != nil || out[0] != store.Replaced {
-			t.Fatal(out, err)
-		}
-	})
 }
 
 // Whatever happens between two asks: if their tokens are equal, so are the rows. Servers' clocks
@@ -179,7 +168,7 @@ func TestStampedVersion_law(t *testing.T) {
 		if err != nil || token == "" {
 			continue // the cached location of a region that has moved
 		}
-		rows, _, err := c.read(store.Scan{Start: r.Start, Stop: r.Stop})
+		rows, err := c.read(r)
 		if err != nil {
 			t.Fatal(err)
 		}

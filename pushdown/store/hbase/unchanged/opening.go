@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"bytes"
@@ -81,30 +81,30 @@ func (o *openingCache) update(loc *regions.Location, cells string, catalog catal
 
 // earlierOpenings returns, for each region, an opening that its row of hbase:meta
 // has named at some time before earlierOpenings returns, perhaps long ago.
-func (st *Store) earlierOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
-	if found, ok := st.openings.find(locs); ok {
+func (p *Prover) earlierOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
+	if found, ok := p.openings.find(locs); ok {
 		return found, nil
 	}
-	return st.readOpenings(ctx, table, locs)
+	return p.readOpenings(ctx, table, locs)
 }
 
 // currentOpenings returns, for each region, the opening that its row of hbase:meta
 // names while currentOpenings runs. Usually nothing in hbase:meta has changed since
 // the rows were read. To find that out takes one call, which is shared with others
 // that ask at the same time.
-func (st *Store) currentOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
-	found, ok := st.openings.find(locs)
+func (p *Prover) currentOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
+	found, ok := p.openings.find(locs)
 	if !ok {
-		return st.readOpenings(ctx, table, locs)
+		return p.readOpenings(ctx, table, locs)
 	}
 
-	catalog, err := st.currentCatalog(ctx)
+	catalog, err := p.currentCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range found {
 		if o.catalog != catalog {
-			return st.readOpenings(ctx, table, locs)
+			return p.readOpenings(ctx, table, locs)
 		}
 	}
 	return found, nil
@@ -125,7 +125,7 @@ const metaVersions = 10
 
 // readOpenings reads the rows of consecutive regions from hbase:meta. It is an
 // error if one of them is not open where the region cache says.
-func (st *Store) readOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
+func (p *Prover) readOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
 	column := &pb.Column{Family: []byte("info")}
 	for _, q := range []string{qualifierRegion, qualifierServer, qualifierStartCode, qualifierNumber, qualifierState} {
 		column.Qualifier = append(column.Qualifier, []byte(q))
@@ -133,7 +133,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*regions
 
 	// One call reads all rows, so that they are of the one state of hbase:meta that it
 	// returns.
-	call, catalog, err := st.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest {
+	call, catalog, err := p.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest {
 		return &pb.ScanRequest{
 			Region: calls.RegionSpecifier(meta.Name),
 			Scan: &pb.Scan{
@@ -155,12 +155,12 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*regions
 	if err != nil {
 		return nil, err
 	}
-	return st.updateOpenings(table, locs, rows, catalog)
+	return p.updateOpenings(table, locs, rows, catalog)
 }
 
 // updateOpenings stores and returns the openings that rows of hbase:meta name. It
 // forgets the cached location of a region that is elsewhere.
-func (st *Store) updateOpenings(table string, locs []*regions.Location, rows []store.Row, catalog catalogState) ([]opening, error) {
+func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []store.Row, catalog catalogState) ([]opening, error) {
 	byName := make(map[string]store.Row, len(rows))
 	for _, row := range rows {
 		byName[string(row.Key)] = row
@@ -171,12 +171,12 @@ func (st *Store) updateOpenings(table string, locs []*regions.Location, rows []s
 		// It also checks that the region is open at loc.
 		cells, err := encodeOpening(table, loc, byName[string(loc.Name)])
 		if errors.Is(err, regions.ErrMoved) {
-			st.router.Forget(loc)
+			p.router.Forget(loc)
 		}
 		if err != nil {
 			return nil, err
 		}
-		found[i] = st.openings.update(loc, cells, catalog)
+		found[i] = p.openings.update(loc, cells, catalog)
 	}
 	return found, nil
 }
@@ -234,7 +234,7 @@ func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell
 	case info.Offline || info.Replica:
 		return wrong(regions.ErrMoved, "regioninfo", "offline or a replica", "a region that is served")
 	case len(state.Value) == 0:
-		return fmt.Errorf("%w: region %q", errNoState, loc.Name)
+		return fmt.Errorf("%w: region %q", ErrNoState, loc.Name)
 	case string(state.Value) != "OPEN":
 		return wrong(regions.ErrMeta, "state", string(state.Value), "OPEN")
 	case string(server.Value) != loc.Addr:
@@ -325,13 +325,13 @@ func (p *catalogReads) end() *catalogRead {
 
 // currentCatalog returns a state that hbase:meta has while currentCatalog runs. Where
 // many ask, it waits for a read that they share, see catalogReads.
-func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
-	shared := st.catalogReads.begin()
+func (p *Prover) currentCatalog(ctx context.Context) (catalogState, error) {
+	shared := p.catalogReads.begin()
 	if shared == nil {
-		catalog, err := st.readCatalogState(ctx)
-		if next := st.catalogReads.end(); next != nil {
+		catalog, err := p.readCatalogState(ctx)
+		if next := p.catalogReads.end(); next != nil {
 			// In the background, because this caller has its answer.
-			st.life.Run(func() { st.runCatalogReads(next) })
+			p.life.Run(func() { p.runCatalogReads(next) })
 		}
 		return catalog, err
 	}
@@ -346,55 +346,55 @@ func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
 
 // runCatalogReads makes shared reads until nobody waits for one. They end with the
 // store and not with a caller's context, as one of the callers may leave.
-func (st *Store) runCatalogReads(p *catalogRead) {
-	for ; p != nil; p = st.catalogReads.end() {
-		p.catalog, p.err = st.readCatalogState(st.life.Context())
-		close(p.done)
+func (p *Prover) runCatalogReads(r *catalogRead) {
+	for ; r != nil; r = p.catalogReads.end() {
+		r.catalog, r.err = p.readCatalogState(p.life.Context())
+		close(r.done)
 	}
 }
 
 // readCatalogState asks for the read point of hbase:meta.
-func (st *Store) readCatalogState(ctx context.Context) (catalogState, error) {
-	_, catalog, err := st.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+func (p *Prover) readCatalogState(ctx context.Context) (catalogState, error) {
+	_, catalog, err := p.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
 	return catalog, err
 }
 
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
 // Config.VersionTimeout.
-func (st *Store) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
-	if st.catalogReads.recentlySilent() {
+func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+	if p.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
 
-	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+	inner, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
 	began := time.Now()
-	call, catalog, err := st.scanCatalog(inner, request)
+	call, catalog, err := p.scanCatalog(inner, request)
 
 	// A caller that leaves soon says nothing about the server; one that has waited
 	// for half of the timeout does.
-	if inner.Err() != nil && time.Since(began) >= st.cfg.VersionTimeout/2 {
-		st.catalogReads.noteSilence()
+	if inner.Err() != nil && time.Since(began) >= p.cfg.Timeout/2 {
+		p.catalogReads.noteSilence()
 	}
 	return call, catalog, err
 }
 
 // scanCatalog is callCatalog without a timeout of its own.
-func (st *Store) scanCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
-	meta, err := st.router.LocateMeta(ctx)
+func (p *Prover) scanCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+	meta, err := p.router.LocateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
 	call := calls.New(ctx, "Scan", request(meta), &pb.ScanResponse{})
-	c, err := st.router.CallConn(ctx, meta, call)
+	c, err := p.router.CallConn(ctx, meta, call)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
 
 	n := decodeReadPoint(call.Response.(*pb.ScanResponse))
 	if n == 0 {
-		return nil, catalogState{}, errNoReadPoint
+		return nil, catalogState{}, ErrNoReadPoint
 	}
 	return call, catalogState{c.ID, n}, nil
 }

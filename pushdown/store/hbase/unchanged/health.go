@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type clusterHealth struct {
 func newClusterHealth() clusterHealth { return clusterHealth{turn: make(chan struct{}, 1)} }
 
 // check returns an error unless the timestamps of a server's changes can be relied on.
-func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error {
+func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error {
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
@@ -45,7 +45,7 @@ func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error
 	}
 
 	if time.Now().After(h.until) {
-		h.update(st)
+		h.update(p)
 	}
 
 	lag, known := h.lags[addr]
@@ -66,14 +66,14 @@ func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error
 // seconds ago at most, so a clock is not further behind than it seems.
 //
 // Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
-func (h *clusterHealth) update(st *Store) {
+func (h *clusterHealth) update(p *Prover) {
 	// Not with the context of an ask: what its end says of the master would hold for all.
-	ctx, cancel := context.WithTimeout(st.life.Context(), st.cfg.VersionTimeout)
+	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.Timeout)
 	defer cancel()
 	response := &pb.GetClusterStatusResponse{}
-	err := st.router.CallMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
+	err := p.router.CallMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
 
-	now := st.clock()
+	now := p.clock()
 	h.err, h.until, h.lags, h.replicated = err, time.Now().Add(healthFor), map[string]int64{}, ""
 	if err != nil {
 		h.until = time.Now().Add(unhealthyFor)

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"context"
@@ -20,21 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Proof says by what Version may know that rows have not changed.
-type Proof uint8
-
 const (
-	// ProofExact relies on read points alone: while anybody writes to a region, no
-	// row of it is proven.
-	ProofExact Proof = iota
-	// ProofTimestamps also proves ranges of a region that is written to elsewhere, see
-	// stampedVersion. It relies on what the operator says: that nobody writes cells or
-	// deletions with explicit old timestamps, or deletes single versions.
-	ProofTimestamps
-)
-
-const (
-	// maxClockLag is how far a region server's clock may be behind Store.clock, in ms.
+	// maxClockLag is how far a region server's clock may be behind prover.clock, in ms.
 	// A healthy server seems to be behind by up to its report interval, 3 s by default.
 	maxClockLag = 30_000
 	// stampSlack is how much older than the moment at which it becomes visible a change's
@@ -156,13 +143,13 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 // expire, and its stores are of the usual kind. The servers' clocks are right, and none
 // has applied edits replicated from another cluster, which have timestamps from there
 // (see clusterHealth).
-func (st *Store) stampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	if st.catalogReads.recentlySilent() {
+func (p *Prover) stampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	if p.catalogReads.recentlySilent() {
 		return "", errMetaSilent
 	}
 
 	for attempt := 1; ; attempt++ {
-		token, err := st.tryStampedVersion(ctx, table, family, r)
+		token, err := p.tryStampedVersion(ctx, table, family, r)
 		// After the first attempt the cached openings are up to date.
 		if !errors.Is(err, errReopened) || attempt == 2 {
 			return token, err
@@ -170,17 +157,17 @@ func (st *Store) stampedVersion(ctx context.Context, table, family string, r sto
 	}
 }
 
-func (st *Store) tryStampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	began := st.clock()
-	locs, err := st.locateAll(ctx, table, r)
+func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	began := p.clock()
+	locs, err := p.locateAll(ctx, table, r)
 	if err != nil {
 		return "", err
 	}
-	before, err := st.earlierOpenings(ctx, table, locs)
+	before, err := p.earlierOpenings(ctx, table, locs)
 	if err != nil {
 		return "", err
 	}
-	states, err := st.readPoints(ctx, family, locs, before, r.Start)
+	states, err := p.readPoints(ctx, family, locs, before, r.Start)
 	if err != nil {
 		return "", err
 	}
@@ -193,22 +180,22 @@ func (st *Store) tryStampedVersion(ctx context.Context, table, family string, r 
 			start = loc.Start
 		}
 		key := spanKey{family, string(loc.Name), string(start), string(r.Stop)}
-		spans[i] = &observedSpan{key: key, loc: loc, began: began, state: states[i], last: st.marks.find(key)}
+		spans[i] = &observedSpan{key: key, loc: loc, began: began, state: states[i], last: p.marks.find(key)}
 	}
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(spansAtOnce)
 	for _, s := range spans {
-		work.Go(func() error { return st.observeSpan(inner, s) })
+		work.Go(func() error { return p.observeSpan(inner, s) })
 	}
 	if err := work.Wait(); err != nil {
 		return "", err
 	}
-	if err := st.checkSpans(ctx, table, family, spans); err != nil {
+	if err := p.checkSpans(ctx, table, family, spans); err != nil {
 		return "", err
 	}
 
 	// Only what hbase:meta names before and after all of this proves anything, see Version.
-	after, err := st.currentOpenings(ctx, table, locs)
+	after, err := p.currentOpenings(ctx, table, locs)
 	if err != nil {
 		return "", err
 	}
@@ -219,7 +206,7 @@ func (st *Store) tryStampedVersion(ctx context.Context, table, family string, r 
 	var token []byte
 	var unproven error
 	for _, s := range spans {
-		token = binary.AppendUvarint(token, st.marks.replace(s.key, s.last, s.now))
+		token = binary.AppendUvarint(token, p.marks.replace(s.key, s.last, s.now))
 		if s.unproven != nil {
 			unproven = s.unproven
 		}
@@ -245,7 +232,7 @@ type observedSpan struct {
 func (s *observedSpan) unchanged() bool { return s.now.epoch == s.last.epoch }
 
 // observeSpan finds out whether a span has changed since its last mark, and sets s.now.
-func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
+func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 	// Equal read points: nothing in the region has changed. The mark keeps its time, because
 	// the clocks of this moment were not checked.
 	if s.now = s.last; s.last.state == s.state {
@@ -263,7 +250,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 		return nil
 	}
 
-	if err := st.health.check(ctx, st, s.loc.Addr); err != nil {
+	if err := p.health.check(ctx, p, s.loc.Addr); err != nil {
 		// The last mark stays, because the cause may pass. Only a region that rests gets a new
 		// one, which equal read points will continue.
 		if s.last.unproven != s.state {
@@ -275,7 +262,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 	}
 
 	if len(s.last.files) > 0 {
-		if err := st.scanForChanges(ctx, s); err != nil || s.unchanged() {
+		if err := p.scanForChanges(ctx, s); err != nil || s.unchanged() {
 			return err
 		}
 		// While the scan of the next ask would find the same young cell, it gets no files.
@@ -284,21 +271,21 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan) error {
 		}
 	}
 	var err error
-	s.now.files, err = st.storeFiles(ctx, s.loc, s.key.family)
+	s.now.files, err = p.storeFiles(ctx, s.loc, s.key.family)
 	return err
 }
 
 // scanForChanges looks for changes of a span since its last mark. If there are none, s.now
 // has the last epoch. If one is found, s.now says until when it will be.
-func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
-	c, readPoint, stamp, err := st.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
+func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
+	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
 	if err != nil {
 		// The next asks do without a scan that takes as long as reading may. Then they begin from
 		// a later mark: where a compaction has put cells of old and of recent times into one file,
 		// the scan is dear from each mark that is as old as the recent ones.
 		if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			s.now.notBefore = s.began + dearPause
-			st.marks.replace(s.key, s.last, s.now)
+			p.marks.replace(s.key, s.last, s.now)
 		}
 		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.Name, err)
 	}
@@ -308,7 +295,7 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 		return nil
 	}
 
-	files, err := st.storeFiles(ctx, s.loc, s.key.family)
+	files, err := p.storeFiles(ctx, s.loc, s.key.family)
 	if err != nil || !sameStore(s.last.files, files) { //fault:files-unseen TestStampedVersion_changes
 		return err
 	}
@@ -322,10 +309,10 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan) error {
 // checkSpans returns an error if what is visible of an unchanged span may change without
 // a new timestamp, because of how its table is described. A table that is altered opens its
 // regions again, so its description is read once an opening.
-func (st *Store) checkSpans(ctx context.Context, table, family string, spans []*observedSpan) error {
+func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*observedSpan) error {
 	for _, s := range spans {
 		if s.unchanged() && !s.now.checked {
-			expiring := st.checkStamped(ctx, table, family)
+			expiring := p.checkStamped(ctx, table, family)
 			// Another error says nothing about the table: the next ask reads it again.
 			if expiring != nil && !errors.Is(expiring, ErrExpiring) {
 				return expiring
@@ -339,7 +326,7 @@ func (st *Store) checkSpans(ctx context.Context, table, family string, spans []*
 
 	for _, s := range spans {
 		if s.unchanged() && s.now.expiring != nil {
-			st.marks.replace(s.key, s.last, s.now)
+			p.marks.replace(s.key, s.last, s.now)
 			return s.now.expiring
 		}
 	}
@@ -349,16 +336,16 @@ func (st *Store) checkSpans(ctx context.Context, table, family string, spans []*
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
 // since 1970. It returns the connection and the read point of the scan, and the timestamp
 // of the first cell, 0 if there is none. It makes one attempt.
-func (st *Store) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
 	call.Table = loc.Table
-	if c, err = st.router.CallConn(ctx, loc, call); err != nil {
+	if c, err = p.router.CallConn(ctx, loc, call); err != nil {
 		return nil, 0, 0, err
 	}
 
 	response := call.Response.(*pb.ScanResponse)
 	if readPoint = decodeReadPoint(response); readPoint == 0 {
-		return nil, 0, 0, errNoReadPoint
+		return nil, 0, 0, ErrNoReadPoint
 	}
 	rows, err := cellblock.Rows(call.Cells, response.GetCellsPerResult())
 	if err != nil {
@@ -414,9 +401,9 @@ func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanReq
 // it only goes forward, evenly: when this machine's clock is set, marks from before and
 // after must not differ by that. If it is wrong, the servers' clocks seem wrong, or young
 // cells stay young for longer.
-func (st *Store) clock() int64 {
-	if st.now != nil {
-		return st.now()
+func (p *Prover) clock() int64 {
+	if p.cfg.Now != nil {
+		return p.cfg.Now()
 	}
-	return st.opened.UnixMilli() + time.Since(st.opened).Milliseconds()
+	return p.opened.UnixMilli() + time.Since(p.opened).Milliseconds()
 }

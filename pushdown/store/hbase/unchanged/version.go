@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ const (
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
-var _ store.EarlyVersioner = (*Store)(nil)
+var _ store.EarlyVersioner = (*Prover)(nil)
 
 // Version returns a version token of a key range. It identifies a state by the
 // opening of each region of the range and by the region's MVCC read point, which a
@@ -79,17 +79,17 @@ var _ store.EarlyVersioner = (*Store)(nil)
 // Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
 // and RegionStateStore of HBase 2.5.
-func (st *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout) // of both calls and a second attempt
+func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout) // of both calls and a second attempt
 	defer cancel()
-	token, proof, err := st.EarlyVersion(ctx, table, family, r)
+	token, proof, err := p.EarlyVersion(ctx, table, family, r)
 	if err != nil {
 		return "", err
 	}
 
 	if err = proof(); errors.Is(err, errReopened) {
 		// The cached openings were out of date, and now they are not.
-		if token, proof, err = st.EarlyVersion(ctx, table, family, r); err == nil {
+		if token, proof, err = p.EarlyVersion(ctx, table, family, r); err == nil {
 			err = proof()
 		}
 	}
@@ -103,23 +103,23 @@ func (st *Store) Version(ctx context.Context, table, family string, r store.KeyR
 // states that were observed last, it returns their token while their openings are
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.
-func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
-	if err := st.life.Begin(); err != nil {
+func (p *Prover) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	if err := p.life.Begin(); err != nil {
 		return "", nil, err
 	}
-	defer st.life.Done()
+	defer p.life.Done()
 
-	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+	inner, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	if st.cfg.Proof == ProofTimestamps {
-		token, err := st.stampedVersion(inner, table, family, r)
+	if p.cfg.Proof == ProofTimestamps {
+		token, err := p.stampedVersion(inner, table, family, r)
 		if err != nil {
 			return "", nil, versionError(table, r, err)
 		}
 		return token, func() error { return nil }, nil
 	}
 
-	token, proof, err := st.earlyVersion(inner, ctx, table, family, r)
+	token, proof, err := p.earlyVersion(inner, ctx, table, family, r)
 	if err != nil {
 		return "", nil, versionError(table, r, err)
 	}
@@ -132,37 +132,37 @@ func versionError(table string, r store.KeyRange, err error) error {
 
 // earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
 // it has returned ends with ctx.
-func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
 	// Without hbase:meta nothing can be proven, so no region is asked for its read point.
-	if st.catalogReads.recentlySilent() {
+	if p.catalogReads.recentlySilent() {
 		return "", nil, errMetaSilent
 	}
 
 	// The openings are read first: only what they name before and after the read points
 	// proves anything, see Version.
-	locs, err := st.locateAll(inner, table, r)
+	locs, err := p.locateAll(inner, table, r)
 	if err != nil {
 		return "", nil, err
 	}
-	before, err := st.earlierOpenings(inner, table, locs)
+	before, err := p.earlierOpenings(inner, table, locs)
 	if err != nil {
 		return "", nil, err
 	}
-	states, err := st.readPoints(inner, family, locs, before, r.Start)
+	states, err := p.readPoints(inner, family, locs, before, r.Start)
 	if err != nil {
 		return "", nil, err
 	}
 
 	// If the states are those observed last, their token is known, and may be used while
 	// it is being proven.
-	if token, ok := st.history.lastToken(family, states); ok {
-		return token, st.proveLater(ctx, table, r, locs, before), nil
+	if token, ok := p.history.lastToken(family, states); ok {
+		return token, p.proveLater(ctx, table, r, locs, before), nil
 	}
 
 	// The first attempt fails if the cached openings are out of date, and brings
 	// the current ones. So two attempts are enough unless regions go on moving.
 	for attempt := 1; ; attempt++ {
-		after, err := st.currentOpenings(inner, table, locs)
+		after, err := p.currentOpenings(inner, table, locs)
 		if err != nil {
 			return "", nil, err
 		}
@@ -173,18 +173,18 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 			return "", nil, errReopened
 		}
 		before = after
-		if states, err = st.readPoints(inner, family, locs, before, r.Start); err != nil {
+		if states, err = p.readPoints(inner, family, locs, before, r.Start); err != nil {
 			return "", nil, err
 		}
 	}
 
-	token, needsCheck, err := st.history.observe(family, states)
+	token, needsCheck, err := p.history.observe(family, states)
 	if err == nil && needsCheck {
 		// Cells that expire change what is visible while the states stay equal.
-		err = st.checkNoExpiry(inner, table, family)
+		err = p.checkNoExpiry(inner, table, family)
 		// Another error says nothing about the table: the next token asks again.
 		if err == nil || errors.Is(err, ErrExpiring) {
-			st.history.noteChecked(family, states, err)
+			p.history.noteChecked(family, states, err)
 		}
 	}
 	if err != nil {
@@ -195,15 +195,15 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 
 // proveLater starts to read the openings of regions whose read points were just
 // read, and returns a proof: that they are still those from before.
-func (st *Store) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location, before []opening) (proof func() error) {
+func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location, before []opening) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
-	st.life.Run(func() {
+	p.life.Run(func() {
 		defer close(done)
 
-		ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+		ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 		defer cancel()
 		var after []opening
-		if after, err = st.currentOpenings(ctx, table, locs); err == nil && !sameOpenings(before, after) {
+		if after, err = p.currentOpenings(ctx, table, locs); err == nil && !sameOpenings(before, after) {
 			err = errReopened
 		}
 		if err != nil {
@@ -231,9 +231,9 @@ type regionState struct {
 }
 
 // locateAll returns the regions of a range, in key order.
-func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*regions.Location, err error) {
+func (p *Prover) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*regions.Location, err error) {
 	for at := r.Start; ; {
-		loc, err := st.router.Locate(ctx, table, at)
+		loc, err := p.router.Locate(ctx, table, at)
 		if err != nil {
 			return nil, err
 		}
@@ -250,10 +250,10 @@ func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) 
 
 // readPoints returns the states of consecutive regions, if they are still open since
 // these openings. The first region holds the key from.
-func (st *Store) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening, from []byte) ([]regionState, error) {
+func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening, from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
-		c, n, err := st.fetchReadPoint(ctx, loc, family, from)
+		c, n, err := p.fetchReadPoint(ctx, loc, family, from)
 		if err != nil {
 			return nil, err
 		}
@@ -265,17 +265,17 @@ func (st *Store) readPoints(ctx context.Context, family string, locs []*regions.
 
 // fetchReadPoint returns the read point of a region, which holds key, and the
 // connection that it came by. It makes one attempt.
-func (st *Store) fetchReadPoint(ctx context.Context, loc *regions.Location, family string, key []byte) (*calls.Conn, uint64, error) {
+func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string, key []byte) (*calls.Conn, uint64, error) {
 	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.Table = loc.Table
-	c, err := st.router.CallConn(ctx, loc, call)
+	c, err := p.router.CallConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
 	}
 
 	n := decodeReadPoint(call.Response.(*pb.ScanResponse))
 	if n == 0 {
-		return nil, 0, errNoReadPoint
+		return nil, 0, ErrNoReadPoint
 	}
 	return c, n, nil
 }

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"context"
@@ -23,14 +23,14 @@ import (
 //	   08 01                       field 1: REGION_NAME
 //	   12 05 74 2c 2c 31 2e        field 2: "t,,1."
 //	12 01 74                    field 2: "t"
-func (st *Store) storeFiles(ctx context.Context, loc *regions.Location, family string) ([]string, error) {
+func (p *Prover) storeFiles(ctx context.Context, loc *regions.Location, family string) ([]string, error) {
 	request, err := storeFilesRequest(loc.Name, family)
 	if err != nil {
 		return nil, err
 	}
 	call := calls.New(ctx, "GetStoreFile", request, &emptypb.Empty{})
 	call.Table = loc.Table
-	if err := st.router.CallAdmin(ctx, loc, call); err != nil {
+	if err := p.router.CallAdmin(ctx, loc, call); err != nil {
 		return nil, fmt.Errorf("cannot list the files of region %q: %w", loc.Name, err)
 	}
 
@@ -39,7 +39,7 @@ func (st *Store) storeFiles(ctx context.Context, loc *regions.Location, family s
 		value, _ := protowire.ConsumeBytes(path)
 		files = append(files, string(value))
 	}
-	return st.marks.shared(family, string(loc.Name), files), nil
+	return p.marks.shared(family, string(loc.Name), files), nil
 }
 
 func storeFilesRequest(region []byte, family string) (proto.Message, error) {

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"errors"
@@ -52,7 +52,11 @@ func TestVersion_regions(t *testing.T) {
 	}
 
 	f("nothing", false, func() {})
-	f("a scan", false, func() { c.mustRead(store.Scan{MaxRows: 1}, []string{"r0000 q0 v0"}) })
+	f("a scan", false, func() {
+		if got, err := c.read(store.KeyRange{Stop: []byte("r0001")}); err != nil || len(got) != 1 || got[0] != "r0000 q0 v0" {
+			t.Errorf("read %q, %v", got, err)
+		}
+	})
 	f("a put into the first region", true, func() { c.Put("t", "r0001", "t", "q", "v") })
 	f("a put into the second", true, func() { c.Put("t", "r0020", "t", "q", "v") })
 	f("a put into the third", false, func() { c.Put("t", "r0030", "t", "q", "v") })
@@ -124,8 +128,8 @@ func TestVersion_asksMaster(t *testing.T) {
 func TestVersion_noReadPoint(t *testing.T) {
 	c := start(t, hbasefake.Options{NoReadPoint: true})
 	c.fill(3)
-	if token, _, err := c.versions(store.KeyRange{}); token != "" || !errors.Is(err, errNoReadPoint) {
-		t.Errorf("version token %x, error %v, want %v", token, err, errNoReadPoint)
+	if token, _, err := c.versions(store.KeyRange{}); token != "" || !errors.Is(err, ErrNoReadPoint) {
+		t.Errorf("version token %x, error %v, want %v", token, err, ErrNoReadPoint)
 	}
 }
 

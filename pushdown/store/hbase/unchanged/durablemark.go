@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"downpour/pushdown/store/hbase/regions"
 )
 
-var _ store.Marker = (*Store)(nil)
+var _ store.Marker = (*Prover)(nil)
 
 // markTime is how many times Config.VersionTimeout Mark may take: it is for jobs, which
 // read all rows afterwards.
@@ -58,24 +58,24 @@ type rangeState struct {
 
 // stateOfRange returns the states of a range's regions. They are proven once sameAfter has
 // returned nil.
-func (st *Store) stateOfRange(ctx context.Context, table, family string, r store.KeyRange) (s rangeState, err error) {
-	if st.catalogReads.recentlySilent() {
+func (p *Prover) stateOfRange(ctx context.Context, table, family string, r store.KeyRange) (s rangeState, err error) {
+	if p.catalogReads.recentlySilent() {
 		return s, errMetaSilent
 	}
-	s.began = st.clock()
-	if s.locs, err = st.locateAll(ctx, table, r); err != nil {
+	s.began = p.clock()
+	if s.locs, err = p.locateAll(ctx, table, r); err != nil {
 		return s, err
 	}
-	if s.before, err = st.earlierOpenings(ctx, table, s.locs); err != nil {
+	if s.before, err = p.earlierOpenings(ctx, table, s.locs); err != nil {
 		return s, err
 	}
-	s.states, err = st.readPoints(ctx, family, s.locs, s.before, r.Start)
+	s.states, err = p.readPoints(ctx, family, s.locs, s.before, r.Start)
 	return s, err
 }
 
 // sameAfter returns errReopened unless hbase:meta names the openings of before still.
-func (st *Store) sameAfter(ctx context.Context, table string, s *rangeState) error {
-	after, err := st.currentOpenings(ctx, table, s.locs)
+func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) error {
+	after, err := p.currentOpenings(ctx, table, s.locs)
 	if err == nil && !sameOpenings(s.before, after) {
 		err = errReopened
 	}
@@ -92,17 +92,17 @@ func (s *rangeState) part(i int, family string, r store.KeyRange) spanKey {
 }
 
 // Mark implements store.Marker.
-func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
-	if err := st.life.Begin(); err != nil {
+func (p *Prover) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
+	if err := p.life.Begin(); err != nil {
 		return store.Mark{}, err
 	}
-	defer st.life.Done()
-	ctx, cancel := context.WithTimeout(ctx, markTime*st.cfg.VersionTimeout)
+	defer p.life.Done()
+	ctx, cancel := context.WithTimeout(ctx, markTime*p.cfg.Timeout)
 	defer cancel()
 
-	m, err := st.mark(ctx, table, family, r)
+	m, err := p.mark(ctx, table, family, r)
 	if errors.Is(err, errReopened) { // the cached openings were out of date, and now they are not
-		m, err = st.mark(ctx, table, family, r)
+		m, err = p.mark(ctx, table, family, r)
 	}
 	if err != nil {
 		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
@@ -112,42 +112,42 @@ func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRang
 	return store.Mark{Text: string(text), Resting: resting}, err
 }
 
-func (st *Store) mark(ctx context.Context, table, family string, r store.KeyRange) (*durableMark, error) {
-	s, err := st.stateOfRange(ctx, table, family, r)
+func (p *Prover) mark(ctx context.Context, table, family string, r store.KeyRange) (*durableMark, error) {
+	s, err := p.stateOfRange(ctx, table, family, r)
 	if err != nil {
 		return nil, err
 	}
 	m := &durableMark{Table: table, Family: family, Start: r.Start, Stop: r.Stop, At: s.began}
 	for i, loc := range s.locs {
 		region := durableRegion{Name: loc.Name, Opening: openingID(s.before[i]), ReadPoint: s.states[i].readPoint}
-		if st.cfg.Proof == ProofTimestamps {
-			region.Files = st.filesOfMark(ctx, loc, s.part(i, family, r), s.began)
+		if p.cfg.Proof == ProofTimestamps {
+			region.Files = p.filesOfMark(ctx, loc, s.part(i, family, r), s.began)
 		}
 		m.Regions = append(m.Regions, region)
 	}
 
 	// An altered table opens its regions again, so its description holds as long as the mark.
-	check := st.checkNoExpiry
-	if st.cfg.Proof == ProofTimestamps {
-		check = st.checkStamped
+	check := p.checkNoExpiry
+	if p.cfg.Proof == ProofTimestamps {
+		check = p.checkStamped
 	}
 	if err := check(ctx, table, family); err != nil {
 		return nil, err
 	}
-	return m, st.sameAfter(ctx, table, &s)
+	return m, p.sameAfter(ctx, table, &s)
 }
 
 // filesOfMark returns the names of the files of a region's store, nil if timestamps cannot
 // prove anything from now on: a change of the last minutes would be found again and again,
 // and could not be told from a later one.
-func (st *Store) filesOfMark(ctx context.Context, loc *regions.Location, part spanKey, began int64) []string {
-	if st.health.check(ctx, st, loc.Addr) != nil {
+func (p *Prover) filesOfMark(ctx context.Context, loc *regions.Location, part spanKey, began int64) []string {
+	if p.health.check(ctx, p, loc.Addr) != nil {
 		return nil
 	}
-	if _, _, stamp, err := st.changeSince(ctx, loc, part, began-stampSlack); err != nil || stamp > 0 {
+	if _, _, stamp, err := p.changeSince(ctx, loc, part, began-stampSlack); err != nil || stamp > 0 {
 		return nil
 	}
-	files, err := st.storeFiles(ctx, loc, part.family)
+	files, err := p.storeFiles(ctx, loc, part.family)
 	if err != nil {
 		return nil
 	}
@@ -170,12 +170,12 @@ func openingID(o opening) string {
 }
 
 // Unchanged implements store.Marker.
-func (st *Store) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
-	if err := st.life.Begin(); err != nil {
+func (p *Prover) Unchanged(ctx context.Context, table, family string, r store.KeyRange, mark string) error {
+	if err := p.life.Begin(); err != nil {
 		return err
 	}
-	defer st.life.Done()
-	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+	defer p.life.Done()
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
 
 	var m durableMark
@@ -184,10 +184,10 @@ func (st *Store) Unchanged(ctx context.Context, table, family string, r store.Ke
 		err = m.covers(table, family, r)
 	}
 	if err == nil {
-		err = st.unchanged(ctx, &m, r)
+		err = p.unchanged(ctx, &m, r)
 	}
 	if errors.Is(err, errReopened) {
-		err = st.unchanged(ctx, &m, r)
+		err = p.unchanged(ctx, &m, r)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start, calls.WithoutStack(err))
@@ -205,30 +205,30 @@ func (m *durableMark) covers(table, family string, r store.KeyRange) error {
 }
 
 // unchanged is Unchanged of a mark that covers r.
-func (st *Store) unchanged(ctx context.Context, m *durableMark, r store.KeyRange) error {
-	s, err := st.stateOfRange(ctx, m.Table, m.Family, r)
+func (p *Prover) unchanged(ctx context.Context, m *durableMark, r store.KeyRange) error {
+	s, err := p.stateOfRange(ctx, m.Table, m.Family, r)
 	if err != nil {
 		return err
 	}
 	for i := range s.locs {
-		if err := st.regionUnchanged(ctx, m, &s, i, r); err != nil {
+		if err := p.regionUnchanged(ctx, m, &s, i, r); err != nil {
 			// Where the mark names an opening that this process has not heard of, its own is out
 			// of date for ever, unless hbase:meta is asked.
 			if ctx.Err() != nil {
 				return err
 			}
-			if after := st.sameAfter(ctx, m.Table, &s); errors.Is(after, errReopened) {
+			if after := p.sameAfter(ctx, m.Table, &s); errors.Is(after, errReopened) {
 				return after
 			}
 			return err
 		}
 	}
-	return st.sameAfter(ctx, m.Table, &s)
+	return p.sameAfter(ctx, m.Table, &s)
 }
 
 // regionUnchanged returns an error unless nothing of a range's region i has changed since
 // the mark, if its opening stays the one that s has.
-func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeState, i int, r store.KeyRange) error {
+func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeState, i int, r store.KeyRange) error {
 	loc := s.locs[i]
 	at := slices.IndexFunc(m.Regions, func(d durableRegion) bool { return bytes.Equal(d.Name, loc.Name) })
 	if at < 0 {
@@ -240,7 +240,7 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return fmt.Errorf("region %q was opened again", loc.Name)
 	case marked.ReadPoint == s.states[i].readPoint:
 		return nil
-	case st.cfg.Proof != ProofTimestamps:
+	case p.cfg.Proof != ProofTimestamps:
 		return fmt.Errorf("region %q was written to, and its read point is the only proof", loc.Name)
 	case len(marked.Files) == 0:
 		return fmt.Errorf("region %q was written to, also shortly before the mark or while the servers' clocks proved nothing", loc.Name)
@@ -248,17 +248,17 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
 
-	if err := st.health.check(ctx, st, loc.Addr); err != nil {
+	if err := p.health.check(ctx, p, loc.Addr); err != nil {
 		return err
 	}
 	span := s.part(i, m.Family, r)
-	if st.dearMarks.paused(span, st.clock()) {
+	if p.dearMarks.paused(span, p.clock()) {
 		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errDearProof)
 	}
-	_, _, stamp, err := st.changeSince(ctx, loc, span, m.At-stampSlack)
+	_, _, stamp, err := p.changeSince(ctx, loc, span, m.At-stampSlack)
 	// A server goes on with a scan that nobody waits for any more: each query would leave one.
 	if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		st.dearMarks.pause(span, st.clock()+dearPause)
+		p.dearMarks.pause(span, p.clock()+dearPause)
 	}
 	switch {
 	case err != nil:
@@ -266,7 +266,7 @@ func (st *Store) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	case stamp > 0:
 		return fmt.Errorf("%w: in region %q, at %d", store.ErrRowsChanged, loc.Name, stamp)
 	}
-	files, err := st.storeFiles(ctx, loc, m.Family)
+	files, err := p.storeFiles(ctx, loc, m.Family)
 	if err == nil && !sameStore(marked.Files, fileNames(files)) {
 		err = fmt.Errorf("region %q: all files were compacted, or one was loaded in bulk", loc.Name)
 	}

@@ -1,4 +1,4 @@
-package hbase
+package unchanged
 
 import (
 	"errors"
@@ -372,7 +372,7 @@ func TestPointReads_shared(t *testing.T) {
 // A server of hbase:meta that hangs costs one request for a version token its
 // timeout; the next ones do not wait for it.
 func TestVersion_catalogHangs(t *testing.T) {
-	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.VersionTimeout = 200 * time.Millisecond })
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Timeout = 200 * time.Millisecond })
 	c.fill(3)
 	release := make(chan struct{})
 	var asked atomic.Int64
