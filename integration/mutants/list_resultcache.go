@@ -18,7 +18,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "old-times-without-marker", file: "pushdown/store/hbase/replace.go",
 		old: "Qualifier: changeMarker}", new: "Qualifier: changeMarker, Timestamp: 1}",
-		test: "TestStampedVersion_changes",
+		test: "TestReplace_seenByTimestamps",
 	}, {
 		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/unchanged/timestampproof.go",
 		old: "	case !ok || current.epoch != last.epoch:\n", new: "	case !ok:\n",

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Config says how servers are connected to, and how long they are waited for. All but
-// Security and Encryption is needed.
+// Config says how servers are connected to, and how long they are waited for. All fields but
+// Security and Encryption are needed.
 type Config struct {
 	// EffectiveUser is the user name that is sent to the servers.
 	EffectiveUser string

@@ -26,11 +26,11 @@ func NewLife() *Life {
 // Context ends when the store is closed.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Ended tells whether the store is closed.
+// Ended reports whether the store is closed.
 func (l *Life) Ended() bool { return l.ctx.Err() != nil }
 
 // Begin registers an operation, or returns store.ErrClosed. The caller ends the
-// operation with done.
+// operation with Done.
 func (l *Life) Begin() error {
 	l.ending.RLock()
 	defer l.ending.RUnlock()

@@ -99,7 +99,7 @@ func (c *ColumnSet) drops(qualifier []byte, bytes int) bool {
 // DroppedBytes returns the bytes of all cells that were dropped.
 func (c *ColumnSet) DroppedBytes() int64 { return c.droppedAll }
 
-// Sampled tells whether a reply has come.
+// Sampled reports whether a reply has come.
 func (c *ColumnSet) Sampled() bool { return c.seen > 0 }
 
 // EndReply tells, after each reply, whether dropping is still cheaper than a filter.

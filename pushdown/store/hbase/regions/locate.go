@@ -28,7 +28,7 @@ type Location struct {
 	Addr        string // host:port
 }
 
-// Contains tells whether a row of this key is in the region.
+// Contains reports whether a row of this key is in the region.
 func (l *Location) Contains(key []byte) bool {
 	return bytes.Compare(key, l.Start) >= 0 && (len(l.Stop) == 0 || bytes.Compare(key, l.Stop) < 0)
 }

@@ -8,8 +8,8 @@ import (
 	"downpour/pushdown/store/hbase/calls"
 )
 
-// Config says where a cluster is and how long an operation is tried. All fields of the
-// calls are needed.
+// Config says where a cluster is and how long an operation is tried. Either Quorum or Nodes
+// is given; everything else is needed.
 type Config struct {
 	Calls *calls.Config
 	// Quorum lists the ZooKeeper servers, "host:port[,host:port…]", and Root is HBase's znode.
@@ -65,11 +65,11 @@ func (r *Router) CloseAll() {
 	}
 }
 
-// ByNodes tells whether bootstrap nodes are asked in place of ZooKeeper.
+// ByNodes reports whether bootstrap nodes are asked in place of ZooKeeper.
 func (r *Router) ByNodes() bool { return r.nodes != nil }
 
 // call sends a call to the server of loc and waits for the reply. It makes one
-// attempt. After a failure it drops what has proved wrong (see invalidate), so
+// attempt. After a failure it drops what has proved wrong (see Invalidate), so
 // that the next attempt starts afresh.
 func (r *Router) call(ctx context.Context, loc *Location, call *calls.Call) error {
 	_, err := r.CallConn(ctx, loc, call)

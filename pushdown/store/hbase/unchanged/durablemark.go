@@ -19,7 +19,7 @@ import (
 
 var _ store.Marker = (*Prover)(nil)
 
-// markTime is how many times Config.VersionTimeout Mark may take: it is for jobs, which
+// markTime is how many times Config.Timeout Mark may take: it is for jobs, which
 // read all rows afterwards.
 const markTime = 10
 

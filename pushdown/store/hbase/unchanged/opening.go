@@ -361,7 +361,7 @@ func (p *Prover) readCatalogState(ctx context.Context) (catalogState, error) {
 
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
-// Config.VersionTimeout.
+// Config.Timeout.
 func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	if p.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
