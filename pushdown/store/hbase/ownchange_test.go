@@ -91,20 +91,29 @@ func (c *stampedCluster) stampOf(key []byte) int64 {
 	return rows[0].Cells[0].Timestamp
 }
 
-// A replacement of cells by cells of the same time is seen, too.
+// A replacement of cells by cells of the same time is seen, too, and so is one that only deletes.
 func TestReplace_seenByTimestamps(t *testing.T) {
 	c := startStamped(t)
-	before := c.rest()
-	rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r0013")})
-	if err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
-	}
-	put := store.Cell{Qualifier: []byte("z"), Value: []byte("v"), Timestamp: rows[0].Cells[0].Timestamp}
-	out, err := c.st.Replace(c.ctx, "t", "t", []store.Replacement{{Read: rows[0], Put: []store.Cell{put}}})
-	if err != nil || out[0] != store.Replaced {
-		t.Fatal(out, err)
-	}
-	if after := c.version(); after == before {
-		t.Errorf("the version token stays %x", after)
+	for name, change := range map[string]func(read store.Cell) store.Replacement{
+		"put": func(read store.Cell) store.Replacement {
+			return store.Replacement{Put: []store.Cell{{Qualifier: []byte("z"), Value: []byte("v"), Timestamp: read.Timestamp}}}
+		},
+		"deletion": func(read store.Cell) store.Replacement { return store.Replacement{Delete: []store.Cell{read}} },
+	} {
+		before := c.rest()
+		rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r0013")})
+		if err != nil || len(rows) != 1 {
+			t.Fatal(rows, err)
+		}
+		r := change(rows[0].Cells[0])
+		r.Read = rows[0]
+		out, err := c.st.Replace(c.ctx, "t", "t", []store.Replacement{r})
+		if err != nil || out[0] != store.Replaced {
+			t.Fatal(name, out, err)
+		}
+		if after := c.version(); after == before {
+			t.Errorf("%s: the version token stays %x", name, after)
+		}
+		c.Flush("t") // so that there is a file at the next mark
 	}
 }
