@@ -5,7 +5,7 @@ package main
 var ofCompaction = []mutant{
 	{
 		name: "compaction-deletes-columns", file: "pushdown/store/hbase/changeif.go",
-		old: "v.Qualifier, nil, v.Timestamp, cellDelete)", new: "v.Qualifier, nil, serverTime, cellDeleteColumn)",
+		old: "v.Qualifier, nil, v.Timestamp, cellblock.Delete)", new: "v.Qualifier, nil, cellblock.ServerTime, cellblock.DeleteColumn)",
 		test: "pushdown/compaction TestOrders",
 	}, {
 		name: "compaction-asks-not-for-the-merged-cell", file: "pushdown/compaction/job.go",
@@ -57,7 +57,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_refused",
 	}, {
 		name: "compaction-unseen-by-timestamps", file: "pushdown/store/hbase/changeif.go",
-		old: "changeMarker, nil, serverTime, cellDeleteColumn)", new: "changeMarker, nil, 1, cellDeleteColumn)",
+		old: "changeMarker, nil, cellblock.ServerTime, cellblock.DeleteColumn)", new: "changeMarker, nil, 1, cellblock.DeleteColumn)",
 		test: "TestChangeIf_seenByTimestamps",
 	},
 }

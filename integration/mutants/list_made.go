@@ -4,7 +4,7 @@ package main
 // changed.
 var ofMadeRollups = []mutant{
 	{
-		name: "made-opening-out-of-date", file: "pushdown/store/hbase/durablemark.go",
+		name: "made-opening-out-of-date", file: "pushdown/store/hbase/unchanged/durablemark.go",
 		old: "&s); errors.Is(after, errReopened) {", new: "&s); errors.Is(after, errReopened) && false {",
 		test: "TestMark_afterMove",
 	}, {
@@ -92,11 +92,11 @@ var ofMadeRollups = []mutant{
 		old: "	return ok && w.first <= number && number <= w.last\n", new: "	return ok && w.first <= number && number < w.last\n",
 		test: "TestMark_concurrent",
 	}, {
-		name: "mark-without-opening", file: "pushdown/store/hbase/durablemark.go",
+		name: "mark-without-opening", file: "pushdown/store/hbase/unchanged/durablemark.go",
 		old: "	case marked.Opening != openingID(s.before[i]):\n", new: "	case marked.Opening == \"\":\n",
 		test: "TestMark_timestamps",
 	}, {
-		name: "mark-without-files", file: "pushdown/store/hbase/durablemark.go",
+		name: "mark-without-files", file: "pushdown/store/hbase/unchanged/durablemark.go",
 		old: "	if err == nil && !sameStore(marked.Files, fileNames(files)) {\n", new: "	if err == nil && len(files) == 0 {\n",
 		test: "TestMark_timestamps",
 	}, {

@@ -40,40 +40,40 @@ var ofTheScan = []mutant{
 		test: "TestScan_manyLostReplies",
 	}, {
 		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
-		old: "	s.rows.reset()\n	return s.retry", new: "	return s.retry",
+		old: "	s.rows.Reset()\n	return s.retry", new: "	return s.retry",
 		test: "TestScan_cutEveryReply",
 	}, {
 		name: "half-row-kept-for-the-filter", file: "pushdown/store/hbase/scan.go",
-		old: "	s.rows.reset()\n}\n", new: "}\n",
+		old: "	s.rows.Reset()\n}\n", new: "}\n",
 		test: "TestScan_mostInColumns",
 	}, {
-		name: "rows-of-other-columns-delivered", file: "pushdown/store/hbase/assembler.go",
+		name: "rows-of-other-columns-delivered", file: "pushdown/store/hbase/cellblock/assembler.go",
 		old: "		a.dropEmptyRows()\n", new: "",
-		test: "TestScan_mostInColumns",
+		test: "pushdown/store/hbase TestScan_mostInColumns",
 	}, {
-		name: "other-columns-kept", file: "pushdown/store/hbase/columns.go",
+		name: "other-columns-kept", file: "pushdown/store/hbase/cellblock/columns.go",
 		old: "return first == isWanted", new: "return true",
 		test: "TestColumnSet",
 	}, {
-		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/locate.go",
-		old: "		case info.table != table || !info.split:\n", new: "		case true:\n",
-		test: "TestLookUp_parentOfSplit",
+		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/regions/locate.go",
+		old: "		case info.Table != table || !info.split:\n", new: "		case true:\n",
+		test: "pushdown/store/hbase TestLookUp_parentOfSplit",
 	}, {
-		name: "hole-taken-for-no-table", file: "pushdown/store/hbase/locate.go",
-		old: "		case info.table != table && skipped:\n", new: "		case info.table != table && skipped && row != nil:\n",
-		test: "TestLookUp_hole",
+		name: "hole-taken-for-no-table", file: "pushdown/store/hbase/regions/locate.go",
+		old: "		case info.Table != table && skipped:\n", new: "		case info.Table != table && skipped && row != nil:\n",
+		test: "pushdown/store/hbase TestLookUp_hole",
 	}, {
-		name: "filter-set-late", file: "pushdown/store/hbase/columns.go",
+		name: "filter-set-late", file: "pushdown/store/hbase/cellblock/columns.go",
 		old: "	for c.seen > recentBytes {\n", new: "	for c.seen > recentBytes<<20 {\n",
-		test: "TestScan_otherColumnsLate",
+		test: "pushdown/store/hbase TestScan_otherColumnsLate",
 	}, {
 		name: "dropped-cells-charged", file: "pushdown/store/hbase/scan.go",
-		old: "	s.stats.Bytes -= c.droppedAll - before\n", new: "	_ = before\n",
+		old: "	s.stats.Bytes -= c.DroppedBytes() - before\n", new: "	_ = before\n",
 		test: "TestScan_otherColumnsLate",
 	}, {
-		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
-		old: "	case classRelocate, classReopen, classUnknown:\n		st.regions.forget(loc)\n", new: "	case classRelocate, classReopen, classUnknown:\n",
-		test: "TestScan_changesBetweenBlocks",
+		name: "moved-region-remembered", file: "pushdown/store/hbase/regions/router.go",
+		old: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		r.regions.forget(loc)\n", new: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
+		test: "pushdown/store/hbase TestScan_changesBetweenBlocks",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/rowregex.go", // keys with 0A, 0D, 85 are lost
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,

@@ -8,27 +8,27 @@ var ofResultCache = []mutant{
 		old: "append(b.number(int64(len(s))), s...)", new: "append(b, s...)",
 		test: "TestIdentity_fieldsStayApart",
 	}, {
-		name: "marker-dropped-unseen", file: "pushdown/store/hbase/storefiles.go",
+		name: "marker-dropped-unseen", file: "pushdown/store/hbase/unchanged/storefiles.go",
 		old: "	return kept\n", new: "	return kept || len(after) > 0\n",
 		test: "TestStampedVersion_changes",
 	}, {
-		name: "bulk-load-unseen", file: "pushdown/store/hbase/storefiles.go",
+		name: "bulk-load-unseen", file: "pushdown/store/hbase/unchanged/storefiles.go",
 		old: "strings.Contains(f, \"_SeqId_\")", new: "strings.Contains(f, \"_SEQID_\")",
 		test: "TestStampedVersion_changes",
 	}, {
 		name: "old-times-without-marker", file: "pushdown/store/hbase/replace.go",
 		old: "Qualifier: changeMarker}", new: "Qualifier: changeMarker, Timestamp: 1}",
-		test: "TestStampedVersion_changes",
+		test: "TestReplace_seenByTimestamps",
 	}, {
-		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/timestampproof.go",
+		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/unchanged/timestampproof.go",
 		old: "	case !ok || current.epoch != last.epoch:\n", new: "	case !ok:\n",
 		test: "TestMarkTable_concurrent",
 	}, {
-		name: "slow-clock-trusted", file: "pushdown/store/hbase/health.go",
+		name: "slow-clock-trusted", file: "pushdown/store/hbase/unchanged/health.go",
 		old: "	case lag > maxClockLag:\n", new: "	case lag > 100*maxClockLag:\n",
 		test: "TestStampedVersion_conditions",
 	}, {
-		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/timestampproof.go",
+		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/unchanged/timestampproof.go",
 		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
@@ -72,7 +72,7 @@ var ofResultCache = []mutant{
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
 		test: "gateway/query/engine TestStretch_notInVain",
 	}, {
-		name: "expiry-forgotten", file: "pushdown/store/hbase/version.go",
+		name: "expiry-forgotten", file: "pushdown/store/hbase/unchanged/version.go",
 		old: "		if err == nil || errors.Is(err, ErrExpiring) {\n", new: "		if err == nil {\n",
 		test: "TestVersion_asksMaster",
 	}, {
@@ -120,12 +120,12 @@ var ofResultCache = []mutant{
 		old: "(o.collected != nil || o.opts.Proving)", new: "o.collected != nil",
 		test: "TestOpen_proving",
 	}, {
-		name: "changes-without-read-type", file: "pushdown/store/hbase/timestampproof.go",
-		old: "	scan.ProtoReflect().SetUnknown(readType)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
+		name: "changes-without-read-type", file: "pushdown/store/hbase/unchanged/timestampproof.go",
+		old: "	calls.Pread(scan)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
 		test: "TestStampedVersion_large",
 	}, {
-		name: "dear-mark-kept", file: "pushdown/store/hbase/timestampproof.go",
-		old: "			st.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			st.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
+		name: "dear-mark-kept", file: "pushdown/store/hbase/unchanged/timestampproof.go",
+		old: "			p.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			p.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
 		test: "TestStampedVersion_dear",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
@@ -156,23 +156,23 @@ var ofResultCache = []mutant{
 		old: "	c.dropped = c.last\n", new: "",
 		test: "TestVersion_dropped",
 	}, {
-		name: "mark-of-the-first-region", file: "pushdown/store/hbase/version.go",
-		old: "if at = loc.stop; len(at) == 0 ||", new: "if at = loc.stop; len(at) >= 0 ||",
+		name: "mark-of-the-first-region", file: "pushdown/store/hbase/unchanged/version.go",
+		old: "if at = loc.Stop; len(at) == 0 ||", new: "if at = loc.Stop; len(at) >= 0 ||",
 		test: "TestVersion_regions",
 	}, {
-		name: "mark-outlives-the-server", file: "pushdown/store/hbase/version.go",
-		old: "conn: c.id, readPoint: n}", new: "conn: c.id * 0, readPoint: n}",
+		name: "mark-outlives-the-server", file: "pushdown/store/hbase/unchanged/version.go",
+		old: "conn: c.ID, readPoint: n}", new: "conn: c.ID * 0, readPoint: n}",
 		test: "TestVersion_regions",
 	}, {
-		name: "opening-ignored", file: "pushdown/store/hbase/version.go",
+		name: "opening-ignored", file: "pushdown/store/hbase/unchanged/version.go",
 		old: "opening: openings[i].number, ", new: "",
 		test: "TestVersion_replaced",
 	}, {
-		name: "opening-read-once", file: "pushdown/store/hbase/opening.go",
+		name: "opening-read-once", file: "pushdown/store/hbase/unchanged/opening.go",
 		old: "		if o.catalog != catalog {\n", new: "		if o.catalog.conn != catalog.conn {\n",
 		test: "TestVersion_replaced",
 	}, {
-		name: "opening-of-before-or-after", file: "pushdown/store/hbase/version.go",
+		name: "opening-of-before-or-after", file: "pushdown/store/hbase/unchanged/version.go",
 		old: "return a.number == b.number", new: "return b.number != 0",
 		test: "TestVersion_interleaved",
 	}, {
@@ -200,19 +200,19 @@ var ofResultCache = []mutant{
 		old: "errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {", new: "errors.Is(a.err, resultcache.ErrUnproven) {",
 		test: "TestRun_unproven",
 	}, {
-		name: "unproven-state-observed", file: "pushdown/store/hbase/version.go",
-		old: "	if token, ok := st.history.lastToken(family, states); ok {\n", new: "	if token, _, _ := st.history.observe(family, states); len(token) > 0 {\n",
+		name: "unproven-state-observed", file: "pushdown/store/hbase/unchanged/version.go",
+		old: "	if token, ok := p.history.lastToken(family, states); ok {\n", new: "	if token, _, _ := p.history.observe(family, states); len(token) > 0 {\n",
 		test: "TestVersion_expiring",
 	}, {
 		name: "fastest-error-wins", file: "gateway/query/engine/subqueries.go",
 		old: "				for _, end := range ends[i+1:] {\n", new: "				for _, end := range ends {\n",
 		test: "TestForEach_firstInOrder",
 	}, {
-		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
+		name: "clones-at-one-number", file: "pushdown/store/hbase/unchanged/opening.go",
 		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
 		test: "pushdown/resultcache TestLaw_hbase",
 	}, {
-		name: "region-being-opened", file: "pushdown/store/hbase/opening.go",
+		name: "region-being-opened", file: "pushdown/store/hbase/unchanged/opening.go",
 		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
 		test: "TestEncodeOpening",
 	}, {
@@ -224,11 +224,11 @@ var ofResultCache = []mutant{
 		old: "	return e.servers.dropCaches(ctx)\n", new: "	return nil\n",
 		test: "TestExecutor_dropCaches",
 	}, {
-		name: "time-to-live-overlooked", file: "pushdown/store/hbase/expiry.go",
-		old: `ttl != "" && ttl != forever`, new: `ttl == "" && ttl != forever`,
+		name: "time-to-live-overlooked", file: "pushdown/store/hbase/unchanged/expiry.go",
+		old: `ttl != "" && ttl != regions.Forever`, new: `ttl == "" && ttl != regions.Forever`,
 		test: "TestVersion_expiring",
 	}, {
-		name: "mark-comes-back", file: "pushdown/store/hbase/expiry.go",
+		name: "mark-comes-back", file: "pushdown/store/hbase/unchanged/expiry.go",
 		old: "epoch: epochs.Add(1)}", new: "epoch: state.readPoint}",
 		test: "TestRegionHistory_order",
 	},

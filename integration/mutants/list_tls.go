@@ -4,31 +4,31 @@ package main
 // certificates that are not read again.
 var ofTLS = []mutant{
 	{
-		name: "tls-any-name-taken", file: "pushdown/store/hbase/encryption.go",
+		name: "tls-any-name-taken", file: "pushdown/store/hbase/calls/encryption.go",
 		old: "if e.AnyName {", new: "if true {",
-		test: "TestEncrypted_errors",
+		test: "pushdown/store/hbase TestEncrypted_errors",
 	}, {
 		name: "tls-any-name-of-any-authority", file: "pushdown/process/settings/hbase.go",
 		old: `s.TLS == "on" && !s.VerifyHost`, new: `false && !s.VerifyHost`,
 		test: "TestCommon_Validate",
 	}, {
-		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/conn.go",
+		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/calls/conn.go",
 		old: "	if c.writing != nil {", new: "	if false && c.writing != nil {",
-		test: "TestEncrypted_calls",
+		test: "pushdown/store/hbase TestEncrypted_calls",
 	}, {
-		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/nodes.go",
+		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/regions/nodes.go",
 		old: "if id != b.cluster {", new: "if false {",
 		test: "TestNodes_anotherCluster",
 	}, {
-		name: "nodes-replica-of-meta-read", file: "pushdown/store/hbase/nodereplies.go",
+		name: "nodes-replica-of-meta-read", file: "pushdown/store/hbase/regions/nodereplies.go",
 		old: "return info.GetReplicaId() == 0, nil", new: "return true, nil",
 		test: "TestNodes_silent",
 	}, {
-		name: "nodes-any-master-is-active", file: "pushdown/store/hbase/nodereplies.go",
+		name: "nodes-any-master-is-active", file: "pushdown/store/hbase/regions/nodereplies.go",
 		old: "active = n != 0", new: "active = n >= 0",
-		test: "TestNodes_calls",
+		test: "pushdown/store/hbase TestNodes_calls",
 	}, {
-		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/nodes.go",
+		name: "nodes-of-the-start-kept", file: "pushdown/store/hbase/regions/nodes.go",
 		old: "b.named = nodes[:min(len(nodes), maxNodes)]", new: "b.named = nodes[:0]",
 		test: "TestNodes_refreshed",
 	}, {

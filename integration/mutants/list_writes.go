@@ -12,21 +12,21 @@ var ofWrites = []mutant{
 		old: "		if a.answered {\n			return nil,", new: "		if false {\n			return nil,",
 		test: "TestMulti_lies",
 	}, {
-		name: "cells-of-another-row-taken", file: "pushdown/store/hbase/multi.go",
+		name: "cells-of-another-row-taken", file: "pushdown/store/hbase/cellblock/row.go",
 		old: "if !bytes.Equal(got, row) {", new: "if false && !bytes.Equal(got, row) {",
-		test: "TestGet_shiftedCells",
+		test: "pushdown/store/hbase TestGet_shiftedCells",
 	}, {
 		name: "results-of-a-failed-region-taken", file: "pushdown/store/hbase/multi.go",
 		old: "	if e := r.GetException(); e != nil {", new: "	if e := r.GetException(); e != nil && len(r.GetResultOrException()) == 0 {",
 		test: "TestMulti_lies",
 	}, {
-		name: "slow-server-given-up", file: "pushdown/store/hbase/silence.go", // and asked again
-		old: "dead := p.answersNewConnection(c.addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0", new: "dead := c.liveness.silentFor() > 0",
-		test: "TestSlow_serverPaused",
+		name: "slow-server-given-up", file: "pushdown/store/hbase/calls/silence.go", // and asked again
+		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0", new: "dead := c.liveness.silentFor() > 0",
+		test: "pushdown/store/hbase TestSlow_serverPaused",
 	}, {
-		name: "moved-region-waited-for", file: "pushdown/store/hbase/silence.go",
-		old: "if !p.probeSilent(c) || moved != nil {", new: "if !p.probeSilent(c) || true {",
-		test: "TestSlow_pausedServerLosesRegions",
+		name: "moved-region-waited-for", file: "pushdown/store/hbase/calls/silence.go",
+		old: "if !p.probeSilent(c) || moved != nil || call.Moved == nil {", new: "if !p.probeSilent(c) || true {",
+		test: "pushdown/store/hbase TestSlow_pausedServerLosesRegions",
 	}, {
 		name: "cell-in-the-place-of-an-earlier-value", file: "gateway/write/cells.go",
 		old: "last[string(e.qualifier)] == i {", new: "last[string(e.qualifier)] >= i {",
@@ -44,7 +44,7 @@ var ofWrites = []mutant{
 		old: "	case p.abandoned > 0:\n", new: "	case false:\n",
 		test: "TestSlow_abandonedWrite",
 	}, {
-		name: "cells-beyond-the-frame", file: "pushdown/store/hbase/wire.go", // ends the process, in gohbase
+		name: "cells-beyond-the-frame", file: "pushdown/store/hbase/calls/wire.go", // ends the process, in gohbase
 		old: "int64(cells) > int64(size-n) {", new: "int64(cells) > 1<<40 {",
 		test: "TestWire_frames",
 	}, {

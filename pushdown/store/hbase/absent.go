@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"golang.org/x/sync/errgroup"
@@ -60,7 +62,7 @@ func (st *Store) putAbsent(ctx context.Context, table string, cells []store.Cell
 
 	// A put that is sent again after a lost reply would find the value of the first one, and report
 	// that it had not written.
-	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, sendOnce)
+	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, regions.SendOnce)
 	for k, i := range part {
 		wrote[i] = actions[k].held
 	}
@@ -89,7 +91,7 @@ func absentPut(cell store.CellKey, value []byte) (*conditional, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.cells = appendCell(nil, cell.Row, cell.Family, cell.Qualifier, value, serverTime, cellPut)
+	a.cells = cellblock.Append(nil, cell.Row, cell.Family, cell.Qualifier, value, cellblock.ServerTime, cellblock.Put)
 	a.add(pb.MutationProto_PUT, 1)
 	return a, nil
 }

@@ -10,24 +10,22 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
 )
-
-// forever is the number that HBase's shell sends for TTL => 'FOREVER'; the master
-// does not know the word.
-const forever = "2147483647"
 
 // CreateTable creates a table and returns when all its regions are served.
 // Attributes that are not given get the master's defaults. The attributes are sent
 // as they are, unlike in gohbase's own call, which drops all but eleven names and
 // has defaults of its own.
 func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	schema, err := tableSchema(spec)
 	if err != nil {
@@ -38,7 +36,7 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	response := &pb.CreateTableResponse{}
 	request := &pb.CreateTableRequest{TableSchema: schema, SplitKeys: spec.Splits,
 		NonceGroup: &st.nonces.group, Nonce: st.nonces.next()}
-	if err := st.callMaster(ctx, spec.Name, "CreateTable", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, spec.Name, "CreateTable", request, response); err != nil {
 		return err
 	}
 	if err := st.awaitProcedure(ctx, spec.Name, response.GetProcId()); err != nil {
@@ -64,7 +62,7 @@ func (st *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.checkDisabled(ctx, name); err != nil {
+	if err := st.router.CheckDisabled(ctx, name); err != nil {
 		return true, err
 	}
 	return true, nil
@@ -76,7 +74,7 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 		return nil, fmt.Errorf("cannot create table %q: got no column family, want at least one", spec.Name)
 	}
 
-	schema := &pb.TableSchema{TableName: tableName(spec.Name)}
+	schema := &pb.TableSchema{TableName: regions.TableName(spec.Name)}
 	for _, f := range spec.Families {
 		family := &pb.ColumnFamilySchema{Name: []byte(f.Name)}
 		// HBase 1 has no default for it: it fails with "Cannot parse null string".
@@ -86,7 +84,7 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 		for name, value := range f.Attributes {
 			// The master does not know the word.
 			if name == "TTL" && strings.EqualFold(value, "FOREVER") {
-				value = forever
+				value = regions.Forever
 			}
 			family.Attributes = append(family.Attributes, &pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}
@@ -96,21 +94,12 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 	return schema, nil
 }
 
-// tableName splits "namespace:table"; the namespace may be left out.
-func tableName(name string) *pb.TableName {
-	ns, table, ok := strings.Cut(name, ":")
-	if !ok {
-		ns, table = "default", name
-	}
-	return &pb.TableName{Namespace: []byte(ns), Qualifier: []byte(table)}
-}
-
 // checkSchema reads the description of a new table back. It returns an error if an
 // attribute is not as wanted; further attributes are the master's defaults.
 func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSchema) error {
 	response := &pb.GetTableDescriptorsResponse{}
 	request := &pb.GetTableDescriptorsRequest{TableNames: []*pb.TableName{want.TableName}}
-	if err := st.callMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
 		return err
 	}
 	if n := len(response.GetTableSchema()); n != 1 {
@@ -119,7 +108,7 @@ func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSc
 
 	var wrong []error
 	for _, f := range want.GetColumnFamilies() {
-		got := familyAttributes(response.TableSchema[0], f.Name)
+		got := regions.FamilyAttributes(response.TableSchema[0], f.Name)
 		if got == nil {
 			wrong = append(wrong, fmt.Errorf("family %q: not there", f.Name))
 			continue
@@ -137,29 +126,13 @@ func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSc
 	return nil
 }
 
-// familyAttributes returns a family's attributes, nil if there is no such family.
-func familyAttributes(schema *pb.TableSchema, name []byte) map[string]string {
-	for _, f := range schema.GetColumnFamilies() {
-		if !bytes.Equal(f.Name, name) {
-			continue
-		}
-
-		attributes := map[string]string{}
-		for _, a := range f.Attributes {
-			attributes[string(a.First)] = string(a.Second)
-		}
-		return attributes
-	}
-	return nil
-}
-
 // awaitProcedure waits until the master has finished a procedure, and returns its
 // error.
 func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) error {
-	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+	for delay := regions.FirstDelay; ; delay = min(2*delay, regions.LastDelay) {
 		response := &pb.GetProcedureResultResponse{}
 		request := &pb.GetProcedureResultRequest{ProcId: proto.Uint64(id)}
-		if err := st.callMaster(ctx, table, "getProcedureResult", request, response); err != nil {
+		if err := st.router.CallMaster(ctx, table, "getProcedureResult", request, response); err != nil {
 			return err
 		}
 
@@ -174,7 +147,7 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
-		case <-st.lifetime.Done():
+		case <-st.life.Context().Done():
 			timer.Stop()
 			return store.ErrClosed
 		case <-ctx.Done():
@@ -192,82 +165,9 @@ func procedureError(table string, response *pb.GetProcedureResultResponse) error
 		return nil
 	}
 
-	err := fmt.Errorf("table %q: %w", table, &javaError{e.GetClassName(), e.GetMessage()})
+	err := fmt.Errorf("table %q: %w", table, &calls.JavaError{Class: e.GetClassName(), Message: e.GetMessage()})
 	if strings.HasSuffix(e.GetClassName(), ".TableExistsException") {
 		return fmt.Errorf("%w: %w", store.ErrTableExists, err)
 	}
 	return err
-}
-
-// callMaster calls a method of the master, attempt after attempt, until it answers
-// or ctx ends.
-func (st *Store) callMaster(ctx context.Context, table, method string, request, response proto.Message) error {
-	retry := st.newRetrier(ctx, table)
-	for {
-		err := st.callMasterOnce(ctx, table, method, request, response)
-		if err == nil {
-			return nil
-		}
-		if err := retry.afterFailure(err); err != nil {
-			return err
-		}
-	}
-}
-
-// callMasterOnce makes one attempt. After a failed one the next attempt looks the
-// master up again.
-func (st *Store) callMasterOnce(ctx context.Context, table, method string, request, response proto.Message) error {
-	addr, err := st.locator.address(ctx, activeMaster)
-	if err != nil {
-		return err
-	}
-
-	// The reply gets a message of its own, because it may come after ctx has ended.
-	call := newRPC(ctx, method, request, response.ProtoReflect().New().Interface())
-	call.table = table
-	c, err := st.masters.get(ctx, addr)
-	if err == nil {
-		st.masters.send(c, call)
-		err = st.masters.wait(ctx, c, call)
-	}
-
-	if err == nil {
-		proto.Merge(response, call.response)
-		return nil
-	}
-	if classify(err) == classReconnect {
-		st.locator.forget(activeMaster, addr)
-		if c != nil {
-			st.masters.drop(c)
-		}
-	}
-	return err
-}
-
-// checkDisabled returns an error if a table is disabled or being disabled: its
-// regions are served nowhere, and waiting for them would be in vain. If it cannot
-// find out, it returns nil. The state is the cell table:state in hbase:meta: 08 01
-// for DISABLED and 08 02 for DISABLING.
-func (st *Store) checkDisabled(ctx context.Context, table string) error {
-	meta, err := st.locateMeta(ctx)
-	if err != nil || table == metaTable {
-		return nil
-	}
-
-	call := newRPC(ctx, "Get", &pb.GetRequest{
-		Region: regionSpecifier(meta.name),
-		Get:    &pb.Get{Row: []byte(table), Column: []*pb.Column{{Family: []byte("table")}}},
-	}, &pb.GetResponse{})
-	if st.call(ctx, meta, call) != nil {
-		return nil
-	}
-
-	// Servers put the cells of a Get into the message and not into a cell block,
-	// because gohbase sends them no version.
-	for _, c := range call.response.(*pb.GetResponse).GetResult().GetCell() {
-		if bytes.Equal(c.GetValue(), []byte{8, 1}) || bytes.Equal(c.GetValue(), []byte{8, 2}) {
-			return fmt.Errorf("%w: table %q is disabled", store.ErrUnavailable, table)
-		}
-	}
-	return nil
 }

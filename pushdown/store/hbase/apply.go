@@ -9,6 +9,7 @@ import (
 
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -232,17 +233,17 @@ func (a *action) addCell(m *store.Mutation, value []byte) {
 	timestamp := m.Timestamp
 	// An append gets a later time than what it adds to has: the server alone knows one.
 	if timestamp == 0 || m.Kind == store.Append {
-		timestamp = serverTime
+		timestamp = cellblock.ServerTime
 	}
 
-	kind, qualifier := byte(cellPut), m.Qualifier
+	kind, qualifier := byte(cellblock.Put), m.Qualifier
 	switch m.Kind {
 	case store.DeleteCell:
-		kind, value = cellDeleteColumn, nil
+		kind, value = cellblock.DeleteColumn, nil
 	case store.DeleteRow:
-		kind, qualifier, value = cellDeleteFamily, nil, nil
+		kind, qualifier, value = cellblock.DeleteFamily, nil, nil
 	}
-	a.cells = appendCell(a.cells, m.Row, m.Family, qualifier, value, timestamp, kind)
+	a.cells = cellblock.Append(a.cells, m.Row, m.Family, qualifier, value, timestamp, kind)
 	*a.mutation.AssociatedCellCount++
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -23,7 +26,7 @@ func (st *Store) Increment(ctx context.Context, table string, cell store.CellKey
 
 	mutation := cellMutation(cell, pb.MutationProto_INCREMENT, binary.BigEndian.AppendUint64(nil, uint64(delta)))
 	mutation.Nonce = st.nonces.next()
-	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, resendLost)
+	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, regions.ResendLost)
 	if err != nil {
 		return 0, err
 	}
@@ -66,12 +69,12 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 	call, err := st.mutate(ctx, table, &pb.MutateRequest{
 		Mutation:  cellMutation(cell, pb.MutationProto_PUT, value),
 		Condition: condition,
-	}, sendOnce)
+	}, regions.SendOnce)
 	if err != nil {
 		return false, err
 	}
 
-	response := call.response.(*pb.MutateResponse)
+	response := call.Response.(*pb.MutateResponse)
 	if response.Processed == nil {
 		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
 	}
@@ -133,14 +136,14 @@ func nonNil(b []byte) []byte {
 }
 
 // mutate sends one mutation to the region of its row.
-func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy resendPolicy) (*rpc, error) {
+func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy regions.ResendPolicy) (*calls.Call, error) {
 	row := request.Mutation.Row
-	return st.callRow(ctx, table, row, policy, func(ctx context.Context, loc *location) *rpc {
+	return st.router.CallRow(ctx, table, row, policy, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		// A copy, as the request of an earlier attempt may still be being sent.
 		request := proto.Clone(request).(*pb.MutateRequest)
-		request.Region = regionSpecifier(loc.name)
-		call := newRPC(ctx, "Mutate", request, &pb.MutateResponse{})
-		call.table = table
+		request.Region = calls.RegionSpecifier(loc.Name)
+		call := calls.New(ctx, "Mutate", request, &pb.MutateResponse{})
+		call.Table = table
 		return call
 	})
 }
@@ -162,12 +165,12 @@ func cellMutation(cell store.CellKey, kind pb.MutationProto_MutationType, value 
 
 // singleValue returns the value of the only cell of a reply, from the message or
 // from its cell block.
-func singleValue(call *rpc) ([]byte, error) {
-	if cells := call.response.(*pb.MutateResponse).GetResult().GetCell(); len(cells) == 1 {
+func singleValue(call *calls.Call) ([]byte, error) {
+	if cells := call.Response.(*pb.MutateResponse).GetResult().GetCell(); len(cells) == 1 {
 		return cells[0].GetValue(), nil
 	}
 
-	row, err := decodeRow(call.cells)
+	row, err := cellblock.Row(call.Cells)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/filter"
 	"github.com/tsuna/gohbase/pb"
@@ -42,7 +45,7 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 		}
 	}
 
-	if err := st.sendAll(ctx, table, family, actions, resendLost); err != nil {
+	if err := st.sendAll(ctx, table, family, actions, regions.ResendLost); err != nil {
 		return nil, err
 	}
 	held := make([]bool, len(actions))
@@ -54,17 +57,17 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 
 // sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
 // returns errUnconditional if one of them cannot.
-func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy resendPolicy) error {
-	if err := st.beginOperation(); err != nil {
+func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy regions.ResendPolicy) error {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
-	retry := st.newRetrier(ctx, table)
+	retry := st.router.NewRetrier(ctx, table)
 	for pending := actions; len(pending) > 0; {
 		left, err := st.sendConditional(ctx, table, family, pending)
 		if len(left) < len(pending) {
-			retry.madeProgress()
+			retry.MadeProgress()
 		}
 		pending = left
 		if err == nil {
@@ -75,10 +78,10 @@ func (st *Store) sendAll(ctx context.Context, table, family string, actions []*c
 		if errors.Is(err, errUnconditional) {
 			return err
 		}
-		if lost, ok := err.(*lostError); ok && policy == sendOnce {
-			return retry.unknownOutcome(lost)
+		if lost, ok := err.(*calls.LostError); ok && policy == regions.SendOnce {
+			return retry.UnknownOutcome(lost)
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			return err
 		}
 	}
@@ -117,7 +120,7 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 			if x.Timestamp <= 0 {
 				return nil, fmt.Errorf("timestamp: got %d, want that of a cell", x.Timestamp)
 			}
-			a.cells = appendCell(a.cells, c.Row, family, x.Qualifier, x.Value, x.Timestamp, cellPut)
+			a.cells = cellblock.Append(a.cells, c.Row, family, x.Qualifier, x.Value, x.Timestamp, cellblock.Put)
 		}
 		a.add(pb.MutationProto_PUT, len(c.Put))
 	}
@@ -126,9 +129,9 @@ func newConditional(family string, c *store.ConditionalChange) (*conditional, er
 		if v.Timestamp <= 0 {
 			return nil, fmt.Errorf("timestamp: got %d, want that of a version", v.Timestamp)
 		}
-		a.cells = appendCell(a.cells, c.Row, family, v.Qualifier, nil, v.Timestamp, cellDelete)
+		a.cells = cellblock.Append(a.cells, c.Row, family, v.Qualifier, nil, v.Timestamp, cellblock.Delete)
 	}
-	a.cells = appendCell(a.cells, c.Row, family, changeMarker, nil, serverTime, cellDeleteColumn)
+	a.cells = cellblock.Append(a.cells, c.Row, family, changeMarker, nil, cellblock.ServerTime, cellblock.DeleteColumn)
 	a.add(pb.MutationProto_DELETE, len(c.Delete)+1)
 	return a, nil
 }
@@ -180,34 +183,34 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 // is known to look at their conditions. It returns those that are still to be done, and an error
 // if the call or one of its actions has failed.
 func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
-	loc, err := st.locate(ctx, table, pending[0].row)
+	loc, err := st.router.Locate(ctx, table, pending[0].row)
 	if err != nil {
 		return pending, err
 	}
-	server, err := st.servers.get(ctx, loc.addr)
-	if err == nil {
-		err = st.tryCondition(ctx, server, loc, family, pending[0].row)
-	}
+	server, err := st.router.Connect(ctx, loc)
 	if err != nil {
-		st.invalidate(loc, server, err)
+		return pending, err
+	}
+	if err := st.tryCondition(ctx, server, loc, family, pending[0].row); err != nil {
+		st.router.Invalidate(loc, server, err)
 		return pending, err
 	}
 
 	n, size := 0, 0
-	for n < min(len(pending), maxConditional) && loc.contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
+	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
 		size += len(pending[n].cells)
 		n++
 	}
 	sent, rest := pending[:n], pending[n:]
 
 	call := conditionalCall(ctx, loc, sent)
-	if err := st.callOn(ctx, server, loc, call); err != nil {
+	if err := st.router.CallOn(ctx, server, loc, call); err != nil {
 		return pending, err
 	}
-	failed, err := conditionalOutcomes(call.response.(*pb.MultiResponse), sent)
+	failed, err := conditionalOutcomes(call.Response.(*pb.MultiResponse), sent)
 	if err != nil {
 		err = fmt.Errorf("table %q: %w", table, err)
-		st.invalidate(loc, server, err)
+		st.router.Invalidate(loc, server, err)
 	}
 	return slices.Concat(failed, rest), err
 }
@@ -222,12 +225,12 @@ const (
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
 // region actions. It tries one, once in a connection's life, which does no harm if it is
 // carried out: it deletes a column that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *conn, loc *location, family string, row []byte) error {
-	switch c.conditions.Load() {
+func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string, row []byte) error {
+	switch c.Conditions.Load() {
 	case conditionsKnown:
 		return nil
 	case conditionsIgnored:
-		return fmt.Errorf("server %s: %w", c.addr, errUnconditional)
+		return fmt.Errorf("server %s: %w", c.Addr, errUnconditional)
 	}
 	trial, err := newConditional(family, &store.ConditionalChange{Row: row, If: store.Condition{Stamps: []int64{1}}})
 	if err != nil {
@@ -235,33 +238,33 @@ func (st *Store) tryCondition(ctx context.Context, c *conn, loc *location, famil
 	}
 
 	call := conditionalCall(ctx, loc, []*conditional{trial})
-	if err := st.callOn(ctx, c, loc, call); err != nil {
+	if err := st.router.CallOn(ctx, c, loc, call); err != nil {
 		// Whatever has become of the trial, nothing that matters was sent.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
-	_, err = conditionalOutcomes(call.response.(*pb.MultiResponse), []*conditional{trial})
+	_, err = conditionalOutcomes(call.Response.(*pb.MultiResponse), []*conditional{trial})
 	switch {
 	case err == nil:
-		c.conditions.Store(conditionsKnown)
+		c.Conditions.Store(conditionsKnown)
 		return nil
 	case errors.Is(err, errUnconditional):
-		c.conditions.Store(conditionsIgnored)
+		c.Conditions.Store(conditionsIgnored)
 	}
-	return fmt.Errorf("server %s, table %q: %w", c.addr, loc.table, err)
+	return fmt.Errorf("server %s, table %q: %w", c.Addr, loc.Table, err)
 }
 
 // conditionalCall makes a Multi call with a region action for each change.
-func conditionalCall(ctx context.Context, loc *location, sent []*conditional) *rpc {
+func conditionalCall(ctx context.Context, loc *regions.Location, sent []*conditional) *calls.Call {
 	request := &pb.MultiRequest{}
 	var cells []byte
 	for _, a := range sent {
-		ra := &pb.RegionAction{Region: regionSpecifier(loc.name), Atomic: proto.Bool(true), Action: a.actions}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(loc.Name), Atomic: proto.Bool(true), Action: a.actions}
 		ra.ProtoReflect().SetUnknown(a.condition)
 		request.RegionAction = append(request.RegionAction, ra)
 		cells = append(cells, a.cells...)
 	}
-	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table, call.outCells = loc.table, cells
+	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
+	call.Table, call.OutCells = loc.Table, cells
 	return call
 }
 
@@ -276,7 +279,7 @@ func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (faile
 	for i, r := range results {
 		if e := r.GetException(); e != nil {
 			failed = append(failed, sent[i])
-			err = newJavaError(e.GetName(), string(e.GetValue()))
+			err = calls.NewJavaError(e.GetName(), string(e.GetValue()))
 			continue
 		}
 		held, ok := processed(r.ProtoReflect().GetUnknown())

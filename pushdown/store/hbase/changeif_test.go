@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
-
-	"google.golang.org/protobuf/proto"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // readVersions returns a line for each version of a range, page by page.
@@ -189,7 +188,7 @@ func TestPutAbsent_race(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.st.sendAll(c.ctx, "t", "t", []*conditional{put}, sendOnce); err != nil || put.held {
+	if err := c.st.sendAll(c.ctx, "t", "t", []*conditional{put}, regions.SendOnce); err != nil || put.held {
 		t.Errorf("written %v, %v", put.held, err)
 	}
 	got, _, err := c.read(store.Scan{})
@@ -216,34 +215,4 @@ func TestPutAbsent_lostReply(t *testing.T) {
 			t.Errorf("reply %d lost: %v, %v, want %q", lost, wrote, err, want)
 		}
 	}
-}
-
-// Changes with old timestamps are seen by the proof by timestamps.
-func TestChangeIf_seenByTimestamps(t *testing.T) {
-	c := startStamped(t)
-	for name, change := range map[string]store.ConditionalChange{
-		"put":      {Row: []byte("r0007"), Put: []store.Cell{{Qualifier: []byte("m"), Value: []byte("12"), Timestamp: 5}}},
-		"deletion": {Row: []byte("r0008"), Delete: []store.Version{{Qualifier: []byte("q9"), Timestamp: 5}}},
-	} {
-		before := c.rest()
-		change.If.Stamps = []int64{c.stampOf(change.Row), 5}
-		held, err := c.st.ChangeIf(c.ctx, "t", "t", []store.ConditionalChange{change})
-		if err != nil || !held[0] {
-			t.Fatalf("%s: %v, %v", name, held, err)
-		}
-		c.pass(time.Second)
-		if after := c.stableVersion(oldRows); after == before {
-			t.Errorf("%s: the version token stays %x", name, after)
-		}
-	}
-}
-
-// stampOf returns the timestamp of a row's first cell.
-func (c *stampedCluster) stampOf(key []byte) int64 {
-	c.Helper()
-	rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{key})
-	if err != nil || len(rows) != 1 {
-		c.Fatal(rows, err)
-	}
-	return rows[0].Cells[0].Timestamp
 }

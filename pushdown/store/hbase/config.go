@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"downpour/pushdown/process/list"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
+	"downpour/pushdown/store/hbase/unchanged"
 )
 
 // Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
@@ -50,7 +54,7 @@ type Config struct {
 	WriteTimeout time.Duration
 	// ProbeAfter is how long a server may be silent before it gets a probe. If the
 	// probe is unanswered for as long again, the store finds out whether the server
-	// is dead or slow, see silence.go. Default 3 s.
+	// is dead or slow, see package calls. Default 3 s.
 	ProbeAfter time.Duration
 	// RetryTimeout ends an operation that has failed for this long, or a scan that
 	// has failed for this long since its last reply, even if the context allows
@@ -162,7 +166,7 @@ func (c Config) complete() (Config, error) {
 		return c, err
 	}
 	if c.Security != nil {
-		security := c.Security.complete()
+		security := c.Security.WithDefaults()
 		c.Security = &security
 		if c.EffectiveUser == "" {
 			c.EffectiveUser = security.Client.Principal()
@@ -222,3 +226,46 @@ func (c *Config) completeAddress() error {
 	}
 	return nil
 }
+
+// routing says how servers are found and called; scan reads hbase:meta.
+func (c *Config) routing(scan func(context.Context, store.Scan) (store.Scanner, error)) *regions.Config {
+	return &regions.Config{
+		Calls: &calls.Config{
+			EffectiveUser: c.EffectiveUser,
+			Logger:        c.Logger,
+			Dial:          c.Dial,
+			DialTimeout:   c.DialTimeout,
+			RPCTimeout:    c.RPCTimeout,
+			WriteTimeout:  c.WriteTimeout,
+			ProbeAfter:    c.ProbeAfter,
+			Security:      c.Security,
+			Encryption:    c.Encryption,
+		},
+		Quorum:           c.Quorum,
+		Root:             c.Root,
+		Nodes:            c.Nodes,
+		ZooKeeperTimeout: c.ZooKeeperTimeout,
+		LookUpHost:       c.LookUpHost,
+		RetryTimeout:     c.RetryTimeout,
+		Scan:             scan,
+	}
+}
+
+// Security is how connections to the servers of a secured cluster are made.
+type Security = calls.Security
+
+// Encryption is how connections to the servers are encrypted.
+type Encryption = calls.Encryption
+
+// Proof says by what Version may know that rows have not changed.
+type Proof = unchanged.Proof
+
+const (
+	// ProofExact relies on read points alone.
+	ProofExact = unchanged.ProofExact
+	// ProofTimestamps also proves ranges of a region that is written to elsewhere.
+	ProofTimestamps = unchanged.ProofTimestamps
+)
+
+// ErrExpiring is returned when rows may change without being written.
+var ErrExpiring = unchanged.ErrExpiring

@@ -1,36 +1,27 @@
-// Package hbase implements store.Store on an HBase cluster. It is the only
-// package that uses gohbase. It takes from gohbase the framing of calls on a
-// connection, the protobuf messages, the encoding of filters and the look-up in
-// ZooKeeper. Routing, waiting and retrying are done here, because gohbase's own
-// client handles trouble badly: after a lost reply it asks a scanner for more
-// rows again, without the sequence number by which a server would notice, and so
-// loses rows silently; it backs off for up to 30 s; without a deadline it never
-// gives up, and it leaves goroutines running when it is closed meanwhile.
+// Package hbase implements store.Store on an HBase cluster. It and the packages below it
+// are the only ones that use gohbase: cellblock < calls < regions <
+// unchanged < hbase. They take from
+// gohbase the framing of calls on a connection, the protobuf messages, the encoding of
+// filters and the look-up in ZooKeeper. Routing, waiting and retrying are done here,
+// because gohbase's own client handles trouble badly: after a lost reply it asks a scanner
+// for more rows again, without the sequence number by which a server would notice, and so
+// loses rows silently; it backs off for up to 30 s; without a deadline it never gives up,
+// and it leaves goroutines running when it is closed before they end.
 //
 // # The way of a put
 //
 //   - apply.go: Apply groups the mutations by row and encodes the cells of each
 //     row as one operation, an action.
-//   - cellblock.go: the layout of a cell, see below.
+//   - package cellblock: the layout of a cell.
 //   - multi.go: the actions go out in rounds. A round sends each server one Multi
 //     call at a time until each action has been sent once; what failed and may
 //     succeed later is sent in the next round.
-//   - locate.go: finds the region and the server of each row, in a cache or in
-//     hbase:meta. locator.go finds the server of hbase:meta, and the master, in
-//     ZooKeeper (zookeeper.go) or by bootstrap nodes (nodes.go, nodereplies.go).
 //   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
-//   - store.go: sends the call, waits, and forgets the location that proved wrong.
-//   - conn.go and rpc.go: the only connection to that server, and a call on it,
-//     through gohbase. wire.go checks what comes back before gohbase reads it. A new
-//     connection is encrypted if the configuration wants it (encryption.go). In a
-//     secured cluster security.go makes a handshake before the first call, with a
-//     ticket of package kerberos and the frames of package sasl, and wrappedconn.go
-//     signs or seals what is sent.
-//   - silence.go: waits for the reply, and finds out whether a silent server is
-//     slow, dead or no longer has the region.
-//   - retry.go: classifies a failure: retry here, look the region up again,
-//     reconnect, or give up. It also waits between attempts.
+//   - package regions: finds the region and the server of each row, sends the call there,
+//     forgets the location that proved wrong, and decides about another attempt.
+//   - package calls: the only connection to that server, and a call on it, through gohbase;
+//     the wait for the reply, and the class of a failure.
 //
 // Increment and CompareAndPut (atomic.go) change one cell with a Mutate call,
 // Get (get.go) reads rows with Multi calls, and Replace (replace.go) changes rows if
@@ -44,54 +35,25 @@
 //   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
 //     region gets its own, and a regular expression for tags. Ranges of columns that
 //     are prefixes, as those of rollups are, become one filter.
-//   - columns.go: leaves the filter of columns out while there are few other cells.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
-//   - locate.go, store.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
-//   - assembler.go: decodes the cell blocks of replies and joins the parts of a
-//     row. It runs in the goroutine that reads the rows.
+//   - packages regions and calls: as for a put.
+//   - package cellblock: decodes the cell blocks of replies and joins the parts of a
+//     row, in the goroutine that reads the rows. While there are few cells of other
+//     columns it drops those in place of a filter.
 //
-// Regions (regions.go) lists a table's regions, and drain.go measures how fast a
-// scan can be.
+// drain.go measures how fast a scan can be.
 //
-// # Version tokens
+// # Version tokens and marks
 //
-// Version (version.go) returns a token that proves, when it is returned again,
-// that no row of a key range has changed. It combines the MVCC read point of each
-// region with what hbase:meta says of when the region was opened (opening.go), and
-// makes sure that no cell expires (expiry.go). With ProofTimestamps it also proves
-// ranges of a region that is written to elsewhere (timestampproof.go, storefiles.go), while the servers' clocks
-// are right (health.go).
+// Package unchanged proves that no row of a key range has changed. Version, EarlyVersion,
+// Mark and Unchanged are methods of its Prover.
 //
 // # The rest
 //
 // store.go opens and closes a Store, config.go is its configuration, admin.go creates
 // tables, errors.go lists the errors. inspect.go says what a version of HBase lacks, rights.go
 // whether all of a table may be read.
-//
-// # The cell block
-//
-// Cells travel after the reply's message in one block, one after another, in
-// the layout of HBase's KeyValueCodec. All numbers are big-endian. This is a
-// cell as HBase 2.5.11 sent it: metric 000001, hour 52cb4dd0, tagk 000001,
-// tagv 000007; family t; qualifier 0380 (56 s, one byte); value 64.
-//
-//	00000025                   length of all that follows: 37
-//	0000001c                   length of the key: 28
-//	00000001                   length of the value: 1
-//	000d                       length of the row: 13     ┐
-//	00000152cb4dd0000001000007 row                       │
-//	01                         length of the family: 1   │
-//	74                         family "t"                │ key
-//	0380                       qualifier, the key's rest │
-//	000001434af487bb           time of the write, ms     │
-//	04                         type: put                 ┘
-//	64                         value
-//
-// A reply's message says how the block is divided: cells_per_result holds the
-// number of cells of each row, or of each part of a row, and
-// more_results_in_region whether the region has more. An empty reply does not end
-// a scan: it may be a heartbeat of a server that has found nothing yet.
 //
 // # Fields beyond gohbase's schema
 //

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -22,14 +23,14 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 	defer opened.Close()
 
 	sc := opened.(*scanner)
-	sc.rows.columns = nil // it needs decoded cells; the server has the filter instead
+	sc.rows.Columns = nil // it needs decoded cells; the server has the filter instead
 	// What reads replies needs the lock that Next would hold.
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return store.ScanStats{}, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	for more := true; more; {
 		call, err := sc.awaitReply()
@@ -46,13 +47,13 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 
 // discardReply counts a reply and requests the next one. It returns false at the
 // end of the scan.
-func (s *scanner) discardReply(call *rpc) bool {
-	response := call.response.(*pb.ScanResponse)
+func (s *scanner) discardReply(call *calls.Call) bool {
+	response := call.Response.(*pb.ScanResponse)
 	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
-	s.countReply(response, len(call.cells))
+	s.countReply(response, len(call.Cells))
 	for _, n := range response.GetCellsPerResult() {
 		s.stats.Rows++
 		s.stats.Cells += int64(n)
@@ -63,7 +64,7 @@ func (s *scanner) discardReply(call *rpc) bool {
 		s.server.open = false
 	}
 	if regionEnds {
-		s.resumeKey = s.server.loc.stop
+		s.resumeKey = s.server.loc.Stop
 	}
 	// A region without a stop key is the last of its table.
 	if scanEnds || regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {

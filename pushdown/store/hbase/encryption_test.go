@@ -18,6 +18,7 @@ import (
 	"downpour/pushdown/process/certificates"
 	"downpour/pushdown/process/certificates/certificatestest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/hbase/kerberos/kerberostest"
 	"downpour/pushdown/store/hbase/sasl"
@@ -133,17 +134,17 @@ func serverConfig(t *testing.T, c certificatestest.Certificate, change ...func(*
 }
 
 // encryption is a client that trusts an authority.
-func encryption(t *testing.T, files certificates.Files) *Encryption {
+func encryption(t *testing.T, files certificates.Files) *calls.Encryption {
 	t.Helper()
 	r, err := certificates.Open(files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Encryption{Certificates: r}
+	return &calls.Encryption{Certificates: r}
 }
 
 // startEncrypted starts a fake cluster behind fronts, and a store on it.
-func startEncrypted(t *testing.T, f *fronts, e *Encryption, change ...func(*Config)) *cluster {
+func startEncrypted(t *testing.T, f *fronts, e *calls.Encryption, change ...func(*Config)) *cluster {
 	t.Helper()
 	return start(t, hbasefake.Options{Servers: 2}, append([]func(*Config){func(cfg *Config) {
 		f.leave = cfg.Quorum
@@ -297,7 +298,7 @@ func TestEncrypted_oneEnd(t *testing.T) {
 		{"it, it closes", speaking, false, "as one does that wants TLS (DOWNPOUR_HBASE_TLS is off)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var e *Encryption
+			var e *calls.Encryption
 			if tc.we {
 				e = encryption(t, certificates.Files{Roots: ca.File})
 			}

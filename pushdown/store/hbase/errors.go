@@ -2,90 +2,26 @@ package hbase
 
 import (
 	"errors"
-	"fmt"
+
+	"downpour/pushdown/store/hbase/calls"
 )
 
 // The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and
-// so on before a caller sees them; retry.go translates. Each error says which
-// retryClass it has, where that is not the default (classUnknown).
-
-// ErrExpiring is returned when rows may change without being written: cells of a
-// family with a TTL expire by themselves, and a coprocessor may do anything.
-var ErrExpiring = errors.New("rows may change without being written")
-
-// Errors of finding regions and servers; retry after looking up again
-// (classRelocate).
-var (
-	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
-	errZooKeeper = errors.New("ZooKeeper")
-	// errZooKeeperSASL is returned when ZooKeeper closes our sessions since they are not
-	// authenticated.
-	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
-		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
-	// errNodes is returned when no bootstrap node has told where a server is.
-	errNodes = errors.New("bootstrap nodes")
-	// errMeta is returned when an answer of hbase:meta cannot be used at the
-	// moment: a region without a server, a hole between regions, the parent of a
-	// split.
-	errMeta = errors.New("hbase:meta")
-	// errMoved is returned when a region is not where the region cache says.
-	errMoved = fmt.Errorf("%w: region is not as cached", errMeta)
-)
+// so on before a caller sees them; regions.Retrier translates. Each error says which
+// calls.RetryClass it has, where that is not the default (ClassUnknown).
 
 // Errors of replies.
 var (
-	// errFrame is returned when the bytes of a connection are no reply that a
-	// server sends. It ends the connection.
-	errFrame = errors.New("malformed reply frame")
-	// errRefused is returned when a server refuses the connection after its header.
-	errRefused = errors.New("the server refuses the connection")
-	// errUnanswered is returned when a server closes a plain connection before it has
-	// answered anything on it.
-	errUnanswered = errors.New("the server has closed the connection without a reply, as one does that wants TLS (DOWNPOUR_HBASE_TLS is off) or is being stopped")
 	// errReply is returned when a reply contradicts its request or itself.
 	errReply = errors.New("malformed reply")
-	// errCellBlock is returned when the cells of a reply cannot be decoded.
-	errCellBlock = errors.New("malformed cell block")
 	// errLeftOut is returned when a reply lacks the outcome of an action; the
 	// action may have been executed or not.
 	errLeftOut = errors.New("outcomes are left out")
-	// errElsewhere is returned when hbase:meta names another server for the region
-	// of a call whose server is silent.
-	errElsewhere = errors.New("the region has left the server, which is silent")
 )
 
 // Errors of writes.
 var (
-	// errUnknownOutcome is returned when an operation may have been executed and
-	// must not be sent again.
-	errUnknownOutcome = errors.New("the change may have been made")
 	// errWritePending is returned when a region is sent nothing because a write
-	// whose caller has left is not answered yet (classRetry).
-	errWritePending = errors.New("an earlier write is not answered yet")
-	// errRegionBusy is returned when a region is sent nothing because it has just
-	// refused writes (classRetry).
-	errRegionBusy = errors.New("the region has lately refused writes")
-)
-
-// Errors of version tokens. They do not mean that the rows cannot be read.
-var (
-	// errNoReadPoint is returned when a server sends no MVCC read point: it is
-	// older than HBase 1.3, or not HBase's.
-	errNoReadPoint = errors.New("the server sends no MVCC read point")
-	// errNoState is returned when hbase:meta does not say whether a region is open: HBase is older
-	// than 2.0.
-	errNoState = fmt.Errorf("%w: no state of the region", errMeta)
-	// errReopened is returned when a region was opened again while its state was
-	// read.
-	errReopened = errors.New("regions are being opened again")
-	// errMetaSilent is returned for a while after the server of hbase:meta has let
-	// a request for a version token time out.
-	errMetaSilent = errors.New("the server of hbase:meta did not answer in time")
-	// errDearProof is returned when looking for changes of a range takes as long as
-	// reading it may.
-	errDearProof = errors.New("looking for changes takes too long")
-	// errClocks is returned when it is not known that a server's clock is right.
-	errClocks = errors.New("timestamps prove nothing")
-	// errReplicated is returned when cells may have timestamps of another cluster.
-	errReplicated = errors.New("timestamps prove nothing beside replication")
+	// whose caller has left is not answered yet (ClassRetry).
+	errWritePending = calls.NewFault(calls.ClassRetry, "an earlier write is not answered yet")
 )

@@ -18,7 +18,7 @@ import (
 type scanFilters struct {
 	ranges  []store.KeyRange // sorted and disjoint; empty: all keys
 	rows    []filter.Filter  // of row keys
-	columns filter.Filter    // nil: all columns; a columnSet may stand in for it
+	columns filter.Filter    // nil: all columns; a cellblock.ColumnSet may stand in for it
 	keys    []filter.Filter  // leave the key of a row and one cell
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -34,27 +35,11 @@ func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) (
 		if len(a.result) == 0 {
 			continue // there is no such row
 		}
-		row, err := decodeRow(a.result)
+		row, err := cellblock.Row(a.result)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-// decodeRow decodes a block that holds the cells of one row.
-func decodeRow(block []byte) (store.Row, error) {
-	var row store.Row
-	for len(block) > 0 {
-		var cell store.Cell
-		key, rest, err := splitCell(block, &cell)
-		if err != nil {
-			return row, err
-		}
-		row.Key = key
-		row.Cells = append(row.Cells, cell)
-		block = rest
-	}
-	return row, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/unchanged"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -28,19 +29,19 @@ const fieldStatusOption = 1
 // Inspect is described by store.Features. Read points and states are looked for in one region of the table.
 // Whether a server looks at conditions shows in a change alone, so that is told by the master's version.
 func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspection, error) {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return store.Inspection{}, err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	version, err := st.masterVersion(ctx)
 	if err != nil {
 		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
 	}
 	found := store.Inspection{Version: version}
-	if err := st.tryTokens(ctx, table, family); errors.Is(err, errNoReadPoint) {
+	if err := st.awaitTokens(ctx, table, family); errors.Is(err, unchanged.ErrNoReadPoint) {
 		found.Lacks = append(found.Lacks, lacksReadPoint)
-	} else if errors.Is(err, errNoState) {
+	} else if errors.Is(err, unchanged.ErrNoState) {
 		found.Lacks = append(found.Lacks, lacksState)
 	} else if err != nil {
 		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version, err)
@@ -56,7 +57,7 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	if r.before(1, 1) {
 		found.Lacks = append(found.Lacks, lacksTrial)
 	}
-	if r.before(2, 5) && st.nodes != nil {
+	if r.before(2, 5) && st.router.ByNodes() {
 		found.Lacks = append(found.Lacks, lacksNodes)
 	}
 	return found, nil
@@ -66,28 +67,22 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
 	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption, protowire.VarintType), 0))
-	if err := st.callMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
 		return "", err
 	}
 	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
 }
 
-// tryTokens returns an error if no version token can be had of the table's first region. What may be
+// awaitTokens returns an error if no version token can be had of the table's first region. What may be
 // over soon, as a move of the region, is tried again.
-func (st *Store) tryTokens(ctx context.Context, table, family string) error {
-	retry := st.newRetrier(ctx, table)
+func (st *Store) awaitTokens(ctx context.Context, table, family string) error {
+	retry := st.router.NewRetrier(ctx, table)
 	for {
-		loc, err := st.locate(ctx, table, nil)
-		if err == nil {
-			_, _, err = st.fetchReadPoint(ctx, loc, family, nil)
-		}
-		if err == nil {
-			_, err = st.readOpenings(ctx, table, []*location{loc})
-		}
-		if err == nil || errors.Is(err, errNoReadPoint) || errors.Is(err, errNoState) {
+		err := st.prover.TryTokens(ctx, table, family)
+		if err == nil || errors.Is(err, unchanged.ErrNoReadPoint) || errors.Is(err, unchanged.ErrNoState) {
 			return err
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,14 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 
-	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -67,16 +68,17 @@ func (n nonces) next() *uint64 { return proto.Uint64(rand.Uint64() | 1) }
 // progress. Each action then has its outcome, an error of its own if it failed.
 // runActions itself returns an error only if the store is closed.
 func (st *Store) runActions(ctx context.Context, table string, actions []*action) error {
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
-	retry := st.newRetrier(ctx, table)
+	retry := st.router.NewRetrier(ctx, table)
 	// After an error the caller would only send the write again: it has until ctx ends.
 	if len(actions) > 0 && actions[0].get == nil {
-		ctx, retry = retry.forWrite()
-		defer retry.cancel()
+		var cancel context.CancelFunc
+		ctx, retry, cancel = retry.ForWrite()
+		defer cancel()
 	}
 
 	for pending := actions; ; {
@@ -86,7 +88,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 			return nil
 		}
 		if len(left) < len(pending) {
-			retry.madeProgress()
+			retry.MadeProgress()
 		}
 		pending = left
 
@@ -94,7 +96,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 		if err == nil {
 			err = errLeftOut
 		}
-		if err := retry.afterFailure(err); err != nil {
+		if err := retry.AfterFailure(err); err != nil {
 			for _, a := range pending {
 				a.finish(err)
 			}
@@ -106,7 +108,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 // regionBatch is the actions of one region: those that a round still has to send,
 // or those that one call sends.
 type regionBatch struct {
-	loc     *location
+	loc     *regions.Location
 	actions []*action
 
 	// round is set in the batch of a call: what the round still has for the region.
@@ -139,10 +141,10 @@ func (st *Store) sendRound(ctx context.Context, table string, actions []*action)
 // their server. After a failed look-up the remaining actions are left out: they
 // wait for the next round.
 func (st *Store) groupByServer(ctx context.Context, table string, actions []*action) (map[string][]*regionBatch, error) {
-	byRegion := map[*location]*regionBatch{}
+	byRegion := map[*regions.Location]*regionBatch{}
 	servers := map[string][]*regionBatch{}
 	for _, a := range actions {
-		loc, err := st.locate(ctx, table, a.row)
+		loc, err := st.router.Locate(ctx, table, a.row)
 		if err != nil {
 			return servers, err
 		}
@@ -151,7 +153,7 @@ func (st *Store) groupByServer(ctx context.Context, table string, actions []*act
 		if b == nil {
 			b = &regionBatch{loc: loc}
 			byRegion[loc] = b
-			servers[loc.addr] = append(servers[loc.addr], b)
+			servers[loc.Addr] = append(servers[loc.Addr], b)
 		}
 		b.actions = append(b.actions, a)
 	}
@@ -205,10 +207,10 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 		w := window{size: maxWindow}
 		if b.actions[0].get != nil {
 			room = min(room, maxGets)
-		} else if allowed, err := st.pacer.window(b.loc.name); err == nil {
+		} else if allowed, err := st.pacer.window(b.loc.Name); err == nil {
 			w = allowed
 		} else {
-			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.name, b.loc.addr)
+			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.Name, b.loc.Addr)
 			b.actions = nil
 			continue
 		}
@@ -246,24 +248,24 @@ func countFitting(actions []*action, maxCount, maxSize int) (n, size int) {
 // failed rather than some of its actions.
 func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFailed bool, err error) {
 	call, sent := st.newMultiCall(ctx, batches)
-	if call.write {
+	if call.Write {
 		st.pacer.callStarted(batches)
 		defer st.pacer.callEnded(batches)
 	}
 
 	// All batches are of one server, so the location of any of them leads there.
-	c, err := st.callConn(ctx, batches[0].loc, call)
+	c, err := st.router.CallConn(ctx, batches[0].loc, call)
 	if err == nil {
 		return st.applyOutcomes(batches, sent, call)
 	}
 
-	if call.write {
+	if call.Write {
 		st.noteFailedWrite(ctx, c, call, batches, err)
 	}
 	// Another round would end in the same way.
-	if classify(err) == classFatal {
+	if calls.Classify(err) == calls.ClassFatal {
 		for _, a := range sent {
-			a.finish(withoutStack(err))
+			a.finish(calls.WithoutStack(err))
 		}
 	}
 	return true, err
@@ -272,7 +274,7 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 // noteFailedWrite tells the pacer of a failed call: regions that lost or refused
 // it get less the next time, and regions whose server may still execute it get no
 // other write until it is known.
-func (st *Store) noteFailedWrite(ctx context.Context, c *conn, call *rpc, batches []*regionBatch, err error) {
+func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch, err error) {
 	// The caller has left; the call was sent, and is not known to be lost.
 	if c != nil && err == ctx.Err() {
 		st.awaitAbandoned(c, call, batches)
@@ -280,33 +282,33 @@ func (st *Store) noteFailedWrite(ctx context.Context, c *conn, call *rpc, batche
 	}
 
 	for _, b := range batches {
-		if _, lost := err.(*lostError); lost {
-			st.pacer.lost(b.loc.name, call.began)
-		} else if classify(err) == classBusy {
-			st.pacer.refused(b.loc.name, call.began)
+		if _, lost := err.(*calls.LostError); lost {
+			st.pacer.lost(b.loc.Name, call.Began)
+		} else if calls.Classify(err) == calls.ClassBusy {
+			st.pacer.refused(b.loc.Name, call.Began)
 		}
 	}
 }
 
 // awaitAbandoned waits in the background for the reply to a write whose caller has
 // left. Until then its regions get no other write.
-func (st *Store) awaitAbandoned(c *conn, call *rpc, batches []*regionBatch) {
+func (st *Store) awaitAbandoned(c *calls.Conn, call *calls.Call, batches []*regionBatch) {
 	resolved := st.pacer.abandoned(batches)
-	st.wg.Go(func() {
+	st.life.Run(func() {
 		defer resolved()
-		st.invalidate(batches[0].loc, c, st.servers.wait(st.lifetime, c, call))
+		st.router.Invalidate(batches[0].loc, c, c.Wait(st.life.Context(), call))
 	})
 }
 
 // newMultiCall makes the request. It also returns the actions in the order of
 // their indexes in the request, which counts through all regions. A write does not
 // end with its caller's context, see pacer.
-func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc, []*action) {
+func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*calls.Call, []*action) {
 	request := &pb.MultiRequest{NonceGroup: &st.nonces.group}
 	var sent []*action
 	var cells []byte
 	for _, b := range batches {
-		ra := &pb.RegionAction{Region: regionSpecifier(b.loc.name), Action: make([]*pb.Action, len(b.actions))}
+		ra := &pb.RegionAction{Region: calls.RegionSpecifier(b.loc.Name), Action: make([]*pb.Action, len(b.actions))}
 		for i, a := range b.actions {
 			ra.Action[i] = &pb.Action{Index: proto.Uint32(uint32(len(sent))), Get: a.get, Mutation: a.mutation}
 			sent = append(sent, a)
@@ -319,10 +321,10 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 	if write {
 		// Its reply is awaited even after the caller has left: until it comes, the server
 		// may still execute the write.
-		ctx = st.lifetime
+		ctx = st.life.Context()
 	}
-	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table, call.write, call.outCells = batches[0].loc.table, write, cells
+	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
+	call.Table, call.Write, call.OutCells = batches[0].loc.Table, write, cells
 	return call, sent
 }
 
@@ -330,9 +332,9 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 // the reply leaves out, or that failed for a reason that may pass, stay
 // unfinished; the error says why. callFailed reports that the reply as a whole cannot
 // be used.
-func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc) (callFailed bool, err error) {
-	addr := batches[0].loc.addr
-	if err := decodeMulti(call.response.(*pb.MultiResponse), call.cells, batches); err != nil {
+func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *calls.Call) (callFailed bool, err error) {
+	addr := batches[0].loc.Addr
+	if err := decodeMulti(call.Response.(*pb.MultiResponse), call.Cells, batches); err != nil {
 		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
 	}
 
@@ -350,21 +352,21 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 			default:
 				class, err := a.settleException()
 				if !a.finished { // it is sent again, to wherever the region is by then
-					st.invalidate(b.loc, nil, err)
+					st.router.Invalidate(b.loc, nil, err)
 					failure = err
 				}
-				refused = refused || class == classBusy
+				refused = refused || class == calls.ClassBusy
 			}
 		}
 
 		switch {
-		case !call.write:
+		case !call.Write:
 			// Reads have no window.
 		case refused:
 			// Whatever else it accepted, the region was sent too much.
-			st.pacer.refused(b.loc.name, call.began)
+			st.pacer.refused(b.loc.Name, call.Began)
 		case accepted > 0:
-			st.pacer.accepted(b.loc.name, accepted)
+			st.pacer.accepted(b.loc.Name, accepted)
 		}
 	}
 
@@ -377,13 +379,13 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 
 // settleException finishes the action if its exception is final, or says that the
 // action was done before. It returns the exception and its class.
-func (a *action) settleException() (retryClass, error) {
-	err := newJavaError(a.exception.GetName(), string(a.exception.GetValue()))
-	class := classify(err)
+func (a *action) settleException() (calls.RetryClass, error) {
+	err := calls.NewJavaError(a.exception.GetName(), string(a.exception.GetValue()))
+	class := calls.Classify(err)
 	switch class {
-	case classDone:
+	case calls.ClassDone:
 		a.finish(nil)
-	case classFatal:
+	case calls.ClassFatal:
 		a.finish(err)
 	}
 	return class, err
@@ -416,7 +418,7 @@ func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatc
 	}
 
 	if len(block) > 0 {
-		return fmt.Errorf("multi: %w: %d bytes after the last result", errCellBlock, len(block))
+		return fmt.Errorf("multi: %w: %d bytes after the last result", cellblock.ErrMalformed, len(block))
 	}
 	return nil
 }
@@ -439,7 +441,7 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 			continue
 		}
 
-		n, err := cellsLen(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
+		n, err := cellblock.Length(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
 		if err != nil {
 			return nil, err
 		}
@@ -455,26 +457,4 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 		}
 	}
 	return block, nil
-}
-
-// cellsLen returns the bytes of the first n cells of block. It is an error if one
-// of them is not of the row.
-func cellsLen(block []byte, n int, row []byte) (int, error) {
-	if n < 0 {
-		return 0, fmt.Errorf("%w: got %d cells", errCellBlock, n)
-	}
-
-	length := 0
-	for range n {
-		var cell store.Cell
-		got, rest, err := splitCell(block[length:], &cell)
-		if err != nil {
-			return 0, fmt.Errorf("%w, want %d cells of row %x", err, n, row)
-		}
-		if !bytes.Equal(got, row) {
-			return 0, fmt.Errorf("%w: a cell of row %x, want row %x", errCellBlock, got, row)
-		}
-		length = len(block) - len(rest)
-	}
-	return length, nil
 }

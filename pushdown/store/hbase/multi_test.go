@@ -9,6 +9,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -123,8 +124,8 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {
 		t.Fatalf("got %v, want mutation 1 alone to have failed, for it is left out", err)
 	}
-	if n := c.Calls("Multi"); n > maxUnknowns+2 {
-		t.Errorf("%d calls, want at most %d", n, maxUnknowns+2)
+	if n := c.Calls("Multi"); n > regions.MaxUnknowns+2 {
+		t.Errorf("%d calls, want at most %d", n, regions.MaxUnknowns+2)
 	}
 }
 

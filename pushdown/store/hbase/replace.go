@@ -281,7 +281,7 @@ func sameCell(a, b store.Cell) bool {
 
 // changeMarker is the qualifier of a column that never exists. A deletion of it, stamped by
 // the server now, is found by whoever looks for changes by their timestamps: the cells
-// that Replace puts and deletes have old ones, see stampedVersion.
+// that Replace puts and deletes have old ones, see package unchanged.
 var changeMarker = []byte{0xff}
 
 // apply puts or deletes the cells of the live changes. The deletions of a row and a change

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -36,13 +38,13 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	if st.cfg.RightsElsewhere {
 		return nil
 	}
-	if err := st.beginOperation(); err != nil {
+	if err := st.life.Begin(); err != nil {
 		return err
 	}
-	defer st.wg.Done()
+	defer st.life.Done()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
-	if err := st.callMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
+	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
 		return cannotAsk(err)
 	}
 	if !slices.Contains(capabilities.GetCapabilities(), pb.SecurityCapabilitiesResponse_AUTHORIZATION) {
@@ -54,7 +56,7 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 		return cannotAsk(err)
 	}
 	response := &emptypb.Empty{}
-	if err := st.callMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
+	if err := st.router.CallMaster(ctx, "", "HasUserPermissions", request, response); err != nil {
 		return cannotAsk(err)
 	}
 	lacking, err := readAnswer(of, response.ProtoReflect().GetUnknown())
@@ -78,8 +80,8 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 // cannotAsk is the error of a question that failed. Of its cause it has the text alone: a refusal to tell rights is
 // none of a right to read. If the master does not know the question, it is an errors.ErrUnsupported.
 func cannotAsk(err error) error {
-	text := fmt.Sprintf("cannot ask the master for our rights: %v", withoutStack(err))
-	if lacksMethod(err) {
+	text := fmt.Sprintf("cannot ask the master for our rights: %v", calls.WithoutStack(err))
+	if calls.LacksMethod(err) {
 		return unknownQuestion(text)
 	}
 	return errors.New(text)
@@ -97,7 +99,7 @@ func (unknownQuestion) Is(target error) bool { return target == errors.ErrUnsupp
 func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 	var request []byte
 	for _, f := range of {
-		name, err := proto.Marshal(tableName(f.Table))
+		name, err := proto.Marshal(regions.TableName(f.Table))
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +125,7 @@ func readAnswer(of []store.Families, reply []byte) (lacking []store.Families, er
 		return nil, cannotAsk(err)
 	}
 	var has []bool
-	for value := range unknownFields(m, fieldHasPermission, protowire.VarintType) {
+	for value := range calls.UnknownFields(m, fieldHasPermission, protowire.VarintType) {
 		v, _ := protowire.ConsumeVarint(value)
 		has = append(has, v != 0)
 	}

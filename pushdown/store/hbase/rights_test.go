@@ -46,7 +46,7 @@ func TestCheckReadable(t *testing.T) {
 			if tc.refuse {
 				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 					if call.Method == "HasUserPermissions" {
-						return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: accessDenied}
+						return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.security.AccessDeniedException"}
 					}
 					return hbasefake.Fault{}
 				})

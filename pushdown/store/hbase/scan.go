@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 )
@@ -20,19 +23,19 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot scan table %q: %w", s.Table, err)
 	}
-	if err := st.lifetime.Err(); err != nil {
+	if st.life.Ended() {
 		return nil, store.ErrClosed
 	}
 
-	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start), retry: st.newRetrier(ctx, s.Table)}
+	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start)}
 	sc.ctx, sc.cancel = context.WithCancel(ctx)
-	// Close also ends the pauses between attempts.
-	sc.retry.ctx = sc.ctx
-	sc.rows.keysOnly = s.KeysOnly
+	// With this context Close also ends the pauses between attempts.
+	sc.retry = st.router.NewRetrier(sc.ctx, s.Table)
+	sc.rows.KeysOnly = s.KeysOnly
 	// Two kinds of scans need the filter: a limit, because the server counts the rows that
 	// it sends, and keys alone, because the assembler keeps only the first cell of a row.
 	if s.MostInColumns && len(s.Columns) > 0 && s.MaxRows == 0 && !s.KeysOnly {
-		sc.rows.columns = newColumnSet(s.Columns)
+		sc.rows.Columns = cellblock.NewColumnSet(s.Columns)
 	}
 	return sc, nil
 }
@@ -55,8 +58,8 @@ type scanner struct {
 	mu           sync.Mutex // Close may come from another goroutine
 	resumeKey    []byte     // where to open the next server scanner
 	server       serverScanner
-	rows         assembler
-	retry        *retrier
+	rows         cellblock.Assembler
+	retry        *regions.Retrier
 	stats        store.ScanStats
 	scannedKnown bool  // the servers report how many rows they look at
 	err          error // set once the scan has ended; io.EOF at its regular end
@@ -64,12 +67,12 @@ type scanner struct {
 
 // serverScanner is a scanner at a region server.
 type serverScanner struct {
-	loc      *location
-	conn     *conn
+	loc      *regions.Location
+	conn     *calls.Conn
 	id       uint64
-	open     bool   // the server keeps the scanner under id
-	seq      uint64 // number of the next request
-	inFlight *rpc   // the request whose reply was not yet waited for
+	open     bool        // the server keeps the scanner under id
+	seq      uint64      // number of the next request
+	inFlight *calls.Call // the request whose reply was not yet waited for
 }
 
 // Next returns the rows of the next reply, or of several replies if the first
@@ -81,10 +84,10 @@ func (s *scanner) Next() ([]store.Row, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if err := s.st.beginOperation(); err != nil {
+	if err := s.st.life.Begin(); err != nil {
 		return nil, err
 	}
-	defer s.st.wg.Done()
+	defer s.st.life.Done()
 
 	rows, err := s.nextBlock()
 	if err != nil {
@@ -125,7 +128,7 @@ func (s *scanner) Close() error {
 // nextBlock reads replies until rows are complete. If the scan's end comes
 // together with its last rows, the following call of Next reports it.
 func (s *scanner) nextBlock() ([]store.Row, error) {
-	s.rows.startBlock()
+	s.rows.StartBlock()
 	for {
 		// A reply may be there already, but a cancelled scan delivers no more.
 		if err := s.ctx.Err(); err != nil {
@@ -158,7 +161,7 @@ func (s *scanner) readReply() ([]store.Row, error) {
 
 // awaitReply waits for the next reply of the current region, or for the first one
 // of the next region. It returns io.EOF if there is no next region.
-func (s *scanner) awaitReply() (*rpc, error) {
+func (s *scanner) awaitReply() (*calls.Call, error) {
 	// Usually decodeReply has requested the next reply already.
 	if s.server.inFlight == nil {
 		if s.server.open {
@@ -169,18 +172,18 @@ func (s *scanner) awaitReply() (*rpc, error) {
 	}
 
 	call := s.server.inFlight
-	err := s.st.servers.wait(s.ctx, s.server.conn, call)
+	err := s.server.conn.Wait(s.ctx, call)
 	if err != nil && s.ctx.Err() != nil {
 		// The call stays in flight: releaseServer waits for it, to close the
 		// scanner that it may open.
 		return nil, err
 	}
 	s.server.inFlight = nil
-	s.st.invalidate(s.server.loc, s.server.conn, err)
+	s.st.router.Invalidate(s.server.loc, s.server.conn, err)
 
 	if err != nil {
-		switch classify(err) {
-		case classRetry, classBusy, classUnknown:
+		switch calls.Classify(err) {
+		case calls.ClassRetry, calls.ClassBusy, calls.ClassUnknown:
 			// The server may still keep the scanner: releaseServer closes it there.
 		default:
 			s.server.open = false
@@ -204,7 +207,7 @@ func (s *scanner) openNextRegion() error {
 		s.resumeKey = bytes.Clone(key)
 	}
 
-	loc, err := s.st.locate(s.ctx, s.scan.Table, s.resumeKey)
+	loc, err := s.st.router.Locate(s.ctx, s.scan.Table, s.resumeKey)
 	if err != nil {
 		return err
 	}
@@ -212,9 +215,8 @@ func (s *scanner) openNextRegion() error {
 	if err != nil {
 		return err
 	}
-	c, err := s.st.servers.get(s.ctx, loc.addr)
+	c, err := s.st.router.Connect(s.ctx, loc)
 	if err != nil {
-		s.st.invalidate(loc, c, err)
 		return err
 	}
 
@@ -229,7 +231,7 @@ func (s *scanner) exhausted(key []byte) bool {
 		return true
 	}
 	// The rows of hbase:meta are ordered by table, then start key, not bytewise.
-	if s.scan.Table == metaTable {
+	if s.scan.Table == regions.MetaTable {
 		return false
 	}
 	return len(s.scan.Stop) != 0 && bytes.Compare(key, s.scan.Stop) >= 0
@@ -239,25 +241,25 @@ func (s *scanner) exhausted(key []byte) bool {
 // as the store, not the scan: a server scanner can be closed only after its last
 // call has ended.
 func (s *scanner) send(request *pb.ScanRequest) {
-	call := newRPC(s.st.lifetime, "Scan", request, &pb.ScanResponse{})
-	call.table, call.loc = s.scan.Table, s.server.loc
+	call := calls.New(s.st.life.Context(), "Scan", request, &pb.ScanResponse{})
+	call.Table = s.scan.Table
 	s.server.inFlight = call
 	s.server.seq++
 	s.stats.RPCs++
-	s.st.servers.send(s.server.conn, call)
+	s.st.router.Send(s.server.conn, s.server.loc, call)
 }
 
 // decodeReply returns the rows that a reply completes. It requests the next reply
 // before the caller begins to work on these rows.
-func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
-	response := call.response.(*pb.ScanResponse)
+func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
+	response := call.Response.(*pb.ScanResponse)
 	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
 	// A reply without rows is no progress, but shows that the server is at work.
-	s.retry.extendDeadline()
-	s.countReply(response, len(call.cells))
+	s.retry.ExtendDeadline()
+	s.countReply(response, len(call.Cells))
 
 	// At its end the server closes the scanner by itself.
 	scanEnds, regionEnds := replyEnds(response)
@@ -267,27 +269,27 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 
 	// Nothing is delivered, and resumeKey stays, until the reply has been checked.
 	if len(response.Results) > 0 {
-		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", errCellBlock, len(response.Results))
+		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed, len(response.Results))
 	}
 	if err := s.addReply(call); err != nil {
 		return nil, err
 	}
-	rows := s.limitRows(s.rows.completeRows(scanEnds || regionEnds))
+	rows := s.limitRows(s.rows.CompleteRows(scanEnds || regionEnds))
 	if err := s.checkKeys(rows); err != nil {
 		return nil, err
 	}
 	if !s.server.open && !scanEnds && !regionEnds {
-		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.addr)
+		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.Addr)
 	}
 
 	s.advance(rows)
 	if regionEnds {
 		// A region without rows is progress, too: it is not read again.
-		s.resumeKey = s.server.loc.stop
-		s.retry.madeProgress()
+		s.resumeKey = s.server.loc.Stop
+		s.retry.MadeProgress()
 	}
 	// So many cells of other columns come that a filter at the servers costs less.
-	if c := s.rows.columns; c != nil && !c.endReply() {
+	if c := s.rows.Columns; c != nil && !c.EndReply() {
 		s.filterColumns()
 	}
 
@@ -308,15 +310,15 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 
 // addReply decodes the cells of a reply. Those of other columns do not count as read,
 // because it is no business of the caller where they are dropped.
-func (s *scanner) addReply(call *rpc) error {
-	counts := call.response.(*pb.ScanResponse).GetCellsPerResult()
-	c := s.rows.columns
+func (s *scanner) addReply(call *calls.Call) error {
+	counts := call.Response.(*pb.ScanResponse).GetCellsPerResult()
+	c := s.rows.Columns
 	if c == nil {
-		return s.rows.addReply(call.cells, counts)
+		return s.rows.AddReply(call.Cells, counts)
 	}
-	before := c.droppedAll
-	err := s.rows.addReply(call.cells, counts)
-	s.stats.Bytes -= c.droppedAll - before
+	before := c.DroppedBytes()
+	err := s.rows.AddReply(call.Cells, counts)
+	s.stats.Bytes -= c.DroppedBytes() - before
 	return err
 }
 
@@ -324,23 +326,23 @@ func (s *scanner) addReply(call *rpc) error {
 // up the server scanner, which has no filter for them, and the row of which only a part
 // has come: the next scanner begins at resumeKey.
 func (s *scanner) filterColumns() {
-	s.rows.columns = nil
+	s.rows.Columns = nil
 	s.releaseServer()
-	s.rows.reset()
+	s.rows.Reset()
 }
 
 // checkKeys returns an error if a reply's rows are not of the part of the region
 // that is still to be delivered: rows that came before, or rows of another region.
 // It does not check hbase:meta, whose rows are not ordered bytewise.
 func (s *scanner) checkKeys(rows []store.Row) error {
-	if len(rows) == 0 || s.scan.Table == metaTable {
+	if len(rows) == 0 || s.scan.Table == regions.MetaTable {
 		return nil
 	}
 
 	loc, last := s.server.loc, rows[len(rows)-1].Key
-	if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || len(loc.stop) != 0 && bytes.Compare(last, loc.stop) >= 0 {
+	if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || len(loc.Stop) != 0 && bytes.Compare(last, loc.Stop) >= 0 {
 		return fmt.Errorf("%w from %s: got rows %x to %x, want them from %x on and below %x",
-			errReply, loc.addr, rows[0].Key, last, s.resumeKey, loc.stop)
+			errReply, loc.Addr, rows[0].Key, last, s.resumeKey, loc.Stop)
 	}
 	return nil
 }
@@ -379,7 +381,7 @@ func (s *scanner) advance(rows []store.Row) {
 	// The key with a zero byte after it is the next one in byte order. It is a
 	// copy, as the caller's rows are overwritten by later replies.
 	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0) //fault:boundary-row-read-twice TestScan_manyLostReplies
-	s.retry.madeProgress()
+	s.retry.MadeProgress()
 }
 
 // countReply adds the bytes of a reply's cells and the server's own counters, which
@@ -403,8 +405,8 @@ func (s *scanner) resumeAfter(err error) error {
 		s.stats.Resumes++
 	}
 	s.releaseServer()
-	s.rows.reset()
-	return s.retry.afterFailure(err)
+	s.rows.Reset()
+	return s.retry.AfterFailure(err)
 }
 
 // releaseServer gives up the server scanner. If it is open, or may be because a
@@ -414,12 +416,12 @@ func (s *scanner) releaseServer() {
 	server := s.server
 	s.server = serverScanner{}
 	// While the store closes nothing more is sent: the lease ends the scanner.
-	if server.inFlight == nil && !server.open || s.st.beginOperation() != nil {
+	if server.inFlight == nil && !server.open || s.st.life.Begin() != nil {
 		return
 	}
 
 	go func() {
-		defer s.st.wg.Done()
+		defer s.st.life.Done()
 		s.st.closeScanner(server)
 	}()
 }

@@ -13,7 +13,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -407,32 +409,6 @@ func TestScan_otherColumnsLate(t *testing.T) {
 	}
 }
 
-// A column set, which decides by the first byte of a qualifier where it can, drops exactly what is
-// not in its ranges.
-func TestColumnSet(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	draw := func(least, most int) []byte {
-		b := make([]byte, least+rnd.IntN(most-least+1))
-		for i := range b {
-			b[i] = "\x00\x01\x02c\xfe\xff"[rnd.IntN(6)]
-		}
-		return b
-	}
-	for range 20_000 {
-		r := store.KeyRange{Start: draw(0, 2), Stop: draw(0, 2)}
-		if rnd.IntN(2) == 0 && len(r.Start) > 0 {
-			r.Stop = encoding.PrefixEnd(r.Start)
-		}
-		if len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0 {
-			continue
-		}
-		set, q := newColumnSet([]store.KeyRange{r}), draw(0, 3)
-		if set.drops(q, 1) == r.Contains(q) {
-			t.Fatalf("range [%x, %x), qualifier %x: dropped %t, want it kept: %t", r.Start, r.Stop, q, set.dropped > 0, r.Contains(q))
-		}
-	}
-}
-
 // Several prefixes become one filter, and so does a single range. Other ranges become a list of
 // filters.
 func TestColumnFilter(t *testing.T) {
@@ -468,7 +444,7 @@ func TestScan_errors(t *testing.T) {
 		t.Error("a range that ends before it begins: no error")
 	}
 	_, _, err = c.read(store.Scan{Family: "other"})
-	if err == nil || classify(err) != classFatal {
+	if err == nil || calls.Classify(err) != calls.ClassFatal {
 		t.Errorf("unknown family: %v, want a final error", err)
 	}
 
@@ -523,8 +499,8 @@ func TestScan_lies(t *testing.T) {
 			if _, _, err := c.read(store.Scan{}); err == nil {
 				t.Error("every reply so: no error")
 			}
-			if n := c.Calls("Scan"); n > maxUnknowns+2 {
-				t.Errorf("%d calls, want at most %d", n, maxUnknowns+2)
+			if n := c.Calls("Scan"); n > regions.MaxUnknowns+2 {
+				t.Errorf("%d calls, want at most %d", n, regions.MaxUnknowns+2)
 			}
 		})
 	}
@@ -532,7 +508,7 @@ func TestScan_lies(t *testing.T) {
 
 // Rows that the server has sent already, or rows of another region, are refused.
 func TestScan_otherRows(t *testing.T) {
-	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
+	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &regions.Location{Addr: "s:1", Stop: []byte("r0009")}}}
 	for _, x := range []struct {
 		keys []string
 		ok   bool

@@ -5,6 +5,10 @@ import (
 	"math"
 	"time"
 
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
+
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -14,22 +18,13 @@ import (
 // replies are no faster, and those below a quarter of it are slower.
 const defaultBlockBytes = 2 << 20
 
-// Fields that gohbase's schema lacks; they travel as unknown fields.
-const (
-	fieldReadType    = 23 // of Scan: enum
-	fieldLimitOfRows = 11 // of ScanRequest: uint32
-	readTypePread    = 2
-)
-
-// readType is the field Scan.readType = PREAD, the bytes b8 01 02. With the default
-// a server ends its first reply at 256 KiB, to change from positional to streaming
-// reads.
-var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, protowire.VarintType), readTypePread)
+// fieldLimitOfRows is a field of ScanRequest that gohbase's schema lacks: uint32.
+const fieldLimitOfRows = 11
 
 // openRequest returns the request that opens a scanner in loc at resumeKey.
-func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
+func (s *scanner) openRequest(loc *regions.Location) (*pb.ScanRequest, error) {
 	// While the assembler drops the cells of other columns, the request has no column filter.
-	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.columns == nil)
+	filter, err := s.filters.forRegion(s.resumeKey, loc.Stop, s.rows.Columns == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +46,18 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 		scan.TimeRange = &pb.TimeRange{From: proto.Uint64(uint64(s.scan.Since)), To: proto.Uint64(math.MaxInt64)}
 	}
 	// PREAD, so that the first reply is no smaller; gohbase's schema lacks the field.
-	scan.ProtoReflect().SetUnknown(readType)
+	calls.Pread(scan)
 
 	request := s.newRequest()
-	request.Region = regionSpecifier(loc.name)
+	request.Region = calls.RegionSpecifier(loc.Name)
 	request.Scan = scan
 	return request, nil
 }
 
 // nextRequest returns the request for more rows of the open scanner.
-func (s *scanner) nextRequest(loc *location) *pb.ScanRequest {
+func (s *scanner) nextRequest(loc *regions.Location) *pb.ScanRequest {
 	request := s.newRequest()
-	request.Region = regionSpecifier(loc.name)
+	request.Region = calls.RegionSpecifier(loc.Name)
 	request.ScannerId = proto.Uint64(s.server.id)
 	return request
 }
@@ -80,13 +75,13 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 	}
 
 	// The first reply is a sample: it shows whether a column filter would pay.
-	if c := s.rows.columns; c != nil && c.seen == 0 {
-		request.NumberOfRows = proto.Uint32(sampleRows)
+	if c := s.rows.Columns; c != nil && !c.Sampled() {
+		request.NumberOfRows = proto.Uint32(cellblock.SampleRows)
 	}
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && left < math.MaxInt32 {
 		// Nobody knows whether the server has counted the row of which a part has
 		// come. One row too many does no harm: limitRows cuts it off.
-		if s.rows.lastHeld {
+		if s.rows.HoldsRow() {
 			left++
 		}
 		unknown := protowire.AppendTag(nil, fieldLimitOfRows, protowire.VarintType)
@@ -101,16 +96,16 @@ const closeTimeout = 10 * time.Second
 
 // closeScanner closes a server scanner, once its call in flight has ended.
 func (st *Store) closeScanner(server serverScanner) {
-	ctx, cancel := context.WithTimeout(st.lifetime, closeTimeout)
+	ctx, cancel := context.WithTimeout(st.life.Context(), closeTimeout)
 	defer cancel()
 
 	// The call may open the scanner, or end it.
 	if server.inFlight != nil {
-		if st.servers.wait(ctx, server.conn, server.inFlight) != nil {
+		if server.conn.Wait(ctx, server.inFlight) != nil {
 			// The lease ends what may be open there.
 			return
 		}
-		response := server.inFlight.response.(*pb.ScanResponse)
+		response := server.inFlight.Response.(*pb.ScanResponse)
 		if response.ScannerId != nil {
 			server.id, server.open = response.GetScannerId(), true
 		}
@@ -123,14 +118,13 @@ func (st *Store) closeScanner(server serverScanner) {
 		return
 	}
 
-	call := newRPC(ctx, "Scan", &pb.ScanRequest{
-		Region:       regionSpecifier(server.loc.name),
+	call := calls.New(ctx, "Scan", &pb.ScanRequest{
+		Region:       calls.RegionSpecifier(server.loc.Name),
 		ScannerId:    proto.Uint64(server.id),
 		CloseScanner: proto.Bool(true),
 	}, &pb.ScanResponse{})
-	call.loc = server.loc
-	st.servers.send(server.conn, call)
-	if err := st.servers.wait(ctx, server.conn, call); err != nil {
-		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.table, "error", withoutStack(err))
+	st.router.Send(server.conn, server.loc, call)
+	if err := server.conn.Wait(ctx, call); err != nil {
+		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.Table, "error", calls.WithoutStack(err))
 	}
 }

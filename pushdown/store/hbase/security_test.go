@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/hbase/kerberos"
 	"downpour/pushdown/store/hbase/kerberos/kerberostest"
@@ -75,7 +76,7 @@ func startSecured(t *testing.T, server func(n int64) kerberostest.Server, change
 	}
 	s.cluster = start(t, hbasefake.Options{Servers: 2}, append([]func(*Config){func(cfg *Config) {
 		cfg.Dial = dial
-		cfg.Security = &Security{Client: client, RegionServer: fakeServer}
+		cfg.Security = &calls.Security{Client: client, RegionServer: fakeServer}
 	}}, change...)...)
 	return s
 }
@@ -246,20 +247,5 @@ func TestSecured_kept(t *testing.T) {
 	}
 	if n := c.dials.Load(); n != dials {
 		t.Errorf("%d connections were made meanwhile, want none", n-dials)
-	}
-}
-
-func TestSecurity_principal(t *testing.T) {
-	s := Security{RegionServer: "hbase/_HOST@R", Master: "master/_HOST@R"}
-	for _, tc := range []struct {
-		addr, want string
-		master     bool
-	}{
-		{"Region1.Example.org:16020", "hbase/region1.example.org@R", false},
-		{"m.:16000", "master/m@R", true},
-	} {
-		if got := s.principal(t.Context(), tc.addr, tc.master); got != tc.want {
-			t.Errorf("%s, master %t: got %s, want %s", tc.addr, tc.master, got, tc.want)
-		}
 	}
 }

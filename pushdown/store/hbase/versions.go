@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -15,57 +18,57 @@ import (
 
 // versionKinds are the types of cells that a raw scan returns.
 var versionKinds = map[byte]store.VersionKind{
-	cellPut:                 store.PutVersion,
-	cellDelete:              store.VersionMarker,
-	cellDeleteFamilyVersion: store.FamilyVersionMarker,
-	cellDeleteColumn:        store.ColumnMarker,
-	cellDeleteFamily:        store.FamilyMarker,
+	cellblock.Put:                 store.PutVersion,
+	cellblock.Delete:              store.VersionMarker,
+	cellblock.DeleteFamilyVersion: store.FamilyVersionMarker,
+	cellblock.DeleteColumn:        store.ColumnMarker,
+	cellblock.DeleteFamily:        store.FamilyMarker,
 }
 
 // Versions reads rows with a raw scan that is opened and closed in one call. After a
 // failure the call is repeated. Of several puts with one qualifier and timestamp servers
 // return the one that counts.
 func (st *Store) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
-	var region *location
-	call, err := st.callRow(ctx, table, keys.Start, resendLost, func(ctx context.Context, loc *location) *rpc {
+	var region *regions.Location
+	call, err := st.router.CallRow(ctx, table, keys.Start, regions.ResendLost, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		region = loc
-		call := newRPC(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
-		call.table = table
+		call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
+		call.Table = table
 		return call
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 
-	response := call.response.(*pb.ScanResponse)
-	rows, err := decodeVersions(call.cells, response.GetCellsPerResult())
+	response := call.Response.(*pb.ScanResponse)
+	rows, err := decodeVersions(call.Cells, response.GetCellsPerResult())
 	if err != nil {
-		return nil, nil, fmt.Errorf("table %q: %w from %s: %w", table, errReply, region.addr, err)
+		return nil, nil, fmt.Errorf("table %q: %w from %s: %w", table, errReply, region.Addr, err)
 	}
 	for i, row := range rows {
-		inside := store.KeyRange{Start: keys.Start, Stop: keys.Stop}.Contains(row.Key) && region.contains(row.Key)
+		inside := store.KeyRange{Start: keys.Start, Stop: keys.Stop}.Contains(row.Key) && region.Contains(row.Key)
 		if !inside || i > 0 && bytes.Compare(rows[i-1].Key, row.Key) >= 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply, region.addr, row.Key, keys.Start)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply, region.Addr, row.Key, keys.Start)
 		}
 	}
 
 	// A reply that a limit has cut goes on behind its last row.
 	if response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
 		if len(rows) == 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.addr)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.Addr)
 		}
 		return rows, append(bytes.Clone(rows[len(rows)-1].Key), 0), nil
 	}
 	// The last region has no stop.
-	if len(region.stop) == 0 || len(keys.Stop) != 0 && bytes.Compare(region.stop, keys.Stop) >= 0 {
+	if len(region.Stop) == 0 || len(keys.Stop) != 0 && bytes.Compare(region.Stop, keys.Stop) >= 0 {
 		return rows, nil, nil
 	}
-	return rows, region.stop, nil
+	return rows, region.Stop, nil
 }
 
 // versionsRequest returns the request of Versions. Without partial results and heartbeats
 // the server returns whole rows, at least one unless it has come to the region's end.
-func versionsRequest(loc *location, family string, keys store.KeyRange, maxRows int) *pb.ScanRequest {
+func versionsRequest(loc *regions.Location, family string, keys store.KeyRange, maxRows int) *pb.ScanRequest {
 	scan := &pb.Scan{
 		StartRow:      keys.Start,
 		StopRow:       keys.Stop,
@@ -74,11 +77,11 @@ func versionsRequest(loc *location, family string, keys store.KeyRange, maxRows 
 		MaxResultSize: proto.Uint64(defaultBlockBytes),
 		// A job in the background must not drive from the cache what queries read.
 		CacheBlocks: proto.Bool(false),
-		Attribute:   rawScan,
 	}
-	scan.ProtoReflect().SetUnknown(readType)
+	calls.Raw(scan)
+	calls.Pread(scan)
 	return &pb.ScanRequest{
-		Region:                  regionSpecifier(loc.name),
+		Region:                  calls.RegionSpecifier(loc.Name),
 		Scan:                    scan,
 		NumberOfRows:            proto.Uint32(uint32(maxRows)),
 		NextCallSeq:             proto.Uint64(0),
@@ -97,23 +100,23 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 			continue // only a cell would name the row
 		}
 
-		row := store.VersionRow{Versions: make([]store.Version, 0, min(int(n), len(block)/cellOverhead+1))}
+		row := store.VersionRow{Versions: make([]store.Version, 0, min(int(n), len(block)/cellblock.Overhead+1))}
 		for range n {
 			var cell store.Cell
-			key, rest, err := splitCell(block, &cell)
+			key, rest, err := cellblock.Split(block, &cell)
 			if err != nil {
 				return nil, err
 			}
 			if row.Key == nil {
 				row.Key = key
 			} else if !bytes.Equal(row.Key, key) {
-				return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, key, row.Key)
+				return nil, fmt.Errorf("%w: row %x among cells of row %x", cellblock.ErrMalformed, key, row.Key)
 			}
 
-			code := cellType(block)
+			code := cellblock.Type(block)
 			kind, ok := versionKinds[code]
 			if !ok {
-				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion", errCellBlock, code, key)
+				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion", cellblock.ErrMalformed, code, key)
 			}
 			row.Versions = append(row.Versions, store.Version{Kind: kind, Qualifier: cell.Qualifier, Value: cell.Value, Timestamp: cell.Timestamp})
 			block = rest
@@ -122,7 +125,7 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 	}
 
 	if len(block) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes after the last cell", errCellBlock, len(block))
+		return nil, fmt.Errorf("%w: %d bytes after the last cell", cellblock.ErrMalformed, len(block))
 	}
 	return rows, nil
 }
@@ -131,15 +134,15 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 // family that keeps deleted cells. With the newer behaviour of versions a marker hides only
 // what was written before it, and the store's engine may be one that is not known.
 func (st *Store) CheckVersions(ctx context.Context, table, family string) error {
-	schema, err := st.tableDescription(ctx, table)
+	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
-	if engine := storeEngine(schema, family); engine != "" {
+	if engine := regions.StoreEngine(schema, family); engine != "" {
 		return fmt.Errorf("table %q has the store engine %s, want the default", table, engine)
 	}
 
-	attributes := familyAttributes(schema, []byte(family))
+	attributes := regions.FamilyAttributes(schema, []byte(family))
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)
 	}

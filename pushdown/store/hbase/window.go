@@ -3,6 +3,8 @@ package hbase
 import (
 	"sync"
 	"time"
+
+	"downpour/pushdown/store/hbase/regions"
 )
 
 // How many row mutations a region gets in one call. What a region refuses has to
@@ -85,7 +87,7 @@ type pace struct {
 }
 
 // allowed returns how much may be sent at a time, or errWritePending or
-// errRegionBusy.
+// regions.ErrRegionBusy.
 func (p *pace) allowed(now time.Time) (window, error) {
 	switch {
 	case p.abandoned > 0:
@@ -93,7 +95,7 @@ func (p *pace) allowed(now time.Time) (window, error) {
 		return window{}, errWritePending
 	case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):
 		// A region that refuses writes gets one call at a time.
-		return window{}, errRegionBusy
+		return window{}, regions.ErrRegionBusy
 	}
 	return p.window, nil
 }
@@ -124,7 +126,7 @@ func (p *pacer) paceLocked(region []byte) *pace {
 }
 
 // window returns how much a region may be sent now, or errWritePending or
-// errRegionBusy.
+// regions.ErrRegionBusy.
 func (p *pacer) window(region []byte) (window, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +144,7 @@ func (p *pacer) addInFlight(batches []*regionBatch, n int) {
 	defer p.mu.Unlock()
 
 	for _, b := range batches {
-		p.paceLocked(b.loc.name).inFlight += n
+		p.paceLocked(b.loc.Name).inFlight += n
 	}
 }
 
@@ -181,8 +183,8 @@ func (p *pacer) refused(region []byte, sent time.Time) {
 
 	at.shrinkRefused()
 	at.shrunk = now
-	at.delay = max(firstBusyDelay, min(2*at.delay, lastBusyDelay))
-	at.nextAttempt = now.Add(jitter(at.delay))
+	at.delay = max(regions.FirstBusyDelay, min(2*at.delay, regions.LastBusyDelay))
+	at.nextAttempt = now.Add(regions.Jitter(at.delay))
 }
 
 // abandoned reports that the caller of a write has left before its reply. The
@@ -193,7 +195,7 @@ func (p *pacer) abandoned(batches []*regionBatch) (resolved func()) {
 
 	var paces []*pace
 	for _, b := range batches {
-		at := p.paceLocked(b.loc.name)
+		at := p.paceLocked(b.loc.Name)
 		at.abandoned++
 		paces = append(paces, at)
 	}

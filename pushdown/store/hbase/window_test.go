@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"downpour/encoding/seedtest"
+	"downpour/pushdown/store/hbase/regions"
 )
 
 // A region refuses writes at random times, for random durations: at most a quarter as
@@ -60,8 +61,8 @@ func TestWindow(t *testing.T) {
 func TestPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pacer{}
-		call := []*regionBatch{{loc: &location{name: []byte("r")}}}
-		region := call[0].loc.name
+		call := []*regionBatch{{loc: &regions.Location{Name: []byte("r")}}}
+		region := call[0].loc.Name
 		state := func(want error) {
 			t.Helper()
 			if w, err := p.window(region); err != want {
@@ -73,19 +74,19 @@ func TestPacer(t *testing.T) {
 		time.Sleep(time.Second)
 		p.refused(region, sent)
 		p.refused(region, sent) // of another writer
-		if at := p.regions["r"]; at.delay != firstBusyDelay || at.threshold != initialWindow/2 {
+		if at := p.regions["r"]; at.delay != regions.FirstBusyDelay || at.threshold != initialWindow/2 {
 			t.Fatalf("%+v, want one refusal to count", at)
 		}
-		for delay := firstBusyDelay; delay <= lastBusyDelay; delay *= 2 {
-			state(errRegionBusy)
+		for delay := regions.FirstBusyDelay; delay <= regions.LastBusyDelay; delay *= 2 {
+			state(regions.ErrRegionBusy)
 			time.Sleep(delay)
 			state(nil)
 			p.callStarted(call)
-			state(errRegionBusy) // one is on its way
+			state(regions.ErrRegionBusy) // one is on its way
 			p.refused(region, time.Now())
 			p.callEnded(call)
 		}
-		time.Sleep(lastBusyDelay)
+		time.Sleep(regions.LastBusyDelay)
 		state(nil)
 		p.accepted(region, 1)
 		p.callStarted(call)

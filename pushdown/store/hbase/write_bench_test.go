@@ -2,7 +2,6 @@ package hbase
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"downpour/pushdown/store"
@@ -40,30 +39,4 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportMetric(float64(b.N)*float64(len(ms))/b.Elapsed().Seconds(), "cells/s")
 		})
 	}
-}
-
-// BenchmarkColumnSet looks the qualifiers of a sum and a count up in a column set, where their
-// first byte decides, and, for comparison, in the list of its ranges.
-func BenchmarkColumnSet(b *testing.B) {
-	var ranges []store.KeyRange
-	for _, r := range [][2]string{{"\x00", "\x01"}, {"\x01", "\x02"}, {"count:", "count;"}, {"sum:", "sum;"}} {
-		ranges = append(ranges, store.KeyRange{Start: []byte(r[0]), Stop: []byte(r[1])})
-	}
-	set, qualifiers := newColumnSet(ranges), [][]byte{{0, 0, 0x10}, {1, 0, 0x10}}
-
-	b.Run("first byte", func(b *testing.B) {
-		for i := range b.N {
-			if !set.contains(qualifiers[i%2]) {
-				b.Fatal("not found")
-			}
-		}
-	})
-	b.Run("ranges", func(b *testing.B) {
-		for i := range b.N {
-			q := qualifiers[i%2]
-			if !slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(q) }) {
-				b.Fatal("not found")
-			}
-		}
-	})
 }

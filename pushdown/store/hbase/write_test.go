@@ -257,33 +257,6 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-//fault:hole-in-meta-ignored => if i < 0 {
-func TestCheckChain(t *testing.T) {
-	region := func(start, stop string) *location {
-		return &location{start: []byte(start), stop: []byte(stop), addr: "s:1"}
-	}
-
-	if err := checkChain("t", []*location{region("b", ""), region("", "b")}); err != nil {
-		t.Errorf("a whole chain: %v", err)
-	}
-
-	for name, locs := range map[string][]*location{
-		"hole":        {region("", "b"), region("c", "")},
-		"overlap":     {region("", "c"), region("b", "")},
-		"no end":      {region("", "b")},
-		"no begin":    {region("b", "")},
-		"two ends":    {region("", ""), region("", "")},
-		"no server":   {{start: nil, stop: nil}},
-		"end, region": {region("", ""), region("b", "")},
-	} {
-		if err := checkChain("t", locs); !errors.Is(err, errMeta) {
-			t.Errorf("%s: got %v, want an error", name, err)
-		}
-	}
-
-	wantError(t, checkChain("t", nil), store.ErrNoTable)
-}
-
 // Attributes are read back: an attribute that the master drops is an error.
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{

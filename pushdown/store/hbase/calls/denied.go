@@ -1,0 +1,48 @@
+package calls
+
+import (
+	"fmt"
+	"regexp"
+
+	"downpour/pushdown/store"
+)
+
+// accessDenied is the exception of a server whose access control (AccessController) refuses
+// a call.
+const accessDenied = "org.apache.hadoop.hbase.security.AccessDeniedException"
+
+// Is makes every exception a store.ErrRefused, and one of access control a store.ErrDenied.
+func (e *JavaError) Is(target error) bool {
+	return target == store.ErrRefused || target == store.ErrDenied && e.Class == accessDenied
+}
+
+// lackedRight finds who lacks what in the message of an AccessDeniedException:
+//
+//	Insufficient permissions (user=us@EXAMPLE.COM, scope=tsdb, family=t:, params=[table=tsdb,family=t:],action=READ)
+//	Insufficient permissions for user 'us',action: put, tableName:tsdb, family:t, column: 0380, action=WRITE
+//
+// The right stands behind qualifiers, of which there may be many.
+var lackedRight = regexp.MustCompile(`(?s)user(?:=| ')([^,']+).*[ ,(]action=(READ|WRITE|EXEC|CREATE|ADMIN)\b`)
+
+// deniedMessage returns what a server's message says, with the right in front, as grant of
+// HBase's shell names it.
+func deniedMessage(message string) string {
+	const maxMessage = 200
+	text := message
+	if len(text) > maxMessage {
+		text = text[:maxMessage] + "…"
+	}
+	m := lackedRight.FindStringSubmatch(message)
+	if m == nil {
+		return text
+	}
+	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s", m[1], m[2], shellLetter(m[2]), text)
+}
+
+// shellLetter is the first letter of a right; EXEC has its second.
+func shellLetter(right string) string {
+	if right == "EXEC" {
+		return "X"
+	}
+	return right[:1]
+}

@@ -1,0 +1,165 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// frame returns the frame of a reply: its length, the header's length, the header,
+// then the rest.
+func frame(header *pb.ResponseHeader, rest ...byte) []byte {
+	body := append(protowire.AppendBytes(nil, pb.MustMarshal(header)), rest...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func cellBlock(n uint32) *pb.ResponseHeader {
+	return &pb.ResponseHeader{CallId: proto.Uint32(1), CellBlockMeta: &pb.CellBlockMeta{Length: &n}}
+}
+
+func exceptional(e *pb.ExceptionResponse) *pb.ResponseHeader {
+	return &pb.ResponseHeader{CallId: proto.Uint32(1), Exception: e}
+}
+
+// badFrames are replies over which gohbase would panic in a goroutine of its own, or
+// for which it would allocate gigabytes.
+var badFrames = map[string][]byte{
+	"cells beyond the frame":    frame(cellBlock(9), 0, 1, 2, 3),
+	"cells of 4 GiB":            frame(cellBlock(1<<32-1), 0),
+	"an exception of nothing":   frame(exceptional(&pb.ExceptionResponse{})),
+	"an exception without text": frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B")})),
+	"an exception of no class":  frame(exceptional(&pb.ExceptionResponse{StackTrace: proto.String("a.B: c")})),
+	"4 GiB":                     {0xff, 0xff, 0xff, 0xff, 0x02, 0x08, 0x01},
+	"nothing":                   {0, 0, 0, 0, 0},
+	"a header beyond the frame": {0, 0, 0, 3, 0x05, 0x08, 0x01, 0, 0, 0},
+	"a header of 1 GiB":         {0x0f, 0xff, 0xff, 0xff, 0x80, 0x80, 0x80, 0x80, 0x04, 0x08},
+	"a header without end":      {0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	"a header of nonsense":      {0, 0, 0, 4, 0x03, 0xff, 0xff, 0xff},
+}
+
+// Bad frames are refused before their end and good ones pass, whatever parts they
+// come in.
+func TestWire_frames(t *testing.T) {
+	good := frame(&pb.ResponseHeader{CallId: proto.Uint32(1)}, 0)
+	good = append(good, frame(cellBlock(3), 0, 1, 2, 3)...)
+	good = append(good, frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B"),
+		StackTrace: proto.String(string(bytes.Repeat([]byte("x"), 300)))}))...)
+
+	for part := 1; part <= len(good); part++ {
+		w := frameChecker{liveness: &liveness{}}
+		for at := 0; at < len(good); at += part {
+			if err := w.check(good[at:min(at+part, len(good))]); err != nil {
+				t.Fatalf("in parts of %d: %v", part, err)
+			}
+		}
+		if w.rest != 0 || len(w.head) != 0 {
+			t.Fatalf("in parts of %d: %d bytes are expected after the last frame, %d kept", part, w.rest, len(w.head))
+		}
+		for name, bad := range badFrames {
+			w := frameChecker{liveness: &liveness{}}
+			var err error
+			for at := 0; at < len(bad) && err == nil; at += part {
+				err = w.check(bad[at:min(at+part, len(bad))])
+			}
+			if !errors.Is(err, errFrame) {
+				t.Errorf("%s, in parts of %d: got %v, want an error", name, part, err)
+			}
+		}
+	}
+}
+
+// FuzzWire: gohbase can read every frame that passes, and a frame passes or fails whatever parts
+// it comes in.
+func FuzzWire(f *testing.F) {
+	for _, b := range badFrames {
+		f.Add(b, 3)
+	}
+
+	f.Add(frame(cellBlock(3), 0, 1, 2, 3), 5)
+	f.Fuzz(func(t *testing.T, b []byte, part int) {
+		part = max(1, part&0xff)
+		whole, parted := frameChecker{liveness: &liveness{}}, frameChecker{liveness: &liveness{}}
+		first := whole.check(b)
+		var second error
+		for at := 0; at < len(b) && second == nil; at += part {
+			second = parted.check(b[at:min(at+part, len(b))])
+		}
+		if (first == nil) != (second == nil) {
+			t.Fatalf("checked as a whole: %v, in parts of %d: %v, want both accepted or both refused", first, part, second)
+		}
+		for first == nil && len(b) >= 4 {
+			size := binary.BigEndian.Uint32(b)
+			if size > maxFrame {
+				t.Fatal("a frame passed that is larger than maxFrame: gohbase would allocate it")
+			}
+			if uint64(len(b)) < 4+uint64(size) {
+				return
+			}
+			body := b[4 : 4+size]
+			var h pb.ResponseHeader
+			header, n := protowire.ConsumeBytes(body)
+			if n < 0 || proto.Unmarshal(header, &h) != nil {
+				t.Fatal("a frame passed whose header cannot be read")
+			}
+			if e := h.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) || h.GetCellBlockMeta().GetLength() > size {
+				t.Fatalf("gohbase would panic over %v", &h)
+			}
+			b = b[4+size:]
+		}
+	})
+}
+
+// A bad frame only ends the connection that it comes by.
+func TestWire_badServer(t *testing.T) {
+	for name, bad := range badFrames {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := &Config{Logger: slog.New(slog.DiscardHandler), DialTimeout: time.Second, RPCTimeout: time.Minute, WriteTimeout: time.Minute, ProbeAfter: time.Second}
+				cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
+					mine, theirs := net.Pipe()
+					go func() {
+						defer theirs.Close()
+						if _, err := theirs.Read(make([]byte, 1<<16)); err != nil { // the preamble
+							return
+						}
+						if _, err := theirs.Read(make([]byte, 1<<16)); err != nil { // a call
+							return
+						}
+						theirs.Write(append(bad, make([]byte, 16)...))
+						io.Copy(io.Discard, theirs)
+					}()
+					return mine, nil
+				}
+				l := NewLife()
+				p := NewPool(cfg, l, RegionService)
+				defer l.Wait()
+				defer p.CloseAll()
+				defer l.End()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				c, err := p.Get(ctx, "127.0.0.1:2")
+				if err != nil {
+					t.Fatal(err)
+				}
+				call := p.newProbe()
+				c.Send(call)
+				err = c.Wait(ctx, call)
+				var lost *LostError
+				if !errors.As(err, &lost) || lost.CallOnly {
+					t.Errorf("got %v, want a lost connection", err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package regions
+
+import (
+	"errors"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+//fault:hole-in-meta-ignored => if i < 0 {
+func TestCheckChain(t *testing.T) {
+	region := func(start, stop string) *Location {
+		return &Location{Start: []byte(start), Stop: []byte(stop), Addr: "s:1"}
+	}
+
+	if err := checkChain("t", []*Location{region("b", ""), region("", "b")}); err != nil {
+		t.Errorf("a whole chain: %v", err)
+	}
+
+	for name, locs := range map[string][]*Location{
+		"hole":        {region("", "b"), region("c", "")},
+		"overlap":     {region("", "c"), region("b", "")},
+		"no end":      {region("", "b")},
+		"no begin":    {region("b", "")},
+		"two ends":    {region("", ""), region("", "")},
+		"no server":   {{Start: nil, Stop: nil}},
+		"end, region": {region("", ""), region("b", "")},
+	} {
+		if err := checkChain("t", locs); !errors.Is(err, ErrMeta) {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
+	}
+
+	if err := checkChain("t", nil); !errors.Is(err, store.ErrNoTable) {
+		t.Errorf("no region: got %v, want %v", err, store.ErrNoTable)
+	}
+}

@@ -1,0 +1,103 @@
+package unchanged
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"downpour/pushdown/store/hbase/calls"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const (
+	// healthFor is how long what the master has told is taken to be true.
+	healthFor = 30 * time.Second
+	// unhealthyFor is how long the master is not asked again after it did not answer, or
+	// told of a clock that is wrong.
+	unhealthyFor = 5 * time.Second
+	// fieldSinkOps is ReplicationLoadSink.totalOpsProcessed, which gohbase's schema lacks.
+	fieldSinkOps = 4
+)
+
+// clusterHealth keeps what the master last told of the region servers: what proofs by
+// timestamps rely on.
+type clusterHealth struct {
+	turn       chan struct{}    // a lock that a waiting caller can give up: it holds a value while somebody has it
+	until      time.Time        // when the master is to be asked again
+	err        error            // why it has not answered
+	lags       map[string]int64 // by address; how far the clock seems to be behind, ms
+	replicated string           // a server that has applied edits of another cluster; empty for none
+}
+
+func newClusterHealth() clusterHealth { return clusterHealth{turn: make(chan struct{}, 1)} }
+
+// check returns an error unless the timestamps of a server's changes can be relied on.
+func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error {
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: another call still reads the servers' clocks from the master: %w", errClocks, ctx.Err())
+	}
+
+	if time.Now().After(h.until) {
+		h.update(p)
+	}
+
+	lag, known := h.lags[addr]
+	switch {
+	case h.err != nil:
+		return fmt.Errorf("%w: cannot ask the master for the servers' clocks: %w", errClocks, h.err)
+	case h.replicated != "":
+		return fmt.Errorf("%w: server %s has applied edits of another cluster", errReplicated, h.replicated)
+	case !known:
+		return fmt.Errorf("%w: the master knows no live server %s", errClocks, addr)
+	case lag > maxClockLag:
+		return fmt.Errorf("%w: server %s: clock or last report: got %d s behind, want at most %d s", errClocks, addr, lag/1000, maxClockLag/1000)
+	}
+	return nil
+}
+
+// update asks the master. A report's end is the server's clock when it sent it, some
+// seconds ago at most, so a clock is not further behind than it seems.
+//
+// Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
+func (h *clusterHealth) update(p *Prover) {
+	// Not with the context of an ask: what its end says of the master would hold for all.
+	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.Timeout)
+	defer cancel()
+	response := &pb.GetClusterStatusResponse{}
+	err := p.router.CallMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
+
+	now := p.clock()
+	h.err, h.until, h.lags, h.replicated = err, time.Now().Add(healthFor), map[string]int64{}, ""
+	if err != nil {
+		h.until = time.Now().Add(unhealthyFor)
+	}
+	for _, s := range response.GetClusterStatus().GetLiveServers() {
+		addr := net.JoinHostPort(s.GetServer().GetHostName(), strconv.FormatUint(uint64(s.GetServer().GetPort()), 10))
+		load := s.GetServerLoad()
+		lag := now - int64(load.GetReportEndTime())
+		if h.lags[addr] = lag; lag > maxClockLag {
+			h.until = time.Now().Add(unhealthyFor)
+		}
+		if sink := load.GetReplLoadSink(); sink != nil && hasApplied(sink) {
+			h.replicated = addr
+		}
+	}
+}
+
+// hasApplied tells whether a server has applied edits of another cluster since it was
+// started. Servers that do not count them tell the age of the last one, 0 if there is
+// none.
+func hasApplied(sink *pb.ReplicationLoadSink) bool {
+	for value := range calls.UnknownFields(sink, fieldSinkOps, protowire.VarintType) {
+		ops, _ := protowire.ConsumeVarint(value)
+		return ops > 0
+	}
+	return sink.GetAgeOfLastAppliedOp() > 0
+}

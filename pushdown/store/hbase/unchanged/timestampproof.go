@@ -1,0 +1,409 @@
+package unchanged
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
+	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/regions"
+
+	"github.com/tsuna/gohbase/pb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// maxClockLag is how far a region server's clock may be behind prover.clock, in ms.
+	// A healthy server seems to be behind by up to its report interval, 3 s by default.
+	maxClockLag = 30_000
+	// stampSlack is how much older than the moment at which it becomes visible a change's
+	// timestamp may be, in ms: a server takes it before it syncs its log, for which it
+	// waits at most 5 minutes (hbase.regionserver.wal.sync.timeout), and its clock may be
+	// behind.
+	stampSlack = 5*60_000 + maxClockLag
+	// dearPause is how long a span is not scanned for changes after such a scan did not
+	// come to its end, in ms.
+	dearPause = 60_000
+	// spansAtOnce bounds the spans of one version token that are looked at at a time.
+	spansAtOnce = 4
+)
+
+// spanKey names the part of a key range that lies in one region, and a family. The stop
+// may lie behind the region.
+type spanKey struct{ family, region, start, stop string }
+
+// mark is a moment at which the state of a span was observed. Its epoch stands for the
+// cells that were visible then.
+type mark struct {
+	epoch uint64
+	state regionState // when the span was last proven to be unchanged
+	at    int64       // when an ask began that scanned for changes, or made the mark; ms since 1970
+	// files are the store's files, listed after at; empty if they were not listed. Marks
+	// share them.
+	files []string
+	// notBefore is when a scan for changes is worth a call again, ms since 1970: until then
+	// each would find a young cell that is known, or take too long.
+	notBefore int64
+	// unproven is the state of the region in which the clocks last proved nothing. If the
+	// region is still in it, it rests, and a new mark will do without timestamps.
+	unproven regionState
+
+	checked  bool  // the table's description was read during this opening
+	expiring error // with checked: an ErrExpiring, nil if nothing expires
+}
+
+// markTable keeps the last mark of each span.
+type markTable struct {
+	mu    sync.Mutex
+	marks map[spanKey]mark
+	files map[string][]string // last listed, by family and region
+}
+
+// shared returns the list of a store's files that other marks have, if it is the same:
+// regions with many spans and files would hold a copy for each span.
+func (m *markTable) shared(family, region string, files []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	key := family + ":" + region
+	if slices.Equal(m.files[key], files) {
+		return m.files[key]
+	}
+	if m.files == nil || len(m.files) > maxHistory {
+		m.files = map[string][]string{}
+	}
+	m.files[key] = files
+	return files
+}
+
+func (m *markTable) find(key spanKey) mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.marks[key]
+}
+
+// replace stores a newer mark and returns its epoch. If it continues last, whose epoch
+// it has, and another ask has observed a change of the span meanwhile, it stores nothing
+// and returns an epoch that no token equals.
+func (m *markTable) replace(key spanKey, last, now mark) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	// What is forgotten gets a new epoch, so no token equals one from before.
+	if m.marks == nil || len(m.marks) > maxHistory {
+		m.marks = map[spanKey]mark{}
+	}
+	current, ok := m.marks[key]
+	switch {
+	case now.epoch != last.epoch:
+		// A new state: whichever of two asks is the last to store its own.
+	case !ok || current.epoch != last.epoch:
+		return epochs.Add(1)
+	case current.at > now.at:
+		// Another ask has proven the same epoch later.
+		return now.epoch
+	}
+	m.marks[key] = now
+	return now.epoch
+}
+
+// stampedVersion is EarlyVersion with ProofTimestamps, proven when it returns. A token
+// consists of the epoch of each span.
+//
+// # Why no cell is a proof
+//
+// A raw scan returns puts and delete markers of all versions. HBase stamps a change
+// with its server's clock and makes it visible within stampSlack of that. So if a raw
+// scan from the mark's time less stampSlack finds nothing in a span, then nothing became
+// visible there since the mark, except for what has no new timestamp: cells and
+// deletions with explicit timestamps, and a deletion of one version, whose marker takes
+// the timestamp of the put. The operator promises that there are none, see
+// ProofTimestamps; own changes of that kind leave a marker that is found, see changeMarker.
+//
+// # Why files are listed
+//
+// HBase's usual stores drop delete markers in a compaction of all their files, and never
+// otherwise. So none has gone as long as one of the files that were listed at the mark
+// is still listed after the scan. A file that was loaded in bulk brings cells of any
+// timestamp; its name tells.
+//
+// # What else is checked
+//
+// The opening of the region is the mark's, before and after the scan: tables that are
+// restored, truncated or altered open their regions again. The family's cells do not
+// expire, and its stores are of the usual kind. The servers' clocks are right, and none
+// has applied edits replicated from another cluster, which have timestamps from there
+// (see clusterHealth).
+func (p *Prover) stampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	if p.catalogReads.recentlySilent() {
+		return "", errMetaSilent
+	}
+
+	for attempt := 1; ; attempt++ {
+		token, err := p.tryStampedVersion(ctx, table, family, r)
+		// After the first attempt the cached openings are up to date.
+		if !errors.Is(err, errReopened) || attempt == 2 {
+			return token, err
+		}
+	}
+}
+
+func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	began := p.clock()
+	locs, err := p.locateAll(ctx, table, r)
+	if err != nil {
+		return "", err
+	}
+	before, err := p.earlierOpenings(ctx, table, locs)
+	if err != nil {
+		return "", err
+	}
+	states, err := p.readPoints(ctx, family, locs, before, r.Start)
+	if err != nil {
+		return "", err
+	}
+
+	spans := make([]*observedSpan, len(locs))
+	for i, loc := range locs {
+		// A server refuses a scan that begins before its region.
+		start := r.Start
+		if i > 0 {
+			start = loc.Start
+		}
+		key := spanKey{family, string(loc.Name), string(start), string(r.Stop)}
+		spans[i] = &observedSpan{key: key, loc: loc, began: began, state: states[i], last: p.marks.find(key)}
+	}
+	work, inner := errgroup.WithContext(ctx)
+	work.SetLimit(spansAtOnce)
+	for _, s := range spans {
+		work.Go(func() error { return p.observeSpan(inner, s) })
+	}
+	if err := work.Wait(); err != nil {
+		return "", err
+	}
+	if err := p.checkSpans(ctx, table, family, spans); err != nil {
+		return "", err
+	}
+
+	// Only what hbase:meta names before and after all of this proves anything, see Version.
+	after, err := p.currentOpenings(ctx, table, locs)
+	if err != nil {
+		return "", err
+	}
+	if !sameOpenings(before, after) {
+		return "", errReopened
+	}
+
+	var token []byte
+	var unproven error
+	for _, s := range spans {
+		token = binary.AppendUvarint(token, p.marks.replace(s.key, s.last, s.now))
+		if s.unproven != nil {
+			unproven = s.unproven
+		}
+	}
+	if unproven != nil {
+		return "", unproven
+	}
+	return string(token), nil
+}
+
+// observedSpan is a span during an ask, and what the ask finds out about it.
+type observedSpan struct {
+	key   spanKey
+	loc   *regions.Location
+	began int64       // when the ask did, ms since 1970
+	state regionState // during the ask, before anything else
+	last  mark
+
+	now      mark  // to be stored; with the epoch of last, if nothing has changed in between
+	unproven error // why timestamps prove nothing now
+}
+
+func (s *observedSpan) unchanged() bool { return s.now.epoch == s.last.epoch }
+
+// observeSpan finds out whether a span has changed since its last mark, and sets s.now.
+func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
+	// Equal read points: nothing in the region has changed. The mark keeps its time, because
+	// the clocks of this moment were not checked.
+	if s.now = s.last; s.last.state == s.state {
+		return nil
+	}
+
+	// Most spans are asked for once, so neither the first ask nor the first one of an opening
+	// spends a call on more than the read point.
+	s.now = mark{epoch: epochs.Add(1), state: s.state, at: s.began}
+	if s.last.state.opening != s.state.opening {
+		return nil
+	}
+	s.now.checked, s.now.expiring, s.now.notBefore = s.last.checked, s.last.expiring, s.last.notBefore
+	if s.began < s.now.notBefore {
+		return nil
+	}
+
+	if err := p.health.check(ctx, p, s.loc.Addr); err != nil {
+		// The last mark stays, because the cause may pass. Only a region that rests gets a new
+		// one, which equal read points will continue.
+		if s.last.unproven != s.state {
+			s.unproven = err
+			s.now = s.last
+			s.now.unproven = s.state
+		}
+		return nil
+	}
+
+	if len(s.last.files) > 0 {
+		if err := p.scanForChanges(ctx, s); err != nil || s.unchanged() {
+			return err
+		}
+		// While the scan of the next ask would find the same young cell, it gets no files.
+		if s.began < s.now.notBefore {
+			return nil
+		}
+	}
+	var err error
+	s.now.files, err = p.storeFiles(ctx, s.loc, s.key.family)
+	return err
+}
+
+// scanForChanges looks for changes of a span since its last mark. If there are none, s.now
+// has the last epoch. If one is found, s.now says until when it will be.
+func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
+	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
+	if err != nil {
+		// The next asks do without a scan that takes as long as reading may. Then they begin from
+		// a later mark: where a compaction has put cells of old and of recent times into one file,
+		// the scan is dear from each mark that is as old as the recent ones.
+		if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.now.notBefore = s.began + dearPause
+			p.marks.replace(s.key, s.last, s.now)
+		}
+		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.Name, err)
+	}
+	if stamp > 0 {
+		// A timestamp from the future is no reason to wait for ever.
+		s.now.notBefore = min(stamp, s.began) + stampSlack
+		return nil
+	}
+
+	files, err := p.storeFiles(ctx, s.loc, s.key.family)
+	if err != nil || !sameStore(s.last.files, files) { //fault:files-unseen TestStampedVersion_changes
+		return err
+	}
+	s.now.epoch, s.now.files = s.last.epoch, files
+	// Another ask may have begun later and have come first.
+	s.now.at = max(s.began, s.last.at)
+	s.now.state.conn, s.now.state.readPoint = c.ID, readPoint
+	return nil
+}
+
+// checkSpans returns an error if what is visible of an unchanged span may change without
+// a new timestamp, because of how its table is described. A table that is altered opens its
+// regions again, so its description is read once an opening.
+func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*observedSpan) error {
+	for _, s := range spans {
+		if s.unchanged() && !s.now.checked {
+			expiring := p.checkStamped(ctx, table, family)
+			// Another error says nothing about the table: the next ask reads it again.
+			if expiring != nil && !errors.Is(expiring, ErrExpiring) {
+				return expiring
+			}
+			for _, s := range spans {
+				s.now.checked, s.now.expiring = true, expiring
+			}
+			break
+		}
+	}
+
+	for _, s := range spans {
+		if s.unchanged() && s.now.expiring != nil {
+			p.marks.replace(s.key, s.last, s.now)
+			return s.now.expiring
+		}
+	}
+	return nil
+}
+
+// changeSince scans a span for puts and deletions with a timestamp from since on, in ms
+// since 1970. It returns the connection and the read point of the scan, and the timestamp
+// of the first cell, 0 if there is none. It makes one attempt.
+func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
+	call.Table = loc.Table
+	if c, err = p.router.CallConn(ctx, loc, call); err != nil {
+		return nil, 0, 0, err
+	}
+
+	response := call.Response.(*pb.ScanResponse)
+	if readPoint = decodeReadPoint(response); readPoint == 0 {
+		return nil, 0, 0, ErrNoReadPoint
+	}
+	rows, err := cellblock.Rows(call.Cells, response.GetCellsPerResult())
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for _, row := range rows {
+		for _, cell := range row.Cells {
+			return c, readPoint, max(cell.Timestamp, 1), nil
+		}
+	}
+
+	// No cell proves something only if the server has come to the end of the region.
+	if response.GetHeartbeatMessage() || response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
+		return nil, 0, 0, errDearProof
+	}
+	return c, readPoint, 0, nil
+}
+
+// changeRequest returns the request of changeSince. It is a raw scan, whose first cell
+// ends it.
+func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanRequest {
+	scan := &pb.Scan{
+		StartRow:    []byte(span.start),
+		StopRow:     []byte(span.stop),
+		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
+		MaxVersions: proto.Uint32(math.MaxInt32),
+		BatchSize:   proto.Uint32(1), // cells
+		// What it passes over is not what queries read next.
+		CacheBlocks: proto.Bool(false),
+	}
+	calls.Raw(scan) //fault:deletions-unseen TestStampedVersion_changes
+	if span.family != "" {
+		scan.Column = []*pb.Column{{Family: []byte(span.family)}}
+	}
+	// With the default the server would end its only reply at 256 KiB of cells that are out of
+	// the time range, which proves nothing: flushes and compactions soon put old and recent
+	// cells into one file.
+	calls.Pread(scan)
+	return &pb.ScanRequest{
+		Region:       calls.RegionSpecifier(loc.Name),
+		Scan:         scan,
+		NumberOfRows: proto.Uint32(1),
+		NextCallSeq:  proto.Uint64(0),
+		CloseScanner: proto.Bool(true),
+		// With them the server ends a scan that takes too long, instead of going on when
+		// nobody waits any more.
+		ClientHandlesPartials:   proto.Bool(true),
+		ClientHandlesHeartbeats: proto.Bool(true),
+	}
+}
+
+// clock returns the time by which asks are dated, in ms since 1970. Once the store is open
+// it only goes forward, evenly: when this machine's clock is set, marks from before and
+// after must not differ by that. If it is wrong, the servers' clocks seem wrong, or young
+// cells stay young for longer.
+func (p *Prover) clock() int64 {
+	if p.cfg.Now != nil {
+		return p.cfg.Now()
+	}
+	return p.opened.UnixMilli() + time.Since(p.opened).Milliseconds()
+}
