@@ -81,8 +81,8 @@ func TestClose_stalledStore(t *testing.T) {
 
 	g.EndWithin(300 * time.Millisecond)
 	err = g.Close()
-	if err == nil || !strings.Contains(err.Error(), "left unfinished") {
-		t.Errorf("close: got %v, want an error that something is left unfinished", err)
+	if err == nil || !strings.Contains(err.Error(), "unfinished at shutdown") {
+		t.Errorf("close: got %v, want an error that something is unfinished", err)
 	}
 	if got := log.String(); !strings.Contains(got, "points=602") {
 		t.Errorf("want a log that counts 602 points, 2 of telnet and 600 of HTTP; got:\n%s", got)
