@@ -45,6 +45,27 @@ func TestUsersWithOtherTimes(t *testing.T) {
 	}
 }
 
+// OpenTSDB's null pointer is answered, also if the JVM gives it no message any more: then the body is a text. An infinite
+// value fails a request here before an expression that cannot be evaluated.
+func TestErrorRule_faultsOfOpenTSDB(t *testing.T) {
+	const body = `{"expressions":[{"id":"e","expr":"!1 + a"}]}`
+	object := func(message string) []byte { return []byte(`{"error":{"message":"` + message + `"}}`) }
+	for _, c := range []struct {
+		theirs, ours Answer
+		rule         string
+	}{
+		{Answer{Status: 400, Body: object(`Cannot invoke \"byte[].length\" because \"uid\" is null`)}, Answer{Status: 200}, "a null pointer is answered"},
+		{Answer{Status: 500, Body: []byte(noMessage)}, Answer{Status: 200}, "a null pointer is answered"},
+		{Answer{Status: 500, Body: []byte("out of memory")}, Answer{Status: 200}, "400 for 500"},
+		{Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")}, Answer{Status: 400, Body: object("Got Infinity: Infinity in this")}, "infinity fails a request first"},
+		{Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")}, Answer{Status: 400, Body: object("cannot evaluate 'e'")}, "what cannot be computed is told in words"},
+	} {
+		if got, ok := errorRule(body, c.theirs, c.ours); got.rule != c.rule || !ok {
+			t.Errorf("%s and %s: rule %q, want %q", c.theirs.Body, c.ours.Body, got.rule, c.rule)
+		}
+	}
+}
+
 // Of two expressions with faults of different kinds either may be told; the fault of one alone
 // must be OpenTSDB's.
 func TestErrorRule_twoFaults(t *testing.T) {
