@@ -18,8 +18,8 @@ import (
 type aggregation struct {
 	exec    *dispatch.Executor
 	scan    *scan
-	refused triedInVain // plans that partial aggregation did not answer lately
-	small   triedInVain // plans whose groups had hardly more than one series lately
+	refused failedTries // plans that partial aggregation did not answer lately
+	small   failedTries // plans whose groups had hardly more than one series lately
 }
 
 func (s *aggregation) Groups(ctx context.Context, r *Request) (Answer, error) {

@@ -34,7 +34,7 @@ func pointsIn(groups []merge.Group) (n int) {
 	return n
 }
 
-// Bytes of a group beside what its columns hold, of a slice's header, and of a UID
+// Bytes of a group in addition to what its columns hold, of a slice's header, and of a UID
 // with its header.
 const (
 	groupBytes = 300

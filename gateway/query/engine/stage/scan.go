@@ -82,7 +82,7 @@ func newMerger(ctx context.Context, r *Request, p *scanplan.Plan) *merge.Merger 
 	return m
 }
 
-// namedBytes is about what a group takes beside its points, with the names that it gets.
+// namedBytes is about what a group takes in addition to its points, with the names that it gets.
 const namedBytes = 900
 
 // finish makes the groups of what a merger got, and reserves the memory of their names.

@@ -40,14 +40,14 @@ type seam struct {
 	exec   *dispatch.Executor
 	scan   *scan
 	whole  Stage       // a plan as a whole
-	unkept triedInVain // plans whose stretches were made and could not be cached lately
-	many   triedInVain // plans with too many series for a stretch
+	unkept failedTries // plans whose stretches were made and could not be cached lately
+	many   failedTries // plans with too many series for a stretch
 
 	maxSeries int64 // Config.StretchSeries
 }
 
 func newSeam(cfg *Config, scan *scan, whole Stage) *seam {
-	s := &seam{exec: cfg.Exec, scan: scan, many: triedInVain{lasts: manySeriesFor}, maxSeries: cmp.Or(cfg.StretchSeries, 50_000)}
+	s := &seam{exec: cfg.Exec, scan: scan, many: failedTries{lasts: manySeriesFor}, maxSeries: cmp.Or(cfg.StretchSeries, 50_000)}
 	s.whole = &counted{seam: s, next: whole}
 	return s
 }
@@ -175,7 +175,7 @@ func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHou
 		return &OlderHours{stretch: st, newer: newer, stats: stats}, err
 	}
 
-	// A stretch is read before the newer hours, not at the same time: that must not be in vain.
+	// A stretch is read before the newer hours, not at the same time: it must be worth it.
 	if !lookup.Wanted() || !lookup.Unchanged() {
 		return without("they were not asked for before, or have changed since")
 	}

@@ -97,8 +97,8 @@ func (x *executions) begin() {
 	x.running++
 }
 
-// wait waits for the answer of a batch. leads tells the caller to execute for the batch, and
-// to end by publish or resign.
+// wait waits for the answer of a batch. leads says that the caller executes for the batch, and
+// ends by publish or resign.
 func (s *sharing) wait(ctx context.Context, plan resultcache.ID, b *sharers) (leads bool, err error) {
 	patience := time.NewTimer(s.patience)
 	defer patience.Stop()
@@ -109,7 +109,7 @@ func (s *sharing) wait(ctx context.Context, plan resultcache.ID, b *sharers) (le
 		case <-b.done:
 			return false, nil
 		case <-patience.C:
-			if s.beginBeside(plan, b) {
+			if s.beginAlongside(plan, b) {
 				return true, nil
 			}
 		case <-ctx.Done():
@@ -122,8 +122,8 @@ func (s *sharing) wait(ctx context.Context, plan resultcache.ID, b *sharers) (le
 	}
 }
 
-// beginBeside begins the execution of a batch beside those that run, unless it has begun.
-func (s *sharing) beginBeside(plan resultcache.ID, b *sharers) bool {
+// beginAlongside begins the execution of a batch while others run, unless it has begun.
+func (s *sharing) beginAlongside(plan resultcache.ID, b *sharers) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -153,7 +153,7 @@ func (s *sharing) leave(plan resultcache.ID, b *sharers) {
 	}
 }
 
-// resign takes the query that executes out of a batch: another one executes anew.
+// resign takes the query that executes out of a batch: another one executes.
 func (s *sharing) resign(plan resultcache.ID, b *sharers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

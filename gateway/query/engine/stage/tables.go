@@ -62,7 +62,7 @@ func (s *behindCut) Groups(ctx context.Context, r *Request) (Answer, error) {
 	behind.Points = r.Points.Another() // the points of both count
 	raw, err := s.raw.Groups(ctx, behind)
 	if err != nil {
-		behind.Points.forget() // another try counts them anew
+		behind.Points.forget() // another try counts them again
 	}
 	a.Groups = joinAt(a.Groups, raw.Groups, a.Plan.Cut())
 	a.Stats.Add(raw.Stats)

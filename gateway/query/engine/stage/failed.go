@@ -9,18 +9,18 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// triedInVain are plans with which something was tried in vain lately, as partial
-// aggregation, so that it is not tried with the next plan like one of them, of other times.
+// failedTries are plans with which something failed lately, such as partial aggregation, so that it
+// is not tried with the next plan like one of them, of other times.
 // It only affects speed, so an entry may be lost or stand for another plan: plans may be
 // long, and only their hashes are kept.
-type triedInVain struct {
-	lasts time.Duration // how long a try counts; 0 is triedFor
+type failedTries struct {
+	lasts time.Duration // how long a try counts; 0 is failuresLast
 
 	mu      sync.Mutex
 	entries map[uint64]tries // by planHash
 }
 
-// tries says how often something was tried in vain, and when it was last noted.
+// tries says how often something has failed, and when it was last noted.
 type tries struct {
 	times int
 	last  time.Time
@@ -28,10 +28,10 @@ type tries struct {
 
 var planSeed = maphash.MakeSeed()
 
-// Bounds of triedInVain.
+// Bounds of failedTries.
 const (
-	triedFor = 5 * time.Minute
-	maxTried = 1000
+	failuresLast = 5 * time.Minute
+	maxFailures  = 1000
 )
 
 // planHash hashes what plans of other times have in common. Every query asks for it several
@@ -68,21 +68,21 @@ func hashUIDs(h *maphash.Hash, uids []encoding.UID) {
 	}
 }
 
-func (t *triedInVain) duration() time.Duration {
+func (t *failedTries) duration() time.Duration {
 	if t.lasts > 0 {
 		return t.lasts
 	}
-	return triedFor
+	return failuresLast
 }
 
-// add notes a try in vain that began and has ended now. Tries that run side by side count
+// add notes a try that began, and has failed now. Tries that run side by side count
 // as one.
-func (t *triedInVain) add(p *scanplan.Plan, began, now time.Time) {
+func (t *failedTries) add(p *scanplan.Plan, began, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	// When it is full all go: what is lost costs no more than another try.
-	if t.entries == nil || len(t.entries) >= maxTried {
+	if t.entries == nil || len(t.entries) >= maxFailures {
 		t.entries = map[uint64]tries{}
 	}
 
@@ -99,15 +99,15 @@ func (t *triedInVain) add(p *scanplan.Plan, began, now time.Time) {
 }
 
 // remove forgets the tries with plans like p.
-func (t *triedInVain) remove(p *scanplan.Plan) {
+func (t *failedTries) remove(p *scanplan.Plan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	delete(t.entries, planHash(p))
 }
 
-// count returns how often something was tried in vain with plans like p lately.
-func (t *triedInVain) count(p *scanplan.Plan, now time.Time) int {
+// count returns how often something has failed with plans like p lately.
+func (t *failedTries) count(p *scanplan.Plan, now time.Time) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
