@@ -21,7 +21,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
 	"downpour/integration/e2e"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	storehbase "downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -59,7 +59,7 @@ func fakeIsReal(t *testing.T, h *e2e.HBase) {
 	admin := h.Admin
 	real := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(h.Quorum()))))
 	defer real.Close()
-	cluster := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+	cluster := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 	fake := must[*storehbase.Store](t)(storehbase.Open(storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
 	defer fake.Close()
 	rng := rand.New(rand.NewPCG(seedtest.Of(t), 0))

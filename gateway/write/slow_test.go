@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -109,7 +109,7 @@ func TestWriter_flushingRegions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake, err := hbasefake.Start(hbasefake.Options{Network: new(network.Memory), Handlers: 4})
+				fake, err := hbasefake.Start(hbasefake.Options{Network: new(networktest.Memory), Handlers: 4})
 				if err != nil {
 					t.Fatal(err)
 				}

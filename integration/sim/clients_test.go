@@ -12,13 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 )
 
 // clients put by HTTP and telnet, and query, each request at a drawn gateway, as behind a balancer.
 type clients struct {
 	w         *World
-	host      *network.Host
+	host      *networktest.Host
 	http      *http.Client
 	following []*follower
 	followers sync.WaitGroup
@@ -28,7 +28,7 @@ type clients struct {
 const patience = 5 * time.Minute
 
 func newClients(w *World) *clients {
-	host := network.NewHost(&w.network)
+	host := networktest.NewHost(&w.network)
 	return &clients{w: w, host: host, http: &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}}}
 }
 

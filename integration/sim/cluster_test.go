@@ -12,7 +12,7 @@ import (
 	"downpour/pushdown/compaction/background"
 	"downpour/pushdown/operator/access"
 	"downpour/pushdown/process/memory"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store/hbase"
@@ -78,11 +78,11 @@ func (k *cluster) start(cells map[string][]differential.Cell) error {
 	return nil
 }
 
-func (k *cluster) open(process string, host *network.Host, proof hbase.Proof) (store, error) {
+func (k *cluster) open(process string, host *networktest.Host, proof hbase.Proof) (store, error) {
 	return k.connect(process, host, proof)
 }
 
-func (k *cluster) connect(process string, host *network.Host, proof hbase.Proof) (*hbase.Store, error) {
+func (k *cluster) connect(process string, host *networktest.Host, proof hbase.Proof) (*hbase.Store, error) {
 	return hbase.Open(hbase.Config{Quorum: k.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)})
 }
 
@@ -233,7 +233,7 @@ func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i
 func (k *cluster) newPushdown(i int) *process {
 	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
 	name := fmt.Sprint("pushdown server ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
+	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		l, err := host.Listen("tcp", pushdownAddress(i))
 		if err != nil {
 			return err

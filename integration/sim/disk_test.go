@@ -9,7 +9,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/integration/differential"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	stores "downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/pebble"
@@ -79,7 +79,7 @@ func (d *disk) start(cells map[string][]differential.Cell) error {
 	return nil
 }
 
-func (d *disk) open(process string, _ *network.Host, _ hbase.Proof) (store, error) {
+func (d *disk) open(process string, _ *networktest.Host, _ hbase.Proof) (store, error) {
 	return d.openFiles(process)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/caarlos0/env/v9"
 
 	"downpour/gateway"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/hbase"
 )
@@ -37,7 +37,7 @@ type process struct {
 	w    *World
 	name string
 	// run serves until ctx ends, and then ends as on a signal.
-	run func(ctx context.Context, host *network.Host) error
+	run func(ctx context.Context, host *networktest.Host) error
 
 	mu      sync.Mutex
 	running *running
@@ -45,7 +45,7 @@ type process struct {
 
 // running is what runs of a process.
 type running struct {
-	host *network.Host
+	host *networktest.Host
 	end  context.CancelFunc
 	gone chan struct{}
 }
@@ -58,7 +58,7 @@ func (p *process) start() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{host: network.NewHost(&p.w.network), end: cancel, gone: make(chan struct{})}
+	r := &running{host: networktest.NewHost(&p.w.network), end: cancel, gone: make(chan struct{})}
 	p.running = r
 	go func() {
 		defer close(r.gone)
@@ -121,7 +121,7 @@ func (w *World) newGateway(i int) *process {
 	w.note("gateway %d: %v", i, settings)
 	w.settings = cfg
 	name := fmt.Sprint("gateway ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *network.Host) error {
+	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		mine := *cfg
 		mine.Network = host
 		st, err := w.ground.open(name, host, proof)

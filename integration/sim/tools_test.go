@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"downpour/gateway/admin/tools"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store/hbase"
 )
 
@@ -95,7 +95,7 @@ func (w *World) runTool(ctx context.Context, name string, args ...string) (strin
 	}
 	var out bytes.Buffer
 	e := &tools.Env{Settings: s, Out: &out, Err: &out, Now: time.Now, Open: func(bool) (tools.Store, error) {
-		return w.ground.open("tool", network.NewHost(&w.network), hbase.ProofExact)
+		return w.ground.open("tool", networktest.NewHost(&w.network), hbase.ProofExact)
 	}}
 	all := tools.Commands()
 	i := slices.IndexFunc(all, func(c tools.Command) bool { return c.Name == name })

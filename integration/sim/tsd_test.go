@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	stores "downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 )
@@ -111,6 +111,6 @@ func (t *tsd) id(ctx context.Context, kind encoding.UIDKind, name string) ([]byt
 
 // newTSD returns a TSD on a machine of its own.
 func (k *cluster) newTSD() (*tsd, error) {
-	st, err := k.connect("TSD", network.NewHost(&k.w.network), hbase.ProofExact)
+	st, err := k.connect("TSD", networktest.NewHost(&k.w.network), hbase.ProofExact)
 	return &tsd{k.w, st}, err
 }

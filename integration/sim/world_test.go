@@ -13,7 +13,7 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/admin/tools"
 	"downpour/integration/differential"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store/hbase"
 )
 
@@ -25,7 +25,7 @@ type ground interface {
 	// start stores cells of a TSD, by table, and starts what it needs besides gateways.
 	start(cells map[string][]differential.Cell) error
 	// open opens it for a process on a machine, with a proof of cached results.
-	open(process string, host *network.Host, proof hbase.Proof) (store, error)
+	open(process string, host *networktest.Host, proof hbase.Proof) (store, error)
 	// live breaks things, and lets writers other than gateways write, until the world stops. heal mends all that is broken.
 	live()
 	heal()
@@ -46,7 +46,7 @@ type World struct {
 	seed  uint64
 	began time.Time
 
-	network  network.Memory
+	network  networktest.Memory
 	faults   *faults
 	ground   ground
 	gateways []*process

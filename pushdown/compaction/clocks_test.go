@@ -12,7 +12,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -204,7 +204,7 @@ func (w *clocks) fail(format string, args ...any) {
 // HBase itself makes of a clock that is behind, as a deletion that does not reach newer cells, is
 // therefore the same for both.
 func TestOrders_clocks(t *testing.T) {
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(network.Memory)})
+	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
 	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)

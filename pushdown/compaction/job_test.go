@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -34,7 +34,7 @@ type bench struct {
 
 // newBench makes a table "tsdb" with regions divided at splits.
 func newBench(t *testing.T, splits ...[]byte) *bench {
-	b := &bench{T: t, fake: hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)}), now: (rowBase + 7200) * 1000}
+	b := &bench{T: t, fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}), now: (rowBase + 7200) * 1000}
 	var err error
 	if b.st, err = hbase.Open(hbase.Config{Quorum: b.fake.Address(), Dial: b.fake.Dial}); err != nil {
 		t.Fatal(err)

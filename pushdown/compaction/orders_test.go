@@ -16,7 +16,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -421,7 +421,7 @@ func (w *world) fail(format string, args ...any) {
 //
 //fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, Network: new(network.Memory)})
+	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, Network: new(networktest.Memory)})
 	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)

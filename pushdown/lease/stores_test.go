@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -29,7 +29,7 @@ func TestStores(t *testing.T) {
 	})
 
 	t.Run("hbase", func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 		st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -40,7 +40,7 @@ const patience = 5 * time.Minute
 func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 	t.Helper()
 	schema := encoding.DefaultSchema()
-	fake := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+	fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 	cfg := hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler), Proof: p.proof, VersionTimeout: patience}
 	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), tablestest.In[*hbase.Store](t, schema)(hbase.Open(cfg)), schema)
 	return w, fake

@@ -21,7 +21,7 @@ import (
 	"downpour/gateway/admin/retention/rules"
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -91,7 +91,7 @@ func onHBase(t *testing.T, rng *rand.Rand) *world {
 
 func onHBaseWith(t *testing.T, rng *rand.Rand, schema encoding.Schema) *world {
 	t.Helper()
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(network.Memory)})
+	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
 	st := tablestest.In[*hbase.Store](t, schema)(hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)}))
 	w := newWorld(t, rng, st, schema)
 	w.fake = fake

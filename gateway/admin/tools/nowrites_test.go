@@ -18,7 +18,7 @@ import (
 	"downpour/gateway/admin/fsck"
 	"downpour/gateway/admin/fsck/damage"
 	"downpour/gateway/admin/tools"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -58,7 +58,7 @@ func withJobs(t *testing.T) func(cfg *gateway.Config) {
 // inMemory is a fake HBase that can be used in simulated time, so that nobody waits until a call is given
 // up. The table of our own is not there yet.
 func inMemory(t *testing.T) *place {
-	fake := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+	fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) {
 		return hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)})
 	}, withJobs(t))

@@ -16,7 +16,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -57,7 +57,7 @@ func (w *world) lines(with string) (out []string) {
 // simulate runs a test with a table of regions that begin at the splits.
 func simulate(t *testing.T, splits [][]byte, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 		st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package network is where a program listens and dials: the system's network, or one in memory.
+// Package network is where a program listens and dials: the system's network, unless a test gives it another one.
 package network
 
 import (

@@ -20,7 +20,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rollupjob"
 	"downpour/pushdown/store"
@@ -100,7 +100,7 @@ func simulate(t *testing.T, f func(w *world)) {
 // simulateHBase runs a test on a fake HBase.
 func simulateHBase(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(network.Memory)})
+		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
 		st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

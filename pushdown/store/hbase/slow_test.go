@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"downpour/encoding/seedtest"
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -175,7 +175,7 @@ func slowly(t *testing.T, f func(c *cluster)) {
 
 func slowlyOn(t *testing.T, opts hbasefake.Options, f func(c *cluster)) {
 	t.Helper()
-	opts.Network = new(network.Memory)
+	opts.Network = new(networktest.Memory)
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, opts)
 		c.CreateTable("t", []string{"t"}, []byte("r00015"), []byte("r00030"))

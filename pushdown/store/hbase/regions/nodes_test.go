@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -53,7 +53,7 @@ func TestNodes_refreshed(t *testing.T) {
 // most.
 func TestNodes_silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startByNodes(t, hbasefake.Options{Network: new(network.Memory), Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
+		c := startByNodes(t, hbasefake.Options{Network: new(networktest.Memory), Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
 		c.PauseServer(1)
 		defer c.ResumeServer(1)
 		slow := 0

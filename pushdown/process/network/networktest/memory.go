@@ -1,7 +1,9 @@
-package network
+// Package networktest is a network in memory, for tests in simulated time.
+package networktest
 
 import (
 	"context"
+	"downpour/pushdown/process/network"
 	"errors"
 	"fmt"
 	"net"
@@ -131,7 +133,7 @@ func (l *memoryListener) Addr() net.Addr { return l.at }
 
 // Host is a machine on a network: what it listens at and whom it dials, until it is cut off.
 type Host struct {
-	on Network
+	on network.Network
 
 	mu    sync.Mutex
 	cut   bool
@@ -140,7 +142,7 @@ type Host struct {
 }
 
 // NewHost returns a machine on a network.
-func NewHost(on Network) *Host {
+func NewHost(on network.Network) *Host {
 	return &Host{on: on, open: map[*hostConn]bool{}, ports: map[*hostListener]bool{}}
 }
 
@@ -161,7 +163,7 @@ func (h *Host) Cut() {
 	}
 }
 
-// Listen implements Network.
+// Listen implements network.Network.
 func (h *Host) Listen(network, address string) (net.Listener, error) {
 	l, err := h.on.Listen(network, address)
 	if err != nil {
@@ -178,7 +180,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 	return out, nil
 }
 
-// DialContext implements Network.
+// DialContext implements network.Network.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := h.on.DialContext(ctx, network, address)
 	if err != nil {

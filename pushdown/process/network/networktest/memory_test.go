@@ -1,4 +1,4 @@
-package network
+package networktest
 
 import (
 	"errors"
