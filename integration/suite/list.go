@@ -115,4 +115,5 @@ var targets = []target{
 
 // promising are the packages that keep the promises.
 var promising = []string{"./encoding/...", "./pushdown/operator/...", "./gateway/query/merge", "./gateway/query/dispatch", "./gateway/write", "./gateway/uid",
-	"./pushdown/store/pebble", "./pushdown/store/hbase", "./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}
+	"./pushdown/store/pebble", "./pushdown/store/hbase", "./pushdown/store/hbase/calls", "./pushdown/store/hbase/cellblock", "./pushdown/store/hbase/regions",
+	"./pushdown/store/hbase/unchanged", "./gateway/query/engine/stage", "./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}
