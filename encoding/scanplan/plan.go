@@ -11,6 +11,8 @@ package scanplan
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"downpour/encoding"
 )
@@ -140,6 +142,21 @@ const (
 	FillNull Fill = "null" // NaN, which answers show as null
 	FillZero Fill = "zero" // 0.0
 )
+
+// Fills are all fill policies.
+var Fills = []Fill{FillNone, FillNaN, FillNull, FillZero}
+
+// Value returns what a series has in an empty bucket. fills is false if it has no point there. An empty Fill is
+// FillNone.
+func (f Fill) Value() (v float64, fills bool) {
+	switch f {
+	case FillNaN, FillNull:
+		return math.NaN(), true
+	case FillZero:
+		return 0, true
+	}
+	return 0, false
+}
 
 // Downsample computes one value from the points that a series has in a bucket.
 // Source: DownsamplingSpecification.
@@ -290,9 +307,8 @@ func (d *Downsample) validate() error {
 		return fmt.Errorf("scanplan: downsample interval %d ms, want more than 0", d.Interval)
 	}
 
-	switch d.Fill {
-	case "", FillNone, FillNaN, FillNull, FillZero: // "" is none
-		return nil
+	if d.Fill != "" && !slices.Contains(Fills, d.Fill) {
+		return fmt.Errorf("scanplan: fill policy %q, want one of %q", d.Fill, Fills)
 	}
-	return fmt.Errorf("scanplan: fill policy %q, want none, nan, null or zero", d.Fill)
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,8 +43,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 		return d, nil
 	}
 	d.Fill = scanplan.Fill(strings.ToLower(parts[2]))
-	switch d.Fill {
-	case scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero, fillScalar:
+	if d.Fill == fillScalar || slices.Contains(scanplan.Fills, d.Fill) {
 		return d, nil
 	}
 	return nil, fmt.Errorf("Unrecognized fill policy: %s", parts[2])

@@ -3,7 +3,6 @@ package operator
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 
 	"downpour/encoding/batch"
@@ -60,12 +59,7 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
 	g.n, g.a, g.b = fn.Columns() // which accumulators the rows have
 
-	switch p.Downsample.Fill {
-	case scanplan.FillNaN, scanplan.FillNull:
-		g.fill, g.missing = true, math.NaN()
-	case scanplan.FillZero:
-		g.fill = true // missing is 0 already
-	}
+	g.missing, g.fill = p.Downsample.Fill.Value()
 	return g, nil
 }
 

@@ -151,7 +151,7 @@ func differ(got, want []result) string {
 // TestConformance compares the answers to all recorded queries with those of a real OpenTSDB.
 // Queries that OpenTSDB refused when it parsed them are only counted.
 //
-//fault:zero-filled-with-nan b.fill == scanplan.FillZero => false
+//fault:zero-filled-with-nan ; fills => ; fills && v != 0
 //fault:fill-dropped b.Fills() => false
 //fault:parts-not-sorted !sorted => !sorted && false
 func TestConformance(t *testing.T) {

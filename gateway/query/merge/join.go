@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"downpour/encoding"
-	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator/aggregate"
 )
 
@@ -51,12 +50,7 @@ func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 		j.grid = append(j.grid, t)
 	}
 
-	switch p.Downsample.Fill {
-	case scanplan.FillNaN, scanplan.FillNull:
-		j.fills, j.fillValue = true, math.NaN()
-	case scanplan.FillZero:
-		j.fills = true
-	}
+	j.fillValue, j.fills = p.Downsample.Fill.Value()
 
 	// Per salt, what lies between the partial parts is per-series, and so is the rest
 	// after the last of them.
@@ -259,12 +253,14 @@ func (j *joiner) addAbsent(key string, membersBySalt map[string]int32) {
 			continue
 		}
 
-		// NaN counts for nothing in what skips it, and zeros are added all at once; anything else has
-		// its place in span order.
-		if !j.mergeability.SkipsNaN {
+		switch {
+		case j.mergeability.SkipsNaN && math.IsNaN(j.fillValue): // counts for nothing
+		case j.mergeability.SkipsNaN && j.fillValue == 0: // zeros are added all at once
+			if !j.fn.AddZeros(j.sum, p.from, p.to, n) {
+				j.inexact = true
+			}
+		default: // has its place in span order
 			j.m.needsSpanOrder = true
-		} else if j.fillValue == 0 && !j.fn.AddZeros(j.sum, p.from, p.to, n) {
-			j.inexact = true
 		}
 	}
 

@@ -12,17 +12,17 @@ import (
 // checkFill returns OpenTSDB's error for a fill policy that OpenTSDB parses but cannot
 // execute.
 func checkFill(fill scanplan.Fill) error {
-	switch fill {
-	case scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero, "":
-		return nil
+	if fill != "" && !slices.Contains(scanplan.Fills, fill) {
+		return errors.New("unhandled fill policy")
 	}
-	return errors.New("unhandled fill policy")
+	return nil
 }
 
 // Fills reports whether empty buckets have a value. One bucket for the whole query is
 // never filled.
 func (b *Bucketer) Fills() bool {
-	return b.width > 0 && b.fill != scanplan.FillNone && b.fill != ""
+	_, fills := b.fill.Value()
+	return b.width > 0 && fills
 }
 
 // checkBuckets is the number of buckets of a grid after which the guard is asked again.
@@ -63,8 +63,8 @@ func (b *Bucketer) Grid() ([]int64, error) {
 
 // Missing is the value of an empty bucket.
 func (b *Bucketer) Missing() float64 {
-	if b.fill == scanplan.FillZero { //fault:zero-filled-with-nan TestConformance
-		return 0
+	if v, fills := b.fill.Value(); fills { //fault:zero-filled-with-nan TestConformance
+		return v
 	}
 	return math.NaN()
 }
