@@ -52,7 +52,7 @@ func stages(base string, edited []string) []stage {
 		{
 			name:    "faults",
 			command: []string{"go", "run", "./integration/mutants", "-changed", base}, // of the change; soak runs all
-			budget:  200 * time.Second,
+			budget:  700 * time.Second,                                                // of all of them: how many a change touches varies
 			needs:   []string{"unit"},
 		},
 	}...)
