@@ -36,8 +36,8 @@ type resultCache struct {
 	bytes int64 // that it may hold
 }
 
-// newResultCache returns the result cache of the settings. It comes before the other caches, each of which leaves half of
-// what it finds.
+// newResultCache returns the result cache of the settings. It comes before the other caches: each leaves half of what it
+// finds.
 func newResultCache(c *common) (*resultCache, error) {
 	bytes, err := c.cfg.ResultCacheBytes()
 	if err != nil {

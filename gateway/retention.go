@@ -27,7 +27,7 @@ func (c *Config) retentionRules() (*rules.Rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("got %q, want off, an age such as 400d, or the path of a file of rules: %w", c.Retention, err)
 	}
-	config, _ := c.RollupConfig() // Validate has told of the error
+	config, _ := c.RollupConfig() // Validate reports the error
 	var intervals []string
 	if config != nil {
 		for _, i := range config.Intervals {
@@ -45,7 +45,7 @@ func (c *Config) retentionRules() (*rules.Rules, error) {
 
 // retention returns the part of these settings that says which rows are past.
 func (c *Config) retention() tools.Retention {
-	r, _ := c.retentionRules()     // Validate has told of the error
+	r, _ := c.retentionRules()     // Validate reports the error
 	rollups, _ := c.RollupConfig() // and of this one
 	return tools.Retention{Rules: r, Tables: retentionTables(c.TableData, rollups)}
 }

@@ -97,7 +97,7 @@ func (c *Config) madeIntervals(rollups *rollup.Config) []*rollup.Interval {
 	if rollups == nil || !c.RollupsMade() {
 		return nil
 	}
-	made, _ := rollups.MadeIntervals() // RollupConfig has told of an error
+	made, _ := rollups.MadeIntervals() // RollupConfig reports an error
 	return made
 }
 
@@ -117,7 +117,7 @@ const writtenBefore = 6 * time.Minute
 // newRollupWorker returns the worker that makes rollups in the background, nil if there is to be
 // none. In mode ro nothing is written.
 func (c *common) newRollupWorker(rollups *rollup.Config, n *names, busy func() int) (*background.Worker, error) {
-	rate, _ := c.cfg.rollupRate() // Validate has told of an error
+	rate, _ := c.cfg.rollupRate() // Validate reports an error
 	if c.cfg.madeIntervals(rollups) == nil || rate == 0 || c.readOnly() {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ func (c *common) newRollupWorker(rollups *rollup.Config, n *names, busy func() i
 
 // rolledMetrics lists all metrics, with the time from which on retention leaves their raw rows.
 func (n *names) rolledMetrics(ctx context.Context) iter.Seq2[background.Metric, error] {
-	kept, _ := n.cfg.retentionRules() // Validate has told of an error
+	kept, _ := n.cfg.retentionRules() // Validate reports an error
 	return func(yield func(background.Metric, error) bool) {
 		for e, err := range n.Each(ctx, encoding.UIDMetric, "") {
 			m := background.Metric{UID: e.UID}

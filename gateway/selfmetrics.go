@@ -37,7 +37,7 @@ type ownMetrics struct {
 // metrics that they did not ask for. In mode ro nothing is put.
 func newOwnMetrics(ctx context.Context, c *common, n *names, w *writes, l *liveQueries) *ownMetrics {
 	o := &ownMetrics{common: c, names: n, writes: w, hub: l.hub}
-	interval, _ := c.cfg.selfMetrics() // Validate has told of the error
+	interval, _ := c.cfg.selfMetrics() // Validate reports the error
 	if interval == 0 || c.readOnly() {
 		return o
 	}

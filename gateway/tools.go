@@ -19,7 +19,7 @@ func (c *Config) ToolSettings() (tools.Settings, error) {
 func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 	var made *rollup.Config
 	if c.RollupsMade() {
-		made, _ = c.RollupConfig() // Validate has told of an error
+		made, _ = c.RollupConfig() // Validate reports an error
 	}
 	return tools.Settings{Rollups: made, Store: c.Store, Address: c.StoreAddress(), Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
 		Auto: c.Auto(), MaxName: c.LimitName, Retention: c.retention(), KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Trees: c.TreeProcessing, Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}

@@ -20,7 +20,7 @@ var ofWrites = []mutant{
 		old: "	if e := r.GetException(); e != nil {", new: "	if e := r.GetException(); e != nil && len(r.GetResultOrException()) == 0 {",
 		test: "TestMulti_lies",
 	}, {
-		name: "slow-server-given-up", file: "pushdown/store/hbase/calls/silence.go", // and asked again
+		name: "slow-server-given-up", file: "pushdown/store/hbase/calls/silence.go", // and retried
 		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0", new: "dead := c.liveness.silentFor() > 0",
 		test: "pushdown/store/hbase TestSlow_serverPaused",
 	}, {

@@ -20,8 +20,10 @@ type stage struct {
 	name    string
 	command []string
 	budget  time.Duration
-	needs   []string // stages that must have passed
-	tests   bool     // the command is go test -json
+	unit    string        // begins a line of the output for each unit of its work; empty if a change does not decide how much there is
+	each    time.Duration // is added to the budget for each unit
+	needs   []string      // stages that must have passed
+	tests   bool          // the command is go test -json
 }
 
 // atOnce is how many stages run side by side: some wait for the network and for servers while others
@@ -113,8 +115,11 @@ func (r *runner) run(ctx context.Context, s stage) result {
 	if state := cmd.ProcessState; state != nil {
 		res.cpu = state.UserTime() + state.SystemTime() // of its children, too
 	}
-	if res.err == nil && s.budget > 0 && res.cpu > 2*s.budget {
-		res.err = fmt.Errorf("took %.0f s of the processor, more than twice its budget of %.0f s", res.cpu.Seconds(), s.budget.Seconds())
+	if s.unit != "" {
+		res.stage.budget += time.Duration(strings.Count("\n"+text.String(), "\n"+s.unit)) * s.each
+	}
+	if budget := res.stage.budget; res.err == nil && budget > 0 && res.cpu > 2*budget {
+		res.err = fmt.Errorf("took %.0f s of the processor, more than twice its budget of %.0f s", res.cpu.Seconds(), budget.Seconds())
 	}
 	if err := r.keepList(res); res.err == nil {
 		res.err = err

@@ -86,14 +86,6 @@ func (b *ReadBudget) Refusal(e *LimitError) *LimitError {
 	return e
 }
 
-// noBudget is the Budget without bounds.
-type noBudget struct{}
-
-func (noBudget) Spend(context.Context, int64, int64) error { return nil }
-func (noBudget) Refund(int64, int64)                       {}
-func (noBudget) Left() (points, bytes int64)               { return 0, 0 }
-func (noBudget) Refusal(e *LimitError) *LimitError         { return e }
-
 type queryKey struct{}
 
 // WithQuery returns a context whose parts belong to the query with a name: a server

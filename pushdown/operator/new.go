@@ -45,7 +45,7 @@ const DefaultFlushBytes = 4 << 20
 // withDefaults sets what is not set, to what the fields' comments say.
 func (o Options) withDefaults() Options {
 	if o.Budget == nil {
-		o.Budget = noBudget{}
+		o.Budget = NewBudget(0, 0)
 	}
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator

@@ -295,10 +295,10 @@ func TestOpen_proving(t *testing.T) {
 	}
 
 	f("the first ask", true, 1)
-	f("nothing is made of it", false, 1) // asked for again, it would be kept
+	f("nothing is made of it", false, 1) // in another query it would be kept
 	w.cache = New(64*answerShare, nil)
 	f("nothing is made of it, nor would it be kept", false, 0)
-	f("asked again", true, 1)
+	f("the second time", true, 1)
 	st.proof = errors.New("the region was opened again")
 	f("a token that is not proven", true, 0)
 	st.proof = nil

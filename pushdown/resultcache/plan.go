@@ -26,8 +26,8 @@ type PlanLookup struct {
 // be called before anything of the plan is read: what is read afterwards may be
 // stored under the version token that is taken here.
 //
-// The first ask for a plan takes no version token and returns nil, so a plan that
-// is asked for once costs nothing. With proofs it may find an answer that is not proven yet; nil
+// The first lookup of a plan takes no version token and returns nil, so a plan that
+// only one query has costs nothing. With proofs it may find an answer that is not proven yet; nil
 // has each proven at once.
 func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string, proofs *Proofs) *PlanLookup {
 	if c == nil {

@@ -138,7 +138,7 @@ type Scanner interface {
 	// missing, and that the scan cannot go on.
 	Next() ([]Row, error)
 	// NextBytes returns about the most bytes that the next block takes, with what refers to
-	// them, so that whoever has a budget can reserve it; 0 if that is not known. A block of one
+	// them, so that callers with a budget can reserve it; 0 if that is not known. A block of one
 	// large row may take more.
 	NextBytes() int64
 	// Stats returns what the scan has cost so far.

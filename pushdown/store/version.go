@@ -17,7 +17,7 @@ type Versioner interface {
 	// comes with the empty token and does not mean that the rows cannot be read.
 	Version(ctx context.Context, table, family string, r KeyRange) (string, error)
 	// EarlyVersion returns a version token as Version does, perhaps before it is
-	// proven: a token may take several calls, the last of which only prove what the
+	// proven: a token may take several calls, and the last ones only prove what the
 	// first have found. proof waits for that. If it returns nil, Version would have returned
 	// the same token. Otherwise the token means nothing, and whatever was concluded
 	// from it must not be used. proof may be called more than once; it returns an

@@ -54,7 +54,7 @@ type Rule struct {
 	After bool
 }
 
-// Store is a store whose calls obey rules, but for those of store.Admin. It does not embed the wrapped
+// Store is a store whose calls obey rules, except those of store.Admin. It does not embed the wrapped
 // store: no call may go past the rules because nobody has thought of it.
 type Store struct {
 	inner store.Store

@@ -118,7 +118,7 @@ func (s *find) Groups(ctx context.Context, r *Request) (Answer, error) {
 	if reason := r.lookup.Reason(); reason != "" { // nothing that was found would be proven
 		r.Trace.Add("result cache", time.Since(began), map[string]any{"resultCache": "read: " + reason})
 	}
-	if a, ok, err := s.found(ctx, r, began); ok {
+	if a, ok, err := r.found(ctx, began); ok {
 		return a, err
 	}
 	return s.next.Groups(ctx, r)
@@ -139,8 +139,8 @@ func (r *Request) lookedUp(l *resultcache.PlanLookup) *Request {
 	return &out
 }
 
-// found returns the answer that the lookup of a request has found; ok is false for none.
-func (s *find) found(ctx context.Context, r *Request, began time.Time) (a Answer, ok bool, err error) {
+// found returns the answer that the lookup has found, which began then; ok is false for none.
+func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool, err error) {
 	cached, ok := r.lookup.Found().(*cachedGroups)
 	if !ok {
 		return a, false, nil

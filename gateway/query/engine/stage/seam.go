@@ -73,7 +73,7 @@ type cachedStretch struct {
 	*merge.Stretch
 	stats dispatch.Stats
 	// refused is set once newer rows have changed what the stretch took for final. They do so
-	// again at each ask, until the seam has passed them.
+	// in each query, until the seam has passed them.
 	refused atomic.Bool
 }
 
@@ -177,9 +177,11 @@ func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHou
 
 	// A stretch is read before the newer hours, not at the same time: it must be worth it.
 	if !lookup.Wanted() || !lookup.Unchanged() {
-		return without("they were not asked for before, or have changed since")
+		return without("no query wanted them before, or they have changed since")
 	}
-	st, stats, err := s.makeStretch(ctx, r.withScan(&older))
+	alone := r.withScan(&older)
+	alone.proving = true // the stretch is to be kept
+	st, stats, err := s.makeStretch(ctx, alone)
 	if err != nil {
 		return nil, err
 	}
@@ -212,9 +214,8 @@ func (s *seam) noteKept(p, older *scanplan.Plan, began time.Time) {
 	s.unkept.add(p, began, time.Now())
 }
 
-// makeStretch reads the older hours of a request, which its plan has alone.
+// makeStretch reads the older hours: those of the request, and no others.
 func (s *seam) makeStretch(ctx context.Context, r *Request) (*cachedStretch, dispatch.Stats, error) {
-	r.proving = true
 	if err := r.Points.set(0); err != nil {
 		return nil, dispatch.Stats{}, err
 	}

@@ -31,7 +31,7 @@ func TestSharing_deadline(t *testing.T) {
 	}
 }
 
-// Whoever asks, leaves or executes when: an answer is of an execution that began after its ask,
+// Whenever a query comes, leaves or executes: an answer is of an execution that began after its ask,
 // and at the end nothing is held.
 func TestLaw_sharing(t *testing.T) {
 	first := seedtest.Of(t)

@@ -31,7 +31,7 @@ import (
 )
 
 // Stage returns the groups of a request. With an error the answer has the counts of the work
-// that was done, and no memory of the request's account is held.
+// that was done, and the request's account holds no memory for it, except where a stage says so.
 type Stage interface {
 	Groups(ctx context.Context, r *Request) (Answer, error)
 }
@@ -62,7 +62,8 @@ type Request struct {
 	Proofs *resultcache.Proofs
 	// Keep is the plan's filter on names, of spans (salt, metric and tags); nil for none.
 	Keep func(span []byte) (bool, error)
-	// NewBudget returns a budget for one try at the plan; nil for no bound.
+	// NewBudget returns a budget for one try at the plan, nil for no bound. It must be set, so that nobody
+	// lifts a limit by forgetting it.
 	NewBudget func() operator.Budget
 
 	budget  operator.Budget // of a try that reads in several steps; nil for one of its own
@@ -92,7 +93,7 @@ func (r *Request) Untrimmed() *Request {
 	return r.withScan(&p)
 }
 
-// inOneBudget returns the request with a budget of which all steps of a try spend together.
+// inOneBudget returns the request with one budget for all steps of a try.
 func (r *Request) inOneBudget() *Request {
 	out := *r
 	out.budget = r.currentBudget()
@@ -134,11 +135,11 @@ type Config struct {
 	Made *rollupjob.Prover
 	Log  *slog.Logger
 
-	// SharePatience is how long a query waits for an execution that has begun before it was asked: then
-	// the next one begins next to it, so a plan that takes long is begun at most so often. Default 1 s.
+	// SharePatience is how long a query waits for an execution that has begun before it came. Then the next
+	// one begins while that one runs, so a plan that takes long is begun at most so often. Default 1 s.
 	SharePatience time.Duration
-	// StretchSeries is of how many series no stretch is made if their hours can be read side by side: that
-	// keeps nothing of a series, and a stretch some 300 bytes. Default 50,000.
+	// StretchSeries is the most series of which a stretch is made if their hours can be read side by side
+	// instead: that keeps nothing of a series, and a stretch some 300 bytes. Default 50,000.
 	StretchSeries int64
 }
 
@@ -180,7 +181,7 @@ func (s *Stages) Groups(ctx context.Context, r *Request) (Answer, error) {
 
 // Found returns the answer to a request if the result cache has it.
 func (s *Stages) Found(ctx context.Context, r *Request) (a Answer, ok bool, err error) {
-	return s.find.found(ctx, r.lookedUp(s.find.lookUp(ctx, r)), time.Now())
+	return r.lookedUp(s.find.lookUp(ctx, r)).found(ctx, time.Now())
 }
 
 // Scan executes the plan of a request per series, and returns a merger with what its parts

@@ -13,7 +13,7 @@ import (
 // see operator.CrookedError. What is made of them is neither cached nor shared.
 type straight struct {
 	log    *slog.Logger
-	logged sync.Map // metrics with such rows, of which the log has a line
+	logged sync.Map // metrics with such rows that are in the log already
 	next   Stage
 	cut    Stage
 }

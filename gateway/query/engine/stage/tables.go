@@ -44,7 +44,8 @@ func (r *Request) ofTable(p *plan.Compiled) *Request {
 	return out
 }
 
-// behindCut adds raw data behind the cut of a plan of rollups, if it has one.
+// behindCut adds raw data behind the cut of a plan of rollups, if it has one. If reading that fails, the groups before the
+// cut keep their memory until the query ends.
 type behindCut struct {
 	next Stage
 	raw  Stage
@@ -61,12 +62,13 @@ func (s *behindCut) Groups(ctx context.Context, r *Request) (Answer, error) {
 	behind := r.ofTable(rest)
 	behind.Points = r.Points.Another() // the points of both count
 	raw, err := s.raw.Groups(ctx, behind)
+	a.Stats.Add(raw.Stats)
 	if err != nil {
 		behind.Points.forget() // another try counts them again
+		return a, err
 	}
 	a.Groups = joinAt(a.Groups, raw.Groups, a.Plan.Cut())
-	a.Stats.Add(raw.Stats)
-	return a, err
+	return a, nil
 }
 
 // joinAt joins the groups of two plans by their keys: each has the points of before that

@@ -1,12 +1,20 @@
 package stage
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/gateway/query"
 	"downpour/gateway/query/merge"
+	"downpour/gateway/query/plan"
+	"downpour/pushdown/rollup"
 )
 
 // pointsAt returns a point at each time, all with one value, which tells where they come from.
@@ -39,5 +47,52 @@ func TestJoinAt(t *testing.T) {
 	}
 	if d := cmp.Diff(want, joinAt(before, after, 20)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// counting answers nothing, counts points of the plan that it gets, and then fails with its errors, one a call.
+type counting struct {
+	points int
+	errs   []error
+}
+
+func (c *counting) Groups(_ context.Context, r *Request) (Answer, error) {
+	err := c.errs[0]
+	c.errs = c.errs[1:]
+	return Answer{Plan: r.Compiled}, errors.Join(r.Points.set(c.points), err)
+}
+
+// The points before a cut and those behind it count together. Those of a try that failed count no more: the next
+// try has them again.
+func TestBehindCut_points(t *testing.T) {
+	config, err := rollup.Parse([]byte(`{"aggregationIds":{"sum":0},"intervals":[
+		{"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
+		{"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d","delaySla":"2h"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const start, end = 1_357_095_845, 1_357_106_645 // three hours
+	q, err := query.ParseURI(url.Values{"start": {fmt.Sprint(start)}, "end": {fmt.Sprint(end)}, "m": {"sum:1h-sum:m"}}, time.Unix(end, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := plan.Options{Schema: encoding.DefaultSchema(), Table: "tsdb", Rollups: &plan.Rollups{Config: config, Split: true, Now: end * 1000}}
+	c, err := plan.Compile(q, 0, plan.Names{Metric: encoding.UID{0, 0, 1}}, options)
+	if err != nil || c.Rest() == nil {
+		t.Fatalf("%v, and no rest of raw data behind the rollups", err)
+	}
+
+	all := NewAnswerPoints(func(int) error { return nil })
+	r := &Request{Compiled: c, Query: q, Sub: &q.Queries[0], Points: all.Plan()}
+	busy := errors.New("others hold the memory")
+	s := &behindCut{next: &counting{10, []error{nil, nil}}, raw: &counting{5, []error{busy, nil}}}
+	for _, want := range []struct {
+		err    error
+		points int64
+	}{{busy, 10}, {nil, 15}} {
+		_, err := s.Groups(t.Context(), r)
+		if got := all.made.Load(); !errors.Is(err, want.err) || got != want.points {
+			t.Errorf("error %v, %d points counted; want %v and %d", err, got, want.err, want.points)
+		}
 	}
 }

@@ -139,7 +139,7 @@ func methodLacked(class, message string) (method string, ok bool) {
 	return method, ok
 }
 
-// LacksMethod tells whether a server does not have the method of a call.
+// LacksMethod reports whether a server does not have the method of a call.
 func LacksMethod(err error) bool {
 	java := (*JavaError)(nil)
 	return err != nil && errors.As(WithoutStack(err), &java) && java.Class == unknownMethod

@@ -19,7 +19,7 @@ import (
 type Conn struct {
 	Addr string
 	ID   uint64 // unique in the process
-	// Conditions is for whoever sends conditions on region actions: what the server has
+	// Conditions is for callers that send conditions on region actions: what the server has
 	// shown of them on this connection, 0 for nothing yet.
 	Conditions atomic.Int32
 

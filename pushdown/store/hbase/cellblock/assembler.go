@@ -46,7 +46,7 @@ func (a *Assembler) Reset() {
 	a.StartBlock()
 }
 
-// HoldsRow reports whether a row is held back, of which more may come.
+// HoldsRow reports whether a row is held back because more of it may come.
 func (a *Assembler) HoldsRow() bool { return a.lastHeld }
 
 // AddReply decodes the cell block of a reply. counts holds the number of cells of

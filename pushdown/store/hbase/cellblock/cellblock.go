@@ -21,7 +21,7 @@ const (
 	DeleteFamily        = 14 // all cells of the row's family up to the timestamp
 )
 
-// ServerTime is the timestamp in place of which a server sets its clock's time
+// ServerTime is the timestamp that a server replaces by the time of its clock
 // (HConstants.LATEST_TIMESTAMP).
 const ServerTime = math.MaxInt64
 

@@ -102,7 +102,7 @@ func (c *ColumnSet) DroppedBytes() int64 { return c.droppedAll }
 // Sampled reports whether a reply has come.
 func (c *ColumnSet) Sampled() bool { return c.seen > 0 }
 
-// EndReply tells, after each reply, whether dropping is still cheaper than a filter.
+// EndReply reports, after each reply, whether dropping is still cheaper than a filter.
 func (c *ColumnSet) EndReply() (pays bool) {
 	// At most one byte in maxDropped was dropped.
 	pays = c.dropped*maxDropped <= c.seen

@@ -16,7 +16,7 @@ var (
 	// authenticated.
 	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
 		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
-	// errNodes is returned when no bootstrap node has told where a server is.
+	// errNodes is returned when no bootstrap node knows where a server is.
 	errNodes = calls.NewFault(calls.ClassRelocate, "bootstrap nodes")
 	// ErrMeta is returned when an answer of hbase:meta cannot be used at the
 	// moment: a region without a server, a hole between regions, the parent of a

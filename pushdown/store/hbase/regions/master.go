@@ -61,7 +61,7 @@ func (r *Router) callMasterOnce(ctx context.Context, table, method string, reque
 }
 
 // CheckDisabled returns an error if a table is disabled or being disabled: its
-// regions are served nowhere, and waiting for them would be in vain. If it cannot
+// regions are served nowhere, and waiting for them would not help. If it cannot
 // find out, it returns nil. The state is the cell table:state in hbase:meta: 08 01
 // for DISABLED and 08 02 for DISABLING.
 func (r *Router) CheckDisabled(ctx context.Context, table string) error {

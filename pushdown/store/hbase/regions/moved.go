@@ -31,13 +31,13 @@ func (r *Router) regionMoved(ctx context.Context, loc *Location) bool {
 	defer release()
 
 	differs := func(now *Location) bool { return now.Addr != loc.Addr || !bytes.Equal(now.Name, loc.Name) }
-	// Another call may have looked it up meanwhile.
+	// Another call may have looked it up in the meantime.
 	if now := r.regions.find(loc.Table, loc.Start); now != nil && differs(now) {
 		return true
 	}
 	now, err := r.lookUp(ctx, loc.Table, loc.Start)
 	if err != nil {
-		// Without its table the region exists no more; any other error tells nothing.
+		// Without its table the region exists no more; any other error says nothing.
 		return errors.Is(err, store.ErrNoTable)
 	}
 	if differs(now) {

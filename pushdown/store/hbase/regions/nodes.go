@@ -30,7 +30,7 @@ type bootstrapNodes struct {
 	mu      sync.Mutex
 	named   []string               // by a node, lately
 	failed  map[string]bool        // nodes that did not answer when they were last asked
-	cluster string                 // its id, once a node has told it
+	cluster string                 // its id, once a node has reported it
 	serves  map[string]*calls.Pool // by node: the one whose principal it has
 
 	fresh sync.Once // starts keepFresh

@@ -31,5 +31,5 @@ var (
 	// errClocks is returned when it is not known that a server's clock is right.
 	errClocks = errors.New("timestamps prove nothing")
 	// errReplicated is returned when cells may have timestamps of another cluster.
-	errReplicated = errors.New("timestamps prove nothing beside replication")
+	errReplicated = errors.New("timestamps prove nothing about a table that is replicated")
 )

@@ -87,7 +87,7 @@ func (c *cluster) fill(rows int, splits ...string) {
 	}
 }
 
-// read scans a range that lies in one region, and returns a line for every cell.
+// read scans a range inside one region, and returns a line for every cell.
 func (c *cluster) read(r store.KeyRange) (lines []string, err error) {
 	call, err := c.st.router.CallRow(c.ctx, "t", r.Start, regions.ResendLost, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		return calls.New(ctx, "Scan", &pb.ScanRequest{
