@@ -25,6 +25,7 @@ import (
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/extra"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/settings"
@@ -70,6 +71,7 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 		Common: settings.Common{Store: "pebble:test", TableData: n.Data, TableUID: n.UID, TableMeta: n.Meta, TableTree: n.Tree,
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, SelfMetrics: "0",
+		Extras: extra.All(),
 	}
 	cfg.SetDefaults()
 	if pushdown != "" {

@@ -125,8 +125,19 @@ type Config struct {
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 	// AllowHosts lists names of this gateway in addition to its machine's own, for browsers.
 	AllowHosts []string `env:"DOWNPOUR_ALLOW_HOSTS"`
-	// AllowImages lets pages of all sites show pictures of /q, while no token is needed.
-	AllowImages bool `env:"DOWNPOUR_ALLOW_IMAGES" envDefault:"true"`
+
+	// Extras are what the gateway has around its core, with their settings.
+	Extras []Extra
+}
+
+// MoreSettings returns pointers to the settings of the extras, for settings.List.
+func (c *Config) MoreSettings() (out []any) {
+	for _, e := range c.Extras {
+		if e.Settings != nil {
+			out = append(out, e.Settings)
+		}
+	}
+	return out
 }
 
 // SetDefaults fills in the defaults that depend on other settings.
@@ -160,6 +171,11 @@ func (c *Config) SetDefaults() {
 		}
 	}
 
+	for _, e := range c.Extras {
+		if e.Settings != nil {
+			e.Settings.SetDefaults(c)
+		}
+	}
 	c.Pushdown, c.AllowOrigins, c.AllowHosts = list.Trim(c.Pushdown), list.Trim(c.AllowOrigins), list.Trim(c.AllowHosts)
 }
 
@@ -200,6 +216,11 @@ func (c *Config) Validate() error {
 	})
 	errs = append(errs, err)
 
+	for _, e := range c.Extras {
+		if e.Settings != nil {
+			errs = append(errs, e.Settings.Validate(c))
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/extra"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
@@ -71,6 +72,7 @@ func config(saltWidth int) *gateway.Config {
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltWidth: saltWidth, SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+		Extras: extra.All(),
 	}
 	cfg.SetDefaults()
 	return cfg

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"downpour/gateway"
+	"downpour/gateway/extra/graph/graphroutes"
 )
 
 // A page of another site can neither write nor read nor open a WebSocket. The gateway's own pages,
@@ -91,7 +92,7 @@ func TestDoors_origins(t *testing.T) {
 // With AllowImages a page of another site can show a picture as an image. It gets none by a script
 // or a POST, nor the points as text, nor from a gateway with tokens or without the setting.
 func TestDoors_images(t *testing.T) {
-	allowed := func(c *gateway.Config) { c.AllowImages = true }
+	allowed := func(c *gateway.Config) { gateway.SettingsOf[graphroutes.Settings](c).AllowImages = true }
 	b, forbidden := open(t, allowed), open(t, nil)
 	tokens := open(t, func(c *gateway.Config) { allowed(c); c.TokenFile = tokenFile(t) })
 	for _, b := range []*bench{b, forbidden} {

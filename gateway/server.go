@@ -67,7 +67,9 @@ type Server struct {
 	live    *liveQueries
 	host    *ownMetrics
 	ops     *operations
+	extras  []Parts
 
+	core     *Core
 	standby  *standby.Standby // until the store answers
 	listener *listener.Listener
 	http     *http.Server
@@ -106,6 +108,19 @@ func (s *Server) build(ctx context.Context) error {
 	s.live = newLiveQueries(&s.common, s.queries, func(ctx context.Context) ([]byte, error) { return s.ops.text(ctx) })
 	s.host = newOwnMetrics(ctx, &s.common, s.names, s.writes, s.live)
 	s.ops = newOperations(&s.common, s.started, s.names, s.writes, s.queries, s.live)
+	return s.openExtras()
+}
+
+// openExtras makes the parts of the extras, which come after those of the core.
+func (s *Server) openExtras() error {
+	s.core = s.newCore()
+	for _, e := range s.cfg.Extras {
+		parts, err := e.Open(s.core)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+		s.extras = append(s.extras, parts)
+	}
 	return nil
 }
 
@@ -113,7 +128,7 @@ func (s *Server) build(ctx context.Context) error {
 func (s *Server) serve() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel, s.ending = cancel, ctx.Done()
-	s.standby.Open(s.lastAnswers(s.inMode(s.api().Handler())), telnet.NewServer(s.telnetConfig()).Serve)
+	s.standby.Open(s.lastAnswers(s.api().Handler()), telnet.NewServer(s.telnetConfig()).Serve)
 
 	// A panic in one of them does not end the process.
 	start := func(name string, work func(context.Context)) {
@@ -121,6 +136,11 @@ func (s *Server) serve() {
 	}
 	s.host.start(start)
 	s.jobs.start(start)
+	for _, e := range s.extras {
+		for _, job := range e.Jobs {
+			start(job.Name, job.Run)
+		}
+	}
 	start("names", s.names.Watch)
 	start("store", func(ctx context.Context) { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })
 	s.background.Go(func() {

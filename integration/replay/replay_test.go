@@ -16,6 +16,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/extra"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -171,6 +172,7 @@ func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gate
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+		Extras: extra.All(),
 	}
 	var st gateway.Store
 	var err error

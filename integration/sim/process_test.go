@@ -11,6 +11,7 @@ import (
 	"github.com/caarlos0/env/v9"
 
 	"downpour/gateway"
+	"downpour/gateway/extra"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/hbase"
@@ -101,7 +102,7 @@ func (p *process) take() *running {
 
 // newGateway returns a gateway that does not run yet, with drawn settings.
 func (w *World) newGateway(i int) *process {
-	cfg := &gateway.Config{}
+	cfg := &gateway.Config{Extras: extra.All()}
 	settings := drawSettings(w.rand(fmt.Sprint("gateway ", i)))
 	settings["DOWNPOUR_LISTEN"] = gatewayAddress(i)
 	maps.Copy(settings, w.ground.settings(w.rand(fmt.Sprint("ground of gateway ", i))))
@@ -140,5 +141,10 @@ func (w *World) newGateway(i int) *process {
 
 // parse reads settings, and the defaults of others.
 func parse(cfg any, values map[string]string) error {
-	return env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()})
+	for _, part := range settings.Structs(cfg) {
+		if err := env.ParseWithOptions(part, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -15,7 +15,9 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/admin/opentsdbconf"
+	"downpour/gateway/extra"
 	"downpour/gateway/metadata/tables"
+	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -46,9 +48,11 @@ func start(t *testing.T, conf string) *server {
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("notes %q, error %v", notes, err)
 	}
-	cfg := new(gateway.Config)
-	if err := env.ParseWithOptions(cfg, env.Options{Environment: variables}); err != nil {
-		t.Fatal(err)
+	cfg := &gateway.Config{Extras: extra.All()}
+	for _, part := range settings.Structs(cfg) {
+		if err := env.ParseWithOptions(part, env.Options{Environment: variables}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cfg.SetDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -23,6 +23,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
@@ -60,6 +61,7 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 		Common: settings.Common{Store: address, TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, SelfMetrics: "0", AutoMetrics: "true", KnownWithin: time.Millisecond,
+		Extras: extra.All(),
 	}
 	for _, f := range change {
 		f(cfg)

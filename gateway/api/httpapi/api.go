@@ -45,7 +45,7 @@ import (
 // API answers HTTP requests. All fields are set before Handler is called.
 type API struct {
 	Put        putroutes.Handlers
-	Query      queryroutes.Handlers
+	Query      *queryroutes.Handlers
 	Meta       metaroutes.Handlers
 	Trees      treeroutes.Handlers
 	Admin      adminroutes.Handlers
@@ -57,6 +57,10 @@ type API struct {
 	Metrics http.Handler // /metrics
 	Tools   http.Handler // /api/tools/…, used by the binary's sub-commands
 
+	// More are the routes of extras.
+	More []map[string]httpio.Endpoint
+	// Mode leaves out routes; 0 leaves out none.
+	Mode httpio.Mode
 	// Guard checks origins and tokens.
 	Guard *access.Guard
 	// Memory is the process's budget, of which requests reserve what they hold.
@@ -71,6 +75,10 @@ type API struct {
 // Handler returns the handler of the whole port.
 func (a *API) Handler() http.Handler {
 	routes := a.routes()
+	a.Guard.Picture = func(r *http.Request) bool {
+		e, ok := find(routes, httpio.Path(r))
+		return ok && e.Picture != nil && e.Picture(r)
+	}
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
 	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for whatever reads them; all that is logged of a request
@@ -103,6 +111,9 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 		return
 	case !ok:
 		a.noPage(w, r)
+		return
+	case e.Absent&a.Mode != 0:
+		a.notInMode(w, r)
 		return
 	}
 

@@ -31,7 +31,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"metrics": {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
 		// The socket checks token and origin itself: its token comes as a
 		// subprotocol.
-		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get},
+		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get, Absent: httpio.WriteOnly},
 		// The tools' routes are for the binary's sub-commands, while the gateway
 		// has the embedded store open.
 		"api/tools/export":  {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
@@ -55,7 +55,16 @@ func (a *API) routes() map[string]httpio.Endpoint {
 	maps.Copy(routes, a.Admin.Endpoints())
 	maps.Copy(routes, a.Dashboards.Endpoints())
 	maps.Copy(routes, a.Ops.Endpoints())
+	for _, more := range a.More {
+		maps.Copy(routes, more)
+	}
 	return routes
+}
+
+// notInMode answers a route that the mode leaves out like one that OpenTSDB does not have.
+func (a *API) notInMode(w http.ResponseWriter, r *http.Request) {
+	httpio.WriteError(w, r, a.Log, &httpio.Error{Code: http.StatusNotFound, Message: "Endpoint not found",
+		Details: "This gateway runs in mode " + a.Mode.String() + " (DOWNPOUR_MODE)"})
 }
 
 // find returns the route of a path. A path of more than two words that is not in

@@ -9,6 +9,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/opentsdbconf"
+	"downpour/gateway/extra"
 	"downpour/pushdown/process/settings"
 )
 
@@ -36,8 +37,12 @@ func configure(environ map[string]string) (cfg *gateway.Config, notes []string, 
 			environ, notes, err = conf.Environment(environ)
 		}
 	}
-	cfg = new(gateway.Config)
-	parseErr := conf.Blame(named(env.ParseWithOptions(cfg, env.Options{Environment: environ, FuncMap: settings.NumberParsers[env.ParserFunc]()}), cfg)) //fault:numbers-without-units TestConfigure_numbers
+	cfg = &gateway.Config{Extras: extra.All()}
+	var parseErr error
+	for _, part := range settings.Structs(cfg) {
+		options := env.Options{Environment: environ, FuncMap: settings.NumberParsers[env.ParserFunc]()} //fault:numbers-without-units TestConfigure_numbers
+		parseErr = errors.Join(parseErr, conf.Blame(named(env.ParseWithOptions(part, options), part)))
+	}
 	cfg.SetDefaults()
 	if err = errors.Join(err, parseErr, unknown); err != nil && parseErr != nil {
 		return cfg, notes, err // its fields are not what was meant

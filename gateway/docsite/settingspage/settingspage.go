@@ -11,6 +11,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/opentsdbconf"
+	"downpour/gateway/extra"
 	"downpour/pushdown/process/settings"
 )
 
@@ -48,16 +49,18 @@ func Settings() []Setting {
 	keys := opentsdbconf.Keys()
 	for _, p := range []struct {
 		name   string
-		config reflect.Type
-	}{{"gateway", reflect.TypeFor[gateway.Config]()}, {"pushdown", reflect.TypeFor[settings.Pushdown]()}} {
-		for _, f := range taggedFields(p.config) {
-			name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
-			s, known := byName[name]
-			s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: p.name, Key: keys[name]}
-			if known {
-				s.Programs = "both"
+		config any
+	}{{"gateway", &gateway.Config{Extras: extra.All()}}, {"pushdown", new(settings.Pushdown)}} {
+		for _, part := range settings.Structs(p.config) {
+			for _, f := range taggedFields(reflect.TypeOf(part).Elem()) {
+				name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
+				s, known := byName[name]
+				s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: p.name, Key: keys[name]}
+				if known {
+					s.Programs = "both"
+				}
+				byName[name] = s
 			}
-			byName[name] = s
 		}
 	}
 	var all []Setting

@@ -79,9 +79,24 @@ type Value struct {
 	Value string // "***" for a secret that is set
 }
 
-// List returns the effective values of a configuration, a pointer to a struct, in the
-// order of its fields. A field with the tag mask:"true" is a secret.
-func List(config any) []Value { return list(reflect.ValueOf(config).Elem()) }
+// Structs returns a configuration, a pointer to a struct, and those that belong to it: what its method MoreSettings returns, if it
+// has one.
+func Structs(config any) []any {
+	all := []any{config}
+	if more, ok := config.(interface{ MoreSettings() []any }); ok {
+		all = append(all, more.MoreSettings()...)
+	}
+	return all
+}
+
+// List returns the effective values of a configuration and of those that belong to it, see Structs, in the
+// order of their fields. A field with the tag mask:"true" is a secret.
+func List(config any) (out []Value) {
+	for _, c := range Structs(config) {
+		out = append(out, list(reflect.ValueOf(c).Elem())...)
+	}
+	return out
+}
 
 // list is List of the struct, and of structs in it.
 func list(v reflect.Value) (out []Value) {

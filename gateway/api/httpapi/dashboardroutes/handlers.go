@@ -39,8 +39,8 @@ type Handlers struct {
 // something asks for more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/dashboards":  {Scope: auth.Read, Serve: h.bounded(h.list), Reads: httpio.Get},
-		"api/dashboards/": {Scope: auth.Read, Serve: h.bounded(h.one), Reads: httpio.Get},
+		"api/dashboards":  {Scope: auth.Read, Serve: h.bounded(h.list), Reads: httpio.Get, Absent: httpio.WriteOnly},
+		"api/dashboards/": {Scope: auth.Read, Serve: h.bounded(h.one), Reads: httpio.Get, Absent: httpio.WriteOnly},
 	}
 }
 

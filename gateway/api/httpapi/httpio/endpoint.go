@@ -27,8 +27,34 @@ type Endpoint struct {
 	// Audited says that a request by any other verb than Reads leaves a line in the log, though
 	// its scope is not admin.
 	Audited bool
+	// Absent are the modes in which a gateway does not have the route.
+	Absent Mode
+	// Picture, if it is set, reports whether the answer to a request is a picture, which pages of other sites may show
+	// while no token is needed.
+	Picture func(*http.Request) bool
 	// Denied, if it is set, is told of a request that may not use the route.
 	Denied func(r *http.Request, err error)
+}
+
+// Mode is what a gateway is used for, see DOWNPOUR_MODE; 0 is everything. Several are a set.
+type Mode uint8
+
+// The modes in which a gateway has some of its routes. Source: RpcManager.initializeBuiltinRpcs, which leaves handlers out when
+// tsd.mode is ro or wo.
+const (
+	ReadOnly Mode = 1 << iota
+	WriteOnly
+)
+
+// String returns the mode as DOWNPOUR_MODE has it.
+func (m Mode) String() string {
+	switch m {
+	case ReadOnly:
+		return "ro"
+	case WriteOnly:
+		return "wo"
+	}
+	return "rw"
 }
 
 // Verbs are methods of HTTP. HEAD counts as GET.

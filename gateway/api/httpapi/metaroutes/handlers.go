@@ -53,21 +53,21 @@ type Handlers struct {
 // changes something asks for more itself, whatever the verb is.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb},
-		"api/uid/":         {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb},
-		"api/uid/assign":   {Scope: auth.Read, Serve: h.uidAssign, Reads: httpio.NoVerb},
-		"api/uid/rename":   {Scope: auth.Read, Serve: h.uidRename, Reads: httpio.NoVerb},
-		"api/uid/uidmeta":  {Scope: auth.Read, Serve: h.uidMeta, Reads: httpio.Get},
-		"api/uid/tsmeta":   {Scope: auth.Read, Serve: h.tsMeta, Reads: httpio.Get},
-		"api/search":       {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost},
-		"api/search/":      {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost},
-		"api/annotation":   {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
-		"api/annotation/":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
-		"api/annotations":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
-		"api/annotations/": {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
-		"api/query/last":   {Scope: auth.Read, Serve: h.queryLast, Reads: httpio.GetOrPost},
-		"api/suggest":      {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost},
-		"suggest":          {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost},
+		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/uid/":         {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/uid/assign":   {Scope: auth.Read, Serve: h.uidAssign, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/uid/rename":   {Scope: auth.Read, Serve: h.uidRename, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/uid/uidmeta":  {Scope: auth.Read, Serve: h.uidMeta, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/uid/tsmeta":   {Scope: auth.Read, Serve: h.tsMeta, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/search":       {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
+		"api/search/":      {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
+		"api/annotation":   {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/annotation/":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/annotations":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/annotations/": {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/query/last":   {Scope: auth.Read, Serve: h.queryLast, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
+		"api/suggest":      {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
+		"suggest":          {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
 	}
 }
 

@@ -97,7 +97,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	entered.Computed()
 
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
-	setIncompleteHeader(w, &answer.Stats)
+	SetIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
 	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing), Damaged: answer.Stats.Damaged})
 	if err != nil && !(sent && t.streaming) {
@@ -107,7 +107,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 		err = t.end(r)
 	}
 	entry.Sent = err == nil
-	return abort(err)
+	return Abort(err)
 }
 
 // bufferCompression returns how the parameter compression wants the buffers of the stream

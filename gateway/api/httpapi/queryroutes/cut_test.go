@@ -70,7 +70,7 @@ func TestAnswer_cut(t *testing.T) {
 			if bytes.HasSuffix(w.Body.Bytes(), end) || w.Body.Len() == size {
 				t.Errorf("%s cut at %d of %d: it ends as a whole answer does", name, left, size)
 			}
-			if v := panicOf(func() { abort(errCut) }); v != http.ErrAbortHandler {
+			if v := panicOf(func() { Abort(errCut) }); v != http.ErrAbortHandler {
 				t.Errorf("abort panics with %v, want http.ErrAbortHandler", v)
 			}
 		}

@@ -49,7 +49,7 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 		if errors.Is(err, resultcache.ErrUnproven) {
 			return err // nothing is sent: the caller asks again
 		}
-		return abort(err)
+		return Abort(err)
 	}
 
 	p := &preview{header: http.Header{}, sum: sha256.New(), account: memory.Of(r.Context())}
@@ -71,11 +71,11 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	case known:
 		w.WriteHeader(http.StatusNotModified)
 	case p.kept == nil:
-		return abort(render(w))
+		return Abort(render(w))
 	default:
 		maps.Copy(w.Header(), p.header)
 		_, err := w.Write(p.kept)
-		return abort(err)
+		return Abort(err)
 	}
 	return nil
 }

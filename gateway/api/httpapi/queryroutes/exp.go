@@ -8,7 +8,6 @@ import (
 	"downpour/encoding/batch"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/querylog"
-	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/exp"
 	"downpour/pushdown/process/memory"
@@ -17,7 +16,7 @@ import (
 // exp handles /api/query/exp. Source: QueryRpc.handleExpressionQuery, QueryExecutor.
 func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.count(err, start) }()
+	defer func() { h.Count(err, start) }()
 
 	// The context of the work has a deadline, request has none: a client may take
 	// longer to read the answer.
@@ -36,7 +35,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, x.Query, entered.Cost, h.Now())
 	defer h.finish(entry, &err)
 
-	arrow, check := wantsArrow(r), h.AnswerLimits.checkJSON
+	arrow, check := wantsArrow(r), h.AnswerLimits.CheckJSON
 	var compression batch.Compression
 	if arrow {
 		check = h.AnswerLimits.checkArrow
@@ -56,7 +55,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	work := newWorkTime(request, h.Timeout-time.Since(start))
 	// No proofs: the engine has proven the results before it returned them.
 	err = h.respond(w, r.WithContext(request), x.Query, nil, func(w http.ResponseWriter) error {
-		setIncompleteHeader(w, &entry.Stats)
+		SetIncompleteHeader(w, &entry.Stats)
 		return writeExp(w, x, work, tables, trailers(request, x.Query, nil, &entry.Stats))
 	})
 	entry.Sent = err == nil
@@ -86,7 +85,7 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 		return nil, httpio.MethodNotAllowed(method)
 	}
 
-	x, err := engine.ReadExpressions(ctx, body, query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries})
+	x, err := engine.ReadExpressions(ctx, body, h.Parser())
 	if err != nil {
 		return nil, err
 	}

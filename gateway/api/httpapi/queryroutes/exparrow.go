@@ -27,20 +27,20 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Ex
 	}
 	series, outputs := outputSeries(tables)
 
-	setIncompleteHeader(w, &entry.Stats)
+	SetIncompleteHeader(w, &entry.Stats)
 	t := h.newTagWriter(w, r, x.Query)
 	s := &arrowSender{w: t, compressed: compression != ""}
 	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing), Damaged: entry.Stats.Damaged})
 	defer out.Release()
 	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {
-			return abort(err)
+			return Abort(err)
 		}
 		return err // no byte has reached the client, so it can be told
 	}
 	err := t.end(r)
 	entry.Sent = err == nil
-	return abort(err)
+	return Abort(err)
 }
 
 // Bytes of a series of an Arrow answer, and of its column of an output, beside what the

@@ -14,7 +14,7 @@ import (
 // writeExp sends tables as JSON: rows by time, a column for each series. It ends with an
 // error as writeAnswer does. after stands behind the outputs and the request.
 // Source: QueryExecutor.serialize.
-func writeExp(w http.ResponseWriter, x *engine.Expressions, work *workTime, tables []exp.Table, after []trailer) error {
+func writeExp(w http.ResponseWriter, x *engine.Expressions, work *WorkTime, tables []exp.Table, after []trailer) error {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	out := &answerWriter{w: w, q: x.Query, work: work}
 

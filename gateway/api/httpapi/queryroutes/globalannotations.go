@@ -11,10 +11,10 @@ import (
 	"downpour/gateway/query/engine"
 )
 
-// addGlobalAnnotations adds the global annotations that start inside the query's
+// AddGlobalAnnotations adds the global annotations that start inside the query's
 // time range to all its results, if the query asks for them.
 // Source: QueryRpc.GlobalCB, HttpJsonSerializer.formatQueryAsyncV1.
-func (h *Handlers) addGlobalAnnotations(ctx context.Context, q *query.Query, results []engine.Result) error {
+func (h *Handlers) AddGlobalAnnotations(ctx context.Context, q *query.Query, results []engine.Result) error {
 	if !q.GlobalAnnotations || q.NoAnnotations || len(results) == 0 { // they are shown at results only
 		return nil
 	}

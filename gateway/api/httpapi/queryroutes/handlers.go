@@ -1,7 +1,7 @@
 // Package queryroutes is /api/query: it reads queries, has them run, and writes
-// the answers as OpenTSDB's JSON or as an Arrow IPC stream. /api/query/exp and
-// /api/query/gexp compute expressions on the answers, and /q draws them.
-// Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1, GraphHandler.
+// the answers as OpenTSDB's JSON or as an Arrow IPC stream. /api/query/exp computes
+// expressions on the answers. Other packages make routes of their own by Handlers.Read.
+// Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1.
 package queryroutes
 
 import (
@@ -53,7 +53,7 @@ type Handlers struct {
 
 	// Running is told of every query.
 	Running *querylog.Log
-	Count   Counter
+	Counter Counter
 	Log     *slog.Logger
 }
 
@@ -69,15 +69,13 @@ const Mistake = "mistake"
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query":      {Scope: auth.Read, Serve: h.followed(h.query), Reads: httpio.GetOrPost, OwnTime: true},
-		"api/query/exp":  {Scope: auth.Read, Serve: h.followed(h.exp), Reads: httpio.GetOrPost, OwnTime: true},
-		"api/query/gexp": {Scope: auth.Read, Serve: h.followed(h.gexp), Reads: httpio.GetOrPost, OwnTime: true},
-		"q":              {Scope: auth.Read, Serve: h.followed(h.graph), Reads: httpio.GetOrPost, OwnTime: true},
+		"api/query":     {Scope: auth.Read, Serve: h.Followed(h.query), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
+		"api/query/exp": {Scope: auth.Read, Serve: h.Followed(h.exp), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
 	}
 }
 
-// followed serves requests that an operator can end.
-func (h *Handlers) followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+// Followed serves requests that an operator can end.
+func (h *Handlers) Followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
@@ -99,19 +97,19 @@ func (h *Handlers) finish(entry *querylog.Entry, err *error) {
 // AnswerLimits bound the points of an answer in either form; 0 is no bound.
 type AnswerLimits struct{ JSON, Arrow int64 }
 
-// checkJSON refuses an answer of too many points, before any of it is sent.
-func (l AnswerLimits) checkJSON(points int) error {
-	return checkPoints(points, l.JSON, "JSON", "DOWNPOUR_LIMIT_JSON")
+// CheckJSON refuses an answer of too many points, before any of it is sent.
+func (l AnswerLimits) CheckJSON(points int) error {
+	return CheckPoints(points, l.JSON, "JSON", "DOWNPOUR_LIMIT_JSON")
 }
 
-// checkArrow is checkJSON for an Arrow stream.
+// checkArrow is CheckJSON for an Arrow stream.
 func (l AnswerLimits) checkArrow(points int) error {
-	return checkPoints(points, l.Arrow, "Arrow", "DOWNPOUR_LIMIT_ARROW")
+	return CheckPoints(points, l.Arrow, "Arrow", "DOWNPOUR_LIMIT_ARROW")
 }
 
-// checkPoints refuses an answer of more points than limit, which a setting gives for that
+// CheckPoints refuses an answer of more points than limit, which a setting gives for that
 // form; 0 is no bound.
-func checkPoints(points int, limit int64, form, setting string) error {
+func CheckPoints(points int, limit int64, form, setting string) error {
 	if limit <= 0 || int64(points) <= limit {
 		return nil
 	}
@@ -127,12 +125,12 @@ func statusOf(err error) int {
 	return httpio.Classify(err).Code
 }
 
-// count counts a query that ended with err.
-func (h *Handlers) count(err error, start time.Time) {
+// Count counts a query that ended with err.
+func (h *Handlers) Count(err error, start time.Time) {
 	status := strconv.Itoa(statusOf(err))
 	var parse *query.Error
 	if errors.As(err, &parse) && parse.Status == http.StatusInternalServerError {
 		status = Mistake
 	}
-	h.Count.Query(status, time.Since(start))
+	h.Counter.Query(status, time.Since(start))
 }

@@ -21,7 +21,7 @@ const flushBytes = 64 << 10
 type answerWriter struct {
 	w    io.Writer
 	q    *query.Query
-	work *workTime
+	work *WorkTime
 	buf  []byte
 	err  error
 	// stats are of the sub-queries, for showStats.
@@ -33,7 +33,7 @@ type answerWriter struct {
 
 // writeAnswer sends results as JSON. It ends with an error if the query's time for
 // the work is over, or its client has left.
-func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *workTime, results []engine.Result, stats engine.Stats, after []trailer) error {
+func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *WorkTime, results []engine.Result, stats engine.Stats, after []trailer) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
 	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
@@ -202,14 +202,10 @@ func (o *answerWriter) points(r *engine.Result) {
 	o.text(end)
 }
 
-// flush writes the buffer. Only the time outside the write counts as work.
+// flush writes the buffer.
 func (o *answerWriter) flush() error {
 	if o.err == nil {
-		o.err = o.work.pause()
-	}
-	if o.err == nil {
-		_, o.err = o.w.Write(o.buf)
-		o.work.resume()
+		o.err = o.work.Write(o.w, o.buf)
 	}
 	o.buf = o.buf[:0]
 	return o.err

@@ -18,7 +18,7 @@ import (
 // query handles /api/query. Source: QueryRpc.handleQuery.
 func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.count(err, start) }()
+	defer func() { h.Count(err, start) }()
 
 	q, err := h.parseQuery(w, r)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 
 	work := newWorkTime(a.r.Context(), a.h.Timeout-time.Since(a.start))
 	err := a.h.respond(a.w, a.r, a.q, proofs, func(w http.ResponseWriter) error {
-		setIncompleteHeader(w, stats)
+		SetIncompleteHeader(w, stats)
 		return writeAnswer(w, a.r, a.q, work, results, *stats, trailers(a.r.Context(), a.q, summary, stats))
 	})
 	a.entry.Sent = err == nil
@@ -104,22 +104,22 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs, entry *querylog.Entry) ([]engine.Result, error) {
 	// The engine checks while it merges, so that an answer that is too large is
 	// refused before all of it is in memory.
-	results, stats, err := h.Engine.Run(ctx, q, engine.Options{Points: h.AnswerLimits.checkJSON, Proofs: proofs, Plans: entry.Plans})
+	results, stats, err := h.Engine.Run(ctx, q, engine.Options{Points: h.AnswerLimits.CheckJSON, Proofs: proofs, Plans: entry.Plans})
 	if entry.Stats = stats; err != nil {
 		return nil, err
 	}
-	if err := h.AnswerLimits.checkJSON(stats.PointsOut); err != nil {
+	if err := h.AnswerLimits.CheckJSON(stats.PointsOut); err != nil {
 		return nil, err
 	}
-	if err := h.addGlobalAnnotations(ctx, q, results); err != nil {
+	if err := h.AddGlobalAnnotations(ctx, q, results); err != nil {
 		return nil, err
 	}
 	return results, h.deleteRows(ctx, q)
 }
 
-// abort cuts the connection if an answer fails half way, so that nobody takes its
+// Abort cuts the connection if an answer fails half way, so that nobody takes its
 // beginning for the whole.
-func abort(err error) error {
+func Abort(err error) error {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -151,7 +151,7 @@ func (h *Handlers) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Qu
 // POST from the body, with some options from the URL too. method is the verb after
 // method_override.
 func (h *Handlers) readQuery(w http.ResponseWriter, r *http.Request, method string) (*query.Query, error) {
-	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
+	parser := h.Parser()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
 		// Where deleting is not enabled, OpenTSDB refuses the verb before it looks

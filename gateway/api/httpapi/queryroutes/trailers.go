@@ -52,8 +52,8 @@ func trailers(ctx context.Context, q *query.Query, summary any, stats *engine.St
 	return out
 }
 
-// setIncompleteHeader sets IncompleteHeader if key ranges are missing, and DamagedHeader if rows are.
-func setIncompleteHeader(w http.ResponseWriter, stats *engine.Stats) {
+// SetIncompleteHeader sets IncompleteHeader if key ranges are missing, and DamagedHeader if rows are.
+func SetIncompleteHeader(w http.ResponseWriter, stats *engine.Stats) {
 	if n := stats.Damaged; n > 0 {
 		w.Header().Set(DamagedHeader, strconv.FormatInt(n, 10))
 	}

@@ -2,26 +2,27 @@ package queryroutes
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// workTime is what is left of a query's timeout for writing its answer. It is not
+// WorkTime is what is left of a query's timeout for writing its answer. It is not
 // a deadline, because the time that the client takes to read does not count.
-type workTime struct {
+type WorkTime struct {
 	ctx   context.Context // ends when the client leaves
 	left  time.Duration
 	since time.Time // when the present stretch of work began
 }
 
-func newWorkTime(ctx context.Context, left time.Duration) *workTime {
-	return &workTime{ctx: ctx, left: left, since: time.Now()}
+func newWorkTime(ctx context.Context, left time.Duration) *WorkTime {
+	return &WorkTime{ctx: ctx, left: left, since: time.Now()}
 }
 
 // pause ends a stretch of work, before a write to the client. The error says why
 // the answer should not be continued.
-func (t *workTime) pause() error {
+func (t *WorkTime) pause() error {
 	t.left -= time.Since(t.since)
 	switch {
 	case t.ctx.Err() != nil:
@@ -33,4 +34,14 @@ func (t *workTime) pause() error {
 }
 
 // resume begins the next stretch of work.
-func (t *workTime) resume() { t.since = time.Now() }
+func (t *WorkTime) resume() { t.since = time.Now() }
+
+// Write writes a piece of the answer. Only the time outside the write counts as work.
+func (t *WorkTime) Write(w io.Writer, piece []byte) error {
+	if err := t.pause(); err != nil {
+		return err
+	}
+	_, err := w.Write(piece)
+	t.resume()
+	return err
+}

@@ -35,14 +35,14 @@ type Handlers struct {
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	reading := httpio.Verbs{http.MethodGet, http.MethodPost, http.MethodPut}
 	return map[string]httpio.Endpoint{
-		"api/tree":            {Scope: auth.Read, Serve: h.bounded(h.trees), Reads: httpio.Get},
-		"api/tree/branch":     {Scope: auth.Read, Serve: h.bounded(h.branch), Reads: httpio.Get},
-		"api/tree/rule":       {Scope: auth.Read, Serve: h.bounded(h.rule), Reads: httpio.Get},
-		"api/tree/rules":      {Scope: auth.Read, Serve: h.bounded(h.rules), Reads: httpio.Get},
-		"api/tree/test":       {Scope: auth.Read, Serve: h.bounded(h.test), Reads: reading},
-		"api/tree/collisions": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.Collisions)), Reads: reading},
-		"api/tree/notmatched": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.NotMatched)), Reads: reading},
-		"api/tree/":           {Scope: auth.Read, Serve: h.below, Reads: httpio.NoVerb},
+		"api/tree":            {Scope: auth.Read, Serve: h.bounded(h.trees), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/branch":     {Scope: auth.Read, Serve: h.bounded(h.branch), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/rule":       {Scope: auth.Read, Serve: h.bounded(h.rule), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/rules":      {Scope: auth.Read, Serve: h.bounded(h.rules), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/test":       {Scope: auth.Read, Serve: h.bounded(h.test), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/collisions": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.Collisions)), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/notmatched": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.NotMatched)), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree/":           {Scope: auth.Read, Serve: h.below, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
 	}
 }
 

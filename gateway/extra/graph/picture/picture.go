@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // Picture is what is drawn.

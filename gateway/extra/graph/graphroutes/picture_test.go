@@ -1,4 +1,4 @@
-package queryroutes
+package graphroutes
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 	"downpour/gateway/query"
 )
 
 // Drawing ends with an error when the client has left or the query's time is over.
-func TestDrawGraph_ends(t *testing.T) {
+func TestDraw_ends(t *testing.T) {
 	options, err := graph.Parse(nil, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -22,14 +22,14 @@ func TestDrawGraph_ends(t *testing.T) {
 	defer cancel()
 	for want, ctx := range map[error]context.Context{context.Canceled: left, context.DeadlineExceeded: late} {
 		for _, form := range []form{asPNG, asSVG} {
-			g := &graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: form}
-			body, err := new(Handlers).drawGraph(ctx, g)
+			g := &request{Query: &query.Query{End: 3600_000}, options: options, form: form}
+			body, err := g.draw(ctx, nil)
 			if !errors.Is(err, want) || body != nil {
 				t.Errorf("%s: %d bytes, %v, want %v", form, len(body), err, want)
 			}
 		}
 	}
-	if body, err := new(Handlers).drawGraph(t.Context(), &graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}); err != nil || len(body) == 0 {
+	if body, err := (&request{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}).draw(t.Context(), nil); err != nil || len(body) == 0 {
 		t.Errorf("for a client that is there: %d bytes, %v", len(body), err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"image"
 	"image/color"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // shades is how many mixtures of a colour with the background a palette has: those at the

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // look is how a line looks.

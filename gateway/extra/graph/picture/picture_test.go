@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // start is where the tests' pictures begin, which last an hour: 2013-01-08 00:00:00 in UTC, in ms.

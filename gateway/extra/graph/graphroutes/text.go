@@ -1,13 +1,15 @@
-package queryroutes
+package graphroutes
 
 import (
 	"encoding/json"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/javahash"
 )
@@ -20,61 +22,75 @@ func javaTags(r *engine.Result) []engine.Tag {
 	return tags
 }
 
+// flushBytes is how much text is collected before it is written.
+const flushBytes = 64 << 10
+
 // sendASCII sends a line for each point of all rows that were read, NaN left out.
 // Source: GraphHandler.respondAsciiQuery.
 //
 //	sys.cpu 1357603200 64 host=web01 dc=sjc
-func (h *Handlers) sendASCII(w http.ResponseWriter, r *http.Request, g *graphRequest) error {
-	if err := checkPoints(g.points(), h.AnswerLimits.JSON, "text", "DOWNPOUR_LIMIT_JSON"); err != nil {
+func (g *request) sendASCII(w http.ResponseWriter, a *queryroutes.Reading) error {
+	if err := queryroutes.CheckPoints(g.points(), a.AnswerLimits.JSON, "text", "DOWNPOUR_LIMIT_JSON"); err != nil {
 		return err
 	}
-	setGraphHeaders(w.Header(), "text/plain", g.maxAge(h.Now()))
+	setHeaders(w.Header(), "text/plain", g.maxAge(a.Now()))
 
-	work := newWorkTime(r.Context(), h.Timeout-time.Since(g.start))
-	out := &answerWriter{w: w, q: g.Query, work: work}
+	out := &text{to: w, work: a.WorkTime()}
 	for _, groups := range g.groups {
 		for i := range groups {
-			if !out.lines(&groups[i].Result) {
-				return abort(out.err)
+			if err := out.lines(&groups[i].Result); err != nil {
+				return queryroutes.Abort(err)
 			}
 		}
 	}
-	return abort(out.flush())
+	return queryroutes.Abort(out.flush())
 }
 
-// lines writes the points of a result, and reports whether to continue.
-func (o *answerWriter) lines(r *engine.Result) bool {
-	tags := ""
-	for _, t := range javaTags(r) {
-		tags += " " + t.K + "=" + t.V
-	}
+// text is an answer of lines, of which the end is still to be written.
+type text struct {
+	to   io.Writer
+	work *queryroutes.WorkTime
+	rest []byte
+}
 
+// lines writes the points of a result.
+func (t *text) lines(r *engine.Result) error {
+	tags := ""
+	for _, tag := range javaTags(r) {
+		tags += " " + tag.K + "=" + tag.V
+	}
 	for i := range r.Points.Len() {
-		t, v := r.Points.At(i)
+		at, v := r.Points.At(i)
 		if v.Float && math.IsNaN(v.Double()) {
 			continue
 		}
-
-		o.text(r.Metric)
-		o.text(" ")
-		o.buf = strconv.AppendInt(o.buf, t/1000, 10)
-		o.text(" ")
-		o.buf = httpio.AppendValue(o.buf, v, false)
-		o.text(tags)
-		o.text("\n")
-		if !o.flushIfFull() {
-			return false
+		t.rest = append(append(t.rest, r.Metric...), ' ')
+		t.rest = append(strconv.AppendInt(t.rest, at/1000, 10), ' ')
+		t.rest = httpio.AppendValue(t.rest, v, false)
+		t.rest = append(append(t.rest, tags...), '\n')
+		if len(t.rest) < flushBytes {
+			continue
+		}
+		if err := t.flush(); err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
-// sendGraphCounts answers how many points a picture has: plotted are those between start
+// flush writes what is collected.
+func (t *text) flush() error {
+	err := t.work.Write(t.to, t.rest)
+	t.rest = t.rest[:0]
+	return err
+}
+
+// sendCounts answers how many points a picture has: plotted are those between start
 // and end, points those that were read, etags for each sub-query the aggregated tags of its
 // last group. Source: GraphHandler.RunGnuplot.
 //
 //	{"plotted":61,"points":236,"etags":[["host","dc"]],"timing":3}
-func (h *Handlers) sendGraphCounts(w http.ResponseWriter, g *graphRequest) error {
+func (g *request) sendCounts(w http.ResponseWriter) error {
 	plotted := 0
 	etags := make([][]string, len(g.groups)) // null without a group, but for the first
 	for i, groups := range g.groups {
@@ -87,14 +103,14 @@ func (h *Handlers) sendGraphCounts(w http.ResponseWriter, g *graphRequest) error
 		}
 	}
 
-	body, err := json.Marshal(map[string]any{"plotted": plotted, "points": g.entry.Stats.Points, "etags": etags,
+	body, err := json.Marshal(map[string]any{"plotted": plotted, "points": g.stats.Points, "etags": etags,
 		"timing": time.Since(g.start).Milliseconds()})
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, err = w.Write(body)
-	return abort(err)
+	return queryroutes.Abort(err)
 }
 
 // plottedOf counts the points of a result whose second lies between two times in ms.
@@ -108,9 +124,9 @@ func plottedOf(r *engine.Result, from, to int64) (n int) {
 	return n
 }
 
-// setGraphHeaders says how long an answer may be kept. Its age is always 0, for it is made
+// setHeaders says how long an answer may be kept. Its age is always 0, for it is made
 // anew each time.
-func setGraphHeaders(to http.Header, contentType string, maxAge int64) {
+func setHeaders(to http.Header, contentType string, maxAge int64) {
 	to.Set("Content-Type", contentType)
 	to.Set("Age", "0")
 	to.Set("Cache-Control", "max-age="+strconv.FormatInt(maxAge, 10))

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"downpour/encoding"
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // samples are the points of a line: times in ms, ascending, and values, none NaN.

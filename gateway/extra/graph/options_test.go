@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"downpour/gateway/graph/gnuformat"
+	"downpour/gateway/extra/graph/gnuformat"
 	"downpour/gateway/query"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // key is the legend: names, each with a piece of its line.

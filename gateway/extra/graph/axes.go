@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"downpour/gateway/graph/gnuformat"
+	"downpour/gateway/extra/graph/gnuformat"
 	"downpour/gateway/query"
 )
 

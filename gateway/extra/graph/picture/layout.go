@@ -4,7 +4,7 @@ import (
 	"image/color"
 	"math"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // layout is where everything of a picture has its place.

@@ -3,7 +3,7 @@ package picture
 import (
 	"time"
 
-	"downpour/gateway/graph/gnuformat"
+	"downpour/gateway/extra/graph/gnuformat"
 )
 
 // step is the time between two ticks: a number of seconds, which divides a day, or of days,

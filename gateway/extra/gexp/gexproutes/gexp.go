@@ -1,4 +1,6 @@
-package queryroutes
+// Package gexproutes is /api/query/gexp: it reads the expressions of a request, has their metrics read as a query's are, and
+// answers with what they make of them.
+package gexproutes
 
 import (
 	"context"
@@ -6,16 +8,31 @@ import (
 	"net/url"
 	"time"
 
+	"downpour/gateway"
 	"downpour/gateway/api/httpapi/httpio"
-	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/extra/gexp"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
-	"downpour/gateway/query/gexp"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rpc/auth"
 )
 
-// gexpRequest is one request to /api/query/gexp.
-type gexpRequest struct {
+// New returns the route.
+func New() gateway.Extra { return gateway.Extra{Name: "gexp", Open: open} }
+
+func open(c *gateway.Core) (gateway.Parts, error) {
+	h := &handlers{c.Queries}
+	return gateway.Parts{Routes: map[string]httpio.Endpoint{
+		"api/query/gexp": {Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
+	}}, nil
+}
+
+// handlers answer the route, with what answers queries.
+type handlers struct{ *queryroutes.Handlers }
+
+// request is one request to /api/query/gexp.
+type request struct {
 	*query.Query
 	*gexp.Expressions
 	// reads are what has to be read, each a query of one sub-query, and at the place
@@ -24,40 +41,32 @@ type gexpRequest struct {
 	at    []int
 }
 
-// gexp handles /api/query/gexp: the parameters of GET /api/query, and expressions. It is
+// serve handles /api/query/gexp: the parameters of GET /api/query, and expressions. It is
 // bounded, counted and answered as a query is.
 // Source: QueryRpc.handleExpressionQuery.
-func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
+func (h *handlers) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	start := time.Now()
-	defer func() { h.count(err, start) }()
+	defer func() { h.Count(err, start) }()
 
-	g, err := h.parseGexp(r)
-	if err != nil {
+	g, err := h.parse(r)
+	switch {
+	case err != nil:
 		return err
+	case g.Explain:
+		return h.ExplainAll(w, r, g.reads)
 	}
-
-	// ctx bounds the work, request has no deadline: a client may take longer to read.
-	request, entered := h.Limits.Enter(r.Context(), memory.Query)
-	defer entered.Close()
-	ctx, cancel := context.WithTimeout(request, h.Timeout)
-	defer cancel()
-	if g.Explain {
-		return h.explainReads(ctx, w, r, g)
-	}
-
-	entry := h.Running.Begin(r, g.Query, entered.Cost, h.Now())
-	defer h.finish(entry, &err)
-	results, err := h.runGexp(ctx, g, entry)
-	entered.Computed() // only sending is left: a slow client keeps no heavy query waiting
-	if err != nil {
-		return err
-	}
-	a := &jsonAnswer{h: h, w: w, r: r.WithContext(request), q: g.Query, entry: entry, entered: entered, start: start}
-	return a.send(results, nil)
+	return h.Read(r, start, g.Query, func(ctx context.Context, a *queryroutes.Reading) error {
+		results, err := g.run(ctx, a)
+		a.Computed()
+		if err != nil {
+			return err
+		}
+		return a.SendJSON(w, results)
+	})
 }
 
-// parseGexp reads the request and reserves its memory.
-func (h *Handlers) parseGexp(r *http.Request) (*gexpRequest, error) {
+// parse reads a request and reserves its memory.
+func (h *handlers) parse(r *http.Request) (*request, error) {
 	method, err := httpio.Method(r)
 	switch {
 	case err != nil:
@@ -69,11 +78,10 @@ func (h *Handlers) parseGexp(r *http.Request) (*gexpRequest, error) {
 		return nil, httpio.MethodNotAllowed(method)
 	}
 
-	g := &gexpRequest{}
+	g := &request{}
 	values := r.URL.Query()
-	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
 	var places []int // of each metric of the expressions, the sub-query that it has become
-	g.Query, places, err = parser.URIWith(values, func(limit int) ([]string, error) { return g.parse(values, limit) })
+	g.Query, places, err = h.Parser().URIWith(values, func(limit int) ([]string, error) { return g.parse(values, limit) })
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +92,7 @@ func (h *Handlers) parseGexp(r *http.Request) (*gexpRequest, error) {
 }
 
 // parse reads the expressions and returns their metrics.
-func (g *gexpRequest) parse(values url.Values, limit int) (metrics []string, err error) {
+func (g *request) parse(values url.Values, limit int) (metrics []string, err error) {
 	if g.Expressions, err = gexp.Parse(values["exp"], limit); err != nil {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func (g *gexpRequest) parse(values url.Values, limit int) (metrics []string, err
 
 // plan finds out what to read. places are the sub-queries that the metrics of the
 // expressions have become.
-func (g *gexpRequest) plan(places []int) error {
+func (g *request) plan(places []int) error {
 	if !g.HasTimeShift {
 		// OpenTSDB reads all sub-queries, and takes the first for the first metric and
 		// so on, although sub-queries of m parameters come before them and equal ones
@@ -140,10 +148,10 @@ func (g *gexpRequest) plan(places []int) error {
 	return nil
 }
 
-// runGexp reads the data and makes the results.
-func (h *Handlers) runGexp(ctx context.Context, g *gexpRequest, entry *querylog.Entry) ([]engine.Result, error) {
-	groups, stats, err := h.Engine.RunUntrimmed(ctx, g.reads, engine.Options{Plans: entry.Plans})
-	if entry.Stats = stats; err != nil {
+// run reads the data and makes the results.
+func (g *request) run(ctx context.Context, a *queryroutes.Reading) ([]engine.Result, error) {
+	groups, stats, err := a.Engine.RunUntrimmed(ctx, g.reads, engine.Options{Plans: a.Entry.Plans})
+	if a.Entry.Stats = stats; err != nil {
 		return nil, err
 	}
 
@@ -160,11 +168,11 @@ func (h *Handlers) runGexp(ctx context.Context, g *gexpRequest, entry *querylog.
 		results[i] = resultOf(&series[i], origins, g.Query)
 		points += results[i].Points.Len()
 	}
-	entry.Stats.Groups, entry.Stats.PointsOut = len(results), points
-	if err := h.AnswerLimits.checkJSON(points); err != nil {
+	a.Entry.Stats.Groups, a.Entry.Stats.PointsOut = len(results), points
+	if err := a.AnswerLimits.CheckJSON(points); err != nil {
 		return nil, err
 	}
-	return results, h.addGlobalAnnotations(ctx, g.Query, results)
+	return results, a.AddGlobalAnnotations(ctx, g.Query, results)
 }
 
 // seriesOf returns the groups as series of expressions. Their origins are the places in the
@@ -200,19 +208,6 @@ func resultOf(s *gexp.Series, origins []*engine.Result, q *query.Query) engine.R
 	}
 	r.Points = gexp.Inside(&s.Points, q.Start, q.End)
 	return r
-}
-
-// explainReads answers with the plans of everything that is read, in a list.
-func (h *Handlers) explainReads(ctx context.Context, w http.ResponseWriter, r *http.Request, g *gexpRequest) error {
-	all := []engine.Explained{}
-	for _, read := range g.reads {
-		plans, err := h.Engine.Explain(ctx, read)
-		if err != nil {
-			return err
-		}
-		all = append(all, plans...)
-	}
-	return httpio.WriteJSON(w, r, http.StatusOK, all)
 }
 
 // requestGuard bounds work by a request: by the memory that it may hold, and its end.

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // draw draws the picture, what lies below first.

@@ -3,7 +3,7 @@ package picture
 import (
 	"math"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // mostKnots bounds the points that a curve is laid through, and so its cost: more than one

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // scale maps the values of an axis to the height of the frame.

@@ -1,4 +1,4 @@
-package queryroutes
+package graphroutes
 
 import (
 	"encoding/json"
@@ -23,17 +23,17 @@ func redirectToPage(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `<!DOCTYPE html><html><head><meta http-equiv="refresh" content="0; url=%s"></head></html>`, html.EscapeString(to))
 }
 
-// setPageHeaders are the headers of a page that needs nothing beside itself.
+// setPageHeaders are the headers of a page that loads nothing.
 func setPageHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=UTF-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 }
 
-// writeGraphError answers with an error: as an object if the request asks for JSON,
+// writeError answers with an error: as an object if the request asks for JSON,
 // otherwise as a page. Source: HttpQuery.badRequest, internalError.
 //
 //	{"err":"Missing sub queries"}
-func (h *Handlers) writeGraphError(w http.ResponseWriter, r *http.Request, err error) {
+func (h *handlers) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := httpio.ErrorFor(w, r, h.Log, err)
 	if r.URL.Query().Has(string(asCounts)) {
 		answer := map[string]string{"err": e.Message}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"downpour/gateway/graph/gnuformat"
+	"downpour/gateway/extra/graph/gnuformat"
 	"downpour/gateway/query"
 )
 

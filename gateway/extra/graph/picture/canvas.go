@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"downpour/gateway/graph"
+	"downpour/gateway/extra/graph"
 )
 
 // Sizes in pixels.

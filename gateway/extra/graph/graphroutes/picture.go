@@ -1,4 +1,4 @@
-package queryroutes
+package graphroutes
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
-	"downpour/gateway/graph/picture"
+	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/extra/graph/picture"
+	"downpour/gateway/metadata/annotation"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
@@ -21,8 +23,8 @@ import (
 // drawing is nothing but computing. Source: GraphHandler, its pool of threads.
 var drawing = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// drawGraph draws the picture.
-func (h *Handlers) drawGraph(ctx context.Context, g *graphRequest) ([]byte, error) {
+// draw draws the picture.
+func (g *request) draw(ctx context.Context, notes *annotation.Catalog) ([]byte, error) {
 	p := &picture.Picture{Start: g.Start, End: g.End, Zone: g.zone, Options: g.options}
 	for i, groups := range g.groups {
 		for k := range groups {
@@ -33,7 +35,7 @@ func (h *Handlers) drawGraph(ctx context.Context, g *graphRequest) ([]byte, erro
 			}
 		}
 	}
-	if err := h.addGlobalNotes(ctx, g, p); err != nil {
+	if err := g.addGlobalNotes(ctx, notes, p); err != nil {
 		return nil, err
 	}
 
@@ -86,11 +88,11 @@ func noteOf(a encoding.Annotation) picture.Note {
 }
 
 // addGlobalNotes adds the annotations of no series, if the request asks for them.
-func (h *Handlers) addGlobalNotes(ctx context.Context, g *graphRequest, p *picture.Picture) error {
+func (g *request) addGlobalNotes(ctx context.Context, notes *annotation.Catalog, p *picture.Picture) error {
 	if !g.GlobalAnnotations || g.NoAnnotations {
 		return nil
 	}
-	found, err := h.Annotations.Global(ctx, g.Start/1000, g.End/1000)
+	found, err := notes.Global(ctx, g.Start/1000, g.End/1000)
 	for _, a := range found {
 		p.Notes = append(p.Notes, noteOf(a))
 	}
@@ -98,8 +100,8 @@ func (h *Handlers) addGlobalNotes(ctx context.Context, g *graphRequest, p *pictu
 }
 
 // sendPicture sends a picture, which is there whole.
-func sendPicture(w http.ResponseWriter, g *graphRequest, now time.Time, body []byte) error {
-	setGraphHeaders(w.Header(), "image/png", g.maxAge(now))
+func (g *request) sendPicture(w http.ResponseWriter, now time.Time, body []byte) error {
+	setHeaders(w.Header(), "image/png", g.maxAge(now))
 	if g.form == asSVG {
 		// An SVG that is opened as a page could run scripts. There are none in it; this is
 		// for the day on which that is wrong.
@@ -107,5 +109,5 @@ func sendPicture(w http.ResponseWriter, g *graphRequest, now time.Time, body []b
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	}
 	_, err := w.Write(body)
-	return abort(err)
+	return queryroutes.Abort(err)
 }

@@ -1,4 +1,7 @@
-package queryroutes
+// Package graphroutes is /q: it reads a request for a picture, has its metrics read as a query's are, and answers with a picture,
+// with the points as text, or with their numbers.
+// Source: GraphHandler.
+package graphroutes
 
 import (
 	"context"
@@ -8,13 +11,44 @@ import (
 	"strings"
 	"time"
 
+	"downpour/gateway"
 	"downpour/gateway/api/httpapi/httpio"
-	"downpour/gateway/api/httpapi/querylog"
-	"downpour/gateway/graph"
+	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/extra/graph"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rpc/auth"
 )
+
+// Settings are those of the route.
+type Settings struct {
+	// AllowImages lets pages of all sites show pictures of /q, while no token is needed.
+	AllowImages bool `env:"DOWNPOUR_ALLOW_IMAGES" envDefault:"true"`
+}
+
+// SetDefaults does nothing.
+func (*Settings) SetDefaults(*gateway.Config) {}
+
+// Validate returns nil: any value will do.
+func (*Settings) Validate(*gateway.Config) error { return nil }
+
+// New returns the route.
+func New(s *Settings) gateway.Extra {
+	return gateway.Extra{Name: "graph", Settings: s, Open: s.open}
+}
+
+func (s *Settings) open(c *gateway.Core) (gateway.Parts, error) {
+	h := &handlers{c.Queries}
+	q := httpio.Endpoint{Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly}
+	if s.AllowImages {
+		q.Picture = isPicture
+	}
+	return gateway.Parts{Routes: map[string]httpio.Endpoint{"q": q}}, nil
+}
+
+// handlers answer the route, with what answers queries.
+type handlers struct{ *queryroutes.Handlers }
 
 // form is the form of an answer to /q.
 type form string
@@ -39,54 +73,43 @@ func formOf(values url.Values) form {
 	return asPage
 }
 
-// IsPicture reports whether the answer to a request is a picture, or the error of one.
-func IsPicture(r *http.Request) bool {
+// isPicture reports whether the answer to a request is a picture, or the error of one.
+func isPicture(r *http.Request) bool {
 	f := formOf(r.URL.Query())
-	return httpio.Path(r) == "q" && (f == asPNG || f == asSVG)
+	return f == asPNG || f == asSVG
 }
 
-// graph handles /q: a picture of a query's answer, or its points as text. Its errors are
-// pages, as those of OpenTSDB. Source: GraphHandler.
-func (h *Handlers) graph(w http.ResponseWriter, r *http.Request) error {
+// serve handles /q. Its errors are pages, as those of OpenTSDB.
+func (h *handlers) serve(w http.ResponseWriter, r *http.Request) error {
 	start := time.Now()
-	err := h.answerGraph(w, r, start)
-	h.count(err, start)
+	err := h.answer(w, r, start)
+	h.Count(err, start)
 	if err != nil {
-		h.writeGraphError(w, r, err)
+		h.writeError(w, r, err)
 	}
 	return nil
 }
 
-// answerGraph answers a request. If it returns an error, nothing was sent.
-func (h *Handlers) answerGraph(w http.ResponseWriter, r *http.Request, start time.Time) error {
-	form := formOf(r.URL.Query())
-	if err := graphMethod(r); err != nil {
+// answer answers a request. If it returns an error, nothing was sent.
+func (h *handlers) answer(w http.ResponseWriter, r *http.Request, start time.Time) error {
+	if err := checkMethod(r); err != nil {
 		return err
 	}
+	form := formOf(r.URL.Query())
 	if form == asPage {
 		redirectToPage(w, r)
 		return nil
 	}
-	g, err := h.parseGraph(r)
+	p, err := h.parse(r)
 	if err != nil {
 		return err
 	}
-	g.form, g.start = form, start
-
-	// ctx bounds the work, request has no deadline: a client may take longer to read.
-	request, entered := h.Limits.Enter(r.Context(), memory.Query)
-	defer entered.Close()
-	ctx, cancel := context.WithTimeout(request, h.Timeout)
-	defer cancel()
-	g.entry = h.Running.Begin(r, g.Query, entered.Cost, h.Now())
-	err = h.runGraph(ctx, w, r.WithContext(request), g, entered.Computed)
-	g.entry.Sent = err == nil
-	h.finish(g.entry, &err)
-	return err
+	p.form, p.start = form, start
+	return h.Read(r, start, p.Query, func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
 }
 
-// graphMethod refuses the verbs that are for other things. OpenTSDB takes them all.
-func graphMethod(r *http.Request) error {
+// checkMethod refuses the verbs that are for other things. OpenTSDB takes them all.
+func checkMethod(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
 		return nil
@@ -94,34 +117,34 @@ func graphMethod(r *http.Request) error {
 	return httpio.MethodNotAllowed(r.Method)
 }
 
-// graphRequest is one request to /q.
-type graphRequest struct {
+// request is one request to /q.
+type request struct {
 	*query.Query
 	options *graph.Options
 	zone    *time.Location // of the picture's times
 	form    form
 	start   time.Time // of the request
-	entry   *querylog.Entry
+	stats   *engine.Stats
 
 	groups [][]engine.Untrimmed // of each sub-query, once it has been read
 }
 
-// parseGraph reads a request, and reserves its memory. Checks come in OpenTSDB's order.
+// parse reads a request, and reserves its memory. Checks come in OpenTSDB's order.
 // Source: GraphHandler.doGraph.
-func (h *Handlers) parseGraph(r *http.Request) (*graphRequest, error) {
+func (h *handlers) parse(r *http.Request) (*request, error) {
 	values := r.URL.Query()
-	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
-	from, to, err := graphTimes(parser, r)
+	parser := h.Parser()
+	from, to, err := times(parser, r)
 	if err != nil {
 		return nil, err
 	}
-	g := &graphRequest{zone: h.Zone}
+	g := &request{zone: h.Zone}
 	if g.Query, err = parser.URI(values); err != nil {
 		return nil, err
 	}
 	g.Explain, g.AllowPartial, g.Trace = false, false, false // there is no place for what they add
 
-	if err := checkGraphTimes(from, to); err != nil {
+	if err := checkTimes(from, to); err != nil {
 		return nil, err
 	}
 	// In place of the times that parser.URI has read without tz.
@@ -135,8 +158,8 @@ func (h *Handlers) parseGraph(r *http.Request) (*graphRequest, error) {
 	return g, memory.Reserve(r.Context(), g.Size())
 }
 
-// graphTimes returns the times of a picture, in seconds.
-func graphTimes(parser query.Parser, r *http.Request) (from, to int64, err error) {
+// times returns the times of a picture, in seconds.
+func times(parser query.Parser, r *http.Request) (from, to int64, err error) {
 	text, err := httpio.RequiredValue(r, "start")
 	if err != nil {
 		return 0, 0, err
@@ -153,9 +176,9 @@ func graphTimes(parser query.Parser, r *http.Request) (from, to int64, err error
 	return from / 1000, to / 1000, nil
 }
 
-// checkGraphTimes refuses times, in seconds, that a picture cannot have.
+// checkTimes refuses times, in seconds, that a picture cannot have.
 // Source: Plot, its constructor.
-func checkGraphTimes(from, to int64) error {
+func checkTimes(from, to int64) error {
 	switch {
 	case from < 0 || from > math.MaxUint32:
 		return query.Bad("Invalid start time: %d", from)
@@ -167,8 +190,8 @@ func checkGraphTimes(from, to int64) error {
 	return nil
 }
 
-// runGraph reads the points and answers. computed is called once only sending is left.
-func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.Request, g *graphRequest, computed func()) error {
+// run reads the points and answers.
+func (g *request) run(ctx context.Context, w http.ResponseWriter, a *queryroutes.Reading) error {
 	// Earlier, by 0 ms, makes the queries untrimmed: the text has all points of the rows that
 	// were read, and the counts count them.
 	reads := make([]*query.Query, len(g.Queries))
@@ -181,30 +204,32 @@ func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 
 	var err error
-	if g.groups, g.entry.Stats, err = h.Engine.RunUntrimmed(ctx, reads, engine.Options{Plans: g.entry.Plans}); err != nil {
-		return err
-	}
-	g.entry.Stats.PointsOut = g.points()
-	setIncompleteHeader(w, &g.entry.Stats) //fault:damaged-rows-of-pictures-untold TestFix_damagedElsewhere
-	switch g.form {
-	case asText:
-		computed()
-		return h.sendASCII(w, r, g)
-	case asCounts:
-		computed()
-		return h.sendGraphCounts(w, g)
-	}
-
-	body, err := h.drawGraph(ctx, g)
-	computed()
+	g.groups, a.Entry.Stats, err = a.Engine.RunUntrimmed(ctx, reads, engine.Options{Plans: a.Entry.Plans})
 	if err != nil {
 		return err
 	}
-	return sendPicture(w, g, h.Now(), body)
+	g.stats = &a.Entry.Stats
+	g.stats.PointsOut = g.points()
+	queryroutes.SetIncompleteHeader(w, g.stats) //fault:damaged-rows-of-pictures-untold TestFix_damagedElsewhere
+	switch g.form {
+	case asText:
+		a.Computed()
+		return g.sendASCII(w, a)
+	case asCounts:
+		a.Computed()
+		return g.sendCounts(w)
+	}
+
+	body, err := g.draw(ctx, a.Annotations)
+	a.Computed()
+	if err != nil {
+		return err
+	}
+	return g.sendPicture(w, a.Now(), body)
 }
 
 // points is the number of points that were made, inside the query's times or not.
-func (g *graphRequest) points() (n int) {
+func (g *request) points() (n int) {
 	for _, groups := range g.groups {
 		for i := range groups {
 			n += groups[i].Points.Len()
@@ -216,12 +241,12 @@ func (g *graphRequest) points() (n int) {
 // maxAge is how many seconds a client may keep an answer. One that lies in the past for more
 // than an hour, by dates, is kept for a day: points that are put into it later are seen so
 // late. Source: GraphHandler.computeMaxAge.
-func (g *graphRequest) maxAge(now time.Time) int64 {
+func (g *request) maxAge(now time.Time) int64 {
 	const settled = 3600 // s
 	relative := func(text string) bool { return strings.HasSuffix(strings.ToLower(text), "-ago") }
 	from, to := g.Start/1000, g.End/1000
 	switch seconds := now.Unix(); {
-	case g.entry.Stats.Damaged > 0:
+	case g.stats.Damaged > 0:
 		return 0 // once its rows are repaired there is more to see
 	case to > seconds:
 		return 0 // its end is still to come
