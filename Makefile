@@ -49,7 +49,7 @@ packages:
 
 # The table of all variables in gateway/docs/settings.md, after one has changed.
 docs:
-	$(GO) test -run '^TestSettings_current$$' ./gateway/docsite/settingspage -update
+	$(GO) test -run '^TestSettings_current$$' ./gateway/extra/docsite/settingspage -update
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup

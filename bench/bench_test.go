@@ -26,6 +26,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	selfmetrics "downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/settings"
@@ -70,9 +71,10 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: n.Data, TableUID: n.UID, TableMeta: n.Meta, TableTree: n.Tree,
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, SelfMetrics: "0",
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute,
 		Extras: extra.All(),
 	}
+	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
 	cfg.SetDefaults()
 	if pushdown != "" {
 		cfg.Pushdown = []string{pushdown}

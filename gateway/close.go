@@ -47,11 +47,11 @@ var errUnfinished = errors.New("unfinished at shutdown")
 // may not be stored, and the log says what is left.
 func (s *Server) Close() error {
 	s.standby.Close()
-	if s.cancel == nil {
+	if !s.serving {
 		return s.closeUnstarted()
 	}
 	s.drain()
-	s.cancel()
+	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.closing.drain, s.cfg.requestsTimeout()))
 	defer cancel()
 
@@ -77,6 +77,9 @@ func (s *Server) closeUnstarted() error {
 	s.listener.Close() // http leaves it open if Serve was not called yet
 	s.listener.Wait()
 	s.background.Wait()
+	if s.end != nil {
+		s.end()
+	}
 	// A part that could not be made leaves those before it.
 	if s.writes != nil {
 		s.writes.points.Close()

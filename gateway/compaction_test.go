@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/compaction"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 func compactingGateway(t *testing.T, cluster *hbasefake.Cluster, change func(*gateway.Config)) *bench {
 	t.Helper()
 	cfg, st := hbaseConfig(t, cluster.Address())
-	cfg.Compact, cfg.CompactMargin = "1000", time.Second
+	gateway.SettingsOf[compaction.Settings](cfg).Compact, gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = "1000", time.Second
 	if change != nil {
 		change(cfg)
 	}
@@ -53,7 +54,7 @@ func TestCompaction_background(t *testing.T) {
 	cluster.CreateTable("tsdb", []string{"t"}, key(rows/2)) // two regions
 	cluster.KeepVersions("tsdb")
 
-	first := compactingGateway(t, cluster, func(cfg *gateway.Config) { cfg.Compact = "off" })
+	first := compactingGateway(t, cluster, func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).Compact = "off" })
 	first.put(fmt.Sprintf("m %d 1 host=a", time.Now().Unix())) // gets UIDs 1
 	for row := range rows {
 		for second := range int32(3) {
@@ -110,11 +111,11 @@ func TestCompaction_refused(t *testing.T) {
 
 	for want, change := range map[string]func(*gateway.Config){
 		"keeps the points of a row in one cell by itself": func(cfg *gateway.Config) { cfg.Store = "pebble:data" },
-		`DOWNPOUR_COMPACT: got "fast"`:                    func(cfg *gateway.Config) { cfg.Compact = "fast" },
-		"DOWNPOUR_COMPACT_MARGIN: got 0s":                 func(cfg *gateway.Config) { cfg.CompactMargin = 0 },
+		`DOWNPOUR_COMPACT: got "fast"`:                    func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).Compact = "fast" },
+		"DOWNPOUR_COMPACT_MARGIN: got 0s":                 func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = 0 },
 	} {
 		cfg := config(0)
-		cfg.Store, cfg.Compact, cfg.CompactMargin = "hbase:127.0.0.1:2181", "500", time.Minute
+		cfg.Store, gateway.SettingsOf[compaction.Settings](cfg).Compact, gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = "hbase:127.0.0.1:2181", "500", time.Minute
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -37,9 +37,6 @@ type Config struct {
 	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
 	// TableState is the table of what Downpour itself keeps: dashboards.
 	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
-	// Retention is how long rows are kept: off, an age such as 400d for all points, or the
-	// path of a file of rules, see package rules.
-	Retention string `env:"DOWNPOUR_RETENTION" envDefault:"off"`
 	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
 	// sets the same.
 	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
@@ -66,7 +63,6 @@ type Config struct {
 	// tsd.core.histograms.config.
 	Histograms string `env:"DOWNPOUR_HISTOGRAMS"`
 	RollupsConfig
-	settings.Compaction
 
 	// FixDuplicates makes the newer of two values of one time count. Without it a
 	// query that reads them fails. Source: tsd.storage.fix_duplicates.
@@ -101,10 +97,6 @@ type Config struct {
 	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
 	// in process.
 	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
-	// SelfMetrics is the interval of this host's own metrics, 0 for none, or auto: 10s, and
-	// more often at the start, in a store that was empty when a gateway first started on it.
-	// Empty is auto on the embedded store and 0 on HBase.
-	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
 	// KnownWithin is the time after which other gateways know that a name is deleted, 0
@@ -140,6 +132,9 @@ func (c *Config) MoreSettings() (out []any) {
 	return out
 }
 
+// readOnly reports whether a gateway writes nothing.
+func (c *Config) readOnly() bool { return c.Mode == "ro" }
+
 // SetDefaults fills in the defaults that depend on other settings.
 func (c *Config) SetDefaults() {
 	// As in OpenTSDB a put on HBase makes tag keys and values, but no metric.
@@ -163,14 +158,6 @@ func (c *Config) SetDefaults() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	// A fresh installation has something to look at; tables on HBase get what their users put.
-	if c.SelfMetrics == "" {
-		c.SelfMetrics = "0"
-		if c.Embedded() {
-			c.SelfMetrics = autoMetrics
-		}
-	}
-
 	for _, e := range c.Extras {
 		if e.Settings != nil {
 			e.Settings.SetDefaults(c)
@@ -185,7 +172,7 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateChoices()...)
 	errs = append(errs, c.MetaConfig.validate()...)
 	errs = append(errs, c.LimitConfig.validate()...)
-	errs = append(errs, append(c.RollupsConfig.validate(), c.validateMade(), c.Compaction.Validate(&c.Common))...)
+	errs = append(errs, append(c.RollupsConfig.validate(), c.validateMade())...)
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
@@ -201,9 +188,6 @@ func (c *Config) Validate() error {
 	}
 	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); slices.Contains(other, c.TableState) {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_TABLE_STATE: got %s, want a table of its own", c.TableState))
-	}
-	if _, err := c.selfMetrics(); err != nil {
-		errs = append(errs, err)
 	}
 	if _, _, err := origin.Parse(c.AllowOrigins); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err))
@@ -246,9 +230,6 @@ func (c *Config) validateChoices() (errs []error) {
 	}
 	if c.MaxTags < 0 || c.MaxTags > 255 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 0 to 255", c.MaxTags))
-	}
-	if _, err := c.retentionRules(); err != nil {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_RETENTION: %w", err))
 	}
 	if _, err := c.histogramCodec(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err))
@@ -303,25 +284,6 @@ func (c *Config) histogramCodec() (write.Codec, error) {
 		text = string(b)
 	}
 	return write.ParseCodec(text)
-}
-
-// autoMetrics is the value of DOWNPOUR_SELF_METRICS that leaves it to the store.
-const autoMetrics = "auto"
-
-// selfMetrics returns the interval of the host's own metrics, 0 for none.
-func (c *Config) selfMetrics() (time.Duration, error) {
-	switch c.SelfMetrics {
-	case "0":
-		return 0, nil
-	case autoMetrics:
-		return 10 * time.Second, nil
-	}
-	d, err := time.ParseDuration(c.SelfMetrics)
-	// The points have whole seconds: two samples in one would be duplicates.
-	if err != nil || d < time.Second {
-		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want auto, 0, or a time of at least 1s, such as 10s", c.SelfMetrics)
-	}
-	return d, nil
 }
 
 // form returns the form in which points are stored: appended on an embedded store and with

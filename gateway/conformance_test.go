@@ -18,6 +18,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	selfmetrics "downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
@@ -71,11 +72,17 @@ func config(saltWidth int) *gateway.Config {
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltWidth: saltWidth, SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
-		Extras: extra.All(),
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience,
 	}
+	renewExtras(cfg)
 	cfg.SetDefaults()
 	return cfg
+}
+
+// renewExtras gives settings all extras, with settings of their own: nothing is done in the background.
+func renewExtras(cfg *gateway.Config) {
+	cfg.Extras = extra.All()
+	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
 }
 
 func memoryStore(t *testing.T, cfg *gateway.Config) *pebble.Store {

@@ -14,9 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"downpour/encoding"
 	"downpour/gateway/admin/activity"
-	"downpour/gateway/admin/selfmetrics"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/pushdown/process/metrics"
 )
@@ -140,32 +138,6 @@ func (c *counters) stats() []adminroutes.Stat {
 	}
 
 	return out
-}
-
-// ownPoints returns the counts of points and of queries, as this host's metrics have them.
-func (c *counters) ownPoints() []selfmetrics.Point {
-	families, err := c.own.Gather()
-	if err != nil {
-		return nil // only a metric that is registered wrongly fails
-	}
-
-	var points []selfmetrics.Point
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			p := selfmetrics.Point{Metric: strings.ReplaceAll(f.GetName(), "_", "."), Tags: map[string]string{}}
-			count := m.GetCounter().GetValue()
-			if m.Histogram != nil {
-				p.Metric += ".count"
-				count = float64(m.Histogram.GetSampleCount())
-			}
-			p.Value = encoding.IntValue(int64(count))
-			for _, l := range m.GetLabel() {
-				p.Tags[l.GetName()] = l.GetValue()
-			}
-			points = append(points, p)
-		}
-	}
-	return points
 }
 
 // ownNumber returns the value of a counter or gauge of ours. ok is false for

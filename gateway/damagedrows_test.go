@@ -74,7 +74,7 @@ func damagedRow(b *bench) func(value string) {
 
 // What is made of fewer rows says so whoever asks: gexp, exp, pictures in every form, and live queries of both kinds.
 //
-//fault:damaged-rows-of-pictures-untold setIncompleteHeader(w, &g.entry.Stats) => _ = 0
+//fault:damaged-rows-of-pictures-untold queryroutes.SetIncompleteHeader(w, g.stats) => _ = 0
 //fault:live-damaged-rows-untold a.Damaged += sub.damaged => _ = 0
 func TestFix_damagedElsewhere(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Fix = "damaged" })

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/retention"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -77,7 +78,7 @@ func readPage(t *testing.T, name string) string {
 // They are promised to last (STABILITY.md): a name that is gone, or means something else, breaks
 // dashboards and alerts of others.
 func TestMetricsPage(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.Retention = "36500d" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[retention.Settings](c).Retention = "36500d" })
 	b.put("m 1356998400 1 host=a")
 	b.post("/api/put", `{"metric":"m","timestamp":1356998400,"value":"x","tags":{"host":"a"}}`)
 	b.get(pastQuery)

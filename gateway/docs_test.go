@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/api/httpapi"
 	"downpour/pushdown/process/settings"
 )
 
@@ -30,7 +29,7 @@ func TestCompatibilityPage(t *testing.T) {
 			t.Errorf("%s %s is not on the page", what, word)
 		}
 	}
-	for route := range httpapi.Routes() {
+	for route := range routesOf(t) {
 		if !strings.HasSuffix(route, "/") { // a route of all paths below another, which is named with that
 			f("route", "`/"+route+"`")
 		}

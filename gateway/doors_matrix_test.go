@@ -25,7 +25,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/auth/authtest"
 	"downpour/pushdown/rpc/server"
@@ -207,14 +207,15 @@ var routeScopes = func() map[string]auth.Scope {
 type knock struct {
 	verb, method, route string
 	path, body          string
-	more                auth.Scope // beyond the route's
+	more                auth.Scope   // beyond the route's
+	reads               httpio.Verbs // of the route
 }
 
 // knocks returns a request for every route and verb.
 func knocks(t *testing.T) (all []knock) {
 	t.Helper()
 	used := map[string]bool{}
-	for route := range httpapi.Routes() {
+	for route, e := range routesOf(t) {
 		for _, verb := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OVERRIDE", "BODY"} {
 			r, given := asking[verb+" "+route]
 			method := map[string]string{"OVERRIDE": "GET", "BODY": "POST"}[verb]
@@ -231,7 +232,7 @@ func knocks(t *testing.T) (all []knock) {
 					r.path += "x"
 				}
 			}
-			all = append(all, knock{verb, method, route, r.path, r.body, r.more})
+			all = append(all, knock{verb, method, route, r.path, r.body, r.more, e.Reads})
 		}
 	}
 	for name := range asking {

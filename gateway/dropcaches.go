@@ -13,7 +13,11 @@ import (
 func (s *Server) dropCaches(ctx context.Context) error {
 	s.names.Drop()
 	s.writes.series.Drop()
-	s.names.trees.Drop()
+	for _, e := range s.extras {
+		if e.DropCaches != nil {
+			e.DropCaches()
+		}
+	}
 	s.names.forgetMeta()
 
 	errs := []error{s.queries.engine.DropCaches(ctx)}

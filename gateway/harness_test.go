@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/gateway"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
@@ -201,6 +202,12 @@ func open(t *testing.T, change func(*gateway.Config)) *bench {
 	st := &faulty{Store: memoryStore(t, cfg)}
 	st.set()
 	return &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
+}
+
+// routesOf returns all routes of a gateway with all extras.
+func routesOf(t *testing.T) map[string]httpio.Endpoint {
+	t.Helper()
+	return open(t, nil).g.Routes()
 }
 
 // answer is an HTTP answer, read to its end.

@@ -15,6 +15,7 @@ import (
 	"downpour/gateway/query/engine"
 	"downpour/gateway/query/exp"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rpc/auth"
 )
 
 // liveQueries keeps answers up to date, and sends them over WebSockets.
@@ -34,6 +35,12 @@ func newLiveQueries(c *common, q *queries, report func(context.Context) ([]byte,
 	c.count.registry.MustRegister(liveCounts{l.hub, feed})
 	return l
 }
+
+// mayRead reports whether a token may query.
+func (c *common) mayRead(token string) bool { return c.tokens.Check(token)&auth.Read != 0 }
+
+// mayOperate reports whether a token may see the report.
+func (c *common) mayOperate(token string) bool { return c.tokens.Check(token)&auth.Admin != 0 }
 
 // ask answers a live query at a moment, with the answer that the query over HTTP
 // has at that moment.

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/rollups"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -29,7 +30,9 @@ const madeRollups = `auto:{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},
  {"table":"r1d","preAggregationTable":"r1d-pre","interval":"1d","rowSpan":"1n"}]}`
 
 // withMade has rollups made by the command alone.
-func withMade(cfg *gateway.Config) { cfg.Rollups, cfg.RollupRate = madeRollups, "off" }
+func withMade(cfg *gateway.Config) {
+	cfg.Rollups, gateway.SettingsOf[rollups.Settings](cfg).RollupRate = madeRollups, "off"
+}
 
 // rolled are counts of gateway rollup.
 type rolled struct {

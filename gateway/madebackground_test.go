@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/rollups"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +19,8 @@ func TestMade_background(t *testing.T) {
 	b.twoDays()
 	for _, mode := range []string{"ro", "rw"} {
 		with := *cfg
-		with.RollupRate, with.Mode = "1000000", mode
+		renewExtras(&with)
+		gateway.SettingsOf[rollups.Settings](&with).RollupRate, with.Mode = "1000000", mode
 		other := &bench{T: t, cfg: &with, g: start(t, &with, st)}
 		const query, whole = "start=1356998400&end=1357171199&m=sum:1h-sum:m", "table r1h from 2013-01-01 00:00:00 to 2013-01-03 00:00:00 UTC"
 		if mode == "ro" {
@@ -42,7 +44,7 @@ func TestMade_background(t *testing.T) {
 func TestMade_rate(t *testing.T) {
 	for rate, want := range map[string]string{"": "", "off": "", "1": "", "100000": "", "0": "got \"0\"", "-1": "got \"-1\"", "1.5": "got \"1.5\"", "fast": "got \"fast\", want off or raw points a second"} {
 		cfg := config(0)
-		cfg.RollupRate = rate
+		gateway.SettingsOf[rollups.Settings](cfg).RollupRate = rate
 		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "DOWNPOUR_ROLLUP_RATE: "+want) {
 			t.Errorf("%q: %v, want %q", rate, err, want)
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,13 +10,10 @@ import (
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
-	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/metadata/annotation"
-	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/last"
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/metadata/meta"
-	"downpour/gateway/metadata/seriescount"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
 )
@@ -30,9 +28,6 @@ type MetaConfig struct {
 	MetaIncrementing string `env:"DOWNPOUR_META_INCREMENTING"`
 	MetaRealtimeTS   string `env:"DOWNPOUR_META_REALTIME_TS"`
 	MetaRealtimeUID  string `env:"DOWNPOUR_META_REALTIME_UID"`
-	// TreeProcessing puts series that get a TSMeta into trees.
-	// Source: tsd.core.tree.enable_processing.
-	TreeProcessing bool `env:"DOWNPOUR_TREE_PROCESSING" envDefault:"false"`
 }
 
 // setDefaults fills in what is not set.
@@ -55,35 +50,29 @@ func (m *MetaConfig) validate() (errs []error) {
 	return errs
 }
 
-func (m *MetaConfig) metaFlags() meta.Flags {
+// MetaFlags returns what puts record.
+func (m *MetaConfig) MetaFlags() meta.Flags {
 	return meta.Flags{Tracking: m.MetaTracking == "true", Incrementing: m.MetaIncrementing == "true",
 		RealtimeTS: m.MetaRealtimeTS == "true", RealtimeUID: m.MetaRealtimeUID == "true"}
 }
 
-// names are the series that the tables hold: their UIDs, what is recorded of them, and the trees
-// that they are in.
+// names are the series that the tables hold: their UIDs, and what is recorded of them.
 type names struct {
 	*common
 	*uid.Dictionary
 	tracker *meta.Tracker // nil if puts record no meta data
-	trees   *forest.Forest
+	// newSeries are told of series that got a TSMeta. They are set before the first one gets one.
+	newSeries []func(ctx context.Context, tsuids []string) (again []string, err error)
 }
 
 // newNames returns the names of the configured tables, and starts the tracker that records what puts
 // store, if the settings ask for one.
 func newNames(c *common) *names {
 	n := &names{common: c}
-	flags := c.cfg.metaFlags()
+	flags := c.cfg.MetaFlags()
 	// The tables come without names: the names report new UIDs to the tracker, so it is made first, and a
 	// tracker reads no names.
-	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Log: c.log}
-	if c.cfg.TreeProcessing {
-		// It has no series before the trees are there.
-		tracker.Described = func(ctx context.Context, tsuids []string) ([]string, error) { return n.trees.Add(ctx, tsuids) }
-		if !flags.Tracking || !flags.RealtimeTS {
-			c.log.Warn("puts make no TSMeta, so no series goes into trees", "want", "DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
-		}
-	}
+	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Described: n.described, Log: c.log}
 	if flags.Tracking || flags.RealtimeUID {
 		n.tracker = meta.NewTracker(tracker)
 	}
@@ -91,22 +80,23 @@ func newNames(c *common) *names {
 	// process's alone.
 	n.Dictionary = uid.New(uid.Config{Store: c.store, Table: c.cfg.TableUID, Schema: c.cfg.Schema(), MaxName: c.cfg.LimitName,
 		Bytes: c.memory.Cache(uid.DefaultBytes), Shared: !c.cfg.Embedded(), Assigned: n.assigned, Told: n.forgetMeta, Log: c.log})
-	n.trees = forest.New(forest.Config{Store: c.store, TreeTable: c.cfg.TableTree, UIDTable: c.cfg.TableUID, MetaTable: c.cfg.TableMeta,
-		Schema: c.cfg.Schema(), Names: n.Dictionary, Log: c.log})
 	return n
 }
 
-// growTrees puts a series into trees that a client has described. The description is stored
-// whether that succeeds or not.
-func (n *names) growTrees(ctx context.Context, tsuid encoding.UID) {
-	if _, err := n.trees.Add(ctx, []string{string(tsuid)}); err != nil {
-		n.log.Warn("a new series is not in all trees; uid treesync puts it there", "tsuid", tsuid, "err", err)
+// described passes series that got a TSMeta on to those who wait for them, and returns those that are to be passed again.
+func (n *names) described(ctx context.Context, tsuids []string) (again []string, err error) {
+	for _, take := range n.newSeries {
+		left, failed := take(ctx, tsuids)
+		again, err = append(again, left...), errors.Join(err, failed)
 	}
+	return again, err
 }
 
-// treeHandlers returns what the routes of trees work with.
-func (n *names) treeHandlers(guard *access.Guard, flush func(context.Context) error) treeroutes.Handlers {
-	return treeroutes.Handlers{Forest: n.trees, FlushMeta: flush, Guard: guard, Timeout: n.cfg.QueryTimeout, Now: time.Now}
+// describedOne passes a series on to which a client has given a TSMeta, which is stored whether that succeeds or not.
+func (n *names) describedOne(ctx context.Context, tsuid encoding.UID) {
+	if _, err := n.described(ctx, []string{string(tsuid)}); err != nil {
+		n.log.Warn("a new series is not everywhere yet", "tsuid", tsuid, "err", err)
+	}
 }
 
 func (n *names) metaTables() meta.Config {
@@ -149,17 +139,16 @@ func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
 		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,
 		Last: last.New(last.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Find: finder,
-			Counted: n.cfg.metaFlags().Tracking, FixDuplicates: n.cfg.FixDuplicates}),
+			Counted: n.cfg.MetaFlags().Tracking, FixDuplicates: n.cfg.FixDuplicates}),
 		Allowed: []rune(n.cfg.AllowSpecialChars),
 		Guard:   guard,
 		Timeout: n.cfg.QueryTimeout,
 		Now:     time.Now,
 		Zone:    n.zone,
+
+		Described: n.describedOne,
 	}
 
-	if n.cfg.TreeProcessing {
-		handlers.Described = n.growTrees
-	}
 	if n.tracker != nil {
 		handlers.FlushMeta = n.flushMeta
 	}
@@ -195,11 +184,4 @@ func (n *names) abandon() {
 	if n.tracker != nil {
 		n.tracker.Abandon()
 	}
-}
-
-// countSeries counts the series of the meta table, for as long as a query may take.
-func (n *names) countSeries(ctx context.Context, top int) (*seriescount.Counts, error) {
-	within, cancel := context.WithTimeout(ctx, n.cfg.QueryTimeout)
-	defer cancel()
-	return seriescount.Run(ctx, within, seriescount.Config{Store: n.store, Table: n.cfg.TableMeta, Schema: n.cfg.Schema(), Names: n.Dictionary}, top)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"downpour/gateway"
-	"downpour/gateway/api/httpapi/opsroutes"
+	"downpour/gateway/extra/opspage/opsroutes"
 	"downpour/pushdown/store/faultstore"
 )
 

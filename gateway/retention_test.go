@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/retention"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,14 +35,14 @@ func TestRetention_wrong(t *testing.T) {
 		{ofRetention(t, "\n"), "no lines"},
 	} {
 		cfg := config(0)
-		cfg.Retention = c.value
+		gateway.SettingsOf[retention.Settings](cfg).Retention = c.value
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_RETENTION: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.value, err, c.want)
 		}
 	}
 	for _, value := range []string{"", "off", "400d", ofRetention(t, "# c\n^sys 4d\n")} {
 		cfg := config(0)
-		cfg.Retention = value
+		gateway.SettingsOf[retention.Settings](cfg).Retention = value
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -98,7 +99,8 @@ func TestRetention_background(t *testing.T) {
 					}
 				}
 				with := *cfg
-				with.Retention = ofRetention(t, fmt.Sprintf("^m$ 1d\n^sign$ 1h\n^none%d$ 9d\n", c.now))
+				renewExtras(&with)
+				gateway.SettingsOf[retention.Settings](&with).Retention = ofRetention(t, fmt.Sprintf("^m$ 1d\n^sign$ 1h\n^none%d$ 9d\n", c.now))
 				with.Now = func() time.Time { return time.Unix(c.now, 0) }
 				other := &bench{T: t, cfg: &with, g: start(t, &with, st)}
 				eventually(t, "the rows of sign are gone", func() bool {
@@ -134,7 +136,8 @@ func TestRetention_nothing(t *testing.T) {
 	b.putRetained("m")
 	for _, mode := range []string{"ro", "rw"} {
 		with := *cfg
-		with.Retention, with.Mode = "1d", mode
+		renewExtras(&with)
+		gateway.SettingsOf[retention.Settings](&with).Retention, with.Mode = "1d", mode
 		with.Now = func() time.Time { return time.Unix(retainTime+90*86_400, 0) }
 		other := &bench{T: t, cfg: &with, g: start(t, &with, st)}
 		logged := func() bool { return strings.Contains(other.get("/logs").body, "retention") }

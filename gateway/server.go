@@ -47,7 +47,7 @@ type common struct {
 }
 
 // readOnly reports whether the gateway writes nothing.
-func (c *common) readOnly() bool { return c.cfg.Mode == "ro" }
+func (c *common) readOnly() bool { return c.cfg.readOnly() }
 
 // parser returns what reads queries at a moment.
 func (c *common) parser(now time.Time) query.Parser {
@@ -63,21 +63,19 @@ type Server struct {
 	names   *names
 	writes  *writes
 	queries *queries
-	jobs    *jobs
 	live    *liveQueries
-	host    *ownMetrics
-	ops     *operations
+	core    *Core
 	extras  []Parts
 
-	core     *Core
 	standby  *standby.Standby // until the store answers
 	listener *listener.Listener
 	http     *http.Server
 	url      string
 	started  time.Time
 
-	cancel     context.CancelFunc // ends the goroutines of background; nil until the store answers
-	ending     <-chan struct{}    // closed by cancel
+	life       context.Context    // of the goroutines of background; nil until the parts are made
+	end        context.CancelFunc // of life
+	serving    bool               // since the store answers
 	background sync.WaitGroup
 	closing    closeTimeouts
 	draining   draining
@@ -102,40 +100,21 @@ func (s *Server) build(ctx context.Context) error {
 	if s.queries, err = newQueries(&s.common, s.names, rollups, results); err != nil {
 		return err
 	}
-	if s.jobs, err = newJobs(&s.common, s.names, s.queries, rollups); err != nil {
-		return err
-	}
-	s.live = newLiveQueries(&s.common, s.queries, func(ctx context.Context) ([]byte, error) { return s.ops.text(ctx) })
-	s.host = newOwnMetrics(ctx, &s.common, s.names, s.writes, s.live)
-	s.ops = newOperations(&s.common, s.started, s.names, s.writes, s.queries, s.live)
-	return s.openExtras()
-}
-
-// openExtras makes the parts of the extras, which come after those of the core.
-func (s *Server) openExtras() error {
-	s.core = s.newCore()
-	for _, e := range s.cfg.Extras {
-		parts, err := e.Open(s.core)
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Name, err)
-		}
-		s.extras = append(s.extras, parts)
-	}
-	return nil
+	s.live = newLiveQueries(&s.common, s.queries, s.report)
+	s.life, s.end = context.WithCancel(context.Background())
+	return s.openExtras(ctx)
 }
 
 // serve answers clients, and starts what works in the background.
 func (s *Server) serve() {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel, s.ending = cancel, ctx.Done()
+	ctx := s.life
+	s.serving = true
 	s.standby.Open(s.lastAnswers(s.api().Handler()), telnet.NewServer(s.telnetConfig()).Serve)
 
 	// A panic in one of them does not end the process.
 	start := func(name string, work func(context.Context)) {
 		s.background.Go(func() { lasting.Run(ctx, s.log, name, func() { work(ctx) }) })
 	}
-	s.host.start(start)
-	s.jobs.start(start)
 	for _, e := range s.extras {
 		for _, job := range e.Jobs {
 			start(job.Name, job.Run)

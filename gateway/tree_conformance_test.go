@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/tools"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -322,7 +322,7 @@ func lastTrial(s treeStep, want, got []byte) (theirs, ours []byte, rule string, 
 // runTreeTool runs treesync or treepurge through the gateway, which has the store open.
 func runTreeTool(t *testing.T, b *bench, s treeStep) error {
 	t.Helper()
-	settings, err := b.cfg.ToolSettings()
+	settings, err := tools.ForConfig(b.cfg)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"downpour/gateway/extra/trees/treeroutes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,12 +12,14 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/tools"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
 
-func withTrees(cfg *gateway.Config) { cfg.TreeProcessing = true }
+func withTrees(cfg *gateway.Config) {
+	gateway.SettingsOf[treeroutes.Settings](cfg).TreeProcessing = true
+}
 
 // plant makes tree 1, whose rules take the tag host and then the metric.
 func (b *bench) plant() {
@@ -131,7 +134,7 @@ func TestTree_testMemory(t *testing.T) {
 // gateway is asked for them. While the store fails, they wait, and the trees are not shown.
 func TestTree_puts(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		b := open(t, func(cfg *gateway.Config) { cfg.TreeProcessing = on })
+		b := open(t, func(cfg *gateway.Config) { gateway.SettingsOf[treeroutes.Settings](cfg).TreeProcessing = on })
 		b.plant()
 		b.put("m.a 1356998400 1 host=h")
 		if a := b.post("api/put", `{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.status != http.StatusNoContent {
@@ -188,7 +191,7 @@ func TestTree_tools(t *testing.T) {
 	}
 	run := func(change func(*tools.Settings), args ...string) string {
 		t.Helper()
-		settings, err := cfg.ToolSettings()
+		settings, err := tools.ForConfig(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

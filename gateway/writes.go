@@ -62,6 +62,11 @@ func (w *writes) refused(r putlog.Refusal) {
 // not taken.
 func (w *writes) abandon() int { return w.points.Abandon() + w.rollups.Abandon() }
 
+// countPuts counts points of a source.
+func (w *writes) countPuts(source activity.Source, stored, refused int) {
+	sourceCounter{w, source}.Puts(stored, refused)
+}
+
 // sourceCounter counts the points of one source.
 type sourceCounter struct {
 	*writes

@@ -15,7 +15,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
-	"downpour/gateway/admin/fsck/damage"
+	"downpour/gateway/extra/tools/fsck/damage"
 	"downpour/integration/compare"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // line is the order of the five folders: a package imports only from its own folder or from one to
@@ -54,9 +55,9 @@ var withoutOutside = []string{
 	"encoding", "encoding/scanplan",
 	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram",
 	"gateway/query/plan", "gateway/query/merge",
-	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp", "gateway/query/javahash",
-	"gateway/graph", "gateway/graph/gnuformat", "gateway/graph/picture",
-	"gateway/metadata/tree", "gateway/admin/fsck", "gateway/admin/retention/rules", "gateway/admin/diskfill",
+	"gateway/query/expression", "gateway/query/exp", "gateway/extra/gexp", "gateway/query/javahash",
+	"gateway/extra/graph", "gateway/extra/graph/gnuformat", "gateway/extra/graph/picture",
+	"gateway/extra/trees/tree", "gateway/extra/tools/fsck", "gateway/extra/retention/rules", "gateway/extra/disk/diskfill",
 	"pushdown/store/hbase/sasl",
 	"pushdown/store/hbase/jaas", "pushdown/process/login",
 }
@@ -159,8 +160,8 @@ var ownerTable = []owner{
 	{module: "github.com/jcmturner", dir: "pushdown/store/hbase/kerberos"},
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
-	{module: "gonum.org/v1/plot", dir: "gateway/graph/picture"},
-	{module: "github.com/yuin/goldmark", dir: "gateway/docsite"},
+	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
+	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
 	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
 }
@@ -184,4 +185,48 @@ func owners(h *house) (found []string) {
 		}
 	}
 	return found
+}
+
+// extraFolder has a folder for each extra; only the programs of extraUsers know extras.
+const extraFolder = "gateway/extra"
+
+var extraUsers = []string{"gateway/cmd", "integration", "bench"}
+
+// extraImports are the extras that an extra may import, by their folders.
+var extraImports = map[string][]string{
+	"hostmetrics": {"dashboards"},                                      // this host's metrics have one
+	"retention":   {"hostmetrics"},                                     // knows which metrics are this host's
+	"rollups":     {"retention"},                                       // makes none of rows that are past
+	"tools":       {"dashboards", "hostmetrics", "retention", "trees"}, // have commands
+}
+
+// extras reports packages of the core that import an extra, and extras that import one which they may not. The list in
+// gateway/extra itself imports all. Tests of the whole gateway may import extras.
+func extras(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		of := extraOf(r.dir)
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			dir, ours := h.ours(imported)
+			target := extraOf(dir)
+			switch {
+			case !ours || !under(dir, extraFolder) || r.dir == extraFolder || underAny(r.dir, extraUsers) || target == of && of != "":
+			case of == "":
+				found = append(found, fmt.Sprintf("%s: imports %s, but the core knows no extra", r.dir, imported))
+			case target == "" && strings.HasSuffix(r.dir, "/settingspage"): // a test's, of all settings
+			case !slices.Contains(extraImports[of], target):
+				found = append(found, fmt.Sprintf("%s: imports %s, which extraImports does not list", r.dir, imported))
+			}
+		}
+	}
+	return found
+}
+
+// extraOf returns the extra that a package belongs to, "" for none.
+func extraOf(dir string) string {
+	rest, _ := strings.CutPrefix(dir, extraFolder+"/")
+	if rest == dir {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }

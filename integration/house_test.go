@@ -28,7 +28,7 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	}
 	var found []string
 	for _, rule := range []func(*house) []string{
-		direction, standardOnly, purity, storeChoice, owners, // house_imports_test.go
+		direction, standardOnly, purity, storeChoice, owners, extras, // house_imports_test.go
 		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
 		forgoneNames,          // house_names_test.go
 		draws, elapsed, stale, // house_seeds_test.go
@@ -117,6 +117,16 @@ func TestHouse_imports(t *testing.T) {
 		map[string]string{"integration/x_test.go": "package integration\n\nimport _ \"downpour/bench\"\n", "bench/b.go": "// Package bench is there.\npackage bench\n"})
 	plant("gateway/x: imports downpour/integration/mutants, to the right of its own folder",
 		oneFile("gateway/x/x_test.go", "package x\n\nimport _ \"downpour/integration/mutants\"\n"))
+
+	// The core knows no extra, and extras know those of a list.
+	extra := func(dir, imported string) map[string]string {
+		return map[string]string{
+			"gateway/extra/a/a.go": "// Package a is there.\npackage a\n",
+			dir + "/x.go":          importing("x", imported),
+		}
+	}
+	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra", extra("gateway/x", "downpour/gateway/extra/a"))
+	plant("gateway/extra/x: imports downpour/gateway/extra/a, which extraImports does not list", extra("gateway/extra/x", "downpour/gateway/extra/a"))
 
 	// Purity.
 	plant("encoding: imports github.com/x/y, may import only the standard library",

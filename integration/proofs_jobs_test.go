@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/admin/retention"
-	"downpour/gateway/admin/retention/rules"
+	"downpour/gateway/extra/retention"
+	"downpour/gateway/extra/retention/rules"
 	"downpour/gateway/uid"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"

@@ -14,16 +14,11 @@ import (
 	"path"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
-
-	"downpour"
-	"downpour/gateway/api/openapi"
-	"downpour/gateway/docsite"
 )
 
 //go:embed static
-var static embed.FS
+var embedded embed.FS
 
 // policy lets the page load from, and connect to, its own host only, and run no
 // script or style written into it.
@@ -47,52 +42,35 @@ type file struct {
 	modules     string // of a page: the header Link, by which the browser asks for all at once
 }
 
-// Handler serves "/", "/d/", "/d/NAME", "/ops", "/docs", "/docs/NAME" and "/ui/…"; every other path is
-// 404. It is open to everybody: the pages hold no data.
+// Files are files in the binary, by the addresses at which they are served.
+type Files map[string]file
+
+// Add adds a file; the end of its name says what it is.
+func (f Files) Add(at, name string, content []byte) { f[at] = newFile(name, content) }
+
+// Handler serves "/", "/d/", "/d/NAME", "/ops" and "/ui/…"; every other path is 404. It is open to everybody: the pages
+// hold no data.
 func Handler() http.Handler {
-	files := map[string]file{}
-	readAll(static, files, address)
-	addPreloads(files, files)
-
-	// The documentation is larger than all else, and few ask for it.
-	docs := sync.OnceValue(func() map[string]file { return documentation(files) })
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		at := fileOf(r.URL.Path)
-		if strings.HasPrefix(at, "/docs/") {
-			serve(w, r, at, docs())
-			return
-		}
-		serve(w, r, at, files)
-	})
+	files := static()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { files.Serve(w, r, fileOf(r.URL.Path)) })
 }
 
-// documentation returns the files of the site, by their addresses. Its pages load modules of ui.
-func documentation(ui map[string]file) map[string]file {
-	site, err := docsite.Build(downpour.Pages)
-	if err != nil {
-		panic("web: " + err.Error()) // cannot happen: a test builds the same
-	}
-	all := map[string]file{"/docs/openapi.json": newFile("openapi.json", openapi.JSON)}
-	for name, content := range site {
-		all["/docs/"+strings.TrimSuffix(strings.TrimSuffix(name, ".html"), "index")] = newFile(name, content)
-	}
-	pictures, err := fs.Sub(downpour.Pages, "gateway/web/docs")
-	if err != nil {
-		panic("web: " + err.Error()) // cannot happen: it is a path
-	}
-	readAll(pictures, all, func(name string) string { return "/docs/" + name })
-	addPreloads(all, ui)
-	return all
+// static returns the files of the page.
+func static() Files {
+	files := Files{}
+	files.AddTree(embedded, address)
+	files.AddPreloads()
+	return files
 }
 
-// readAll adds all files of a tree in the binary, by their addresses.
-func readAll(tree fs.FS, into map[string]file, address func(name string) string) {
+// AddTree adds all files of a tree.
+func (f Files) AddTree(tree fs.FS, address func(name string) string) {
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		content, err := fs.ReadFile(tree, name)
-		into[address(name)] = newFile(name, content)
+		f.Add(address(name), name, content)
 		return err
 	})
 	if err != nil {
@@ -100,12 +78,16 @@ func readAll(tree fs.FS, into map[string]file, address func(name string) string)
 	}
 }
 
-// addPreloads gives each page the header that names its modules, which are among all files of /ui.
-func addPreloads(pages, ui map[string]file) {
-	for address, f := range pages {
-		if strings.HasPrefix(f.contentType, "text/html") {
-			f.modules = preloads(f.content, ui)
-			pages[address] = f
+// AddPreloads gives each page the header that names its modules, which are files of /ui.
+func (f Files) AddPreloads() {
+	ui := f
+	if _, own := f["/"]; !own {
+		ui = static()
+	}
+	for address, page := range f {
+		if strings.HasPrefix(page.contentType, "text/html") {
+			page.modules = preloads(page.content, ui)
+			f[address] = page
 		}
 	}
 }
@@ -131,7 +113,7 @@ func imports(module []byte) (names []string) {
 
 // preloads returns a header that names all modules of a page. Without it the browser finds one
 // level of imports after the other.
-func preloads(page []byte, files map[string]file) string {
+func preloads(page []byte, files Files) string {
 	var todo, links []string
 	for _, m := range named.FindAllSubmatch(page, -1) {
 		todo = append(todo, string(m[1]))
@@ -174,9 +156,6 @@ func fileOf(urlPath string) string {
 	if strings.EqualFold(first, "ops") && name == "" {
 		return operations
 	}
-	if strings.EqualFold(first, "docs") {
-		return "/docs/" + strings.ToLower(name)
-	}
 	return urlPath
 }
 
@@ -191,10 +170,9 @@ func newFile(name string, content []byte) file {
 	return file{content: content, contentType: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
-// serve sends one of the page's files, with headers that keep it from loading anything
-// from elsewhere.
-func serve(w http.ResponseWriter, r *http.Request, at string, files map[string]file) {
-	f, ok := files[at]
+// Serve sends a file, with headers that keep a page from loading anything from elsewhere.
+func (f Files) Serve(w http.ResponseWriter, r *http.Request, at string) {
+	file, ok := f[at]
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -208,11 +186,11 @@ func serve(w http.ResponseWriter, r *http.Request, at string, files map[string]f
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Content-Type", f.contentType)
-	h.Set("ETag", f.etag)
-	if f.modules != "" {
-		h.Set("Link", f.modules)
+	h.Set("Content-Type", file.contentType)
+	h.Set("ETag", file.etag)
+	if file.modules != "" {
+		h.Set("Link", file.modules)
 	}
-	h.Set("Cache-Control", "no-cache")                                   // ask each time: a new version's modules belong together
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content)) // no time: the ETag tells versions apart
+	h.Set("Cache-Control", "no-cache")                                      // ask each time: a new version's modules belong together
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content)) // no time: the ETag tells versions apart
 }

@@ -50,7 +50,6 @@ func TestOtherRequests(t *testing.T) {
 		{"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/ui/", 404}, {"GET", "/ui/js", 404}, {"GET", "/ui/../web.go", 404},
 		{"GET", "/index.html", 404}, {"GET", "/nothing", 404}, {"GET", "/ui/vendor/uplot/LICENSE", 200},
 		{"GET", "/d/", 200}, {"GET", "/d", 200}, {"GET", "/D/Web", 200}, {"HEAD", "/d/web", 200}, {"PUT", "/d/web", 405}, {"GET", "/d/web/x", 404}, {"GET", "/dx", 404},
-		{"GET", "/docs", 200}, {"GET", "/docs/", 200}, {"GET", "/DOCS/Settings", 200}, {"HEAD", "/docs/settings", 200}, {"POST", "/docs", 405}, {"GET", "/docs/nope", 404}, {"GET", "/docs/settings.html", 404}, {"GET", "/docs/settings/x", 404},
 		{"GET", "/ops", 200}, {"GET", "/OPS/", 200}, {"GET", "/ops/x", 404}, {"DELETE", "/ops", 405},
 	} {
 		if w := get(t, tc.method, tc.path); w.Code != tc.code {
@@ -109,7 +108,7 @@ func TestEverythingComesFromHere(t *testing.T) {
 
 // The header of each page names every module that it needs, once, and nothing that is not served.
 func TestPreloads(t *testing.T) {
-	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}, "/ops": {"/ui/js/ops/main.js", "/ui/js/live.js"}, "/docs/": {"/ui/js/docs/main.js", "/ui/js/docs/search.js"}} {
+	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}, "/ops": {"/ui/js/ops/main.js", "/ui/js/live.js"}} {
 		link := get(t, "GET", page).Header().Get("Link")
 		named := map[string]bool{}
 		for _, l := range strings.Split(link, ", ") {
@@ -146,11 +145,11 @@ func TestTemplates(t *testing.T) {
 // Whatever comes from a server, a document or a link is text: nothing of it becomes markup or script.
 func TestNothingBecomesMarkup(t *testing.T) {
 	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|setHTML|parseFromString|createContextualFragment|srcdoc|\beval\(|new Function`)
-	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(embedded, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".js" || strings.Contains(name, "/vendor/") {
 			return err
 		}
-		content, err := static.ReadFile(name)
+		content, err := embedded.ReadFile(name)
 		if found := markup.Find(content); found != nil {
 			t.Errorf("%s has %s", name, found)
 		}

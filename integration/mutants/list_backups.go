@@ -51,14 +51,14 @@ var ofBackups = []mutant{
 	}, {
 		name: "restore-over-a-store", file: "pushdown/store/pebble/restore.go",
 		old: "case unfinished && (name == restoringName || isStoreFile(name)):", new: "case isStoreFile(name) || unfinished && name == restoringName:",
-		test: "gateway/admin/tools TestBackup",
+		test: "gateway/extra/tools TestBackup",
 	}, {
-		name: "checkpoint-by-who-may-write", file: "gateway/api/httpapi/routes.go",
+		name: "checkpoint-by-who-may-write", file: "gateway/extra/tools/extra.go",
 		old: `"api/tools/checkpoint": {Scope: auth.Admin,`, new: `"api/tools/checkpoint": {Scope: auth.Write,`,
-		test: "gateway/admin/tools TestRoutes_doors",
+		test: "gateway/extra/tools TestRoutes_doors",
 	}, {
-		name: "checkpoints-at-a-time", file: "gateway/admin/tools/backup.go",
+		name: "checkpoints-at-a-time", file: "gateway/extra/tools/backup.go",
 		old: "	case h.keeping <- struct{}{}:\n		defer func() { <-h.keeping }()\n", new: "	default:\n",
-		test: "gateway/admin/tools TestServedCheckpoint",
+		test: "gateway/extra/tools TestServedCheckpoint",
 	},
 }

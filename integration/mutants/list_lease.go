@@ -47,7 +47,7 @@ var ofLeases = []mutant{
 		old: `return w.cfg.Beside == "" ||`, new: "return true ||",
 		test: "TestWorker_beside",
 	}, {
-		name: "compact-without-a-lease", file: "gateway/admin/tools/compact.go",
+		name: "compact-without-a-lease", file: "gateway/extra/tools/compact.go",
 		old: "		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })\n", new: "		_ = leases\n		return work(ctx)\n",
 		test: "TestCompact_waits",
 	}, {

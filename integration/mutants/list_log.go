@@ -71,15 +71,15 @@ var ofTheLog = []mutant{
 		old: "	return p.ReadCloser.Read(b)\n", new: "	return 0, io.EOF\n",
 		test: "TestBodyBeginning",
 	}, {
-		name: "failed-job-ends-as-a-success-in-the-log", file: "gateway/admin/tools/lines.go",
+		name: "failed-job-ends-as-a-success-in-the-log", file: "gateway/extra/tools/lines.go",
 		old: "		audit.Of(r.Context()).Err = err\n", new: "		_ = audit.Of(r.Context())\n",
 		test: "TestWriteLines",
 	}, {
-		name: "command-on-the-tables-not-audited", file: "gateway/admin/tools/connect.go",
+		name: "command-on-the-tables-not-audited", file: "gateway/extra/tools/connect.go",
 		old: "	c.begin()\n", new: "",
 		test: "TestAudited",
 	}, {
-		name: "repair-of-names-not-audited", file: "gateway/admin/tools/audited.go",
+		name: "repair-of-names-not-audited", file: "gateway/extra/tools/audited.go",
 		old: "len(c.args) > 1 // fix", new: "false",
 		test: "TestAudited",
 	}, {

@@ -43,11 +43,11 @@ var ofNames = []mutant{
 		old: "if sought < 0 || it.Valid() && compareKeys(it.Key(), k.key) < 0 {", new: "if sought < 0 {",
 		test: "TestAtomic_many",
 	}, {
-		name: "names-of-refused-import-lines-get-uids", file: "gateway/admin/tools/sink.go",
+		name: "names-of-refused-import-lines-get-uids", file: "gateway/extra/tools/sink.go",
 		old: "			if err != nil {\n				p = nil\n			}\n", new: "			_ = err\n",
 		test: "TestImport_newNames",
 	}, {
-		name: "exported-name-read-as-an-expression", file: "gateway/admin/tools/export.go",
+		name: "exported-name-read-as-an-expression", file: "gateway/extra/tools/export.go",
 		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
 		test: "TestExport_names",
 	}, {

@@ -20,7 +20,7 @@ var ofOperations = []mutant{
 		old: "		if e.epoch == id {\n", new: "		if e.epoch != \"\" {\n",
 		test: "TestHub_End",
 	}, {
-		name: "half-a-count-of-series-for-the-whole", file: "gateway/metadata/seriescount/seriescount.go",
+		name: "half-a-count-of-series-for-the-whole", file: "gateway/extra/opspage/seriescount/seriescount.go",
 		old: "			c.out.Complete = false\n", new: "			c.out.Complete = true\n",
 		test: "TestRun_ends",
 	}, {
@@ -40,7 +40,7 @@ var ofOperations = []mutant{
 		old: "ended != nil && *err != nil {", new: "ended != nil && *err == nil {",
 		test: "gateway TestOps_ending",
 	}, {
-		name: "queries-ended-by-readers", file: "gateway/api/httpapi/opsroutes/handlers.go",
+		name: "queries-ended-by-readers", file: "gateway/extra/opspage/opsroutes/handlers.go",
 		old: "\"api/ops/\":       {Scope: auth.Admin,", new: "\"api/ops/\":       {Scope: auth.Read,",
 		test: "gateway TestDoors",
 	}, {

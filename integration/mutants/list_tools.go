@@ -4,51 +4,51 @@ package main
 // beside others in a gateway.
 var ofTools = []mutant{
 	{
-		name: "scan-deletes-what-import-refuses", file: "gateway/admin/tools/scan.go",
+		name: "scan-deletes-what-import-refuses", file: "gateway/extra/tools/scan.go",
 		old: "if !taken || !whole {", new: "if !taken || !whole && false {",
 		test: "TestScan_deleteThenImport",
 	}, {
-		name: "scan-deletes-names-that-import-refuses", file: "gateway/admin/tools/scan.go",
+		name: "scan-deletes-names-that-import-refuses", file: "gateway/extra/tools/scan.go",
 		old: "taken := named.noLine == nil && named.importable(&p.call.Settings)", new: "taken := named.noLine == nil",
 		test: "TestScan_deleteThenImport",
 	}, {
-		name: "scan-deletes-times-that-import-misreads", file: "gateway/admin/tools/line.go",
+		name: "scan-deletes-times-that-import-misreads", file: "gateway/extra/tools/line.go",
 		old: "&& milli == write.IsMillis(t)", new: "",
 		test: "TestScan_deleteThenImport",
 	}, {
-		name: "scan-reads-a-row-for-each-sub-query", file: "gateway/admin/tools/selection.go",
+		name: "scan-reads-a-row-for-each-sub-query", file: "gateway/extra/tools/selection.go",
 		old: "			if s.compiled != all[i].compiled {\n", new: "			if s.compiled == all[i].compiled {\n",
 		test: "TestScan",
 	}, {
-		name: "names-that-end-an-answer-of-lines", file: "gateway/admin/tools/lines.go",
+		name: "names-that-end-an-answer-of-lines", file: "gateway/extra/tools/lines.go",
 		old: "		if unicode.IsControl(r) {\n", new: "		if unicode.IsControl(r) && r != '\\n' {\n",
 		test: "TestVisible",
 	}, {
-		name: "treesync-without-its-memory", file: "gateway/admin/tools/uidtrees.go",
+		name: "treesync-without-its-memory", file: "gateway/extra/tools/uidtrees.go",
 		old: "memory.Reserve(r.Context(), treeSyncBytes)", new: "memory.Reserve(r.Context(), 0)",
 		test: "gateway TestServedTools_memory",
 	}, {
-		name: "treesync-that-the-gateway-does-not-want", file: "gateway/admin/tools/uidtrees.go",
+		name: "treesync-that-the-gateway-does-not-want", file: "gateway/extra/tools/uidtrees.go",
 		old: "	case !settings.Trees:\n", new: "	case false:\n",
 		test: "gateway TestServedTools_trees",
 	}, {
-		name: "treepurge-grows-the-tree-first", file: "gateway/admin/tools/uidtrees.go",
+		name: "treepurge-grows-the-tree-first", file: "gateway/extra/tools/uidtrees.go",
 		old: "	if req.Purge == 0 {\n", new: "	if req.Purge >= 0 {\n",
 		test: "gateway TestServedTools_trees",
 	}, {
-		name: "uid-work-beside-uid-work", file: "gateway/admin/tools/uidwork.go",
+		name: "uid-work-beside-uid-work", file: "gateway/extra/tools/uidwork.go",
 		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
 		test: "gateway TestServedTools_oneAtATime",
 	}, {
-		name: "dry-runs-that-write", file: "gateway/admin/tools/connect.go",
+		name: "dry-runs-that-write", file: "gateway/extra/tools/connect.go",
 		old: "		st = newDryStore(st)\n", new: "		_ = newDryStore(st)\n",
 		test: "TestDryRun",
 	}, {
-		name: "served-dry-runs-that-write", file: "gateway/admin/tools/serve.go",
+		name: "served-dry-runs-that-write", file: "gateway/extra/tools/serve.go",
 		old: "		conn.store = newDryStore(conn.store)\n", new: "",
 		test: "TestDryRun",
 	}, {
-		name: "dry-runs-that-forget", file: "gateway/admin/tools/dry.go",
+		name: "dry-runs-that-forget", file: "gateway/extra/tools/dry.go",
 		old: "		if !c.deleted && (family", new: "		if false && (family",
 		test: "TestDryStore",
 	},

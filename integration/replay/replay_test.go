@@ -17,6 +17,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	selfmetrics "downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -171,9 +172,10 @@ func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gate
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
 			SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience, SelfMetrics: "0",
+		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience,
 		Extras: extra.All(),
 	}
+	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
 	var st gateway.Store
 	var err error
 	if onHBase {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/tools"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store/hbase"
 )
@@ -89,7 +89,7 @@ func (w *World) tool(name string, args ...string) {
 
 // runTool runs a command of the gateway's program on a machine of its own, and returns its output.
 func (w *World) runTool(ctx context.Context, name string, args ...string) (string, error) {
-	s, err := w.settings.ToolSettings()
+	s, err := tools.ForConfig(w.settings)
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"downpour/gateway"
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/tools"
 	"downpour/integration/differential"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store/hbase"

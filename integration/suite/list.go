@@ -55,13 +55,13 @@ var targets = []target{
 		long:  onServers("^Test(Differential_|Exchange_sameCells)", "./integration"),
 	},
 	servers("metamorphic", "^Test(Metamorphic|Pushdown_|Seek_|Stretch_)", java, "gateway/query/", "pushdown/operator/", "pushdown/store/hbase/"),
-	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/admin/tools/"),
+	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/extra/tools/"),
 
 	// Jobs.
-	servers("life", "^TestLife$", java, "pushdown/compaction/", "pushdown/lease/", "pushdown/rollupjob/", "gateway/admin/retention/"),
+	servers("life", "^TestLife$", java, "pushdown/compaction/", "pushdown/lease/", "pushdown/rollupjob/", "gateway/extra/retention/"),
 	servers("merges", "^TestLife_merges$", java),
 	servers("jobs", "^Test(Compaction_|MadeRollups|Retention_|Fsck_)", java,
-		"pushdown/compaction/", "pushdown/rollupjob/", "gateway/admin/retention/", "gateway/admin/fsck/", "gateway/admin/tools/"),
+		"pushdown/compaction/", "pushdown/rollupjob/", "gateway/extra/retention/", "gateway/extra/tools/fsck/", "gateway/extra/tools/"),
 	servers("proofs", "^TestProofs_", java, "pushdown/resultcache/", "pushdown/store/hbase/"),
 	servers("result-cache", "^TestResultCache_", java, "pushdown/resultcache/"),
 
@@ -76,7 +76,7 @@ var targets = []target{
 	},
 
 	// Users.
-	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/api/origin/", "gateway/docsite/"),
+	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/api/origin/", "gateway/extra/docsite/"),
 	servers("notebooks", "^Test(Arrow_|Flight_|Notebooks_|Python_|Docs_|OpenAPI_)", append([]string{"openapi_validator"}, append(python, browser...)...),
 		"encoding/batch/", "integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
 	servers("clients", "^Test(Clients_|Grafana|AlertRules)", []string{"java_programs", "client_libraries", "collectd", "promtool"},

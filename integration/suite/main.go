@@ -155,7 +155,7 @@ func (r *runner) quick(ctx context.Context, o options, _ []string) error {
 	if err != nil {
 		return err
 	}
-	readers := []string{"./integration", "./integration/mutants", "./gateway/docsite"} // their tests read files of all others
+	readers := []string{"./integration", "./integration/mutants", "./gateway/extra/docsite"} // their tests read files of all others
 	chosen := append(vet(edited), stage{
 		name: "test", command: inProcessTests(append(touched, readers...)...), tests: true,
 	})

@@ -3,11 +3,8 @@
 //
 //	httpapi      the table of routes, token, panics, slow bodies
 //	putroutes    /api/put, rollup, histogram: bodies of points
-//	queryroutes  /api/query, exp, gexp: answers as JSON or as an Arrow IPC stream; /q
+//	queryroutes  /api/query, exp: answers as JSON or as an Arrow IPC stream
 //	metaroutes   annotations, UIDs, UIDMeta and TSMeta, lookups, last points, suggest
-//	treeroutes   trees, their rules and branches
-//	dashboardroutes  dashboards: documents and their versions
-//	opsroutes    what the gateway does, for its operator; ends queries
 //	adminroutes  health, version, settings, stats, profiles, dropping caches
 //	querylog     the running and the last completed queries
 //	access       origins, CORS and tokens
@@ -30,13 +27,10 @@ import (
 
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
-	"downpour/gateway/api/httpapi/dashboardroutes"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
-	"downpour/gateway/api/httpapi/opsroutes"
 	"downpour/gateway/api/httpapi/putroutes"
 	"downpour/gateway/api/httpapi/queryroutes"
-	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/api/pace"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rpc/auth"
@@ -44,18 +38,15 @@ import (
 
 // API answers HTTP requests. All fields are set before Handler is called.
 type API struct {
-	Put        putroutes.Handlers
-	Query      *queryroutes.Handlers
-	Meta       metaroutes.Handlers
-	Trees      treeroutes.Handlers
-	Admin      adminroutes.Handlers
-	Dashboards dashboardroutes.Handlers
-	Ops        opsroutes.Handlers
+	Put   putroutes.Handlers
+	Query *queryroutes.Handlers
+	Meta  metaroutes.Handlers
+	Admin adminroutes.Handlers
 
-	Live    http.Handler // /api/ws
-	Page    http.Handler // everything that is not API
-	Metrics http.Handler // /metrics
-	Tools   http.Handler // /api/tools/…, used by the binary's sub-commands
+	Live    http.Handler            // /api/ws
+	Page    http.Handler            // at "/"
+	Pages   map[string]http.Handler // below a first word of a path
+	Metrics http.Handler            // /metrics
 
 	// More are the routes of extras.
 	More []map[string]httpio.Endpoint
@@ -74,7 +65,7 @@ type API struct {
 
 // Handler returns the handler of the whole port.
 func (a *API) Handler() http.Handler {
-	routes := a.routes()
+	routes := a.Routes()
 	a.Guard.Picture = func(r *http.Request) bool {
 		e, ok := find(routes, httpio.Path(r))
 		return ok && e.Picture != nil && e.Picture(r)
@@ -103,8 +94,8 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 
 	e, ok := find(routes, path)
 	switch {
-	case !ok && pageBelow(path):
-		a.Page.ServeHTTP(w, r)
+	case !ok && a.pageBelow(path) != nil:
+		a.pageBelow(path).ServeHTTP(w, r)
 		return
 	case !ok && (path == "api" || strings.HasPrefix(path, "api/")):
 		httpio.WriteError(w, r, a.Log, &httpio.Error{Code: http.StatusNotFound, Message: "Endpoint not found"})
@@ -124,7 +115,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 		httpio.WriteError(w, r, a.Log, err)
 		return
 	}
-	a.tellOperator(w, r, path)
+	a.tellOperator(e, w, r)
 	account := a.Memory.Open(memoryClass(path))
 	defer account.Close()
 	if err := a.withinWriteTime(e, w, r.WithContext(memory.With(r.Context(), account))); err != nil {
@@ -132,10 +123,13 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 	}
 }
 
-// pageBelow reports whether a path is below one of the pages' own.
-func pageBelow(path string) bool {
+// pageBelow returns the pages that a path is below of, nil if there are none.
+func (a *API) pageBelow(path string) http.Handler {
 	first, _, below := strings.Cut(path, "/")
-	return below && (first == "ui" || first == "d" || first == "docs")
+	if !below {
+		return nil
+	}
+	return a.Pages[first]
 }
 
 // OperatorHeader tells a page that its token has the scope of an operator, so that it can show what only
@@ -143,8 +137,8 @@ func pageBelow(path string) bool {
 const OperatorHeader = "Downpour-Operator"
 
 // tellOperator sets OperatorHeader.
-func (a *API) tellOperator(w http.ResponseWriter, r *http.Request, path string) {
-	if (path == "api/aggregators" || path == "api/dashboards" || strings.HasPrefix(path, "api/dashboards/")) && a.Guard.Allows(r, auth.Admin) {
+func (a *API) tellOperator(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) {
+	if e.TellsOperator && a.Guard.Allows(r, auth.Admin) {
 		w.Header().Set(OperatorHeader, "true")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"downpour"
-	"downpour/gateway/docsite"
+	"downpour/gateway/extra/docsite"
 )
 
 func main() {

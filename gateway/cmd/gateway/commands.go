@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"downpour/gateway"
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/tools"
 	"downpour/pushdown/process/probe"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/rpc/auth"
@@ -130,7 +130,7 @@ func terminal(w io.Writer) bool {
 
 // toolSettings are the parts of the settings that tools need.
 func toolSettings(cfg *gateway.Config) (s tools.Settings, err error) {
-	if s, err = cfg.ToolSettings(); err != nil {
+	if s, err = tools.ForConfig(cfg); err != nil {
 		return s, err
 	}
 	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has told of an address that is none

@@ -16,7 +16,8 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/admin/tools"
+	"downpour/gateway/extra/compaction"
+	"downpour/gateway/extra/tools"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 )
@@ -92,7 +93,7 @@ func TestConfigure_numbers(t *testing.T) {
 	}
 	memory, _ := cfg.MemoryBytes()
 	cache, _ := cfg.ResultCacheBytes()
-	rate, _ := cfg.CompactRate()
+	rate, _ := gateway.SettingsOf[compaction.Settings](cfg).CompactRate()
 	if memory != 1_000_000_000 || cache != 1_000_000 || rate != 1000 {
 		t.Errorf("got %d bytes, %d of the cache, %v rows a second, want 1,000,000,000, 1,000,000 and 1,000", memory, cache, rate)
 	}
@@ -153,7 +154,7 @@ func TestConfigure_compaction(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compact")) {
 			t.Errorf("%s: %v, want %q and why rows are not compacted", value, err, want)
 		}
-		if rate, _ := cfg.CompactRate(); rate != 500 {
+		if rate, _ := gateway.SettingsOf[compaction.Settings](cfg).CompactRate(); rate != 500 {
 			t.Errorf("%s: rate %v, want 500", value, rate)
 		}
 	}

@@ -57,7 +57,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	routes := map[string]httpio.Endpoint{
 		"healthz":            {Scope: noScope, Serve: h.healthz, Reads: httpio.Get},
 		"readyz":             {Scope: noScope, Serve: h.readyz, Reads: httpio.Get},
-		"api/aggregators":    {Scope: auth.Read, Serve: getOrPost(h.aggregators), Reads: httpio.GetOrPost},
+		"api/aggregators":    {Scope: auth.Read, Serve: getOrPost(h.aggregators), Reads: httpio.GetOrPost, TellsOperator: true},
 		"aggregators":        {Scope: auth.Read, Serve: getOrPost(h.aggregators), Reads: httpio.GetOrPost},
 		"api/config":         {Scope: auth.Read, Serve: getOrPost(h.config), Reads: httpio.GetOrPost},
 		"api/config/filters": {Scope: auth.Read, Serve: getOrPost(h.filters), Reads: httpio.GetOrPost},

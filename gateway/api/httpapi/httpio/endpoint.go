@@ -27,6 +27,8 @@ type Endpoint struct {
 	// Audited says that a request by any other verb than Reads leaves a line in the log, though
 	// its scope is not admin.
 	Audited bool
+	// TellsOperator says that pages ask for the route at their start: its answer has a header if the token is an operator's.
+	TellsOperator bool
 	// Absent are the modes in which a gateway does not have the route.
 	Absent Mode
 	// Picture, if it is set, reports whether the answer to a request is a picture, which pages of other sites may show

@@ -21,7 +21,7 @@ import (
 // New returns the route.
 func New() gateway.Extra { return gateway.Extra{Name: "gexp", Open: open} }
 
-func open(c *gateway.Core) (gateway.Parts, error) {
+func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	h := &handlers{c.Queries}
 	return gateway.Parts{Routes: map[string]httpio.Endpoint{
 		"api/query/gexp": {Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},

@@ -38,7 +38,7 @@ func New(s *Settings) gateway.Extra {
 	return gateway.Extra{Name: "graph", Settings: s, Open: s.open}
 }
 
-func (s *Settings) open(c *gateway.Core) (gateway.Parts, error) {
+func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	h := &handlers{c.Queries}
 	q := httpio.Endpoint{Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly}
 	if s.AllowImages {

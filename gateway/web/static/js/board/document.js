@@ -1,4 +1,4 @@
-// The document of a dashboard, as gateway/dashboard takes it, and where its panels lie. A
+// The document of a dashboard, as gateway/extra/dashboards/dashboard takes it, and where its panels lie. A
 // document may come from a link, so nothing in it is trusted to be what it should be.
 
 import { buckets } from '../query.js';
