@@ -7,6 +7,7 @@
 //	go run ./integration/suite soak [-long] NAME…  targets of soak, with fresh seeds
 //	go run ./integration/suite slice               one target of soak in its short form, by turns: it never fails
 //	go run ./integration/suite record              how old the last passed run of each target is, and what is open
+//	go run ./integration/suite sizes               lines of Go: the core, each extra, the rest
 //
 // Changes are counted from where the branch left main, or from the commit before the last; -base REVISION
 // counts from another. Soak adds a line a run to integration/soak.txt.
@@ -58,11 +59,12 @@ var commands = map[string]func(*runner, context.Context, options, []string) erro
 	"soak-changed": (*runner).soakChanged,
 	"slice":        (*runner).slice,
 	"record":       (*runner).printRecord,
+	"sizes":        (*runner).printSizes,
 }
 
 func runSuite(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 || commands[args[0]] == nil {
-		return fmt.Errorf("got %q, want one of quick, test, stage, soak, soak-changed, slice, record", args)
+		return fmt.Errorf("got %q, want one of quick, test, stage, soak, soak-changed, slice, record, sizes", args)
 	}
 	var o options
 	flags := flag.NewFlagSet("suite "+args[0], flag.ContinueOnError)
