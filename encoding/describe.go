@@ -73,7 +73,7 @@ func (p *page) text(b []byte) {
 
 // json writes bytes and, on each line, the UTF-8 text that they are.
 func (p *page) json(b []byte) {
-	// An empty value has a line, too.
+	// An empty value gets a line, too.
 	for first := true; first || len(b) > 0; first = false {
 		n := min(textPerLine, len(b))
 
@@ -197,7 +197,7 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 
 	p.title("value", c.Value)
 	switch {
-	// Downpour's own counter is of no kind, so that !ok would take it.
+	// Downpour's own counter has no kind, so !ok would match it.
 	case counter && string(c.Qualifier) == ChangesQualifier:
 		p.counter(c.Value, "changes of names: %d")
 	case !ok:

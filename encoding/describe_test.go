@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// go test ./encoding -update writes the expected output in every script under testdata/describe
-// and in docs anew; a reviewer then reads the difference.
+// go test ./encoding -update writes the expected output in every script under testdata/describe and
+// in docs again; a reviewer then reads the difference.
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/describe and docs")
 
 // A script is a list of steps, each a line of input, a line ----, and the output

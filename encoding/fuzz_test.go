@@ -86,8 +86,8 @@ func comparePairs(a, b []TagPair) int {
 	})
 }
 
-// FuzzQualifier: a qualifier that parses is written again as the same bytes, but for the two bits
-// of the milliseconds form that mean nothing.
+// FuzzQualifier: a qualifier that parses is written as the same bytes, except for the two unused
+// bits of the milliseconds form.
 func FuzzQualifier(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, rest, err := ParseQualifier(b)
@@ -136,8 +136,8 @@ func checkShortest(t *testing.T, v Value) {
 	}
 }
 
-// FuzzRowDecoder: no cells make the decoder or Describe panic. The times that Finish gives lie
-// within the hour and ascend strictly.
+// FuzzRowDecoder: no cells make the decoder or Describe panic. The times of Finish are within the
+// hour and ascend strictly.
 func FuzzRowDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fix bool, q1, v1, q2, v2 []byte, newer bool) {
 		s := DefaultSchema()

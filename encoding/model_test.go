@@ -74,7 +74,7 @@ func sameDoubles(p Points, offsets []int32, doubles []float64) bool {
 	return same
 }
 
-// samePoints compares bits, so that NaN equals itself, and takes nil and empty for equal.
+// samePoints compares bits, so that NaN equals itself, and treats nil and empty as equal.
 func samePoints(a, b Points) bool {
 	return slices.Equal(a.Time, b.Time) && slices.Equal(a.Bits, b.Bits) && slices.Equal(a.Float, b.Float)
 }

@@ -36,8 +36,8 @@ func drawOnlyCell(t *rapid.T) (c modelCell) {
 	return c
 }
 
-// plain tells whether OnlyCell takes the cell: its points are in the seconds form, ascend, and are
-// several or appended.
+// plain reports whether OnlyCell accepts the cell: its points are in the seconds form,
+// ascend, and are several or appended.
 func (c modelCell) plain() bool {
 	for i, p := range c.points {
 		if p.q.Milli || i > 0 && p.q.OffsetMS <= c.points[i-1].q.OffsetMS {

@@ -138,7 +138,7 @@ func TestRowDecoder_reads(t *testing.T) {
 	f("append column of another offset, as OpenTSDB reads it", points(0, 1), "050010=0000 01")
 	f("append and single of equal bytes", points(1000, 2), "0010=02", "050000=0010 02")
 	f("equal bytes of one time are one point", points(1000, 5), "0010=05", "F000FA00=05")
-	f("annotation and unknown columns beside a point", points(0, 1), "0000=01", "010000=7B7D", "060000=00", "0900FF=00")
+	f("annotation and unknown columns next to a point", points(0, 1), "0000=01", "010000=7B7D", "060000=00", "0900FF=00")
 }
 
 func TestRowDecoder_refuses(t *testing.T) {

@@ -31,8 +31,8 @@ func TestPrefixEnd(t *testing.T) {
 	}
 }
 
-// FuzzPrefixEnd: a key lies below PrefixEnd and not below the prefix if and only if it
-// begins with the prefix.
+// FuzzPrefixEnd: a key is below PrefixEnd and not below the prefix if and only if it begins with
+// the prefix.
 func FuzzPrefixEnd(f *testing.F) {
 	f.Add([]byte{0, 0xFF}, []byte{0, 0xFF, 3})
 	f.Add([]byte{0, 0xFF}, []byte{1})

@@ -177,9 +177,9 @@ func splitRollup(b []byte) (index int, float bool, width int) {
 	return int(v >> flagBits), v&floatFlag != 0, int(v&lengthMask) + 1
 }
 
-// RollupEntry splits the first cell from cells that are written one behind another,
-// each as its qualifier with an ID and then its value. slot is equal for two cells of
-// one column and interval. There is at least one.
+// RollupEntry splits the first cell from cells that are written one after another, each
+// as its qualifier with an ID and then its value. slot is equal for two cells of one
+// column and interval. There is at least one.
 func RollupEntry(b []byte) (qualifier, value, rest []byte, slot uint32) {
 	index, _, width := splitRollup(b[1:])
 	end := RollupQualifierWidth + width
@@ -189,9 +189,9 @@ func RollupEntry(b []byte) (qualifier, value, rest []byte, slot uint32) {
 // RollupDecoder turns the cells of one column of one rollup row into points in time
 // order. It is reused from row to row and is for one goroutine.
 //
-// A value that was written again with another type or length is a second cell of its
-// interval. The cell written last counts; of two with one timestamp it is the one with
-// the larger qualifier. (OpenTSDB fails each query of such a row.)
+// A value that was rewritten with another type or length is a second cell of its interval. The cell
+// written last counts; if two have one timestamp, the one with the larger qualifier. (OpenTSDB
+// fails each query of such a row.)
 type RollupDecoder struct {
 	Layout RollupLayout
 	Column RollupColumn
@@ -210,8 +210,8 @@ type rollupCell struct {
 // Reset starts a row. base is its base time in seconds.
 func (d *RollupDecoder) Reset(base uint32) { d.base, d.cells = int64(base), d.cells[:0] }
 
-// Add decodes one cell, in the order of qualifiers; timestamp is when it was written. Cells
-// of other columns are left out: ok is then false. An error means that the row is
+// Add decodes one cell, in the order of qualifiers; timestamp is when it was written.
+// Cells of other columns are skipped: ok is then false. An error means that the row is
 // corrupt.
 func (d *RollupDecoder) Add(qualifier, value []byte, timestamp int64) (ok bool, err error) {
 	index, float, width, ok := d.Column.ParseQualifier(qualifier)

@@ -39,7 +39,7 @@ func seconds(t *testing.T, text string) int64 {
 
 var spans = []RowSpan{{1, "h"}, {2, "h"}, {6, "h"}, {24, "h"}, {1, "d"}, {1, "n"}, {1, "y"}}
 
-// Every time lies in the row of its base time and not in the next one, and base times are
+// Every time is in the row of its base time and not in the next one, and base times are
 // multiples of the alignment, which is a whole number of hours.
 func TestRowSpan_rows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -107,8 +107,8 @@ func TestRollupQualifier_recorded(t *testing.T) {
 	f(RollupLayout{86400, RowSpan{1, "n"}}, 1, 0x524a1080, 0x524a1080+14*86400+5, false, 1, 0x01, 0x00, 0xe0)
 }
 
-// If a row span is no whole number of intervals, Split refuses the times behind the last whole
-// one, with OpenTSDB's error text.
+// If a row span is no whole number of intervals, Split refuses the times after the last whole one,
+// with OpenTSDB's error text.
 func TestRollupLayout_Split_beyond(t *testing.T) {
 	l := RollupLayout{1500, RowSpan{6, "h"}}
 	if _, _, err := l.Split(14 * 1500); err == nil || err.Error() != "Offset of 14 was greater than the configured intervals 14" {

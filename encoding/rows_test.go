@@ -13,7 +13,7 @@ import (
 )
 
 // The files of testdata/rows hold every cell that OpenTSDB 2.4.1 wrote to its tables in three
-// set-ups. Only OpenTSDB's cells belong there: Downpour never writes them anew.
+// set-ups. Only OpenTSDB's cells belong there: Downpour never rewrites them.
 var recordedFiles = []struct {
 	name   string
 	schema Schema

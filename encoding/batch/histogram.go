@@ -11,7 +11,7 @@ import (
 
 // A histogram batch carries the histograms that a part found, added up by group and
 // time. A group may have any number of rows, and a time any number of histograms among
-// them: whoever reads them adds them up.
+// them: the reader adds them up.
 //
 //	group      binary          the group's key: tag values of the plan's GroupBy, see
 //	                           scanplan; with per-series aggregation the span
@@ -174,7 +174,7 @@ func NewHistogramReader(r Record) (*HistogramReader, error) {
 // Len is the number of rows.
 func (r *HistogramReader) Len() int { return r.group.Len() }
 
-// At fills h with row i. It fails for a row that no HistogramWriter can have written.
+// At fills h with row i. It fails for a row that no HistogramWriter writes.
 func (r *HistogramReader) At(i int, h *Histograms) error {
 	var err error
 	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
@@ -191,8 +191,8 @@ func (r *HistogramReader) At(i int, h *Histograms) error {
 	return h.check(i)
 }
 
-// check returns an error unless the lists of a row have lengths that fit each other:
-// whoever merges the row uses them as indexes.
+// check returns an error unless the lists of a row have lengths that fit each other: the merge uses
+// them as indexes.
 func (h *Histograms) check(row int) error {
 	total := 0
 	for _, n := range h.Buckets {

@@ -31,10 +31,10 @@ import (
 //	note_span  list<int32>     for each annotation: the index of its span
 //	notes      list<binary>    annotations, JSON
 //
-// An edge is shipped if the part beside needs it to interpolate: a span's first
-// point if the plan has rows before the part and the point is not in the part's
-// first bucket, and its last point likewise. See package aggregate for the
-// accumulators and the proof.
+// An edge is shipped if the neighbouring part needs it to interpolate: a span's first
+// point if the plan has rows before the part and the point is not in the part's first
+// bucket, and its last point likewise. See package aggregate for the accumulators and
+// the proof.
 
 // Edge bits of a span.
 const (
@@ -183,7 +183,7 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 // Len is the number of groups.
 func (r *PartialReader) Len() int { return r.group.Len() }
 
-// At fills p with row i. It fails for a row that no PartialWriter can have written.
+// At fills p with row i. It fails for a row that no PartialWriter writes.
 func (r *PartialReader) At(i int, p *Partial) error {
 	r.reals = appendBools(r.reals[:0], r.real, i)
 
@@ -202,9 +202,8 @@ func (r *PartialReader) At(i int, p *Partial) error {
 	return p.check(i)
 }
 
-// check returns an error unless the lists of a row have lengths that fit each other
-// and annotations name spans that exist: whoever merges the row uses them as
-// indexes.
+// check returns an error unless the lists of a row have lengths that fit each other and
+// annotations name spans that exist: the merge uses them as indexes.
 func (p *Partial) check(row int) error {
 	for _, l := range [...]struct {
 		name string

@@ -29,12 +29,12 @@ func (b HexBytes) String() string { return hex.EncodeToString(b) }
 type Part struct {
 	Plan  Plan
 	Range KeyRange
-	// Mode is what the part answers with. A server that does not know the field
+	// Mode is the form of the part's answer. A server that does not know the field
 	// refuses the ticket.
 	Mode Mode `json:",omitempty"`
 }
 
-// Mode says what a part computes from its rows.
+// Mode is what a part computes from its rows.
 type Mode string
 
 const (
@@ -43,8 +43,8 @@ const (
 	// is the empty mode.
 	PerSeries Mode = ""
 	// PartialAggregation parts answer with a partial aggregate for each group and
-	// bucket. They are whole hours of a plan whose buckets divide the hour. Of
-	// histograms they answer with sums, and can be any part.
+	// bucket. They are whole hours of a plan whose buckets divide the hour. Parts of
+	// histograms answer with sums, and need not be whole hours.
 	PartialAggregation Mode = "partial"
 	// Aligned parts answer with the finished aggregates of each group whose series have
 	// points at the same times, or say that they do not. They are whole hours of the only
@@ -88,7 +88,7 @@ func (p *Part) MarshalTicket() ([]byte, error) { return json.Marshal(p) }
 // ParseTicket reads and validates a part. It fails for unknown fields and versions: a
 // field that is not understood could change the answer.
 func ParseTicket(b []byte) (*Part, error) {
-	// The version comes first, so that a plan of another version is refused as such
+	// The version is checked first, so that a plan of another version is refused for its version
 	// and not for one of its fields.
 	var version struct{ Plan struct{ Version int } }
 	if err := json.Unmarshal(b, &version); err != nil {
@@ -111,7 +111,7 @@ func ParseTicket(b []byte) (*Part, error) {
 	return p, nil
 }
 
-// Validate checks the plan, and that the part lies inside one of its ranges: rows
+// Validate checks the plan, and that the part is inside one of its ranges: rows
 // elsewhere belong to other metrics or to another salt bucket.
 func (p *Part) Validate() error {
 	if err := p.Plan.Validate(); err != nil {

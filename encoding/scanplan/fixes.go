@@ -24,7 +24,7 @@ const (
 	// Source: AggregationIterator.nextLongValue.
 	FixIntegers
 	// FixDamaged leaves out rows that cannot be read, where a query fails otherwise. OpenTSDB
-	// shows what it can of some of them. What is made of such a plan is not kept.
+	// shows what it can of some of them. Answers to such a plan are not cached.
 	FixDamaged
 
 	allFixes = FixRateStart | FixGaps | FixIntegers | FixDamaged

@@ -6,8 +6,8 @@ import (
 	"downpour/encoding"
 )
 
-// The plans of two stretches of hours have the ranges of the whole one, cut at the hour between them
-// in each salt bucket. A range that is not of whole hours cannot be cut.
+// The plans of two ranges of hours have the ranges of the whole plan, cut at the hour
+// between them in each salt bucket. A range that is not of whole hours cannot be cut.
 func TestPlan_Between(t *testing.T) {
 	s := encoding.DefaultSchema()
 	s.SaltWidth, s.SaltBuckets = 1, 2

@@ -93,7 +93,7 @@ func walk(v reflect.Value, path string, f func(path string, v, changed reflect.V
 	f(path, v, other)
 }
 
-// What stands at the end of one field is never taken for the begin of the next.
+// The end of one field is never read as the start of the next.
 func TestIdentity_fieldsStayApart(t *testing.T) {
 	of := func(change func(*Plan)) string {
 		p := fullPart().Plan

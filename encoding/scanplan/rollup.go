@@ -7,15 +7,15 @@ import (
 	"downpour/encoding"
 )
 
-// Rollup says that a plan reads a rollup table, whose rows have another span than an hour
-// and whose cells hold values of whole intervals.
+// Rollup makes a plan read a rollup table, whose rows span more than an hour or less and whose
+// cells hold values of whole intervals.
 type Rollup struct {
 	// Layout is the table's row span and the interval of a value.
 	Layout encoding.RollupLayout
 	// Column holds the values that the downsampling function is applied to.
 	Column encoding.RollupColumn
-	// Count, with an average, holds how many points each value of Column, then a sum,
-	// is made of. A bucket's average is its sum of sums divided by its sum of counts.
+	// Count, for an average, is the column with the number of points in each value of Column, which
+	// then has sums. A bucket's average is its sum of sums divided by its sum of counts.
 	Count *encoding.RollupColumn `json:",omitempty"`
 }
 
@@ -91,7 +91,7 @@ func (p *Plan) Rows(from, to int64) int64 {
 	}
 }
 
-// BucketsInRows reports whether every bucket lies inside one row, so that a cut between
+// BucketsInRows reports whether every bucket is inside one row, so that a cut between
 // rows is a cut between buckets.
 func (p *Plan) BucketsInRows() bool {
 	if p.Rollup == nil {

@@ -28,7 +28,7 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
-// writeRest writes what stands after key ranges and tags.
+// writeRest writes the fields after key ranges and tags.
 func (p *Plan) writeRest(b *strings.Builder) {
 	if p.Exact {
 		b.WriteString("tags exact\n")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A zone has the rules of this release, whatever the machine has: Paraguay has kept summer time since
-// October 2024, which release 2024b did not know.
+// A zone has the rules of this release, not the machine's: Paraguay has kept summer
+// time since October 2024, which release 2024b did not know.
 func TestLoad(t *testing.T) {
 	// The machine has another zone under this name.
 	dir := t.TempDir()
