@@ -16,9 +16,8 @@ import (
 )
 
 // histograms is the work on the rows of a part that reads histograms: decode, put into
-// buckets, and add up, by group with partial aggregation and else by span. What was
-// added up so far can be shipped at any time, because whoever merges batches adds them
-// up again.
+// buckets, and add up, by group with partial aggregation and else by span. The sums so
+// far can be shipped at any time, because the merge adds batches up.
 type histograms struct {
 	plan     *scanplan.Plan
 	bySeries bool
@@ -61,7 +60,7 @@ const cellsAtOnce = 16
 // addHistograms adds the histograms of a row. It checks the memory several times, because one
 // histogram can have half a megabyte.
 func (o *partOperator) addHistograms(sp *series, r *store.Row, base uint32) error {
-	// A row that is left out is left out whole.
+	// A damaged row is skipped as a whole.
 	if o.part.Plan.Fix&scanplan.FixDamaged != 0 {
 		for i := range r.Cells {
 			if c := &r.Cells[i]; encoding.IsHistogram(c.Qualifier) {
@@ -111,7 +110,7 @@ func (h *histograms) addCells(sp *series, base uint32, cells []store.Cell) (n, s
 			return n, skipped, err
 		}
 
-		// It was read, and so counts, even if it lies outside of all buckets.
+		// It was read, and so counts, even if it is outside of all buckets.
 		n++
 		if h.bucketer != nil {
 			var ok bool
@@ -127,7 +126,7 @@ func (h *histograms) addCells(sp *series, base uint32, cells []store.Cell) (n, s
 		group.Add(t, &h.value)
 	}
 
-	// A member counts although all its histograms lie outside of buckets. It is named once.
+	// A member counts even if all its histograms are outside of buckets. It is named once.
 	if n > 0 && !sp.shipped {
 		sp.shipped = true
 		w := h.waitingOf()

@@ -19,18 +19,18 @@ import (
 	"downpour/pushdown/store"
 )
 
-// counted is a store that counts what a server would do for its scans: it seeks from range to range
-// where rows lie between, and looks at each row that it comes to.
+// counted is a store that counts a server's work for its scans: it seeks from range to range if
+// there are rows between, and reads each row that it reaches.
 type counted struct {
-	store.Reader                // of which only Scan is called
+	store.Reader                // only Scan is called
 	rows                        []store.Row
 	scans, ranges, seeks, looks int64
 }
 
 func (*counted) Features() store.Features { return store.Features{} }
 
-// cost is about what all scans cost, in rows of one point that are looked at: five for a range to
-// which the server seeks, a quarter of one for another, and as much as 50 rows for a call.
+// cost is about the cost of all scans, in rows of one point: five for a range to which the server
+// seeks, a quarter for any other range, and 50 for a call.
 func (c *counted) cost() int64 { return c.looks + c.ranges/4 + 19*c.seeks/4 + 50*c.scans }
 
 func (c *counted) search(key []byte) int {
@@ -139,7 +139,7 @@ func longPlan(s encoding.Schema) scanplan.Plan {
 	return plan
 }
 
-// pieces reads a part with key ranges in all of its hours, as many at a time as a scan can have.
+// pieces reads a part by key ranges in all of its hours, as many at a time as a scan can have.
 func pieces(t *testing.T, from *counted, part *scanplan.Part) {
 	p := &part.Plan
 	for at := p.From; at < p.To; at += 6000 * 3600 {
@@ -168,8 +168,8 @@ func (c *counted) ofHost(t *testing.T, r scanplan.KeyRange) (n int64) {
 }
 
 // One host over all time costs at most half more than the cheaper of two ways: key ranges in all
-// hours, and a look at every row. On a salted table each bucket is a part, so this holds for the
-// sum. What a bucket has for nothing is a few calls.
+// hours, and reading every row. On a salted table each bucket is a part, so this holds for the sum.
+// The allowance of a bucket is a few calls.
 //
 //fault:long-part-read-the-dearer-way here.Seeks(ranges) => !here.Seeks(ranges)
 func TestLong_cost(t *testing.T) {
@@ -225,8 +225,8 @@ func TestLong_cost(t *testing.T) {
 	}
 }
 
-// A long part gives the rows that reading all gives, whatever its rows are like, wherever it is cut,
-// with crooked rows, and for series that are named.
+// A long part gives the same rows as reading all, for any rows and cuts, with crooked rows, and for
+// series that are named.
 func TestLong_sameAnswers(t *testing.T) {
 	sought, walked, straight := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -287,7 +287,7 @@ func TestLong_sameAnswers(t *testing.T) {
 	}
 }
 
-// Rows of rollups, which hold a day each, are looked at in the same way.
+// Rows of rollups, which hold a day each, are probed in the same way.
 func TestLong_rollups(t *testing.T) {
 	from, to := int64(1293840000), int64(1293840000)+3000*86400
 	layout := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}

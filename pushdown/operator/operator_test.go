@@ -152,8 +152,8 @@ func TestPerSeries_hourly(t *testing.T) {
 	}
 }
 
-// With buckets of two hours, a part ships as values the buckets that lie whole in it. It ships
-// the points of its first and its last bucket, if the plan goes on there.
+// With buckets of two hours, a part ships the buckets that are completely in it as values. It ships
+// the points of its first and its last bucket, if the plan continues there.
 func TestPerSeries_straddling(t *testing.T) {
 	points := operatortest.Every(base, base+8*3600, 1800, identity)
 	m := table(series(points, operatortest.Tag(1, 1)))
@@ -292,8 +292,8 @@ func TestPerSeries_annotations(t *testing.T) {
 	}
 }
 
-// A span whose points all lie outside of the buckets has no value. It is shipped with one of its
-// points, a presence marker.
+// A span whose points are all outside of the buckets has no value. It is shipped with
+// one of its points, a presence marker.
 func TestPerSeries_presenceMarker(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
@@ -469,7 +469,7 @@ func TestPerSeries_ends(t *testing.T) {
 	op.Close()
 }
 
-// operatortest.Checked reports each breach of Operator's contract that it is to find.
+// operatortest.Checked reports each violation of Operator's contract.
 func TestChecked(t *testing.T) {
 	f := func(op operator.Operator, calls func(operator.Operator), want string) {
 		t.Helper()

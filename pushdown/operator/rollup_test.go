@@ -172,7 +172,7 @@ func cutRows(r *rand.Rand, p *scanplan.Plan) (parts []*scanplan.Part) {
 	return append(parts, &scanplan.Part{Plan: *p, Range: scanplan.KeyRange{Start: start, Stop: p.Ranges[0].Stop}})
 }
 
-// scanLog is a store that records the scans that it is asked for.
+// scanLog is a store that records its scans.
 type scanLog struct {
 	*operatortest.Store
 	scans []store.Scan
@@ -185,8 +185,8 @@ func (l *scanLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error)
 	return l.Store.Scan(ctx, s)
 }
 
-// A plan reads each of its columns by ID and by name, as ranges of qualifiers. Where an ID is the
-// letter that a name begins with, one range holds both, so that no cell is read twice.
+// A plan reads each of its columns by ID and by name, as ranges of qualifiers. If an ID is the
+// first letter of a name, one range covers both, so that no cell is read twice.
 func TestRollup_columns(t *testing.T) {
 	data := newRollupTable(rand.New(rand.NewPCG(2, 2)), encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
 	for _, test := range []struct {

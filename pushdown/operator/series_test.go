@@ -23,7 +23,7 @@ func TestSeriesTable_anyOrder(t *testing.T) {
 		var order []string
 		for hour := range rapid.IntRange(1, 4).Draw(t, "hours") {
 			series := rapid.SliceOfN(rapid.ByteRange(0, 40), 0, 60).Draw(t, "series")
-			if rapid.IntRange(0, 4).Draw(t, "sorted") > 0 { // as stores hand rows over
+			if rapid.IntRange(0, 4).Draw(t, "sorted") > 0 { // as stores return rows
 				slices.Sort(series)
 			}
 			for _, n := range series {

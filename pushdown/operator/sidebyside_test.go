@@ -43,7 +43,7 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts op
 			if err := reader.At(i, &p); err != nil {
 				return err
 			}
-			// %b has all bits of a double, and tells NaN and -0 apart from others.
+			// %b has all bits of a double, and distinguishes NaN and -0 from others.
 			rows = append(rows, fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low, p.High, p.Spans, p.Flags,
 				p.EdgeTime, p.EdgeValue, p.NoteSpan, p.Notes))
 		}
@@ -59,8 +59,8 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts op
 	return rows, stats, err
 }
 
-// drawSparse makes a table of several series, of one or two tags, of which each has points or
-// annotations in some hours, and a plan with partial aggregation over it.
+// drawSparse makes a table of several series, of one or two tags, each with points or annotations
+// in some hours, and a plan with partial aggregation over it.
 func drawSparse(t *rapid.T) drawn {
 	s := encoding.DefaultSchema()
 	if rapid.Bool().Draw(t, "salted") {
@@ -114,8 +114,8 @@ func drawSparse(t *rapid.T) drawn {
 }
 
 // Hours that are read side by side make the same records, to the last bit, as hours that are read
-// one after the other: whatever the blocks, the hours in which a series has rows, and the store's
-// liberties.
+// one after the other: for all blocks, hours in which a series has rows, and liberties of the
+// store.
 func TestSideBySide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawSparse(t)

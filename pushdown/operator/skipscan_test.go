@@ -19,7 +19,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// reading is a store that reads all rows, whatever the filter.
+// reading is a store that returns all rows and ignores the filter.
 type reading struct{ store.Reader }
 
 func (reading) Features() store.Features { return store.Features{} }
@@ -186,8 +186,8 @@ func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 	}
 }
 
-// A value of the rows' first tag is read by key ranges at once, whatever the tag's UID. One host
-// of 1,000, behind other tags, is read by skip scan from the second query on, and never without a
+// A value of the rows' first tag is read by key ranges immediately, with any UID. One host of
+// 1,000, after other tags, is read by skip scan from the second query on, and never without a
 // cache.
 func TestSeek_oneOfMany(t *testing.T) {
 	st := embedded(t)
@@ -224,12 +224,12 @@ func TestSeek_oneOfMany(t *testing.T) {
 		}
 	}
 	explained(true, "60 ranges that can hold the wanted tags, known prefixes: 5; no row lay elsewhere")
-	// The prefixes of new data centres are unknown: their rows are looked at, and from then on the
-	// store rejects them itself.
+	// The prefixes of new data centres are unknown: their rows are read, and from then on the store
+	// rejects them itself.
 	centres(t, st, 50, 500, 2)
 	ask("new data centres", cache, 3006, 0, host)
 	explained(false, "60 ranges that can hold the wanted tags, known prefixes: 5; key pattern of 1 tags and 1 values")
-	// After the first learning, more than 4 scans must look at rows in vain before the next one.
+	// After the first learning, more than 4 wasteful scans must come before the next one.
 	for range 4 {
 		ask("not worth learning again yet", cache, 3018, 0, host)
 	}

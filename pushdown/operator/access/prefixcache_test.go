@@ -23,8 +23,8 @@ func prefixes(n int) *access.Prefixes {
 	return h
 }
 
-// A scan that looks at many rows in vain makes one caller learn prefixes. Further such scans make
-// a caller learn again, each time after more of them.
+// A scan that reads many unwanted rows makes one caller learn prefixes. Further such
+// scans make a caller learn again, each time after more of them.
 func TestPrefixCache(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
@@ -64,14 +64,14 @@ func TestPrefixCache(t *testing.T) {
 			t.Fatal("the prefixes are gone")
 		}
 	}
-	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it says nothing
+	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it shows nothing
 	if m.Lookup("a").Few {
 		t.Error("hours without rows changed what is known")
 	}
 }
 
-// Once the prefixes of all wanted tags are learned, they are clean, until a scan looks at many
-// rows in vain. Prefixes that are learned later join those that are known.
+// Once the prefixes of all wanted tags are learned, they are clean, until a scan reads many
+// unwanted rows. Prefixes that are learned later join those that are known.
 func TestPrefixCache_clean(t *testing.T) {
 	m := access.NewPrefixCache()
 	m.EndLearning("a", []*access.Prefixes{prefixes(3), prefixes(5)}, nil)
@@ -92,7 +92,7 @@ func TestPrefixCache_clean(t *testing.T) {
 	}
 }
 
-// After learning has failed no prefixes are known, and the second scan in vain learns again.
+// After learning has failed no prefixes are known, and the second wasteful scan learns again.
 func TestPrefixCache_fault(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := func(want bool) {
@@ -111,7 +111,7 @@ func TestPrefixCache_fault(t *testing.T) {
 	walk(true)
 }
 
-// The cache is bounded; what was used last stays.
+// The cache is bounded; recently used entries stay.
 func TestPrefixCache_bounded(t *testing.T) {
 	m := access.NewPrefixCache()
 	few := access.ScanCost{To: 3600, Scanned: 1, Wanted: 1}

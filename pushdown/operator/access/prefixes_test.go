@@ -41,8 +41,8 @@ func inside(ranges []store.KeyRange, key []byte) bool {
 	return slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }
 
-// Whatever prefixes are known, a row with the wanted tag is in a range; a row without
-// it is in none if its prefix is known. Ranges ascend and are disjoint.
+// Regardless of the known prefixes, a row with the wanted tag is in a range; a row
+// without it is in none if its prefix is known. Ranges ascend and are disjoint.
 func TestPrefixes_anyRows(t *testing.T) {
 	s := encoding.DefaultSchema()
 	rapid.Check(t, func(t *rapid.T) {

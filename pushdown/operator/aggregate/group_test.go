@@ -269,7 +269,7 @@ func TestWorkedExamples(t *testing.T) {
 	f("count", 1, 2, 2, 2, 1)
 	f("first", 10, 0, 20, 0, 30)
 
-	// What is assumed in gaps is beyond all values, negative ones too.
+	// The value assumed in gaps is beyond all values, negative ones too.
 	c, d := points(base, 0, -10, 60, -20, 120, -30), points(base, 30, -1, 90, -4)
 	a, b, c, d = c, d, a, b
 	f("mimmax", -10, -1, -20, -4, -30)

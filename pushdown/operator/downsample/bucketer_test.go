@@ -110,7 +110,7 @@ func TestFixedEqualsNaive(t *testing.T) {
 	})
 }
 
-// wholeBuckets tells whether the points [at, end) share no bucket with points before or after.
+// wholeBuckets reports whether the points [at, end) share no bucket with points before or after.
 func wholeBuckets(interval int64, times []int64, at, end int) bool {
 	return (at == 0 || times[at-1]/interval < times[at]/interval) &&
 		(end == len(times) || times[end-1]/interval < times[end]/interval)
@@ -158,9 +158,10 @@ func TestNewErrors(t *testing.T) {
 	f("downsample: 0 calendar units", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Unit: "h"})
 }
 
-// TestGridOfIntervalBesideTheScan: if the interval, as 7 minutes, does not divide the scan's
-// start, the grid begins with the bucket that begins before it, which stays empty.
-func TestGridOfIntervalBesideTheScan(t *testing.T) {
+// TestGridOfIntervalAcrossTheScanStart: if the interval, as 7 minutes, does not divide
+// the scan's start, the grid begins with the bucket that begins before it, which stays
+// empty.
+func TestGridOfIntervalAcrossTheScanStart(t *testing.T) {
 	b, err := New(&scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNaN}, 3600, 7200, 0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -302,9 +303,9 @@ func TestCalendar_equalsFixed(t *testing.T) {
 	})
 }
 
-// Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the first of the two
-// for all series but those whose first point comes after the second, and no point is lost. Weeks that
-// follow begin together.
+// Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the
+// first of the two for all series except those whose first point comes after the
+// second, and no point is lost. Weeks that follow begin together.
 func TestCalendar_midnightTwice(t *testing.T) {
 	c, err := newCalendar(&scanplan.Downsample{Count: 1, Unit: "w", Zone: "Atlantic/Azores", Calendar: true, Interval: 7 * 86_400_000})
 	if err != nil {

@@ -86,7 +86,7 @@ func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (v float
 // doubleRate is pointRate for doubles.
 func doubleRate(r *scanplan.Rate, prev, next, dt float64) (v float64, ok bool) {
 	difference := next - prev
-	// So written, a difference of NaN is no fall of the counter.
+	// In this form, a difference of NaN is no fall of the counter.
 	if !r.Counter || !(difference < 0) {
 		return difference / dt, true
 	}
@@ -108,12 +108,12 @@ func rollover(r *scanplan.Rate, difference, dt float64) (float64, bool) {
 	return v, true
 }
 
-// Column fills out with the rates of stored points, one for each: what Points makes of them
-// where r drops no resets. prev is the point before them, seconds are the distances of each
-// point from the one before it. float has the type of each value; without it all are doubles
-// if isFloat is set, else integers.
+// Column fills out with the rates of stored points, one for each, as Points does if r drops
+// no resets. prev is the point before them, seconds is the distance of each point from the
+// one before it. float has the type of each value; without it all are doubles if isFloat is
+// set, else integers.
 func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, isFloat bool, seconds, out []float64) {
-	// All columns are equally long. The slicing says so to the compiler.
+	// All columns are equally long. The slicing lets the compiler use that.
 	seconds, out = seconds[:len(bits)], out[:len(bits)]
 	switch {
 	case float != nil || prev.Float != isFloat:
