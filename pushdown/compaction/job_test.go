@@ -29,7 +29,7 @@ type bench struct {
 	// afterRead, if set, is called after each reading of rows.
 	afterRead func()
 	changes   int
-	mu        sync.Mutex // guards changes: calls are sent at once
+	mu        sync.Mutex // guards changes: calls are concurrent
 }
 
 // newBench makes a table "tsdb" with regions divided at splits.
@@ -111,8 +111,8 @@ func (b *bench) run() {
 	}
 }
 
-// TestJob_rows: rows of several regions and pages are compacted, and counted with those that
-// stay. A dry run counts the same and writes nothing; a second run has nothing to do.
+// TestJob_rows: rows of several regions and pages are compacted, and counted with those left. A dry
+// run counts the same and writes nothing; a second run has nothing to do.
 func TestJob_rows(t *testing.T) {
 	b := newBench(t, rowKey(100), rowKey(200))
 	want := ""
@@ -181,12 +181,12 @@ func TestJob_anotherCell(t *testing.T) {
 	}
 }
 
-// TestJob_writtenMeanwhile: a row that is written to each time stays, and is counted; a row
-// that is deleted does not come back, and a killed job leaves points twice, which the next one
-// makes one.
+// TestJob_writtenInBetween: a row that is written to each time is left, and counted; a
+// deleted row does not come back, and a killed job leaves points twice, which the next
+// one merges.
 //
 //fault:compaction-takes-every-condition-for-true = held => = held || true
-func TestJob_writtenMeanwhile(t *testing.T) {
+func TestJob_writtenInBetween(t *testing.T) {
 	b := newBench(t)
 	b.put(1, "\x00\x00", "\x01", 0)
 	b.put(1, "\x00\x10", "\x02", 1)
@@ -222,8 +222,8 @@ func TestJob_writtenMeanwhile(t *testing.T) {
 	b.want("")
 }
 
-// TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not come back,
-// whatever is left beside it.
+// TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not
+// come back, whatever other cells are left.
 //
 //fault:compaction-brings-a-deleted-cell-back , Columns: w.plan.Columns =>
 func TestJob_partlyDeleted(t *testing.T) {
@@ -290,9 +290,9 @@ func TestJob_refused(t *testing.T) {
 	}
 }
 
-// TestJob_suspended: a process that slept for long after it had read a row reads it again: meanwhile a
-// point was deleted, and a second job has put a cell of what is left and was cut. The row has as many columns as were
-// read then, and no other timestamp.
+// TestJob_suspended: a process that slept for long after it had read a row reads it
+// again: a point was deleted since, and a second job has put a cell of the rest and was
+// cut off. The row has as many columns as were read then, and no other timestamp.
 func TestJob_suspended(t *testing.T) {
 	b := newBench(t)
 	for i, at := range []int64{-3, -2, -1} {

@@ -62,8 +62,8 @@ func answer(fix bool, all []store.Version) (encoding.Points, error) {
 	return read(rowBase, fix, cells)
 }
 
-// checkPlan carries a plan out step by step. The answers stay, and then the row has one cell
-// of points and a second plan for it has nothing to do.
+// checkPlan carries a plan out step by step. The answers do not change, and then the row has one
+// cell of points and a second plan for it has nothing to do.
 func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	t.Helper()
 	o := Options{FixDuplicates: fix, OlderThan: old}
@@ -89,7 +89,7 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	all := slices.Clone(row.Versions)
 	if !p.There {
 		all = append(all, store.Version{Qualifier: p.Merged.Qualifier, Value: p.Merged.Value, Timestamp: p.Merged.Timestamp})
-		same("beside its parts", all)
+		same("next to its parts", all)
 	}
 	all = append(all, p.Delete...)
 	same("alone", all)
@@ -110,8 +110,7 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	return p
 }
 
-// TestDecide_answers: whatever a row holds, its plan leaves the answers as they are in every
-// state.
+// TestDecide_answers: whatever a row holds, its plan does not change the answers in any state.
 //
 //fault:compaction-bares-older-versions h.puts => h.visible
 func TestDecide_answers(t *testing.T) {
@@ -144,7 +143,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// TestDecide_reasons: each reason for which a row stays, and what is decided one step beside it.
+// TestDecide_reasons: each reason for which a row is left, and the decision in a slightly different
+// case.
 func TestDecide_reasons(t *testing.T) {
 	at := int64(rowBase*1000 + 5_000_000)
 	put := func(q, v string, later int64) store.Version {

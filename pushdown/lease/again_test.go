@@ -24,7 +24,8 @@ func (c *failing) Get(ctx context.Context, table, family string, keys [][]byte) 
 	return c.Cells.Get(ctx, table, family, keys)
 }
 
-// TestTake_again: Take tries again after an error of the store, but not long, and not after one that stays.
+// TestTake_again: Take tries again after an error of the store, but not long, and not after one
+// that lasts.
 func TestTake_again(t *testing.T) {
 	for _, c := range []struct {
 		err  error

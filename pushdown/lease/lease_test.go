@@ -64,7 +64,7 @@ type view struct {
 	rng    *rand.Rand
 	slow   time.Duration // calls take up to so long each way
 	faulty bool
-	dead   bool // nothing passes any more, as if the process had ended
+	dead   bool // all calls are blocked, as if the process had ended
 }
 
 var errLost = fmt.Errorf("the reply is lost: %w", store.ErrUnavailable)
@@ -139,7 +139,7 @@ func (v *view) CompareAndPut(ctx context.Context, _ string, _ store.CellKey, exp
 	return wrote, v.way(ctx)
 }
 
-// office is workers that take one lease in turn.
+// office is workers that take one lease one after another.
 type office struct {
 	*testing.T
 	cell *table
@@ -147,7 +147,7 @@ type office struct {
 
 	mu      sync.Mutex
 	holding map[*Lease]int // of living workers
-	// What was saved: acknowledged last, and then tried without an acknowledgement.
+	// Saved states: the last acknowledged one, and later attempts without an acknowledgement.
 	saved string
 	tried []string
 	saves int
@@ -231,7 +231,8 @@ func (o *office) work(ctx context.Context, n int, k *Keeper, v *view) {
 }
 
 // TestLease_one: however slow calls are, whatever fails and whatever comes late, no two living
-// workers hold the lease at once, no turn writes after another, and no saved state is lost.
+// workers hold the lease at the same time, no turn writes after another, and no saved state is
+// lost.
 func TestLease_one(t *testing.T) {
 	seed := seedtest.Of(t)
 	taken, saves := 0, 0
@@ -268,8 +269,8 @@ func TestTake_dead(t *testing.T) {
 			o := newOffice(t, rand.New(rand.NewPCG(1, uint64(dies))))
 			holder, v := o.worker(1, time.Second, false)
 			waiter, _ := o.worker(2, time.Second, false)
-			told := ""
-			waiter.Waits = func(name, holder string) { told += name + " " + holder + "\n" }
+			waited := ""
+			waiter.Waits = func(name, holder string) { waited += name + " " + holder + "\n" }
 
 			held, err := holder.Take(t.Context(), "x")
 			if err != nil {
@@ -301,8 +302,8 @@ func TestTake_dead(t *testing.T) {
 			if cause := context.Cause(held.Context()); !errors.Is(cause, ErrLost) {
 				t.Errorf("the holder's context ended by %v, want %v", cause, ErrLost)
 			}
-			if told != "x w1\n" || string(l.State()) != "half" {
-				t.Errorf("told %q, state %q", told, l.State())
+			if waited != "x w1\n" || string(l.State()) != "half" {
+				t.Errorf("waited %q, state %q", waited, l.State())
 			}
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -441,8 +442,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// TestKeeper_refused: settings that would let a living holder be taken for dead, cells that
-// are none, and states that are too large are told.
+// TestKeeper_refused: settings that would let a living holder appear dead, invalid cells, and
+// states that are too large are errors.
 func TestKeeper_refused(t *testing.T) {
 	o := newOffice(t, rand.New(rand.NewPCG(6, 6)))
 	f := func(want string, change func(*Keeper)) {

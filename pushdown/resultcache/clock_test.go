@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// clock takes times and tells their median.
+// clock measures times and returns their median.
 type clock []time.Duration
 
 func (c *clock) time(f func()) {

@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// While one goroutine writes and others ask all the time, an answer has the value that was
-// acknowledged before it was asked for, or a later one, and no goroutine sees the value go back.
+// While one goroutine writes and others query all the time, an answer has the value that was
+// acknowledged before the query, or a later one, and no goroutine sees the value go back.
 func TestOpen_whileWriting(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(3, 3)), openPebble(t))
 	w.cache, w.schema = New(1<<20, nil), encoding.DefaultSchema()

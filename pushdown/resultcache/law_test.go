@@ -39,7 +39,7 @@ func openPebble(t *testing.T) *pebble.Store {
 	return st
 }
 
-// Whatever is written, overwritten, compacted and deleted between two asks, the answer with the
+// Whatever is written, overwritten, compacted and deleted between two queries, the answer with the
 // cache is the answer without it, byte by byte.
 //
 //fault:answer-of-changed-rows e.version != version => e.version != version && e.answer == nil
@@ -101,7 +101,7 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 			fake.RestoreSnapshot(operatortest.Table, name)
 		case 1:
 			fake.Truncate(operatortest.Table, w.rng.IntN(2) == 0)
-			return // whether the empty table gets as many writes as the old one is left to chance
+			return // only by chance does the empty table get as many writes as the old one
 		default:
 			fake.CloneSnapshot(operatortest.Table, name)
 		}

@@ -16,7 +16,7 @@ func newMetric(name, help string, kind prometheus.ValueType, value func(Counts) 
 var metrics = []metric{
 	newMetric("hits_total", "Parts and whole plans answered from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Hits }),
 	newMetric("plan_hits_total", "Whole plans answered from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.PlanHits }),
-	newMetric("new_total", "Parts and plans that were not asked for before.", prometheus.CounterValue, func(c Counts) int64 { return c.New }),
+	newMetric("new_total", "Parts and plans that were not queried before.", prometheus.CounterValue, func(c Counts) int64 { return c.New }),
 	newMetric("kept_total", "Answers of parts and plans stored.", prometheus.CounterValue, func(c Counts) int64 { return c.Kept }),
 	newMetric("changed_total", "Parts and plans read again because their rows may have changed.", prometheus.CounterValue, func(c Counts) int64 { return c.Changed }),
 	newMetric("unproven_total", "Parts and plans for which the store gave no version token.", prometheus.CounterValue, func(c Counts) int64 { return c.Unproven }),

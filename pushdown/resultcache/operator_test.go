@@ -126,8 +126,8 @@ func TestOpen_halfRead(t *testing.T) {
 	}
 }
 
-// A cached answer is handed out before its token is proven, and does not end if the
-// proof fails; then its budget is given back. Nothing is stored under such a token.
+// A cached answer is returned before its token is proven, and does not end if the proof
+// fails; then its budget is given back. Nothing is stored under such a token.
 //
 //fault:end-mark-before-proven r.proof() => error(nil)
 func TestOpen_unproven(t *testing.T) {
@@ -154,7 +154,7 @@ func TestOpen_unproven(t *testing.T) {
 		t.Errorf("%d points are left of the budget, want all %d", left, points)
 	}
 
-	// Whoever asks again reads the rows, also if no proof succeeds any more.
+	// The next query reads the rows, even if proofs keep failing.
 	if s := w.ask(p); s.CacheHits != 0 {
 		t.Errorf("after a failed proof: %+v, want no hit", s)
 	}
@@ -164,8 +164,7 @@ func TestOpen_unproven(t *testing.T) {
 	}
 }
 
-// Without a version token, or with a store that fails while it is asked for one, the rows
-// are read.
+// Without a version token, or with a store that fails to return one, the rows are read.
 func TestOpen_noVersion(t *testing.T) {
 	w, p, _ := cachedWorld(t)
 	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
@@ -266,8 +265,8 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 	}
 }
 
-// A part whose answer is too large to be kept tells a plan's answer, if that asks, whether its
-// rows were read under a token that held.
+// A part whose answer is too large to be kept still reports, with Options.Proving, whether its rows
+// were read under a token that held.
 //
 //fault:proven-without-proof o.proof() == nil => true
 func TestOpen_proving(t *testing.T) {

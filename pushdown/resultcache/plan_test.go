@@ -56,7 +56,7 @@ func (w *world) write(k, hour int) {
 		Qualifier: encoding.AppendQualifier(nil, q), Value: value})
 }
 
-// A plan that is asked for once costs no version token. If it is asked for again its answer may be
+// A plan that is queried once costs no version token. If it is queried again its answer may be
 // stored, and is then found until a row of any of its ranges has changed.
 func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
@@ -100,8 +100,8 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 	return token, func() error { s.asked++; return s.proof }, err
 }
 
-// An answer may be found under a token that is not proven, and must then be waited for.
-// Nothing is stored under such a token.
+// An answer may be found under a token that is not yet proven, whose proof must then be
+// awaited. Nothing is stored under such a token.
 //
 //fault:stored-before-proven proof() => error(nil)
 func TestLookupPlan_unproven(t *testing.T) {
@@ -143,8 +143,8 @@ func TestLookupPlan_unproven(t *testing.T) {
 	}
 }
 
-// What was made of rows that changed while they were read is not found.
-func TestPlanLookup_changedMeanwhile(t *testing.T) {
+// A result of rows that changed while they were read is not found.
+func TestPlanLookup_changedInBetween(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "", nil) }
 	ask()
@@ -163,7 +163,7 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	a = ask()
 	w.write(2, 0)
 	ask()
-	a.Store(total(4)) // a newer ask has seen the change
+	a.Store(total(4)) // a newer lookup has seen the change
 	if got := ask().Found(); got != nil {
 		t.Errorf("found %v, want nothing", got)
 	}

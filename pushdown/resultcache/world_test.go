@@ -121,8 +121,8 @@ func (w *world) compact(key []byte) {
 	w.apply(append(mutations, store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: qualifier, Value: value})...)
 }
 
-// part draws a part of a plan out of few, so that they come again; what the
-// answer does not depend on is drawn again each time.
+// part draws a part of a plan out of few, so that they come again; fields on which the answer does
+// not depend are drawn each time.
 func (w *world) part() *scanplan.Part {
 	from := base + 3600*int64(w.rng.IntN(hours-1))
 	to := from + 3600*(1+int64(w.rng.IntN(2)))
@@ -175,7 +175,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	opts := operator.Options{FlushBytes: 1 << 10}
 	op, err := Open(w.cache, w.store, p, opts)
 	got, stats, err := w.answer(p.Mode, op, err)
-	if errors.Is(err, ErrUnproven) { // then callers ask again; the regions' openings are known by now
+	if errors.Is(err, ErrUnproven) { // then callers retry; the regions' openings are known by now
 		op, err = Open(w.cache, w.store, p, opts)
 		got, stats, err = w.answer(p.Mode, op, err)
 	}
@@ -196,8 +196,8 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	return stats
 }
 
-// live changes the table and asks for parts in turn. Each ask checks the property of this package:
-// the cache never changes an answer.
+// live alternately changes the table and queries parts. Each query checks the property
+// of this package: the cache never changes an answer.
 func (w *world) live(asks int) (c Counts) {
 	parts := []*scanplan.Part{w.part(), w.part()}
 	for range asks {

@@ -7,10 +7,10 @@
 //	  {"table": "tsdb", "preAggregationTable": "tsdb-preagg", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
 //	  {"table": "tsdb-rollup-1h", "preAggregationTable": "tsdb-rollup-preagg-1h", "interval": "1h", "rowSpan": "1d", "delaySla": "2d"}]}
 //
-// The default interval stands for raw data; its second table holds pre-aggregates that
-// are not rolled up. Members that are not known are ignored.
+// The default interval is raw data; its second table holds pre-aggregates that are not rolled up.
+// Unknown members are ignored.
 //
-// The package is pure but for Read.
+// The package is pure except Read.
 // Source: net.opentsdb.rollup.RollupConfig, RollupInterval.
 package rollup
 
@@ -41,13 +41,13 @@ type Config struct {
 
 // Interval is one interval and its two tables.
 type Interval struct {
-	Name     string // as configured, such as 1h; it is looked up by this text exactly
+	Name     string // as configured, such as 1h; it is found only by this exact text
 	Table    string // rollups of series
 	PreTable string // rolled-up pre-aggregates
 	Layout   encoding.RollupLayout
 	// Default marks the interval of raw data. Table is not read or written as a rollup.
 	Default bool
-	// Delay is after how many seconds a rollup is sure to be there, 0 if nothing is said.
+	// Delay is the number of seconds after which a rollup surely exists, 0 if not set.
 	// Source: delaySla.
 	Delay int64
 }
@@ -67,7 +67,7 @@ func Read(setting string) (*Config, error) {
 		return nil, err
 	}
 	defer file.Close()
-	// One byte more than Parse takes, so that a longer file is refused and not cut.
+	// One byte more than Parse accepts, so that a longer file is refused and not cut.
 	text, err := io.ReadAll(io.LimitReader(file, maxText+1))
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func (i *Interval) read(span, delay string) (err error) {
 	return nil
 }
 
-// validate checks what concerns several intervals: names, defaults, and that no table
-// holds values of two intervals, which their qualifiers would not tell apart.
+// validate checks what concerns several intervals: names, defaults, and that no table holds values
+// of two intervals, which their qualifiers would not distinguish.
 func (c *Config) validate() error {
 	names, tables, defaults := map[string]bool{}, map[string]string{}, 0
 	for i := range c.Intervals {
@@ -250,8 +250,8 @@ func (c *Config) ID(aggregator string) (byte, bool) {
 }
 
 // Matching returns the intervals that divide a downsample interval in seconds, the
-// longest first. Of two that are equally long the one that is configured last is
-// returned. Source: RollupConfig.getRollupInterval.
+// longest first. If two are equally long the one configured last is returned. Source:
+// RollupConfig.getRollupInterval.
 func (c *Config) Matching(seconds int64) (out []*Interval) {
 	for i := len(c.Intervals) - 1; i >= 0; i-- {
 		one := &c.Intervals[i]

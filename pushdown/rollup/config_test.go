@@ -111,7 +111,7 @@ func TestMatching(t *testing.T) {
 	f(1)
 }
 
-// Read takes the JSON, or the path of a file with it that is not too large.
+// Read accepts the JSON, or the path of a file with it that is not too large.
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rollups.json")
 	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {

@@ -24,7 +24,7 @@ func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (b
 	return base, ok, nil
 }
 
-// Any tells whether there is a raw row of a metric between two times, in s.
+// Any reports whether there is a raw row of a metric between two times, in s.
 func (j *Job) Any(ctx context.Context, metric encoding.UID, from, to int64) (bool, error) {
 	for bucket := range j.Schema.Buckets() {
 		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to))}
@@ -53,8 +53,8 @@ func (j *Job) first(ctx context.Context, keys store.KeyRange) (base int64, ok bo
 	return 0, false, nil
 }
 
-// LongestPiece returns the longest time that is rolled up at once, in s: what is rolled up from
-// some time on begins with all of the piece that holds it.
+// LongestPiece returns the longest time that is rolled up as a unit, in s: rolling up from some
+// time on begins at the start of the piece that holds it.
 func (j *Job) LongestPiece() (longest int64, err error) {
 	intervals, err := j.Config.MadeIntervals()
 	for _, i := range intervals {

@@ -169,8 +169,8 @@ func TestJob_cells(t *testing.T) {
 	}
 }
 
-// A point that comes while raw rows are read, or after they were marked, is seen: what was made
-// of the rows is not proven, whether the scan has seen the point or not.
+// A point that comes while raw rows are read, or after they were marked, is seen: the rollups are
+// not proven, whether the scan has seen the point or not.
 func TestJob_changesWhileReading(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 1})
@@ -199,8 +199,8 @@ func TestJob_changesWhileReading(t *testing.T) {
 	}
 }
 
-// A worker that was taken for dead, and writes what it has read before a point came and another
-// worker rolled up again, does no harm: what it writes is not proven, and mended later.
+// A worker that was considered dead, and writes rollups of rows from before a late point, after
+// another worker has rolled up again, does no harm: its writes are not proven, and corrected later.
 func TestJob_oldWorker(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -235,7 +235,7 @@ func TestJob_oldWorker(t *testing.T) {
 	}
 }
 
-// A record that another worker has written meanwhile is not replaced.
+// A record that another worker has written in between is not replaced.
 func TestJob_record(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -255,7 +255,7 @@ func TestJob_record(t *testing.T) {
 	}
 }
 
-// A job that was ended goes on where it was, and a dry run writes nothing.
+// A job that was ended continues where it was, and a dry run writes nothing.
 func TestJob_restart(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2, midnight + 2*day: 3})
@@ -283,7 +283,8 @@ func TestJob_restart(t *testing.T) {
 	}
 }
 
-// Rows that no query can read are not rolled up, and those that rollups cannot say are not used.
+// Rows that no query can read are not rolled up, and rollups of rows with more than points are not
+// used.
 func TestJob_raw(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 1e291, midnight + 2*day: 3})
@@ -314,7 +315,7 @@ func TestJob_crookedRow(t *testing.T) {
 	}
 }
 
-// A metric whose lease somebody else has is not taken for rolled up.
+// A metric whose lease another process has does not count as rolled up.
 func TestJob_held(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -335,7 +336,7 @@ func TestJob_held(t *testing.T) {
 	}
 }
 
-// More series than fit at a time are rolled up in shorter pieces.
+// More series than fit into memory are rolled up in shorter pieces.
 func TestJob_manySeries(t *testing.T) {
 	w := newWorld(t)
 	for host := range byte(3) {

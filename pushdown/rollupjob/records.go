@@ -16,16 +16,16 @@ import (
 //
 //	rollup/tsdb-rollup-1h/000001/03/1354752000   s:record   {"stretches":[…]}
 //
-// which is table, metric, salt, and the time from which on the record is, in seconds and ten
-// digits: of periodPieces pieces, about a month. Its value is replaced on the condition that
-// it is the one that was read.
+// which is table, metric, salt, and the start of the record's time, in seconds and ten
+// digits; it has periodPieces pieces, about a month. Its value is replaced on the
+// condition that it is the one that was read.
 const (
 	recordPrefix = "rollup/"
 	recordColumn = "record"
 )
 
-// periodPieces is how many pieces a record is of. A query of a week reads one or two records
-// of each salt bucket, and what is rolled up each day writes one anew.
+// periodPieces is the number of pieces of a record. A query of a week reads one or two records of
+// each salt bucket, and each day's rollups rewrite one.
 const periodPieces = 32
 
 // period is the time that a record is of. Each begins at a multiple of it.
@@ -155,8 +155,8 @@ func (l *layout) byPeriod(r *record) map[int64]*record {
 	return out
 }
 
-// save writes the records that are not as they were read or saved last, each on the condition
-// that it still is.
+// save writes the records that were changed, each on the condition that the table's is still the
+// one last read or saved.
 func (r *records) save(ctx context.Context, to store.Atomic, t Tables, l *layout, metric encoding.UID, bucket int) error {
 	now := l.byPeriod(&r.record)
 	for begin := range r.values {

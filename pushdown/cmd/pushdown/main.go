@@ -1,6 +1,7 @@
-// Command pushdown is the server beside a region server: see package pushdown/rpc/server.
-// It is configured by DOWNPOUR_* variables; -print-config shows them. With -probe /healthz
-// or -probe /readyz it asks the server that runs with these variables, and ends.
+// Command pushdown is the server that runs next to a region server: see package
+// pushdown/rpc/server. It is configured by DOWNPOUR_* variables; -print-config shows them.
+// With -probe /healthz or -probe /readyz it queries the server that runs with these
+// variables, and ends.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return nil // the usage was asked for, and printed
+			return nil // the usage was requested, and printed
 		}
 		return err
 	}
@@ -148,8 +149,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	return err
 }
 
-// rightsAgain is after how long HBase is first asked again for our rights, 0 for the default of store.ReadCheck. Only
-// tests set it.
+// rightsAgain is the time until our rights on HBase are checked again, 0 for the default of
+// store.ReadCheck. Only tests set it.
 var rightsAgain time.Duration
 
 // assemble builds the server and, if rows are to be compacted, the worker that does it. It
@@ -200,8 +201,8 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 	return serving, compacting, st, nil
 }
 
-// compactor returns the worker that compacts rows in the background, nil if there is to be
-// none. parts tells how many parts of queries run.
+// compactor returns the worker that compacts rows in the background, nil if it is off. parts
+// returns how many parts of queries run.
 func compactor(cfg *settings.Pushdown, st store.Store, log *slog.Logger, parts func() int) (*background.Worker, error) {
 	rate, err := cfg.CompactRate()
 	if rate == 0 || err != nil {
@@ -217,8 +218,8 @@ func compactor(cfg *settings.Pushdown, st store.Store, log *slog.Logger, parts f
 	return w, nil
 }
 
-// allow returns the function that admits callers by their token. Without a token
-// file it returns nil, and everybody may read.
+// allow returns the function that admits callers by their token. Without a token file it returns
+// nil, and all may read.
 func allow(tokens *auth.Tokens, certified bool) func(token string) bool {
 	switch {
 	case tokens == nil && certified:

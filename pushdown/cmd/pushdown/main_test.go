@@ -96,8 +96,7 @@ func TestRun_printConfig(t *testing.T) {
 	}
 }
 
-// The program serves until it is told to end, with token and TLS when it is
-// given them.
+// The program serves until it is stopped, with token and TLS when they are set.
 func TestRun_serves(t *testing.T) {
 	dir := t.TempDir()
 	tokens, made := filepath.Join(dir, "tokens"), authtest.NewCertificate(t)
@@ -149,8 +148,8 @@ func TestRun_serves(t *testing.T) {
 	logs.Close()
 }
 
-// A server that is told only while it runs that it may not read everything ends with the error of a start. One that may
-// serves until it is told to end.
+// A server that learns only while it runs that it may not read everything ends with the error of a
+// start. One that may read serves until it is stopped.
 func TestRun_rights(t *testing.T) {
 	rightsAgain = time.Millisecond
 	defer func() { rightsAgain = 0 }()
@@ -189,7 +188,7 @@ func TestRun_rights(t *testing.T) {
 			}
 			err := <-done
 			if len(denied) == 0 && (err != nil || !strings.Contains(wrote.String(), `msg="all tables may be read"`)) {
-				t.Errorf("got %v, want no error and that it was told; the log:\n%s", err, &wrote)
+				t.Errorf("got %v, want no error and a log of it; the log:\n%s", err, &wrote)
 			}
 			if len(denied) > 0 && (!errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:") || !strings.Contains(wrote.String(), "the pushdown server ends")) {
 				t.Errorf("got %v, want a right that is lacking; the log:\n%s", err, &wrote)
@@ -199,7 +198,7 @@ func TestRun_rights(t *testing.T) {
 }
 
 // listening waits for a warning and the address in the program's log, and returns the address. It
-// goes on reading, so that the program is not held up.
+// keeps reading, so that the program is not blocked.
 func listening(t *testing.T, logs *io.PipeReader) string {
 	t.Helper()
 	address := make(chan string, 1)

@@ -18,7 +18,7 @@ const (
 	listsOfRegions = "lists of regions"
 )
 
-// calls counts what workers ask of their stores.
+// calls counts the calls of workers to their stores.
 type calls struct {
 	mu sync.Mutex
 	of map[string]int
@@ -87,7 +87,8 @@ func TestWorker_calls(t *testing.T) {
 	}
 }
 
-// TestWorker_killedOfMany: of many regions that all have work, that of a dead worker is taken over within 60 s, too.
+// TestWorker_killedOfMany: even among many regions that all have work, that of a dead worker is
+// taken over within 60 s.
 func TestWorker_killedOfMany(t *testing.T) {
 	var splits [][]byte
 	for i := range 99 {

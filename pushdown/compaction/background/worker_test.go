@@ -107,7 +107,7 @@ func (w *world) fill(metrics, series, hours int) {
 	}
 }
 
-// worker starts a worker. What it asks of the store can be hung up.
+// worker starts a worker. Its calls to the store can be blocked.
 func (w *world) worker(ctx context.Context, change func(*Config)) (*Worker, *hanging) {
 	h := &hanging{Store: w.st}
 	cfg := Config{Store: h, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin, Rate: 10_000, Log: slog.New(slog.NewTextHandler(w, nil)),
@@ -277,7 +277,7 @@ func checkMetrics(w *world, worker *Worker) {
 	}
 }
 
-// TestWorker_two: of two workers each row is read by one, and where one stops, the other goes on.
+// TestWorker_two: each row is read by one of two workers, and where one stops, the other continues.
 func TestWorker_two(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 40, 6)
@@ -357,16 +357,16 @@ func (w *world) standIn(ctx context.Context, server string) (release func()) {
 		w.Fatal(err)
 	}
 	keeper := &lease.Keeper{Store: w.st, Table: "state", Holder: lease.Holder()}
-	l, ok, err := keeper.Try(ctx, besideName("tsdb", server))
+	l, ok, err := keeper.Try(ctx, serverLease("tsdb", server))
 	if !ok {
 		w.Fatal(err)
 	}
 	return func() { l.Release(w.Context()) }
 }
 
-// TestWorker_beside: a worker takes the regions of its own region server, also once one has
+// TestWorker_ofServer: a worker takes the regions of its own region server, also once one has
 // moved there; a region that was split is not read again.
-func TestWorker_beside(t *testing.T) {
+func TestWorker_ofServer(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 5, 10)
 		regions := w.onTwoServers()
@@ -390,15 +390,16 @@ func TestWorker_beside(t *testing.T) {
 	})
 }
 
-// TestWorker_besideKilled: when the worker beside another region server dies, that server's regions are taken over
-// within 60 s.
-func TestWorker_besideKilled(t *testing.T) {
+// TestWorker_ofKilledServer: when the worker of another region server dies, that server's regions
+// are taken over within 60 s.
+func TestWorker_ofKilledServer(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 5, 10)
 		regions := w.onTwoServers()
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		// Of two workers that begin in the same moment, each may find that the other is not there yet, and take its regions.
+		// If two workers begin in the same moment, each may not see the other yet, and take its
+		// regions.
 		release := w.standIn(ctx, regions[0].Server)
 		_, dies := w.worker(ctx, func(c *Config) { c.Beside, c.Rate = regions[1].Server, 0.01 })
 		synctest.Wait()
@@ -418,8 +419,7 @@ func TestWorker_besideKilled(t *testing.T) {
 	})
 }
 
-// TestWorker_refused: a table that keeps deleted cells is left alone until it does not, which
-// is logged once.
+// TestWorker_refused: a table that keeps deleted cells is not compacted, which is logged once.
 func TestWorker_refused(t *testing.T) {
 	simulate(t, nil, func(w *world) {
 		w.fill(1, 2, 2)

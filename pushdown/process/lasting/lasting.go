@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/process/wait"
 )
 
-// Pause is how long work rests after a panic: what led to it may be there for long.
+// Pause is how long work pauses after a panic: its cause may last.
 const Pause = time.Minute
 
 // Run does some work until it returns. After a panic, which it logs, it does the work again, unless

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Work that panics begins again after a pause, and the process goes on; the log has the panic.
+// Work that panics begins again after a pause, and the process continues; the log has the panic.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer

@@ -26,7 +26,7 @@ func TestMachine(t *testing.T) {
 	}
 	const meminfo = "MemTotal:       24571280 kB\nMemFree:        23000000 kB\n"
 	const total = 24571280 << 10
-	f(unknownMachine, "4 GiB, because the machine does not tell its memory", nil)
+	f(unknownMachine, "4 GiB, because the memory of the machine is unknown", nil)
 	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo})
 	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo,
 		"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "max\n"})

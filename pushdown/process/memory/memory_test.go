@@ -26,7 +26,7 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 	var own [classes]int64
 	var common int64
 	for _, a := range accounts {
-		// A reservation that waits has set aside what was spare.
+		// A waiting reservation has taken the spare bytes.
 		waiting := int64(0)
 		for _, w := range p.queue {
 			if w.account == a {
@@ -74,7 +74,7 @@ func TestAccount_nil(t *testing.T) {
 	}
 }
 
-// One request may have half of what is common and no more, even if it is alone.
+// One request may have half of the common share and no more, even if it is alone.
 func TestAccount_tooLarge(t *testing.T) {
 	p := New(128 * mib)
 	a := p.Open(Query)
@@ -179,8 +179,8 @@ func TestPool_deadlockOfOthers(t *testing.T) {
 	})
 }
 
-// Reservations of one account that wait at once get no more together than the account
-// may have, however much has become free: the one that is too much is refused.
+// Concurrent reservations of one account get no more together than the account may have, even if
+// more is free: the one that exceeds it is refused.
 //
 //fault:waiters-pass-the-limit w.bytes => 0
 func TestAccount_waitersTogether(t *testing.T) {
@@ -288,8 +288,8 @@ func TestAccount_waitEnds(t *testing.T) {
 	})
 }
 
-// Requests that hold all the memory and each wait for more would wait for ever:
-// the youngest is refused at once, and the others end.
+// Requests that hold all the memory and each wait for more would wait for ever: the
+// youngest is refused immediately, and the others end.
 func TestPool_deadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
@@ -336,10 +336,10 @@ func TestAccount_Try(t *testing.T) {
 	p := New(128 * mib)
 	a, b := p.Open(Live), p.Open(Live)
 	if !a.Try(p.accountLimit) || a.Try(step) {
-		t.Error("one account may have half of what is common, no more")
+		t.Error("one account may have half of the common share, no more")
 	}
 	if !b.Try(p.accountLimit-step) || b.Try(2*step) || !b.Try(step) {
-		t.Error("want what is free, no more")
+		t.Error("want the free bytes, no more")
 	}
 	check(t, p, a, b)
 	b.Close()
@@ -408,8 +408,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestPool_conserves: whatever requests do, they never hold more than there is, and nothing at
-// the end.
+// TestPool_conserves: requests never hold more than there is, and nothing at the end.
 func TestPool_conserves(t *testing.T) {
 	seed := seedtest.Of(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -441,7 +440,7 @@ func TestPool_conserves(t *testing.T) {
 			}
 			group.Go(func() {
 				defer cancel()
-				if i%3 == 0 { // the request ends, whatever its goroutines do
+				if i%3 == 0 { // the request ends, even if its goroutines still run
 					<-ctx.Done()
 					a.Close()
 				}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// All paths to an embedded store give one address, whether it is there yet or not.
+// All paths to an embedded store give one address, whether it exists or not.
 func TestStoreAddress(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Compaction says how rows are compacted in the background, by a pushdown server or by a gateway
-// that has none.
+// Compaction is how rows are compacted in the background, by a pushdown server or by a gateway that
+// has none.
 type Compaction struct {
 	// Compact is how many rows a second are compacted in the background at most; "off"
 	// compacts none. CompactMargin is the age that a row's hour and newest cell have at least.
@@ -24,7 +24,7 @@ func (c *Compaction) CompactRate() (float64, error) {
 	return Rate("DOWNPOUR_COMPACT", c.Compact, maxCompactRate, "rows a second, such as 500")
 }
 
-// Validate returns all faults at once, each with the name of its variable.
+// Validate returns all faults together, each with the name of its variable.
 func (c *Compaction) Validate(common *Common) (err error) {
 	rate, err := c.CompactRate()
 	if rate == 0 {

@@ -29,8 +29,8 @@ var gatewayOnly = []string{
 	"DOWNPOUR_RETENTION",
 }
 
-// renamed has the new names of renamed variables, so that an error can name them to
-// whoever still sets the old one.
+// renamed has the new names of renamed variables, so that an error can name them if an old one is
+// set.
 var renamed = map[string]string{"DOWNPOUR_SUMMARIES": "DOWNPOUR_RESULT_CACHE"}
 
 // Known returns the names of all variables that a Downpour program reads, sorted.
@@ -43,14 +43,14 @@ func Known() []string {
 	return names
 }
 
-// errEmptyTLS refuses a variable that is set to nothing, as by a template that lacks its value. Elsewhere
-// that means the default; here it would send in the clear what was meant to be encrypted.
+// errEmptyTLS refuses a variable that is set to nothing, as by a template without its value. For
+// others that means the default; here it would disable encryption.
 var errEmptyTLS = errors.New("DOWNPOUR_HBASE_TLS: got nothing, want off, on or the path of a file with authorities")
 
 // Unknown returns an error that names every variable of environ ("NAME=value", as
 // os.Environ returns them) that begins with DOWNPOUR_ and that no program knows. A
-// misspelt name would otherwise leave a default in force, and nobody would notice. So would an
-// empty DOWNPOUR_HBASE_TLS.
+// misspelt name would otherwise silently leave a default in force. So would an empty
+// DOWNPOUR_HBASE_TLS.
 func Unknown(environ []string) error {
 	known := Known()
 	var errs []error

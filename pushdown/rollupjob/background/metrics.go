@@ -22,7 +22,7 @@ var numbers = metrics.Numbers[totals]{
 	counter("cells_total", "Cells of rollups that were written or deleted.", func(t *totals) int64 { return t.Cells }),
 	counter("unreadable_days_total", "Days whose raw rows cannot be read.", func(t *totals) int64 { return t.Failed }),
 	counter("proven_days_total", "Days that were found to be what queries may read.", func(t *totals) int64 { return t.Proven }),
-	counter("unproven_days_total", "Days of which nothing proves that.", func(t *totals) int64 { return t.Unproven }),
+	counter("unproven_days_total", "Days for which that could not be proven.", func(t *totals) int64 { return t.Unproven }),
 	counter("metrics_total", "Looks at a metric and some of its days.", func(t *totals) int64 { return t.metrics }),
 	counter("failures_total", "Looks that ended with an error.", func(t *totals) int64 { return t.failures }),
 	metrics.Gauge("downpour_rollup_made_until_seconds", "Time, since 1970, up to which all metrics were rolled up by this process; 0 if they were not yet.", func(t *totals) int64 { return t.sealed }),

@@ -54,8 +54,8 @@ func (w *world) after(d time.Duration) {
 }
 
 // TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The log
-// says it, no query reads a rollup of what was not rolled up whole, raw rows stay as they are, and a
-// worker that begins meanwhile makes what an undisturbed one has made.
+// says it, no query reads an incomplete rollup, raw rows do not change, and a worker that begins in
+// that time makes the same rollups as an undisturbed one.
 func TestWorker_noWrites(t *testing.T) {
 	var want []string
 	simulateHBase(t, func(w *world) {

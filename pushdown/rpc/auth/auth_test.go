@@ -41,7 +41,7 @@ func TestTokens(t *testing.T) {
 	f("operator-0123456789", All)
 
 	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
-	tokens.checked = time.Time{} // so that the file is looked at again
+	tokens.checked = time.Time{} // so that the file is checked again
 	f("grafana-0123456789", 0)
 	f("another-0123456789", Read)
 
@@ -187,7 +187,7 @@ func TestTokens_Sends(t *testing.T) {
 	change := func(text string, at int64, want string) {
 		t.Helper()
 		write(t, path, text, time.Unix(at, 0))
-		tokens.checked = time.Time{} // so that the file is looked at again
+		tokens.checked = time.Time{} // so that the file is checked again
 		if got := token(); got != want {
 			t.Errorf("after a change: got %q, want %q", got, want)
 		}

@@ -49,7 +49,7 @@ func newCounters(cache *resultcache.Cache, pool *memory.Pool) *counters {
 	c := &counters{
 		registry: metrics.NewRegistry(),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_pushdown_parts_total",
-			Help: "Parts asked for, by outcome: complete, refused, failed, or cancelled by the gateway."}, []string{"outcome"}),
+			Help: "Requested parts, by outcome: complete, refused, failed, or cancelled by the gateway."}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downpour_pushdown_part_seconds",
 			Help: "Time of a complete part, waiting for a slot included.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}),
 		running: gauge("parts_running", "Parts being executed."),
@@ -84,7 +84,7 @@ func (c *counters) countPart(took time.Duration, stats operator.Stats, err error
 	}
 	c.parts.WithLabelValues(outcome).Inc()
 
-	// For an answer from the cache nothing was read or decoded.
+	// An answer from the cache reads and decodes nothing.
 	if stats.CacheHits > 0 {
 		stats = operator.Stats{ShippedBytes: stats.ShippedBytes}
 	}

@@ -69,7 +69,7 @@ type health struct {
 // healthService is the prefix of the health service's methods. They need no token.
 const healthService = "/grpc.health.v1.Health/"
 
-// Check tells whether parts would succeed now. The request names the server ("") or
+// Check reports whether parts would succeed now. The request names the server ("") or
 // Flight.
 func (h health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if n := r.GetService(); n != "" && n != wire.FlightService {

@@ -286,7 +286,7 @@ func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (faile
 		if !ok {
 			return sent, fmt.Errorf("%w: of row %x no outcome came", errUnconditional, sent[i].row)
 		}
-		sent[i].held = held //fault:compaction-takes-every-condition-for-true TestJob_writtenMeanwhile
+		sent[i].held = held //fault:compaction-takes-every-condition-for-true TestJob_writtenInBetween
 	}
 	return failed, err
 }

@@ -103,7 +103,7 @@ type ResultCache struct {
 	Bytes      int64 `json:"bytes"`
 	Entries    int64 `json:"entries"`
 	Hits       int64 `json:"hits"`
-	New        int64 `json:"new"`      // not asked for before
+	New        int64 `json:"new"`      // not queried before
 	Changed    int64 `json:"changed"`  // read again because their rows may have changed
 	Unproven   int64 `json:"unproven"` // without a version token
 	Evictions  int64 `json:"evictions"`
