@@ -85,8 +85,8 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 // Close closes the wrapped store.
 func (s *Store) Close() error { return s.inner.Close() }
 
-// Features implements store.Reader. What no rule is about is refused, so that callers take the way that
-// obeys the rules.
+// Features implements store.Reader. Features without rules are absent, so that callers use the
+// calls that obey the rules.
 func (s *Store) Features() store.Features {
 	var versioner store.Versioner
 	if inner := s.inner.Features().Versioner; inner != nil {

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// CreateTable creates a table and returns when all its regions are served.
-// Attributes that are not given get the master's defaults. The attributes are sent
-// as they are, unlike in gohbase's own call, which drops all but eleven names and
-// has defaults of its own.
+// CreateTable creates a table and returns when all its regions are served. Attributes
+// that are not given get the master's defaults. The attributes are sent unchanged,
+// unlike in gohbase's own call, which drops all except eleven names and has its own
+// defaults.
 func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := st.life.Begin(); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 		return err
 	}
 
-	// By the nonce the master recognizes a request that is sent again.
+	// By the nonce the master recognizes a repeated request.
 	response := &pb.CreateTableResponse{}
 	request := &pb.CreateTableRequest{TableSchema: schema, SplitKeys: spec.Splits,
 		NonceGroup: &st.nonces.group, Nonce: st.nonces.next()}

@@ -76,7 +76,7 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 
 	response := call.Response.(*pb.MutateResponse)
 	if response.Processed == nil {
-		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
+		return false, fmt.Errorf("cannot compare and put row %x: the reply lacks whether it wrote", cell.Row)
 	}
 	return response.GetProcessed(), nil
 }

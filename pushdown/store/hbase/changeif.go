@@ -28,10 +28,9 @@ const (
 // maxConditional bounds the rows of a call of conditional changes.
 const maxConditional = 256
 
-// ChangeIf sends each change as a region action of its own, atomic and with a condition,
-// which the server looks at under the lock of the row. Changes of one region share a call.
-// A call whose reply is lost is sent again, and so are changes that the server refuses for a
-// reason that may pass.
+// ChangeIf sends each change as a region action of its own, atomic and with a condition, which the
+// server checks under the lock of the row. Changes of one region share a call. A call whose reply
+// is lost is sent again, and so are changes that the server refuses for a temporary reason.
 func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
 	actions := make([]*conditional, len(changes))
 	for i := range changes {
@@ -55,7 +54,7 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 	return held, nil
 }
 
-// sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
+// sendAll sends changes, which ascend by row, until servers have checked the condition of each. It
 // returns errUnconditional if one of them cannot.
 func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy regions.ResendPolicy) error {
 	if err := st.life.Begin(); err != nil {
@@ -152,10 +151,10 @@ func (a *conditional) add(kind pb.MutationProto_MutationType, cells int) {
 	a.actions = append(a.actions, &pb.Action{Index: proto.Uint32(uint32(len(a.actions))), Mutation: m})
 }
 
-// newCondition translates a condition to filters: it is true if they leave anything of the row.
-// One drops the row if any cell has another timestamp, one if the column lacks the value, and one drops
-// all columns but those from the last wanted one on. That counts columns by the cells that it is shown, so it stands behind
-// the others: these let a cell pass or drop the whole row.
+// newCondition translates a condition to filters: it is true if they admit anything of the row. One drops the row if
+// any cell has another timestamp, one if the column lacks the value, and one drops all columns but those from the
+// last wanted one on. The last counts columns by the cells that it sees, so it comes after the others, which let a
+// cell pass or drop the whole row.
 func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition, error) {
 	if len(c.Stamps) == 0 {
 		return nil, errors.New("condition: got no timestamps")
@@ -179,8 +178,8 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	return &pb.Condition{Row: row, Filter: f}, err
 }
 
-// sendConditional sends the first of the actions that one call may hold, to a server that
-// is known to look at their conditions. It returns those that are still to be done, and an error
+// sendConditional sends the first of the actions that one call may hold, to a server
+// that is known to check their conditions. It returns those that remain, and an error
 // if the call or one of its actions has failed.
 func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
 	loc, err := st.router.Locate(ctx, table, pending[0].row)
@@ -215,16 +214,16 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	return slices.Concat(failed, rest), err
 }
 
-// What is known of a server's conditions on region actions.
+// Whether a server knows conditions on region actions.
 const (
 	conditionsUntried = iota
 	conditionsKnown
-	conditionsIgnored // changes are carried out whatever they say
+	conditionsIgnored // changes are carried out regardless of them
 )
 
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
-// region actions. It tries one, once in a connection's life, which does no harm if it is
-// carried out: it deletes a column that never exists.
+// region actions. It tries one, once per connection, with a harmless change: it deletes a column
+// that never exists.
 func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string, row []byte) error {
 	switch c.Conditions.Load() {
 	case conditionsKnown:
@@ -239,7 +238,7 @@ func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.L
 
 	call := conditionalCall(ctx, loc, []*conditional{trial})
 	if err := st.router.CallOn(ctx, c, loc, call); err != nil {
-		// Whatever has become of the trial, nothing that matters was sent.
+		// Whatever the outcome of the trial, it was harmless.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
 	_, err = conditionalOutcomes(call.Response.(*pb.MultiResponse), []*conditional{trial})
@@ -268,8 +267,8 @@ func conditionalCall(ctx context.Context, loc *regions.Location, sent []*conditi
 	return call
 }
 
-// conditionalOutcomes reads which conditions held. It returns the changes that the server
-// has refused to look at, and why it refused one of them.
+// conditionalOutcomes reads which conditions held. It returns the changes whose conditions the
+// server has not checked, and one of the reasons.
 func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (failed []*conditional, err error) {
 	results := response.GetRegionActionResult()
 	if len(results) != len(sent) {

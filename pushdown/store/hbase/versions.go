@@ -52,7 +52,7 @@ func (st *Store) Versions(ctx context.Context, table, family string, keys store.
 		}
 	}
 
-	// A reply that a limit has cut goes on behind its last row.
+	// A reply that a limit has cut continues after its last row.
 	if response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
 		if len(rows) == 0 {
 			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.Addr)
@@ -130,9 +130,9 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 	return rows, nil
 }
 
-// CheckVersions reads the description of a table, and tries a conditional change. Deletions of versions gain nothing in a
-// family that keeps deleted cells. With the newer behaviour of versions a marker hides only
-// what was written before it, and the store's engine may be one that is not known.
+// CheckVersions reads the description of a table, and tries a conditional change. Deletions of versions gain nothing
+// in a family that keeps deleted cells. With the newer behaviour of versions a marker hides only earlier writes, and
+// the store's engine may be unknown.
 func (st *Store) CheckVersions(ctx context.Context, table, family string) error {
 	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
@@ -154,9 +154,8 @@ func (st *Store) CheckVersions(ctx context.Context, table, family string) error 
 	return st.probeConditions(ctx, table, family)
 }
 
-// probeConditions returns an error if a server does not know conditions on region actions: it
-// would carry out every change. The change here does no harm then, for it deletes nothing
-// that exists.
+// probeConditions returns an error if a server does not know conditions on region actions: it would
+// carry out every change. The change here is harmless then, because it deletes nothing that exists.
 func (st *Store) probeConditions(ctx context.Context, table, family string) error {
 	_, err := st.ChangeIf(ctx, table, family, []store.ConditionalChange{{Row: changeMarker, If: store.Condition{Stamps: []int64{1}}}})
 	return err

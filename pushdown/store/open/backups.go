@@ -49,7 +49,7 @@ func (b Backups) Restore(ctx context.Context, from string, done func(files, of i
 	return report, err
 }
 
-// PlanBackUp tells what BackUp would do, and changes nothing. See pebble.PlanBackUp.
+// PlanBackUp returns what BackUp would do, and changes nothing. See pebble.PlanBackUp.
 func (b Backups) PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error) {
 	dir, opts, err := b.store()
 	if err != nil {
@@ -58,7 +58,7 @@ func (b Backups) PlanBackUp(ctx context.Context, to string, keep int) (store.Bac
 	return pebble.PlanBackUp(ctx, pebble.Backup{Store: dir, To: to, Keep: keep}, opts)
 }
 
-// PlanRestore tells what Restore would do, and changes nothing. See pebble.PlanRestore.
+// PlanRestore returns what Restore would do, and changes nothing. See pebble.PlanRestore.
 func (b Backups) PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error) {
 	dir, opts, err := b.store()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/store/hbase/sasl"
 )
 
-// Security says how the servers of a secured HBase are connected to; see
-// settings.HBaseSecurity, which has the same fields. The zero value does without.
+// Security is how the servers of a secured HBase are connected to; see
+// settings.HBaseSecurity, which has the same fields. The zero value is no security.
 type Security struct {
 	Kerberos, JAAS, JAASSection      string
 	ServerPrincipal, MasterPrincipal string
@@ -58,8 +58,8 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 		Protections: protections, AllowSimple: s.AllowSimple}, nil
 }
 
-// login returns as whom, and by what, we log in: as DOWNPOUR_HBASE_KERBEROS says, or the login configuration of
-// Java's.
+// login returns our principal and credentials: from DOWNPOUR_HBASE_KERBEROS, or Java's login
+// configuration.
 func (s Security) login() (login.Login, error) {
 	if s.JAAS == "" {
 		return login.Parse(s.Kerberos)

@@ -154,7 +154,7 @@ func testCompareAndPut(h *harness) {
 	tryEmpty(false, "6")
 }
 
-// Of concurrent attempts just one wins, and the cell holds its value.
+// Exactly one of concurrent attempts wins, and the cell holds its value.
 func testCompareAndPutConcurrently(h *harness) {
 	for round := range 10 {
 		cell := store.CellKey{Row: fmt.Appendf(nil, "name%d", round), Family: "id", Qualifier: []byte("metrics")}
@@ -257,7 +257,7 @@ func testPutAbsent(h *harness) {
 	}(), store.ErrNoTable)
 }
 
-// Of concurrent writers of the same cells one wins each cell.
+// For each cell exactly one of concurrent writers wins.
 func testPutAbsentConcurrently(h *harness) {
 	var cells []store.CellKey
 	for i := range 50 {
@@ -299,7 +299,7 @@ func testPutAbsentConcurrently(h *harness) {
 	}
 }
 
-// A missing table has an error of its own.
+// A missing table has its own error.
 func testMissingTable(h *harness) {
 	name := uniqueTable(h.T) + "-missing"
 	cell := store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("q")}
@@ -313,7 +313,7 @@ func testMissingTable(h *harness) {
 	_, err = h.Regions(h.ctx, name, nil, nil)
 	wantError(h, "regions", err, store.ErrNoTable)
 	sc, err := h.Scan(h.ctx, store.Scan{Table: name})
-	if err == nil { // a store may find out with the first call
+	if err == nil { // a store may fail only at the first call
 		defer sc.Close()
 		_, err = sc.Next()
 	}
@@ -358,7 +358,7 @@ func testCancelledScan(h *harness) {
 	}
 
 	sc, err = h.Scan(ctx, store.Scan{Table: h.table})
-	// A store may find out with the first call.
+	// A store may fail only at the first call.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()
@@ -408,7 +408,7 @@ func testClose(h *harness) {
 	_, err = h.Increment(h.ctx, h.table, counter("c"), 1)
 	wantError(h, "increment", err, store.ErrClosed)
 	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table})
-	// A store may find out with the first call of Next.
+	// A store may fail only at the first call of Next.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()

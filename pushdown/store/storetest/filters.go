@@ -198,7 +198,7 @@ func testColumns(h *harness) {
 }
 
 // Columns that are prefixes, as those of rollups are: sums and counts by their IDs and by
-// their names. Rows have them alone, beside others, or only what lies between them.
+// their names. Rows have only these, these and others, or only columns between them.
 func testColumnPrefixes(h *harness) {
 	var ms []store.Mutation
 	for i, columns := range [][]string{

@@ -39,7 +39,7 @@ func (m model) apply(mutations []store.Mutation) {
 	}
 }
 
-// rows returns the rows that s asks for.
+// rows returns the rows of s.
 func (m model) rows(s store.Scan) []store.Row {
 	var keys []modelKey
 	bounds := store.KeyRange{Start: s.Start, Stop: s.Stop}
@@ -68,7 +68,7 @@ func (m model) rows(s store.Scan) []store.Row {
 	return rows
 }
 
-// anyContains tells whether one of ranges contains key. It is true without ranges.
+// anyContains reports whether one of ranges contains key. It is true without ranges.
 func anyContains(ranges []store.KeyRange, key []byte) bool {
 	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }

@@ -58,7 +58,7 @@ func testReplace(h *harness) {
 	}
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("r1", "id:a=other", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3"), row("r3", "t:a=3")})
 
-	// What was deleted can be written again, and a row of which nothing is left is gone.
+	// A deleted cell can be written again, and a row without cells does not exist.
 	h.apply(h, cell("r1", "a", "again"))
 	c := store.Replacement{Read: h.read("r3")}
 	c.Delete = c.Read.Cells
@@ -117,8 +117,8 @@ func testReplaceConcurrently(h *harness) {
 	}
 }
 
-// mergeRow makes one cell of the row's single ones, and writes the appended cell anew with
-// a mark at its end.
+// mergeRow makes one cell of the row's single ones, and rewrites the appended cell with a mark at
+// its end.
 func (h *harness) mergeRow(ctx context.Context) error {
 	rows, err := h.Get(ctx, h.table, "t", [][]byte{[]byte("r")})
 	if err != nil || len(rows) == 0 {

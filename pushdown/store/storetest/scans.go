@@ -38,8 +38,8 @@ func sortedKeys(keys [][]byte) [][]byte {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// Rows come in unsigned byte order of their keys, whatever bytes these have; a key comes
-// before keys that begin with it.
+// Rows come in unsigned byte order of their keys, for any bytes; a key comes before
+// keys that begin with it.
 func testRowOrder(h *harness) {
 	keys := awkwardKeys()
 	backwards := slices.Clone(keys)
@@ -101,7 +101,7 @@ func testValues(h *harness) {
 	same(h, h.scan(h, store.Scan{}), want)
 }
 
-// No row is split between blocks, however small the blocks are to be.
+// No row is split between blocks, however small the blocks are.
 func testWholeRows(h *harness) {
 	var want []store.Row
 	for i := range 30 {
@@ -164,7 +164,7 @@ func testBounds(h *harness) {
 	for _, start := range edges {
 		for _, stop := range edges {
 			if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
-				continue // nobody asks for an empty range
+				continue // an empty range is not allowed
 			}
 			in := store.KeyRange{Start: start, Stop: stop}
 			var want [][]byte

@@ -32,8 +32,8 @@ func testVersion(h *harness) {
 	}
 }
 
-// settledVersion asks for version tokens until two in a row are equal: a flush, which
-// may change them, may come in between.
+// settledVersion gets version tokens until two in a row are equal: a flush, which may
+// change them, may come in between.
 func (h *harness) settledVersion(v store.Versioner, r store.KeyRange) string {
 	h.Helper()
 	last := h.version(v, r)

@@ -73,7 +73,7 @@ func testPut(h *harness) {
 	h.apply(h) // nothing at all
 }
 
-// An append adds to the end, whatever the cell was before.
+// An append adds to the end, for any cell.
 func testAppend(h *harness) {
 	add := func(value string) store.Mutation { return mutation(store.Append, "r", "t", "q", value) }
 	want := ""

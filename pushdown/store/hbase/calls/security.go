@@ -63,8 +63,8 @@ var (
 	errProtection = errors.New("no protection of calls that both sides take")
 )
 
-// protected encrypts and authenticates a connection that is being dialled, as far as the
-// configuration wants it. On an error nc is closed.
+// protected encrypts and authenticates a connection that is being dialled, as configured. On an
+// error nc is closed.
 func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, error) {
 	if p.cfg.Encryption != nil {
 		var err error
@@ -85,9 +85,8 @@ func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, e
 	return out, err
 }
 
-// warnUnprotected logs why a server cannot be authenticated to, or no TLS be spoken with it,
-// now and then: the attempts go on, for a KDC may come back, and somebody may have to mend
-// the rest.
+// warnUnprotected logs now and then why authentication to a server or TLS with it fails: attempts
+// continue, because a KDC may come back, or an operator may correct the rest.
 func (p *Pool) warnUnprotected(what, addr string, err error) {
 	now := time.Now().UnixNano()
 	last := p.warned.Load()

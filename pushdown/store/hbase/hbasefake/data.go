@@ -138,8 +138,7 @@ func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionSta
 	return r
 }
 
-// CreateTable creates a table with regions divided at splits, which the servers
-// hold in turn.
+// CreateTable creates a table with regions divided at splits, which the servers hold in rotation.
 func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) {
 	schema := &pb.TableSchema{TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte(name)}}
 	for _, f := range families {
@@ -190,7 +189,7 @@ func (c *Cluster) Alter(tableName, family, attribute, value string) {
 	t := c.tables[tableName]
 	for _, f := range t.schema.ColumnFamilies {
 		if string(f.Name) == family {
-			// Of several attributes of one name a client takes the last.
+			// If several attributes have one name a client uses the last.
 			f.Attributes = append(f.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
 		}
 	}
@@ -310,8 +309,7 @@ func appendCell(b, key []byte, c cell) []byte {
 	return append(append(b, cmp.Or(c.mark, 4)), c.value...) // 4: a put
 }
 
-// countCells returns how many cells a client's block has; each stands after its
-// length.
+// countCells returns how many cells a client's block has; each comes after its length.
 func countCells(b []byte) (n int) {
 	for len(b) >= 4 {
 		b = b[min(uint64(len(b)), 4+uint64(binary.BigEndian.Uint32(b))):]

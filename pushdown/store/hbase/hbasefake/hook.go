@@ -16,7 +16,7 @@ func (s *server) faultLocked(method string, call *call) Fault {
 	n := s.c.calls[method]
 	s.c.calls[method]++
 	if s.c.hook == nil {
-		return Fault{} // the call is not decoded for nobody
+		return Fault{} // without a hook the call is not decoded
 	}
 	return s.c.hook(Call{Server: s.index, Method: method, N: n, Table: table, Cells: countCells(call.cells), Row: firstRow(call.cells), Filter: hasFilter(call), Key: s.keyLocked(call)})
 }

@@ -131,7 +131,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	changed := t.get(m.Row)
 	if !again {
 		var err error
-		// HBase's LATEST_TIMESTAMP stands for the server's clock.
+		// HBase's LATEST_TIMESTAMP means the server's clock.
 		for i := range list {
 			if list[i].timestamp == math.MaxInt64 {
 				list[i].timestamp = s.c.clockOf(t, m.Row)
@@ -324,7 +324,7 @@ func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
 	return response
 }
 
-// exceptionPair returns an exception as it stands inside a Multi reply.
+// exceptionPair returns an exception in the form of a Multi reply.
 func exceptionPair(err error) *pb.NameBytesPair {
 	java := err.(*javaError)
 	return &pb.NameBytesPair{Name: &java.class, Value: []byte(java.Error() + "\n\tat fake")}

@@ -153,7 +153,7 @@ type clientConn struct {
 	s     *server
 	conn  net.Conn
 	ended chan struct{} // closed with the connection
-	deaf  atomic.Bool   // nothing is executed or written any more, see Deafen
+	deaf  atomic.Bool   // nothing more is executed or written, see Deafen
 	mu    sync.Mutex    // held while a reply is written
 }
 
@@ -200,7 +200,7 @@ func (l *clientConn) answer(c *call) error {
 		beforeReply()
 	}
 
-	// Another call may have made the connection deaf meanwhile.
+	// Another call may have made the connection deaf in between.
 	if err != nil || reply == nil || l.deaf.Load() {
 		return err
 	}
@@ -367,7 +367,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "CreateTable":
 		return decoded(c, &pb.CreateTableRequest{}, s.createTable)
 	case "getProcedureResult":
-		// createTable has created the table at once.
+		// createTable has already created the table.
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
 	case "GetStoreFile":
 		return s.storeFiles(c.param)

@@ -1,5 +1,5 @@
-// Package jaas reads a JAAS login configuration, the file in which OpenTSDB's keytab and
-// principal stand, and which its Java is given as -Djava.security.auth.login.config:
+// Package jaas reads a JAAS login configuration, the file with OpenTSDB's keytab and principal,
+// which its Java gets by -Djava.security.auth.login.config:
 //
 //	Client {
 //	  com.sun.security.auth.module.Krb5LoginModule required
@@ -10,9 +10,8 @@
 //
 // A section has login modules, each with a flag and options. The syntax is Java's: comments
 // are // and /* */, and what is not letters, digits, dots, dashes, $, _ and * stands in
-// quotes. What Java refuses is refused, and so is what it reads as something else than it
-// looks like: a / without quotes, which begins a comment there, and a string that does not end
-// in its line.
+// quotes. Files that Java refuses are refused, and so are those that it would misread: a /
+// without quotes, which begins a comment there, and a string that does not end in its line.
 // Source: sun.security.provider.ConfigFile, java.io.StreamTokenizer,
 // com.sun.security.auth.module.Krb5LoginModule.
 package jaas
@@ -65,7 +64,7 @@ func Parse(text []byte) (map[string][]Module, error) {
 	return sections, nil
 }
 
-// module parses a login module up to its semicolon. Of equal options the last counts.
+// module parses a login module up to its semicolon. The last of equal options counts.
 func (p *parser) module() Module {
 	m := Module{Class: p.value("the class of a login module"), Options: map[string]string{}}
 	m.Flag = strings.ToUpper(p.value("a flag"))

@@ -18,7 +18,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Config says who we are and where that is proven. Either Keytab or TicketCache is set.
+// Config is our identity and its proof. Either Keytab or TicketCache is set.
 type Config struct {
 	// Keytab is the path of a file with the keys of Principal.
 	Keytab string
@@ -28,8 +28,8 @@ type Config struct {
 	// the host, which is then this machine's name. Without a realm it is krb5.conf's
 	// default. Empty means that of the ticket cache.
 	Principal string
-	// Krb5Conf lists the paths of krb5.conf files with colons between them; those that
-	// are not there are left out, but one must be. Default: /etc/krb5.conf.
+	// Krb5Conf lists the paths of krb5.conf files with colons between them; missing ones are
+	// skipped, but one must exist. Default: /etc/krb5.conf.
 	Krb5Conf string
 }
 
@@ -57,12 +57,12 @@ func parsePrincipal(text, defaultRealm string) (principal, error) {
 	return principal{types.PrincipalName{NameType: nametype.KRB_NT_PRINCIPAL, NameString: parts}, realm}, nil
 }
 
-// hostMark stands in a principal for the name of its host.
+// hostMark is replaced in a principal by the name of its host.
 const hostMark = "_HOST"
 
 // ServerPrincipal puts a host's name into a principal with _HOST, name/_HOST[@REALM].
-// Principals are in lower case; of an address the name is looked up, the first in order
-// if it has several.
+// Principals are in lower case; for an address the name is looked up, the first in
+// order if it has several.
 func ServerPrincipal(ctx context.Context, pattern, host string) string {
 	return serverPrincipal(ctx, pattern, host, net.DefaultResolver.LookupAddr)
 }
@@ -180,7 +180,7 @@ func (t *confText) add(section, line string) {
 	t.sections[section].WriteString(strings.TrimRight(line, "\r\n") + "\n")
 }
 
-// read reads a file with what it includes, which gokrb5 does not know. depth is how many
+// read reads a file with its includes, which gokrb5 does not know. depth is how many
 // files include it, each the next.
 func (t *confText) read(path string, depth int) error {
 	if depth > maxIncludes {

@@ -105,8 +105,8 @@ type Session struct {
 	Opener *sasl.Opener
 }
 
-// Accept checks the server's reply, which holds the AP-REP: only who could decrypt the
-// ticket can have made it. The error is ErrServer if it is not such a reply.
+// Accept checks the server's reply, which holds the AP-REP: only the owner of the ticket's key can
+// have made it. The error is ErrServer if it is not such a reply.
 func (x *Context) Accept(reply []byte) (*Session, error) {
 	id, body, err := sasl.ParseToken(reply)
 	if err != nil {

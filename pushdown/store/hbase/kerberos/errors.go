@@ -9,13 +9,13 @@ import (
 	"github.com/jcmturner/gokrb5/v8/messages"
 )
 
-// kdcError is a KDC's refusal, or that none could be asked, in words.
+// kdcError is a KDC's refusal, or that none could be reached, in words.
 type kdcError struct {
 	text          string
-	away          bool // none could be asked
+	away          bool // none could be reached
 	unknownServer bool
 	refusal       bool // by a KDC
-	ours          bool // it is about our principal or clock, whatever the ticket is for
+	ours          bool // it is about our principal or clock, for any ticket
 	err           error
 }
 
@@ -25,12 +25,11 @@ var ErrUnknownServer = errors.New("the KDC does not know the server's principal"
 func (e *kdcError) Error() string { return fmt.Sprintf("%s (%v)", e.text, e.err) }
 func (e *kdcError) Unwrap() error { return e.err }
 
-// Is tells whether it is ErrUnknownServer.
+// Is reports whether it is ErrUnknownServer.
 func (e *kdcError) Is(target error) bool { return target == ErrUnknownServer && e.unknownServer }
 
-// explain puts an error of an exchange into words: a KDC's code, or what gokrb5 says.
-// ours is our principal; name that for which a ticket was wanted: a server's, or ours at a
-// login.
+// explain puts an error of an exchange into words: a KDC's code, or gokrb5's error. ours is our
+// principal; name that of the wanted ticket: a server's, or ours at a login.
 func explain(err error, ours, name, realm string) error {
 	const unknownServer = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
 	var krb messages.KRBError

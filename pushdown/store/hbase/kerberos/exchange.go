@@ -74,16 +74,15 @@ func sameService(rep messages.KDCRepFields) error {
 	return nil
 }
 
-// isDecrypting tells whether an error of gokrb5 is that of a wrong key, which it says only
-// in its text.
+// isDecrypting reports whether an error of gokrb5 is that of a wrong key, which shows only in its
+// text.
 func isDecrypting(err error) bool {
 	var e krberror.Krberror
 	return errors.As(err, &e) && e.RootCause == krberror.DecryptingError
 }
 
 // encryptedTime returns the time encrypted with our key (PA-ENC-TIMESTAMP): with the first
-// encryption type of those that the KDC's refusal lists of which we have a key, and which we
-// take.
+// encryption type in the list of the KDC's refusal that we accept and have a key for.
 func (k *kdc) encryptedTime(refusal messages.KRBError, taken []int32, keys *keytab.Keytab) (types.PAData, error) {
 	wanted := listedTypes(refusal.EData)
 	if len(wanted) == 0 {

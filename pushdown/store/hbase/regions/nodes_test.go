@@ -176,7 +176,7 @@ func TestNodeReplies(t *testing.T) {
 		t.Errorf("masters: got %q, %v", got, err)
 	}
 	for name, none := range map[string]string{"none": "", "none that is active": strings.TrimSuffix(masters, "1001") + "1000", "one that says nothing of it": "0a18 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134"} {
-		if got, err := parseMasters(message(none)); !errors.Is(err, errNotTold) {
+		if got, err := parseMasters(message(none)); !errors.Is(err, errNodeUnaware) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}

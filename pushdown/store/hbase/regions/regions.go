@@ -69,9 +69,9 @@ func (info *Info) Decode(value []byte) error {
 	return nil
 }
 
-// List lists the regions that overlap [start, stop). It reads them from
-// hbase:meta, again and again while a split, a merge or a move leaves a hole there.
-// Later scans and writes find them in the region cache.
+// List lists the regions that overlap [start, stop). It reads them from hbase:meta,
+// repeatedly while a split, a merge or a move leaves a hole there. Later scans and
+// writes find them in the region cache.
 func (r *Router) List(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
 	if err := r.life.Begin(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (r *Router) readRegions(ctx context.Context, table string) ([]*Location, er
 	scan, err := r.cfg.Scan(ctx, store.Scan{
 		Table:  MetaTable,
 		Start:  []byte(table + ",,"),
-		Stop:   []byte(table + " ,,"), // hbase:meta sorts by the table first, and no table's name lies between; Java's client uses the same
+		Stop:   []byte(table + " ,,"), // hbase:meta sorts by the table first, and no table's name is in between; Java's client uses the same
 		Family: "info",
 	})
 	if err != nil {

@@ -120,7 +120,7 @@ func readBytes(r io.Reader, n int) ([]byte, error) {
 	return b, err
 }
 
-// Protection says how calls and replies are protected after the handshake.
+// Protection is how calls and replies are protected after the handshake.
 type Protection byte
 
 // The protections, weakest first; each is its bit in an offer.

@@ -150,24 +150,24 @@ func TestMark_refused(t *testing.T) {
 
 // A scan for changes that takes too long is not begun again for a minute: the server goes on with
 // it although nobody waits, and each query would leave another one there.
-func TestMark_dear(t *testing.T) {
+func TestMark_slow(t *testing.T) {
 	c := startStamped(t)
 	c.pass(2 * stampSlack * time.Millisecond)
 	mark := c.mustMark(false)
 	c.Put("t", "r0039", "t", "q0", "v")
-	c.SetDear(c.servers.Load())
+	c.SetSlow(c.servers.Load())
 	before := c.RawScans()
 	for i := range 3 {
-		if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); !errors.Is(err, errDearProof) {
-			t.Errorf("error %v, want %v", err, errDearProof)
+		if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); !errors.Is(err, errSlowProof) {
+			t.Errorf("error %v, want %v", err, errSlowProof)
 		}
 		if n := c.RawScans() - before; n != 1 {
 			t.Errorf("%d scans for changes at ask %d, want the first alone", n, i+1)
 		}
 	}
 
-	c.pass(dearPause * time.Millisecond)
-	c.SetDear(0)
+	c.pass(slowPause * time.Millisecond)
+	c.SetSlow(0)
 	if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}

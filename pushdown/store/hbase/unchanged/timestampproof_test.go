@@ -345,20 +345,20 @@ func TestMarkTable_concurrent(t *testing.T) {
 }
 
 // Where a scan for changes takes too long from one mark, the next one begins from a later mark:
-// after a compaction of old and recent cells it would be dear for ever from those before. Asks
+// after a compaction of old and recent cells it would be slow for ever from those before. Asks
 // that are further apart than the pause after such a scan get there, too.
-func TestStampedVersion_dear(t *testing.T) {
+func TestStampedVersion_slow(t *testing.T) {
 	for _, every := range []time.Duration{10 * time.Second, 3 * time.Minute} {
 		c := startStamped(t)
 		token := c.rest()
-		c.SetDear(c.servers.Load()) // the compaction was now
-		dear := 0
+		c.SetSlow(c.servers.Load()) // the compaction was now
+		slow := 0
 		for range 15 * time.Minute / every {
 			c.pass(every)
 			c.Put("t", "r0039", "t", "q0", "v")
 			next, err := c.st.Version(c.ctx, "t", "t", oldRows)
-			if errors.Is(err, errDearProof) {
-				dear++
+			if errors.Is(err, errSlowProof) {
+				slow++
 			} else if err != nil {
 				t.Fatal(err)
 			}
@@ -370,8 +370,8 @@ func TestStampedVersion_dear(t *testing.T) {
 		if next, err := c.st.Version(c.ctx, "t", "t", oldRows); next != token || err != nil {
 			t.Errorf("asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction", every, next, token, err)
 		}
-		if most := int(6*time.Minute/max(every, dearPause*time.Millisecond)) + 1; dear == 0 || dear > most {
-			t.Errorf("asked every %s: %d scans were dear, want 1 to %d", every, dear, most)
+		if most := int(6*time.Minute/max(every, slowPause*time.Millisecond)) + 1; slow == 0 || slow > most {
+			t.Errorf("asked every %s: %d scans were slow, want 1 to %d", every, slow, most)
 		}
 	}
 }

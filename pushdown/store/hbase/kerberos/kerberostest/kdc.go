@@ -1,6 +1,6 @@
 // Package kerberostest plays the other sides of Kerberos for tests: a KDC that listens on
 // loopback, and a server that accepts contexts and then passes on what it unwraps. Both
-// can be told to misbehave. They are made with gokrb5, as the client is; the tests of
+// can be made to misbehave. They are made with gokrb5, as the client is; the tests of
 // integration have MIT's KDC and Java's server.
 package kerberostest
 
@@ -43,7 +43,7 @@ const (
 // encType is the type of all keys, and of the sessions unless a test wants another.
 const encType = sasl.AES256SHA1
 
-// KDC gives tickets without asking who wants them: only who has the key can use them.
+// KDC gives tickets to anybody: only the owner of the key can use them.
 type KDC struct {
 	t        testing.TB
 	dir      string
@@ -192,7 +192,7 @@ func (k *KDC) ChangeKey() {
 	k.set(func() { k.krbtgt = keys })
 }
 
-// Wait waits until n tickets were asked for for a service.
+// Wait waits until n tickets for a service were requested.
 func (k *KDC) Wait(ctx context.Context, service string, n int) error {
 	for {
 		k.mu.Lock()
@@ -209,7 +209,7 @@ func (k *KDC) Wait(ctx context.Context, service string, n int) error {
 	}
 }
 
-// Count returns how many tickets were asked for for a service.
+// Count returns how many tickets for a service were requested.
 func (k *KDC) Count(service string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -360,7 +360,7 @@ func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *k
 	return rep, err
 }
 
-// checkProof refuses a login that lacks the proof that RequireProof wants.
+// checkProof refuses a login without the proof that RequireProof requires.
 func (k *KDC) checkProof(as messages.ASReq, keys *keytab.Keytab) error {
 	if k.proof == nil {
 		return nil

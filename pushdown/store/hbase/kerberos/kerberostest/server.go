@@ -24,8 +24,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Server is the secured side of a connection. The zero value but for Keytab is a server
-// that behaves.
+// Server is the secured side of a connection. With only Keytab set it behaves correctly.
 type Server struct {
 	Keytab string // of its own keys
 
