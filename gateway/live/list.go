@@ -49,8 +49,8 @@ func (e *evaluator) listed() Listed {
 	return l
 }
 
-// End ends a live query for somebody, whom its subscribers are told. It returns false if there is
-// none of this id. Who subscribes to the same query again begins a new one.
+// End ends a live query for somebody, who is named to its subscribers. It returns false if there is
+// none of this id. A later subscription to the same query begins a new one.
 func (h *Hub) End(id, by string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +63,8 @@ func (h *Hub) End(id, by string) bool {
 	return false
 }
 
-// endLocked ends the query. As a conflict its clients do not ask it again by themselves. REQUIRES:
-// hub.mu is held.
+// endLocked ends the query. Because it is a conflict, its clients do not repeat it
+// automatically. REQUIRES: hub.mu is held.
 func (e *evaluator) endLocked(by string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

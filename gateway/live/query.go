@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// query is what the hub must know about a query. Everything else in the body is up
-// to Config.Ask and the source.
+// query is the hub's part of a query. Config.Ask and the source interpret the rest of the body.
 type query struct {
 	key      string // equal for queries that may share an evaluator
 	question Question
@@ -57,13 +56,13 @@ func (q *query) readPlain(fields map[string]any, millis bool) {
 	delete(fields, "msResolution") // the key has it as seconds
 }
 
-// readExp reads the fields of a POST /api/query/exp and takes out, as readPlain does, what
-// may differ: the request's name, which a live answer does not have, and how the end is
-// left out. Times are always in ms.
+// readExp reads the fields of a POST /api/query/exp and removes, as readPlain does, what may
+// differ: the request's name, which a live answer does not have, and the form of a missing end.
+// Times are always in ms.
 func (q *query) readExp(fields map[string]any) {
 	delete(fields, "name")
 
-	// A time that is no object leaves span nil, and is refused when the query is asked.
+	// A time that is no object leaves span nil, and is refused when the query is run.
 	span, _ := fields["time"].(map[string]any)
 	q.live = isBlank(span["end"])
 	if q.live {

@@ -51,7 +51,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 
 // readInterval parses the interval, "all" included, and the c of calendar buckets.
 func readInterval(d *scanplan.Downsample, text string) (err error) {
-	// As in OpenTSDB, wherever "all" stands: 0all, 1all.
+	// As in OpenTSDB, "all" may be anywhere: 0all, 1all.
 	if strings.Contains(text, "all") {
 		d.All = true
 		return nil

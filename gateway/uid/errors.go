@@ -102,9 +102,9 @@ func (e *RefusedError) Error() string { return e.Text }
 
 var (
 	// ErrLate is returned by a hold's release when another process has changed names
-	// while the rows were written, so long ago that it may have looked for rows
-	// before these were there. What was resolved in the hold's generation must be
-	// resolved and written again.
+	// while the rows were written, so long ago that it may have looked for rows before
+	// these were there. UIDs of the hold's generation must be resolved and written
+	// again.
 	ErrLate = errors.New("names have been changed by another process during a long write: send the points again")
 
 	// ErrTooLong is returned when a list of names takes more than MaxListed.

@@ -37,7 +37,7 @@ func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, nam
 	found := make(map[string]encoding.UID, len(names))
 	var rest []string
 	for i, name := range names {
-		// Of names that are all cached, no read notices the end of ctx.
+		// If all names are cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -73,9 +73,9 @@ func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name stri
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// rowsOf returns the row keys of names, sorted, and each once, because Get promises
-// nothing for a key that is given twice. Names that cannot be row keys are left out:
-// those with characters outside ISO-8859-1 and those longer than a key.
+// rowsOf returns the row keys of names, sorted, and each once, because the result of
+// Get for a key that is given twice is undefined. Names that cannot be row keys are
+// left out: those with characters outside ISO-8859-1 and those longer than a key.
 func rowsOf(names []string) (rows [][]byte) {
 	for _, name := range names {
 		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 && len(row) <= MostName {
@@ -94,8 +94,8 @@ const (
 	conflictPause = 25 * time.Millisecond
 )
 
-// readUIDs reads the forward mappings of names and checks them. Names without one
-// are left out. A conflict that does not last is a rename at work, see conflictReads.
+// readUIDs reads the forward mappings of names and checks them. Names without one are
+// left out. A temporary conflict is a rename in progress, see conflictReads.
 func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := d.readForward(ctx, kind, names)

@@ -43,7 +43,7 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 		if err != nil {
 			return nil, false, err
 		}
-		// The one name beyond the limit tells that there are others.
+		// The one name beyond the limit shows that there are others.
 		if bytes += e.bytes(); len(out) == limit || bytes > MaxListed {
 			complete = false
 			break

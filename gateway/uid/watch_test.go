@@ -167,7 +167,7 @@ func TestWatch_notCached(t *testing.T) {
 // A generation begins for a change that is told also while the check of the cache takes long: the process
 // that deletes a name does not wait for it. Changes of names that this one has never held begin none,
 // however many there are.
-func TestWatch_told(t *testing.T) {
+func TestWatch_announced(t *testing.T) {
 	for what, c := range map[string]struct {
 		bytes int64
 		want  bool

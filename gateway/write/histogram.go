@@ -10,8 +10,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Codec is the number that stands before a SimpleHistogram in its cell. NoCodec says
-// that histograms are not configured: none is taken, and none can be read.
+// Codec is the number before a SimpleHistogram in its cell. NoCodec means that histograms are not
+// configured: they are neither accepted nor read.
 // Source: HistogramCodecManager.
 type Codec int
 
@@ -110,8 +110,8 @@ func newHistogramCell(t int64, value []byte) (*histogramCell, uint32, error) {
 	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base, nil
 }
 
-// AddHistogram puts a histogram into a batch as AddTo does with a point. value is that
-// of Codec.Cell; it must not change any more.
+// AddHistogram puts a histogram into a batch as AddTo does with a point. value is that of
+// Codec.Cell; it must no longer change.
 func (w *Writer) AddHistogram(ctx context.Context, s *SeriesKey, t int64, value []byte) (*Batch, error) {
 	c, base, err := newHistogramCell(t, value)
 	if err != nil {
@@ -139,9 +139,9 @@ func (r *rows) addHistogram(at uint32, c *histogramCell) (grown int) {
 	return len(c.qualifier) + len(c.value) + rowCost
 }
 
-// addHistograms adds one mutation for each time that has a histogram, whatever the form
-// of points is: histograms are neither compacted nor appended. Of several of one time
-// the last counts. Source: TSDB.storeIntoDB.
+// addHistograms adds one mutation for each time that has a histogram, for any form of points:
+// histograms are neither compacted nor appended. The last of several of one time counts. Source:
+// TSDB.storeIntoDB.
 func (c *cells) addHistograms(r *rows) {
 	if len(r.histograms) == 0 {
 		return

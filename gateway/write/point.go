@@ -14,9 +14,8 @@
 //	Rollups        a Writer for each table      rollups.go
 //	histograms     of telnet and of JSON        histogram.go, histogramtext.go
 //
-// What is checked, and in which words it is refused, follows OpenTSDB
-// (PutDataPointRpc, TSDB.addPoint, Tags.validateString), because collectors
-// match these texts.
+// Checks and error texts follow OpenTSDB (PutDataPointRpc, TSDB.addPoint,
+// Tags.validateString), because collectors match these texts.
 package write
 
 import (
@@ -43,7 +42,7 @@ type Point struct {
 	// Narrow stores a float in 4 bytes if that loses nothing, as telnet puts and
 	// imports do. HTTP puts always use 8. Answers are the same.
 	Narrow bool
-	// Rollup says where the value of a rollup is stored; nil for a point of raw data.
+	// Rollup is where the value of a rollup is stored; nil for a point of raw data.
 	Rollup *RollupCell
 }
 
@@ -72,8 +71,8 @@ func CheckTime(t int64) error {
 // more than 32 bits. Source: Const.SECOND_MASK.
 func IsMillis(t int64) bool { return uint64(t)>>32 != 0 }
 
-// Validate checks everything about a point except whether its names have UIDs.
-// Names may have the characters of allowed beside OpenTSDB's
+// Validate checks everything about a point except whether its names have UIDs. Names
+// may have the characters of allowed in addition to OpenTSDB's
 // (tsd.core.tag.allow_specialchars).
 func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	if p.Metric == "" {
@@ -98,7 +97,7 @@ func (p *Point) validateNames(allowed []rune) error {
 		return err
 	}
 	for _, t := range p.Tags {
-		// What an error says is only spelled if there is one: every new series comes here.
+		// An error's text is made only if there is one: every new series comes here.
 		if encoding.ValidateName("", t.K, allowed...) != nil {
 			return encoding.ValidateName("tag name with value ["+t.V+"]", t.K, allowed...)
 		}

@@ -27,13 +27,13 @@ type RollupPoint struct {
 	Grouped bool
 }
 
-// RollupsConfig says how rollups are written.
+// RollupsConfig is how rollups are written.
 type RollupsConfig struct {
 	// Config is that of raw data; Table, Observer and, for rollups, Form do not count.
 	Config
 	Rollups *rollup.Config // nil refuses all rollups
-	// TagKey is the tag that tells pre-aggregates apart. RawValue is its value for rollups
-	// of single series, which get it only if TagRaw is set.
+	// TagKey is the tag that distinguishes pre-aggregates. RawValue is its value for
+	// rollups of single series, which get it only if TagRaw is set.
 	TagKey, RawValue string
 	TagRaw           bool
 	// Made refuses rollups of series, because they are made from raw data by ourselves.
@@ -88,8 +88,9 @@ func (e *UnknownIntervalError) Error() string {
 }
 
 // Add puts a point into a batch of the table that it belongs to, as Writer.Add does. It
-// changes the point's tags to those of the series that it writes. Of several faults the
-// error is the first that OpenTSDB finds. Source: TSDB.addAggregatePointInternal.
+// changes the point's tags to those of the series that it writes. If there are several
+// faults the error is the first that OpenTSDB finds. Source:
+// TSDB.addAggregatePointInternal.
 func (r *Rollups) Add(ctx context.Context, p *RollupPoint) (*Batch, error) {
 	if r.cfg.Rollups == nil {
 		return nil, errNoRollups
@@ -137,7 +138,7 @@ func (p *RollupPoint) badTime() error {
 // floatFlag is the bit of a qualifier that is set for floats.
 const floatFlag = 8
 
-// tag gives the point the tag that tells pre-aggregates apart, and returns its value.
+// tag gives the point the tag that distinguishes pre-aggregates, and returns its value.
 func (r *Rollups) tag(p *RollupPoint) (string, error) {
 	i := slices.IndexFunc(p.Tags, func(t Tag) bool { return t.K == r.cfg.TagKey })
 	switch {
@@ -214,7 +215,7 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 		}
 	}
 
-	// These two checks come last in OpenTSDB, too, and so decide only if all else is right.
+	// These two checks come last in OpenTSDB, too, and so count only if all else is right.
 	if upper := strings.ToUpper(p.Aggregator); r.cfg.BlockDerived && derived(upper) {
 		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric, TagText(p.Tags))
 	}
@@ -243,9 +244,9 @@ func (r *Rollups) Abandon() (points int) {
 	return points
 }
 
-// addRollups adds a cell for each value of a row. Of several values of one column and
-// interval the last counts, whatever their types: as cells they would have one timestamp,
-// and nobody could tell which is newer.
+// addRollups adds a cell for each value of a row. The last of several values of one column and
+// interval counts, with any types: as cells they would have one timestamp, and it would be unknown
+// which is newer.
 func (c *cells) addRollups(key, entries []byte) {
 	last := map[uint32]int{} // slot to index in out
 	for len(entries) > 0 {

@@ -36,7 +36,7 @@ type sentBody struct {
 	ended   bool
 }
 
-// setDeadline lets the next read wait for as long as the client has left.
+// setDeadline lets the next read wait for the client's remaining time.
 func (b *sentBody) setDeadline(from time.Time) {
 	// Fails for the writers of tests.
 	_ = b.control.SetReadDeadline(from.Add(b.meter.Left(from)))
@@ -55,7 +55,7 @@ func (b *sentBody) Read(p []byte) (n int, err error) {
 	b.setDeadline(from)
 	n, err = b.ReadCloser.Read(p)
 	slow := b.meter.Waited(from, time.Now(), n)
-	// It was the deadline set above: slow says which limit that was.
+	// It was the deadline set above: slow is the exceeded limit.
 	if errors.Is(err, os.ErrDeadlineExceeded) && slow != nil {
 		err = slow
 	}

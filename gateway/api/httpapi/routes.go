@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/rpc/auth"
 )
 
-// Routes lists every route that a gateway without profiling has, by its path
-// below "/". A path that ends in a slash stands for everything below it.
+// Routes lists every route that a gateway without profiling has, by its path below "/".
+// A path that ends in a slash includes everything below it.
 func Routes() map[string]httpio.Endpoint {
 	return new(API).routes()
 }
@@ -24,7 +24,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"favicon.ico": {Scope: noScope, Serve: page, Reads: httpio.Get},
 		// The page of dashboards lists them, and below it each has a page.
 		"d": {Scope: noScope, Serve: page, Reads: httpio.Get},
-		// The page shows what /api/ops tells, which needs a token's scope.
+		// The page shows the data of /api/ops, which needs a token's scope.
 		"ops": {Scope: noScope, Serve: page, Reads: httpio.Get},
 		// The documentation; its pages are below.
 		"docs":    {Scope: noScope, Serve: page, Reads: httpio.Get},

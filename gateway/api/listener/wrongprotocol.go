@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A record of TLS, with which its clients begin, and what answers it: Go's client takes an answer that begins with
-// HTTP for what it is, and others call it a wrong version. An alert of TLS would say no more.
+// A record of TLS, with which its clients begin, and what answers it: Go's client recognizes an
+// answer that begins with HTTP, and others report a wrong version. An alert of TLS would not be
+// clearer.
 //
 //	16 03 01 00 f8 01 …   a handshake, versions 3.1 to 3.3, 248 bytes, a ClientHello
 const recordHandshake = 0x16
@@ -21,8 +22,8 @@ const (
 )
 
 const (
-	// restTimeout and restBytes bound what is read behind an answer. If nothing were read, the closing would reach the
-	// client first, and the answer be lost.
+	// restTimeout and restBytes bound reading after an answer. If nothing were read,
+	// the closing would reach the client first, and the answer be lost.
 	restTimeout = time.Second
 	restBytes   = 64 << 10
 	// loggedEvery is the time between two lines in the log.
@@ -34,7 +35,8 @@ func (d *Listener) answerTLS(c net.Conn) {
 	d.wrongProtocol(c, "a client speaks TLS to a port without it: it needs http://, or the gateway DOWNPOUR_TLS_CERT", plainHere+noTLS)
 }
 
-// answerPlain answers a client that speaks something else to a port with TLS, if err, of the handshake, says so.
+// answerPlain answers a client that speaks another protocol to a port with TLS, if err, of the
+// handshake, shows that.
 func (d *Listener) answerPlain(err error) {
 	var other tls.RecordHeaderError
 	if !errors.As(err, &other) || other.Conn == nil {

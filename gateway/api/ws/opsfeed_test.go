@@ -126,7 +126,7 @@ func TestOps_socket(t *testing.T) {
 	c := b.dial()
 	c.send(`{"type":"subscribe","id":"both","ops":true,"query":{"start":1}}`)
 	if m := c.read(); m.Type != "error" || m.Error.Code != 400 {
-		t.Errorf("ops beside a query: %s, want 400", m.raw)
+		t.Errorf("ops and a query: %s, want 400", m.raw)
 	}
 	c.send(`{"type":"subscribe","id":"o","ops":true}`)
 	for range 3 {

@@ -57,8 +57,8 @@ func newSocket(s *Server, conn *websocket.Conn, writes *together, token string) 
 	return k
 }
 
-// serve runs the writer beside the reader and returns when both have ended and
-// all subscriptions are closed.
+// serve runs the writer and the reader and returns when both have ended and all
+// subscriptions are closed.
 func (k *socket) serve(stopping context.Context) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -90,7 +90,7 @@ func (k *socket) wakeUp() {
 	k.wakeNow()
 }
 
-// wakeNow makes the writer look for updates at once. It never blocks.
+// wakeNow makes the writer check for updates immediately. It never blocks.
 func (k *socket) wakeNow() {
 	select {
 	case k.wake <- struct{}{}:
@@ -150,7 +150,7 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mu.subs[*m.ID] != nil {
-		// Temporary, because the subscription of that id goes on.
+		// Temporary, because the subscription of that id continues.
 		return &live.Error{Code: 409, Message: fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID), Temporary: true}
 	}
 	if n := len(k.mu.subs); n >= k.server.cfg.Subscriptions {
@@ -186,8 +186,8 @@ func (k *socket) open(m *clientMessage) (source, *live.Error) {
 	return sub, nil
 }
 
-// unsubscribe ends a subscription. It says nothing about one that does not exist,
-// because the message that ends it may just be on its way.
+// unsubscribe ends a subscription. It ignores one that does not exist, because the message of its
+// end may be on its way.
 func (k *socket) unsubscribe(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

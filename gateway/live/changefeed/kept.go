@@ -19,7 +19,7 @@ type keptCell struct {
 	size      uint8 // bytes of the value
 }
 
-// keptBytes is what a kept cell takes in memory.
+// keptBytes is the memory of a kept cell.
 const keptBytes = 24
 
 // order returns the cell's place in its row, which is that of the qualifier's
@@ -63,10 +63,10 @@ func appendCells(dst []store.Cell, kept []keptCell) []store.Cell {
 
 var familyData = []byte(encoding.FamilyData)
 
-// splice puts tail, the present cells of a row from offset cut (ms) on, in the
-// place of the cells that row has there. changed tells whether they differ. lost
-// tells that a cell of row is missing in tail: a compaction may have put its point
-// into another cell, so the row must be read. Both slices are in order.
+// splice replaces a row's cells from offset cut (ms) on by tail, the present ones.
+// changed reports whether they differ. lost is set if a cell of row is missing in tail:
+// a compaction may have put its point into another cell, so the row must be read. Both
+// slices are in order.
 func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool) {
 	i, j := 0, 0 // places in row and in tail
 	for i < len(row) || j < len(tail) {
@@ -78,7 +78,7 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 			}
 			i++
 		case i == len(row) || tail[j].order() < row[i].order():
-			// A new cell. The rest of tail is put in by searching, for nearly always it is the
+			// A new cell. The rest of tail is inserted by search, because nearly always it is the
 			// end.
 			return overlay(row, tail), true, lostAny(row[i:], tail[j:], cut)
 		default:
@@ -91,7 +91,7 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 	return row, changed, false
 }
 
-// lostAny tells whether row has a cell from offset cut on that tail does not have.
+// lostAny reports whether row has a cell from offset cut on that tail does not have.
 func lostAny(row, tail []keptCell, cut int32) bool {
 	for i := range row {
 		if row[i].offset() < cut {

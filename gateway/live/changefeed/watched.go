@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// watched is the finder of a store that tells what changes.
+// watched is the finder of a store that reports its changes.
 type watched struct {
 	store.Watch
 	probe probe
@@ -24,8 +24,8 @@ func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error),
 	return open(plan.Table, ranges, changed)
 }
 
-// find returns the rows that were written since the last call. It never asks for a
-// reload: if the watch has lost something, the error is errLost.
+// find returns the rows that were written since the last call. It never sets reload: if the watch
+// has lost something, the error is errLost.
 func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
 	if err := w.probe.run(ctx, now); err != nil {
 		return nil, false, err

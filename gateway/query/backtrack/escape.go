@@ -51,7 +51,7 @@ func (p *parser) escape() ([]*node, error) {
 	return one(p.literal(c))
 }
 
-// quotation reads what stands between \Q and \E, or the end.
+// quotation reads the text between \Q and \E, or the end.
 func (p *parser) quotation() (out []*node) {
 	for p.more() && !p.eat(`\E`) {
 		out = append(out, p.literal(p.text[p.at]))
@@ -101,7 +101,7 @@ func (p *parser) referenceTo(n int) ([]*node, error) {
 	return []*node{{kind: nodeReference, n: n}}, nil
 }
 
-// escapedSet reads an escape that stands for a set of characters; nil for any other.
+// escapedSet reads an escape for a set of characters; nil for any other.
 func (p *parser) escapedSet() (*set, error) {
 	c := p.text[p.at+1]
 	if s, ok := classes[unicode.ToLower(c)]; ok && c < unicode.MaxASCII {
@@ -155,7 +155,7 @@ func (p *parser) property(negative bool) (*set, error) {
 // escapedLetters are the characters of escapes of one letter.
 var escapedLetters = map[rune]rune{'a': 7, 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escapedCharacter reads an escape that stands for one character.
+// escapedCharacter reads an escape for one character.
 func (p *parser) escapedCharacter() (rune, error) {
 	if p.at+1 >= len(p.text) {
 		return 0, errors.New(`a \ at the end`)
@@ -181,7 +181,7 @@ func (p *parser) escapedCharacter() (rune, error) {
 	return c, nil
 }
 
-// octal reads up to three digits behind \0, up to 0377.
+// octal reads up to three digits after \0, up to 0377.
 func (p *parser) octal() (rune, error) {
 	begin, n := p.at, rune(0)
 	for p.more() && p.at < begin+3 && p.text[p.at] >= '0' && p.text[p.at] <= '7' && 8*n+p.text[p.at]-'0' <= 0o377 {

@@ -94,7 +94,7 @@ func (e *Engine) DropCaches(ctx context.Context) error { return e.cfg.Exec.DropC
 type Stats struct {
 	dispatch.Stats
 	Groups, PointsOut int // of the answer
-	// Trace is the work as a tree, nil unless the query asks for it.
+	// Trace is the work as a tree, nil unless the query requests it.
 	Trace *trace.Node
 	// Queries are the counts of each sub-query, by index.
 	Queries []dispatch.Stats

@@ -36,7 +36,7 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 		if len(g.Spans) > 0 {
 			r.Metric = metric + g.Suffix
 		}
-		// The lines of one group of histograms need keys of their own.
+		// The lines of one group of histograms need separate keys.
 		if g.Suffix != "" {
 			r.Key += "\x00" + g.Suffix
 		}
@@ -49,7 +49,7 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 		if q.ShowTSUIDs {
 			r.TSUIDs = hexTSUIDs(g.TSUIDs)
 		}
-		// HasNotes counts those outside of the query, too: the answer then has an empty list.
+		// HasNotes includes those outside of the query: the answer then has an empty list.
 		r.Annotations = annotationsInside(g.Notes, q)
 		out[i] = r
 	}
@@ -106,8 +106,8 @@ func nameless(err error) error {
 }
 
 // annotationsInside returns the annotations that start inside the query, as the API
-// writes them. They are sorted by start, compared as the stored number whether that is
-// in seconds or ms; those of equal start stay in the order of their spans.
+// writes them. They are sorted by start, compared as the stored number, in seconds or
+// ms alike; those of equal start keep the order of their spans.
 // Source: HttpJsonSerializer, its annotations; Annotation.compareTo.
 func annotationsInside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
 	var parsed []encoding.Annotation

@@ -57,7 +57,7 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query, opts 
 
 // untrimmedGroups answers one request.
 func (e *Engine) untrimmedGroups(ctx context.Context, r *stage.Request) ([]Untrimmed, dispatch.Stats, error) {
-	// Functions of several series take points, of which such a sub-query has none.
+	// Functions of several series need points, which such a sub-query lacks.
 	if r.Sub.Histogram() {
 		return nil, dispatch.Stats{}, nil
 	}

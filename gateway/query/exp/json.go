@@ -8,7 +8,7 @@ import (
 	"downpour/gateway/jackson"
 )
 
-// object is a JSON object whose values are not read yet.
+// object is a JSON object whose values are not yet read.
 type object map[string]jackson.Raw
 
 // readObject reads an object; nil for null or nothing.

@@ -31,8 +31,8 @@ func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err e
 	return q, bySub, parser.Complete(q)
 }
 
-// subQuery returns the sub-query that reads a metric. The downsampler's fill policy is left out,
-// as in OpenTSDB.
+// subQuery returns the sub-query that reads a metric. The downsampler's fill policy is ignored, as
+// in OpenTSDB.
 func (r *Request) subQuery(m *Metric, aggregator string) query.SubQuery {
 	// The two flags are on as in a sub-query of /api/query that does not set them.
 	s := query.SubQuery{Metric: *m.Metric, Aggregator: aggregator, Rate: r.Time.Rate, UseFuzzyFilter: true, UseMultiGets: true}

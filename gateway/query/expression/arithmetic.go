@@ -40,7 +40,7 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 	case "||":
 		return fromBool(truth(l) || truth(r)), boolean, nil
 	case "==", "!=":
-		// Of a comparison and a number, the number counts as true or false.
+		// With a comparison, a number counts as true or false.
 		if lk == boolean || rk == boolean {
 			l, r = fromBool(truth(l)), fromBool(truth(r))
 		}
@@ -71,7 +71,7 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 		return doubles(operator, l, r), double, nil
 	case lk.isInteger() && rk.isInteger():
 		return integers(operator, l, r, lk, rk)
-	// What is left is a comparison with an integer or with another comparison.
+	// The remaining case is a comparison with an integer or with another comparison.
 	case operator == "/" || operator == "%":
 		return 0, double, nil // what cannot be divided is 0
 	}
@@ -145,8 +145,8 @@ func integers(operator string, l, r float64, lk, rk kind) (float64, kind, error)
 	return out, narrowest(out, max(lk, rk)), nil
 }
 
-// narrowest returns the kind of an integer that was computed of integers, of which the
-// widest is given.
+// narrowest returns the kind of an integer that was computed from integers, given the widest of
+// them.
 func narrowest(v float64, widest kind) kind {
 	if widest == integer && v != float64(int32(v)) {
 		return long
@@ -256,7 +256,7 @@ func foldBinary(n *binary) (node, error) {
 	return &binary{n.operator, left, right}, nil
 }
 
-// foldChoice folds the parts of a choice. Of a constant condition one branch is left.
+// foldChoice folds the parts of a choice. A constant condition keeps one branch.
 func foldChoice(n *choice) (node, error) {
 	out := &choice{}
 	for _, part := range []struct {

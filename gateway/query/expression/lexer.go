@@ -13,7 +13,7 @@ type SyntaxError struct {
 	Reason string
 }
 
-// Error begins as JEXL's text does, behind its class name.
+// Error begins as JEXL's text does, after its class name.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("1:%d parsing error in '%s': %s", e.Column, e.Text, e.Reason)
 }
@@ -22,7 +22,7 @@ func (e *SyntaxError) Error() string {
 // another.
 var symbols = []string{"?:", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^", "~", "?", ":", "(", ")"}
 
-// words are operators that are written as words, with the symbols that they stand for.
+// words are operators that are written as words, with their symbols.
 var words = map[string]string{
 	"div": "/", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&", "or": "||", "not": "!",
 }
@@ -47,7 +47,7 @@ type lexer struct {
 	at   int // bytes read
 }
 
-// next returns the next token, the zero token but for its column at the end.
+// next returns the next token, at the end the zero token with its column.
 func (l *lexer) next() (token, error) {
 	for l.at < len(l.text) && strings.IndexByte(" \t\r\n\f", l.text[l.at]) >= 0 {
 		l.at++
@@ -102,7 +102,7 @@ func (l *lexer) word(t token) (token, error) {
 	return t, nil
 }
 
-// number reads digits, perhaps with a point and digits behind it, and a suffix.
+// number reads digits, perhaps with a point and more digits, and a suffix.
 func (l *lexer) number(t token) (token, error) {
 	from := l.at
 	l.digits()

@@ -69,7 +69,7 @@ func (h *Handlers) version(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serializers handles /api/serializers. OpenTSDB 2.4 documents the route and does not have it:
-// clients that ask get JSON, the only one.
+// clients get JSON, the only one.
 func (h *Handlers) serializers(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, []map[string]any{{
 		"serializer": "json", "class": "HttpJsonSerializer",

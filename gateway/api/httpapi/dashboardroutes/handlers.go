@@ -27,7 +27,7 @@ type Handlers struct {
 	// Start returns the name of the dashboard to which the page at / leads, empty for none; nil
 	// is none.
 	Start func(ctx context.Context) (string, error)
-	// ReadOnly says that DOWNPOUR_MODE is ro.
+	// ReadOnly is set if DOWNPOUR_MODE is ro.
 	ReadOnly bool
 	// Guard checks requests that change something.
 	Guard *access.Guard
@@ -35,8 +35,8 @@ type Handlers struct {
 	Timeout time.Duration
 }
 
-// Endpoints returns the routes by path. All are open to readers; a handler that changes
-// something asks for more itself.
+// Endpoints returns the routes by path. All are open to readers; a handler that changes something
+// requires more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
 		"api/dashboards":  {Scope: auth.Read, Serve: h.bounded(h.list), Reads: httpio.Get},
@@ -122,7 +122,7 @@ func (h *Handlers) one(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Whether a name is one is nothing that only some tokens may know.
+	// Any token may know whether a name exists.
 	if err := dashboard.CheckName(name); err != nil {
 		return httpio.BadRequest("%v", err)
 	}
@@ -188,8 +188,8 @@ func dropped(error) error { return nil }
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// put saves the body. If-Match names the version that it was made from, and
-// If-None-Match: * says that it is new.
+// put saves the body. If-Match names the version that it was made from, and If-None-Match: * means
+// that it is new.
 func (h *Handlers) put(w http.ResponseWriter, r *http.Request, name string) error {
 	from, err := h.mayChange(w, r)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // Classify turns any error into the answer that HTTP gives for it. It is the one
 // place where a fault becomes an HTTP status; WebSockets use it too.
 func Classify(err error) *Error {
-	// It comes together with what the store said when the time was over.
+	// It comes together with the store's error at that time.
 	var late *WriteTimeError
 	if errors.As(err, &late) {
 		return &Error{Code: http.StatusServiceUnavailable, Message: "The write has taken too long: " + late.Error()}
@@ -51,8 +51,7 @@ func Classify(err error) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return TimedOut("the deadline passed before the answer was complete")
-	// As in OpenTSDB, an error of HBase is 424. What the gateway itself refuses for now is
-	// 503.
+	// As in OpenTSDB, an error of HBase is 424. The gateway's own temporary refusals are 503.
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrRefused):
 		return &Error{Code: http.StatusFailedDependency, Message: err.Error()}
 	case errors.Is(err, store.ErrDamaged):
@@ -77,7 +76,7 @@ func classifyQuery(err error) *Error {
 	var busy *memory.BusyError
 	var fault *operator.PanicError
 	switch {
-	// Before what may hold it. What was panicked with is for the log alone.
+	// Before errors that may wrap it. The panic's value is only for the log.
 	case errors.As(err, &fault):
 		return &Error{Code: http.StatusInternalServerError, Message: "A part of the query failed by a fault of the program, not of the data; the log has the part and where it was"}
 	case errors.As(err, &parse):

@@ -82,7 +82,7 @@ func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c an
 	if start < 1 {
 		return c, httpio.BadRequest("Missing start time")
 	}
-	// Seconds of more than 32 bits would be taken for milliseconds of another year.
+	// Seconds of more than 32 bits would be read as milliseconds of another year.
 	if start/1000 > encoding.MaxTime {
 		return c, httpio.BadRequest("start_time: %v", &encoding.RangeError{Seconds: start / 1000})
 	}
@@ -123,7 +123,7 @@ func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annot
 }
 
 // getGlobalAnnotations answers with the global annotations from one time to another, by
-// default to now. Its header Allow tells a page whether it may offer to make one.
+// default to now. Its header Allow shows a page whether it may offer to make one.
 func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
 	if c.End != nil && *c.End != 0 { // a body without an end has nil, parameters without one 0

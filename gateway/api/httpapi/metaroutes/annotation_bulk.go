@@ -118,7 +118,7 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 		}
 	}
 
-	// An empty TSUID stands for the global annotations, which come first.
+	// An empty TSUID means the global annotations, which come first.
 	series := in.TSUIDs
 	if in.Global {
 		series = append([]string{""}, series...)

@@ -48,7 +48,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Back <= 0 {
-		// The counters in the metadata then say which hours are read.
+		// The counters in the metadata then determine the hours to read.
 		if err := h.flushMeta(ctx); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func lookupError(err error) error {
 }
 
 // parseLookup reads a lookup from the body, or from the parameters m and limit if there
-// is no body. Unless it is said, the metric is any.
+// is no body. Without a metric, any matches.
 func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	any := lookup.Any
 	in = lookupRequest{Metric: &any, Limit: defaultLookups, UseMeta: true}

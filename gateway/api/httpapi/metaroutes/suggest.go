@@ -22,7 +22,7 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	// One more than an answer may have tells that there are too many.
+	// One more than an answer may have shows that there are too many.
 	names, err := h.Names.Suggest(ctx, kind, prefix, min(max, maxSuggestions+1))
 	if err != nil {
 		return err

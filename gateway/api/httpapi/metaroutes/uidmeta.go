@@ -95,7 +95,7 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return c, err
 	}
-	// OpenTSDB reads the type with the JSON, and so before it misses a UID.
+	// OpenTSDB reads the type with the JSON, and so before it notices a missing UID.
 	if in.Type != "" {
 		if c.Kind, err = meta.ParseKind(in.Type); err != nil {
 			return c, &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to parse the given JSON", Details: err.Error()}

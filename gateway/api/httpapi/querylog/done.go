@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Done is a query that has ended, as Log.Done is told of it.
+// Done is a query that has ended, for Log.Done.
 type Done struct {
 	Route, Client, Token, Request string
 	Start                         time.Time
@@ -18,8 +18,8 @@ type Done struct {
 	query any
 }
 
-// Query returns the query as JSON, without what says nothing, shortened.
-func (d *Done) Query() string { return shortened(asked(d.query)) }
+// Query returns the query as JSON, without empty members, shortened.
+func (d *Done) Query() string { return shortened(compactJSON(d.query)) }
 
 // done describes a query that has ended. It is called before the entry leaves the running ones.
 func (e *Entry) done() *Done {

@@ -16,7 +16,7 @@ import (
 	"downpour/gateway/query/limit"
 )
 
-// Origin is what the log is told of a request before its query is known.
+// Origin describes a request before its query is known.
 type Origin struct {
 	// Token is the name of the request's token, "" where none is needed.
 	Token string
@@ -41,28 +41,27 @@ type whileRunning struct {
 
 // Running is a query that runs.
 type Running struct {
-	// ID names the query for End. No other query has it, also of other gateways and after a
-	// start.
+	// ID names the query for End. It is unique, also among gateways and after a restart.
 	ID      string
 	Route   string
-	Query   string // as JSON, without what says nothing, shortened
+	Query   string // as JSON, without empty members, shortened
 	Client  string // HOST:PORT
 	Token   string // its name
 	Request string // the id of the request
 	Start   time.Time
 	Cost    limit.Cost
-	// EndedBy says who has ended the query, which is about to stop; "" for nobody.
+	// EndedBy is who has ended the query, which is about to stop; "" if it was not ended.
 	EndedBy string
 }
 
-// errEnded is the cause by which the context of a query ends that End has ended. It is the
-// query's answer. As a conflict it is neither asked again by clients nor kept by proxies.
+// errEnded is the cause of the context's end of a query that End has ended. It is the query's
+// answer. Because it is a conflict, clients do not retry and proxies do not cache it.
 type errEnded struct{ by string }
 
-// Error says who has ended the query.
+// Error names who has ended the query.
 func (e *errEnded) Error() string { return "The query was ended by " + e.by }
 
-// Unwrap makes it the end of a context to all who ask: nothing has failed.
+// Unwrap makes it the end of a context: nothing has failed.
 func (e *errEnded) Unwrap() error { return context.Canceled }
 
 // Ended returns what a query answers that an operator has ended, nil for any other.
@@ -91,9 +90,9 @@ func (l *Log) Running() []Running {
 	}
 	l.mu.Unlock()
 
-	// What may take long comes without the lock, which every query needs.
+	// Slow steps are done without the lock, which every query needs.
 	for i, s := range states {
-		out[i].Query, out[i].Cost = shortened(asked(queries[i])), s.cost()
+		out[i].Query, out[i].Cost = shortened(compactJSON(queries[i])), s.cost()
 		var ended *errEnded
 		if errors.As(context.Cause(s.ctx), &ended) {
 			out[i].EndedBy = ended.by
@@ -107,7 +106,7 @@ func id(instance string, number uint64) string {
 	return instance + "-" + strconv.FormatUint(number, 10)
 }
 
-// End ends a running query for somebody, whom its answer names. The errors say why there is
+// End ends a running query for somebody, who is named in its answer. The errors are why there is
 // nothing to end.
 func (l *Log) End(name, by string) error {
 	instance, digits, _ := strings.Cut(name, "-")

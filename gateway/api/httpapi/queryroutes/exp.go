@@ -71,7 +71,7 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	var body []byte
 	switch method {
-	case http.MethodGet, http.MethodHead: // taken for a POST without a body
+	case http.MethodGet, http.MethodHead: // treated as a POST without a body
 	case http.MethodDelete:
 		// Where deleting is enabled, it is a POST: nothing is deleted.
 		if !h.AllowDelete {

@@ -63,7 +63,7 @@ func (h *Handlers) parseGexp(r *http.Request) (*gexpRequest, error) {
 	case err != nil:
 		return nil, err
 	case method == http.MethodPost:
-		// OpenTSDB's message, which says no more: a body has no expressions.
+		// OpenTSDB's message, without the reason: a body has no expressions.
 		return nil, query.RunFault(`Cannot invoke "java.util.List.size()" because "this.val$expressions" is null`)
 	case method != http.MethodGet && method != http.MethodHead:
 		return nil, httpio.MethodNotAllowed(method)
@@ -94,14 +94,12 @@ func (g *gexpRequest) parse(values url.Values, limit int) (metrics []string, err
 	return metrics, nil
 }
 
-// plan finds out what to read. places are the sub-queries that the metrics of the
-// expressions have become.
+// plan returns what to read. places are the sub-queries of the expressions' metrics.
 func (g *gexpRequest) plan(places []int) error {
 	if !g.HasTimeShift {
 		// OpenTSDB reads all sub-queries, and takes the first for the first metric and
 		// so on, although sub-queries of m parameters come before them and equal ones
-		// are only there once. Where that leaves too few, computing fails as it does
-		// there.
+		// exist only once. If that leaves too few, computing fails as it does there.
 		for i := range g.Queries {
 			read, err := g.Earlier(i, 0) // by 0 ms: sub-query i alone, untrimmed
 			if err != nil {
@@ -187,8 +185,8 @@ func seriesOf(groups [][]engine.Untrimmed) (data [][]gexp.Series, origins []*eng
 
 // resultOf returns a series as a result within the query's times.
 func resultOf(s *gexp.Series, origins []*engine.Result, q *query.Query) engine.Result {
-	// What a series function makes belongs to the first sub-query, and has a list of
-	// annotations that is empty. Source: EDPtoDPS.
+	// The result of a series function belongs to the first sub-query, and has an empty list of
+	// annotations. Source: EDPtoDPS.
 	r := engine.Result{HasNotes: true}
 	if s.Origin != gexp.NoOrigin {
 		r = *origins[s.Origin]

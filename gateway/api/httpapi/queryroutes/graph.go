@@ -28,7 +28,7 @@ const (
 	asSVG    form = "svg"
 )
 
-// formOf returns the form that a request asks for. The first in this order counts.
+// formOf returns the form that a request names. The first in this order counts.
 // Source: GraphHandler.execute, doGraph.
 func formOf(values url.Values) form {
 	for _, f := range []form{asText, asCounts, asPNG, asSVG} {
@@ -213,9 +213,9 @@ func (g *graphRequest) points() (n int) {
 	return n
 }
 
-// maxAge is how many seconds a client may keep an answer. One that lies in the past for more
-// than an hour, by dates, is kept for a day: points that are put into it later are seen so
-// late. Source: GraphHandler.computeMaxAge.
+// maxAge is how many seconds a client may keep an answer. One that ends more than an hour ago, by
+// dates, is kept for a day: points that are put into it later are seen that late. Source:
+// GraphHandler.computeMaxAge.
 func (g *graphRequest) maxAge(now time.Time) int64 {
 	const settled = 3600 // s
 	relative := func(text string) bool { return strings.HasSuffix(strings.ToLower(text), "-ago") }
@@ -224,7 +224,7 @@ func (g *graphRequest) maxAge(now time.Time) int64 {
 	case g.entry.Stats.Damaged > 0:
 		return 0 // once its rows are repaired there is more to see
 	case to > seconds:
-		return 0 // its end is still to come
+		return 0 // its end is in the future
 	case to < seconds-settled && !relative(g.StartText) && !relative(g.EndText):
 		return 86400
 	}

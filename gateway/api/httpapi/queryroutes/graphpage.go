@@ -23,14 +23,14 @@ func redirectToPage(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `<!DOCTYPE html><html><head><meta http-equiv="refresh" content="0; url=%s"></head></html>`, html.EscapeString(to))
 }
 
-// setPageHeaders are the headers of a page that needs nothing beside itself.
+// setPageHeaders sets the headers of a page without other files.
 func setPageHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=UTF-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 }
 
-// writeGraphError answers with an error: as an object if the request asks for JSON,
-// otherwise as a page. Source: HttpQuery.badRequest, internalError.
+// writeGraphError answers with an error: as an object if the request is for JSON, otherwise as a
+// page. Source: HttpQuery.badRequest, internalError.
 //
 //	{"err":"Missing sub queries"}
 func (h *Handlers) writeGraphError(w http.ResponseWriter, r *http.Request, err error) {
@@ -63,8 +63,8 @@ func (h *Handlers) writeGraphError(w http.ResponseWriter, r *http.Request, err e
 		title, subtitle, title, introduction, reason)
 }
 
-// pageText escapes a message, which may quote what the client sent. The only element that
-// OpenTSDB's messages have stays one.
+// pageText escapes a message, which may quote what the client sent. The only element of OpenTSDB's
+// messages is kept.
 func pageText(message string) string {
 	return strings.NewReplacer("&lt;code&gt;", "<code>", "&lt;/code&gt;", "</code>").Replace(html.EscapeString(message))
 }

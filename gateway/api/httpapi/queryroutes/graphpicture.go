@@ -17,8 +17,8 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// drawing has a slot for each picture that is drawn at once: as many as there are CPUs, for
-// drawing is nothing but computing. Source: GraphHandler, its pool of threads.
+// drawing has a slot for each picture that may be drawn concurrently: as many as there are CPUs,
+// because drawing only computes. Source: GraphHandler, its pool of threads.
 var drawing = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // drawGraph draws the picture.
@@ -85,7 +85,7 @@ func noteOf(a encoding.Annotation) picture.Note {
 	return picture.Note{Time: start, Text: a.Description}
 }
 
-// addGlobalNotes adds the annotations of no series, if the request asks for them.
+// addGlobalNotes adds the annotations of no series, if the request wants them.
 func (h *Handlers) addGlobalNotes(ctx context.Context, g *graphRequest, p *picture.Picture) error {
 	if !g.GlobalAnnotations || g.NoAnnotations {
 		return nil

@@ -76,7 +76,7 @@ func (o *answerWriter) lines(r *engine.Result) bool {
 //	{"plotted":61,"points":236,"etags":[["host","dc"]],"timing":3}
 func (h *Handlers) sendGraphCounts(w http.ResponseWriter, g *graphRequest) error {
 	plotted := 0
-	etags := make([][]string, len(g.groups)) // null without a group, but for the first
+	etags := make([][]string, len(g.groups)) // null without a group, except the first
 	for i, groups := range g.groups {
 		if i == 0 {
 			etags[i] = []string{}
@@ -108,8 +108,8 @@ func plottedOf(r *engine.Result, from, to int64) (n int) {
 	return n
 }
 
-// setGraphHeaders says how long an answer may be kept. Its age is always 0, for it is made
-// anew each time.
+// setGraphHeaders sets how long an answer may be kept. Its age is always 0, because it is made for
+// each request.
 func setGraphHeaders(to http.Header, contentType string, maxAge int64) {
 	to.Set("Content-Type", contentType)
 	to.Set("Age", "0")

@@ -51,7 +51,7 @@ type Handlers struct {
 	// not choose themselves.
 	Fix query.Fixes
 
-	// Running is told of every query.
+	// Running gets every query.
 	Running *querylog.Log
 	Count   Counter
 	Log     *slog.Logger
@@ -87,8 +87,8 @@ func (h *Handlers) followed(serve func(http.ResponseWriter, *http.Request) error
 	}
 }
 
-// finish tells the log that a query has ended with *err. If an operator has ended it, that becomes
-// its error.
+// finish records in the log that a query has ended with *err. If an operator has ended
+// it, that becomes its error.
 func (h *Handlers) finish(entry *querylog.Entry, err *error) {
 	if ended := entry.Ended(); ended != nil && *err != nil {
 		*err = ended

@@ -31,8 +31,8 @@ type answerWriter struct {
 	echoes map[int][]byte
 }
 
-// writeAnswer sends results as JSON. It ends with an error if the query's time for
-// the work is over, or its client has left.
+// writeAnswer sends results as JSON. It ends with an error if the query's time for the work is
+// over, or its client has disconnected.
 func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *workTime, results []engine.Result, stats engine.Stats, after []trailer) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
@@ -51,8 +51,8 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *w
 	return out.flush()
 }
 
-// results writes the list of the answer: the results, then the objects that stand behind
-// them. It stops when the client has gone.
+// results writes the list of the answer: the results, then the objects after them. It stops when
+// the client has disconnected.
 func (o *answerWriter) results(results []engine.Result, after []trailer) {
 	o.text("[")
 	for i := range results {
@@ -76,7 +76,8 @@ func (o *answerWriter) results(results []engine.Result, after []trailer) {
 }
 
 // flushIfFull writes the buffer once it is large enough, and reports whether to
-// continue: not after an error, as when the client has left or the time is over.
+// continue: not after an error, as when the client has disconnected or the time is
+// over.
 func (o *answerWriter) flushIfFull() bool {
 	if len(o.buf) >= flushBytes {
 		o.flush()

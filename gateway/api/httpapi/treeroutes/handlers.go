@@ -1,6 +1,6 @@
 // Package treeroutes is the routes of trees, below /api/tree: definitions, rules, branches,
-// what a tree would do with a series, and which series it has left out. A body says what to
-// do or, where there is none, parameters do. Source: TreeRpc.
+// what a tree would do with a series, and which series it has left out. The arguments are
+// in the body or, without one, in parameters. Source: TreeRpc.
 package treeroutes
 
 import (
@@ -30,8 +30,8 @@ type Handlers struct {
 	Now func() time.Time
 }
 
-// Endpoints returns the routes by path. All are open to readers; a handler that changes
-// something asks for more itself.
+// Endpoints returns the routes by path. All are open to readers; a handler that changes something
+// requires more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	reading := httpio.Verbs{http.MethodGet, http.MethodPost, http.MethodPut}
 	return map[string]httpio.Endpoint{
@@ -46,8 +46,8 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	}
 }
 
-// below answers for paths that are in the table above with more words behind them, which
-// OpenTSDB passes over, and for all others, which are 404.
+// below answers for paths that are in the table above with more words after them, which OpenTSDB
+// ignores, and for all others, which are 404.
 func (h *Handlers) below(w http.ResponseWriter, r *http.Request) error {
 	route := firstWords(httpio.Path(r), 3)
 	if e, ok := h.Endpoints()[route]; ok && route != "api/tree/" {
@@ -98,8 +98,8 @@ func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) error {
 	return h.Guard.MayChange(w, r, auth.Write)
 }
 
-// flush has the series put into trees that puts have made, so that a client finds them. Its
-// error says that some are not there: what is read afterwards could be short.
+// flush puts new series into trees, so that a client finds them. Its error means that some are
+// missing: later reads could be short.
 func (h *Handlers) flush(ctx context.Context) error {
 	if h.FlushMeta == nil {
 		return nil

@@ -72,7 +72,7 @@ func (h *Handlers) getTree(w http.ResponseWriter, r *http.Request, id int) error
 	return httpio.WriteJSON(w, r, http.StatusOK, t)
 }
 
-// deleteTree deletes what series have made of a tree, and the tree too if that is asked for.
+// deleteTree deletes the branches of a tree, and its definition too if that is requested.
 func (h *Handlers) deleteTree(w http.ResponseWriter, r *http.Request, in treeRequest) error {
 	// A tree that does not exist is a 404.
 	if _, err := h.Forest.Tree(r.Context(), in.ID); err != nil {

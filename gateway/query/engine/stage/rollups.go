@@ -15,11 +15,11 @@ import (
 	"downpour/pushdown/rollupjob"
 )
 
-// Rollups that we make ourselves take the place of raw rows where they are proven to be what
-// these give. Both are read per series into one merger, stretch of time by stretch, so that
-// rates, interpolation and fill policies see the columns that raw rows alone would have given.
+// Rollups that we make ourselves replace raw rows where they are proven to equal their results.
+// Both are read per series into one merger, one range of time after another, so that rates,
+// interpolation and fill policies see the columns that raw rows alone would have given.
 
-// madeChoice says which rollups a plan reads, and why not others.
+// madeChoice is the rollups that a plan reads, and why not others.
 type madeChoice struct {
 	source *plan.MadeSource
 	proof  *rollupjob.Proof
@@ -68,7 +68,7 @@ func (s *rollups) Groups(ctx context.Context, r *Request) (Answer, error) {
 	return s.next.Groups(ctx, r)
 }
 
-// choose finds out which rollups can take the place of a plan's raw rows now.
+// choose finds the rollups that can now replace a plan's raw rows.
 func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 	c.why = p.NotMade
 	if s.prover == nil || len(p.Made) == 0 {
@@ -88,9 +88,9 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 
 	for i := range p.Made {
 		m := &p.Made[i]
-		whole := asked(p.Plan, m.Align)
+		whole := wanted(p.Plan, m.Align)
 		if whole.From >= whole.To {
-			c.why = "no whole bucket lies between the raw rows that are read"
+			c.why = "no whole bucket is between the raw rows that are read"
 			continue
 		}
 		proof, err := s.prover.Prove(ctx, m.Interval, p.Plan.Metric, whole)
@@ -112,9 +112,9 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 	return c
 }
 
-// asked returns the time of a plan's rows of which rollups may be read: that of the buckets that
-// its answer has.
-func asked(p *scanplan.Plan, align int64) rollupjob.Range {
+// wanted returns the time of a plan's rows for which rollups may be read: that of the buckets of
+// its answer.
+func wanted(p *scanplan.Plan, align int64) rollupjob.Range {
 	first, last := p.Start/1000/align*align, p.End/1000/align*align+align
 	return aligned(rollupjob.Range{From: max(p.From, first), To: min(p.To, last)}, align)
 }
@@ -153,7 +153,7 @@ func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer
 func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
 	at := r.Plan.From
 	for i := 0; i <= len(c.ranges); i++ {
-		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // behind the last
+		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // after the last
 		if i < len(c.ranges) {
 			rolled = c.ranges[i]
 		}

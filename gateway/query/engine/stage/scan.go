@@ -57,7 +57,7 @@ func mergerSink(m *merge.Merger) dispatch.Sink {
 
 // into executes the plan of a request once and gives the sink what its parts return.
 func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation, sink dispatch.Sink) (dispatch.Stats, error) {
-	// What was read in time has to be merged and named, too: only reading ends earlier, and the
+	// Rows that were read in time must be merged and named, too: only reading ends earlier, and the
 	// sink keeps the bounds of the whole query.
 	if r.Query.AllowPartial {
 		inner, cancel := reserveTimeForNames(ctx)
@@ -82,7 +82,7 @@ func newMerger(ctx context.Context, r *Request, p *scanplan.Plan) *merge.Merger 
 	return m
 }
 
-// namedBytes is about what a group takes in addition to its points, with the names that it gets.
+// namedBytes is about the size of a group without its points, with its names.
 const namedBytes = 900
 
 // finish makes the groups of what a merger got, and reserves the memory of their names.
@@ -94,7 +94,7 @@ func finish(ctx context.Context, r *Request, m *merge.Merger, stats dispatch.Sta
 		return Answer{Stats: stats}, err
 	}
 	if err := memory.Reserve(ctx, int64(len(groups))*namedBytes); err != nil {
-		memory.Release(ctx, int64(pointsIn(groups))*merge.PointBytes) // nobody gets them
+		memory.Release(ctx, int64(pointsIn(groups))*merge.PointBytes) // they are not returned
 		return Answer{Stats: stats}, err
 	}
 	return Answer{Groups: groups, Stats: stats, Plan: r.Compiled}, nil

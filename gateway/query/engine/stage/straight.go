@@ -10,7 +10,7 @@ import (
 )
 
 // straight answers a plan that met a row of no full hour again, with rows cut at full hours:
-// see operator.CrookedError. What is made of them is neither cached nor shared.
+// see operator.CrookedError. Its answers are neither cached nor shared.
 type straight struct {
 	log    *slog.Logger
 	logged sync.Map // metrics with such rows that are in the log already
