@@ -93,7 +93,8 @@ func ParseAnnotationQualifier(q []byte) (offsetMS int32, milli bool, err error) 
 	}
 
 	if ms > maxOffsetMS {
-		return 0, false, fmt.Errorf("encoding: annotation column % X has offset %d ms, want at most %d", q, ms, maxOffsetMS)
+		return 0, false, fmt.Errorf("encoding: annotation column % X has offset %d ms, want at most %d", q, ms,
+			maxOffsetMS)
 	}
 
 	return int32(ms), milli, nil

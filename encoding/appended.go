@@ -50,7 +50,8 @@ func (d *RowDecoder) walkAppended(first int, value []byte) (points int, err erro
 			return points, fmt.Errorf("encoding: append column at byte %d: %w", size-len(value), err)
 		}
 		if len(after) < q.Width || !validWidth(q.Width, q.Float) {
-			return points, fmt.Errorf("encoding: append column at byte %d: value is said to have %d bytes, want %s and at most the %d left",
+			return points, fmt.Errorf(
+				"encoding: append column at byte %d: value is said to have %d bytes, want %s and at most the %d left",
 				size-len(value), q.Width, widthsWanted(q.Float), len(after))
 		}
 

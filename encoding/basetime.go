@@ -14,7 +14,8 @@ type RangeError struct{ Seconds int64 }
 
 // Error says which times rows can hold.
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("got the time %d s, want 0 to %d (%s)", e.Seconds, int64(MaxTime), time.Unix(MaxTime, 0).UTC().Format(time.RFC3339))
+	return fmt.Sprintf("got the time %d s, want 0 to %d (%s)", e.Seconds, int64(MaxTime),
+		time.Unix(MaxTime, 0).UTC().Format(time.RFC3339))
 }
 
 // BaseTime is the base time of the row that holds a time, both in seconds. The error is a

@@ -133,7 +133,8 @@ func (s Schema) describeRowKey(p *page, key []byte) {
 		p.field(k.Salt, "salt %d%s", UIDNumber(k.Salt), s.wrongSalt(k))
 	}
 	p.field(k.Metric, "metric %d%s", UIDNumber(k.Metric), globalRow(k))
-	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime, utcText(int64(k.BaseTime)*1000), notOnHour(k.BaseTime))
+	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime,
+		utcText(int64(k.BaseTime)*1000), notOnHour(k.BaseTime))
 	s.describeTags(p, k.Tags)
 }
 

@@ -106,7 +106,8 @@ func runStep(t *testing.T, s *Schema, words []string, out *strings.Builder) {
 	case words[0] == "schema":
 		*s = Schema{MaxTags: 8}
 		for i, field := range []*int{&s.SaltWidth, &s.SaltBuckets, &s.MetricWidth, &s.TagKWidth, &s.TagVWidth} {
-			if _, err := fmt.Sscanf(words[i+1], []string{"salt=%d", "buckets=%d", "metric=%d", "tagk=%d", "tagv=%d"}[i], field); err != nil {
+			if _, err := fmt.Sscanf(words[i+1],
+				[]string{"salt=%d", "buckets=%d", "metric=%d", "tagk=%d", "tagv=%d"}[i], field); err != nil {
 				t.Fatalf("%v: %v", words, err)
 			}
 		}

@@ -23,7 +23,8 @@ func (p *page) rollup(qualifier, value []byte) {
 	if float {
 		kind = "float"
 	}
-	p.field(qualifier, "rollup column %d, interval %d, %s on %d byte%s (of the data table: skipped by readers)", qualifier[0], index, kind, width, plural(width))
+	p.field(qualifier, "rollup column %d, interval %d, %s on %d byte%s (of the data table: skipped by readers)",
+		qualifier[0], index, kind, width, plural(width))
 	p.title("value", value)
 	p.single(Qualifier{Float: float, Width: width}, value)
 }

@@ -79,7 +79,8 @@ func ParseHistogramQualifier(q []byte) (offsetMS int32, milli bool, err error) {
 	}
 
 	if ms > maxOffsetMS {
-		return 0, false, fmt.Errorf("encoding: histogram column % X has offset %d ms, want at most %d", q, ms, maxOffsetMS)
+		return 0, false, fmt.Errorf("encoding: histogram column % X has offset %d ms, want at most %d", q, ms,
+			maxOffsetMS)
 	}
 	return int32(ms), milli, nil
 }
@@ -109,7 +110,8 @@ func ParseHistogram(body []byte, h *Histogram) error {
 	// Memory is allocated for n buckets: with one byte of count each they must fit the body.
 	n, rest := int(binary.BigEndian.Uint16(body)), body[2:]
 	if n > MaxHistogramBuckets || n > len(rest)/(boundsBytes+1) {
-		return fmt.Errorf("encoding: histogram of %d bytes is said to have %d buckets, want at most %d", len(body), n, min(MaxHistogramBuckets, len(rest)/(boundsBytes+1)))
+		return fmt.Errorf("encoding: histogram of %d bytes is said to have %d buckets, want at most %d", len(body), n,
+			min(MaxHistogramBuckets, len(rest)/(boundsBytes+1)))
 	}
 
 	h.Buckets = slices.Grow(h.Buckets[:0], n)
@@ -197,7 +199,8 @@ func (h *Histogram) sortBuckets() {
 // lower one, then by the upper one. As in Java, -0 is before 0, and any NaN after all
 // others. Source: HistogramBucket.compareTo, Float.compare.
 func (b *HistogramBucket) CompareBounds(o *HistogramBucket) int {
-	return cmp.Or(cmp.Compare(floatOrder(b.Lower), floatOrder(o.Lower)), cmp.Compare(floatOrder(b.Upper), floatOrder(o.Upper)))
+	return cmp.Or(cmp.Compare(floatOrder(b.Lower), floatOrder(o.Lower)),
+		cmp.Compare(floatOrder(b.Upper), floatOrder(o.Upper)))
 }
 
 // floatOrder returns a number that is ordered as Java orders floats.

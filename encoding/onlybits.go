@@ -11,7 +11,8 @@ import (
 // OnlyCell does not accept it leaves alone those with integers and floats, and append
 // columns whose points are not at equal distances or not of one length: ok is false.
 // isFloat is the type of all values.
-func (d *RowDecoder) OnlyBits(qualifier, value []byte, dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
+func (d *RowDecoder) OnlyBits(qualifier, value []byte,
+	dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
 	if string(qualifier) == string(AppendColumn) {
 		return d.onlyAppendedBits(value, dst)
 	}

@@ -44,7 +44,8 @@ func FuzzPrefixEnd(f *testing.F) {
 		for _, k := range [][]byte{key, slices.Concat(prefix, key), stop} {
 			inside := bytes.Compare(k, prefix) >= 0 && (stop == nil || bytes.Compare(k, stop) < 0)
 			if inside != bytes.HasPrefix(k, prefix) {
-				t.Errorf("% X is inside [% X, % X): %v, want true if and only if it has the prefix", k, prefix, stop, inside)
+				t.Errorf("% X is inside [% X, % X): %v, want true if and only if it has the prefix", k, prefix, stop,
+					inside)
 			}
 		}
 	})

@@ -89,7 +89,8 @@ func ParseQualifier(b []byte) (q Qualifier, rest []byte, err error) {
 
 	q.Float, q.Width = v&floatFlag != 0, int(v&lengthMask)+1
 	if q.OffsetMS > maxOffsetMS {
-		return q, b, fmt.Errorf("encoding: qualifier % X has offset %d ms, want at most %d", b[:len(b)-len(rest)], q.OffsetMS, maxOffsetMS)
+		return q, b, fmt.Errorf("encoding: qualifier % X has offset %d ms, want at most %d", b[:len(b)-len(rest)],
+			q.OffsetMS, maxOffsetMS)
 	}
 
 	return q, rest, nil

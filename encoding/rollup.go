@@ -107,7 +107,8 @@ func (l RollupLayout) Validate() error {
 		return fmt.Errorf("encoding: rollup interval %d s, want at least 1", l.Interval)
 	}
 	if n := l.Intervals(); n < MinRollupIntervals || n > MaxRollupIntervals {
-		return fmt.Errorf("encoding: a row span of %s has %d intervals of %d s, want %d to %d", l.Span, n, l.Interval, MinRollupIntervals, MaxRollupIntervals)
+		return fmt.Errorf("encoding: a row span of %s has %d intervals of %d s, want %d to %d", l.Span, n, l.Interval,
+			MinRollupIntervals, MaxRollupIntervals)
 	}
 	return nil
 }
@@ -183,7 +184,8 @@ func splitRollup(b []byte) (index int, float bool, width int) {
 func RollupEntry(b []byte) (qualifier, value, rest []byte, slot uint32) {
 	index, _, width := splitRollup(b[1:])
 	end := RollupQualifierWidth + width
-	return b[:RollupQualifierWidth:RollupQualifierWidth], b[RollupQualifierWidth:end:end], b[end:], uint32(b[0])<<16 | uint32(index)
+	return b[:RollupQualifierWidth:RollupQualifierWidth], b[RollupQualifierWidth:end:end], b[end:],
+		uint32(b[0])<<16 | uint32(index)
 }
 
 // RollupDecoder turns the cells of one column of one rollup row into points in time
@@ -223,7 +225,8 @@ func (d *RollupDecoder) Add(qualifier, value []byte, timestamp int64) (ok bool, 
 		return true, err
 	}
 	if at := d.base + int64(index)*d.Layout.Interval; at >= d.Layout.Span.Next(d.base) {
-		return true, fmt.Errorf("encoding: qualifier % X is interval %d of %d s, which is beyond the row's span of %s", qualifier, index, d.Layout.Interval, d.Layout.Span)
+		return true, fmt.Errorf("encoding: qualifier % X is interval %d of %d s, which is beyond the row's span of %s",
+			qualifier, index, d.Layout.Interval, d.Layout.Span)
 	}
 	d.cells = append(d.cells, rollupCell{index, timestamp, v})
 	return true, nil

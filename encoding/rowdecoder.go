@@ -90,7 +90,8 @@ func (d *RowDecoder) addSpecial(qualifier, value []byte, timestamp int64) error 
 	case PrefixAppend:
 		// Refused and not skipped: it may hold points, in a form that is not known.
 		if len(qualifier) != len(AppendColumn) {
-			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier), len(AppendColumn))
+			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier),
+				len(AppendColumn))
 		}
 		d.cells = append(d.cells, cellStart{len(d.offset), timestamp})
 		return d.addAppended(value)
@@ -169,11 +170,14 @@ func (d *RowDecoder) walkCompacted(first int, qualifier, value []byte) (points i
 	for left := qualifier[2*points:]; len(left) > 0; points++ {
 		q, more, err := ParseQualifier(left)
 		if err != nil {
-			return points, rest, fmt.Errorf("encoding: compacted cell at qualifier byte %d: %w", len(qualifier)-len(left), err)
+			return points, rest,
+				fmt.Errorf("encoding: compacted cell at qualifier byte %d: %w", len(qualifier)-len(left), err)
 		}
 		if len(rest) < q.Width || !validWidth(q.Width, q.Float) {
-			return points, rest, fmt.Errorf("encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
-				len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
+			return points, rest,
+				fmt.Errorf(
+					"encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
+					len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
 		}
 
 		i := first + points
@@ -218,7 +222,9 @@ func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int
 // value, is the trailer.
 func checkTrailer(qualifier, value, rest []byte) error {
 	if len(rest) != 1 {
-		return fmt.Errorf("encoding: compacted cell of %d qualifier bytes has %d value bytes, %d after its points, want 1", len(qualifier), len(value), len(rest))
+		return fmt.Errorf(
+			"encoding: compacted cell of %d qualifier bytes has %d value bytes, %d after its points, want 1",
+			len(qualifier), len(value), len(rest))
 	}
 	if rest[0] > 1 {
 		return fmt.Errorf("encoding: compacted cell ends with %02X, want 00 or 01", rest[0])

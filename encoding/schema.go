@@ -51,7 +51,8 @@ func (s Schema) Validate() error {
 
 	// An unsalted table ignores the number of buckets.
 	if most := s.maxBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
-		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth, most)
+		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth,
+			most)
 	}
 
 	return nil

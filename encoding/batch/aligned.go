@@ -203,9 +203,11 @@ func (a *Aligned) check(row int) error {
 	case len(a.Flags) != len(a.Spans):
 		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(a.Flags), len(a.Spans))
 	case len(a.EdgeBits) != len(a.EdgeFloat) || len(a.EdgeBits) != 0 && len(a.EdgeBits) != edges:
-		return fmt.Errorf("batch: row %d has %d edges and %d types of edges, want none or %d as flagged", row, len(a.EdgeBits), len(a.EdgeFloat), edges)
+		return fmt.Errorf("batch: row %d has %d edges and %d types of edges, want none or %d as flagged", row,
+			len(a.EdgeBits), len(a.EdgeFloat), edges)
 	case len(a.Notes) != len(a.NoteSpan):
-		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(a.Notes), len(a.NoteSpan))
+		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(a.Notes),
+			len(a.NoteSpan))
 	case !slices.IsSorted(a.NoteSpan):
 		return fmt.Errorf("batch: row %d has annotations of spans %v, want them ascending", row, a.NoteSpan)
 	}

@@ -169,10 +169,12 @@ func (o *OutputWriter) Flush() error {
 	for i, d := range o.tags.dictionaries {
 		cols = append(cols, o.rows.text(1+i, d))
 	}
-	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0, n))
+	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0,
+		n))
 	for i := range o.values {
 		v := &o.values[i]
-		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid, v.nulls, n))
+		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid,
+			v.nulls, n))
 	}
 	return o.stream.write(cols, o.rows)
 }

@@ -208,10 +208,12 @@ func (p *Partial) check(row int) error {
 	for _, l := range [...]struct {
 		name string
 		n    int
-	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)}, {"high", len(p.High)}} {
+	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)},
+		{"high", len(p.High)}} {
 		// A column that is not used, or follows from the others, is not sent.
 		if l.n != 0 && l.n != len(p.Live) {
-			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
+			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name,
+				len(p.Live))
 		}
 	}
 
@@ -222,13 +224,16 @@ func (p *Partial) check(row int) error {
 
 	switch {
 	case len(p.Low) != len(p.High):
-		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low), len(p.High))
+		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low),
+			len(p.High))
 	case len(p.Flags) != len(p.Spans):
 		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(p.Flags), len(p.Spans))
 	case len(p.EdgeTime) != edges || len(p.EdgeValue) != edges:
-		return fmt.Errorf("batch: row %d has %d edge times and %d edge values, want %d as flagged", row, len(p.EdgeTime), len(p.EdgeValue), edges)
+		return fmt.Errorf("batch: row %d has %d edge times and %d edge values, want %d as flagged", row,
+			len(p.EdgeTime), len(p.EdgeValue), edges)
 	case len(p.Notes) != len(p.NoteSpan):
-		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes), len(p.NoteSpan))
+		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes),
+			len(p.NoteSpan))
 	}
 
 	// Whoever reads the row walks spans and annotations side by side, and would miss

@@ -60,9 +60,11 @@ func numbersOf(rec arrow.Record) ([]int64, []float64, error) {
 	}
 
 	if times == nil || values == nil {
-		return nil, nil, fmt.Errorf("batch: cannot read results: got the columns %v, want timestamp and value", rec.Schema().Fields())
+		return nil, nil, fmt.Errorf("batch: cannot read results: got the columns %v, want timestamp and value",
+			rec.Schema().Fields())
 	}
-	return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(times.TimestampValues())), values.Float64Values(), nil
+	return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(times.TimestampValues())),
+		values.Float64Values(), nil
 }
 
 // lastBytes is a reader that keeps the last bytes read, as many as an end mark has.

@@ -143,13 +143,18 @@ func (w *SeriesWriter) Append(s *Series) {
 func (w *SeriesWriter) Record() Record {
 	c := columns{mem: w.mem}
 	r := c.record(seriesSchema, w.spans.len(), []arrow.ArrayData{
-		colSpan:     c.binary(&w.spans),
-		colTime:     c.list(seriesSchema, colTime, w.time, c.flat(arrow.PrimitiveTypes.Int64, len(w.times), arrow.Int64Traits.CastToBytes(w.times))),
-		colValue:    c.list(seriesSchema, colValue, w.value, c.flat(arrow.PrimitiveTypes.Float64, len(w.values), arrow.Float64Traits.CastToBytes(w.values))),
-		colRawTime:  c.list(seriesSchema, colRawTime, w.rawTime, c.flat(arrow.PrimitiveTypes.Int64, len(w.rawTimes), arrow.Int64Traits.CastToBytes(w.rawTimes))),
-		colRawBits:  c.list(seriesSchema, colRawBits, w.rawBits, c.flat(arrow.PrimitiveTypes.Int64, len(w.bits), arrow.Int64Traits.CastToBytes(w.bits))),
-		colRawFloat: c.list(seriesSchema, colRawFloat, w.rawFloat, c.flat(arrow.FixedWidthTypes.Boolean, w.floats.n, w.floats.bytes)),
-		colNotes:    c.list(seriesSchema, colNotes, w.notes, c.binary(&w.texts)),
+		colSpan: c.binary(&w.spans),
+		colTime: c.list(seriesSchema, colTime, w.time,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.times), arrow.Int64Traits.CastToBytes(w.times))),
+		colValue: c.list(seriesSchema, colValue, w.value,
+			c.flat(arrow.PrimitiveTypes.Float64, len(w.values), arrow.Float64Traits.CastToBytes(w.values))),
+		colRawTime: c.list(seriesSchema, colRawTime, w.rawTime,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.rawTimes), arrow.Int64Traits.CastToBytes(w.rawTimes))),
+		colRawBits: c.list(seriesSchema, colRawBits, w.rawBits,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.bits), arrow.Int64Traits.CastToBytes(w.bits))),
+		colRawFloat: c.list(seriesSchema, colRawFloat, w.rawFloat,
+			c.flat(arrow.FixedWidthTypes.Boolean, w.floats.n, w.floats.bytes)),
+		colNotes: c.list(seriesSchema, colNotes, w.notes, c.binary(&w.texts)),
 	})
 	w.reset()
 	return r

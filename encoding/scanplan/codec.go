@@ -143,13 +143,15 @@ func (p *Part) validateMode() error {
 		return p.validateAligned()
 	case PartialAggregation:
 	default:
-		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation), string(Aligned))
+		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation),
+			string(Aligned))
 	}
 
 	// Sums of histograms add up however the rows are cut: any part will do.
 	if p.Plan.Histograms != nil {
 		if d := p.Plan.Downsample; d != nil && d.Calendar {
-			return fmt.Errorf("scanplan: mode partial of histograms in calendar buckets, whose place depends on each series")
+			return fmt.Errorf(
+				"scanplan: mode partial of histograms in calendar buckets, whose place depends on each series")
 		}
 		return nil
 	}
@@ -159,7 +161,8 @@ func (p *Part) validateMode() error {
 		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate or a rollup")
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
-		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)
+		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start,
+			p.Range.Stop)
 	}
 
 	return nil
@@ -168,8 +171,11 @@ func (p *Part) validateMode() error {
 // validateAligned checks what aligned aggregation demands: that each time has the rows of all
 // series in one part.
 func (p *Part) validateAligned() error {
-	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 || len(p.Plan.Ranges) != 1 {
-		return fmt.Errorf("scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges", len(p.Plan.Ranges))
+	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 ||
+		len(p.Plan.Ranges) != 1 {
+		return fmt.Errorf(
+			"scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges",
+			len(p.Plan.Ranges))
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
 		return fmt.Errorf("scanplan: mode aligned from %s to %s, want whole hours", p.Range.Start, p.Range.Stop)

@@ -47,7 +47,8 @@ func (f Fixes) String() string {
 // validate returns an error for bits that are no fix.
 func (f Fixes) validate() error {
 	if f&^allFixes != 0 {
-		return fmt.Errorf("scanplan: fixes %08b have bits that are not known, want only those of %08b", uint8(f), uint8(allFixes))
+		return fmt.Errorf("scanplan: fixes %08b have bits that are not known, want only those of %08b", uint8(f),
+			uint8(allFixes))
 	}
 	return nil
 }

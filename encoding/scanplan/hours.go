@@ -63,7 +63,8 @@ func (p *Plan) HourKey(r KeyRange, base int64) HexBytes {
 // the plan, the part before it reads them.
 func (p *Plan) Reads(r KeyRange) KeyRange {
 	at := p.Schema.BaseTimeAt()
-	if p.Rollup != nil || len(r.Start) != at+encoding.BaseTimeWidth || p.From <= 0 || int64(binary.BigEndian.Uint32(r.Start[at:])) != p.From {
+	if p.Rollup != nil || len(r.Start) != at+encoding.BaseTimeWidth || p.From <= 0 ||
+		int64(binary.BigEndian.Uint32(r.Start[at:])) != p.From {
 		return r
 	}
 	return KeyRange{Start: p.HourKey(r, p.From-encoding.RowSeconds+1), Stop: r.Stop}

@@ -70,7 +70,8 @@ func (b identity) rollup(r *Rollup) identity {
 	if r == nil {
 		return b.flag(false)
 	}
-	b = b.flag(true).number(r.Layout.Interval).number(int64(r.Layout.Span.Count)).text(r.Layout.Span.Unit).column(r.Column)
+	b = b.flag(true).number(r.Layout.Interval).number(int64(r.Layout.Span.Count)).text(
+		r.Layout.Span.Unit).column(r.Column)
 	if r.Count == nil {
 		return b.flag(false)
 	}

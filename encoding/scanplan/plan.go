@@ -205,7 +205,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("scanplan: metric %s has %d bytes, want %d", p.Metric, len(p.Metric), p.Schema.MetricWidth)
 	}
 	if p.From < 0 || p.From >= p.To || p.From%encoding.RowSeconds != 0 || p.To%encoding.RowSeconds != 0 {
-		return fmt.Errorf("scanplan: rows from %d to %d, want ascending multiples of %d", p.From, p.To, encoding.RowSeconds)
+		return fmt.Errorf("scanplan: rows from %d to %d, want ascending multiples of %d", p.From, p.To,
+			encoding.RowSeconds)
 	}
 
 	if err := p.validateRanges(); err != nil {
@@ -271,7 +272,8 @@ func (p *Plan) validateTags() error {
 
 		for j, v := range t.Values {
 			if len(v) != p.Schema.TagVWidth || j > 0 && string(t.Values[j-1]) >= string(v) {
-				return fmt.Errorf("scanplan: tagv %s of tagk %s is out of order or has not %d bytes", v, t.TagK, p.Schema.TagVWidth)
+				return fmt.Errorf("scanplan: tagv %s of tagk %s is out of order or has not %d bytes", v, t.TagK,
+					p.Schema.TagVWidth)
 			}
 		}
 	}

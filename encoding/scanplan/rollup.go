@@ -45,13 +45,15 @@ func (r *Rollup) validate(p *Plan) error {
 	case p.Downsample == nil || p.Downsample.All:
 		return errors.New("scanplan: a rollup is read without a downsample interval")
 	case (r.Count != nil) != (p.Downsample.Function == "avg"):
-		return fmt.Errorf("scanplan: downsample function %s, want a column of counts with avg and with no other", p.Downsample.Function)
+		return fmt.Errorf("scanplan: downsample function %s, want a column of counts with avg and with no other",
+			p.Downsample.Function)
 	case r.Count != nil && r.Count.ID == r.Column.ID:
 		return fmt.Errorf("scanplan: sums and counts are both in column %d", r.Count.ID)
 	}
 	for _, t := range [2]int64{p.From, p.To} {
 		if base := r.Layout.Span.BaseTime(t); base != t {
-			return fmt.Errorf("scanplan: rows from %d to %d, want base times of rows of %s", p.From, p.To, r.Layout.Span)
+			return fmt.Errorf("scanplan: rows from %d to %d, want base times of rows of %s", p.From, p.To,
+				r.Layout.Span)
 		}
 	}
 	return nil

@@ -235,7 +235,8 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body), "stack", string(debug.Stack()))
+			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body),
+				"stack", string(debug.Stack()))
 			err = errInternal
 		}
 	}()
@@ -296,7 +297,8 @@ func (e *evaluator) failLocked(err error) {
 	if e.mu.err == nil || *e.mu.err != shown || e.mu.old { // the same error again is no news
 		e.mu.err = &shown
 		e.mu.errCount++
-		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary", shown.Temporary, "query", string(e.query.question.Body))
+		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary",
+			shown.Temporary, "query", string(e.query.question.Body))
 	}
 	e.mu.final, e.mu.old = !shown.Temporary, false
 }

@@ -85,7 +85,10 @@ func (u *Update) textBytes() int64 {
 // source holds. It is called at each tick, and cheap: a sum over the history and the
 // subscribers. REQUIRES: e.mu is held.
 func (e *evaluator) countHeldLocked(now *state, sourceBytes int64) Held {
-	sum := Held{Answer: now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)), Sending: subBytes * int64(len(e.mu.subs))}
+	sum := Held{
+		Answer:  now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)),
+		Sending: subBytes * int64(len(e.mu.subs)),
+	}
 
 	e.mu.ticks++
 	for _, t := range e.mu.tracks {
@@ -160,8 +163,11 @@ func (h *Hub) updateHeld(e *evaluator, now *state, sourceBytes int64) error {
 
 	sum := h.total.held.minus(e.mu.held).plus(held)
 	if sum.Answer > h.cfg.MaxBytes {
-		return &Error{Code: 413, Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
-			"please ask for less time, fewer groups or a coarser downsample", sum.Answer, h.cfg.MaxBytes)}
+		return &Error{
+			Code: 413,
+			Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
+				"please ask for less time, fewer groups or a coarser downsample", sum.Answer, h.cfg.MaxBytes),
+		}
 	}
 
 	if over := sum.Sending - h.cfg.MaxSending; over > 0 {

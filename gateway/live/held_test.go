@@ -120,7 +120,8 @@ func changing(points, tick int) Answer {
 
 func join(t *testing.T, h *Hub, cut func()) *Subscription {
 	t.Helper()
-	s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago","msResolution":true}`), Cut: cut}, func() {})
+	s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago","msResolution":true}`), Cut: cut},
+		func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

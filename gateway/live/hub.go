@@ -142,7 +142,12 @@ type Hub struct {
 // New returns a hub. Close ends it.
 func New(cfg Config) *Hub {
 	cfg.setDefaults()
-	h := &Hub{cfg: cfg, messages: cfg.Memory.Open(memory.Live), instance: strconv.FormatUint(rand.Uint64(), 36), slots: make(chan struct{}, cfg.Asks)}
+	h := &Hub{
+		cfg:      cfg,
+		messages: cfg.Memory.Open(memory.Live),
+		instance: strconv.FormatUint(rand.Uint64(), 36),
+		slots:    make(chan struct{}, cfg.Asks),
+	}
 	h.mu.evaluators = map[string]*evaluator{}
 	return h
 }
@@ -195,7 +200,10 @@ func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 		return e, nil
 	}
 	if len(h.mu.evaluators) >= h.cfg.Queries {
-		return nil, &Error{Code: 429, Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries)}
+		return nil, &Error{
+			Code:    429,
+			Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries),
+		}
 	}
 
 	h.mu.made++
@@ -269,7 +277,8 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 	defer func() {
 		<-h.slots
 		if p := recover(); p != nil {
-			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.question.Body), "stack", string(debug.Stack()))
+			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.question.Body), "stack",
+				string(debug.Stack()))
 			err = errInternal
 		}
 	}()

@@ -27,7 +27,8 @@ func (h *Hub) List(most int) (out []Listed, more int) {
 	h.mu.Unlock()
 
 	slices.SortFunc(out, func(a, b Listed) int {
-		return cmp.Or(cmp.Compare(b.Held.Total(), a.Held.Total()), cmp.Compare(b.Subscribers, a.Subscribers), cmp.Compare(a.Query, b.Query))
+		return cmp.Or(cmp.Compare(b.Held.Total(), a.Held.Total()), cmp.Compare(b.Subscribers, a.Subscribers),
+			cmp.Compare(a.Query, b.Query))
 	})
 	n := min(most, len(out))
 	for i := range out[:n] {
@@ -42,7 +43,13 @@ func (e *evaluator) listed() Listed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	l := Listed{ID: e.epoch, Exp: e.query.question.Exp, Query: string(e.query.question.Body), Subscribers: len(e.mu.subs), Held: e.mu.held}
+	l := Listed{
+		ID:          e.epoch,
+		Exp:         e.query.question.Exp,
+		Query:       string(e.query.question.Body),
+		Subscribers: len(e.mu.subs),
+		Held:        e.mu.held,
+	}
 	if e.mu.err != nil {
 		l.Error = e.mu.err.Message
 	}

@@ -21,7 +21,11 @@ func readQuery(r Request) (query, error) {
 	d.UseNumber() // as a float, 9007199254740993 would equal 9007199254740992
 	// The body null leaves fields nil.
 	if err := d.Decode(&fields); err != nil || fields == nil {
-		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST %s%s", r.path(), reason(err))}
+		return query{}, &Error{
+			Code: 400,
+			Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST %s%s", r.path(),
+				reason(err)),
+		}
 	}
 
 	q := query{question: Question{Exp: r.Exp, Body: r.Query}}

@@ -45,7 +45,11 @@ func memoryRefusal(err error) error {
 	case errors.As(err, &large):
 		return &Error{Code: 413, Message: "The answer of the live query takes too much memory: " + err.Error()}
 	case errors.As(err, &busy):
-		return &Error{Code: 503, Message: "There is no memory for the answer of the live query: " + err.Error(), Temporary: true}
+		return &Error{
+			Code:      503,
+			Message:   "There is no memory for the answer of the live query: " + err.Error(),
+			Temporary: true,
+		}
 	}
 	return err
 }

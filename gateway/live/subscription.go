@@ -137,15 +137,32 @@ func (s *Subscription) moveToSnapshotLocked() {
 func (s *Subscription) makeSnapshotLocked() *Update {
 	e := s.evaluator
 	now := e.mu.state
-	return &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, millis: !e.query.seconds,
-		groups: s.track.list(now), points: now.points, missing: now.missing, rows: now.rows, finalBefore: now.finalBefore, damaged: now.damaged}
+	return &Update{
+		account:     e.hub.messages,
+		Kind:        KindSnapshot,
+		Epoch:       s.track.epoch,
+		Seq:         s.seq,
+		millis:      !e.query.seconds,
+		groups:      s.track.list(now),
+		points:      now.points,
+		missing:     now.missing,
+		rows:        now.rows,
+		finalBefore: now.finalBefore,
+		damaged:     now.damaged,
+	}
 }
 
 // deltaLocked returns one delta from the subscriber's place to the present state.
 // REQUIRES: the track reaches back to it.
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
-	u := &Update{account: e.hub.messages, Kind: KindDelta, Epoch: s.track.epoch, Seq: e.mu.seq, millis: !e.query.seconds}
+	u := &Update{
+		account: e.hub.messages,
+		Kind:    KindDelta,
+		Epoch:   s.track.epoch,
+		Seq:     e.mu.seq,
+		millis:  !e.query.seconds,
+	}
 	switch behind := e.mu.seq - s.seq; {
 	case behind == 0: // resumed, and nothing is new
 		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore, damaged: e.mu.state.damaged}

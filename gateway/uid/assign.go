@@ -132,7 +132,8 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 
 // allocate takes the three steps of an assignment once: a number, the reverse
 // mapping, the forward mapping. If a later step fails, the number is lost.
-func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string, row []byte) (encoding.UID, error) {
+func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string,
+	row []byte) (encoding.UID, error) {
 	if len(row) > d.cfg.MaxName {
 		return nil, &NameTooLongError{kind, len(row), d.cfg.MaxName}
 	}
@@ -185,7 +186,8 @@ func (d *Dictionary) nextUID(ctx context.Context, kind encoding.UIDKind, name st
 
 // writeMappings writes both mappings, the reverse one first: so every UID that a
 // writer can find has a name.
-func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, name string, row []byte, u encoding.UID) error {
+func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, name string, row []byte,
+	u encoding.UID) error {
 	s, table := d.atomic(), d.cfg.Table
 	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
 	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)

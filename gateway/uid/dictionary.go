@@ -95,10 +95,16 @@ func New(cfg Config) *Dictionary {
 	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
 	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
 	half := uint64(cfg.Bytes+1) / 2
-	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[encoding.UID](d),
-		Weigher: func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) }})
-	d.reverse = otter.Must(&otter.Options[nameKey, string]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[string](d),
-		Weigher: func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) }})
+	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{
+		MaximumWeight:    half,
+		OnAtomicDeletion: noteEvicted[encoding.UID](d),
+		Weigher:          func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) },
+	})
+	d.reverse = otter.Must(&otter.Options[nameKey, string]{
+		MaximumWeight:    half,
+		OnAtomicDeletion: noteEvicted[string](d),
+		Weigher:          func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) },
+	})
 	return d
 }
 

@@ -65,7 +65,8 @@ type claims struct {
 
 // claim splits names into those that no other call prepares, which are the caller's until it calls
 // release, and a wait for others that prepare the rest.
-func (c *claims) claim(kind encoding.UIDKind, names []string) (mine []string, theirs []<-chan struct{}, release func()) {
+func (c *claims) claim(kind encoding.UIDKind,
+	names []string) (mine []string, theirs []<-chan struct{}, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -169,7 +170,8 @@ func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names 
 // reverse ones, then the forward ones. It returns the names whose mappings were both
 // written. A name that another writer has given a UID is left out, and so is one whose
 // number is in use without the counter.
-func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string, uids []encoding.UID) (map[string]encoding.UID, error) {
+func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string,
+	uids []encoding.UID) (map[string]encoding.UID, error) {
 	reverse, rows := make([]store.CellKey, len(names)), make([][]byte, len(names))
 	for i, name := range names {
 		row, err := encoding.AppendName(nil, name)
@@ -190,7 +192,8 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 	for i, name := range names {
 		if wrote[i] { //fault:uid-of-another-given-again TestPrepare_numberInUse
 			named, values = append(named, name), append(values, uids[i])
-			forward = append(forward, store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
+			forward = append(forward,
+				store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
 		}
 	}
 	if wrote, err = d.putAbsent(ctx, forward, values); err != nil {

@@ -63,7 +63,8 @@ func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, fr
 	}
 	// The rename is done, even if it could not be announced.
 	if err := d.Tell(ctx); err != nil {
-		d.log().Warn("cannot notify other gateways of a rename: they notice it within minutes", "from", from, "to", to, "err", err)
+		d.log().Warn("cannot notify other gateways of a rename: they notice it within minutes", "from", from, "to", to,
+			"err", err)
 	}
 	return nil
 }

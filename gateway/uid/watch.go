@@ -50,7 +50,11 @@ func (d *Dictionary) Tell(ctx context.Context) error {
 	return nil
 }
 
-var changes = store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: []byte(encoding.ChangesQualifier)}
+var changes = store.CellKey{
+	Row:       encoding.CounterRow,
+	Family:    encoding.FamilyID,
+	Qualifier: []byte(encoding.ChangesQualifier),
+}
 
 // Watch finds changes of other processes, until ctx ends.
 func (d *Dictionary) Watch(ctx context.Context) {
@@ -185,7 +189,8 @@ func (d *Dictionary) Check(ctx context.Context) error {
 
 // inParts calls compare with all mappings, of one kind and at most namesPerRead at a
 // time.
-func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
+func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V],
+	compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
 	parts := [3]map[string]V{{}, {}, {}}
 	for k, v := range all {
 		part := parts[k.kind]

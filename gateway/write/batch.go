@@ -24,7 +24,13 @@ type Batch struct {
 
 func (w *Writer) newBatch(window time.Duration) *Batch {
 	generation, release := w.series.cfg.Names.Hold()
-	return &Batch{rows: w.emptyRows(), due: time.Now().Add(window), done: make(chan struct{}), generation: generation, release: release}
+	return &Batch{
+		rows:       w.emptyRows(),
+		due:        time.Now().Add(window),
+		done:       make(chan struct{}),
+		generation: generation,
+		release:    release,
+	}
 }
 
 // accepts reports whether the batch may hold points of a series. It may not if the

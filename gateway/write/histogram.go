@@ -41,14 +41,16 @@ func ParseCodec(text string) (Codec, error) {
 	case !ok || len(classes) != 1:
 		return NoCodec, fmt.Errorf("got %d classes, want %s alone", len(classes), simpleHistogram)
 	case number < 0 || number > encoding.MaxHistogramCodec:
-		return NoCodec, fmt.Errorf("%s has number %d, want 0 to %d", simpleHistogram, number, encoding.MaxHistogramCodec)
+		return NoCodec, fmt.Errorf("%s has number %d, want 0 to %d", simpleHistogram, number,
+			encoding.MaxHistogramCodec)
 	}
 	return Codec(number), nil
 }
 
 // Errors of histograms. The texts that begin in upper case are OpenTSDB's.
 var (
-	ErrNoHistograms = errors.New("Histogram storage has not been enabled. Check the 'tsd.core.histograms.config' configuration.")
+	ErrNoHistograms = errors.New(
+		"Histogram storage has not been enabled. Check the 'tsd.core.histograms.config' configuration.")
 	errBoundsOrder  = errors.New("want the lower bound not above the upper one")
 	errBoundsFinite = errors.New("want bounds that are finite; underflow and overflow count what lies outside")
 )
@@ -85,7 +87,8 @@ func checkHistogram(h *encoding.Histogram) error {
 	}
 
 	if h.Underflow < 0 || h.Overflow < 0 {
-		return fmt.Errorf("Invalid histogram: got the underflow %d and the overflow %d, want at least 0", h.Underflow, h.Overflow)
+		return fmt.Errorf("Invalid histogram: got the underflow %d and the overflow %d, want at least 0", h.Underflow,
+			h.Overflow)
 	}
 	return nil
 }
@@ -107,7 +110,8 @@ func newHistogramCell(t int64, value []byte) (*histogramCell, uint32, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base, nil
+	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base,
+		nil
 }
 
 // AddHistogram puts a histogram into a batch as AddTo does with a point. value is that of
@@ -157,6 +161,11 @@ func (c *cells) addHistograms(r *rows) {
 			continue
 		}
 		last[string(name)] = len(c.out)
-		c.out = append(c.out, store.Mutation{Row: r.list[h.row].key, Family: dataFamily, Qualifier: h.qualifier, Value: h.value})
+		c.out = append(c.out, store.Mutation{
+			Row:       r.list[h.row].key,
+			Family:    dataFamily,
+			Qualifier: h.qualifier,
+			Value:     h.value,
+		})
 	}
 }

@@ -62,7 +62,8 @@ func CheckTime(t int64) error {
 	case t <= 0 || t > maxMillis:
 		return ErrTimestamp
 	case t > encoding.MaxTime*1000+999:
-		return fmt.Errorf("%w: got %d ms, want at most %d (2106-02-07T06:28:15.999Z)", ErrTimestamp, t, int64(encoding.MaxTime*1000+999))
+		return fmt.Errorf("%w: got %d ms, want at most %d (2106-02-07T06:28:15.999Z)", ErrTimestamp, t,
+			int64(encoding.MaxTime*1000+999))
 	}
 	return nil
 }
@@ -85,7 +86,8 @@ func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	case len(p.Tags) == 0:
 		return ErrNoTags
 	case len(p.Tags) > schema.MaxTags:
-		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags, TagText(p.Tags))
+		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags,
+			TagText(p.Tags))
 	}
 	return p.validateNames(allowed)
 }

@@ -70,8 +70,9 @@ func NewRollups(cfg RollupsConfig, to store.Writer, series *SeriesCache) *Rollup
 
 // Errors of rollups, in OpenTSDB's words.
 var (
-	errNoRollups    = errors.New("No rollup or aggregations were configured")
-	errMade         = errors.New("Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
+	errNoRollups = errors.New("No rollup or aggregations were configured")
+	errMade      = errors.New(
+		"Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
 	errNoAggregator = errors.New("Aggregator cannot be null or empty.")
 	// ErrNoInterval is returned for a point that has neither an interval nor a group-by
 	// aggregator.
@@ -96,7 +97,9 @@ func (r *Rollups) Add(ctx context.Context, p *RollupPoint) (*Batch, error) {
 		return nil, errNoRollups
 	}
 	if p.Grouped && p.GroupBy == "" {
-		return nil, fmt.Errorf("Cannot write a group by data point without specifying the aggregation function. Metric=%s tags=%s", p.Metric, TagText(p.Tags))
+		return nil, fmt.Errorf(
+			"Cannot write a group by data point without specifying the aggregation function. Metric=%s tags=%s",
+			p.Metric, TagText(p.Tags))
 	}
 	if IsMillis(p.Time) { // rollups have whole seconds
 		return nil, p.badTime()
@@ -132,7 +135,8 @@ func (p *RollupPoint) badTime() error {
 	if p.Value.Float {
 		flags |= floatFlag
 	}
-	return fmt.Errorf("bad timestamp=%d when trying to add value=[%s]/%d to metric=%s, tags=%s", p.Time, strings.Join(signed, ", "), flags, p.Metric, TagText(p.Tags))
+	return fmt.Errorf("bad timestamp=%d when trying to add value=[%s]/%d to metric=%s, tags=%s", p.Time,
+		strings.Join(signed, ", "), flags, p.Metric, TagText(p.Tags))
 }
 
 // floatFlag is the bit of a qualifier that is set for floats.
@@ -142,12 +146,14 @@ const floatFlag = 8
 func (r *Rollups) tag(p *RollupPoint) (string, error) {
 	i := slices.IndexFunc(p.Tags, func(t Tag) bool { return t.K == r.cfg.TagKey })
 	switch {
-	case i >= 0 && !(p.Grouped && strings.EqualFold(p.Tags[i].V, p.GroupBy)): // the client's own tag must be the one set below
+	case i >= 0 && !(p.Grouped &&
+		strings.EqualFold(p.Tags[i].V, p.GroupBy)): // the client's own tag must be the one set below
 		by := p.GroupBy
 		if !p.Grouped {
 			by = "null" // as Java prints what is not there
 		}
-		return "", fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s", r.cfg.TagKey, p.Tags[i].V, by, p.Metric, TagText(p.Tags))
+		return "", fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s",
+			r.cfg.TagKey, p.Tags[i].V, by, p.Metric, TagText(p.Tags))
 	case !p.Grouped:
 		if r.cfg.TagRaw {
 			p.Tags = append(p.Tags, Tag{r.cfg.TagKey, r.cfg.RawValue})
@@ -173,7 +179,8 @@ func (r *Rollups) checkGroupBy(p *RollupPoint, value string) error {
 		return fmt.Errorf("Invalid group by aggregator %s with metric %s %s", p.GroupBy, p.Metric, TagText(p.Tags))
 	}
 	if r.cfg.BlockDerived && derived(value) {
-		return fmt.Errorf("Derived group by aggregations are not allowed %s with metric %s %s", p.GroupBy, p.Metric, TagText(p.Tags))
+		return fmt.Errorf("Derived group by aggregations are not allowed %s with metric %s %s", p.GroupBy, p.Metric,
+			TagText(p.Tags))
 	}
 	return nil
 }
@@ -217,7 +224,8 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 
 	// These two checks come last in OpenTSDB, too, and so count only if all else is right.
 	if upper := strings.ToUpper(p.Aggregator); r.cfg.BlockDerived && derived(upper) {
-		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric, TagText(p.Tags))
+		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric,
+			TagText(p.Tags))
 	}
 	if p.Interval == "" && !p.Grouped {
 		return nil, ErrNoInterval

@@ -119,7 +119,8 @@ func (s *SeriesCache) Resolve(ctx context.Context, metric string, tags []Tag) (*
 // and it is suitable, else under its names. It calls beforeWait before it waits for a
 // name that is being changed: the change in turn waits for the batches opened before
 // it, so a caller that has such a batch open must send it.
-func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
+func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag,
+	beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
 	if k := new(SeriesKey); s.cached(key, k) {
 		if spelling != "" {
@@ -238,7 +239,8 @@ func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*S
 
 // uid returns the UID of a name. After a storageError the same point may be sent again; any other
 // error is the fault of the name.
-func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
+func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string,
+	assign bool) (u encoding.UID, err error) {
 	var buf [128]byte // only its length counts, so a usual name is not allocated
 	row, err := encoding.AppendName(buf[:0], name)
 	if err != nil {

@@ -197,7 +197,8 @@ func namesSize(e []byte) int { return 4 * (1 + 2*int(e[tagsAt])) }
 
 // entrySize returns the length of the entry at the beginning of e.
 func entrySize(e []byte) int {
-	return entryHead + int(binary.LittleEndian.Uint16(e[sizeAt:])) + int(binary.LittleEndian.Uint16(e[widthAt:])) + namesSize(e)
+	return entryHead + int(binary.LittleEndian.Uint16(e[sizeAt:])) + int(binary.LittleEndian.Uint16(e[widthAt:])) +
+		namesSize(e)
 }
 
 // put keeps a series of some names under a key that contains each of them verbatim. It

@@ -85,7 +85,13 @@ type Writer struct {
 // New starts a writer. Close it to write the rest.
 func New(cfg Config, w store.Writer, series *SeriesCache) *Writer {
 	cfg = cfg.withDefaults()
-	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Shards+runtime.GOMAXPROCS(0)), writing: map[*Batch]bool{}}
+	out := &Writer{
+		cfg:     cfg,
+		store:   w,
+		series:  series,
+		free:    make(chan *rows, cfg.Shards+runtime.GOMAXPROCS(0)),
+		writing: map[*Batch]bool{},
+	}
 	out.ctx, out.end = context.WithCancel(context.Background())
 	for range cfg.Shards {
 		l := &shard{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), taken: make(chan struct{})}

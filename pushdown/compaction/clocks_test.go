@@ -66,9 +66,17 @@ func (w *clocks) changed(c store.ConditionalChange, held []bool) error {
 func (w *clocks) compact() (total Counts) {
 	w.depth++
 	defer func() { w.depth-- }()
-	j := Job{Store: disturbed{w.st, w.others, w.changed}, Table: w.tables[0], Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(w.now + w.ahead) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
-	if err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil); err != nil && !errors.Is(err, errKilled) {
+	j := Job{
+		Store:         disturbed{w.st, w.others, w.changed},
+		Table:         w.tables[0],
+		Schema:        encoding.DefaultSchema(),
+		FixDuplicates: w.fix,
+		Margin:        margin * time.Millisecond,
+		Now:           func() time.Time { return time.UnixMilli(w.now + w.ahead) },
+		Reached:       func(c Counts, _ []byte) { total.Add(&c) },
+	}
+	if err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil); err != nil &&
+		!errors.Is(err, errKilled) {
 		w.fail("job: %v", err)
 	}
 	return total
@@ -146,7 +154,8 @@ func (w *clocks) write() {
 		v = int64(w.rng.IntN(100))
 	}
 	for _, t := range w.tables {
-		w.fake.PutAt(t, string(w.key), family, string(encoding.AppendQualifier(nil, q)), string(encoding.AppendInt(nil, v)), 0)
+		w.fake.PutAt(t, string(w.key), family, string(encoding.AppendQualifier(nil, q)),
+			string(encoding.AppendInt(nil, v)), 0)
 	}
 	w.note("put %d %d form %v", offset, v, q.Milli)
 }
@@ -195,7 +204,8 @@ func (w *clocks) fail(format string, args ...any) {
 	w.Helper()
 	_, row := w.answer(w.tables[0])
 	_, twin := w.answer(w.tables[1])
-	w.Fatalf("%s\nfix_duplicates %v\n%sthe row:\n%sits twin:\n%s", fmt.Sprintf(format, args...), w.fix, w.log, row, twin)
+	w.Fatalf("%s\nfix_duplicates %v\n%sthe row:\n%sits twin:\n%s", fmt.Sprintf(format, args...), w.fix, w.log, row,
+		twin)
 }
 
 // TestOrders_clocks draws what happens to a row while its region moves between servers whose clocks
@@ -206,7 +216,11 @@ func (w *clocks) fail(format string, args ...any) {
 // same for both.
 func TestOrders_clocks(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, err := hbase.Open(hbase.Config{
+		Quorum: fake.Address(),
+		Dial:   fake.Dial,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,8 +230,15 @@ func TestOrders_clocks(t *testing.T) {
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})
 	var among, whole int64
 	for order := range (*orders + 1) / 2 {
-		w := &clocks{T: t, fake: fake, st: st, key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))), now: (rowBase + 7200) * 1000,
-			tables: [2]string{fmt.Sprintf("t%d", order), fmt.Sprintf("twin%d", order)}}
+		w := &clocks{
+			T:      t,
+			fake:   fake,
+			st:     st,
+			key:    key,
+			rng:    rand.New(rand.NewPCG(seed, uint64(order))),
+			now:    (rowBase + 7200) * 1000,
+			tables: [2]string{fmt.Sprintf("t%d", order), fmt.Sprintf("twin%d", order)},
+		}
 		w.fix = w.rng.IntN(2) == 0
 		w.note("order %d", order)
 		fake.SetClock(func() int64 { return w.now })

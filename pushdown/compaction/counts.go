@@ -46,7 +46,8 @@ func (c *Counts) count(p *Plan) {
 // String is what was done, in one line.
 func (c *Counts) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows: %d compacted, %d cells of %d bytes became %d of %d", c.Rows, c.Compacted, c.Cells, c.Bytes, c.Compacted, c.BytesNow)
+	fmt.Fprintf(&b, "%d rows: %d compacted, %d cells of %d bytes became %d of %d", c.Rows, c.Compacted, c.Cells,
+		c.Bytes, c.Compacted, c.BytesNow)
 	for i, n := range c.Left {
 		if n > 0 {
 			fmt.Fprintf(&b, "; %d left: %s", n, Reason(i))

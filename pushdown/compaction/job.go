@@ -72,7 +72,8 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 			return err
 		}
 		read := j.Now()
-		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: at, Stop: keys.Stop}, page)
+		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData,
+			store.KeyRange{Start: at, Stop: keys.Stop}, page)
 		if err != nil {
 			return fmt.Errorf("cannot read rows from %x on: %w", at, err)
 		}
@@ -133,7 +134,8 @@ func (j *Job) page(ctx context.Context, rows []work, counts *Counts) error {
 		rows = rows[:0]
 		for _, w := range left {
 			read := j.Now()
-			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
+			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData,
+				store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
 			if err != nil {
 				return fmt.Errorf("cannot read row %x again: %w", w.row.Key, err)
 			}
@@ -196,7 +198,8 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 
 // change carries out a change of each row, nil for none, and returns the rows whose
 // condition held and the others.
-func (j *Job) change(ctx context.Context, rows []work, of func(work) *store.ConditionalChange) (held, not []work, err error) {
+func (j *Job) change(ctx context.Context, rows []work,
+	of func(work) *store.ConditionalChange) (held, not []work, err error) {
 	var changes []store.ConditionalChange
 	for _, w := range rows {
 		if c := of(w); c != nil {
@@ -233,7 +236,8 @@ func (j *Job) changeAll(ctx context.Context, changes []store.ConditionalChange) 
 	calls, ctx := errgroup.WithContext(ctx)
 	for first := 0; first < len(changes); first += callRows {
 		calls.Go(func() error {
-			held, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData, changes[first:min(first+callRows, len(changes))])
+			held, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData,
+				changes[first:min(first+callRows, len(changes))])
 			copy(outcomes[first:], held)
 			return err
 		})

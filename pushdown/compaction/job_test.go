@@ -34,7 +34,11 @@ type bench struct {
 
 // newBench makes a table "tsdb" with regions divided at splits.
 func newBench(t *testing.T, splits ...[]byte) *bench {
-	b := &bench{T: t, fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}), now: (rowBase + 7200) * 1000}
+	b := &bench{
+		T:    t,
+		fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}),
+		now:  (rowBase + 7200) * 1000,
+	}
 	var err error
 	if b.st, err = hbase.Open(hbase.Config{Quorum: b.fake.Address(), Dial: b.fake.Dial}); err != nil {
 		t.Fatal(err)
@@ -43,12 +47,19 @@ func newBench(t *testing.T, splits ...[]byte) *bench {
 	b.fake.SetClock(func() int64 { return b.now })
 	b.fake.CreateTable("tsdb", []string{family}, splits...)
 	b.fake.KeepVersions("tsdb")
-	b.job = Job{Store: b, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(b.now + 1000) }, Reached: func(c Counts, _ []byte) { b.sum.Add(&c) }}
+	b.job = Job{
+		Store:   b,
+		Table:   "tsdb",
+		Schema:  encoding.DefaultSchema(),
+		Margin:  margin * time.Millisecond,
+		Now:     func() time.Time { return time.UnixMilli(b.now + 1000) },
+		Reached: func(c Counts, _ []byte) { b.sum.Add(&c) },
+	}
 	return b
 }
 
-func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	rows int) ([]store.VersionRow, []byte, error) {
 	if b.afterRead != nil {
 		defer b.afterRead()
 	}
@@ -135,7 +146,8 @@ func TestJob_rows(t *testing.T) {
 	b.job.DryRun = false
 	b.run()
 	b.want(strings.TrimSpace(want))
-	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 || b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 {
+	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 ||
+		b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 {
 		t.Errorf("counts %+v, in a dry run %+v", b.sum, dry)
 	}
 	b.run()
@@ -257,8 +269,11 @@ func TestJob_faults(t *testing.T) {
 	}
 	b.fake.SetHook(func(c hbasefake.Call) hbasefake.Fault {
 		if c.Method == "Multi" && c.N%2 == 0 {
-			return hbasefake.Fault{Kind: []hbasefake.FaultKind{hbasefake.DropAfter, hbasefake.DropBefore, hbasefake.RefuseActions}[c.N/2%3],
-				Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}
+			return hbasefake.Fault{
+				Kind: []hbasefake.FaultKind{hbasefake.DropAfter, hbasefake.DropBefore,
+					hbasefake.RefuseActions}[c.N/2%3],
+				Exception: "org.apache.hadoop.hbase.RegionTooBusyException",
+			}
 		}
 		return hbasefake.Fault{}
 	})
@@ -308,7 +323,8 @@ func TestJob_suspended(t *testing.T) {
 		b.put(1, "\x00\x00\x00\x20", "\x01\x03\x00", -20_001)
 	}
 	b.run()
-	if text := b.text(); strings.Contains(text, "001000") || !strings.Contains(text, "00000020=010300") || reads < 2 || b.sum.Compacted != 1 {
+	if text := b.text(); strings.Contains(text, "001000") || !strings.Contains(text, "00000020=010300") || reads < 2 ||
+		b.sum.Compacted != 1 {
 		t.Errorf("after %d readings, %v, the row is %s: want the deleted point to stay away", reads, &b.sum, text)
 	}
 }

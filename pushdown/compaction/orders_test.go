@@ -91,14 +91,16 @@ func (b disturbed) Features() store.Features {
 	return f
 }
 
-func (b disturbed) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+func (b disturbed) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	rows int) ([]store.VersionRow, []byte, error) {
 	if err := b.others(); err != nil {
 		return nil, nil, err
 	}
 	return b.Store.Versions(ctx, table, family, keys, rows)
 }
 
-func (b disturbed) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+func (b disturbed) ChangeIf(ctx context.Context, table, family string,
+	changes []store.ConditionalChange) ([]bool, error) {
 	if err := b.others(); err != nil {
 		return nil, err
 	}
@@ -121,8 +123,15 @@ func (w *world) compact() (Counts, error) {
 	w.depth++
 	defer func() { w.depth-- }()
 	var total Counts
-	j := Job{Store: disturbed{w.st, w.others, w.changed}, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(w.now) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
+	j := Job{
+		Store:         disturbed{w.st, w.others, w.changed},
+		Table:         w.table,
+		Schema:        encoding.DefaultSchema(),
+		FixDuplicates: w.fix,
+		Margin:        margin * time.Millisecond,
+		Now:           func() time.Time { return time.UnixMilli(w.now) },
+		Reached:       func(c Counts, _ []byte) { total.Add(&c) },
+	}
 	err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil)
 	if err != nil && !errors.Is(err, errKilled) {
 		w.fail("job: %v", err)
@@ -301,7 +310,8 @@ func (w *world) stepTSD() {
 			return bytes.Equal(c.Qualifier, w.tsd.merged.Qualifier) && bytes.Equal(c.Value, w.tsd.merged.Value)
 		})
 		if !there {
-			w.fake.PutAt(w.table, string(w.key), family, string(w.tsd.merged.Qualifier), string(w.tsd.merged.Value), w.now)
+			w.fake.PutAt(w.table, string(w.key), family, string(w.tsd.merged.Qualifier), string(w.tsd.merged.Value),
+				w.now)
 			w.note("TSD puts %x", w.tsd.merged.Qualifier)
 			w.loosen()
 			w.marked = w.now
@@ -351,7 +361,8 @@ func (w *world) newTSD() *tsd {
 // puts is newer, and what it deletes as of now may be theirs.
 func (w *world) loosen() {
 	for offset, p := range w.points {
-		read := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool { return c.Timestamp >= p.stamp && p.stamp < w.tsd.at-margin })
+		read := slices.ContainsFunc(w.tsd.read,
+			func(c store.Cell) bool { return c.Timestamp >= p.stamp && p.stamp < w.tsd.at-margin })
 		exact := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool { return c.Timestamp == p.stamp })
 		if !read && !exact {
 			p.loose = true
@@ -423,7 +434,11 @@ func (w *world) fail(format string, args ...any) {
 //fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, err := hbase.Open(hbase.Config{
+		Quorum: fake.Address(),
+		Dial:   fake.Dial,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,8 +448,16 @@ func TestOrders(t *testing.T) {
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})
 	var compacted, whole int64
 	for order := range *orders {
-		w := &world{T: t, fake: fake, st: st, table: fmt.Sprintf("t%d", order), key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))),
-			now: (rowBase + 7200) * 1000, points: map[int32]written{}}
+		w := &world{
+			T:      t,
+			fake:   fake,
+			st:     st,
+			table:  fmt.Sprintf("t%d", order),
+			key:    key,
+			rng:    rand.New(rand.NewPCG(seed, uint64(order))),
+			now:    (rowBase + 7200) * 1000,
+			points: map[int32]written{},
+		}
 		w.note("order %d", order)
 		if order > 0 && order%10_000 == 0 {
 			t.Logf("%d orders", order)

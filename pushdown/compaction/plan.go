@@ -30,8 +30,10 @@ const (
 
 // String is the reason, after "rows left: ".
 func (r Reason) String() string {
-	return [...]string{"compacted", "one cell", "young", "append column", "duplicates that differ", "equally old values that differ",
-		"cells carry the time of their points", "unreadable", "hidden until a major compaction", "too large", "written to meanwhile"}[r]
+	return [...]string{"compacted", "one cell", "young", "append column", "duplicates that differ",
+		"equally old values that differ",
+		"cells carry the time of their points", "unreadable", "hidden until a major compaction", "too large",
+		"written to meanwhile"}[r]
 }
 
 // maxCell bounds the bytes of a merged cell, qualifier and value.
@@ -107,7 +109,8 @@ func Decide(row store.VersionRow, base uint32, o Options) Plan {
 	for _, v := range h.puts { //fault:compaction-bares-older-versions TestDecide_answers
 		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
 		if !result {
-			p.Delete = append(p.Delete, store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
+			p.Delete = append(p.Delete,
+				store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
 		}
 	}
 	return p
@@ -171,7 +174,8 @@ func (p *Plan) merge(parts []store.Version, base uint32, fix bool) Reason {
 	merged := store.Version{Qualifier: p.Merged.Qualifier, Value: p.Merged.Value, Timestamp: p.Merged.Timestamp}
 	for _, cells := range [][]store.Version{{merged}, append(slices.Clone(parts), merged)} {
 		after, err := read(base, fix, cells)
-		if err != nil || !slices.Equal(after.Time, before.Time) || !slices.Equal(after.Bits, before.Bits) || !slices.Equal(after.Float, before.Float) {
+		if err != nil || !slices.Equal(after.Time, before.Time) || !slices.Equal(after.Bits, before.Bits) ||
+			!slices.Equal(after.Float, before.Float) {
 			return Unreadable
 		}
 	}

@@ -32,7 +32,8 @@ func TestTake_again(t *testing.T) {
 		left int
 		want error
 	}{
-		{errLost, takeAttempts - 1, nil}, {errLost, takeAttempts, errLost}, {store.ErrNoTable, 1, store.ErrNoTable}, {store.ErrDenied, 1, store.ErrDenied},
+		{errLost, takeAttempts - 1, nil}, {errLost, takeAttempts, errLost}, {store.ErrNoTable, 1, store.ErrNoTable},
+		{store.ErrDenied, 1, store.ErrDenied},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			k, _ := newOffice(t, rand.New(rand.NewPCG(7, 7))).worker(1, 0, false)

@@ -41,7 +41,15 @@ type Lease struct {
 
 // newLease returns the lease of a record that was written, by a call that began at began.
 func newLease(ctx context.Context, k *Keeper, name string, now record, began time.Time) *Lease {
-	l := &Lease{keeper: k, name: name, turn: now.Turn, ended: make(chan struct{}), writing: make(chan struct{}, 1), now: now, beat: now.Beat}
+	l := &Lease{
+		keeper:  k,
+		name:    name,
+		turn:    now.Turn,
+		ended:   make(chan struct{}),
+		writing: make(chan struct{}, 1),
+		now:     now,
+		beat:    now.Beat,
+	}
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.expiry = time.AfterFunc(l.untilExpiry(began), func() {
 		l.end(fmt.Errorf("%w: %s could not be renewed for %v", ErrLost, name, k.dead()-k.beat()))
@@ -90,7 +98,8 @@ func (l *Lease) State() []byte {
 // be later, and the lease is held on.
 func (l *Lease) Save(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
-		return fmt.Errorf("cannot save the state of lease %s: got %d bytes, want at most %d", l.name, len(state), maxState)
+		return fmt.Errorf("cannot save the state of lease %s: got %d bytes, want at most %d", l.name, len(state),
+			maxState)
 	}
 	if l.ctx.Err() != nil {
 		return l.explained("save the state", context.Cause(l.ctx))

@@ -395,7 +395,8 @@ func TestTake_ended(t *testing.T) {
 // cutting replies to a write only after its context.
 type cutting struct{ Cells }
 
-func (c cutting) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (c cutting) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	if _, err := c.Cells.CompareAndPut(ctx, table, cell, expected, value); err != nil {
 		return false, err
 	}
@@ -412,7 +413,8 @@ func TestDo(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
 		k, v := o.worker(1, 0, false)
 		failed, began := errors.New("failed"), time.Now()
-		if err := k.Do(t.Context(), "x", func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
+		if err := k.Do(t.Context(), "x",
+			func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v, want %v", err, failed)
 		}
 		if took := time.Since(began); took != 0 { // of simulated time
@@ -469,7 +471,8 @@ func TestKeeper_refused(t *testing.T) {
 	if err := l.Save(t.Context(), make([]byte, maxState)); err != nil {
 		t.Errorf("a state as large as may be: %v", err)
 	}
-	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil || !strings.Contains(err.Error(), "want at most") {
+	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil ||
+		!strings.Contains(err.Error(), "want at most") {
 		t.Errorf("a large state: %v", err)
 	}
 	if err := l.Release(t.Context()); err != nil {

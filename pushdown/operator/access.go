@@ -184,7 +184,8 @@ func (b *accessBuilder) tsuidTags() (tags [][]byte) {
 // ChooseAccess), and no other predicate lists values, so that a skip scan could not
 // do better.
 func (b *accessBuilder) firstTagOnly() bool {
-	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
+	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In &&
+		(b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
 }
 
 // byFirstTag makes ranges of hour and first tag, if that is sound and there are not too many.
@@ -265,7 +266,8 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 	case values == 0:
 		return nil, "all rows: no tag is restricted to some values"
 	case values > maxPatternValues:
-		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values, maxPatternValues)
+		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values,
+			maxPatternValues)
 	}
 	return p, fmt.Sprintf("key pattern of %d tags and %d values", len(p.Wants), values)
 }

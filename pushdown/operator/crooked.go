@@ -38,7 +38,10 @@ func (e *CrookedError) Error() string { return e.Text }
 
 // crookedError returns the error of a crooked row.
 func crookedError(s encoding.Schema, row []byte) error {
-	return &CrookedError{Row: bytes.Clone(row), Text: fmt.Sprintf("row %X is of no full hour (%s)", row, describeRow(s, row))}
+	return &CrookedError{
+		Row:  bytes.Clone(row),
+		Text: fmt.Sprintf("row %X is of no full hour (%s)", row, describeRow(s, row)),
+	}
 }
 
 // checkCrooked returns a CrookedError for a crooked row that holds, or may hold, points of the
@@ -47,7 +50,8 @@ func (a *admission) checkCrooked(row []byte, key encoding.RowKey) error {
 	if !encoding.Crooked(key.BaseTime) || a.plan.Rollup != nil || a.plan.Straight {
 		return nil
 	}
-	if !a.reads.Contains(row) || !bytes.Equal(key.Metric, a.plan.Metric) || !a.span(a.plan.Schema.AppendSpan(nil, row)) {
+	if !a.reads.Contains(row) || !bytes.Equal(key.Metric, a.plan.Metric) ||
+		!a.span(a.plan.Schema.AppendSpan(nil, row)) {
 		return nil
 	}
 	return crookedError(a.plan.Schema, row)
@@ -91,7 +95,13 @@ func (b *accessBuilder) withGaps(a Access) Access {
 // begins the plan: the crooked rows there hold points of the part's first hour.
 func scanOf(part *scanplan.Part, a Access) store.Scan {
 	reads := part.Plan.Reads(part.Range)
-	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, Start: reads.Start, Stop: reads.Stop, Filter: a.Filter}
+	scan := store.Scan{
+		Table:  part.Plan.Table,
+		Family: encoding.FamilyData,
+		Start:  reads.Start,
+		Stop:   reads.Stop,
+		Filter: a.Filter,
+	}
 	if len(a.Filter.Ranges) > 0 && !bytes.Equal(reads.Start, part.Range.Start) {
 		first := store.KeyRange{Start: reads.Start, Stop: part.Range.Start}
 		scan.Filter.Ranges = slices.Concat([]store.KeyRange{first}, a.Filter.Ranges)
@@ -101,7 +111,8 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 
 // openScan opens the scan of a part by an access path. The rows of a straight plan are of full
 // hours. extra is about the bytes that are held in addition to the scanner's blocks.
-func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache, scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
+func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache,
+	scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
 	var cut []store.Row
 	if part.Plan.Straight {
 		if cut, extra, err = cutCrooked(ctx, from, part, stats); err != nil {
@@ -125,7 +136,8 @@ const hoursAtOnce = 2048
 
 // cutCrooked reads the crooked rows of a part's hours and cuts them into rows of full hours: those
 // in the part, ascending, each key once.
-func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, stats *Stats) (cut []store.Row, held int64, err error) {
+func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part,
+	stats *Stats) (cut []store.Row, held int64, err error) {
 	p := &part.Plan
 	first, last := (&accessBuilder{plan: p, part: part}).hours()
 	// The part may begin or end inside an hour, whose crooked rows come after all other rows.
@@ -156,8 +168,13 @@ func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, sta
 		at = encoding.Hour(int64(row.BaseTime))
 		gaps := b.gaps(at, min(at+hoursAtOnce*encoding.RowSeconds, last))
 		at += hoursAtOnce * encoding.RowSeconds
-		scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: gaps[0].Start, Stop: gaps[len(gaps)-1].Stop,
-			Filter: store.RowFilter{Ranges: gaps, Pattern: pattern}}
+		scan := store.Scan{
+			Table:  p.Table,
+			Family: encoding.FamilyData,
+			Start:  gaps[0].Start,
+			Stop:   gaps[len(gaps)-1].Stop,
+			Filter: store.RowFilter{Ranges: gaps, Pattern: pattern},
+		}
 		for row, err := range store.Rows(ctx, from, scan) {
 			if err != nil {
 				return nil, 0, err
@@ -222,12 +239,14 @@ func CutRow(s encoding.Schema, r *store.Row) (rows []store.Row, err error) {
 	for i := range r.Cells {
 		c := r.Cells[i].Clone()
 		parts := [2]encoding.SplitPart{}
-		if parts[0], parts[1], err = encoding.SplitCell(c.Qualifier, c.Value, int32(int64(key.BaseTime)-hour)); err != nil {
+		if parts[0], parts[1], err = encoding.SplitCell(c.Qualifier, c.Value,
+			int32(int64(key.BaseTime)-hour)); err != nil {
 			return nil, err
 		}
 		for k, p := range parts {
 			if len(p.Qualifier) > 0 {
-				cells[k] = append(cells[k], store.Cell{Family: c.Family, Qualifier: p.Qualifier, Value: p.Value, Timestamp: c.Timestamp})
+				cells[k] = append(cells[k],
+					store.Cell{Family: c.Family, Qualifier: p.Qualifier, Value: p.Value, Timestamp: c.Timestamp})
 			}
 		}
 	}

@@ -112,7 +112,8 @@ func (f *hourDownsampler) pending() int64                                 { retu
 
 // addHour decodes a row, adds its buckets to the arena and returns the number of its
 // points.
-func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
+func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder,
+	cells []store.Cell) (points int, err error) {
 	s := a.open()
 	if a.times, a.values, points, err = f.appendHour(a.times, a.values, base, d, cells); err == nil {
 		a.close(sp, s)
@@ -122,7 +123,8 @@ func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding
 
 // appendHour decodes a row, appends its buckets to times and values and returns the number
 // of its points. With an error nothing is appended.
-func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint32, d *encoding.RowDecoder, cells []store.Cell) ([]int64, []float64, int, error) {
+func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint32, d *encoding.RowDecoder,
+	cells []store.Cell) ([]int64, []float64, int, error) {
 	var offsets []int32
 	only := false // OnlyCell has decoded the row
 

@@ -68,7 +68,8 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	case errors.Is(err, errCodec):
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
-		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
+		e.Text = fmt.Sprintf(
+			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
 	}
 	return e
 }
@@ -97,7 +98,8 @@ func javaBytes(b []byte) string {
 func describeRow(s encoding.Schema, row []byte) string {
 	key, err := s.ParseRowKey(row)
 	if err != nil {
-		return fmt.Sprintf("not a key of salt width %d and UID widths %d, %d, %d", s.SaltWidth, s.MetricWidth, s.TagKWidth, s.TagVWidth)
+		return fmt.Sprintf("not a key of salt width %d and UID widths %d, %d, %d", s.SaltWidth, s.MetricWidth,
+			s.TagKWidth, s.TagVWidth)
 	}
 
 	var b strings.Builder

@@ -56,7 +56,14 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 	}
 
 	hours, _ := p.WholeHours(part.Range) // Part.Validate has checked that they are whole
-	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
+	g := &grouping{
+		plan:   p,
+		fn:     fn,
+		hours:  hours,
+		groups: map[string]*group{},
+		starts: hours.From == p.From,
+		ends:   hours.To == p.To,
+	}
 	g.n, g.a, g.b = fn.Columns() // which accumulators the rows have
 
 	g.missing, g.fill = p.Downsample.Fill.Value()

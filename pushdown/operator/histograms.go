@@ -41,7 +41,12 @@ func newHistograms(part *scanplan.Part, opts Options) (*histograms, error) {
 		return nil, nil
 	}
 
-	h := &histograms{plan: p, bySeries: part.Mode == scanplan.PerSeries, unsent: map[string]*batch.Histograms{}, writer: batch.NewHistogramWriter(opts.Mem)}
+	h := &histograms{
+		plan:     p,
+		bySeries: part.Mode == scanplan.PerSeries,
+		unsent:   map[string]*batch.Histograms{},
+		writer:   batch.NewHistogramWriter(opts.Mem),
+	}
 	// The place of calendar buckets depends on points that other parts of a series may have:
 	// times then stay as they are.
 	if p.Downsample != nil && !p.Downsample.Calendar {
@@ -170,7 +175,8 @@ func (h *histograms) decode(base uint32, c *store.Cell) (int64, error) {
 		return 0, fmt.Errorf("histogram column % X is empty", c.Qualifier)
 	}
 	if got := c.Value[0]; int(got) != h.plan.Histograms.Codec {
-		return 0, fmt.Errorf("%w: histogram column % X has codec %d, want %s", errCodec, c.Qualifier, got, codecText(h.plan.Histograms.Codec))
+		return 0, fmt.Errorf("%w: histogram column % X has codec %d, want %s", errCodec, c.Qualifier, got,
+			codecText(h.plan.Histograms.Codec))
 	}
 	if err := encoding.ParseHistogram(c.Value[1:], &h.value); err != nil {
 		return 0, fmt.Errorf("histogram column % X: %w", c.Qualifier, err)

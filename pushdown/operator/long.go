@@ -103,7 +103,8 @@ type probe struct {
 	base  int64
 }
 
-func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
+func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access,
+	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
 	return &longScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, of: of,
 		at: scan.Start, next: first, until: first, to: to, end: to}
@@ -146,7 +147,8 @@ func (s *longScanner) openPiece() error {
 		}
 
 		scan := scanOf(&s.piece, path)
-		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns, s.scan.MostInColumns, s.scan.KeysOnly
+		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns,
+			s.scan.MostInColumns, s.scan.KeysOnly
 		rows, err := s.from.Scan(s.ctx, scan)
 		if err != nil {
 			return err
@@ -180,7 +182,11 @@ func (s *longScanner) endPiece() {
 	s.rows = nil
 	s.stats = addScans(s.stats, read)
 	if s.seeks {
-		cost := Stats{Ranges: s.of.Ranges - s.began.Ranges, Rejected: s.of.Rejected - s.began.Rejected, ScanTime: s.of.ScanTime - s.began.ScanTime}
+		cost := Stats{
+			Ranges:   s.of.Ranges - s.began.Ranges,
+			Rejected: s.of.Rejected - s.began.Rejected,
+			ScanTime: s.of.ScanTime - s.began.ScanTime,
+		}
 		cost.setScan(read)
 		recordScan(s.prefixes, &s.piece, cost)
 	}
@@ -188,7 +194,8 @@ func (s *longScanner) endPiece() {
 
 // ranges is the number of key ranges that an hour can have, by current knowledge.
 func (s *longScanner) ranges() int {
-	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes), s.path.Long)
+	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes),
+		s.path.Long)
 }
 
 // decide makes the next section, or returns io.EOF.
@@ -260,7 +267,14 @@ func (s *longScanner) probe(from []byte) (*probe, error) {
 	l, last, p := &probe{}, int64(0), &s.part.Plan
 	rows, size := access.ProbeSize(s.ranges())
 	s.of.Probes++
-	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: rows, BlockBytes: int(min(size, maxProbeBlock))}
+	scan := store.Scan{
+		Table:      p.Table,
+		Family:     encoding.FamilyData,
+		Start:      from,
+		Stop:       s.scan.Stop,
+		MaxRows:    rows,
+		BlockBytes: int(min(size, maxProbeBlock)),
+	}
 	l.All = true
 	for block, err := range store.Blocks(s.ctx, s.from, scan) {
 		if err != nil {

@@ -60,8 +60,10 @@ func TestMemory_longBuckets(t *testing.T) {
 			d.Function, d.Fill = scanplan.Aggregator(function), scanplan.FillNone
 			p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
 			p.Downsample = &d
-			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least || held > most {
-				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held, points.Len(), least, most)
+			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least ||
+				held > most {
+				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held,
+					points.Len(), least, most)
 			}
 		}
 	}
@@ -122,11 +124,13 @@ func TestMemory_beforeRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := operatortest.Drain(memory.With(t.Context(), account), op, func(batch.Record) error { return nil }); err != nil {
+		if err := operatortest.Drain(memory.With(t.Context(), account), op,
+			func(batch.Record) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if held := least.Load(); held < ahead || held > 100*ahead {
-			t.Errorf("side by side %t: %d bytes were reserved before a block was read, want at least %d", sideBySide, held, ahead)
+			t.Errorf("side by side %t: %d bytes were reserved before a block was read, want at least %d", sideBySide,
+				held, ahead)
 		}
 		if n := account.Held(); n != 0 {
 			t.Errorf("side by side %t: %d bytes are still reserved at the end", sideBySide, n)

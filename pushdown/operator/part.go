@@ -67,7 +67,14 @@ func (s *scratch) putBack(usual int) {
 }
 
 func newPartOperator(from store.Reader, part *scanplan.Part, f downsampler, opts Options) *partOperator {
-	o := &partOperator{from: from, part: part, opts: opts, admit: newAdmission(part), downsampler: f, scratch: scratches.Get().(*scratch)}
+	o := &partOperator{
+		from:        from,
+		part:        part,
+		opts:        opts,
+		admit:       newAdmission(part),
+		downsampler: f,
+		scratch:     scratches.Get().(*scratch),
+	}
 	o.decoder.FixDuplicates = part.Plan.FixDuplicates
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	return o

@@ -36,7 +36,11 @@ type rollupRows struct {
 // newRollupRows returns the stage of a part that reads a rollup table.
 func newRollupRows(part *scanplan.Part) (*rollupRows, error) {
 	p := &part.Plan
-	f := &rollupRows{plan: p, overRows: !p.BucketsInRows(), values: encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column}}
+	f := &rollupRows{
+		plan:     p,
+		overRows: !p.BucketsInRows(),
+		values:   encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column},
+	}
 	// The rest of an open bucket would be in another part, and so would its count.
 	if f.overRows && !(part.Starts() && part.Ends()) {
 		return nil, errors.New("a part of a rollup cuts buckets, want a whole salt bucket")

@@ -85,7 +85,8 @@ func (t *seriesTable) search() (i int, found bool) {
 		return n, false
 	}
 	// Without an index the spans ascend.
-	return slices.BinarySearchFunc(t.spans, t.key, func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
+	return slices.BinarySearchFunc(t.spans, t.key,
+		func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
 }
 
 // insert adds the span key; i is what search returned.

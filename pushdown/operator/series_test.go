@@ -69,7 +69,9 @@ func BenchmarkSpanTable(b *testing.B) {
 		for hour := range 6 {
 			for i := range 1000 {
 				if (i+hour)%every != every-1 {
-					keys = append(keys, s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour*3600), []byte{0, 0, 1, 0, byte(i >> 8), byte(i)}))
+					keys = append(keys,
+						s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour*3600),
+							[]byte{0, 0, 1, 0, byte(i >> 8), byte(i)}))
 				}
 			}
 		}

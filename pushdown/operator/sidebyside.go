@@ -52,7 +52,8 @@ type hoursOperator struct {
 }
 
 // newHoursOperator returns nil if the hours of the part cannot be read side by side.
-func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, groups *grouping, opts Options) (*hoursOperator, error) {
+func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, groups *grouping,
+	opts Options) (*hoursOperator, error) {
 	if _, ok := d.(*hourDownsampler); !ok || !opts.SideBySide || groups == nil {
 		return nil, nil
 	}
@@ -62,14 +63,23 @@ func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, gro
 	}
 
 	groups.mostStates = mostStates
-	o := &hoursOperator{from: from, part: part, opts: opts, groups: groups, head: part.Range.Start[:part.Plan.Schema.BaseTimeAt()]}
+	o := &hoursOperator{
+		from:   from,
+		part:   part,
+		opts:   opts,
+		groups: groups,
+		head:   part.Range.Start[:part.Plan.Schema.BaseTimeAt()],
+	}
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	if opts.BlockBytes <= 0 {
 		opts.BlockBytes = int(max(leastBlock, mostBlocks/n))
 	}
 	for at := groups.hours.From; at < groups.hours.To; at += encoding.RowSeconds {
 		hour := *part
-		hour.Range = scanplan.KeyRange{Start: part.Plan.HourKey(part.Range, at), Stop: part.Plan.HourKey(part.Range, at+encoding.RowSeconds)}
+		hour.Range = scanplan.KeyRange{
+			Start: part.Plan.HourKey(part.Range, at),
+			Stop:  part.Plan.HourKey(part.Range, at+encoding.RowSeconds),
+		}
 		b, err := bucketer(&part.Plan)
 		if err != nil {
 			return nil, err

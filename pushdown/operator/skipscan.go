@@ -119,7 +119,8 @@ func recordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 // learnPrefixes learns the key prefixes of the wanted tags, if the cache finds it worth the cost,
 // and returns the number of scans that it took. An error only ends the learning: if the store
 // fails, the part's own scan will fail too.
-func learnPrefixes(ctx context.Context, from store.Reader, part *scanplan.Part, cache *access.PrefixCache) (probes int64) {
+func learnPrefixes(ctx context.Context, from store.Reader, part *scanplan.Part,
+	cache *access.PrefixCache) (probes int64) {
 	key := access.CacheKey(part)
 	task, ok := cache.BeginLearning(key)
 	if !ok {

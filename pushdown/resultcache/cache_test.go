@@ -59,7 +59,8 @@ func TestCache_bound(t *testing.T) {
 			sum += el.Value.(*entry).bytes
 		}
 		if sum != c.bytes || sum > limit || len(c.entries) != c.order.Len() {
-			t.Fatalf("step %d: %d bytes in %d entries, want %d and at most %d in %d", i, sum, c.order.Len(), c.bytes, limit, len(c.entries))
+			t.Fatalf("step %d: %d bytes in %d entries, want %d and at most %d in %d", i, sum, c.order.Len(), c.bytes,
+				limit, len(c.entries))
 		}
 	}
 	if n := c.Counts(); n.Hits < 100 || n.Evictions < 100 || n.Changed < 100 {

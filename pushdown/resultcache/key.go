@@ -56,7 +56,8 @@ func dropUnread(p *scanplan.Part) {
 	// other hours. No row outside of the plan's hours is admitted. Rows of rollups are
 	// not hours.
 	hours, whole := p.Plan.WholeHours(p.Range)
-	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
+	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From ||
+		hours.To > p.Plan.To {
 		return
 	}
 

@@ -30,7 +30,13 @@ func createTable(t *testing.T, admin store.Admin) {
 
 func openPebble(t *testing.T) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("data", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	st, err := pebble.Open("data",
+		pebble.Options{
+			FS:        vfs.NewMem(),
+			Grouping:  encoding.DefaultSchema().RowHours(),
+			Logger:    slog.New(slog.DiscardHandler),
+			IdleFlush: -1,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +158,8 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL, want none", n)
 	}
-	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" || !errors.Is(err, hbase.ErrExpiring) {
+	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" ||
+		!errors.Is(err, hbase.ErrExpiring) {
 		t.Errorf("version %q with error %v, want none and %v", version, err, hbase.ErrExpiring)
 	}
 }

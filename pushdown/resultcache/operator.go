@@ -91,7 +91,8 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
 	reads := p.Reads(o.part.Range)
-	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: reads.Start, Stop: reads.Stop})
+	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData,
+		store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())
@@ -144,7 +145,8 @@ func (o *cachingOperator) end() {
 		return
 	}
 	if o.reader.areDataTime() {
-		o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
+		o.cache.logOnce("cells of table " + o.part.Plan.Table +
+			" carry the time of their data (tsd.storage.use_otsdb_timestamp)")
 		return
 	}
 	// A token that is not proven may name rows of another opening of the region.

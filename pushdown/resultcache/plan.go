@@ -29,7 +29,8 @@ type PlanLookup struct {
 // The first lookup of a plan takes no version token and returns nil, so a plan that
 // only one query has costs nothing. With proofs it may find an answer that is not yet
 // proven; with nil it waits for each proof.
-func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string, proofs *Proofs) *PlanLookup {
+func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string,
+	proofs *Proofs) *PlanLookup {
 	if c == nil {
 		return nil
 	}
@@ -128,7 +129,8 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 		work.Go(func() (err error) {
 			r = plan.Reads(r)
 			// Not a context of the group's: it would end before the proofs do.
-			versions[i], proofs[i], err = versioner.EarlyVersion(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
+			versions[i], proofs[i], err = versioner.EarlyVersion(ctx, plan.Table, encoding.FamilyData,
+				store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})
 	}

@@ -93,7 +93,8 @@ func Parse(text []byte) (*Config, error) {
 		}
 	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&in); err != nil {
-		return nil, fmt.Errorf("rollups: want the JSON of tsd.rollups.config or the path of a file that ends in .json: %w", err)
+		return nil, fmt.Errorf(
+			"rollups: want the JSON of tsd.rollups.config or the path of a file that ends in .json: %w", err)
 	}
 
 	c := &Config{}
@@ -128,7 +129,8 @@ func readIDs(in map[string]int) (map[string]byte, error) {
 		}
 		// Sorted, because a map gives them in any order.
 		if other, taken := names[id]; taken {
-			return nil, fmt.Errorf("rollups: aggregationIds: %s and %s both have %d", min(name, other), max(name, other), id)
+			return nil, fmt.Errorf("rollups: aggregationIds: %s and %s both have %d", min(name, other),
+				max(name, other), id)
 		}
 		if _, twice := out[lower]; twice {
 			return nil, fmt.Errorf("rollups: aggregationIds: %s is there twice", lower)
@@ -204,7 +206,8 @@ func (c *Config) validate() error {
 
 // unitMS are the lengths of units. Source: DateTime.parseDuration.
 var unitMS = map[string]int64{
-	"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "n": 30 * 86_400_000, "y": 365 * 86_400_000,
+	"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "n": 30 * 86_400_000,
+	"y": 365 * 86_400_000,
 }
 
 // split divides a duration such as 6h into number and unit.

@@ -28,7 +28,8 @@ func (c *Config) MadeIntervals() (out []*Interval, err error) {
 		}
 		n, align := one.Layout.Interval, one.Layout.Span.Alignment()
 		if align%n != 0 || n%encoding.RowSeconds != 0 && encoding.RowSeconds%n != 0 {
-			return nil, fmt.Errorf("rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
+			return nil, fmt.Errorf(
+				"rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
 				one.Name, one.Layout.Span, align)
 		}
 		out = append(out, one)

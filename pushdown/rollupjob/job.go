@@ -85,9 +85,11 @@ func (c *Counts) Add(o *Counts) {
 
 // String is the counts in words.
 func (c *Counts) String() string {
-	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points, c.Rows, c.Made, c.Kept, c.Cells)
+	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points,
+		c.Rows, c.Made, c.Kept, c.Cells)
 	if c.Stay > 0 {
-		s += fmt.Sprintf("; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
+		s += fmt.Sprintf(
+			"; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
 	}
 	if c.Raw > 0 {
 		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)
@@ -334,7 +336,8 @@ func (w *work) unchangedOf(ctx context.Context, s *stretch, r Range) (kept []pie
 	if s.Raw == "" || w.marker == nil {
 		return nil, errors.New(s.Why)
 	}
-	inside := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool { return p.times().intersect(r) != p.times() })
+	inside := slices.DeleteFunc(slices.Clone(s.Pieces),
+		func(p piece) bool { return p.times().intersect(r) != p.times() })
 	return unchangedPieces(ctx, inside, maxChecks, func(ctx context.Context, r Range) error {
 		return w.marker.Unchanged(ctx, w.Tables.Data, encoding.FamilyData, w.rawKeys(w.bucket, w.metric, r), s.Raw)
 	})

@@ -56,7 +56,8 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { st.Close() })
 	for _, table := range []string{"tsdb", "r1h"} {
-		if err := st.CreateTable(t.Context(), store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		if err := st.CreateTable(t.Context(),
+			store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,8 +72,15 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, Store: st}
 	tables := Tables{Data: "tsdb", State: "state"}
-	w.job = &Job{Store: w, Tables: tables, Schema: schema, Config: config, Margin: 10 * time.Minute, Now: func() time.Time { return time.Unix(midnight+3*day, 0) },
-		Leases: &lease.Keeper{Store: st, Table: "state", Holder: "test"}}
+	w.job = &Job{
+		Store:  w,
+		Tables: tables,
+		Schema: schema,
+		Config: config,
+		Margin: 10 * time.Minute,
+		Now:    func() time.Time { return time.Unix(midnight+3*day, 0) },
+		Leases: &lease.Keeper{Store: st, Table: "state", Holder: "test"},
+	}
 	w.prover = &Prover{Store: w, Tables: tables, Schema: schema, Config: config}
 	return w
 }
@@ -99,7 +107,12 @@ func (w *world) put(host byte, points map[int64]float64) {
 		if q&0xF == 0xB {
 			q = q&^0xF | 0xF
 		}
-		all = append(all, store.Mutation{Row: rawRow(base, host), Family: "t", Qualifier: binary.BigEndian.AppendUint16(nil, q), Value: value})
+		all = append(all, store.Mutation{
+			Row:       rawRow(base, host),
+			Family:    "t",
+			Qualifier: binary.BigEndian.AppendUint16(nil, q),
+			Value:     value,
+		})
 	}
 	if err := w.Apply(w.Context(), "tsdb", all); err != nil {
 		w.Fatal(err)
@@ -288,7 +301,12 @@ func TestJob_restart(t *testing.T) {
 func TestJob_raw(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 1e291, midnight + 2*day: 3})
-	bad := store.Mutation{Row: rawRow(midnight, 1), Family: "t", Qualifier: []byte{0, 0x17, 0, 0x27}, Value: []byte{1, 0}}
+	bad := store.Mutation{
+		Row:       rawRow(midnight, 1),
+		Family:    "t",
+		Qualifier: []byte{0, 0x17, 0, 0x27},
+		Value:     []byte{1, 0},
+	}
 	note := store.Mutation{Row: rawRow(midnight+2*day, 1), Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte("{}")}
 	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{bad, note}); err != nil {
 		t.Fatal(err)
@@ -306,7 +324,12 @@ func TestJob_raw(t *testing.T) {
 func TestJob_crookedRow(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2})
-	late := store.Mutation{Row: rawRow(midnight+day-1800, 1), Family: "t", Qualifier: binary.BigEndian.AppendUint16(nil, 2400<<4), Value: []byte{7}}
+	late := store.Mutation{
+		Row:       rawRow(midnight+day-1800, 1),
+		Family:    "t",
+		Qualifier: binary.BigEndian.AppendUint16(nil, 2400<<4),
+		Value:     []byte{7},
+	}
 	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{late}); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +368,8 @@ func TestJob_manySeries(t *testing.T) {
 	l := newLayout(w.job.Schema, w.job.Tables, w.job.Config, w.job.Config.ByName("1h"), false)
 	u := newUnit(t.Context(), l, Range{midnight, midnight + day}, false)
 	u.most = 2*24 + 1
-	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range), func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
+	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range),
+		func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v, want errTooMany", err)
 	}
 }

@@ -80,7 +80,10 @@ func (l *layout) rawKeys(bucket int, metric encoding.UID, r Range) store.KeyRang
 
 // keys returns the keys of a metric between two base times in one salt bucket.
 func (l *layout) keys(bucket int, metric encoding.UID, r Range) store.KeyRange {
-	return store.KeyRange{Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)), Stop: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To))}
+	return store.KeyRange{
+		Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)),
+		Stop:  l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To)),
+	}
 }
 
 // rolledKeys returns the keys of the rollup rows that hold a time.

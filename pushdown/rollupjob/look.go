@@ -39,8 +39,14 @@ func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (co
 }
 
 // lookAt is Look for one interval. n counts the pieces.
-func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval, from, to int64) (n int64, proven bool, err error) {
-	w := work{Job: j, layout: newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates), marker: marker, metric: metric}
+func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval,
+	from, to int64) (n int64, proven bool, err error) {
+	w := work{
+		Job:    j,
+		layout: newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates),
+		marker: marker,
+		metric: metric,
+	}
 	w.Range = w.sealed(from, to)
 	if w.empty() {
 		return 0, true, nil

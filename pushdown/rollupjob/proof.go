@@ -47,7 +47,8 @@ const maxChecks = 12
 
 // unchangedPieces returns those of some pieces, without a hole between them, whose rows have not
 // changed by check, which tests a range; and why others are excluded.
-func unchangedPieces(ctx context.Context, pieces []piece, checks int, check func(ctx context.Context, r Range) error) (out []piece, why error) {
+func unchangedPieces(ctx context.Context, pieces []piece, checks int,
+	check func(ctx context.Context, r Range) error) (out []piece, why error) {
 	var search func(pieces []piece)
 	search = func(pieces []piece) {
 		if len(pieces) == 0 {
@@ -132,7 +133,8 @@ type provenBucket struct {
 }
 
 // proven finds the rollups of a salt bucket that can be read.
-func (l *layout) proven(ctx context.Context, marker store.Marker, data string, bucket int, metric encoding.UID, rec *record, r Range) (out provenBucket) {
+func (l *layout) proven(ctx context.Context, marker store.Marker, data string, bucket int, metric encoding.UID,
+	rec *record, r Range) (out provenBucket) {
 	note := func(format string, args ...any) {
 		// That some are missing is the least informative reason.
 		if out.why == "" || out.why == notRolledUp {

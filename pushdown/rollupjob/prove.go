@@ -104,7 +104,8 @@ func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error 
 			p.Digest = sums[i] // no query relies on it
 		}
 		if !bytes.Equal(p.Digest, sums[i]) {
-			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table, time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
+			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table,
+				time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
 			continue
 		}
 		run[i].Rolled, run[i].RolledResting = mark.Text, mark.Resting
@@ -131,7 +132,8 @@ func (w *work) days(pieces []Range) (out []Range) {
 func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
 	for len(all) > 0 {
 		n, first := 1, all[0]
-		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw && all[n].times().From == all[n-1].times().To {
+		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw &&
+			all[n].times().From == all[n-1].times().To {
 			n++
 		}
 		// Those of other days remain for the next iteration.
@@ -167,7 +169,9 @@ func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool
 			marks++
 		}
 	}
-	return marks <= maxMarks && w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times), run[0].Rolled) == nil
+	return marks <= maxMarks &&
+		w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times),
+			run[0].Rolled) == nil
 }
 
 // joined gives stretches one mark of their raw rows in place of several, if it can: a query checks

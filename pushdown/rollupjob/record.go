@@ -50,7 +50,8 @@ func (r *record) validate() error {
 	for i := range r.Stretches {
 		s := &r.Stretches[i]
 		if len(s.Pieces) == 0 || s.Pieces[0].From < last {
-			return fmt.Errorf("stretch %d has %d pieces or begins before %d, want some and ascending ones", i, len(s.Pieces), last)
+			return fmt.Errorf("stretch %d has %d pieces or begins before %d, want some and ascending ones", i,
+				len(s.Pieces), last)
 		}
 		last = s.Pieces[0].From
 		for k, p := range s.Pieces {

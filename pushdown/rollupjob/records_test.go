@@ -134,14 +134,22 @@ func TestRecords_damaged(t *testing.T) {
 	begin := midnight / l.period() * l.period()
 	for value, want := range map[string]string{
 		"x": "invalid character",
-		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d}]}]}`, begin-day, begin):                                               "want them from",
-		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d},{"from":%d,"to":%d}]}]}`, begin, begin+day, begin+2*day, begin+3*day): "want it to follow",
+		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d}]}]}`, begin-day,
+			begin): "want them from",
+		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d},{"from":%d,"to":%d}]}]}`, begin, begin+day,
+			begin+2*day, begin+3*day): "want it to follow",
 	} {
-		m := store.Mutation{Row: recordKey(l, metric, 0, begin), Family: lease.Family, Qualifier: []byte(recordColumn), Value: []byte(value)}
+		m := store.Mutation{
+			Row:       recordKey(l, metric, 0, begin),
+			Family:    lease.Family,
+			Qualifier: []byte(recordColumn),
+			Value:     []byte(value),
+		}
 		if err := w.Apply(t.Context(), "state", []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+day); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+day); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
@@ -188,7 +196,8 @@ func TestJob_bitByBit(t *testing.T) {
 	if c := w.run(); c.Made != 1 || c.Kept != 1 || c.Points != 49 || c.Unproven > 0 {
 		t.Errorf("a late point: got %+v, want the first day made", c)
 	}
-	if d := cmp.Diff([]Range{{midnight, midnight + 2*day}}, w.proven().Ranges); d != "" || cmp.Equal(before, w.cells()) {
+	if d := cmp.Diff([]Range{{midnight, midnight + 2*day}}, w.proven().Ranges); d != "" ||
+		cmp.Equal(before, w.cells()) {
 		t.Errorf("a late point: %s", d)
 	}
 }
@@ -223,7 +232,8 @@ func TestJob_deletedRaw(t *testing.T) {
 	w.run()
 	before := w.cells()
 	for at := int64(midnight); at < midnight+day+5*hour; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +259,8 @@ func TestJob_deletedRaw(t *testing.T) {
 	}
 
 	// Rollups of rows that were deleted on purpose are removed if the job is set so.
-	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(midnight+2*day+hour, 1), Family: "t"}}); err != nil {
+	if err := w.Apply(t.Context(), "tsdb",
+		[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(midnight+2*day+hour, 1), Family: "t"}}); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.run(); c.Stay != 1*4 || c.Raw == 0 || len(w.cells()) != len(before) {
@@ -275,7 +286,8 @@ func TestJob_partlyDeletedDay(t *testing.T) {
 	before := w.cells()
 	for at := int64(midnight); at < midnight+day+5*hour; at += hour {
 		for host := range byte(2) {
-			if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, host+1), Family: "t"}}); err != nil {
+			if err := w.Apply(t.Context(), "tsdb",
+				[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, host+1), Family: "t"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -354,7 +366,8 @@ func TestJob_deletedHours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.CreateTable(t.Context(), store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	if err := w.CreateTable(t.Context(),
+		store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.job.Config, w.prover.Config = config, config
@@ -372,7 +385,8 @@ func TestJob_deletedHours(t *testing.T) {
 
 	before = w.cellsOf("r1d")
 	for at := int64(midnight + 10*hour); at < midnight+day; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 		if c := w.run(); c.Stay == 0 || c.Raw != 1 {
@@ -394,7 +408,8 @@ func TestJob_strayRaw(t *testing.T) {
 	w.run()
 	before := w.cells()
 	for at := int64(midnight); at < midnight+3*day; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

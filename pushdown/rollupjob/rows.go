@@ -48,8 +48,15 @@ func digestOf(rows []rolledRow) []byte {
 
 // eachRolled calls f for each cell of the layout's columns in the rollup rows of a key range,
 // with the start of its interval. f must not keep what it is given.
-func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.KeyRange, f func(key []byte, at int64, c *store.Cell)) error {
-	scan := store.Scan{Table: l.table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, Columns: l.qualifiers()}
+func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.KeyRange,
+	f func(key []byte, at int64, c *store.Cell)) error {
+	scan := store.Scan{
+		Table:   l.table,
+		Start:   keys.Start,
+		Stop:    keys.Stop,
+		Family:  encoding.FamilyData,
+		Columns: l.qualifiers(),
+	}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
 			return err
@@ -69,7 +76,8 @@ func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.K
 
 // readBack returns the digests of the table's cells at the times of pieces, and at those of wholes,
 // which consist of pieces; both ascend.
-func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange, pieces, wholes []Range) (ofPieces, ofWholes [][]byte, err error) {
+func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange,
+	pieces, wholes []Range) (ofPieces, ofWholes [][]byte, err error) {
 	p, w := newSums(pieces), newSums(wholes)
 	err = l.eachRolled(ctx, from, keys, func(key []byte, at int64, c *store.Cell) {
 		p.add(key, at, c)
@@ -124,7 +132,8 @@ type change struct {
 
 // changes returns the changes that turn a table's cells at a time into those of rows: equal cells
 // are not written again, so that their mark holds.
-func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range, rows []rolledRow) ([]change, error) {
+func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range,
+	rows []rolledRow) ([]change, error) {
 	wanted := make(map[string]map[string][]byte, len(rows)) // values by key and qualifier
 	counts := map[slotKey]int64{}                           // of raw points, where there are any
 	for _, r := range rows {
@@ -153,7 +162,12 @@ func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyR
 		value, ok := wanted[slot.row][string(c.Qualifier)]
 		switch {
 		case !ok:
-			m := store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(key), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)}
+			m := store.Mutation{
+				Kind:      store.DeleteCell,
+				Row:       bytes.Clone(key),
+				Family:    encoding.FamilyData,
+				Qualifier: bytes.Clone(c.Qualifier),
+			}
 			out = append(out, change{Mutation: m, slotKey: slot})
 		case bytes.Equal(value, c.Value):
 			delete(wanted[slot.row], string(c.Qualifier))

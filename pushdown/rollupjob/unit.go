@@ -108,11 +108,19 @@ func (e *damageError) Unwrap() error { return e.err }
 
 // newUnit returns a unit whose memory is held by the account of a context.
 func newUnit(ctx context.Context, l *layout, r Range, fixDuplicates bool) *unit {
-	return &unit{layout: l, Range: r, most: maxSlots, held: memory.NewLease(ctx), series: map[string][]slot{}, decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates}}
+	return &unit{
+		layout:  l,
+		Range:   r,
+		most:    maxSlots,
+		held:    memory.NewLease(ctx),
+		series:  map[string][]slot{},
+		decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates},
+	}
 }
 
 // read adds all raw rows of a key range, and reports each page of them to pace.
-func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange, pace func(ctx context.Context, points int64) error) error {
+func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange,
+	pace func(ctx context.Context, points int64) error) error {
 	var told int64
 	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData}
 	for row, err := range store.Rows(ctx, from, scan) {
@@ -147,7 +155,8 @@ func (u *unit) add(row *store.Row) error {
 	}
 	// Its points may be of an hour that is not rolled up here.
 	if encoding.Crooked(key.BaseTime) {
-		return &damageError{slices.Clone(row.Key), fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
+		return &damageError{slices.Clone(row.Key),
+			fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
 	}
 	u.decoder.Reset(key.BaseTime)
 	for i := range row.Cells {
@@ -300,7 +309,13 @@ const maxInteger = 1 << 53
 // cellOf returns the cell of a value: an integer if it is one, which takes fewer bytes.
 func cellOf(id byte, index int, v float64) store.Cell {
 	if n := int64(v); math.Abs(v) <= maxInteger && float64(n) == v && (n != 0 || !math.Signbit(v)) {
-		return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, false, encoding.IntWidth(n)), Value: encoding.AppendInt(nil, n)}
+		return store.Cell{
+			Qualifier: encoding.AppendRollupQualifier(nil, id, index, false, encoding.IntWidth(n)),
+			Value:     encoding.AppendInt(nil, n),
+		}
 	}
-	return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, true, 8), Value: encoding.AppendDouble(nil, v)}
+	return store.Cell{
+		Qualifier: encoding.AppendRollupQualifier(nil, id, index, true, 8),
+		Value:     encoding.AppendDouble(nil, v),
+	}
 }

@@ -33,7 +33,8 @@ func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(er
 	return err
 }
 
-func askReadable(ctx context.Context, ask func(context.Context, []Families) error, of []Families, within time.Duration) error {
+func askReadable(ctx context.Context, ask func(context.Context, []Families) error, of []Families,
+	within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %v", within))
 	defer cancel()
 	return ask(ctx, of)

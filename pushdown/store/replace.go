@@ -25,5 +25,6 @@ const (
 // String describes the result.
 func (o Outcome) String() string {
 	return [...]string{"the row has changed since it was read", "replaced",
-		"a newer deletion hides what was written, until HBase's next major compaction", "a cell has no time of writing"}[o]
+		"a newer deletion hides what was written, until HBase's next major compaction",
+		"a cell has no time of writing"}[o]
 }

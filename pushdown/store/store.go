@@ -121,7 +121,12 @@ type Cell struct {
 
 // Clone returns a copy that is valid for ever.
 func (c Cell) Clone() Cell {
-	return Cell{Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp}
+	return Cell{
+		Family:    bytes.Clone(c.Family),
+		Qualifier: bytes.Clone(c.Qualifier),
+		Value:     bytes.Clone(c.Value),
+		Timestamp: c.Timestamp,
+	}
 }
 
 // Row is a row with every requested cell, ordered by family and qualifier.

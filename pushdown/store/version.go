@@ -34,7 +34,8 @@ func (f VersionFunc) Version(ctx context.Context, table, family string, r KeyRan
 }
 
 // EarlyVersion calls the function; its proof waits for nothing.
-func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error) {
+func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string,
+	r KeyRange) (token string, proof func() error, err error) {
 	token, err = f(ctx, table, family, r)
 	return token, func() error { return nil }, err
 }

@@ -9,7 +9,8 @@ type Versioned interface {
 	// where they are large, each with everything of the family that still exists. It
 	// returns the key at which to continue, nil at the end of the range. It may return
 	// no row and not be at the end.
-	Versions(ctx context.Context, table, family string, keys KeyRange, maxRows int) (rows []VersionRow, next []byte, err error)
+	Versions(ctx context.Context, table, family string, keys KeyRange,
+		maxRows int) (rows []VersionRow, next []byte, err error)
 	// ChangeIf carries out changes of rows, each of another row, ascending by key, and
 	// reports for each whether its condition held. A change and the check of its condition
 	// are one atomic operation. After an error any of the changes may have been carried

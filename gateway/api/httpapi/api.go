@@ -133,7 +133,8 @@ const OperatorHeader = "Downpour-Operator"
 
 // tellOperator sets OperatorHeader.
 func (a *API) tellOperator(w http.ResponseWriter, r *http.Request, path string) {
-	if (path == "api/aggregators" || path == "api/dashboards" || strings.HasPrefix(path, "api/dashboards/")) && a.Guard.Allows(r, auth.Admin) {
+	if (path == "api/aggregators" || path == "api/dashboards" || strings.HasPrefix(path, "api/dashboards/")) &&
+		a.Guard.Allows(r, auth.Admin) {
 		w.Header().Set(OperatorHeader, "true")
 	}
 }

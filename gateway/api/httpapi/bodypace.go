@@ -18,7 +18,11 @@ import (
 func (a *API) withBodyPace(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			b := &sentBody{ReadCloser: r.Body, control: http.NewResponseController(w), meter: pace.Meter{Limits: a.Pace}}
+			b := &sentBody{
+				ReadCloser: r.Body,
+				control:    http.NewResponseController(w),
+				meter:      pace.Meter{Limits: a.Pace},
+			}
 			// Before any Read of b: the server reads the rest of a body that the handler leaves,
 			// and does so below b.
 			b.setDeadline(time.Now())

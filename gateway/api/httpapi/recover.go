@@ -30,12 +30,18 @@ func (a *API) recovered(h http.Handler) http.Handler {
 				panic(v) // not a fault: net/http then cuts the connection
 			}
 
-			a.Log.Error("a handler panicked", "path", r.URL.Path, "request", httpio.RequestID(r.Context()), "panic", v, "stack", string(debug.Stack()))
+			a.Log.Error("a handler panicked", "path", r.URL.Path, "request", httpio.RequestID(r.Context()), "panic", v,
+				"stack", string(debug.Stack()))
 			if began.began {
 				began.cut = true
 				panic(http.ErrAbortHandler)
 			}
-			httpio.WriteError(w, r, a.Log, &httpio.Error{Code: http.StatusInternalServerError, Message: "Internal error", Request: httpio.RequestID(r.Context())})
+			httpio.WriteError(w, r, a.Log,
+				&httpio.Error{
+					Code:    http.StatusInternalServerError,
+					Message: "Internal error",
+					Request: httpio.RequestID(r.Context()),
+				})
 		}()
 		h.ServeHTTP(began, r)
 	})

@@ -32,7 +32,8 @@ const (
 
 // answerTLS answers a client that speaks TLS to a plain port.
 func (d *Listener) answerTLS(c net.Conn) {
-	d.wrongProtocol(c, "a client speaks TLS to a port without it: it needs http://, or the gateway DOWNPOUR_TLS_CERT", plainHere+noTLS)
+	d.wrongProtocol(c, "a client speaks TLS to a port without it: it needs http://, or the gateway DOWNPOUR_TLS_CERT",
+		plainHere+noTLS)
 }
 
 // answerPlain answers a client that speaks another protocol to a port with TLS, if err, of the
@@ -54,7 +55,8 @@ func isVerb(first byte) bool { return first >= 'A' && first <= 'Z' }
 
 // wrongProtocol logs, answers and lets the client read the answer.
 func (d *Listener) wrongProtocol(c net.Conn, line, answer string) {
-	if last := d.logged.Load(); time.Now().UnixNano()-last >= int64(loggedEvery) && d.logged.CompareAndSwap(last, time.Now().UnixNano()) {
+	if last := d.logged.Load(); time.Now().UnixNano()-last >= int64(loggedEvery) &&
+		d.logged.CompareAndSwap(last, time.Now().UnixNano()) {
 		d.cfg.Log.Warn(line, "address", c.RemoteAddr().String())
 	}
 	c.SetDeadline(time.Now().Add(restTimeout))

@@ -129,7 +129,8 @@ func (p *Paths) UnmarshalJSON(text []byte) error {
 			}
 		}
 		if len(operations) > 0 {
-			return fmt.Errorf("%s: got the verbs %q, want some of %q", path, slices.Sorted(maps.Keys(operations)), Methods)
+			return fmt.Errorf("%s: got the verbs %q, want some of %q", path, slices.Sorted(maps.Keys(operations)),
+				Methods)
 		}
 		*p = append(*p, one)
 		return nil

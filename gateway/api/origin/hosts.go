@@ -18,7 +18,8 @@ func ParseHosts(entries []string) (h Hosts, unusable []error, err error) {
 	return list.Usable(entries, func(text string) (string, error) {
 		name := strings.ToLower(strings.TrimSuffix(text, "."))
 		if !isName(name) {
-			return "", fmt.Errorf("got %q, want the name of a host alone, without scheme and port, such as metrics.example", text)
+			return "", fmt.Errorf(
+				"got %q, want the name of a host alone, without scheme and port, such as metrics.example", text)
 		}
 		return name, nil
 	})

@@ -162,7 +162,8 @@ func (r Request) byBrowser() bool {
 		return true
 	}
 	agent := r.first("User-Agent")
-	return (strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Opera/")) && !strings.Contains(agent, "PowerShell")
+	return (strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Opera/")) &&
+		!strings.Contains(agent, "PowerShell")
 }
 
 // fromOtherSite reports whether, according to the browser, a page of another site or of another host of

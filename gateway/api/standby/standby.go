@@ -140,7 +140,8 @@ func (s *Standby) why() error {
 func (s *Standby) logReasons(ctx context.Context) {
 	began := time.Now()
 	for next := firstLine; wait.For(ctx, next) == nil; next = nextLines {
-		s.log.Warn("waiting for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err", s.why())
+		s.log.Warn("waiting for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err",
+			s.why())
 	}
 	if waited := time.Since(began); waited >= firstLine && s.isReady() {
 		s.log.Info("the store answers", "store", s.address, "after", waited.Round(time.Second))

@@ -88,7 +88,15 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	defer stop()
 
 	out := &answerWriter{nc: nc}
-	c := &conn{Server: s, nc: nc, ctx: ctx, account: s.cfg.Memory.Open(memory.Write), resolver: s.cfg.Writer.Resolver(write.TelnetSpelling), answers: out, out: bufio.NewWriterSize(out, 4<<10)}
+	c := &conn{
+		Server:   s,
+		nc:       nc,
+		ctx:      ctx,
+		account:  s.cfg.Memory.Open(memory.Write),
+		resolver: s.cfg.Writer.Resolver(write.TelnetSpelling),
+		answers:  out,
+		out:      bufio.NewWriterSize(out, 4<<10),
+	}
 	defer c.account.Close()
 	c.initBuffer()
 	if s.cfg.Authorize == nil {

@@ -59,7 +59,14 @@ func (c *conn) refuseLine(command, reason string, err error, answer string) {
 // logRefused logs lines of a command that are refused, with one of them if that is known.
 func (c *conn) logRefused(command, reason string, err error, lines int, example func() string) {
 	if c.cfg.PutLog != nil {
-		c.cfg.PutLog.Refused(putlog.Refusal{Client: c.nc.RemoteAddr().String(), Via: "telnet " + command, Reason: reason, Points: lines, Err: err, Example: example})
+		c.cfg.PutLog.Refused(putlog.Refusal{
+			Client:  c.nc.RemoteAddr().String(),
+			Via:     "telnet " + command,
+			Reason:  reason,
+			Points:  lines,
+			Err:     err,
+			Example: example,
+		})
 	}
 }
 

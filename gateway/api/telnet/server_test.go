@@ -142,7 +142,14 @@ func newStore(gate func() error) (*table, *write.Writer, *write.SeriesCache) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})
-	cfg := write.Config{Schema: schema, Table: "tsdb", Form: write.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Shards: 2}
+	cfg := write.Config{
+		Schema:      schema,
+		Table:       "tsdb",
+		Form:        write.Appended,
+		Window:      50 * time.Microsecond,
+		WindowBytes: 1 << 10,
+		Shards:      2,
+	}
 	return m, write.New(cfg, m, series), series
 }
 

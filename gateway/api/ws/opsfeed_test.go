@@ -31,16 +31,20 @@ func TestOpsFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		operators := map[string]bool{"a": true, "b": true}
-		cfg := Config{Log: quiet, AuthorizeOps: func(token string) bool { return operators[token] }, Ops: func(context.Context) ([]byte, error) {
-			switch n := asked.Add(1); n {
-			case 3:
-				return nil, errors.New("broken")
-			case 4:
-				panic("broken")
-			default:
-				return fmt.Appendf(nil, `{"n":%d}`, n), nil
-			}
-		}}
+		cfg := Config{
+			Log:          quiet,
+			AuthorizeOps: func(token string) bool { return operators[token] },
+			Ops: func(context.Context) ([]byte, error) {
+				switch n := asked.Add(1); n {
+				case 3:
+					return nil, errors.New("broken")
+				case 4:
+					panic("broken")
+				default:
+					return fmt.Appendf(nil, `{"n":%d}`, n), nil
+				}
+			},
+		}
 		cfg.setDefaults()
 		f := newOpsFeed(&cfg)
 		if _, refusal := f.subscribe("c", func() {}); refusal == nil || refusal.Code != 403 {

@@ -194,12 +194,15 @@ func (s *Server) checkRequest(r *http.Request) (token string, status int, reason
 	// Every browser sends the Origin of a WebSocket. Clients without one are
 	// programs, which no other site can misuse.
 	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
-		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
+		return "", http.StatusForbidden,
+			fmt.Sprintf(
+				"Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
 	}
 
 	protocols := websocket.Subprotocols(r)
 	if !slices.Contains(protocols, Subprotocol) {
-		return "", http.StatusBadRequest, fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
+		return "", http.StatusBadRequest,
+			fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
 	}
 
 	token = tokenOf(r, protocols)

@@ -76,7 +76,8 @@ func (k *socket) serve(stopping context.Context) {
 // cut ends the socket without a close frame, because it is in the middle of a
 // message. The hub calls it under its locks, so it must not block.
 func (k *socket) cut() {
-	k.server.cfg.Log.Info("stream: socket cut off", "error", "what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
+	k.server.cfg.Log.Info("stream: socket cut off", "error",
+		"what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
 	go k.conn.Close() // Close of a TLS connection may wait to send its alert
 }
 
@@ -108,7 +109,8 @@ func (k *socket) read() {
 	for {
 		kind, data, err := k.conn.ReadMessage()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote", k.conn.RemoteAddr())
+			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote",
+				k.conn.RemoteAddr())
 		}
 		if err != nil {
 			return
@@ -151,10 +153,17 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	defer k.mu.Unlock()
 	if k.mu.subs[*m.ID] != nil {
 		// Temporary, because the subscription of that id continues.
-		return &live.Error{Code: 409, Message: fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID), Temporary: true}
+		return &live.Error{
+			Code:      409,
+			Message:   fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID),
+			Temporary: true,
+		}
 	}
 	if n := len(k.mu.subs); n >= k.server.cfg.Subscriptions {
-		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
+		return &live.Error{
+			Code:    429,
+			Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n),
+		}
 	}
 
 	s := &subscriber{id: *m.ID, quoted: quote(*m.ID), arrow: m.Format == formatArrow}

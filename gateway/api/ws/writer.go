@@ -26,7 +26,8 @@ func (k *socket) write(stopping context.Context) {
 		alive := true
 		select {
 		case <-stopping.Done():
-			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway, "the server stops; come back after a pause of random length")
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway,
+				"the server stops; come back after a pause of random length")
 			return
 		case reply := <-k.replies:
 			alive = k.send(websocket.TextMessage, false, reply)
@@ -161,7 +162,8 @@ func (k *socket) sendFormat(u update, more bool) bool {
 func (k *socket) cannotEncode(err error) bool {
 	k.server.cfg.Log.Warn("stream: an update could not be written", "error", err)
 	if errors.Is(err, live.ErrNoMemory) {
-		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater, "there is no memory for the message; try again later")
+		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater,
+			"there is no memory for the message; try again later")
 	}
 	return false
 }

@@ -132,7 +132,8 @@ const resultBytes = 500
 // them as groups of a live answer, one for each series of an output: Metric is the output's
 // id, QueryIndex its place. outputs is the number of outputs. As for other live queries, memory
 // alone bounds the answer. Errors are those of engine.Expressions.Tables.
-func TableResults(ctx context.Context, x *engine.Expressions, results []engine.Result) (out []live.Result, outputs int, err error) {
+func TableResults(ctx context.Context, x *engine.Expressions,
+	results []engine.Result) (out []live.Result, outputs int, err error) {
 	anyNumber := func(int) error { return nil }
 	tables, err := x.Tables(ctx, results, anyNumber)
 	if err != nil {
@@ -148,7 +149,12 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 				return nil, 0, err
 			}
 
-			r := live.Result{QueryIndex: i, Metric: t.ID, Tags: map[string]string{}, Points: columnPoints(t.Times, t.Columns[k])}
+			r := live.Result{
+				QueryIndex: i,
+				Metric:     t.ID,
+				Tags:       map[string]string{},
+				Points:     columnPoints(t.Times, t.Columns[k]),
+			}
 			for _, tag := range t.Series[k].Tags {
 				r.Tags[tag.K] = tag.V
 			}

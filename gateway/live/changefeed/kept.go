@@ -56,7 +56,12 @@ func appendKept(dst []keptCell, cells []store.Cell) (_ []keptCell, ok bool) {
 func appendCells(dst []store.Cell, kept []keptCell) []store.Cell {
 	for i := range kept {
 		k := &kept[i]
-		dst = append(dst, store.Cell{Family: familyData, Qualifier: k.qualifier[:k.width:k.width], Value: k.value[:k.size:k.size], Timestamp: k.timestamp})
+		dst = append(dst, store.Cell{
+			Family:    familyData,
+			Qualifier: k.qualifier[:k.width:k.width],
+			Value:     k.value[:k.size:k.size],
+			Timestamp: k.timestamp,
+		})
 	}
 	return dst
 }
@@ -107,7 +112,8 @@ func lostAny(row, tail []keptCell, cut int32) bool {
 // searchKept returns the place of a cell among cells in order, and whether it is
 // there.
 func searchKept(cells []keptCell, order uint32) (int, bool) {
-	return slices.BinarySearchFunc(cells, order, func(c keptCell, order uint32) int { return cmp.Compare(c.order(), order) })
+	return slices.BinarySearchFunc(cells, order,
+		func(c keptCell, order uint32) int { return cmp.Compare(c.order(), order) })
 }
 
 // overlay returns row with the cells of tail, which replace those with the same

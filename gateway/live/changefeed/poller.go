@@ -144,7 +144,8 @@ func (p *poller) mustReload(now time.Time) bool {
 	cheap := p.loadTook <= cfg.CheapLoad || p.rangeTook > p.loadTook
 
 	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
-		p.feed.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
+		p.feed.cfg.Log.Warn(
+			"live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
 			"takes", p.loadTook, "table", p.plan.Table)
 	}
 	// A long load must not take more than a twentieth of the time.
@@ -155,11 +156,12 @@ func (p *poller) mustReload(now time.Time) bool {
 // since a time.
 func (p *poller) writtenSince(ctx context.Context, since, now time.Time) (keys [][]byte, err error) {
 	start := time.Now()
-	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true}, func(rows []store.Row) {
-		for _, r := range rows {
-			keys = append(keys, append([]byte(nil), r.Key...))
-		}
-	})
+	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true},
+		func(rows []store.Row) {
+			for _, r := range rows {
+				keys = append(keys, append([]byte(nil), r.Key...))
+			}
+		})
 	p.rangeTook = time.Since(start) // mustReload compares it with the time of loading
 	return keys, err
 }

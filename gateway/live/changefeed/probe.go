@@ -55,7 +55,14 @@ func (p *probe) run(ctx context.Context, now time.Time) error {
 
 // readKeys returns the keys of the first probeRows rows of a range.
 func (p *probe) readKeys(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, err error) {
-	scan := store.Scan{Table: p.plan.Table, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, MaxRows: probeRows, KeysOnly: true}
+	scan := store.Scan{
+		Table:    p.plan.Table,
+		Family:   encoding.FamilyData,
+		Start:    r.Start,
+		Stop:     r.Stop,
+		MaxRows:  probeRows,
+		KeysOnly: true,
+	}
 	for row, err := range store.Rows(ctx, p.store, scan) {
 		if err != nil {
 			return nil, err

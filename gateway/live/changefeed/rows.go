@@ -143,7 +143,8 @@ func searchRow(rows []store.Row, key []byte) (int, bool) {
 // which lie in one range of the plan. The part is the whole range, so that no
 // bucket is cut. The caller releases the batches, also those that are returned with
 // an error.
-func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row, dst []batch.Record) ([]batch.Record, error) {
+func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row,
+	dst []batch.Record) ([]batch.Record, error) {
 	op, err := operator.FromRows(&scanplan.Part{Plan: *plan, Range: r}, rows, operator.Options{})
 	if err != nil {
 		return dst, err

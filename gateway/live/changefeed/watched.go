@@ -16,7 +16,8 @@ type watched struct {
 
 // watchPlan begins to watch the rows of a plan. changed is called when there may be
 // news.
-func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error), plan *scanplan.Plan, changed func()) (store.Watch, error) {
+func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error), plan *scanplan.Plan,
+	changed func()) (store.Watch, error) {
 	ranges := make([]store.KeyRange, len(plan.Ranges))
 	for i, r := range plan.Ranges {
 		ranges[i] = store.KeyRange{Start: r.Start, Stop: r.Stop}

@@ -91,7 +91,8 @@ func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascen
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		s.decoder.Reset(base)
-		if !addsPoints(w) || s.decoder.Add(w.Qualifier, w.Value, w.Timestamp) != nil || s.decoder.Finish(&s.points) != nil {
+		if !addsPoints(w) || s.decoder.Add(w.Qualifier, w.Value, w.Timestamp) != nil ||
+			s.decoder.Finish(&s.points) != nil {
 			return false, false
 		}
 	}

@@ -166,7 +166,11 @@ func (t *View) changeOf(g *group) Change {
 
 // copyPoints copies the points i to j, half-open.
 func copyPoints(p encoding.Points, i, j int) encoding.Points {
-	return encoding.Points{Time: slices.Clone(p.Time[i:j]), Bits: slices.Clone(p.Bits[i:j]), Float: slices.Clone(p.Float[i:j])}
+	return encoding.Points{
+		Time:  slices.Clone(p.Time[i:j]),
+		Bits:  slices.Clone(p.Bits[i:j]),
+		Float: slices.Clone(p.Float[i:j]),
+	}
 }
 
 // fullGroup returns a group with its shown points as a merger would return it, but

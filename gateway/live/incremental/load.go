@@ -98,7 +98,9 @@ func (l *Load) Finish() error {
 		// Parts that overlap would make an answer that looks right and is wrong.
 		for i := 1; i < c.len(); i++ {
 			if c.Time[i] <= c.Time[i-1] {
-				return fmt.Errorf("incremental: cannot join the parts of span %X: time %d follows %d, want ascending times", sp.id, c.Time[i], c.Time[i-1])
+				return fmt.Errorf(
+					"incremental: cannot join the parts of span %X: time %d follows %d, want ascending times", sp.id,
+					c.Time[i], c.Time[i-1])
 			}
 		}
 

@@ -108,7 +108,8 @@ func (t *View) prepareBuckets() (err error) {
 	// Two points and a long time can make a grid of billions of buckets: refuse it
 	// before it is allocated.
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
-		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes", t.bucketer.GridLen(), p.MaxBytes)
+		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes",
+			t.bucketer.GridLen(), p.MaxBytes)
 	}
 	t.bucketer.Guarded(t) // the grid counts as the view's memory
 	if t.grid, err = t.bucketer.Grid(); err != nil {

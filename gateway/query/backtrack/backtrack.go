@@ -94,7 +94,13 @@ func (e *Expression) Prefix() string { return e.prefix }
 // Find reports whether the expression is found anywhere in a name. The error is ErrSteps.
 func (e *Expression) Find(name string) (bool, error) {
 	may := firstSteps + nameSteps*e.names.Add(1) - e.steps.Load()
-	m := machine{program: e.program, text: []rune(name), registers: make([]int, e.registers), stateless: e.stateless, left: may}
+	m := machine{
+		program:   e.program,
+		text:      []rune(name),
+		registers: make([]int, e.registers),
+		stateless: e.stateless,
+		left:      may,
+	}
 	found := m.find(e.atStart)
 	e.steps.Add(may - m.left)
 	if m.left < 0 {

@@ -24,7 +24,8 @@ func compile(t *testing.T, text string) *Expression {
 //fault:failure-of-another-place |= mask => &^= mask
 func TestExpression_steps(t *testing.T) {
 	long := strings.Repeat("a", 200)
-	for _, text := range []string{`^(a+)+$(?=)`, `(?!)(a|aa)+b`, `^(?:a|a|aa)*+b`, `^(?=(a|ab|b)+c)`, `(?:(?:a+)+)+\b!`, `^(?!(?:a+)+b)c`} {
+	for _, text := range []string{`^(a+)+$(?=)`, `(?!)(a|aa)+b`, `^(?:a|a|aa)*+b`, `^(?=(a|ab|b)+c)`,
+		`(?:(?:a+)+)+\b!`, `^(?!(?:a+)+b)c`} {
 		e := compile(t, text)
 		if _, err := e.Find(long); err != nil || e.steps.Load() > 1_000_000 {
 			t.Errorf("%s: %v after %d steps, want at most a million", text, err, e.steps.Load())
@@ -168,7 +169,8 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		found, err := e.Find(name)
-		if found && err == nil && !strings.HasPrefix(strings.ToValidUTF8(name, "\ufffd"), e.Prefix()) && strings.ToValidUTF8(name, "") == name {
+		if found && err == nil && !strings.HasPrefix(strings.ToValidUTF8(name, "\ufffd"), e.Prefix()) &&
+			strings.ToValidUTF8(name, "") == name {
 			t.Errorf("%q is found in %q, which has not its prefix %q", text, name, e.Prefix())
 		}
 	})

@@ -10,7 +10,8 @@ import (
 )
 
 // places are escapes that find no character.
-var places = map[rune]kind{'A': nodeBegin, 'G': nodeBegin, 'z': nodeEnd, 'Z': nodeEnd, 'b': nodeBorder, 'B': nodeNoBorder}
+var places = map[rune]kind{'A': nodeBegin, 'G': nodeBegin, 'z': nodeEnd, 'Z': nodeEnd, 'b': nodeBorder,
+	'B': nodeNoBorder}
 
 // escape reads a backslash and what belongs to it, outside of a class.
 func (p *parser) escape() ([]*node, error) {
@@ -35,8 +36,14 @@ func (p *parser) escape() ([]*node, error) {
 		return p.namedReference()
 	case c == 'R':
 		p.at += 2
-		pair := &node{kind: nodeSequence, subs: []*node{{kind: nodeSet, set: ranges("\r\r")}, {kind: nodeSet, set: newline}}}
-		return one(&node{kind: nodeAtomic, subs: []*node{{kind: nodeChoice, subs: []*node{pair, {kind: nodeSet, set: verticals}}}}})
+		pair := &node{
+			kind: nodeSequence,
+			subs: []*node{{kind: nodeSet, set: ranges("\r\r")}, {kind: nodeSet, set: newline}},
+		}
+		return one(&node{
+			kind: nodeAtomic,
+			subs: []*node{{kind: nodeChoice, subs: []*node{pair, {kind: nodeSet, set: verticals}}}},
+		})
 	}
 	s, err := p.escapedSet()
 	switch {
@@ -93,7 +100,8 @@ func (p *parser) namedReference() ([]*node, error) {
 func (p *parser) referenceTo(n int) ([]*node, error) {
 	switch {
 	case !p.closed[n]:
-		return nil, unsupported("a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
+		return nil, unsupported(
+			"a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
 	case p.has("i"):
 		return nil, unsupported("a back-reference that ignores case")
 	}
@@ -136,7 +144,8 @@ func (p *parser) property(negative bool) (*set, error) {
 		}
 	}
 	// Which letters these find with (?i) depends on Java's version.
-	if p.has("i") && slices.Contains([]string{"Lu", "Ll", "Lt", "LC", "Lower", "Upper"}, strings.TrimPrefix(name, "Is")) {
+	if p.has("i") && slices.Contains([]string{"Lu", "Ll", "Lt", "LC", "Lower", "Upper"},
+		strings.TrimPrefix(name, "Is")) {
 		return nil, unsupported(`\p{%s} that ignores case`, name)
 	}
 	s := properties[name]

@@ -247,7 +247,8 @@ func (p *parser) literal(c rune) *node {
 }
 
 // looks are the groups that find nothing themselves.
-var looks = map[string]node{"(?=": {}, "(?!": {negative: true}, "(?<=": {behind: true}, "(?<!": {behind: true, negative: true}}
+var looks = map[string]node{"(?=": {}, "(?!": {negative: true}, "(?<=": {behind: true},
+	"(?<!": {behind: true, negative: true}}
 
 // group reads a group, or flags, which are no node.
 func (p *parser) group() (*node, error) {
@@ -330,7 +331,8 @@ func (p *parser) look(of *node) (*node, error) {
 	}
 	p.hide(out)
 	if _, _, ok := out.subs[0].length(); of.behind && !ok {
-		return nil, unsupported("a look-behind without an obvious maximum of its length") // which Java takes since 13, sometimes
+		return nil, unsupported(
+			"a look-behind without an obvious maximum of its length") // which Java takes since 13, sometimes
 	}
 	return out, nil
 }

@@ -125,8 +125,10 @@ var classes = map[rune]*set{
 
 // properties are those of \p{…} that are Java's own, all of ASCII.
 var properties = map[string]*set{
-	"Lower": ranges("az"), "Upper": ranges("AZ"), "ASCII": ranges("\x00\x7f"), "Alpha": ranges("azAZ"), "Digit": ranges("09"), "Alnum": ranges("azAZ09"),
-	"Punct": ranges("!/:@[`{~"), "Graph": ranges("!~"), "Print": ranges(" ~"), "Blank": ranges("  \t\t"), "Cntrl": ranges("\x00\x1f\x7f\x7f"),
+	"Lower": ranges("az"), "Upper": ranges("AZ"), "ASCII": ranges("\x00\x7f"), "Alpha": ranges("azAZ"),
+	"Digit": ranges("09"), "Alnum": ranges("azAZ09"),
+	"Punct": ranges("!/:@[`{~"), "Graph": ranges("!~"), "Print": ranges(" ~"), "Blank": ranges("  \t\t"),
+	"Cntrl":  ranges("\x00\x1f\x7f\x7f"),
 	"XDigit": ranges("09afAF"), "Space": ranges("\t\r  "),
 }
 

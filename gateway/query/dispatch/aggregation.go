@@ -60,7 +60,8 @@ func (p *places) sideBySideFits(plan *scanplan.Plan) bool {
 	}
 	hours, ok := plan.WholeHours(plan.Ranges[0])
 	return ok && hours.From == plan.From && hours.To == plan.To &&
-		(hours.To-hours.From)/encoding.RowSeconds <= operator.MaxHoursSideBySide && hours.Grid(plan.Downsample) <= maxBucketsSideBySide
+		(hours.To-hours.From)/encoding.RowSeconds <= operator.MaxHoursSideBySide &&
+		hours.Grid(plan.Downsample) <= maxBucketsSideBySide
 }
 
 // chooseAggregation decides for a whole plan. In this process nothing is shipped, so that
@@ -89,7 +90,10 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 	// A plan without buckets costs least where its series have points at the same times. The parts
 	// check whether they do.
 	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan):
-		return aggregationChoice{aligned: true, reason: "no buckets: aggregated row by row if all series have points at the same times"}
+		return aggregationChoice{
+			aligned: true,
+			reason:  "no buckets: aggregated row by row if all series have points at the same times",
+		}
 	case plan.Rate != nil:
 		return aggregationChoice{reason: "rates need both points of every series"}
 	case !plan.Downsample.DividesHour():

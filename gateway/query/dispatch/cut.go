@@ -148,7 +148,8 @@ func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders []
 
 // bordersByBytes divides a range between hours into ranges of about partBytes bytes. Each count
 // starts at a region boundary, where a part ends anyway.
-func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes, partBytes float64) (borders [][]byte) {
+func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes,
+	partBytes float64) (borders [][]byte) {
 	// A range that is not inside one salt bucket has no key between two of its hours.
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
@@ -177,10 +178,16 @@ func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
 	start := r.Start
 	for _, b := range borders {
-		parts = append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: b}, RegionServer: regionServer(regions, start)})
+		parts = append(parts, part{
+			Range:        scanplan.KeyRange{Start: start, Stop: b},
+			RegionServer: regionServer(regions, start),
+		})
 		start = b //fault:cut-loses-a-row TestCut_property
 	}
-	return append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, RegionServer: regionServer(regions, start)})
+	return append(parts, part{
+		Range:        scanplan.KeyRange{Start: start, Stop: r.Stop},
+		RegionServer: regionServer(regions, start),
+	})
 }
 
 // regionServer returns the server of the region that holds key, "" if no region

@@ -55,7 +55,8 @@ func isFinal(err error, inProcess bool) bool {
 		return true
 	case errors.As(err, &fault):
 		return inProcess // where another attempt would be, too, or this was that attempt
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied),
+		errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
 		// A plan that a server refuses may only be too new for it, and another place may reach what
 		// this server could not. Only the refusal of this process is final.
 		return inProcess
@@ -67,7 +68,8 @@ func isFinal(err error, inProcess bool) bool {
 // withoutPlace returns the error of an attempt as clients see it. Errors of a server or its
 // connection name addresses, which are only for the log and the trace.
 func withoutPlace(err error) error {
-	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding, wire.ErrBusy} {
+	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding,
+		wire.ErrBusy} {
 		if errors.Is(err, kind) {
 			return kind
 		}

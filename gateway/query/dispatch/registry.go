@@ -123,13 +123,20 @@ func (r *registry) check(ctx context.Context, i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &r.mu.entries[i]
-	*e = serverHealth{regionServer: h.Beside, rollups: h.Rollups, checked: time.Now(), lastError: e.lastError, lastFail: e.lastFail}
+	*e = serverHealth{
+		regionServer: h.Beside,
+		rollups:      h.Rollups,
+		checked:      time.Now(),
+		lastError:    e.lastError,
+		lastFail:     e.lastFail,
+	}
 }
 
 // compatible returns an error for a server of another release with which each part would fail.
 func compatible(h wire.Hello) error {
 	if h.Batch != batch.Version || h.Plan != scanplan.Version {
-		return fmt.Errorf("%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
+		return fmt.Errorf(
+			"%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
 			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, scanplan.Version)
 	}
 	return nil

@@ -27,7 +27,8 @@ const (
 // nil if nothing can be cached. Only an answer whose parts were all executed in this
 // process can be, see Stats.CacheComplete: pushdown servers read rows over their own
 // connections, for which a version token taken here is no proof.
-func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer, proofs *resultcache.Proofs) *resultcache.PlanLookup {
+func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer,
+	proofs *resultcache.Proofs) *resultcache.PlanLookup {
 	if len(e.cfg.Servers) > 0 {
 		return nil
 	}

@@ -73,8 +73,15 @@ type run struct {
 // newRun makes a run whose parts all wait for their first attempt.
 func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partition) *run {
 	r := &run{
-		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), skipsRows: p.skipsRows,
-		busy: map[int]int{}, results: make(chan partAttempt),
+		e:         e,
+		plan:      plan,
+		opts:      opts,
+		began:     time.Now(),
+		sink:      sink,
+		coverage:  newCoverage(plan.Ranges),
+		skipsRows: p.skipsRows,
+		busy:      map[int]int{},
+		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
 		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[int]bool{}})
@@ -204,7 +211,8 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	r.heldBytes.Add(-recordBytes(a.records))
 	if again := r.panickedAgain(a); again || isFinal(a.err, a.place == local) {
 		if a.place != local {
-			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place",
+				r.placeName(a.place), "err", a.err)
 		}
 		return a.err
 	}
@@ -227,8 +235,13 @@ func (r *run) panickedAgain(a *partAttempt) bool {
 	if !errors.As(a.err, &fault) {
 		return false
 	}
-	plan, _ := (&scanplan.Part{Plan: *r.plan, Range: a.part.Range, Mode: a.part.Mode}).MarshalTicket() // of what was checked before
-	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place", r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
+	plan, _ := (&scanplan.Part{
+		Plan:  *r.plan,
+		Range: a.part.Range,
+		Mode:  a.part.Mode,
+	}).MarshalTicket() // of what was checked before
+	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place",
+		r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
 	again := a.part.panicked
 	a.part.panicked = true
 	return again

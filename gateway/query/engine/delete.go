@@ -67,7 +67,8 @@ func refuseRollups(plans []subPlan, does string) error {
 // points, too, which the answer does not show: OpenTSDB deletes them.
 func errDeletesHistograms(i int) error {
 	e := query.Bad("A query that deletes cannot read histograms, as sub query %d does", i)
-	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: that deletes both"
+	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: " +
+		"that deletes both"
 	return e
 }
 
@@ -94,7 +95,8 @@ func (e *Engine) deletePlan(ctx context.Context, p subPlan, rows Rows) (deleted 
 
 // rowDeletions returns mutations that delete the rows whose series passes keep; nil
 // passes all.
-func (e *Engine) rowDeletions(keys [][]byte, keep func(span []byte) (bool, error)) (deletions []store.Mutation, err error) {
+func (e *Engine) rowDeletions(keys [][]byte,
+	keep func(span []byte) (bool, error)) (deletions []store.Mutation, err error) {
 	var span []byte
 	for _, key := range keys {
 		if keep != nil {

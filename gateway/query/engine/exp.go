@@ -37,7 +37,8 @@ func ReadExpressions(ctx context.Context, body []byte, parser query.Parser) (*Ex
 // memory account and the end of ctx, and by permit, which is called with the number of values so
 // far. The results are not changed, but a table may share its times with a result. Errors are those
 // of the bounds, or an *exp.DataError.
-func (x *Expressions) Tables(ctx context.Context, results []Result, permit func(values int) error) ([]exp.Table, error) {
+func (x *Expressions) Tables(ctx context.Context, results []Result,
+	permit func(values int) error) ([]exp.Table, error) {
 	values := 0
 	return x.Request.Tables(x.groups(results), x.Query.Start, x.Query.End, exp.Bounds{
 		Reserve: func(n int64) error { return memory.Reserve(ctx, n) },
@@ -68,7 +69,11 @@ func (x *Expressions) groups(results []Result) [][]exp.Group {
 // expGroup returns a result of a metric as a group: its tags with their UIDs, by which it is
 // joined. A result with annotations and no points does not name its metric.
 func expGroup(r *Result, metric string) exp.Group {
-	g := exp.Group{Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}}, Points: r.Points, Bare: r.Metric == ""}
+	g := exp.Group{
+		Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}},
+		Points: r.Points,
+		Bare:   r.Metric == "",
+	}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
 	}

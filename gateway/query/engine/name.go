@@ -29,7 +29,14 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 	out := make([]Result, len(groups))
 	for i := range groups {
 		g := &groups[i]
-		r := Result{Query: p.sub.Index, Key: string(g.Key), Points: g.Points, HasNotes: len(g.Notes) > 0, TagUIDs: g.Tags, AggregateUIDs: g.Aggregated}
+		r := Result{
+			Query:         p.sub.Index,
+			Key:           string(g.Key),
+			Points:        g.Points,
+			HasNotes:      len(g.Notes) > 0,
+			TagUIDs:       g.Tags,
+			AggregateUIDs: g.Aggregated,
+		}
 		r.NaNIsNull = p.Plan.Downsample != nil && p.Plan.Downsample.Fill == scanplan.FillNull
 		// OpenTSDB writes a group that has annotations and no points without the
 		// metric's name.

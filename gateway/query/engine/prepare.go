@@ -86,7 +86,8 @@ func (p *Prepared) OlderHours(ctx context.Context) (*stage.OlderHours, error) {
 }
 
 // ExecuteNewer executes the plan from the seam on, as Execute does.
-func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	return p.engine.stages.ExecuteNewer(ctx, p.unbounded(ctx), older, sink)
 }
 
@@ -102,7 +103,8 @@ func (p *Prepared) Named(ctx context.Context, groups []merge.Group) ([]Result, e
 func (p *Prepared) Same(o *Prepared) bool {
 	a, b := *p.Plan, *o.Plan
 	a.Start, a.End, b.Start, b.End = 0, 0, 0, 0
-	return p.names == o.names && p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) && samePostFilter(p.PostFilter, o.PostFilter)
+	return p.names == o.names && p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) &&
+		samePostFilter(p.PostFilter, o.PostFilter)
 }
 
 func samePostFilter(a, b *plan.PostFilter) bool {

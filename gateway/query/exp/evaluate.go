@@ -49,7 +49,12 @@ const labelBytes = 300
 // groups are not changed, and the times of a table may be those of a group. The error is
 // one of the bounds, or a *DataError.
 func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
-	c := &computation{request: r, bounds: b, metrics: make([]*variable, len(r.Metrics)), computed: make([]*table, len(r.Expressions))}
+	c := &computation{
+		request:  r,
+		bounds:   b,
+		metrics:  make([]*variable, len(r.Metrics)),
+		computed: make([]*table, len(r.Expressions)),
+	}
 	for i := range r.Metrics {
 		c.metrics[i] = r.metricVariable(i, withoutBare(groups[i]))
 	}

@@ -188,7 +188,8 @@ func (r *Request) readTime(raw jackson.Raw) error {
 		return fault("missing time")
 	}
 	t := &r.Time
-	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone}, {"aggregator", &t.Aggregator}, {"rollupUsage", &t.RollupUsage}}); err != nil {
+	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone},
+		{"aggregator", &t.Aggregator}, {"rollupUsage", &t.RollupUsage}}); err != nil {
 		return err
 	}
 	if t.Rate, err = o.flag("rate", false); err != nil {
@@ -263,7 +264,8 @@ func readMetric(raw jackson.Raw) (m Metric, err error) {
 	if err != nil {
 		return m, err
 	}
-	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter}, {"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
+	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter},
+		{"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
 		return m, err
 	}
 	m.Fill, err = readFill(o)

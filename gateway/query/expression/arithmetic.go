@@ -19,7 +19,8 @@ const (
 )
 
 // javaClasses are the names under which errors show the kinds.
-var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.Integer", "java.lang.Long", "java.math.BigInteger", "java.lang.Boolean"}
+var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.Integer", "java.lang.Long",
+	"java.math.BigInteger", "java.lang.Boolean"}
 
 func (k kind) isInteger() bool { return k == integer || k == long || k == bigInteger }
 
@@ -29,7 +30,8 @@ func (k kind) isFloating() bool { return k == double || k == float }
 // integer.
 const maxExact = 1<<53 - 1
 
-var errInexact = errors.New("integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
+var errInexact = errors.New(
+	"integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
 
 // compute applies a binary operator to two values. The error is about a comparison that
 // is computed with an integer or a comparison, or an integer beyond maxExact.
@@ -87,7 +89,8 @@ func ordered(operator string) bool {
 }
 
 func errComparison(operator string) error {
-	return fmt.Errorf("a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
+	return fmt.Errorf(
+		"a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
 }
 
 // doubles applies an arithmetic operator. Division and modulo by zero give 0.

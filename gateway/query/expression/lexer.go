@@ -20,11 +20,13 @@ func (e *SyntaxError) Error() string {
 
 // symbols are the operators that are no words, longer ones first where one begins
 // another.
-var symbols = []string{"?:", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^", "~", "?", ":", "(", ")"}
+var symbols = []string{"?:", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^",
+	"~", "?", ":", "(", ")"}
 
 // words are operators that are written as words, with their symbols.
 var words = map[string]string{
-	"div": "/", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&", "or": "||", "not": "!",
+	"div": "/", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&",
+	"or": "||", "not": "!",
 }
 
 // reserved are JEXL's other words: it would not take them for variables.
@@ -119,7 +121,8 @@ func (l *lexer) number(t token) (token, error) {
 		l.at++
 	}
 	if l.at < len(l.text) && (isLetter(l.text[l.at]) || isDigit(l.text[l.at]) || l.text[l.at] == '.') {
-		return t, l.fault(t.column, "a number has digits, a point between digits, and one letter behind them, no exponent")
+		return t, l.fault(t.column,
+			"a number has digits, a point between digits, and one letter behind them, no exponent")
 	}
 
 	c, reason := newConstant(digits, point, suffix)

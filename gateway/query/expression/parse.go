@@ -35,7 +35,11 @@ func (e *Expression) String() string { return e.root.String() }
 // on constants cannot be computed.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxLength {
-		return nil, &SyntaxError{Text: strings.ToValidUTF8(text[:64], "") + "…", Column: MaxLength + 1, Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength)}
+		return nil, &SyntaxError{
+			Text:   strings.ToValidUTF8(text[:64], "") + "…",
+			Column: MaxLength + 1,
+			Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength),
+		}
 	}
 
 	p := &parser{lexer: lexer{text: text}}
@@ -134,7 +138,8 @@ var levels = []struct {
 	chains    bool
 }{
 	{[]string{"||"}, true}, {[]string{"&&"}, true}, {[]string{"|"}, true}, {[]string{"^"}, true}, {[]string{"&"}, true},
-	{[]string{"==", "!="}, false}, {[]string{"<", "<=", ">", ">="}, false}, {[]string{"+", "-"}, true}, {[]string{"*", "/", "%"}, true},
+	{[]string{"==", "!="}, false}, {[]string{"<", "<=", ">", ">="}, false}, {[]string{"+", "-"}, true},
+	{[]string{"*", "/", "%"}, true},
 }
 
 // binary parses operations of a level and of later ones in levels, which bind more.

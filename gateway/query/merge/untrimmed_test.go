@@ -21,7 +21,8 @@ func TestUntrimmedAnswersAll(t *testing.T) {
 		s.SaltWidth, s.SaltBuckets = rapid.IntRange(0, 1).Draw(t, "salt width"), 3
 		all := drawWorld(t, s)
 		p := drawPlan(t, s)
-		p.Fix = scanplan.Fixes(rapid.IntRange(0, int(scanplan.FixRateStart|scanplan.FixGaps|scanplan.FixIntegers)).Draw(t, "fix"))
+		p.Fix = scanplan.Fixes(rapid.IntRange(0,
+			int(scanplan.FixRateStart|scanplan.FixGaps|scanplan.FixIntegers)).Draw(t, "fix"))
 		want, wantErr := whole(p, all)
 		wide := p.Untrimmed()
 		got, err := whole(&wide, all)

@@ -50,7 +50,8 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	flags := flag.NewFlagSet("pushdown", flag.ContinueOnError)
 	flags.SetOutput(logs)
 	printConfig := flags.Bool("print-config", false, "print the effective configuration and end")
-	path := flags.String("probe", "", "ask the server that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
+	path := flags.String("probe", "",
+		"ask the server that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -84,11 +85,13 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 // readConfig reads the environment. The store has no default here: an embedded
 // one belongs to one process, and that is the gateway.
 func readConfig() (cfg settings.Pushdown, err error) {
-	if err := errors.Join(env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}), settings.Unknown(os.Environ())); err != nil {
+	if err := errors.Join(env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}),
+		settings.Unknown(os.Environ())); err != nil {
 		return cfg, err
 	}
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
-		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
+		return cfg, errors.New(
+			"DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
 	}
 	return cfg, cfg.Validate()
 }
@@ -108,7 +111,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
 	// that its tables and layout were not.
 	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
-		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
+		log.Warn(
+			"an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
 	}
 
 	families := []store.Families{{Table: cfg.TableData, Names: []string{encoding.FamilyData}}}
@@ -129,7 +133,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 
 	if compacting != nil {
 		work.Go(func() { lasting.Run(ctx, log, "compaction", func() { compacting.Run(ctx) }) })
-		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
+		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN",
+			cfg.CompactMargin, "beside", cfg.Beside)
 	}
 	work.Go(func() {
 		lasting.Run(ctx, log, "store", func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
@@ -192,8 +197,18 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 		metrics = append(metrics, compacting)
 	}
 	serving, err = server.NewServer(server.Config{
-		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(),
-		Allow: allow(tokens, cfg.PushdownCA != ""), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Metrics: metrics, Log: log,
+		Program:     "pushdown " + version.Version,
+		Beside:      cfg.Beside,
+		Table:       cfg.TableData,
+		Rollups:     cfg.RollupTables(),
+		Schema:      cfg.Schema(),
+		Allow:       allow(tokens, cfg.PushdownCA != ""),
+		TLS:         tls,
+		ResultCache: resultcache.New(pool.Cache(bytes), log),
+		Memory:      pool,
+		Seek:        cfg.SeekMemory(),
+		Metrics:     metrics,
+		Log:         log,
 	}, st)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, st.Close())

@@ -32,7 +32,8 @@ type timed struct {
 }
 
 // Versions implements store.Versioned.
-func (t timed) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
+func (t timed) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	maxRows int) ([]store.VersionRow, []byte, error) {
 	began := time.Now()
 	rows, next, err := t.Versioned.Versions(ctx, table, family, keys, maxRows)
 	versions := 0

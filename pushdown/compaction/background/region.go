@@ -93,8 +93,13 @@ func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
 // walk works on an interval until a time.
 func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time.Time) error {
 	job := compaction.Job{
-		Store: timed{w.cfg.Store.Features().Versioned, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
-		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: pageRows(w.cfg.Rate),
+		Store:         timed{w.cfg.Store.Features().Versioned, w.pace},
+		Table:         w.cfg.Table,
+		Schema:        w.cfg.Schema,
+		FixDuplicates: w.cfg.FixDuplicates,
+		Margin:        w.cfg.Margin,
+		Now:           w.cfg.Now,
+		PageRows:      pageRows(w.cfg.Rate),
 		Before: func(ctx context.Context) error {
 			if !time.Now().Before(until) || w.urgent(ctx) {
 				return errPause
@@ -126,7 +131,8 @@ func (w *Worker) save(ctx context.Context, l *lease.Lease, r *region, p progress
 func (w *Worker) finished(r *region, interval *work) {
 	w.totals.Add(func(t *totals) { t.intervals++ })
 	hour := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
-	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from", hour(interval.From), "to", hour(interval.To),
+	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from",
+		hour(interval.From), "to", hour(interval.To),
 		"second look", interval.Second, "done", r.counts.String(), "took", r.took.Round(time.Millisecond))
 	r.counts, r.took = compaction.Counts{}, 0
 }

@@ -18,7 +18,8 @@ var errPause = errors.New("the time of this piece of work is over")
 // walk compacts the rows of an interval of hours in a region, from work.At on. In row keys the time
 // comes after the metric: for each metric the first row is looked up, then the rows of the interval
 // are read. An error of job.Before ends it; work.At is where to continue.
-func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work, count func(compaction.Counts)) error {
+func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work,
+	count func(compaction.Counts)) error {
 	at := region.Start
 	if bytes.Compare(w.At, at) > 0 {
 		at = w.At
@@ -66,7 +67,8 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 }
 
 // compactRows compacts rows of one metric.
-func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w *work, count func(compaction.Counts)) error {
+func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w *work,
+	count func(compaction.Counts)) error {
 	job.Reached = func(done compaction.Counts, next []byte) {
 		w.Rows += done.Rows
 		if next != nil {
@@ -79,7 +81,14 @@ func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w
 
 // firstKey returns the first key of a range that is there, nil if there is none.
 func firstKey(ctx context.Context, from store.Reader, table string, keys store.KeyRange) ([]byte, error) {
-	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, MaxRows: 1, KeysOnly: true}
+	scan := store.Scan{
+		Table:    table,
+		Start:    keys.Start,
+		Stop:     keys.Stop,
+		Family:   encoding.FamilyData,
+		MaxRows:  1,
+		KeysOnly: true,
+	}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for the first row from %x on: %w", keys.Start, err)

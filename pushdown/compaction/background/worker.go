@@ -160,7 +160,8 @@ func (w *Worker) list(ctx context.Context) error {
 		return err
 	}
 	if len(all) > 0 && len(w.regions) == 0 {
-		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others", len(all))
+		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others",
+			len(all))
 	}
 	w.listed = time.Now()
 	return nil
@@ -202,7 +203,8 @@ func (w *Worker) known(r store.Region, before map[string]*region) *region {
 	next := &region{KeyRange: keys}
 	for _, old := range w.regions {
 		// Its own keys may have been cut already.
-		if whole := old.last; whole != nil && (store.KeyRange{Start: old.Start, Stop: whole.Stop}).Contains(keys.Start) {
+		if whole := old.last; whole != nil &&
+			(store.KeyRange{Start: old.Start, Stop: whole.Stop}).Contains(keys.Start) {
 			next.parent = whole
 		}
 	}
@@ -316,7 +318,8 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 		w.listed = time.Time{} // it may be that of leases, which list makes
 	}
 	if text := err.Error(); text != r.warned {
-		w.cfg.Log.Warn("cannot compact the rows of a region; retrying", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "err", text)
+		w.cfg.Log.Warn("cannot compact the rows of a region; retrying", "table", w.cfg.Table, "region",
+			fmt.Sprintf("%x", r.Start), "err", text)
 		r.warned = text
 	}
 }

@@ -36,7 +36,8 @@ func TestProbe(t *testing.T) {
 		{500, 500 * 50, 1, 101, false}, // fewer than a hundred values are worth
 	} {
 		if got := (Probe{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
-			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges, got, c.want)
+			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges,
+				got, c.want)
 		}
 	}
 	for ranges, want := range map[int][2]int64{1: {128, 65536}, 2: {128, 65536}, 101: {1122, 1_010_000}} {

@@ -31,7 +31,11 @@ func TestPrefixCache(t *testing.T) {
 	begin := func(want bool) {
 		t.Helper()
 		task, ok := m.BeginLearning("a")
-		if ok != want || ok && task != (access.Learning{To: 6 * 3600, Limit: 999 / access.RowsPerPrefix, Within: 2 * time.Second}) {
+		if ok != want || ok && task != (access.Learning{
+			To:     6 * 3600,
+			Limit:  999 / access.RowsPerPrefix,
+			Within: 2 * time.Second,
+		}) {
 			t.Fatalf("begin %t with %+v, want %t", ok, task, want)
 		}
 	}
@@ -49,7 +53,8 @@ func TestPrefixCache(t *testing.T) {
 	m.Record("a", walk)
 	begin(false) // somebody is learning already
 	m.EndLearning("a", []*access.Prefixes{nil, prefixes(3)}, nil)
-	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 || known.Clean {
+	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 ||
+		known.Clean {
 		t.Errorf("known is %+v, want no prefixes of the first tag, 4 of the second, not clean", known)
 	}
 	for pause := 4; pause < 1000; pause = 4*pause + 4 {
@@ -157,8 +162,10 @@ func TestCacheKey(t *testing.T) {
 	part := func(salt, metric byte, tags ...scanplan.TagPredicate) string {
 		s := encoding.DefaultSchema()
 		s.SaltWidth = 1
-		return access.CacheKey(&scanplan.Part{Plan: scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
-			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}}})
+		return access.CacheKey(&scanplan.Part{
+			Plan:  scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
+			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}},
+		})
 	}
 	in := func(k byte) scanplan.TagPredicate {
 		return scanplan.TagPredicate{TagK: encoding.UID{0, 0, k}, Op: scanplan.In}
@@ -167,7 +174,8 @@ func TestCacheKey(t *testing.T) {
 	if part(0, 1, in(1)) != part(0, 1, in(1), present) {
 		t.Error("a tag that may have any value changes the key")
 	}
-	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)), part(0, 1, in(1), in(2))}
+	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)),
+		part(0, 1, in(1), in(2))}
 	if slices.Sort(names); len(slices.Compact(names)) != 5 {
 		t.Errorf("two parts have one key: %q", names)
 	}

@@ -189,7 +189,8 @@ func (k typing) of(float []bool) typing {
 
 // block aggregates one block of timestamps and appends it to out. float is, for each time of a
 // mixed block, whether its point is a double; other blocks have none.
-func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool, out *encoding.Points) error {
+func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool,
+	out *encoding.Points) error {
 	// At which of the block's times does each member contribute? Also between its
 	// points, by interpolation.
 	for i := range g.members {
@@ -242,7 +243,8 @@ func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, bloc
 
 // pass adds what each member contributes to the accumulators of the block, in span
 // order, and computes the results. Its errors are the guard's.
-func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64, values func(*member) []T) error {
+func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64,
+	values func(*member) []T) error {
 	c := &g.columns
 	f.reset(c, len(block))
 	s.contribution = sized(s.contribution, len(block), 0)

@@ -212,7 +212,8 @@ func TestGroup_memory(t *testing.T) {
 		t.Errorf("reserved %d bytes for %d points, want %d each", guard.bytes, n, pointBytes)
 	}
 	got := []int{cap(out.Time), cap(out.Bits), cap(out.Float)}
-	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)), cap(slices.Grow([]bool(nil), n))}
+	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)),
+		cap(slices.Grow([]bool(nil), n))}
 	if !slices.Equal(got, want) {
 		t.Errorf("columns of %d points have room for %v, want %v", n, got, want)
 	}

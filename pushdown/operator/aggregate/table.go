@@ -12,8 +12,21 @@ var table = [...]Function{
 	{Name: "mimmin", Class: Distributive, Interpolation: MAX, arithmetic: minima, merging: mergeExtremes},
 	{Name: "mimmax", Class: Distributive, Interpolation: MIN, arithmetic: maxima, merging: mergeExtremes},
 	{Name: "mult", Class: Distributive, Interpolation: LERP, arithmetic: products, merging: mergeProducts},
-	{Name: "squareSum", Class: Distributive, Interpolation: ZIM, arithmetic: sumsOfSquares, merging: mergeSumsOfSquares},
-	{Name: "count", Class: Distributive, Interpolation: ZIM, arithmetic: counts, merging: mergeCounts, gapsFixable: true},
+	{
+		Name:          "squareSum",
+		Class:         Distributive,
+		Interpolation: ZIM,
+		arithmetic:    sumsOfSquares,
+		merging:       mergeSumsOfSquares,
+	},
+	{
+		Name:          "count",
+		Class:         Distributive,
+		Interpolation: ZIM,
+		arithmetic:    counts,
+		merging:       mergeCounts,
+		gapsFixable:   true,
+	},
 
 	{Name: "avg", Class: Algebraic, Interpolation: LERP, arithmetic: averages, merging: mergeSums},
 	{Name: "dev", Class: Algebraic, Interpolation: LERP, arithmetic: deviations, merging: mergeDeviations},

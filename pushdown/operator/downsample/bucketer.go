@@ -133,7 +133,8 @@ func countBefore(times []int64, end int64) int {
 // time and offsets are the times of its points from there, ascending, all in ms. It
 // replaces Points and Finish for intervals that divide the hour, for which no bucket has
 // points of two rows. No bucket may be open: AppendHour uses the same state.
-func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
+func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32,
+	doubles []float64) ([]int64, []float64) {
 	width, size := int32(b.width), 0
 	b.ends = b.ends[:0]
 
@@ -150,7 +151,8 @@ func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offse
 // sizeOf returns the number of leading offsets before end. guess is tried first: usually a bucket
 // has as many points as the one before it.
 func sizeOf(offsets []int32, end int32, guess int) int {
-	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end && (guess == len(offsets) || offsets[guess] >= end) {
+	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end &&
+		(guess == len(offsets) || offsets[guess] >= end) {
 		return guess
 	}
 

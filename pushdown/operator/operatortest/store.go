@@ -159,7 +159,10 @@ func cloneRow(r store.Row) store.Row {
 	out := store.Row{Key: bytes.Clone(r.Key)}
 	for _, c := range r.Cells {
 		out.Cells = append(out.Cells, store.Cell{
-			Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp,
+			Family:    bytes.Clone(c.Family),
+			Qualifier: bytes.Clone(c.Qualifier),
+			Value:     bytes.Clone(c.Value),
+			Timestamp: c.Timestamp,
 		})
 	}
 	return out
@@ -220,8 +223,14 @@ func (m *Store) Cell(key, qualifier, value []byte, timestamp int64) {
 		m.Rows = slices.Insert(m.Rows, i, store.Row{Key: bytes.Clone(key)})
 	}
 
-	c := store.Cell{Family: []byte(encoding.FamilyData), Qualifier: bytes.Clone(qualifier), Value: bytes.Clone(value), Timestamp: timestamp}
+	c := store.Cell{
+		Family:    []byte(encoding.FamilyData),
+		Qualifier: bytes.Clone(qualifier),
+		Value:     bytes.Clone(value),
+		Timestamp: timestamp,
+	}
 	cells := m.Rows[i].Cells
-	at, _ := slices.BinarySearchFunc(cells, qualifier, func(c store.Cell, q []byte) int { return bytes.Compare(c.Qualifier, q) })
+	at, _ := slices.BinarySearchFunc(cells, qualifier,
+		func(c store.Cell, q []byte) int { return bytes.Compare(c.Qualifier, q) })
 	m.Rows[i].Cells = slices.Insert(cells, at, c)
 }

@@ -35,7 +35,8 @@ func Points(r *scanplan.Rate, p encoding.Points, times []int64, values []float64
 
 // Doubles appends the rates of downsampled values as Points does. It may work in place:
 // times and values may be inTimes[:0] and inValues[:0].
-func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int64, values []float64) ([]int64, []float64, error) {
+func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int64,
+	values []float64) ([]int64, []float64, error) {
 	var t0 int64
 	// The point before the first one is the integer 0, which as a double is 0.0.
 	prev := 0.0
@@ -66,7 +67,8 @@ func seconds(t0, t1 int64) float64 { return float64(t1-t0) / 1000 }
 
 // orderError has OpenTSDB's wording.
 func orderError(t0, t1 int64) error {
-	return fmt.Errorf("rate: Next timestamp (%d) is supposed to be strictly greater than the previous one (%d), but it's not", t1, t0)
+	return fmt.Errorf(
+		"rate: Next timestamp (%d) is supposed to be strictly greater than the previous one (%d), but it's not", t1, t0)
 }
 
 // pointRate returns the rate between two stored points; ok is false if it is a reset

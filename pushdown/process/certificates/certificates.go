@@ -80,7 +80,8 @@ func (r *Reader) readAgain() error {
 	if err != nil {
 		return err
 	}
-	same := bytes.Equal(now.roots, r.read.roots) && bytes.Equal(now.cert, r.read.cert) && bytes.Equal(now.key, r.read.key)
+	same := bytes.Equal(now.roots, r.read.roots) && bytes.Equal(now.cert, r.read.cert) &&
+		bytes.Equal(now.key, r.read.key)
 	if same && (r.pool != nil || r.pair != nil) {
 		return nil
 	}
@@ -168,6 +169,10 @@ func Verify(sent []*x509.Certificate, roots *x509.CertPool, use x509.ExtKeyUsage
 	for _, c := range sent[1:] {
 		between.AddCert(c)
 	}
-	_, err := sent[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{use}})
+	_, err := sent[0].Verify(x509.VerifyOptions{
+		Roots:         roots,
+		Intermediates: between,
+		KeyUsages:     []x509.ExtKeyUsage{use},
+	})
 	return err
 }

@@ -128,9 +128,10 @@ func TestReader_tornAuthorities(t *testing.T) {
 	}
 	before, _ := r.Current()
 	for what, text := range map[string]string{
-		"torn":    both[:len(both)-100],
-		"damaged": strings.Replace(both, read(two.File), "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", 1),
-		"empty":   "",
+		"torn": both[:len(both)-100],
+		"damaged": strings.Replace(both, read(two.File),
+			"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", 1),
+		"empty": "",
 	} {
 		write(text)
 		if after, _ := r.Current(); !after.Equal(before) {

@@ -75,7 +75,8 @@ func (p *pacer) adjust() {
 // scannedBytes returns the bytes of which GOGC is a percentage: live data, stacks and
 // globals.
 func scannedBytes() (sum int64) {
-	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(found)
 	for _, s := range found {
 		sum += int64(s.Value.Uint64())

@@ -24,7 +24,8 @@ func Run(ctx context.Context, log *slog.Logger, name string, work func()) {
 func panics(log *slog.Logger, name string, work func()) (yes bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			log.Error("work in the background panicked, which is a fault of the program; it begins again in a minute", "work", name, "panic", v, "stack", string(debug.Stack()))
+			log.Error("work in the background panicked, which is a fault of the program; it begins again in a minute",
+				"work", name, "panic", v, "stack", string(debug.Stack()))
 			yes = true
 		}
 	}()

@@ -14,7 +14,8 @@ import (
 
 func TestSplit(t *testing.T) {
 	for text, want := range map[string][]string{
-		"": nil, " ": nil, ",": nil, "a": {"a"}, "a,b": {"a", "b"}, " a , b,": {"a", "b"}, "a,\tb\n,,c d": {"a", "b", "c d"},
+		"": nil, " ": nil, ",": nil, "a": {"a"}, "a,b": {"a", "b"}, " a , b,": {"a", "b"},
+		"a,\tb\n,,c d": {"a", "b", "c d"},
 	} {
 		if d := cmp.Diff(want, Split(text)); d != "" {
 			t.Errorf("%q: -want +got\n%s", text, d)
@@ -39,7 +40,9 @@ func TestUsable(t *testing.T) {
 		switch {
 		case fmt.Sprint(usable) != want:
 			t.Errorf("%q: got %v, want %s", entries, usable, want)
-		case logged == "" && log.Len() > 0, logged != "" && (!strings.Contains(log.String(), logged) || !strings.Contains(log.String(), "variable=DOWNPOUR_NUMBERS")):
+		case logged == "" && log.Len() > 0,
+			logged != "" && (!strings.Contains(log.String(), logged) ||
+				!strings.Contains(log.String(), "variable=DOWNPOUR_NUMBERS")):
 			t.Errorf("%q: logged %s, want %q", entries, &log, logged)
 		case fault == "" && err != nil, fault != "" && (err == nil || err.Error() != fault):
 			t.Errorf("%q: error %v, want %q", entries, err, fault)

@@ -161,7 +161,13 @@ func (p *Pool) Stats() Stats {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Total: p.total, Caches: p.caches, Held: p.holds, Waiting: len(p.queue) + len(p.turns), Refused: p.refused}
+	return Stats{
+		Total:   p.total,
+		Caches:  p.caches,
+		Held:    p.holds,
+		Waiting: len(p.queue) + len(p.turns),
+		Refused: p.refused,
+	}
 }
 
 // LimitError is returned when a request is too large by itself.

@@ -44,7 +44,8 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 			t.Errorf("%s: %d bytes of its share are taken, accounts have %d", Class(c), p.own[c].used, own[c])
 		}
 		if p.own[c].used > p.own[c].size {
-			t.Errorf("%s: %d bytes of its share of %d are taken, want no more than it has", Class(c), p.own[c].used, p.own[c].size)
+			t.Errorf("%s: %d bytes of its share of %d are taken, want no more than it has", Class(c), p.own[c].used,
+				p.own[c].size)
 		}
 	}
 	if p.common.used != common || common > p.common.size {
@@ -80,7 +81,8 @@ func TestAccount_tooLarge(t *testing.T) {
 	a := p.Open(Query)
 	reserve(t, a, 3*mib)
 	var limit *LimitError
-	if err := a.Reserve(context.Background(), p.accountLimit+maxSmall+1); !errors.As(err, &limit) || limit.Limit != p.accountLimit {
+	if err := a.Reserve(context.Background(), p.accountLimit+maxSmall+1); !errors.As(err, &limit) ||
+		limit.Limit != p.accountLimit {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
 	check(t, p, a)
@@ -323,10 +325,12 @@ func TestPool_deadlock(t *testing.T) {
 		}
 		group.Wait()
 		if served == 0 || refused == 0 || time.Since(began) >= Patience {
-			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused, time.Since(began))
+			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused,
+				time.Since(began))
 		}
 		if p.common.used != 0 || p.own[Query].used != 0 || len(p.queue) != 0 {
-			t.Errorf("%d bytes in common and %d of the queries' share are taken, %d wait, want none", p.common.used, p.own[Query].used, len(p.queue))
+			t.Errorf("%d bytes in common and %d of the queries' share are taken, %d wait, want none", p.common.used,
+				p.own[Query].used, len(p.queue))
 		}
 	})
 }
@@ -372,7 +376,8 @@ func TestPool_Cache(t *testing.T) {
 		t.Errorf("got %d bytes, want a twentieth", share)
 	}
 	if got := p.Cache(mib); got != mib || p.common.size != common-share-mib || p.Stats().Caches != share+mib {
-		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got, p.common.size, p.Stats().Caches)
+		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got,
+			p.common.size, p.Stats().Caches)
 	}
 	for budget, want := range map[int64]int64{1024 * mib: 128 * mib, 128 * mib: 128 * mib / 20} {
 		if got := New(budget).LargeCache(1 << 40); got != want {
@@ -456,7 +461,8 @@ func TestPool_conserves(t *testing.T) {
 		group.Wait()
 		check(t, p, accounts...)
 		if p.common.used != 0 || p.holds != [classes]int64{} || len(p.queue) != 0 {
-			t.Errorf("%d bytes are held in common, %v by class, %d wait, want none", p.common.used, p.holds, len(p.queue))
+			t.Errorf("%d bytes are held in common, %v by class, %d wait, want none", p.common.used, p.holds,
+				len(p.queue))
 		}
 	})
 }

@@ -66,7 +66,8 @@ func TestTurn_order(t *testing.T) {
 		}
 		defer end()
 		var busy *BusyError
-		if _, err := p.Open(Query).Turn(t.Context(), refusal, Patience); !errors.As(err, &busy) || busy.Need != refusal.Need {
+		if _, err := p.Open(Query).Turn(t.Context(), refusal, Patience); !errors.As(err, &busy) ||
+			busy.Need != refusal.Need {
 			t.Errorf("%v, want that it is refused %d bytes", err, refusal.Need)
 		}
 	})

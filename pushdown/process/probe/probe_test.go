@@ -11,7 +11,8 @@ import (
 func TestURL(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:4242": "http://127.0.0.1:4242", ":4242": "http://127.0.0.1:4242", "0.0.0.0:1": "http://127.0.0.1:1",
-		"[::]:4242": "http://127.0.0.1:4242", "[::1]:4242": "http://[::1]:4242", "rs1:4280": "http://rs1:4280", "4242": "",
+		"[::]:4242": "http://127.0.0.1:4242", "[::1]:4242": "http://[::1]:4242", "rs1:4280": "http://rs1:4280",
+		"4242": "",
 	} {
 		if got := URL(listen, false); got != want {
 			t.Errorf("%s: got %q, want %q", listen, got, want)

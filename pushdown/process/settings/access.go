@@ -64,7 +64,8 @@ func Loopback(address string) (bool, error) {
 func (c *Common) certificates(roots string, log *slog.Logger) (*certificates.Reader, error) {
 	r, err := certificates.Open(certificates.Files{Roots: roots, Cert: c.TLSCert, Key: c.TLSKey}, log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s, DOWNPOUR_PUSHDOWN_CA=%s: %w", c.TLSCert, c.TLSKey, roots, err)
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s, DOWNPOUR_PUSHDOWN_CA=%s: %w", c.TLSCert,
+			c.TLSKey, roots, err)
 	}
 	return r, nil
 }
@@ -83,10 +84,13 @@ func (c *Common) ServerTLS(log *slog.Logger) (*tls.Config, error) {
 }
 
 func serverTLS(r *certificates.Reader) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		_, pair := r.Current()
-		return pair, nil
-	}}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			_, pair := r.Current()
+			return pair, nil
+		},
+	}
 }
 
 // PushdownServerTLS is ServerTLS of a pushdown server. With PushdownCA clients may show a

@@ -20,8 +20,9 @@ func TestStoreAddress(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for given, want := range map[string]string{
-		"pebble:real": "pebble:" + dir + "/real", "pebble:link": "pebble:" + dir + "/real", "pebble:" + dir + "/link": "pebble:" + dir + "/real",
-		"pebble:link/not/yet": "pebble:" + dir + "/real/not/yet", "hbase:zk1:2181": "hbase:zk1:2181",
+		"pebble:real": "pebble:" + dir + "/real", "pebble:link": "pebble:" + dir + "/real",
+		"pebble:" + dir + "/link": "pebble:" + dir + "/real",
+		"pebble:link/not/yet":     "pebble:" + dir + "/real/not/yet", "hbase:zk1:2181": "hbase:zk1:2181",
 	} {
 		if got := (&Common{Store: given}).StoreAddress(); got != want {
 			t.Errorf("%s: got %s, want %s", given, got, want)

@@ -31,10 +31,14 @@ func (c *Compaction) Validate(common *Common) (err error) {
 		return err
 	}
 	if common.Embedded() {
-		err = fmt.Errorf("DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s needs no compaction of rows: it keeps the points of a row in one cell by itself; want off", c.Compact, common.Store)
+		err = fmt.Errorf(
+			"DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s needs no compaction of rows: it keeps the points of a row in one cell by itself; want off", c.Compact, common.Store)
 	}
 	if c.CompactMargin < time.Second {
-		err = errors.Join(err, fmt.Errorf("DOWNPOUR_COMPACT_MARGIN: got %v, want more than the clocks of all servers differ, at least 1s", c.CompactMargin))
+		err = errors.Join(
+			err, fmt.Errorf(
+				"DOWNPOUR_COMPACT_MARGIN: got %v, want more than the clocks of all servers differ, at least 1s",
+				c.CompactMargin))
 	}
 	return err
 }

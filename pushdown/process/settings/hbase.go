@@ -53,7 +53,8 @@ func (s *HBaseSecurity) validate() (errs []error) {
 	}
 	// The principal would be ambiguous.
 	if s.Kerberos != "" && s.JAAS != "" {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of both"))
+		errs = append(
+			errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of both"))
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {
@@ -65,7 +66,9 @@ func (s *HBaseSecurity) validate() (errs []error) {
 			}
 			fallthrough
 		default:
-			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
+			errs = append(errs,
+				fmt.Errorf(
+					"DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
 		}
 	}
 	return append(errs, s.validateTLS()...)
@@ -74,15 +77,21 @@ func (s *HBaseSecurity) validate() (errs []error) {
 // validateTLS returns the faults of the settings of TLS.
 func (s *HBaseSecurity) validateTLS() (errs []error) {
 	if (s.ClientCert == "") != (s.ClientKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
 	}
 	// Whoever sets one of them thinks that TLS is spoken.
 	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
 	}
 	// Any holder of a certificate of a public authority would be accepted as HBase.
 	if s.TLS == "on" && !s.VerifyHost {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
 	}
 	return errs
 }

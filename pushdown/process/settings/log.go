@@ -19,7 +19,8 @@ type LogConfig struct {
 
 // logLevels are the levels by the names that LogLevel has.
 var logLevels = map[string]slog.Level{
-	"": slog.LevelInfo, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	"": slog.LevelInfo, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+	"error": slog.LevelError,
 }
 
 // Logger returns the log of the settings, on w. Each record is one line, and none has terminal

@@ -99,7 +99,8 @@ func (c *Pushdown) validateState() error {
 	if rate, _ := c.CompactRate(); rate == 0 {
 		return nil
 	}
-	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" || slices.Contains(other, c.TableState) {
+	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" ||
+		slices.Contains(other, c.TableState) {
 		return fmt.Errorf("DOWNPOUR_TABLE_STATE: got %q, want a table of its own", c.TableState)
 	}
 	return nil
@@ -131,7 +132,8 @@ func (c *Common) ResultCacheBytes() (int64, error) {
 
 	n, err := ParseNumber(c.ResultCache)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB", c.ResultCache)
+		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB",
+			c.ResultCache)
 	}
 	return n, nil
 }
@@ -148,7 +150,8 @@ func (c *Common) MemoryBytes() (int64, error) {
 
 	n, err := ParseNumber(c.Memory)
 	if err != nil || n < memory.Least {
-		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB", c.Memory, memory.Least>>20)
+		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB",
+			c.Memory, memory.Least>>20)
 	}
 	return n, nil
 }
@@ -289,7 +292,9 @@ func (c *Common) Validate(variable, listen string) error {
 	var errs []error
 	kind, where, _ := strings.Cut(c.Store, ":")
 	if where == "" || kind != "pebble" && kind != "hbase" && kind != "hbase+rpc" {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
+		errs = append(
+			errs, fmt.Errorf(
+				"DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
 	}
 
 	if err := c.Schema().Validate(); err != nil {
@@ -312,10 +317,13 @@ func (c *Common) Validate(variable, listen string) error {
 	errs = append(errs, c.LogConfig.validate()...)
 	errs = append(errs, c.HBaseSecurity.validate()...)
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
+		errs = append(
+			errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
 	}
 	if c.PushdownCA != "" && (c.TLSCert == "" || c.TLSKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
 	}
 	return errors.Join(append(errs, c.checkListen(variable, listen))...)
 }

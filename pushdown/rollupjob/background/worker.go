@@ -95,7 +95,14 @@ type Worker struct {
 
 // New returns a worker that has not begun. The error is that of the rollups' configuration.
 func New(cfg Config) (*Worker, error) {
-	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, firsts: map[string]int64{}, warned: map[string]bool{}}
+	w := &Worker{
+		cfg:    cfg,
+		job:    cfg.Job,
+		pace:   pacer.New(cfg.Rate, cfg.Busy),
+		left:   map[string]left{},
+		firsts: map[string]int64{},
+		warned: map[string]bool{},
+	}
 	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, w.pace}, cfg.Leases, true, grain
 	w.job.Pace = w.pay
 	var err error
@@ -262,7 +269,8 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 		}
 		w.metrics, w.listed = once(all), time.Now()
 	}
-	i, found := slices.BinarySearchFunc(w.metrics, behind, func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
+	i, found := slices.BinarySearchFunc(w.metrics, behind,
+		func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
 	if found {
 		i++
 	}
@@ -275,7 +283,10 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 // once returns metrics by their UIDs. A rename that was cut off leaves two names of one UID: it is
 // listed once, as kept the longest of both.
 func once(all []Metric) []Metric {
-	slices.SortFunc(all, func(a, b Metric) int { return cmp.Or(bytes.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(all, func(a, b Metric) int {
+		return cmp.Or(bytes.Compare(a.UID, b.UID),
+			cmp.Compare(a.From, b.From))
+	})
 	return slices.CompactFunc(all, func(a, b Metric) bool { return bytes.Equal(a.UID, b.UID) })
 }
 
@@ -290,7 +301,8 @@ func (w *Worker) finished(of *pass) {
 	}
 	if w.counts.Made > 0 {
 		at := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
-		w.cfg.Log.Info("rollups made", "from", at(of.from), "to", at(of.to), "done", w.counts.String(), "took", time.Since(w.began).Round(time.Millisecond))
+		w.cfg.Log.Info("rollups made", "from", at(of.from), "to", at(of.to), "done", w.counts.String(), "took",
+			time.Since(w.began).Round(time.Millisecond))
 	}
 	w.counts, w.began = rollupjob.Counts{}, time.Now()
 	if !of.walk {

@@ -217,7 +217,8 @@ func (t *Tokens) refresh(now time.Time) {
 	case err != nil:
 		t.log.Warn("cannot read the changed token file; the previous tokens stay valid", "err", err)
 	case t.sends != 0 && t.sent == "":
-		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err", t.lacks(t.sends))
+		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err",
+			t.lacks(t.sends))
 	}
 }
 
@@ -228,7 +229,8 @@ func (t *Tokens) read() error {
 		return err
 	}
 	if info.Mode().Perm()&0o004 != 0 { //fault:open-token-file-unnoticed TestTokens_openFile
-		t.log.Warn("every user of this machine may read the token file: take that right away (chmod o-r)", "file", t.path, "mode", info.Mode().Perm())
+		t.log.Warn("every user of this machine may read the token file: take that right away (chmod o-r)", "file",
+			t.path, "mode", info.Mode().Perm())
 	}
 
 	hashes := make([]hashed, len(entries))

@@ -173,7 +173,8 @@ type freshTLS struct {
 }
 
 // ClientHandshake makes the handshake of one connection.
-func (f freshTLS) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (f freshTLS) ClientHandshake(ctx context.Context, authority string,
+	c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(f.config()).ClientHandshake(ctx, authority, c)
 }
 

@@ -140,7 +140,8 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	}
 
 	if !bytes.Equal(m.GetDataHeader(), schemaMessage(g.schema)) {
-		return nil, fmt.Errorf("%w: the stream does not begin with the schema of batches, version %s", wire.ErrServer, batch.Version)
+		return nil, fmt.Errorf("%w: the stream does not begin with the schema of batches, version %s", wire.ErrServer,
+			batch.Version)
 	}
 	g.schema = nil
 	return m, nil

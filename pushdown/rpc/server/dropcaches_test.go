@@ -30,7 +30,8 @@ func (resting) Version(context.Context, string, string, store.KeyRange) (string,
 // again.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)
-	p := startOn(t, resting{m}, m, func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })
+	p := startOn(t, resting{m}, m,
+		func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	asks := func(want ...int64) {
 		t.Helper()

@@ -27,7 +27,8 @@ func TestMetricsPage(t *testing.T) {
 		}
 		return slices.Sorted(maps.Keys(found))
 	}
-	got, want := read(page, "(?m)^\\| `(downpour_pushdown_\\w+)` .* \\| ([^|]*) \\|$"), read(exported, `(?m)^# HELP (downpour_pushdown_\w+) (.*)$`)
+	got, want := read(page, "(?m)^\\| `(downpour_pushdown_\\w+)` .* \\| ([^|]*) \\|$"),
+		read(exported, `(?m)^# HELP (downpour_pushdown_\w+) (.*)$`)
 	if !slices.Equal(got, want) || len(want) == 0 {
 		t.Errorf("the page has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

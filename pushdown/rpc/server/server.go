@@ -41,7 +41,10 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 		grpc.MaxRecvMsgSize(wire.MaxTicket),
 		grpc.MaxSendMsgSize(wire.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             5 * time.Second,
+			PermitWithoutStream: true,
+		}),
 		grpc.MaxHeaderListSize(64 << 10),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.StreamInterceptor(s.guardStream),
@@ -107,7 +110,8 @@ func (s *Server) authorize(ctx context.Context) error {
 }
 
 // guardStream is the interceptor of streaming calls.
-func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	next grpc.StreamHandler) (err error) {
 	if err := s.authorize(stream.Context()); err != nil {
 		return err
 	}
@@ -116,7 +120,8 @@ func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 }
 
 // guardUnary is the interceptor of other calls.
-func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (_ any, err error) {
+func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	next grpc.UnaryHandler) (_ any, err error) {
 	// Health checks need no token.
 	if strings.HasPrefix(info.FullMethod, healthService) {
 		return next(ctx, req)

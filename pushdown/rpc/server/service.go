@@ -93,7 +93,8 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 		s.cfg.ResultCache.Drop()
 		return nil
 	}
-	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello, wire.ActionDropCaches)
+	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello,
+		wire.ActionDropCaches)
 }
 
 // hello sends what this server is.
@@ -130,7 +131,8 @@ func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGe
 		}
 		var fault *operator.PanicError
 		if errors.As(err, &fault) {
-			s.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "part", string(t.GetTicket()), "stack", fault.Stack)
+			s.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "part",
+				string(t.GetTicket()), "stack", fault.Stack)
 		}
 	}()
 	if s.ending() {
@@ -163,7 +165,13 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	budget := wire.ParseBudget(md)
 	// Before the operator is opened, which takes its bound from the plan.
 	limitError := s.limitMemory(&part.Plan)
-	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek, Budget: operator.NewBudget(budget.Points, budget.Bytes)})
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part,
+		operator.Options{
+			Mem:        s.cfg.Mem,
+			FlushBytes: s.cfg.FlushBytes,
+			Prefixes:   s.cfg.Seek,
+			Budget:     operator.NewBudget(budget.Points, budget.Bytes),
+		})
 	if err != nil {
 		return c, err
 	}

@@ -55,7 +55,12 @@ func (s *Server) web() *http.Server {
 		metrics.ServeHTTP(w, r)
 	})
 	return &http.Server{
-		Handler: mux, ConnContext: withCertified, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler:        mux,
+		ConnContext:    withCertified,
+		ReadTimeout:    10 * time.Second,
+		WriteTimeout:   30 * time.Second,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: 32 << 10,
 	}
 }
 

@@ -52,7 +52,8 @@ func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.Cell
 // putAbsent puts some of the cells, and sets wrote for those that it has put. The puts
 // share a call if the server knows conditions on region actions (HBase 2.4 and later),
 // else each has its own.
-func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, part []int, wrote []bool) error {
+func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, part []int,
+	wrote []bool) error {
 	actions := make([]*conditional, len(part))
 	for k, i := range part {
 		var err error

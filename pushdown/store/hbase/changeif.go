@@ -31,7 +31,8 @@ const maxConditional = 256
 // ChangeIf sends each change as a region action of its own, atomic and with a condition, which the
 // server checks under the lock of the row. Changes of one region share a call. A call whose reply
 // is lost is sent again, and so are changes that the server refuses for a temporary reason.
-func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+func (st *Store) ChangeIf(ctx context.Context, table, family string,
+	changes []store.ConditionalChange) ([]bool, error) {
 	actions := make([]*conditional, len(changes))
 	for i := range changes {
 		c := &changes[i]
@@ -56,7 +57,8 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 
 // sendAll sends changes, which ascend by row, until servers have checked the condition of each. It
 // returns errUnconditional if one of them cannot.
-func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy regions.ResendPolicy) error {
+func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional,
+	policy regions.ResendPolicy) error {
 	if err := st.life.Begin(); err != nil {
 		return err
 	}
@@ -165,7 +167,8 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	if c.Cell != nil {
 		const ifMissing, latestOnly = true, true
 		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))
-		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal, ifMissing, latestOnly)
+		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal,
+			ifMissing, latestOnly)
 		all = append(all, there)
 	}
 	if c.Columns > 0 {
@@ -181,7 +184,8 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 // sendConditional sends the first of the actions that one call may hold, to a server
 // that is known to check their conditions. It returns those that remain, and an error
 // if the call or one of its actions has failed.
-func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
+func (st *Store) sendConditional(ctx context.Context, table, family string,
+	pending []*conditional) ([]*conditional, error) {
 	loc, err := st.router.Locate(ctx, table, pending[0].row)
 	if err != nil {
 		return pending, err
@@ -196,7 +200,8 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	}
 
 	n, size := 0, 0
-	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
+	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) &&
+		(n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
 		size += len(pending[n].cells)
 		n++
 	}
@@ -224,7 +229,8 @@ const (
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
 // region actions. It tries one, once per connection, with a harmless change: it deletes a column
 // that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string, row []byte) error {
+func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string,
+	row []byte) error {
 	switch c.Conditions.Load() {
 	case conditionsKnown:
 		return nil

@@ -209,7 +209,8 @@ func (c Config) complete() (Config, error) {
 func (c *Config) completeAddress() error {
 	if len(c.Nodes) > 0 {
 		if c.Quorum != "" {
-			return fmt.Errorf("got both ZooKeeper servers %s and bootstrap nodes %s, want one of both", c.Quorum, strings.Join(c.Nodes, ","))
+			return fmt.Errorf("got both ZooKeeper servers %s and bootstrap nodes %s, want one of both", c.Quorum,
+				strings.Join(c.Nodes, ","))
 		}
 		parsed, err := ParseNodes("//" + strings.Join(c.Nodes, ","))
 		c.Nodes = parsed.Nodes

@@ -45,7 +45,8 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	} else if errors.Is(err, unchanged.ErrNoState) {
 		found.Lacks = append(found.Lacks, lacksState)
 	} else if err != nil {
-		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version, err)
+		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version,
+			err)
 	}
 
 	r, err := parseRelease(version)
@@ -67,7 +68,8 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 // masterVersion gets the master's version.
 func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
-	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption, protowire.VarintType), 0))
+	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption,
+		protowire.VarintType), 0))
 	if err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
 		return "", err
 	}

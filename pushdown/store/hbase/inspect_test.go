@@ -43,10 +43,12 @@ func TestInspect(t *testing.T) {
 					break
 				}
 			}
-			if proven := !slices.Contains(want, lacksReadPoint) && !slices.Contains(want, lacksState); proven != (err == nil) {
+			if proven := !slices.Contains(want, lacksReadPoint) &&
+				!slices.Contains(want, lacksState); proven != (err == nil) {
 				t.Errorf("version token: error %v, want a token %v", err, proven)
 			}
-			cells := []store.CellKey{{Row: []byte("r0007"), Family: "t", Qualifier: []byte("q1")}, {Row: []byte("s"), Family: "t", Qualifier: []byte("q")}}
+			cells := []store.CellKey{{Row: []byte("r0007"), Family: "t", Qualifier: []byte("q1")},
+				{Row: []byte("s"), Family: "t", Qualifier: []byte("q")}}
 			wrote, err := c.st.PutAbsent(c.ctx, "t", cells, [][]byte{[]byte("x"), []byte("y")})
 			if err != nil || fmt.Sprint(wrote) != "[false true]" {
 				t.Errorf("put of absent cells: %v, %v, want the second alone", wrote, err)

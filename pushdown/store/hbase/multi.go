@@ -139,7 +139,8 @@ func (st *Store) sendRound(ctx context.Context, table string, actions []*action)
 
 // groupByServer groups actions by their region, and the regions by the address of their
 // server. After a failed look-up the remaining actions wait for the next round.
-func (st *Store) groupByServer(ctx context.Context, table string, actions []*action) (map[string][]*regionBatch, error) {
+func (st *Store) groupByServer(ctx context.Context, table string,
+	actions []*action) (map[string][]*regionBatch, error) {
 	byRegion := map[*regions.Location]*regionBatch{}
 	servers := map[string][]*regionBatch{}
 	for _, a := range actions {
@@ -273,7 +274,8 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 // noteFailedWrite reports a failed call to the pacer: regions that lost or refused it
 // get less the next time, and regions whose server may still execute it get no other
 // write until it is known.
-func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch, err error) {
+func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch,
+	err error) {
 	// The caller has left; the call was sent, and is not known to be lost.
 	if c != nil && err == ctx.Err() {
 		st.awaitAbandoned(c, call, batches)

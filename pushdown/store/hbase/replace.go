@@ -49,9 +49,16 @@ import (
 // use_otsdb_timestamp) write a point again with the timestamp that it had: what they put
 // between steps 3 and 4 in a column that is deleted is lost, and later it is hidden by the
 // deletion until a major compaction, as after OpenTSDB's own row compaction.
-func (st *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
-	r := &replacer{rows: st, table: table, family: family, changes: changes, outcomes: make([]store.Outcome, len(changes)),
-		moment: func(ctx context.Context) error { return wait.For(ctx, waitAfterDelete) }}
+func (st *Store) Replace(ctx context.Context, table, family string,
+	changes []store.Replacement) ([]store.Outcome, error) {
+	r := &replacer{
+		rows:     st,
+		table:    table,
+		family:   family,
+		changes:  changes,
+		outcomes: make([]store.Outcome, len(changes)),
+		moment:   func(ctx context.Context) error { return wait.For(ctx, waitAfterDelete) },
+	}
 	return r.outcomes, r.run(ctx)
 }
 
@@ -304,7 +311,13 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 			mutations = append(mutations, marker)
 		}
 		for _, x := range cells {
-			m := store.Mutation{Kind: kind, Row: c.Read.Key, Family: r.family, Qualifier: x.Qualifier, Timestamp: x.Timestamp}
+			m := store.Mutation{
+				Kind:      kind,
+				Row:       c.Read.Key,
+				Family:    r.family,
+				Qualifier: x.Qualifier,
+				Timestamp: x.Timestamp,
+			}
 			if kind == store.Put {
 				m.Value = x.Value
 			}

@@ -44,7 +44,8 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	defer st.life.Done()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
-	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
+	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{},
+		capabilities); err != nil {
 		return cannotAsk(err)
 	}
 	if !slices.Contains(capabilities.GetCapabilities(), pb.SecurityCapabilitiesResponse_AUTHORIZATION) {
@@ -70,8 +71,12 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 			return cannotAsk(err)
 		}
 		if there {
-			denied = append(denied, fmt.Errorf("%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of families %q of table %q, so HBase may leave out cells and say nothing "+
-				"(if not HBase itself but another system grants rights, such as Apache Ranger, set DOWNPOUR_HBASE_CHECK_RIGHTS=false)", store.ErrDenied, f.Names, f.Table))
+			denied = append(denied,
+				fmt.Errorf(
+					"%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of families %q of "+
+						"table %q, so HBase may leave out cells and say nothing "+
+						"(if not HBase itself but another system grants rights, such as Apache Ranger, set "+
+						"DOWNPOUR_HBASE_CHECK_RIGHTS=false)", store.ErrDenied, f.Names, f.Table))
 		}
 	}
 	return errors.Join(denied...)
@@ -106,12 +111,16 @@ func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 		}
 		for _, family := range f.Names {
 			table := protowire.AppendBytes(protowire.AppendTag(nil, fieldPermittedTable, protowire.BytesType), name)
-			table = protowire.AppendString(protowire.AppendTag(table, fieldPermittedFamily, protowire.BytesType), family)
+			table = protowire.AppendString(protowire.AppendTag(table, fieldPermittedFamily, protowire.BytesType),
+				family)
 			table = protowire.AppendVarint(protowire.AppendTag(table, fieldPermittedAction, protowire.VarintType), 0)
 
-			permission := protowire.AppendVarint(protowire.AppendTag(nil, fieldPermissionType, protowire.VarintType), typeTable)
-			permission = protowire.AppendBytes(protowire.AppendTag(permission, fieldTablePermission, protowire.BytesType), table)
-			request = protowire.AppendBytes(protowire.AppendTag(request, fieldPermission, protowire.BytesType), permission)
+			permission := protowire.AppendVarint(protowire.AppendTag(nil, fieldPermissionType, protowire.VarintType),
+				typeTable)
+			permission = protowire.AppendBytes(protowire.AppendTag(permission, fieldTablePermission,
+				protowire.BytesType), table)
+			request = protowire.AppendBytes(protowire.AppendTag(request, fieldPermission, protowire.BytesType),
+				permission)
 		}
 	}
 	m := &emptypb.Empty{}

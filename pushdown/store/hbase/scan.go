@@ -269,7 +269,8 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 
 	// Nothing is delivered, and resumeKey stays, until the reply has been checked.
 	if len(response.Results) > 0 {
-		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed, len(response.Results))
+		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed,
+			len(response.Results))
 	}
 	if err := s.addReply(call); err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func TestWindow(t *testing.T) {
 			accepted += w.size
 			w.grow(w.size)
 			if w.size > maxWindow || w.bytes() > maxOutBytes {
-				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow, maxOutBytes)
+				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow,
+					maxOutBytes)
 			}
 		}
 	}

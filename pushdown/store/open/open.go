@@ -75,7 +75,8 @@ func Start(ctx context.Context, address string, cfg Config) (store.Store, error)
 func Check(ctx context.Context, address string, cfg Config, done func(tables, of int)) (store.CheckReport, error) {
 	dir, ok := strings.CutPrefix(address, "pebble:")
 	if !ok {
-		return store.CheckReport{}, fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own", address)
+		return store.CheckReport{},
+			fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own", address)
 	}
 
 	report, err := pebble.Check(ctx, dir, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours()}, done)
@@ -93,13 +94,21 @@ func open(address string, cfg Config) (store.Store, error) {
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
+		st, err = pebble.Open(rest,
+			pebble.Options{
+				Logger:     cfg.Log,
+				Grouping:   cfg.Schema.RowHours(),
+				Salvage:    cfg.Salvage,
+				CacheBytes: cfg.CacheBytes,
+			})
 	case "hbase":
 		st, err = openHBase(hbase.ParseAddress, rest, cfg)
 	case "hbase+rpc":
 		st, err = openHBase(hbase.ParseNodes, rest, cfg)
 	default:
-		err = fmt.Errorf("got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", address)
+		err = fmt.Errorf(
+			"got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]",
+			address)
 	}
 
 	if err != nil {

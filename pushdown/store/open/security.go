@@ -107,7 +107,8 @@ func (s Security) encryption(log *slog.Logger) (*hbase.Encryption, error) {
 	}
 	reader, err := certificates.Open(files, log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_HBASE_TLS=%s, DOWNPOUR_HBASE_TLS_CERT=%s, DOWNPOUR_HBASE_TLS_KEY=%s: %w", s.TLS, s.ClientCert, s.ClientKey, err)
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_TLS=%s, DOWNPOUR_HBASE_TLS_CERT=%s, DOWNPOUR_HBASE_TLS_KEY=%s: %w",
+			s.TLS, s.ClientCert, s.ClientKey, err)
 	}
 	return &hbase.Encryption{Certificates: reader, AnyName: !s.VerifyHost}, nil
 }

@@ -120,7 +120,8 @@ func testWholeRows(h *harness) {
 	for _, size := range []int{1, 150, 1000, 1 << 20} {
 		same(h, h.scan(h, store.Scan{BlockBytes: size}), want) // a split row would print as two
 		for _, r := range h.scan(h, store.Scan{BlockBytes: size, MaxRows: 7}) {
-			if i := slices.IndexFunc(want, func(w store.Row) bool { return bytes.Equal(w.Key, r.Key) }); len(r.Cells) != len(want[i].Cells) {
+			if i := slices.IndexFunc(want,
+				func(w store.Row) bool { return bytes.Equal(w.Key, r.Key) }); len(r.Cells) != len(want[i].Cells) {
 				h.Fatalf("block bytes %d: row %q has %d cells, want %d", size, r.Key, len(r.Cells), len(want[i].Cells))
 			}
 		}
@@ -160,7 +161,8 @@ func (h *harness) noKeyTwice(blockBytes int) {
 func testBounds(h *harness) {
 	keys := awkwardKeys()
 	h.putRows(keys)
-	edges := [][]byte{nil, {0}, {0, 0}, {1}, {1, 0}, {1, 0, 0, 0}, {0x7f, 0xff}, {0x80}, {0xfe, 0xff, 0xff}, {0xff}, {0xff, 0xff}, bytes.Repeat([]byte{0xff}, 40), bytes.Repeat([]byte{0xff}, 41)}
+	edges := [][]byte{nil, {0}, {0, 0}, {1}, {1, 0}, {1, 0, 0, 0}, {0x7f, 0xff}, {0x80}, {0xfe, 0xff, 0xff}, {0xff},
+		{0xff, 0xff}, bytes.Repeat([]byte{0xff}, 40), bytes.Repeat([]byte{0xff}, 41)}
 	for _, start := range edges {
 		for _, stop := range edges {
 			if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
@@ -253,7 +255,8 @@ func testMaxRows(h *harness) {
 
 // KeysOnly returns every key, with one cell.
 func testKeysOnly(h *harness) {
-	h.apply(h, put("a", "q1", "v"), put("a", "q2", "v"), mutation(store.Put, "a", "id", "x", "v"), put("b", "q1", "v"), put("c", "", ""))
+	h.apply(h, put("a", "q1", "v"), put("a", "q2", "v"), mutation(store.Put, "a", "id", "x", "v"), put("b", "q1", "v"),
+		put("c", "", ""))
 	rows := h.scan(h, store.Scan{KeysOnly: true})
 	sameKeys(h, rows, [][]byte{[]byte("a"), []byte("b"), []byte("c")})
 	for _, r := range rows {

@@ -202,7 +202,10 @@ func cloneRows(rows []store.Row) []store.Row {
 		out[i].Key = bytes.Clone(r.Key)
 		for _, c := range r.Cells {
 			out[i].Cells = append(out[i].Cells, store.Cell{
-				Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp,
+				Family:    bytes.Clone(c.Family),
+				Qualifier: bytes.Clone(c.Qualifier),
+				Value:     bytes.Clone(c.Value),
+				Timestamp: c.Timestamp,
 			})
 		}
 	}
@@ -256,7 +259,13 @@ func put(row, qualifier, value string) store.Mutation {
 
 // mutation makes any mutation from strings.
 func mutation(kind store.MutationKind, row, family, qualifier, value string) store.Mutation {
-	return store.Mutation{Kind: kind, Row: []byte(row), Family: family, Qualifier: []byte(qualifier), Value: []byte(value)}
+	return store.Mutation{
+		Kind:      kind,
+		Row:       []byte(row),
+		Family:    family,
+		Qualifier: []byte(qualifier),
+		Value:     []byte(value),
+	}
 }
 
 // row makes a row of family t from alternating qualifiers and values.

@@ -36,9 +36,17 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scop
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if have == 0 {
-		return &httpio.Error{Code: http.StatusUnauthorized, Message: "Unauthorized", Details: "This route needs a bearer token"}
+		return &httpio.Error{
+			Code:    http.StatusUnauthorized,
+			Message: "Unauthorized",
+			Details: "This route needs a bearer token",
+		}
 	}
-	return &httpio.Error{Code: http.StatusForbidden, Message: "Forbidden", Details: "The token's scope does not allow this"}
+	return &httpio.Error{
+		Code:    http.StatusForbidden,
+		Message: "Forbidden",
+		Details: "The token's scope does not allow this",
+	}
 }
 
 // Allows reports whether a request's token has a scope.
@@ -105,8 +113,10 @@ var (
 	errForeignChange = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
 		Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
 	errUnsaid = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
-		Details: "A browser asks for a script (jsonp), or changes data by a GET, and does not say of which page; over plain HTTP without tokens that may be any site's. " +
-			"Ask without jsonp and change by POST, from this gateway's page or one whose origin is in DOWNPOUR_ALLOW_ORIGINS"}
+		Details: "A browser asks for a script (jsonp), or changes data by a GET, and does not say of which page; " +
+			"over plain HTTP without tokens that may be any site's. " +
+			"Ask without jsonp and change by POST, from this gateway's page or one whose origin is in " +
+			"DOWNPOUR_ALLOW_ORIGINS"}
 )
 
 const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
@@ -130,8 +140,12 @@ func (g *Guard) answered(w http.ResponseWriter, r *http.Request) bool {
 	page := r.Header.Get("Origin")
 	switch {
 	case verdict == origin.UnknownHost:
-		httpio.WriteError(w, r, g.Log, &httpio.Error{Code: http.StatusMisdirectedRequest, Message: "Unknown host name",
-			Details: "This gateway is not known as " + r.Host + "; list the name in DOWNPOUR_ALLOW_HOSTS, or the origin of its page in DOWNPOUR_ALLOW_ORIGINS"})
+		httpio.WriteError(w, r, g.Log, &httpio.Error{
+			Code:    http.StatusMisdirectedRequest,
+			Message: "Unknown host name",
+			Details: "This gateway is not known as " + r.Host +
+				"; list the name in DOWNPOUR_ALLOW_HOSTS, or the origin of its page in DOWNPOUR_ALLOW_ORIGINS",
+		})
 		return true
 	case verdict == origin.Ours && page != "":
 		w.Header().Set("Access-Control-Allow-Origin", page)

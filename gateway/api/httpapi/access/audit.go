@@ -45,9 +45,11 @@ func (g *Guard) AuditEnd(r *http.Request, outcome string) {
 func (g *Guard) who(r *http.Request, act *audit.Act) []any {
 	method, _ := httpio.Method(r) // an unknown one was refused
 	token := bearer(r)
-	attrs := []any{"method", method, "path", audit.Shown(r.URL.Path, token), "parameters", audit.Shown(r.URL.RawQuery, token)}
+	attrs := []any{"method", method, "path", audit.Shown(r.URL.Path, token), "parameters",
+		audit.Shown(r.URL.RawQuery, token)}
 	if act.Body != "" {
 		attrs = append(attrs, "body", act.Body)
 	}
-	return append(attrs, "token", g.Tokens.Name(token), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
+	return append(attrs, "token", g.Tokens.Name(token), "client", r.RemoteAddr, "request",
+		httpio.RequestID(r.Context()))
 }

@@ -45,7 +45,8 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 }
 
 // bounded gives a handler that reads the time of a query, and turns the errors of dashboards into answers.
-func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) bounded(serve func(http.ResponseWriter,
+	*http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
@@ -54,7 +55,11 @@ func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error)
 		var conflict *dashboard.ConflictError
 		switch {
 		case errors.As(err, &conflict):
-			return &httpio.Error{Code: http.StatusConflict, Message: conflict.Error(), Details: "Nothing was changed: read the version in force, and make the change from it"}
+			return &httpio.Error{
+				Code:    http.StatusConflict,
+				Message: conflict.Error(),
+				Details: "Nothing was changed: read the version in force, and make the change from it",
+			}
 		case errors.Is(err, dashboard.ErrNotFound):
 			return &httpio.Error{Code: http.StatusNotFound, Message: err.Error()}
 		}
@@ -235,15 +240,22 @@ func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) (int64, err
 		return 0, err
 	}
 	if h.ReadOnly {
-		return 0, &httpio.Error{Code: http.StatusMethodNotAllowed, Message: "Dashboards cannot be changed here", Details: "This gateway runs in mode ro (DOWNPOUR_MODE)"}
+		return 0, &httpio.Error{
+			Code:    http.StatusMethodNotAllowed,
+			Message: "Dashboards cannot be changed here",
+			Details: "This gateway runs in mode ro (DOWNPOUR_MODE)",
+		}
 	}
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case match == "" && none == "*":
 		return 0, nil
 	case match == "" || none != "":
-		return 0, &httpio.Error{Code: http.StatusPreconditionRequired, Message: "A change names the version that it was made from",
-			Details: `Want If-Match: "7" with the ETag that was read, or If-None-Match: * for a new dashboard`}
+		return 0, &httpio.Error{
+			Code:    http.StatusPreconditionRequired,
+			Message: "A change names the version that it was made from",
+			Details: `Want If-Match: "7" with the ETag that was read, or If-None-Match: * for a new dashboard`,
+		}
 	}
 	text, quoted := strings.CutPrefix(strings.TrimPrefix(match, "W/"), `"`)
 	text, closed := strings.CutSuffix(text, `"`)

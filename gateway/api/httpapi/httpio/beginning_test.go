@@ -19,7 +19,8 @@ func TestBodyBeginning(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"", nil, ""}, {"ab", nil, "ab"}, {"abc", nil, "abc"}, {"abcd", nil, "abc"}, {"", broken, ""}, {"ab", broken, "ab"}, {"abcd", broken, "abc"},
+		{"", nil, ""}, {"ab", nil, "ab"}, {"abc", nil, "abc"}, {"abcd", nil, "abc"}, {"", broken, ""},
+		{"ab", broken, "ab"}, {"abcd", broken, "abc"},
 	} {
 		var in io.Reader = strings.NewReader(k.body)
 		if k.err != nil {
@@ -33,7 +34,8 @@ func TestBodyBeginning(t *testing.T) {
 		}
 
 		body, err := ReadBody(httptest.NewRecorder(), asked)
-		if k.err == nil && (err != nil || string(body) != k.body) || k.err != nil && (err == nil || !strings.Contains(err.Error(), "broken")) {
+		if k.err == nil && (err != nil || string(body) != k.body) ||
+			k.err != nil && (err == nil || !strings.Contains(err.Error(), "broken")) {
 			t.Errorf("%q with error %v: read %q, %v", k.body, k.err, body, err)
 		}
 		if k.err != nil {

@@ -44,7 +44,10 @@ func Classify(err error) *Error {
 	case errors.As(err, &answer):
 		return answer
 	case errors.As(err, &tooLarge):
-		return &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit)}
+		return &Error{
+			Code:    http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit),
+		}
 	case errors.Is(err, uid.ErrTooLong):
 		return &Error{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
 	case errors.As(err, &busy):
@@ -78,7 +81,11 @@ func classifyQuery(err error) *Error {
 	switch {
 	// Before errors that may wrap it. The panic's value is only for the log.
 	case errors.As(err, &fault):
-		return &Error{Code: http.StatusInternalServerError, Message: "A part of the query failed by a fault of the program, not of the data; the log has the part and where it was"}
+		return &Error{
+			Code: http.StatusInternalServerError,
+			Message: "A part of the query failed by a fault of the program, not of the data; the log has the part " +
+				"and where it was",
+		}
 	case errors.As(err, &parse):
 		return &Error{Code: parse.Status, Message: parse.Message, Details: parse.Details}
 	case errors.As(err, &missing):
@@ -90,10 +97,14 @@ func classifyQuery(err error) *Error {
 	case errors.As(err, &merged):
 		return overLimit(&operator.LimitError{What: operator.Memory, Limit: merged.Limit, Need: merged.Need})
 	case errors.As(err, &large):
-		return TooLarge("Sorry, this request needs more memory than one request may have: "+large.Error()+". "+Advice, "DOWNPOUR_MEMORY", large.Limit)
+		return TooLarge("Sorry, this request needs more memory than one request may have: "+large.Error()+". "+Advice,
+			"DOWNPOUR_MEMORY", large.Limit)
 	case errors.As(err, &busy):
-		return &Error{Code: http.StatusServiceUnavailable, Message: "Sorry, other requests hold the memory: " + busy.Error(),
-			Details: fmt.Sprintf("The limit is DOWNPOUR_MEMORY, for this process %d; please try again", busy.Total)}
+		return &Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "Sorry, other requests hold the memory: " + busy.Error(),
+			Details: fmt.Sprintf("The limit is DOWNPOUR_MEMORY, for this process %d; please try again", busy.Total),
+		}
 	case errors.Is(err, dispatch.ErrDeadline):
 		return TimedOut(err.Error())
 	case errors.Is(err, dispatch.ErrUnreachable):
@@ -111,7 +122,8 @@ func classifyMetadata(err error) *Error {
 	var many lookup.TooManyError
 	var noID *uid.NoSuchIDError
 	switch {
-	case errors.As(err, &note), errors.As(err, &newest), errors.As(err, &width), errors.Is(err, annotation.ErrNoStart), errors.Is(err, meta.ErrNoTSMeta):
+	case errors.As(err, &note), errors.As(err, &newest), errors.As(err, &width), errors.Is(err, annotation.ErrNoStart),
+		errors.Is(err, meta.ErrNoTSMeta):
 		return &Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
 	case errors.As(err, &many):
 		return &Error{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
@@ -130,17 +142,25 @@ const Advice = "Please try filtering using more tags or decrease your time range
 func overLimit(e *operator.LimitError) *Error {
 	switch e.What {
 	case operator.Points:
-		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our limit of %d data points. %s", e.Limit, Advice),
+		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our limit of %d data points. %s",
+			e.Limit, Advice),
 			"DOWNPOUR_LIMIT_POINTS (tsd.query.limits.data_points.default)", e.Limit)
 	case operator.Bytes:
-		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our maximum amount of %sMB from storage. %s", megabytes(e.Limit), Advice),
+		return TooLarge(
+			fmt.Sprintf("Sorry, you have attempted to fetch more than our maximum amount of %sMB from storage. %s",
+				megabytes(e.Limit), Advice),
 			"DOWNPOUR_LIMIT_BYTES (tsd.query.limits.bytes.default)", e.Limit)
 	case operator.Queries:
-		return &Error{Code: http.StatusServiceUnavailable, Message: "Sorry, too many heavy queries are running: " + e.Error(),
-			Details: fmt.Sprintf("The limit is DOWNPOUR_HEAVY_QUERIES, now %d; heavy is what has read DOWNPOUR_HEAVY_POINTS", e.Limit)}
+		return &Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "Sorry, too many heavy queries are running: " + e.Error(),
+			Details: fmt.Sprintf(
+				"The limit is DOWNPOUR_HEAVY_QUERIES, now %d; heavy is what has read DOWNPOUR_HEAVY_POINTS", e.Limit),
+		}
 	}
 	// operator.Memory or operator.States: bytes that the query holds, not those that it reads.
-	return TooLarge("Sorry, this query needs more memory than one query may have: "+e.Error(), "DOWNPOUR_LIMIT_MEMORY", e.Limit)
+	return TooLarge("Sorry, this query needs more memory than one query may have: "+e.Error(), "DOWNPOUR_LIMIT_MEMORY",
+		e.Limit)
 }
 
 // TooLarge refuses a request that goes over the limit of a setting.

@@ -94,8 +94,11 @@ func checkVersion(number string) error {
 		return &Error{Code: http.StatusBadRequest, Message: "Invalid API version format supplied",
 			Details: "API version [" + number + "] cannot be parsed"}
 	case n > 1:
-		return &Error{Code: http.StatusNotImplemented, Message: "Requested API version is greater than the max implemented",
-			Details: "API version [" + number + "] is greater than the max [1]"}
+		return &Error{
+			Code:    http.StatusNotImplemented,
+			Message: "Requested API version is greater than the max implemented",
+			Details: "API version [" + number + "] is greater than the max [1]",
+		}
 	}
 	return nil
 }

@@ -74,7 +74,11 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 	// 200 if nothing were written here. A body that did not come in time cancels the request in the
 	// same way, and keeps its status. One that an operator has ended has its own cause.
 	if context.Cause(r.Context()) == context.Canceled && e.Code != http.StatusRequestTimeout {
-		e = &Error{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
+		e = &Error{
+			Code: http.StatusServiceUnavailable,
+			Message: "The request was given up: the client closed the connection, or its own side of it, before the " +
+				"answer",
+		}
 	} else if e.Code >= 500 {
 		id := RequestID(r.Context())
 		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "request", id, "err", err)

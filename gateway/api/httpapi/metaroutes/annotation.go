@@ -152,7 +152,11 @@ func (h *Handlers) putAnnotation(w http.ResponseWriter, r *http.Request, c annot
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	case errors.Is(err, annotation.ErrConflict):
-		return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save the Annotation to storage", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusInternalServerError,
+			Message: "Failed to save the Annotation to storage",
+			Details: err.Error(),
+		}
 	case err != nil:
 		return err
 	}
@@ -164,7 +168,11 @@ func (h *Handlers) deleteAnnotation(w http.ResponseWriter, r *http.Request, c an
 	err := h.Annotations.Delete(r.Context(), c.TSUID, c.Start)
 	var refused *annotation.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, annotation.ErrNoStart) {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete Annotation information", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Unable to delete Annotation information",
+			Details: err.Error(),
+		}
 	}
 	if err != nil {
 		return err

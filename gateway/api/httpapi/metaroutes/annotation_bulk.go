@@ -48,7 +48,11 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 		case errors.Is(err, annotation.ErrNoChange):
 			continue
 		case errors.Is(err, annotation.ErrConflict):
-			return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save an Annotation to storage", Details: err.Error()}
+			return &httpio.Error{
+				Code:    http.StatusInternalServerError,
+				Message: "Failed to save an Annotation to storage",
+				Details: err.Error(),
+			}
 		case err != nil:
 			return err
 		}

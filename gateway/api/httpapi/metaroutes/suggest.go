@@ -15,7 +15,8 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}[kindName]
+	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
+		"tagv": encoding.UIDTagV}[kindName]
 	if !ok {
 		return httpio.BadRequest("Invalid 'type' parameter:%s", kindName)
 	}
@@ -48,7 +49,8 @@ func checkSuggestions(n int) error {
 	if n <= maxSuggestions {
 		return nil
 	}
-	return httpio.BadRequest("More than %d names begin with the prefix, ask for fewer by 'max' or for a longer prefix", maxSuggestions)
+	return httpio.BadRequest("More than %d names begin with the prefix, ask for fewer by 'max' or for a longer prefix",
+		maxSuggestions)
 }
 
 // suggestParameters reads the kind of names, the text that they begin with ("" is all)

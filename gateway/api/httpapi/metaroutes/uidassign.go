@@ -79,7 +79,8 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]string,
 
 // assignAll assigns UIDs to names of one type. A name that is refused does not stop
 // the others. The error is the store's.
-func (h *Handlers) assignAll(ctx context.Context, kindName string, names []string) (given, refused map[string]string, err error) {
+func (h *Handlers) assignAll(ctx context.Context, kindName string,
+	names []string) (given, refused map[string]string, err error) {
 	given, refused = map[string]string{}, map[string]string{}
 	for _, name := range names {
 		u, err := h.assignOne(ctx, kindName, name)
@@ -164,7 +165,8 @@ func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	var refused nameError
 	switch {
 	case errors.As(err, &refused):
-		return httpio.WriteJSON(w, r, http.StatusBadRequest, map[string]string{"result": "false", "error": refused.Error()})
+		return httpio.WriteJSON(w, r, http.StatusBadRequest,
+			map[string]string{"result": "false", "error": refused.Error()})
 	case err != nil:
 		return err
 	}

@@ -87,8 +87,12 @@ func (h *Handlers) below(w http.ResponseWriter, r *http.Request) error {
 	by := cmp.Or(h.Guard.TokenName(r), "an operator")
 	if kind == "live" {
 		if !h.EndLive(id, by) {
-			return &httpio.Error{Code: http.StatusNotFound, Message: fmt.Sprintf("This gateway has no live query %.100s", id),
-				Details: "It has ended, or is another gateway's: the ids are those that GET /api/ops of the same gateway lists"}
+			return &httpio.Error{
+				Code:    http.StatusNotFound,
+				Message: fmt.Sprintf("This gateway has no live query %.100s", id),
+				Details: "It has ended, or is another gateway's: the ids are those that GET /api/ops of the same " +
+					"gateway lists",
+			}
 		}
 		return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"id": id, "state": "ended"})
 	}

@@ -65,12 +65,19 @@ func (h *Handlers) logRefused(r *http.Request, res *putResult) {
 		if unknown := (*uid.NoSuchNameError)(nil); errors.As(of.err, &unknown) {
 			of.err = unknown
 		}
-		h.Log.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: route(r), Reason: of.reason, Points: of.points, Err: of.err, Example: func() string {
-			b, err := json.Marshal(of.example.echo())
-			if err != nil {
-				return "" // it cannot be shown
-			}
-			return string(b)
-		}})
+		h.Log.Refused(putlog.Refusal{
+			Client: r.RemoteAddr,
+			Via:    route(r),
+			Reason: of.reason,
+			Points: of.points,
+			Err:    of.err,
+			Example: func() string {
+				b, err := json.Marshal(of.example.echo())
+				if err != nil {
+					return "" // it cannot be shown
+				}
+				return string(b)
+			},
+		})
 	}
 }

@@ -130,7 +130,8 @@ func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
 	}
 
 	if p.Buckets.more > 0 { // those beyond the maximum were counted, not kept
-		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more, encoding.MaxHistogramBuckets)
+		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more,
+			encoding.MaxHistogramBuckets)
 	}
 	buckets := make([]encoding.HistogramBucket, len(p.Buckets.bounds))
 	for i, bounds := range p.Buckets.bounds {

@@ -201,7 +201,8 @@ func readBody(w http.ResponseWriter, r *http.Request, bytesEach int64) ([]byte, 
 
 // storeAndAnswer stores what a request has brought, at most for as long as its client waits,
 // and answers what became of it.
-func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request, store func(context.Context) *putResult) error {
+func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request,
+	store func(context.Context) *putResult) error {
 	ctx, cancel, err := syncContext(r)
 	if err != nil {
 		return err
@@ -278,7 +279,10 @@ func readList[T any](body []byte) (points []T, err error) {
 	r := jackson.NewReader(body)
 	add := func(t jackson.Token) error {
 		if len(points) == maxPoints {
-			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
+			return &httpio.Error{
+				Code:    http.StatusRequestEntityTooLarge,
+				Message: fmt.Sprintf("More than %d data points in one request", maxPoints),
+			}
 		}
 		points = append(points, *new(T))
 		return r.Decode(t, &points[len(points)-1])
@@ -337,8 +341,13 @@ func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 func answerPlainPut(w http.ResponseWriter, res *putResult) error {
 	switch {
 	case res.late > 0:
-		return &httpio.Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",
-			res.Success, res.Failed, res.late), Details: "Please see the TSD logs or append \"details\" to the put request"}
+		return &httpio.Error{
+			Code: http.StatusBadRequest,
+			Message: fmt.Sprintf(
+				"The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",
+				res.Success, res.Failed, res.late),
+			Details: "Please see the TSD logs or append \"details\" to the put request",
+		}
 	case res.storage != nil:
 		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Storage exception: " + res.storage.Error(),
 			Details: fmt.Sprintf("%d data points stored, %d not", res.Success, res.Failed)}

@@ -77,7 +77,8 @@ func (h *Handlers) store(ctx context.Context, points *pointList) *putResult {
 
 // storeEach passes n points or histograms to the writer and waits until they are durable. add adds
 // number i, and at returns it, to be shown with its error.
-func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n int, add func(i int) (*write.Batch, error), at func(i int) refused) *putResult {
+func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n int,
+	add func(i int) (*write.Batch, error), at func(i int) refused) *putResult {
 	res := &putResult{}
 	// Other requests may wait for the added points: they must be written however this function
 	// ends. Send does nothing the second time.

@@ -23,8 +23,20 @@ func (d *Done) Query() string { return shortened(compactJSON(d.query)) }
 
 // done describes a query that has ended. It is called before the entry leaves the running ones.
 func (e *Entry) done() *Done {
-	d := &Done{Route: e.route, Client: e.remote, Token: e.origin.Token, Request: e.id, Start: e.start, Took: e.end.Sub(e.start), Status: e.status,
-		Rows: e.Stats.Rows, Points: e.Stats.Points, Bytes: e.Stats.Bytes, Answered: e.Stats.PointsOut, query: e.query}
+	d := &Done{
+		Route:    e.route,
+		Client:   e.remote,
+		Token:    e.origin.Token,
+		Request:  e.id,
+		Start:    e.start,
+		Took:     e.end.Sub(e.start),
+		Status:   e.status,
+		Rows:     e.Stats.Rows,
+		Points:   e.Stats.Points,
+		Bytes:    e.Stats.Bytes,
+		Answered: e.Stats.PointsOut,
+		query:    e.query,
+	}
 	if e.status != http.StatusOK {
 		// The engine has no counts of a query that it could not answer.
 		cost := e.cost()

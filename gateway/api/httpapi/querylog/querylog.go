@@ -86,7 +86,8 @@ func (l *Log) Begin(r *http.Request, q *query.Query, cost func() limit.Cost, now
 	if n := q.Size(); n <= maxShownBytes {
 		e.bytes += 3 * n // as it was read and as it is shown
 	} else {
-		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{}, "notListed": fmt.Sprintf("a query of %d bytes", n)}
+		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{},
+			"notListed": fmt.Sprintf("a query of %d bytes", n)}
 	}
 	for k, v := range e.headers {
 		e.bytes += int64(len(k) + len(v))
@@ -176,8 +177,9 @@ func (l *Log) List(now time.Time) map[string]any {
 
 	running, completed := []any{}, []any{}
 	for e := range l.running {
-		running = append(running, map[string]any{"query": e.query, "remote": e.remote, "user": nil, "headers": e.headers,
-			"queryStart": e.start.UnixMilli(), "elapsed": milliseconds(now.Sub(e.start))})
+		running = append(running,
+			map[string]any{"query": e.query, "remote": e.remote, "user": nil, "headers": e.headers,
+				"queryStart": e.start.UnixMilli(), "elapsed": milliseconds(now.Sub(e.start))})
 	}
 	for _, e := range l.completed {
 		completed = append(completed, e.shown(len(l.running)))

@@ -70,7 +70,11 @@ func (e *Entry) Ended() error {
 	if !errors.As(context.Cause(e.ctx), &ended) {
 		return nil
 	}
-	return &httpio.Error{Code: http.StatusConflict, Message: ended.Error(), Details: "It was not at fault; ask whoever ended it before you ask it again"}
+	return &httpio.Error{
+		Code:    http.StatusConflict,
+		Message: ended.Error(),
+		Details: "It was not at fault; ask whoever ended it before you ask it again",
+	}
 }
 
 // Count returns how many queries run.
@@ -83,9 +87,18 @@ func (l *Log) Count() int {
 // Running returns the running queries, the oldest first.
 func (l *Log) Running() []Running {
 	l.mu.Lock()
-	out, states, queries := make([]Running, 0, len(l.running)), make([]whileRunning, 0, len(l.running)), make([]any, 0, len(l.running))
-	for _, e := range slices.SortedFunc(maps.Keys(l.running), func(a, b *Entry) int { return cmp.Compare(a.number, b.number) }) {
-		out = append(out, Running{ID: id(l.instance, e.number), Route: e.route, Client: e.remote, Token: e.origin.Token, Request: e.id, Start: e.start})
+	out, states, queries := make([]Running, 0, len(l.running)), make([]whileRunning, 0, len(l.running)),
+		make([]any, 0, len(l.running))
+	for _, e := range slices.SortedFunc(maps.Keys(l.running),
+		func(a, b *Entry) int { return cmp.Compare(a.number, b.number) }) {
+		out = append(out, Running{
+			ID:      id(l.instance, e.number),
+			Route:   e.route,
+			Client:  e.remote,
+			Token:   e.origin.Token,
+			Request: e.id,
+			Start:   e.start,
+		})
 		states, queries = append(states, e.whileRunning), append(queries, e.query)
 	}
 	l.mu.Unlock()
@@ -115,15 +128,22 @@ func (l *Log) End(name, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || instance != l.instance || number == 0 || number > l.begun {
-		return &httpio.Error{Code: http.StatusNotFound, Message: fmt.Sprintf("This gateway has no query %s", shortened(name)),
-			Details: "The ids of running queries are those that GET /api/ops of the same gateway lists; after a start they are others"}
+		return &httpio.Error{
+			Code:    http.StatusNotFound,
+			Message: fmt.Sprintf("This gateway has no query %s", shortened(name)),
+			Details: "The ids of running queries are those that GET /api/ops of the same gateway lists; after a " +
+				"start they are others",
+		}
 	}
 	for e := range l.running {
 		if e.number == number {
 			return e.endBy(by)
 		}
 	}
-	return &httpio.Error{Code: http.StatusGone, Message: fmt.Sprintf("The query %s is over: it has been answered, or was ended before", name)}
+	return &httpio.Error{
+		Code:    http.StatusGone,
+		Message: fmt.Sprintf("The query %s is over: it has been answered, or was ended before", name),
+	}
 }
 
 // endBy ends a query that runs.
@@ -131,7 +151,10 @@ func (e *Entry) endBy(by string) error {
 	var before *errEnded
 	switch {
 	case errors.As(context.Cause(e.ctx), &before):
-		return &httpio.Error{Code: http.StatusConflict, Message: "The query has been ended already, by " + before.by + ", and is about to stop"}
+		return &httpio.Error{
+			Code:    http.StatusConflict,
+			Message: "The query has been ended already, by " + before.by + ", and is about to stop",
+		}
 	case e.origin.End == nil:
 		return &httpio.Error{Code: http.StatusNotImplemented, Message: "This query cannot be ended"}
 	}

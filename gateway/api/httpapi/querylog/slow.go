@@ -23,8 +23,10 @@ func (l *Log) logSlow(e *Entry) {
 		return
 	}
 	// As text: in JSON a duration would be a number of nanoseconds.
-	attrs := []any{"took", took.Round(time.Millisecond).String(), "status", e.status, "client", e.remote, "request", e.id,
-		"rows", e.Stats.Rows, "cells", e.Stats.Cells, "bytes", e.Stats.Bytes, "parts", e.Stats.Parts, "groups", e.Stats.Groups, "points", e.Stats.PointsOut}
+	attrs := []any{"took", took.Round(time.Millisecond).String(), "status", e.status, "client", e.remote, "request",
+		e.id,
+		"rows", e.Stats.Rows, "cells", e.Stats.Cells, "bytes", e.Stats.Bytes, "parts", e.Stats.Parts, "groups",
+		e.Stats.Groups, "points", e.Stats.PointsOut}
 	if e.status != http.StatusOK {
 		attrs = append(attrs, "err", e.failure)
 	}

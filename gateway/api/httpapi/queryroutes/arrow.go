@@ -57,7 +57,8 @@ func weighsNothing(parameters string) bool {
 // small answer carries an ETag; a large one is sent while it is made. The timeout
 // bounds the work and not the time that the client takes to read: request, which
 // sending goes by, has no deadline.
-func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entered *limit.Entry, entry *querylog.Entry) error {
+func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query,
+	entered *limit.Entry, entry *querylog.Entry) error {
 	compression, err := bufferCompression(r)
 	if err != nil {
 		return err
@@ -99,7 +100,14 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
 	setIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
-	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing), Damaged: answer.Stats.Damaged})
+	sent, err := writeArrow(t, f,
+		batch.ResultOptions{
+			Query:       len(q.Queries) > 1,
+			Integers:    q.Integers,
+			Compression: compression,
+			Missing:     httpio.HexRanges(answer.Stats.Missing),
+			Damaged:     answer.Stats.Damaged,
+		})
 	if err != nil && !(sent && t.streaming) {
 		return err // the tag writer holds all bytes back, so the client can still get an error
 	}
@@ -191,7 +199,8 @@ func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sen
 // goroutine of its own, while earlier groups are sent, and pause is called whenever it
 // waits for that. release is called with the number of points that are no longer
 // needed. Rows that have waited for flushPause are sent even if their batch is small.
-func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup,
+	fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
 	filled, stop := fillAhead(len(groups), fill, pause)
 	defer stop()
 

@@ -15,7 +15,11 @@ import (
 // Source: QueryRpc.execute.
 func (h *Handlers) checkDelete(w http.ResponseWriter, r *http.Request) error {
 	if !h.AllowDelete {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Bad request", Details: "Deleting data is not enabled (tsd.http.query.allow_delete=false)"}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Bad request",
+			Details: "Deleting data is not enabled (tsd.http.query.allow_delete=false)",
+		}
 	}
 	return h.Guard.MayChange(w, r, auth.Admin)
 }
@@ -29,9 +33,11 @@ func (h *Handlers) deleteRows(ctx context.Context, q *query.Query) error {
 	rows, err := h.Engine.Delete(ctx, q, h.Rows)
 	switch {
 	case err == nil:
-		h.Log.Info("a query deleted what it read", "rows", rows, "request", httpio.RequestID(ctx), "start", q.Start, "end", q.End)
+		h.Log.Info("a query deleted what it read", "rows", rows, "request", httpio.RequestID(ctx), "start", q.Start,
+			"end", q.End)
 	case rows > 0: // the client gets the error, but the rows are deleted
-		h.Log.Warn("a query deleted a part of what it read", "rows", rows, "request", httpio.RequestID(ctx), "start", q.Start, "end", q.End, "error", err)
+		h.Log.Warn("a query deleted a part of what it read", "rows", rows, "request", httpio.RequestID(ctx), "start",
+			q.Start, "end", q.End, "error", err)
 	}
 	return err
 }

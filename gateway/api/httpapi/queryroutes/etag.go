@@ -42,7 +42,8 @@ func (h *Handlers) cacheable(q *query.Query) bool {
 // before proofs are complete, and returns resultcache.ErrUnproven if they fail. To know
 // the tag it renders an answer before it sends it; one of more than maxKeptBytes is then
 // rendered again. So render must write the same each time.
-func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, proofs *resultcache.Proofs, render func(http.ResponseWriter) error) error {
+func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, proofs *resultcache.Proofs,
+	render func(http.ResponseWriter) error) error {
 	if !h.cacheable(q) {
 		err := render(&provenWriter{ResponseWriter: w, proofs: proofs})
 		if errors.Is(err, resultcache.ErrUnproven) {

@@ -86,7 +86,8 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 		return nil, httpio.MethodNotAllowed(method)
 	}
 
-	x, err := engine.ReadExpressions(ctx, body, query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries})
+	x, err := engine.ReadExpressions(ctx, body,
+		query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,8 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 
 // tables reads the metrics and computes the outputs, of at most as many values as check
 // permits.
-func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error, entry *querylog.Entry) ([]exp.Table, error) {
+func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error,
+	entry *querylog.Entry) ([]exp.Table, error) {
 	results, stats, err := h.Engine.Run(ctx, x.Query, engine.Options{Plans: entry.Plans})
 	entry.Stats = stats
 	entry.Stats.PointsOut = 0 // those of the metrics are not the answer's

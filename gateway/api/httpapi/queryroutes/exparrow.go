@@ -16,7 +16,8 @@ import (
 )
 
 // expArrow answers with an Arrow IPC stream that has a column for each output.
-func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Expressions, tables []exp.Table, compression batch.Compression, entry *querylog.Entry) error {
+func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Expressions, tables []exp.Table,
+	compression batch.Compression, entry *querylog.Entry) error {
 	// Every series may have different tags, and then has values for all outputs.
 	n := 0
 	for i := range tables {
@@ -30,7 +31,12 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Ex
 	setIncompleteHeader(w, &entry.Stats)
 	t := h.newTagWriter(w, r, x.Query)
 	s := &arrowSender{w: t, compressed: compression != ""}
-	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing), Damaged: entry.Stats.Damaged})
+	out := batch.NewOutputWriter(s, outputs, series,
+		batch.ResultOptions{
+			Compression: compression,
+			Missing:     httpio.HexRanges(entry.Stats.Missing),
+			Damaged:     entry.Stats.Damaged,
+		})
 	defer out.Release()
 	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {

@@ -24,7 +24,8 @@ const pointsPerHandover = 64 << 10
 // its reader by one element of the channel, or by one group if that is larger. pause is
 // called before each handover, which may have to wait for the reader. The caller must
 // call stop, which returns when fill has ended.
-func fillAhead(groups int, fill func(i int) (encoding.Points, error), pause func()) (filled <-chan filledGroups, stop func()) {
+func fillAhead(groups int, fill func(i int) (encoding.Points, error),
+	pause func()) (filled <-chan filledGroups, stop func()) {
 	made, stopped := make(chan filledGroups), make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {

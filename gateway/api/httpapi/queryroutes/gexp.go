@@ -172,7 +172,13 @@ func seriesOf(groups [][]engine.Untrimmed) (data [][]gexp.Series, origins []*eng
 	for i, list := range groups {
 		for k := range list {
 			u := &list[k]
-			s := gexp.Series{Metric: u.Metric, MetricUID: u.MetricUID, AggregateTags: u.AggregateTags, Points: u.Points, Origin: len(origins)}
+			s := gexp.Series{
+				Metric:        u.Metric,
+				MetricUID:     u.MetricUID,
+				AggregateTags: u.AggregateTags,
+				Points:        u.Points,
+				Origin:        len(origins),
+			}
 			for t, tag := range u.Tags {
 				s.Tags = append(s.Tags, gexp.Tag{K: tag.K, V: tag.V, UIDs: u.TagUIDs[t]})
 			}

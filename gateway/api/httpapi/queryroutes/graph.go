@@ -168,7 +168,8 @@ func checkGraphTimes(from, to int64) error {
 }
 
 // runGraph reads the points and answers. computed is called once only sending is left.
-func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.Request, g *graphRequest, computed func()) error {
+func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.Request, g *graphRequest,
+	computed func()) error {
 	// Earlier, by 0 ms, makes the queries untrimmed: the text has all points of the rows that
 	// were read, and the counts count them.
 	reads := make([]*query.Query, len(g.Queries))
@@ -181,7 +182,8 @@ func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 
 	var err error
-	if g.groups, g.entry.Stats, err = h.Engine.RunUntrimmed(ctx, reads, engine.Options{Plans: g.entry.Plans}); err != nil {
+	if g.groups, g.entry.Stats, err = h.Engine.RunUntrimmed(ctx, reads,
+		engine.Options{Plans: g.entry.Plans}); err != nil {
 		return err
 	}
 	g.entry.Stats.PointsOut = g.points()

@@ -29,7 +29,9 @@ func TestDrawGraph_ends(t *testing.T) {
 			}
 		}
 	}
-	if body, err := new(Handlers).drawGraph(t.Context(), &graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}); err != nil || len(body) == 0 {
+	if body, err := new(Handlers).drawGraph(t.Context(),
+		&graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}); err != nil ||
+		len(body) == 0 {
 		t.Errorf("for a client that is there: %d bytes, %v", len(body), err)
 	}
 }

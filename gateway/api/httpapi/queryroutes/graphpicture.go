@@ -27,7 +27,8 @@ func (h *Handlers) drawGraph(ctx context.Context, g *graphRequest) ([]byte, erro
 	for i, groups := range g.groups {
 		for k := range groups {
 			r := &groups[k].Result
-			p.Series = append(p.Series, picture.Series{Name: nameInKey(r), Points: r.Points, OnRight: g.options.OnRight[i]})
+			p.Series = append(p.Series,
+				picture.Series{Name: nameInKey(r), Points: r.Points, OnRight: g.options.OnRight[i]})
 			if !g.NoAnnotations {
 				p.Notes = appendNotes(p.Notes, r.Annotations)
 			}

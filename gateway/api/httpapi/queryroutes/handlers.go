@@ -77,7 +77,8 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 }
 
 // followed serves requests that an operator can end.
-func (h *Handlers) followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) followed(serve func(http.ResponseWriter,
+	*http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
@@ -115,7 +116,8 @@ func checkPoints(points int, limit int64, form, setting string) error {
 	if limit <= 0 || int64(points) <= limit {
 		return nil
 	}
-	return httpio.TooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points, form, limit, httpio.Advice),
+	return httpio.TooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points,
+		form, limit, httpio.Advice),
 		setting, limit)
 }
 

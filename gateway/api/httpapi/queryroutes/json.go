@@ -33,7 +33,8 @@ type answerWriter struct {
 
 // writeAnswer sends results as JSON. It ends with an error if the query's time for the work is
 // over, or its client has disconnected.
-func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *workTime, results []engine.Result, stats engine.Stats, after []trailer) error {
+func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *workTime, results []engine.Result,
+	stats engine.Stats, after []trailer) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
 	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
@@ -159,7 +160,8 @@ func (o *answerWriter) resultStats(r *engine.Result) map[string]any {
 	s := o.stats[r.Query]
 	return map[string]any{"queryIndex": r.Query, "emittedDPs": r.Points.Len(), "successfulScan": s.Parts,
 		"rowsFromStorage": s.Rows, "columnsFromStorage": s.Cells, "bytesFromStorage": s.Bytes,
-		"rowsPreFilter": s.Rows, "rowsPostFilter": s.Rows - s.Rejected, "dpsPreFilter": s.Points, "dpsPostFilter": s.Points}
+		"rowsPreFilter": s.Rows, "rowsPostFilter": s.Rows - s.Rejected, "dpsPreFilter": s.Points,
+		"dpsPostFilter": s.Points}
 }
 
 // points writes a result's points as a map keyed by time, or as pairs if the query

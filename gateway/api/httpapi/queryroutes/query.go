@@ -86,7 +86,8 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 	stats := &a.entry.Stats
 	var summary any
 	if a.q.ShowSummary { // uidPairsResolved is not counted, but has its place
-		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows, "dpsPreFilter": stats.Points,
+		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows,
+			"dpsPreFilter":  stats.Points,
 			"dpsPostFilter": stats.PointsOut, "emittedDPs": stats.PointsOut, "uidPairsResolved": 0}
 	}
 
@@ -100,10 +101,12 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 }
 
 // run makes the results, and deletes the rows that were read if the query requests it.
-func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs, entry *querylog.Entry) ([]engine.Result, error) {
+func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs,
+	entry *querylog.Entry) ([]engine.Result, error) {
 	// The engine checks while it merges, so that an answer that is too large is
 	// refused before all of it is in memory.
-	results, stats, err := h.Engine.Run(ctx, q, engine.Options{Points: h.AnswerLimits.checkJSON, Proofs: proofs, Plans: entry.Plans})
+	results, stats, err := h.Engine.Run(ctx, q,
+		engine.Options{Points: h.AnswerLimits.checkJSON, Proofs: proofs, Plans: entry.Plans})
 	if entry.Stats = stats; err != nil {
 		return nil, err
 	}

@@ -70,7 +70,8 @@ func firstWords(path string, n int) string {
 }
 
 // bounded gives a handler that reads the time of a query, and turns the errors of trees into answers.
-func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) bounded(serve func(http.ResponseWriter,
+	*http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
@@ -84,7 +85,11 @@ func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error)
 		case errors.As(err, &many):
 			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: many.Error()}
 		case errors.Is(err, forest.ErrConflict):
-			return &httpio.Error{Code: http.StatusInternalServerError, Message: "Unable to save changes to the tree", Details: err.Error()}
+			return &httpio.Error{
+				Code:    http.StatusInternalServerError,
+				Message: "Unable to save changes to the tree",
+				Details: err.Error(),
+			}
 		case errors.Is(err, forest.ErrNoChange):
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -112,7 +117,11 @@ func (h *Handlers) flush(ctx context.Context) error {
 	case ctx.Err() != nil: // the request has had its time
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, forest.ErrConflict):
-		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "New series are not in all trees yet; please try again", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "New series are not in all trees yet; please try again",
+			Details: err.Error(),
+		}
 	}
 	return err
 }
@@ -140,7 +149,11 @@ func requiredTreeID(r *http.Request) (int, error) {
 func number(text, message string) (int, error) {
 	n, err := java.ParseInt(text)
 	if err != nil {
-		return 0, &httpio.Error{Code: http.StatusBadRequest, Message: message, Details: "For input string: \"" + text + "\""}
+		return 0, &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: message,
+			Details: "For input string: \"" + text + "\"",
+		}
 	}
 	return int(n), nil
 }

@@ -69,7 +69,11 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 			return flushErr
 		}
 		if left -= trialBytes(trial); left < 0 {
-			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The trials take more than %d bytes; ask for fewer TSUIDs, or for one", trialsBytes+len(in.tsuids)*trialShare)}
+			return &httpio.Error{
+				Code: http.StatusRequestEntityTooLarge,
+				Message: fmt.Sprintf("The trials take more than %d bytes; ask for fewer TSUIDs, or for one",
+					trialsBytes+len(in.tsuids)*trialShare),
+			}
 		}
 		out[tsuid] = trial
 	}
@@ -154,7 +158,10 @@ func parseSeries(w http.ResponseWriter, r *http.Request) (in seriesRequest, err 
 	}
 
 	if len(given) > maxTSUIDs {
-		return in, &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d TSUIDs", maxTSUIDs)}
+		return in, &httpio.Error{
+			Code:    http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("More than %d TSUIDs", maxTSUIDs),
+		}
 	}
 	seen := make(map[string]bool, len(given))
 	for _, text := range given {

@@ -98,9 +98,11 @@ func (h *Handlers) parseTree(w http.ResponseWriter, r *http.Request) (in treeReq
 	if in.ID, err = treeID(r); err != nil {
 		return in, err
 	}
-	in.Name, in.Description, in.Notes = httpio.LastValue(r, "name"), httpio.LastValue(r, "description"), httpio.LastValue(r, "notes")
+	in.Name, in.Description, in.Notes = httpio.LastValue(r, "name"), httpio.LastValue(r, "description"),
+		httpio.LastValue(r, "notes")
 	in.Created = h.Now().Unix() // of a new tree; one made by JSON has none, as in OpenTSDB
-	for name, to := range map[string]**bool{"strict_match": &in.StrictMatch, "enabled": &in.Enabled, "store_failures": &in.StoreFailures} {
+	for name, to := range map[string]**bool{"strict_match": &in.StrictMatch, "enabled": &in.Enabled,
+		"store_failures": &in.StoreFailures} {
 		if text := httpio.OptionalValue(r, name); text != nil {
 			*to = truth(*text)
 		}

@@ -64,7 +64,8 @@ func (s *aggregation) needsSeries(r *Request, stats dispatch.Stats, err error) b
 func partialsTooLarge(err error, stats dispatch.Stats) bool {
 	var limit *operator.LimitError
 	// Without a partial part it was the columns of series that took the memory, and would again.
-	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
+	return errors.As(err, &limit) &&
+		(limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
 }
 
 // sideBySideTooLarge reports whether a plan whose hours are read side by side needs more

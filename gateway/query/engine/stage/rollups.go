@@ -37,7 +37,8 @@ func (c *madeChoice) String() string {
 	}
 	var times []string
 	for _, r := range c.ranges {
-		times = append(times, fmt.Sprintf("from %s to %s", time.Unix(r.From, 0).UTC().Format(time.DateTime), time.Unix(r.To, 0).UTC().Format(time.DateTime)))
+		times = append(times, fmt.Sprintf("from %s to %s", time.Unix(r.From, 0).UTC().Format(time.DateTime),
+			time.Unix(r.To, 0).UTC().Format(time.DateTime)))
 	}
 	text := fmt.Sprintf("table %s %s UTC", c.source.Interval.Table, strings.Join(times, ", "))
 	if c.why != "" {
@@ -150,7 +151,8 @@ func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer
 
 // scanBoth gives a merger what rollups have, and what raw rows have at other times. ok
 // is false if the plan cannot be cut in time.
-func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
+func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice,
+	m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
 	at := r.Plan.From
 	for i := 0; i <= len(c.ranges); i++ {
 		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // after the last
@@ -181,19 +183,21 @@ func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *me
 }
 
 // scanRollups gives a merger the rollups of a time.
-func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range, m *merge.Merger) (dispatch.Stats, error) {
+func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range,
+	m *merge.Merger) (dispatch.Stats, error) {
 	rolled := c.source.PlanBetween(r.Plan, at.From, at.To)
-	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries, func(part scanplan.KeyRange, records []batch.Record) error {
-		// Parts are put in order by their keys. A row of rollups may begin long before its time, among
-		// the raw rows that are read there.
-		if first := rolled.HourKey(part, at.From); bytes.Compare(part.Start, first) < 0 {
-			part.Start = first
-		}
-		for _, record := range records {
-			if err := m.AddBetween(part, record, at.From*1000, at.To*1000); err != nil {
-				return err
+	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries,
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			// Parts are put in order by their keys. A row of rollups may begin long before its time, among
+			// the raw rows that are read there.
+			if first := rolled.HourKey(part, at.From); bytes.Compare(part.Start, first) < 0 {
+				part.Start = first
 			}
-		}
-		return nil
-	})
+			for _, record := range records {
+				if err := m.AddBetween(part, record, at.From*1000, at.To*1000); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 }

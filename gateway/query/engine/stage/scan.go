@@ -33,7 +33,8 @@ func (s *scan) groups(ctx context.Context, r *Request, how dispatch.Aggregation)
 
 // merged executes the plan of a request and returns a merger with what its parts returned. The
 // merger holds memory until Free, also after an error.
-func (s *scan) merged(ctx context.Context, r *Request, how dispatch.Aggregation) (*merge.Merger, dispatch.Stats, error) {
+func (s *scan) merged(ctx context.Context, r *Request,
+	how dispatch.Aggregation) (*merge.Merger, dispatch.Stats, error) {
 	m := newMerger(ctx, r, r.Plan)
 	// Only mode=partial accepts other last bits; Auto does not.
 	if how == dispatch.PartialAggregation {
@@ -56,7 +57,8 @@ func mergerSink(m *merge.Merger) dispatch.Sink {
 }
 
 // into executes the plan of a request once and gives the sink what its parts return.
-func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation, sink dispatch.Sink) (dispatch.Stats, error) {
+func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	// Rows that were read in time must be merged and named, too: only reading ends earlier, and the
 	// sink keeps the bounds of the whole query.
 	if r.Query.AllowPartial {
@@ -68,9 +70,17 @@ func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation, s
 }
 
 // plan executes a plan of a request as a step of its trace.
-func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step string, how dispatch.Aggregation, sink dispatch.Sink) (dispatch.Stats, error) {
+func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step string, how dispatch.Aggregation,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	ran := r.Trace.Begin(step)
-	stats, err := s.exec.Run(ctx, p, dispatch.Options{Aggregation: how, Budget: r.currentBudget(), AllowMissing: r.Query.AllowPartial, Proving: r.proving, Trace: r.Trace != nil}, sink)
+	stats, err := s.exec.Run(ctx, p,
+		dispatch.Options{
+			Aggregation:  how,
+			Budget:       r.currentBudget(),
+			AllowMissing: r.Query.AllowPartial,
+			Proving:      r.proving,
+			Trace:        r.Trace != nil,
+		}, sink)
 	ran(trace.Counts(stats)).AddAttempts(stats.Trace)
 	return stats, err
 }

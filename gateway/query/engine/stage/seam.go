@@ -47,7 +47,12 @@ type seam struct {
 }
 
 func newSeam(cfg *Config, scan *scan, whole Stage) *seam {
-	s := &seam{exec: cfg.Exec, scan: scan, many: failedTries{lasts: manySeriesFor}, maxSeries: cmp.Or(cfg.StretchSeries, 50_000)}
+	s := &seam{
+		exec:      cfg.Exec,
+		scan:      scan,
+		many:      failedTries{lasts: manySeriesFor},
+		maxSeries: cmp.Or(cfg.StretchSeries, 50_000),
+	}
 	s.whole = &counted{seam: s, next: whole}
 	return s
 }
@@ -259,7 +264,8 @@ func (s *seam) continued(ctx context.Context, r *Request, older *OlderHours) (An
 
 // ExecuteNewer executes a request from the seam on, and passes the records to the sink. It counts
 // the work of the older hours as well.
-func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	stats := older.stats
 	more, err := s.Execute(ctx, r.withScan(&older.newer), sink)
 	stats.Add(more)

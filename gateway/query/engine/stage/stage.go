@@ -120,7 +120,8 @@ func (r *Request) spend(ctx context.Context, s *dispatch.Stats) error {
 
 // rounded reports whether the query accepts sums whose last bits differ.
 func (r *Request) rounded() bool {
-	return r.PostFilter == nil && !r.Query.AllowPartial && dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
+	return r.PostFilter == nil && !r.Query.AllowPartial &&
+		dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
 }
 
 // cacheable reports whether the result cache may have an answer. A post filter depends on names,

@@ -103,8 +103,11 @@ const maxTime = 1 << 53
 // joined returns two groups of one key as one.
 func joined(a, b *merge.Group) merge.Group {
 	out := *a
-	out.Points = encoding.Points{Time: slices.Concat(a.Points.Time, b.Points.Time), Bits: slices.Concat(a.Points.Bits, b.Points.Bits),
-		Float: slices.Concat(a.Points.Float, b.Points.Float)}
+	out.Points = encoding.Points{
+		Time:  slices.Concat(a.Points.Time, b.Points.Time),
+		Bits:  slices.Concat(a.Points.Bits, b.Points.Bits),
+		Float: slices.Concat(a.Points.Float, b.Points.Float),
+	}
 	out.Spans, out.Notes = slices.Concat(a.Spans, b.Spans), slices.Concat(a.Notes, b.Notes)
 	out.TSUIDs = sortedUIDs(slices.Concat(a.TSUIDs, b.TSUIDs))
 	out.Aggregated = sortedUIDs(slices.Concat(a.Aggregated, b.Aggregated))
@@ -112,7 +115,10 @@ func joined(a, b *merge.Group) merge.Group {
 	// A tag stays one if no member has another value.
 	out.Tags = nil
 	all := slices.Concat(a.Tags, b.Tags)
-	slices.SortFunc(all, func(x, y encoding.TagPair) int { return cmp.Or(bytes.Compare(x.K, y.K), bytes.Compare(x.V, y.V)) })
+	slices.SortFunc(all, func(x, y encoding.TagPair) int {
+		return cmp.Or(bytes.Compare(x.K, y.K),
+			bytes.Compare(x.V, y.V))
+	})
 	// Equal keys are adjacent now, and equal values of one key.
 	for i, t := range all {
 		same := i > 0 && bytes.Equal(all[i-1].K, t.K)
@@ -129,7 +135,8 @@ func joined(a, b *merge.Group) merge.Group {
 	// A key that one of the groups has aggregated has several values, no matter what the other one
 	// has.
 	out.Tags = slices.DeleteFunc(out.Tags, func(t encoding.TagPair) bool {
-		_, several := slices.BinarySearchFunc(out.Aggregated, t.K, func(k, want encoding.UID) int { return bytes.Compare(k, want) })
+		_, several := slices.BinarySearchFunc(out.Aggregated, t.K,
+			func(k, want encoding.UID) int { return bytes.Compare(k, want) })
 		return several
 	})
 	return out

@@ -43,7 +43,11 @@ func (m *Memory) Listen(network, address string) (net.Listener, error) {
 	if m.listeners == nil {
 		m.listeners = map[string]*memoryListener{}
 	}
-	l := &memoryListener{at: net.TCPAddrFromAddrPort(at), waiting: make(chan net.Conn, backlog), closed: make(chan struct{})}
+	l := &memoryListener{
+		at:      net.TCPAddrFromAddrPort(at),
+		waiting: make(chan net.Conn, backlog),
+		closed:  make(chan struct{}),
+	}
 	m.listeners[at.String()] = l
 	return l, nil
 }

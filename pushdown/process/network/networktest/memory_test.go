@@ -34,7 +34,8 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mine.RemoteAddr().String() != address || theirs.RemoteAddr().String() != mine.LocalAddr().String() {
-		t.Errorf("ends %v-%v and %v-%v, want each other's", mine.LocalAddr(), mine.RemoteAddr(), theirs.LocalAddr(), theirs.RemoteAddr())
+		t.Errorf("ends %v-%v and %v-%v, want each other's", mine.LocalAddr(), mine.RemoteAddr(), theirs.LocalAddr(),
+			theirs.RemoteAddr())
 	}
 	go mine.Write([]byte("x"))
 	b := make([]byte, 1)

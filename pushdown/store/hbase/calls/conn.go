@@ -119,7 +119,13 @@ func (c *Conn) dead() bool {
 
 // newConn makes a connection to a region server; it is dialled later.
 func (p *Pool) newConn(addr string) *Conn {
-	c := &Conn{Addr: addr, pool: p, ID: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
+	c := &Conn{
+		Addr:     addr,
+		pool:     p,
+		ID:       connIDs.Add(1),
+		ready:    make(chan struct{}),
+		liveness: liveness{start: time.Now()},
+	}
 	c.client = region.NewClient(addr, region.ClientType(p.service), &region.RegionClientOptions{
 		QueueSize:     1, // gohbase batches nothing
 		EffectiveUser: p.cfg.EffectiveUser,

@@ -58,7 +58,8 @@ func (s *Security) principal(ctx context.Context, addr string, master bool) stri
 
 var (
 	// errSimple is returned if a server wants no authentication.
-	errSimple = errors.New("the server does without authentication, which is refused unless DOWNPOUR_HBASE_ALLOW_SIMPLE is true")
+	errSimple = errors.New(
+		"the server does without authentication, which is refused unless DOWNPOUR_HBASE_ALLOW_SIMPLE is true")
 	// errProtection is returned if a server takes none of the protections that we do.
 	errProtection = errors.New("no protection of calls that both sides take")
 )
@@ -124,7 +125,8 @@ func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 	case errors.As(err, &refused):
 		// Its key may have been changed after we got the ticket.
 		s.Client.Refused(server, addr, x)
-		return nil, fmt.Errorf("Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
+		return nil, fmt.Errorf(
+			"Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
 	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w: %w", server, errUnanswered, err)
 	case err != nil:

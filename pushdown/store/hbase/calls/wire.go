@@ -78,7 +78,8 @@ func (p *preambleCutter) write(w io.Writer, b []byte) (int, error) {
 	// gohbase writes the preamble and the header after it in one call.
 	rest, ok := bytes.CutPrefix(b, []byte(sasl.SimplePreamble))
 	if !ok {
-		return 0, fmt.Errorf("the connection's first bytes: got %x, want the preamble %x", b[:min(6, len(b))], sasl.SimplePreamble)
+		return 0, fmt.Errorf("the connection's first bytes: got %x, want the preamble %x", b[:min(6, len(b))],
+			sasl.SimplePreamble)
 	}
 	p.done = true
 	n, err := w.Write(rest)

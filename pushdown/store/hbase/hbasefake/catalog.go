@@ -145,9 +145,19 @@ func (e metaEntry) cells(info []byte) []cell {
 		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, e.number)
 	}
 
-	cells := []cell{{family: []byte("info"), qualifier: []byte("state"), value: []byte(e.state), timestamp: e.stateWritten}}
+	cells := []cell{{
+		family:    []byte("info"),
+		qualifier: []byte("state"),
+		value:     []byte(e.state),
+		timestamp: e.stateWritten,
+	}}
 	for qualifier, value := range all {
-		cells = append(cells, cell{family: []byte("info"), qualifier: []byte(qualifier), value: value, timestamp: e.writtenAt})
+		cells = append(cells, cell{
+			family:    []byte("info"),
+			qualifier: []byte(qualifier),
+			value:     value,
+			timestamp: e.writtenAt,
+		})
 	}
 
 	slices.SortFunc(cells, compareCells)

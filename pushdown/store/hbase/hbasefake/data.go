@@ -168,7 +168,12 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: c.clockOf(t, []byte(key))}
+	x := cell{
+		family:    []byte(family),
+		qualifier: []byte(qualifier),
+		value:     []byte(value),
+		timestamp: c.clockOf(t, []byte(key)),
+	}
 	t.log = append(t.log, logged{key: []byte(key), cell: x})
 	t.set(t.get([]byte(key)).copied().put(x))
 }
@@ -201,7 +206,8 @@ func (c *Cluster) AlterTable(tableName, attribute, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.schema.Attributes = append(t.schema.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
+	t.schema.Attributes = append(t.schema.Attributes,
+		&pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
 	c.reopen(t)
 }
 
@@ -337,6 +343,11 @@ func splitCell(b []byte) (c cell, kind byte, rest []byte) {
 	key = key[2+binary.BigEndian.Uint16(key):]
 	family, tail := key[1:1+key[0]], key[1+key[0]:]
 	n := len(tail) - 9
-	c = cell{family: bytes.Clone(family), qualifier: bytes.Clone(tail[:n]), value: bytes.Clone(value), timestamp: int64(binary.BigEndian.Uint64(tail[n:]))}
+	c = cell{
+		family:    bytes.Clone(family),
+		qualifier: bytes.Clone(tail[:n]),
+		value:     bytes.Clone(value),
+		timestamp: int64(binary.BigEndian.Uint64(tail[n:])),
+	}
 	return c, tail[n+8], b[12+keyLen+valueLen:]
 }

@@ -80,7 +80,10 @@ func namedMaster(addr string, active bool) []byte {
 
 // metaLocation is the message with the location of a replica of hbase:meta.
 func metaLocation(replica int, addr string) []byte {
-	info := &pb.RegionInfo{RegionId: proto.Uint64(1), TableName: &pb.TableName{Namespace: []byte("hbase"), Qualifier: []byte("meta")}}
+	info := &pb.RegionInfo{
+		RegionId:  proto.Uint64(1),
+		TableName: &pb.TableName{Namespace: []byte("hbase"), Qualifier: []byte("meta")},
+	}
 	if replica > 0 {
 		info.ReplicaId = proto.Int32(int32(replica))
 	}

@@ -186,7 +186,9 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
 	response := &pb.ScanResponse{MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}
 	if m.GetTrackScanMetrics() {
-		response.ScanMetrics = &pb.ScanMetrics{Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}}}
+		response.ScanMetrics = &pb.ScanMetrics{
+			Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}},
+		}
 		sc.scanned = 0
 	}
 
@@ -216,7 +218,8 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		whole := sc.cell == len(r.cells)
 		if n > 0 {
 			response.CellsPerResult = append(response.CellsPerResult, n)
-			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.FlagCompleteRows)
+			response.PartialFlagPerResult = append(response.PartialFlagPerResult,
+				!whole || full && s.c.opts.FlagCompleteRows)
 		}
 
 		if whole {

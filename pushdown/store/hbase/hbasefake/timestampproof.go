@@ -95,7 +95,8 @@ func (c *Cluster) CompactAll(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.log = slices.DeleteFunc(slices.Clone(t.log), func(l logged) bool { return l.deletes || len(t.get(l.key).cells) == 0 })
+	t.log = slices.DeleteFunc(slices.Clone(t.log),
+		func(l logged) bool { return l.deletes || len(t.get(l.key).cells) == 0 })
 	for _, r := range t.regions {
 		r.files = []string{c.newFile("")}
 		r.point++
@@ -152,7 +153,9 @@ const newestVersion = "2.6.4"
 
 // clusterStatus executes MasterService.GetClusterStatus: each server has just reported.
 func (s *server) clusterStatus() (proto.Message, []byte, error) {
-	status := &pb.ClusterStatus{HbaseVersion: &pb.HBaseVersionFileContent{Version: proto.String(cmp.Or(s.c.opts.Version, newestVersion))}}
+	status := &pb.ClusterStatus{
+		HbaseVersion: &pb.HBaseVersionFileContent{Version: proto.String(cmp.Or(s.c.opts.Version, newestVersion))},
+	}
 	for _, server := range s.c.servers {
 		host, port, err := net.SplitHostPort(server.addr)
 		if err != nil {
@@ -170,8 +173,11 @@ func (s *server) clusterStatus() (proto.Message, []byte, error) {
 		}
 		sink.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 4, protowire.VarintType), ops))
 		status.LiveServers = append(status.LiveServers, &pb.LiveServerInfo{
-			Server:     &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)},
-			ServerLoad: &pb.ServerLoad{ReportEndTime: proto.Uint64(uint64(s.c.clock() - s.c.behind[server.index])), ReplLoadSink: sink},
+			Server: &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)},
+			ServerLoad: &pb.ServerLoad{
+				ReportEndTime: proto.Uint64(uint64(s.c.clock() - s.c.behind[server.index])),
+				ReplLoadSink:  sink,
+			},
 		})
 	}
 	return &pb.GetClusterStatusResponse{ClusterStatus: status}, nil, nil

@@ -39,7 +39,12 @@ func (c *Cluster) PutAt(tableName, key, family, qualifier, value string, at int6
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.record([]byte(key), cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: cmp.Or(at, c.clockOf(t, []byte(key)))})
+	t.record([]byte(key), cell{
+		family:    []byte(family),
+		qualifier: []byte(qualifier),
+		value:     []byte(value),
+		timestamp: cmp.Or(at, c.clockOf(t, []byte(key))),
+	})
 }
 
 // DeleteRow deletes a family of a row, as of now.
@@ -275,7 +280,8 @@ func conditionOf(ra *pb.RegionAction) (*pb.Condition, error) {
 
 // multiConditional executes a region action with a condition: all its mutations, which are of
 // one row, or none. It returns the rest of the block.
-func (s *server) multiConditional(t *table, r *regionState, ra *pb.RegionAction, condition *pb.Condition, block []byte) (*pb.RegionActionResult, []byte, error) {
+func (s *server) multiConditional(t *table, r *regionState, ra *pb.RegionAction, condition *pb.Condition,
+	block []byte) (*pb.RegionActionResult, []byte, error) {
 	lists := make([][]change, len(ra.Action))
 	for i, a := range ra.Action {
 		lists[i], block = changes(a.Mutation, block)
@@ -324,8 +330,10 @@ func (t *table) passes(key []byte, f *pb.Filter) (bool, error) {
 		return len(cells) > int(page.GetOffset()), nil
 	case decodeFilter(f, "TimestampsFilter", &stamps):
 		return slices.ContainsFunc(cells, known), nil
-	case decodeFilter(f, "SingleColumnValueFilter", &column) && column.GetCompareOp() == pb.CompareType_EQUAL && column.GetFilterIfMissing() &&
-		column.GetLatestVersionOnly() && proto.Unmarshal(column.GetComparator().GetSerializedComparator(), &binary) == nil:
+	case decodeFilter(f, "SingleColumnValueFilter", &column) && column.GetCompareOp() == pb.CompareType_EQUAL &&
+		column.GetFilterIfMissing() &&
+		column.GetLatestVersionOnly() &&
+		proto.Unmarshal(column.GetComparator().GetSerializedComparator(), &binary) == nil:
 		x := t.get(key).cell(column.ColumnFamily, column.ColumnQualifier)
 		return x != nil && bytes.Equal(x.value, binary.GetComparable().GetValue()), nil
 	}

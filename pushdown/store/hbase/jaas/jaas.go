@@ -88,14 +88,16 @@ const krb5Module = "com.sun.security.auth.module.Krb5LoginModule"
 func LoginOf(sections map[string][]Module, section string) (login.Login, error) {
 	modules, found := sections[section]
 	if !found {
-		return login.Login{}, fmt.Errorf("section %q: it is not there, got %q", section, slices.Sorted(maps.Keys(sections)))
+		return login.Login{}, fmt.Errorf("section %q: it is not there, got %q", section,
+			slices.Sorted(maps.Keys(sections)))
 	}
 	if len(modules) != 1 || modules[0].Class != krb5Module {
 		var classes []string
 		for _, m := range modules {
 			classes = append(classes, m.Class)
 		}
-		return login.Login{}, fmt.Errorf("section %q: login modules: got %q, want %s alone", section, classes, krb5Module)
+		return login.Login{}, fmt.Errorf("section %q: login modules: got %q, want %s alone", section, classes,
+			krb5Module)
 	}
 
 	as, err := modules[0].login()
@@ -114,9 +116,11 @@ func (m *Module) login() (login.Login, error) {
 	case m.Options["keyTab"] != "" && !keytab:
 		return login.Login{}, fmt.Errorf("keyTab is set, but useKeyTab: got %q, want true", m.Options["useKeyTab"])
 	case m.Options["ticketCache"] != "" && !cache:
-		return login.Login{}, fmt.Errorf("ticketCache is set, but useTicketCache: got %q, want true", m.Options["useTicketCache"])
+		return login.Login{}, fmt.Errorf("ticketCache is set, but useTicketCache: got %q, want true",
+			m.Options["useTicketCache"])
 	case !keytab && !cache:
-		return login.Login{}, errors.New("useKeyTab and useTicketCache: got neither, want one to be true: nobody is there to enter a password")
+		return login.Login{}, errors.New(
+			"useKeyTab and useTicketCache: got neither, want one to be true: nobody is there to enter a password")
 	case keytab && m.Options["keyTab"] == "":
 		return login.Login{}, errors.New("keyTab: got nothing, want the path of a keytab")
 	case keytab && m.Options["principal"] == "":

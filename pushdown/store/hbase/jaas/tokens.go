@@ -92,7 +92,8 @@ func (p *parser) next() {
 
 // isWord reports whether a byte may be in a word without quotes. Those beyond ASCII are of letters.
 func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 || strings.IndexByte("$_-*.", c) >= 0
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 ||
+		strings.IndexByte("$_-*.", c) >= 0
 }
 
 // skip passes over white space and comments.

@@ -52,7 +52,8 @@ func parsePrincipal(text, defaultRealm string) (principal, error) {
 	}
 	parts := strings.Split(name, "/")
 	if slices.Contains(parts, "") || realm == "" || strings.ContainsAny(text, " \t\\") {
-		return principal{}, fmt.Errorf("principal: got %q (default realm %q), want name@REALM or name/host@REALM", text, defaultRealm)
+		return principal{}, fmt.Errorf("principal: got %q (default realm %q), want name@REALM or name/host@REALM",
+			text, defaultRealm)
 	}
 	return principal{types.PrincipalName{NameType: nametype.KRB_NT_PRINCIPAL, NameString: parts}, realm}, nil
 }
@@ -67,7 +68,8 @@ func ServerPrincipal(ctx context.Context, pattern, host string) string {
 	return serverPrincipal(ctx, pattern, host, net.DefaultResolver.LookupAddr)
 }
 
-func serverPrincipal(ctx context.Context, pattern, host string, lookup func(context.Context, string) ([]string, error)) string {
+func serverPrincipal(ctx context.Context, pattern, host string,
+	lookup func(context.Context, string) ([]string, error)) string {
 	if !strings.Contains(pattern, "/"+hostMark) {
 		return pattern
 	}
@@ -136,7 +138,8 @@ func loadKrb5Conf(paths string) (*config.Config, error) {
 	}
 	conf.LibDefaults.DefaultTGSEnctypeIDs = aes(conf.LibDefaults.DefaultTGSEnctypeIDs)
 	if len(conf.LibDefaults.DefaultTGSEnctypeIDs) == 0 {
-		return nil, fmt.Errorf("krb5.conf %s: default_tgs_enctypes: got %v, want one of AES", paths, conf.LibDefaults.DefaultTGSEnctypes)
+		return nil, fmt.Errorf("krb5.conf %s: default_tgs_enctypes: got %v, want one of AES", paths,
+			conf.LibDefaults.DefaultTGSEnctypes)
 	}
 	return conf, nil
 }

@@ -92,7 +92,8 @@ func newKey(encType int32) (types.EncryptionKey, error) {
 		size = 16
 	case sasl.AES256SHA1, sasl.AES256SHA2:
 	default:
-		return types.EncryptionKey{}, fmt.Errorf("encryption type of the ticket's key: got %d, want one of AES (17 to 20)", encType)
+		return types.EncryptionKey{},
+			fmt.Errorf("encryption type of the ticket's key: got %d, want one of AES (17 to 20)", encType)
 	}
 	key := make([]byte, size)
 	rand.Read(key) // never fails
@@ -180,5 +181,6 @@ func deriveKeys(key types.EncryptionKey, usage uint32) (sasl.Keys, error) {
 	encryption, err1 := e.DeriveKey(key.KeyValue, common.GetUsageKe(usage))
 	integrity, err2 := e.DeriveKey(key.KeyValue, common.GetUsageKi(usage))
 	check, err3 := e.DeriveKey(key.KeyValue, common.GetUsageKc(usage))
-	return sasl.Keys{EncType: key.KeyType, Encryption: encryption, Integrity: integrity, Check: check}, errors.Join(err1, err2, err3)
+	return sasl.Keys{EncType: key.KeyType, Encryption: encryption, Integrity: integrity, Check: check},
+		errors.Join(err1, err2, err3)
 }

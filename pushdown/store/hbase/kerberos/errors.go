@@ -54,21 +54,35 @@ func explain(err error, ours, name, realm string) error {
 		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know our principal " + ours, true},
 		{unknownServer, "the KDC of " + realm + " does not know the server's principal " + name, false},
 		{"KDC_ERR_PREAUTH_FAILED", "the keytab's key of " + ours + " is not the one that the KDC has", true},
-		{"KRB_AP_ERR_BAD_INTEGRITY", "the KDC of " + realm + " cannot decrypt what we sent: our ticket or key is of before a change", false},
-		{"KRB_AP_ERR_MODIFIED", "the KDC of " + realm + " cannot decrypt our ticket: it is of before a change of the KDC's key", false},
-		{"KRB_AP_ERR_BADKEYVER", "the KDC of " + realm + " has no more the key of our ticket: it is of before a change of the KDC's key", false},
+		{"KRB_AP_ERR_BAD_INTEGRITY",
+			"the KDC of " + realm + " cannot decrypt what we sent: our ticket or key is of before a change", false},
+		{"KRB_AP_ERR_MODIFIED",
+			"the KDC of " + realm + " cannot decrypt our ticket: it is of before a change of the KDC's key", false},
+		{"KRB_AP_ERR_BADKEYVER",
+			"the KDC of " + realm + " has no more the key of our ticket: it is of before a change of the KDC's key",
+			false},
 		{"KDC_ERR_TGT_REVOKED", "the KDC of " + realm + " has revoked the ticket of our principal " + ours, true},
 		{"KDC_ERR_CLIENT_REVOKED", "our principal " + ours + " is locked or has expired", true},
 		{"KDC_ERR_KEY_EXPIRED", "the key of our principal " + ours + " has expired", true},
 		{"KDC_ERR_NAME_EXP", "our principal " + ours + " has expired", true},
-		{"KDC_ERR_ETYPE_NOSUPP", "the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name, false},
-		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed", true},
-		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed", true},
+		{"KDC_ERR_ETYPE_NOSUPP",
+			"the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name, false},
+		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm +
+			" differ by more than is allowed", true},
+		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed",
+			true},
 		{"KRB_AP_ERR_TKT_EXPIRED", "our ticket has expired", true},
-		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm + " differ", true},
+		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm +
+			" differ", true},
 	} {
 		if strings.Contains(what, c.code) {
-			return &kdcError{text: c.text, unknownServer: c.code == unknownServer, refusal: refusal, ours: c.ours, err: err}
+			return &kdcError{
+				text:          c.text,
+				unknownServer: c.code == unknownServer,
+				refusal:       refusal,
+				ours:          c.ours,
+				err:           err,
+			}
 		}
 	}
 	return &kdcError{text: "no ticket for " + name, refusal: refusal, err: err}

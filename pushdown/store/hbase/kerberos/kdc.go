@@ -70,7 +70,8 @@ func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, r
 	case refused && err != nil:
 		return nil, err
 	case refused:
-		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be renewed, as by kinit", k.cfg.TicketCache)
+		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be renewed, as by kinit",
+			k.cfg.TicketCache)
 	case old == nil:
 		return nil, err
 	case now.Before(old.end) && !aging(old, now):
@@ -78,11 +79,13 @@ func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, r
 	case now.After(old.end) && err != nil:
 		return nil, err
 	case now.After(old.end):
-		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be renewed, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be renewed, as by kinit",
+			k.cfg.TicketCache, old.end.Format(time.RFC3339))
 	case now.Before(old.renewableUntil):
 		// It is renewed below.
 	case !usable(old, now):
-		return nil, fmt.Errorf("ticket cache %s: its ticket ends at %s: it must be renewed, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+		return nil, fmt.Errorf("ticket cache %s: its ticket ends at %s: it must be renewed, as by kinit",
+			k.cfg.TicketCache, old.end.Format(time.RFC3339))
 	default:
 		return old, nil // as long as it lasts
 	}
@@ -159,7 +162,8 @@ func (k *kdc) service(ctx context.Context, tgt *ticket, name types.PrincipalName
 }
 
 // exchange requests a ticket from the KDC of a realm.
-func (k *kdc) exchange(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
+func (k *kdc) exchange(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName,
+	renew bool) (*ticket, error) {
 	t, err := parsed(func() (*ticket, error) { return k.getTicket(ctx, conf, realm, tgt, name, renew) })
 	if err != nil {
 		return nil, explain(err, k.client.String(), name.PrincipalNameString()+"@"+realm, realm)

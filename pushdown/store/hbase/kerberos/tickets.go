@@ -99,7 +99,8 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 			return principal{}, err
 		}
 		for _, e := range keys.Entries {
-			if e.Principal.Realm == p.realm && (types.PrincipalName{NameString: e.Principal.Components}).Equal(p.PrincipalName) {
+			if e.Principal.Realm == p.realm &&
+				(types.PrincipalName{NameString: e.Principal.Components}).Equal(p.PrincipalName) {
 				return p, nil
 			}
 		}
@@ -114,7 +115,8 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 // come later if the settings name the principal.
 func cachedPrincipal(cfg Config, realm string) (principal, error) {
 	if cfg.Principal != "" {
-		return parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, append(ownHosts(), "localhost")[0]), realm)
+		return parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, append(ownHosts(), "localhost")[0]),
+			realm)
 	}
 	cache, err := loadCache(cfg.TicketCache)
 	if err != nil {
@@ -214,14 +216,16 @@ func (c *Client) get(name string, s *service) {
 	case err == nil && usable(t, now):
 		s.ticket, s.err, s.retry = t, nil, time.Time{}
 	case err == nil:
-		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name, t.end.Format(time.RFC3339))
+		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name,
+			t.end.Format(time.RFC3339))
 		fallthrough
 	default:
 		s.err, s.retry = err, now.Add(retryAfter)
 		if usable(s.ticket, now) {
 			// Connections do not wait for it, so it need not be tried all the time.
 			s.retry = now.Add(min(refusedAfter, s.ticket.end.Sub(now)/8))
-			c.warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name, "until", s.ticket.end, "error", err)
+			c.warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name,
+				"until", s.ticket.end, "error", err)
 		}
 	}
 	close(s.getting)
@@ -308,7 +312,8 @@ func (c *Client) login(ctx context.Context) (*ticket, error) {
 		if pause := now.Add(min(refusedAfter, c.tgt.end.Sub(now)/8)); pause.After(c.retryLogin) {
 			c.retryLogin = pause
 		}
-		c.warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end, "error", err)
+		c.warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end,
+			"error", err)
 		return c.tgt, nil
 	}
 	return t, err
@@ -319,7 +324,8 @@ func (c *Client) login(ctx context.Context) (*ticket, error) {
 func (c *Client) loginAgain(ctx context.Context, refused bool) (*ticket, error) {
 	t, err := c.source.login(ctx, c.tgt, refused)
 	if err == nil && !usable(t, c.now()) {
-		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal, t.end.Format(time.RFC3339))
+		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal,
+			t.end.Format(time.RFC3339))
 	}
 	if err == nil {
 		c.tgt, c.loginErr = t, nil

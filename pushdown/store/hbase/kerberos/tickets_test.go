@@ -75,7 +75,12 @@ func (p *played) service(_ context.Context, tgt *ticket, name types.PrincipalNam
 	case tgt == p.stale:
 		return nil, &kdcError{text: "our ticket is refused", refusal: true, err: errors.New("KRB_AP_ERR_MODIFIED")}
 	case p.unknown != "" && name.PrincipalNameString() == p.unknown:
-		return nil, &kdcError{text: "no such server", refusal: true, unknownServer: true, err: errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN")}
+		return nil, &kdcError{
+			text:          "no such server",
+			refusal:       true,
+			unknownServer: true,
+			err:           errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN"),
+		}
 	}
 	if err := p.refused[name.PrincipalNameString()]; err != nil {
 		return nil, err

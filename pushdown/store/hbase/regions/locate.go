@@ -240,7 +240,8 @@ func locationOf(table string, key []byte, info *Info) (*Location, error) {
 	case info.Addr == "":
 		return nil, fmt.Errorf("%w: region %q has no server", ErrMeta, info.Name)
 	case !info.Contains(key):
-		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", ErrMeta, table, key, info.Name)
+		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", ErrMeta, table, key,
+			info.Name)
 	}
 	return &info.Location, nil
 }

@@ -270,7 +270,8 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, c *calls.Conn) error {
 		b.cluster = id
 	}
 	if id != b.cluster {
-		b.cfg.Calls.Logger.Warn("ignoring a bootstrap node of another cluster", "node", c.Addr, "cluster", id, "want", b.cluster)
+		b.cfg.Calls.Logger.Warn("ignoring a bootstrap node of another cluster", "node", c.Addr, "cluster", id, "want",
+			b.cluster)
 		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
 	}
 	return nil

@@ -164,7 +164,8 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("got %q, want authentication, integrity or privacy, or some of them with commas between", text)
+		return 0, fmt.Errorf("got %q, want authentication, integrity or privacy, or some of them with commas between",
+			text)
 	}
 	return set, nil
 }

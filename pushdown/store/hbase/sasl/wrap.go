@@ -137,7 +137,8 @@ func NewOpener(keys Keys, d Direction) (*Opener, error) {
 // otherwise. It changes the token; the data is a part of it.
 func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 	if !IsWrap(token) {
-		return nil, fmt.Errorf("%w: got %d bytes that begin with %x, want at least %d, the first 0504", ErrToken, len(token), token[:min(2, len(token))], wrapHeader)
+		return nil, fmt.Errorf("%w: got %d bytes that begin with %x, want at least %d, the first 0504", ErrToken,
+			len(token), token[:min(2, len(token))], wrapHeader)
 	}
 
 	header, body := token[:wrapHeader], token[wrapHeader:]
@@ -183,7 +184,8 @@ func IsWrap(frame []byte) bool {
 // unseal decrypts a body.
 func (o *Opener) unseal(header, body []byte, ec int) ([]byte, error) {
 	if len(body) < confounder+ec+wrapHeader+o.suite.macSize {
-		return nil, fmt.Errorf("%w: got %d sealed bytes, want at least %d", ErrToken, len(body), confounder+ec+wrapHeader+o.suite.macSize)
+		return nil, fmt.Errorf("%w: got %d sealed bytes, want at least %d", ErrToken, len(body),
+			confounder+ec+wrapHeader+o.suite.macSize)
 	}
 	plain, err := o.suite.decrypt(body)
 	if err != nil {

@@ -103,7 +103,8 @@ func (p *Prover) Mark(ctx context.Context, table, family string, r store.KeyRang
 		m, err = p.mark(ctx, table, family, r)
 	}
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
+		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start,
+			calls.WithoutStack(err))
 	}
 	text, err := json.Marshal(m)
 	resting := slices.ContainsFunc(m.Regions, func(d durableRegion) bool { return len(d.Files) == 0 })
@@ -188,7 +189,8 @@ func (p *Prover) Unchanged(ctx context.Context, table, family string, r store.Ke
 		err = p.unchanged(ctx, &m, r)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start, calls.WithoutStack(err))
+		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start,
+			calls.WithoutStack(err))
 	}
 	return nil
 }
@@ -241,7 +243,9 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	case p.cfg.Proof != ProofTimestamps:
 		return fmt.Errorf("region %q was written to, and its read point is the only proof", loc.Name)
 	case len(marked.Files) == 0:
-		return fmt.Errorf("region %q was written to, also shortly before the mark or while the servers' clocks proved nothing", loc.Name)
+		return fmt.Errorf(
+			"region %q was written to, also shortly before the mark or while the servers' clocks proved nothing",
+			loc.Name)
 	case m.At > s.began:
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}

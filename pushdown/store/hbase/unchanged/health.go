@@ -57,7 +57,8 @@ func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error
 	case !known:
 		return fmt.Errorf("%w: the master knows no live server %s", errClocks, addr)
 	case lag > maxClockLag:
-		return fmt.Errorf("%w: server %s: clock or last report: got %d s behind, want at most %d s", errClocks, addr, lag/1000, maxClockLag/1000)
+		return fmt.Errorf("%w: server %s: clock or last report: got %d s behind, want at most %d s", errClocks, addr,
+			lag/1000, maxClockLag/1000)
 	}
 	return nil
 }

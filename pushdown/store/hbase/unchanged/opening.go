@@ -157,7 +157,8 @@ func (p *Prover) readOpenings(ctx context.Context, table string, locs []*regions
 
 // updateOpenings stores and returns the openings that rows of hbase:meta name. It
 // forgets the cached location of a region that is elsewhere.
-func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []store.Row, catalog catalogState) ([]opening, error) {
+func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []store.Row,
+	catalog catalogState) ([]opening, error) {
 	byName := make(map[string]store.Row, len(rows))
 	for _, row := range rows {
 		byName[string(row.Key)] = row
@@ -226,7 +227,8 @@ func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell
 	server, state := newest[qualifierServer], newest[qualifierState]
 	switch {
 	case info.Table != table || !bytes.Equal(info.Start, loc.Start) || !bytes.Equal(info.Stop, loc.Stop):
-		return wrong(regions.ErrMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.Table, info.Start, info.Stop), fmt.Sprintf("%q [%x, %x)", table, loc.Start, loc.Stop))
+		return wrong(regions.ErrMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.Table, info.Start, info.Stop),
+			fmt.Sprintf("%q [%x, %x)", table, loc.Start, loc.Stop))
 	case info.Offline || info.Replica:
 		return wrong(regions.ErrMoved, "regioninfo", "offline or a replica", "a region that is served")
 	case len(state.Value) == 0:
@@ -350,14 +352,16 @@ func (p *Prover) runCatalogReads(r *catalogRead) {
 
 // readCatalogState fetches the read point of hbase:meta.
 func (p *Prover) readCatalogState(ctx context.Context) (catalogState, error) {
-	_, catalog, err := p.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+	_, catalog, err := p.callCatalog(ctx,
+		func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
 	return catalog, err
 }
 
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
 // Config.Timeout.
-func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+func (p *Prover) callCatalog(ctx context.Context,
+	request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	if p.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
@@ -376,7 +380,8 @@ func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Loc
 }
 
 // scanCatalog is callCatalog without its own timeout.
-func (p *Prover) scanCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+func (p *Prover) scanCatalog(ctx context.Context,
+	request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	meta, err := p.router.LocateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err

@@ -337,7 +337,8 @@ func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
 // since 1970. It returns the connection and the read point of the scan, and the timestamp
 // of the first cell, 0 if there is none. It makes one attempt.
-func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey,
+	since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
 	call.Table = loc.Table
 	if c, err = p.router.CallConn(ctx, loc, call); err != nil {

@@ -26,7 +26,11 @@ type stampedCluster struct {
 }
 
 func startStamped(t *testing.T) *stampedCluster {
-	c := &stampedCluster{cluster: start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Proof = ProofTimestamps }), servers: &atomic.Int64{}, gateway: &atomic.Int64{}}
+	c := &stampedCluster{
+		cluster: start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Proof = ProofTimestamps }),
+		servers: &atomic.Int64{},
+		gateway: &atomic.Int64{},
+	}
 	c.servers.Store(1_800_000_000_000)
 	c.gateway.Store(1_800_000_000_000)
 	c.SetClock(c.servers.Load)
@@ -116,7 +120,8 @@ func TestStampedVersion_changes(t *testing.T) {
 		c.servers.Add(maxClockLag)
 	})
 	f("a deletion", true, func() { c.Delete("t", "r0011", "t", "q0") })
-	f("a deletion whose marker is gone", true, func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") })
+	f("a deletion whose marker is gone", true,
+		func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") })
 	f("a flush", false, func() { c.Flush("t") })
 	f("a file loaded in bulk", true, func() { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) })
 	f("a compaction of all files", true, func() { c.CompactAll("t") })
@@ -310,7 +315,15 @@ func TestStampedVersion_engine(t *testing.T) {
 			}
 		}
 	}
-	configured := &pb.TableSchema{ColumnFamilies: []*pb.ColumnFamilySchema{{Name: []byte("t"), Configuration: []*pb.NameStringPair{{Name: proto.String("hbase.hstore.engine.class"), Value: proto.String("X")}}}}}
+	configured := &pb.TableSchema{
+		ColumnFamilies: []*pb.ColumnFamilySchema{{
+			Name: []byte("t"),
+			Configuration: []*pb.NameStringPair{{
+				Name:  proto.String("hbase.hstore.engine.class"),
+				Value: proto.String("X"),
+			}},
+		}},
+	}
 	if got := regions.StoreEngine(configured, "t"); got != "X" {
 		t.Errorf("engine %q, want X", got)
 	}
@@ -368,7 +381,9 @@ func TestStampedVersion_slow(t *testing.T) {
 		c.pass(every)
 		c.Put("t", "r0039", "t", "q0", "v")
 		if next, err := c.st.Version(c.ctx, "t", "t", oldRows); next != token || err != nil {
-			t.Errorf("asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction", every, next, token, err)
+			t.Errorf(
+				"asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction",
+				every, next, token, err)
 		}
 		if most := int(6*time.Minute/max(every, slowPause*time.Millisecond)) + 1; slow == 0 || slow > most {
 			t.Errorf("asked every %s: %d scans were slow, want 1 to %d", every, slow, most)

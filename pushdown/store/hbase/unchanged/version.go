@@ -99,7 +99,8 @@ func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyR
 // states that were observed last, it returns their token while their openings are
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.
-func (p *Prover) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (p *Prover) EarlyVersion(ctx context.Context, table, family string,
+	r store.KeyRange) (string, func() error, error) {
 	if err := p.life.Begin(); err != nil {
 		return "", nil, err
 	}
@@ -128,7 +129,8 @@ func versionError(table string, r store.KeyRange, err error) error {
 
 // earlyVersion is EarlyVersion. It ends with inner, and a proof that continues after it has
 // returned ends with ctx.
-func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string,
+	r store.KeyRange) (string, func() error, error) {
 	// Without hbase:meta nothing can be proven, so no read point is fetched.
 	if p.catalogReads.recentlySilent() {
 		return "", nil, errMetaSilent
@@ -191,7 +193,8 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, 
 
 // proveLater starts to read the openings of regions whose read points were just
 // read, and returns a proof: that they are still those from before.
-func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location, before []opening) (proof func() error) {
+func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location,
+	before []opening) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
 	p.life.Run(func() {
 		defer close(done)
@@ -246,7 +249,8 @@ func (p *Prover) locateAll(ctx context.Context, table string, r store.KeyRange) 
 
 // readPoints returns the states of consecutive regions, if they are still open since
 // these openings. The first region holds the key from.
-func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening, from []byte) ([]regionState, error) {
+func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening,
+	from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
 		c, n, err := p.fetchReadPoint(ctx, loc, family, from)
@@ -261,7 +265,8 @@ func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.
 
 // fetchReadPoint returns the read point of a region, which holds key, and the
 // connection that it came by. It makes one attempt.
-func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string, key []byte) (*calls.Conn, uint64, error) {
+func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string,
+	key []byte) (*calls.Conn, uint64, error) {
 	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.Table = loc.Table
 	c, err := p.router.CallConn(ctx, loc, call)

@@ -71,8 +71,18 @@ func StartKDC(t testing.TB) *KDC {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &KDC{t: t, dir: t.TempDir(), listener: l, encType: encType, life: 24 * time.Hour,
-		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, referred: map[string]*keytab.Keytab{}, counts: map[string]int{}, counted: make(chan struct{})}
+	k := &KDC{
+		t:        t,
+		dir:      t.TempDir(),
+		listener: l,
+		encType:  encType,
+		life:     24 * time.Hour,
+		keys:     map[string]*keytab.Keytab{},
+		refusals: map[string]int32{},
+		referred: map[string]*keytab.Keytab{},
+		counts:   map[string]int{},
+		counted:  make(chan struct{}),
+	}
 	k.krbtgt = k.newKeys("krbtgt/"+Realm, Realm, "secret of the KDC")
 	k.cross = k.newKeys("krbtgt/"+Other, Realm, "secret of both")
 	k.addKeys(k.cross, "krbtgt/"+Other, Other, "secret of both")
@@ -325,7 +335,8 @@ func (k *KDC) refusal(body messages.KDCReqBody, code int32) messages.KRBError {
 
 // give makes a ticket for a service with keys, and the part that the client decrypts with
 // its key.
-func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *keytab.Keytab, key types.EncryptionKey, usage uint32, kvno int) (messages.KDCRepFields, error) {
+func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *keytab.Keytab, key types.EncryptionKey,
+	usage uint32, kvno int) (messages.KDCRepFields, error) {
 	service := body.SName.PrincipalNameString()
 	k.counts[service]++
 	close(k.counted)
@@ -342,12 +353,23 @@ func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *k
 	f := types.NewKrbFlags()
 	types.SetFlag(&f, flags.Renewable)
 	end, renew := now.Add(k.life), now.Add(7*24*time.Hour)
-	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, body.Realm, f, keys, session, 1, now, now, end, renew)
+	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, body.Realm, f, keys, session, 1, now, now, end,
+		renew)
 	if err != nil {
 		return messages.KDCRepFields{}, err
 	}
-	part := messages.EncKDCRepPart{Key: sessionKey, Nonce: body.Nonce, Flags: f, AuthTime: now, StartTime: now, EndTime: end, RenewTill: renew,
-		LastReqs: []messages.LastReq{{LRValue: now}}, SRealm: body.Realm, SName: body.SName}
+	part := messages.EncKDCRepPart{
+		Key:       sessionKey,
+		Nonce:     body.Nonce,
+		Flags:     f,
+		AuthTime:  now,
+		StartTime: now,
+		EndTime:   end,
+		RenewTill: renew,
+		LastReqs:  []messages.LastReq{{LRValue: now}},
+		SRealm:    body.Realm,
+		SName:     body.SName,
+	}
 	rep := messages.KDCRepFields{PVNO: iana.PVNO, CRealm: Realm, CName: client, Ticket: t}
 	if k.alter != nil {
 		k.alter(&rep, &part)
@@ -392,7 +414,8 @@ func (k *KDC) checkProof(as messages.ASReq, keys *keytab.Keytab) error {
 		return err
 	}
 	refusal := k.refusal(as.ReqBody, errorcode.KDC_ERR_PREAUTH_REQUIRED)
-	refusal.EData, err = asn1.Marshal(types.PADataSequence{{PADataType: patype.PA_ENC_TIMESTAMP}, {PADataType: patype.PA_ETYPE_INFO2, PADataValue: value}})
+	refusal.EData, err = asn1.Marshal(types.PADataSequence{{PADataType: patype.PA_ENC_TIMESTAMP},
+		{PADataType: patype.PA_ETYPE_INFO2, PADataValue: value}})
 	if err != nil {
 		return err
 	}

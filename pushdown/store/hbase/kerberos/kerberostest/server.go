@@ -207,7 +207,8 @@ func marshalAPRep(part messages.EncAPRepPart, subkey bool, session types.Encrypt
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(b, asnAppTag.EncAPRepPart), session, keyusage.AP_REP_ENCPART, 0)
+	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(b, asnAppTag.EncAPRepPart), session,
+		keyusage.AP_REP_ENCPART, 0)
 	if err != nil {
 		return nil, err
 	}
