@@ -130,7 +130,7 @@ func (p *Part) Validate() error {
 		}
 	}
 
-	return fmt.Errorf("scanplan: part from %s to %s lies in none of the plan's ranges", p.Range.Start, p.Range.Stop)
+	return fmt.Errorf("scanplan: part from %s to %s is in none of the plan's ranges", p.Range.Start, p.Range.Stop)
 }
 
 // validateMode checks what partial aggregation demands: a bucket must be known

@@ -109,16 +109,16 @@ func TestParseTicket_refuses(t *testing.T) {
 	f("downsample interval 0 ms", func(p *Part) { p.Plan.Downsample.Interval = 0 })
 	f(`fill policy "scalar"`, func(p *Part) { p.Plan.Downsample.Fill = "scalar" })
 	f("is empty", func(p *Part) { p.Range.Stop = p.Range.Start })
-	f("lies in none of the plan's ranges",
+	f("is in none of the plan's ranges",
 		func(p *Part) { p.Range = KeyRange{p.Plan.Ranges[0].Start, p.Plan.Ranges[1].Stop} })
-	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Stop = nil })
+	f("is in none of the plan's ranges", func(p *Part) { p.Range.Stop = nil })
 	f(`mode "fast"`, func(p *Part) { p.Mode = "fast" })
 	f("or with a rate", func(p *Part) { p.Mode = PartialAggregation })
 	f("want whole hours", func(p *Part) {
 		p.Mode, p.Plan.Rate, p.Range.Start = PartialAggregation, nil,
 			append(p.Range.Start, 1)
 	})
-	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Start = HexBytes{0x00, 0xFF} })
+	f("is in none of the plan's ranges", func(p *Part) { p.Range.Start = HexBytes{0x00, 0xFF} })
 }
 
 func TestParseTicket_refusesText(t *testing.T) {

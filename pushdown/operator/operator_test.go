@@ -428,10 +428,10 @@ func TestNew_badPlan(t *testing.T) {
 	}
 	tsuid := func(v int) encoding.UID { return encoding.UID(spanOf(operatortest.Tag(1, v))) }
 	f(func(p *scanplan.Part) { p.Plan.Version = 2 }, "version 2, want 1")
-	f(func(p *scanplan.Part) { p.Range.Start = p.Range.Start[:2] }, "lies in none")
+	f(func(p *scanplan.Part) { p.Range.Start = p.Range.Start[:2] }, "is in none")
 	f(func(p *scanplan.Part) { p.Range.Start, p.Plan.Ranges[0].Start = p.Range.Start[:2], p.Range.Start[:2] },
 		"starts at")
-	f(func(p *scanplan.Part) { p.Range.Stop = nil }, "lies in none")
+	f(func(p *scanplan.Part) { p.Range.Stop = nil }, "is in none")
 	f(func(p *scanplan.Part) { p.Range.Stop = p.Range.Start }, "is empty")
 	f(func(p *scanplan.Part) { p.Plan.TSUIDs = []encoding.UID{tsuid(2), tsuid(1)} }, "out of order")
 	f(func(p *scanplan.Part) {
