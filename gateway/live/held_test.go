@@ -109,7 +109,7 @@ func TestHeld_left(t *testing.T) {
 	}
 }
 
-// changing returns an answer of so many points, all of which change at each tick.
+// changing returns an answer of so many points, which all change at each tick.
 func changing(points, tick int) Answer {
 	r := Result{Metric: "m"}
 	for i := range points {

@@ -38,8 +38,8 @@ func TestHub_List(t *testing.T) {
 	})
 }
 
-// The live query that is named ends for all of its subscribers, who are told by whom; another one goes
-// on, and the same query can be asked again.
+// The live query that is named ends for all of its subscribers, with the name of who has ended it;
+// another one continues, and the same query can be started again.
 func TestHub_End(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Config{

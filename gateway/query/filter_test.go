@@ -81,7 +81,7 @@ func TestFilter_prefix(t *testing.T) {
 	f(ILiteralOr, "web", "")
 }
 
-// Regular expressions of which Java's meaning is not known here are refused.
+// Regular expressions whose meaning in Java is uncertain are refused.
 func TestFilter_unsupported(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()

@@ -67,7 +67,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// A number that is in use though it was never counted is left to whoever uses it.
+// A number that is in use though it was never counted is left to its user.
 //
 //fault:uid-of-another-given-again wrote[i] => true
 func TestPrepare_numberInUse(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"downpour/encoding"
 )
 
-// brandNew are names of which none is known.
+// brandNew are unknown names.
 type brandNew struct{ numbering }
 
 // Cached reports that every name is new.

@@ -358,8 +358,8 @@ func TestWriter_acknowledged(t *testing.T) {
 	}
 }
 
-// The value of a put is what OpenTSDB stores of its text, but for infinities, which it refuses
-// in a later step.
+// The value of a put is what OpenTSDB stores of its text, except infinities, which it
+// refuses in a later step.
 func TestParseValue(t *testing.T) {
 	for _, n := range javatest.Numbers(t) {
 		want, wantErr := encoding.Value{}, ErrValue

@@ -31,7 +31,7 @@ const (
 	chunkBytes = 64 << 10
 )
 
-// newAPI returns an API whose routes are all served by h, but for those with handlers of their own.
+// newAPI returns an API whose routes are all served by h, except those with separate handlers.
 func newAPI(h http.HandlerFunc) *API {
 	log := slog.New(slog.DiscardHandler)
 	return &API{Metrics: h, Page: h, Live: h, Guard: &access.Guard{Log: log}, Log: log}

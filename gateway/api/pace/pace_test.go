@@ -107,8 +107,8 @@ func TestConn_manyMessages(t *testing.T) {
 	f(0, 11) // 55 s behind after 11 messages, more than a minute during the next
 }
 
-// Deadlines that are set from outside hold beside the limits, also those set during a write, and
-// end when they are removed.
+// Deadlines that are set from outside hold in addition to the limits, also those set
+// during a write, and end when they are removed.
 func TestConn_deadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must come.
 const patience = 5 * time.Minute
 
-// names gives every name a number as its UID, but for those that tests want to fail, such as
-// metrics that begin with "unknown".
+// names gives every name a number as its UID, except those that tests want to fail,
+// such as metrics that begin with "unknown".
 type names struct {
 	mu  sync.Mutex
 	ids map[string]uint64

@@ -12,7 +12,7 @@ import (
 	"downpour/gateway/live"
 )
 
-// told is what a subscription gets next, "" for nothing.
+// told is the next update of a subscription, "" for none.
 func told(t *testing.T, s *opsSubscription) string {
 	t.Helper()
 	u := s.Next()
@@ -94,7 +94,7 @@ func TestOpsFeed(t *testing.T) {
 		if asked.Load() != 5 || b.Next() != nil {
 			t.Errorf("asked %d times, want none after the last has left", asked.Load())
 		}
-		// Who comes back is told what is, not what was.
+		// A subscription that comes back gets the present state, not an old one.
 		c, _ := f.subscribe("b", func() {})
 		if got := told(t, c); got != "" && got != `ops,"ops":{"n":6}}` {
 			t.Errorf("got %q, want what is now", got)
@@ -121,7 +121,7 @@ func allLeft(t *testing.T, f *opsFeed) {
 	f.work.Wait()
 }
 
-// A socket subscribes to what operators see beside live queries, and may leave it.
+// A socket subscribes to the operators' view in addition to live queries, and may leave it.
 func TestOps_socket(t *testing.T) {
 	b := start(t, func(c *Config) {
 		c.Ops = func(context.Context) ([]byte, error) { return []byte(`{"n":1}`), nil }

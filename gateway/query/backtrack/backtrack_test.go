@@ -122,7 +122,8 @@ func drawn(r *rand.Rand, depth int) string {
 	return b.String()
 }
 
-// Drawn expressions of which RE2 has all are found in the names in which RE2 finds them, whether failures are kept or not.
+// Drawn expressions that RE2 knows completely are found in the names in which RE2 finds them,
+// whether failures are kept or not.
 func TestExpression_drawn(t *testing.T) {
 	r := seedtest.Rand(t)
 	for taken := 0; taken < 3_000; {

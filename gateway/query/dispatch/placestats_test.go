@@ -42,8 +42,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// Regions are counted where they are read: at the server beside them, else in this process. Runs
-// are of neighbours.
+// Regions are counted where they are read: at the server next to them, else in this
+// process. Runs are of neighbours.
 func TestExecutor_Places(t *testing.T) {
 	beside := []string{"a:1", "b:1"}
 	e := New(Config{Servers: []Server{&named{address: "pa:2"}, &named{address: "pb:2"}}})
@@ -77,7 +77,7 @@ func TestExecutor_Places(t *testing.T) {
 	}
 }
 
-// named is a server of which only the address matters.
+// named is a server with only an address.
 type named struct {
 	Server
 	address string

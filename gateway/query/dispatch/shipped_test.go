@@ -16,8 +16,8 @@ import (
 
 // hosts returns a table of hosts like that of the bench: 1,000 series with a point every 10 s,
 // integers from 0 to 100, and the tags host, region (of 9), dc (of 27) and rack (of 100). cells is
-// the size of its rows in single cells, with what HBase stores beside key, qualifier and value;
-// compacted is that in one compacted cell an hour, without it.
+// the size of its rows in single cells, with HBase's overhead in addition to key, qualifier and
+// value; compacted is that in one compacted cell an hour, without it.
 func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatortest.Store, cells, compacted int64) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m = &operatortest.Store{BlockRows: 500, Keep: true}

@@ -64,7 +64,7 @@ func TestCut_bytes(t *testing.T) {
 }
 
 // Parts are cut inside each region, from its first border to the next, and an hour in which a
-// border lies counts half for either side.
+// border is counts half for either side.
 func TestCut_bytesFromBorders(t *testing.T) {
 	f := func(hours []float64, hour int64, tags []byte, want ...string) {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestSizes_learn(t *testing.T) {
 	// Rows that a filter left out count as large as the others, because they were read, too.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}),
 		part(0, 2, 4, operator.Stats{RowsScanned: 12}))
-	// A run that has returned no row tells nothing about sizes.
+	// A run without rows reveals nothing about sizes.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
 	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
 		if w := z.estimate(&plan, rows); w != nil {

@@ -124,7 +124,8 @@ func TestStretch_living(t *testing.T) {
 	}
 }
 
-// While points are written to older hours before every query, no stretch is made: it would be in vain.
+// While points are written to older hours before every query, no stretch is made: it would be
+// useless.
 func TestStretch_notInVain(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(6, 6)), embedded(t))
 	for range 200 {

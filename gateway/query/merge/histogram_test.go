@@ -28,7 +28,7 @@ type histogramSeries struct {
 
 const testCodec = 42
 
-// histogramTable stores histograms, and a point beside them in each row.
+// histogramTable stores histograms, and a point next to them in each row.
 func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSeries) *operatortest.Store {
 	m := &operatortest.Store{}
 	for _, one := range all {
@@ -297,7 +297,7 @@ func TestHistograms_lines(t *testing.T) {
 		"_UNDERFLOW [000001000001000002] 400000=0",
 		"_1.0_2.0 [000001000001000002] 400000=2", "_OVERFLOW [000001000001000002] 400000=0")
 
-	// The first histogram gives the buckets even if it lies before the query's start.
+	// The first histogram gives the buckets even if it is before the query's start.
 	p.Start += 60_000
 	p.Histograms.Percentiles = nil
 	f(scanplan.PartialAggregation, nil, "_UNDERFLOW [000001000001000001 000001000001000002] 460000=3",

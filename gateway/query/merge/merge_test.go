@@ -235,7 +235,7 @@ func TestPaddingOnly(t *testing.T) {
 	}
 }
 
-// A series that lies under two salts is two members of its group, with the same TSUID.
+// A series under two salts is two members of its group, with the same TSUID.
 func TestTSUIDsOfSaltedSpans(t *testing.T) {
 	s := encoding.DefaultSchema()
 	s.SaltWidth = 1
@@ -366,7 +366,7 @@ func TestRate_of1970(t *testing.T) {
 	}
 }
 
-// An infinite sum fails a query only if its time lies in the query.
+// An infinite sum fails a query only if its time is in the query.
 func TestInfinityOnlyInsideTheQuery(t *testing.T) {
 	s := encoding.DefaultSchema()
 	var p encoding.Points

@@ -79,7 +79,7 @@ func TestPartials_overflow(t *testing.T) {
 }
 
 // The sums of two salts are added up if their proofs show that nothing is rounded. Otherwise the
-// second part is refused when it is added, unless rounding is allowed or its time lies outside of
+// second part is refused when it is added, unless rounding is allowed or its time is outside of
 // the query.
 func TestPartials_proof(t *testing.T) {
 	f := func(name string, wantAdd, wantFinish error, change func(*Merger), b *batch.Partial) {

@@ -12,8 +12,9 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// The answer of a plan is the part of its untrimmed plan's answer that lies in the plan's bounds.
-// Only an infinite value outside of the bounds may fail the untrimmed plan and not the plan.
+// The answer of a plan is the part of its untrimmed plan's answer that is in the plan's
+// bounds. Only an infinite value outside of the bounds may fail the untrimmed plan and not
+// the plan.
 func TestUntrimmedAnswersAll(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {

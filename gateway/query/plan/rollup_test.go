@@ -131,8 +131,8 @@ func TestCompile_rollupWithoutColumn(t *testing.T) {
 	f("sum:1h-last:sys.nope", "No such name for 'metrics': 'sys.nope'")
 }
 
-// A split lies at the start of a bucket. Its raw part scans from there on, or for a rate from one
-// bucket earlier.
+// A split is at the start of a bucket. Its raw part scans from there on, or for a rate
+// from one bucket earlier.
 func TestCompile_split(t *testing.T) {
 	f := func(m string, now int64, want string) {
 		t.Helper()
@@ -167,8 +167,8 @@ func TestCompile_split(t *testing.T) {
 	f("sum:1h-sum:rollup_raw:sys.cpu", end+7199, "raw to 1357106645000")
 }
 
-// The range of a rollup's rows holds the query's start and lies in the table, also for times that
-// no row key can hold.
+// The range of a rollup's rows holds the query's start and is in the table, also for
+// times that no row key can hold.
 func TestRollupRange_ends(t *testing.T) {
 	for _, span := range []encoding.RowSpan{{Count: 1, Unit: "h"}, {Count: 6, Unit: "h"}, {Count: 1, Unit: "d"},
 		{Count: 1, Unit: "n"}, {Count: 1, Unit: "y"}} {

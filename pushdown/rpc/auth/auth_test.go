@@ -52,7 +52,7 @@ func TestTokens(t *testing.T) {
 	f("another-0123456789", Read)
 }
 
-// A token file that every user of the machine may read is told of, whenever it is read.
+// A token file that every user of the machine may read is logged, whenever it is read.
 //
 //fault:open-token-file-unnoticed 0o004 => 0
 func TestTokens_openFile(t *testing.T) {
@@ -107,7 +107,7 @@ func TestLoad_refuses(t *testing.T) {
 	}
 }
 
-// No error tells a word that may be a token, wherever it stands in its line.
+// No error has a word that may be a token, wherever it is in its line.
 //
 //fault:token-in-error isLetter) != "" => isLetter) == "none"
 func TestLoad_secrets(t *testing.T) {

@@ -100,7 +100,7 @@ func TestServe_certificates(t *testing.T) {
 	hello("another authority", client.Options{TLS: connecting(t, stranger), Token: always("token of a reader")}, false)
 
 	// The client hears of the refusal before the server has logged it, and one a second is logged: it
-	// is asked again until the log has it.
+	// is called again until the log has it.
 	const refusal = "certificate signed by unknown authority"
 	for end := time.Now().Add(time.Minute); !strings.Contains(logged.String(), refusal) && time.Now().Before(end); {
 		hello("another authority again", client.Options{TLS: connecting(t, stranger)}, false)

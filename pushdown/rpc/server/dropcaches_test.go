@@ -26,8 +26,8 @@ func (resting) Version(context.Context, string, string, store.KeyRange) (string,
 	return "1", nil
 }
 
-// After drop-caches a server answers nothing from memory, until a part has been asked for twice
-// again.
+// After drop-caches a server answers nothing from memory, until a part has been queried
+// twice again.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)
 	p := startOn(t, resting{m}, m,

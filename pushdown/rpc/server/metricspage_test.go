@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The page of metrics, of which names and meanings last, has every metric that a pushdown server
-// exports for itself, and no other.
+// The page of metrics, whose names and meanings are stable, has every metric that a
+// pushdown server exports for itself, and no other.
 func TestMetricsPage(t *testing.T) {
 	p := start(t, points(10), nil)
 	_, exported := p.get("http", "/metrics", "", nil)

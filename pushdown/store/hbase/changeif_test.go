@@ -132,7 +132,7 @@ func TestChangeIf(t *testing.T) {
 	}
 }
 
-// A server that does not know conditions is told from one that does before anything is deleted.
+// A server that does not know conditions is recognized before anything is deleted.
 func TestCheckVersions_oldServer(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -186,7 +186,7 @@ func TestPutAbsent_calls(t *testing.T) {
 					t.Errorf("row %s: written %v, want %v", cells[i].Row, w, want)
 				}
 			}
-			// Reads, a trial or more for each server, and two calls for a part that lies in two regions.
+			// Reads, a trial or more for each server, and two calls for a part in two regions.
 			if multi, one := c.Calls("Multi"),
 				c.Calls("Mutate"); old && one != n-1 || !old && (one > 0 || multi > 3*putsAtOnce) {
 				t.Errorf("%d calls of Multi, %d of Mutate", multi, one)

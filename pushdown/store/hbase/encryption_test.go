@@ -95,7 +95,7 @@ func (f *fronts) before(addr string, behind func() (net.Conn, error)) (string, e
 	return f.addrs[addr], nil
 }
 
-// tlsFronts speak TLS with a configuration that is asked for at each connection.
+// tlsFronts speak TLS with a configuration that is fetched at each connection.
 func tlsFronts(t *testing.T, config func() *tls.Config) *fronts {
 	return newFronts(t, func(nc net.Conn, behind func() (net.Conn, error)) {
 		c := tls.Server(nc, config())

@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a version lacks is told, and what is done without it is right: what was written is read, nothing is
-// proven that is not, and of cells that must not exist each is written once.
+// The gaps of a version are reported, and the alternatives are right: written cells are
+// read, nothing is proven that is not, and of cells that must not exist each is written
+// once.
 func TestInspect(t *testing.T) {
 	for version, want := range map[string][]string{
 		"1.0.3":           {lacksReadPoint, lacksConditions, lacksTrial},

@@ -35,7 +35,7 @@ func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiRespons
 	})
 }
 
-// changeEach alters the reply to every Multi call; change is told its number, n.
+// changeEach alters the reply to every Multi call; change gets its number, n.
 func (c *cluster) changeEach(change func(n int, m *pb.MultiResponse)) {
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method != "Multi" {

@@ -177,7 +177,7 @@ func TestReplace_others(t *testing.T) {
 		v.unconditional = rng.IntN(4) == 0
 
 		// The row has cells a, b, …, each with its own letter; all become the cell "all",
-		// or the first of them is written anew in its place.
+		// or the first of them is rewritten in its place.
 		n := 1 + rng.IntN(4)
 		var all string
 		for i := range n {

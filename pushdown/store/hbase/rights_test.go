@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// A right to read that is lacking is told before anything is read, and with the family that it is about. Where
-// nobody checks rights, nothing is lacking; what cannot be asked is told as that.
+// A missing right to read is reported before anything is read, with its family. Without a check of
+// rights nothing is missing; a failed check is reported as such.
 func TestCheckReadable(t *testing.T) {
 	all := []store.Families{{Table: "t", Names: []string{"t"}}, {Table: "gone", Names: []string{"t"}}, {Table: "ns:uid", Names: []string{"id", "name"}}}
 	for name, tc := range map[string]struct {
@@ -69,8 +69,9 @@ func TestCheckReadable(t *testing.T) {
 	}
 }
 
-// A server that was not told its rights at the start goes on asking, ever less often, until it is told: then it is
-// quiet, or must end as it would have at the start. A master that does not know the question is asked once.
+// A server that has not learnt its rights at start keeps asking, less and less often, until it does: then
+// it is quiet, or must end as it would have at the start. A master that does not know the question is asked
+// once.
 func TestReadCheck(t *testing.T) {
 	const away, line = 20 * time.Minute, "all tables may be read"
 	of := []store.Families{{Table: "t", Names: []string{"t"}}}
@@ -137,7 +138,7 @@ func TestReadCheck(t *testing.T) {
 	}
 }
 
-// What is told at the start is not asked for again, whatever it was.
+// An answer at start is final.
 func TestReadCheck_told(t *testing.T) {
 	for name, opts := range map[string]hbasefake.Options{"granted": {}, "HBase 2.1": {Version: "2.1.0"}} {
 		t.Run(name, func(t *testing.T) {

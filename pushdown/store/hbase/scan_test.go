@@ -250,8 +250,8 @@ func TestScan_stats(t *testing.T) {
 	}
 }
 
-// Whatever ranges of columns are asked for, a scan returns and counts just their cells,
-// also where replies cut rows.
+// For any ranges of columns, a scan returns and counts exactly their cells, also where
+// replies cut rows.
 func TestScan_columns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	draw := func(most int) []byte {

@@ -194,8 +194,8 @@ func TestSecured_errors(t *testing.T) {
 				}
 			})
 			c.CreateTable("t", []string{"t"})
-			// A call that comes to a connection which has just ended is told no more than that, and
-			// the next one makes another connection.
+			// A call that comes to a connection which has just ended gets only that
+			// error, and the next one makes another connection.
 			var err error
 			for range 20 {
 				if _, err = c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err == nil ||

@@ -346,8 +346,8 @@ func TestSlow_random(t *testing.T) {
 	}
 }
 
-// identity tells calls apart by what they are and not by when they arrive, so that a seed means the
-// same faults whatever the scheduler does.
+// identity distinguishes calls by their contents and not by their arrival, so that a
+// seed means the same faults whatever the scheduler does.
 type identity struct {
 	server      int
 	method, row string

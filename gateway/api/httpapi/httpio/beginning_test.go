@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// The beginning of a body is told before and after the body is read, and reading it then gives all
-// bytes and the error behind them.
+// The beginning of a body can be had before and after the body is read, and reading it
+// then gives all bytes and the error behind them.
 func TestBodyBeginning(t *testing.T) {
 	broken := errors.New("broken")
 	for _, k := range []struct {

@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// numbered gives every name a number as its UID, but for two that fail.
+// numbered gives every name a number as its UID, except two that fail.
 type numbered struct {
 	mu  sync.Mutex
 	ids map[string]uint64

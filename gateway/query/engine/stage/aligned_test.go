@@ -439,8 +439,8 @@ func TestAligned_everyType(t *testing.T) {
 	}
 }
 
-// Parts that were aggregated row by row stand beside no others: their series cannot be added to
-// groups that are finished.
+// Parts that were aggregated row by row are not mixed with others: their series cannot
+// be added to groups that are finished.
 func TestAligned_besideOthers(t *testing.T) {
 	const hours = 3
 	s, m := encoding.DefaultSchema(), &operatortest.Store{}

@@ -17,7 +17,7 @@ import (
 	"downpour/pushdown/rollup"
 )
 
-// pointsAt returns a point at each time, all with one value, which tells where they come from.
+// pointsAt returns a point at each time, all with one value, which shows their origin.
 func pointsAt(value int64, times ...int64) (p encoding.Points) {
 	for _, t := range times {
 		p.Append(t, encoding.IntValue(value))

@@ -83,7 +83,8 @@ func TestParse_errors(t *testing.T) {
 	}
 }
 
-// No error tells a word of the file, which may be a password, but symbols, options, classes and flags.
+// No error has a word of the file, which may be a password, except symbols, options, classes and
+// flags.
 //
 //fault:password-of-jaas-in-error "a word" => p.got
 func TestParse_secrets(t *testing.T) {

@@ -119,8 +119,8 @@ func TestKeep_failures(t *testing.T) {
 	}
 }
 
-// Services whose tickets cannot be got for days keep no other from its next ticket, are asked for calmly, and
-// each is in the log with its cause. Afterwards they are got again.
+// Services whose tickets cannot be had for days do not delay the tickets of others, are
+// retried slowly, and each is in the log with its cause. Afterwards they are got again.
 func TestKeep_others(t *testing.T) {
 	keeping(t, 40*time.Minute, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
 		refused := map[string]error{}
@@ -150,7 +150,7 @@ func TestKeep_others(t *testing.T) {
 			}
 		}
 
-		// Each of 27 twice in five minutes, and each login anew once.
+		// Each of 27 twice in five minutes, and each login once more.
 		logins, services := p.counts()
 		if most := 2 * 24 * 12; logins > 2*most || services > 27*3*most {
 			t.Errorf("%d logins and %d requests for tickets in two days", logins, services)
@@ -290,7 +290,8 @@ func keepingEnds(t *testing.T, wait chan struct{}) {
 	}
 }
 
-// After a change of the KDC's key our own ticket is got anew, once, and the request succeeds.
+// After a change of the KDC's key our own ticket is requested again, once, and the request
+// succeeds.
 func TestTickets_newKDCKey(t *testing.T) {
 	p, c := play(time.Hour)
 	if _, err := c.ticketFor(t.Context(), server); err != nil {

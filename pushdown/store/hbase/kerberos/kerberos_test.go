@@ -123,7 +123,7 @@ func TestContext_wrongServer(t *testing.T) {
 	}
 }
 
-// otherKey gives our principal another key, of which the keytab does not know.
+// otherKey gives our principal another key, which the keytab lacks.
 func (r *realm) otherKey(t *testing.T) {
 	t.Helper()
 	old, err := os.ReadFile(r.cfg.Keytab)

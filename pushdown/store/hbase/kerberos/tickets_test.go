@@ -233,7 +233,7 @@ func TestTickets_away(t *testing.T) {
 	}
 }
 
-// After a refusal the KDC is not asked again for a while, so that our principal is not
+// After a refusal the KDC is not called again for a while, so that our principal is not
 // locked.
 func TestTickets_refused(t *testing.T) {
 	p, c := play(time.Hour)
@@ -249,7 +249,7 @@ func TestTickets_refused(t *testing.T) {
 	}
 }
 
-// A ticket that a server has refused is got anew, once in a while.
+// A ticket that a server has refused is requested again, once in a while.
 func TestTickets_forgotten(t *testing.T) {
 	p, c := play(time.Hour)
 	for range 100 {

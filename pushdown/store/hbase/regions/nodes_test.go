@@ -22,7 +22,7 @@ import (
 )
 
 // The only node of the configuration is away for good once the store has asked it. What it
-// has named is asked for the new place of hbase:meta.
+// has named is queried for the new place of hbase:meta.
 func TestNodes_refreshed(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
 	c.CreateTable("t", []string{"t"})
@@ -32,7 +32,7 @@ func TestNodes_refreshed(t *testing.T) {
 	if err := get(); err != nil {
 		t.Fatal(err)
 	}
-	// The nodes are asked for behind the first look-up.
+	// The nodes are requested after the first look-up.
 	limit, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
 	for len(c.r.nodes.order()) < 3 {

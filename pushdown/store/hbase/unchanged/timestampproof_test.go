@@ -40,7 +40,7 @@ func startStamped(t *testing.T) *stampedCluster {
 	return c
 }
 
-// pass lets time pass for everybody, and the master be asked again.
+// pass lets time pass for everybody, so that the master is called again.
 func (c *stampedCluster) pass(d time.Duration) {
 	c.servers.Add(d.Milliseconds())
 	c.gateway.Add(d.Milliseconds())
@@ -192,7 +192,7 @@ func TestStampedVersion_law(t *testing.T) {
 	}
 }
 
-// A range that was written to within the slack is not scanned for changes in vain.
+// A range that was written to within the slack is not scanned for changes: that would be useless.
 func TestStampedVersion_young(t *testing.T) {
 	c := startStamped(t)
 	c.rest()
@@ -260,7 +260,7 @@ func TestStampedVersion_conditions(t *testing.T) {
 	}
 }
 
-// A range that is asked for once costs no more calls than the exact proof takes.
+// A range that is queried once costs no more calls than the exact proof takes.
 func TestStampedVersion_once(t *testing.T) {
 	c := startStamped(t)
 	c.SetHook(nil) // counting begins
@@ -275,7 +275,7 @@ func TestStampedVersion_once(t *testing.T) {
 }
 
 // While a region rests its marks keep their time: the clocks of these asks were not checked, so a
-// clock that was wrong meanwhile must not hide a change.
+// clock that was wrong in between must not hide a change.
 func TestStampedVersion_wrongClockAtRest(t *testing.T) {
 	c := startStamped(t)
 	before := c.rest()
