@@ -18,8 +18,12 @@ func TestLook(t *testing.T) {
 	w.job.Store = c
 	put := func(at int64, host byte) {
 		t.Helper()
-		m := store.Mutation{Row: w.job.Schema.AppendRowKey(nil, metric, uint32(at-at%hour), []byte{0, 0, 1, 0, 0, host}), Family: encoding.FamilyData,
-			Qualifier: []byte{byte(at % hour >> 4), byte(at % hour << 4)}, Value: []byte{1}}
+		m := store.Mutation{
+			Row:       w.job.Schema.AppendRowKey(nil, metric, uint32(at-at%hour), []byte{0, 0, 1, 0, 0, host}),
+			Family:    encoding.FamilyData,
+			Qualifier: []byte{byte(at % hour >> 4), byte(at % hour << 4)},
+			Value:     []byte{1},
+		}
 		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +57,8 @@ func TestLook(t *testing.T) {
 	for what, change := range map[string]func(){
 		"a late point": func() { put(midnight+day+60, 3) },
 		"another rollup": func() {
-			for row, err := range store.Rows(t.Context(), w.Store, store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
+			for row, err := range store.Rows(t.Context(), w.Store,
+				store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
 				if err != nil {
 					t.Fatal(err)
 				}
