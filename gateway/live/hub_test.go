@@ -250,8 +250,8 @@ func TestRecoveryIsSent(t *testing.T) {
 	})
 }
 
-// Who comes back after all had left because of an error gets the answer of now. The error of then would make a client that
-// leaves with each error come and go for ever.
+// Who comes back after all had left because of an error gets the answer of now. The error of then would make a client
+// that leaves with each error come and go for ever.
 //
 //fault:old-error-to-a-newcomer && !e.mu.old =>
 func TestErrorIsNotOfTheLastLoop(t *testing.T) {

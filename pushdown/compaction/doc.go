@@ -35,9 +35,10 @@
 //     leaves too few. What another job, a TSD's compaction or a writer
 //     has put in between has a timestamp that was not read, or is what this job would put; or it is what a second job,
 //     that has read the row after the deletion, puts with the timestamp of a part, and that counts as a column. The
-//     second job does so no sooner than a margin after the deletion. So a row that was read longer than half a margin ago is read
-//     again before step 2. What remains is a process that is suspended within the call of step 2 for a
-//     margin, or a major compaction that drops the marker sooner, and then a second job that is cut between its steps 2 and 3.
+//     second job does so no sooner than a margin after the deletion. So a row that was read longer than half a margin
+//     ago is read again before step 2. What remains is a process that is suspended within the call of step 2 for a
+//     margin, or a major compaction that drops the marker sooner, and then a second job that is cut between its steps
+//     2 and 3.
 //   - After step 2 a deletion of a part alone changes nothing: the merged cell has its points.
 //     Our own tools check the row again after a deletion, and report that it has changed.
 //   - Two jobs that compact one row each delete only parts of a merged cell that is there.

@@ -319,8 +319,8 @@ func TestJob_raw(t *testing.T) {
 	}
 }
 
-// A row that begins at no full hour may have points of the next day: no query of rollups reads one of the two, and nothing
-// panics.
+// A row that begins at no full hour may have points of the next day: no query of rollups reads one of the two, and
+// nothing panics.
 func TestJob_crookedRow(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2})

@@ -263,7 +263,8 @@ func TestCalendarBuckets(t *testing.T) {
 	// Two weeks are found without steps from January, which would come through a Sunday without midnight.
 	f("America/Sao_Paulo", 2, "w", "2017-12-13 00:00", "2017-12-25 00:00", "2017-12-10 00:00", "2017-12-24 00:00")
 	f("America/Sao_Paulo", 3, "w", "2017-12-13 00:00", "2017-12-13 00:00", "2017-12-10 01:00")
-	// Weeks are counted from that of January with the same number. In 1974 clocks skipped midnight on the 13th of January.
+	// Weeks are counted from that of January with the same number. In 1974 clocks skipped midnight on the 13th of
+	// January.
 	f("America/Montevideo", 3, "w", "1974-02-15 00:00", "1974-02-15 00:00", "1974-02-10 01:30")
 	// The hour before three is skipped, so that the hour of three begins with the change.
 	f("America/New_York", 15, "m", "2013-03-10 03:00", "2013-03-10 03:15", "2013-03-10 03:00", "2013-03-10 03:15")

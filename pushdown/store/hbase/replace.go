@@ -31,8 +31,9 @@ import (
 //     A write with one of these is seen in step 1, and the row has changed;
 //     a later write has a later timestamp. So it stays in front of the puts of step 2,
 //     and step 4 does not reach it. A cell that was written over, or deleted alone, between steps 1 and 2 is no part of
-//     the puts of step 2, as the condition is false then. Without a condition it may be: a deleted value comes back, and
-//     an older one is next to the newer one. A deleted row comes back only if a major compaction has dropped the marker.
+//     the puts of step 2, as the condition is false then. Without a condition it may be: a deleted value comes back,
+//     and an older one is next to the newer one. A deleted row comes back only if a major compaction has dropped the
+//     marker.
 //   - Step 3 sees what came in between. Such a row keeps its old cells.
 //   - A deletion of an earlier time may hide what step 2 puts, for ever if a major
 //     compaction comes. Step 3 sees that, and nothing is deleted.

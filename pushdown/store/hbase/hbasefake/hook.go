@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// faultLocked asks the hook what goes wrong with a call. Calls to hbase:meta are not counted, and nothing goes wrong with
-// them.
+// faultLocked asks the hook what goes wrong with a call. Calls to hbase:meta are not counted, and nothing goes wrong
+// with them.
 func (s *server) faultLocked(method string, call *call) Fault {
 	table := s.tableLocked(call)
 	if table == metaName {
