@@ -18,8 +18,8 @@ type Annotation struct {
 	Custom      map[string]string `json:"custom,omitempty"`
 }
 
-// An annotation is a cell in the row of its series and hour, beside the points.
-// Global annotations have rows of their own, with metric 0, salt 0 and no tags:
+// An annotation is a cell in the row of its series and hour, next to the points. Global
+// annotations have rows of their own, with metric 0, salt 0 and no tags:
 //
 //	row      00 00 00 | 50 E2 27 00                     (salt 00) | metric 0 | base time
 //	column   01 | 00 00              prefix | offset in s, 2 bytes
@@ -62,11 +62,10 @@ func (s Schema) AppendAnnotationKey(dst, tsuid []byte, start int64) ([]byte, err
 	return s.AppendRowKey(dst, metric, base, tags), nil
 }
 
-// AppendAnnotationQualifier appends the column of an annotation that starts at
-// start. OpenTSDB takes every multiple of 1000 for milliseconds, even if it is in
-// seconds. The offset of such a time is wrong, but must be the same here: an
-// annotation is found again only in the column that OpenTSDB computes. The right
-// start is in the JSON.
+// AppendAnnotationQualifier appends the column of an annotation that starts at start.
+// OpenTSDB reads every multiple of 1000 as milliseconds, even if it is in seconds. The
+// offset of such a time is wrong, but must be the same here: an annotation is found
+// only in the column that OpenTSDB computes. The right start is in the JSON.
 func AppendAnnotationQualifier(dst []byte, start int64) []byte {
 	if start%1000 == 0 {
 		start /= 1000
@@ -94,7 +93,8 @@ func ParseAnnotationQualifier(q []byte) (offsetMS int32, milli bool, err error) 
 	}
 
 	if ms > maxOffsetMS {
-		return 0, false, fmt.Errorf("encoding: annotation column % X has offset %d ms, want at most %d", q, ms, maxOffsetMS)
+		return 0, false, fmt.Errorf("encoding: annotation column % X has offset %d ms, want at most %d", q, ms,
+			maxOffsetMS)
 	}
 
 	return int32(ms), milli, nil

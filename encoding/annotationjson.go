@@ -9,9 +9,9 @@ import (
 )
 
 // AppendAnnotation appends the stored form of an annotation. OpenTSDB changes an
-// annotation by compare-and-set on the bytes that it would write itself, so these
-// bytes must be equal. The keys come in this order, tsuid only if there is one,
-// custom sorted by key:
+// annotation by compare-and-set on the bytes that it would write itself, so these bytes
+// must be the same. The keys have this order, tsuid only if there is one, custom sorted
+// by key:
 //
 //	{"tsuid":"…","startTime":1356998400,"endTime":0,"description":"","notes":"","custom":null}
 //

@@ -9,10 +9,9 @@ import (
 // qualifier, one of value.
 const minEntryBytes = 3
 
-// addAppended takes an append column. Its entries, a qualifier and a value each,
-// stand in the order in which they were written; of several entries with one
-// offset only the last stays. If an entry cannot be read, none of the column's
-// points stays.
+// addAppended decodes an append column. Its entries, a qualifier and a value each, are in the order
+// in which they were written; the last entry of an offset wins. If an entry cannot be read, none of
+// the column's points is kept.
 func (d *RowDecoder) addAppended(value []byte) error {
 	first := d.grow(len(value) / minEntryBytes)
 	points, err := d.walkAppended(first, value)
@@ -51,7 +50,8 @@ func (d *RowDecoder) walkAppended(first int, value []byte) (points int, err erro
 			return points, fmt.Errorf("encoding: append column at byte %d: %w", size-len(value), err)
 		}
 		if len(after) < q.Width || !validWidth(q.Width, q.Float) {
-			return points, fmt.Errorf("encoding: append column at byte %d: value is said to have %d bytes, want %s and at most the %d left",
+			return points, fmt.Errorf(
+				"encoding: append column at byte %d: value is said to have %d bytes, want %s and at most the %d left",
 				size-len(value), q.Width, widthsWanted(q.Float), len(after))
 		}
 

@@ -14,7 +14,8 @@ type RangeError struct{ Seconds int64 }
 
 // Error says which times rows can hold.
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("got the time %d s, want 0 to %d (%s)", e.Seconds, int64(MaxTime), time.Unix(MaxTime, 0).UTC().Format(time.RFC3339))
+	return fmt.Sprintf("got the time %d s, want 0 to %d (%s)", e.Seconds, int64(MaxTime),
+		time.Unix(MaxTime, 0).UTC().Format(time.RFC3339))
 }
 
 // BaseTime is the base time of the row that holds a time, both in seconds. The error is a
@@ -27,13 +28,13 @@ func BaseTime(seconds int64) (uint32, error) {
 	return uint32(seconds - seconds%RowSeconds), nil
 }
 
-// KeyTime is a time in seconds as a bound of row keys: times before 1970 are 0, and those that
-// are too large for a key the largest that it holds.
+// KeyTime is a time in seconds as a bound of row keys: times before 1970 become 0, and those too
+// large for a key become the largest that it holds.
 func KeyTime(seconds int64) uint32 { return uint32(min(max(seconds, 0), MaxTime)) }
 
 // Hour is the beginning of the hour that holds a time of at least 0, both in seconds.
 func Hour(seconds int64) int64 { return seconds - seconds%RowSeconds }
 
-// Crooked reports whether a base time is none that a writer means: no full hour. Such rows hold
+// Crooked reports whether a base time is no full hour, which no writer intends. Such rows hold
 // points of times after 2106, whose upper bits OpenTSDB has dropped, see BaseTime.
 func Crooked(baseTime uint32) bool { return baseTime%RowSeconds != 0 }

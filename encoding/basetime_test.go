@@ -28,7 +28,8 @@ func TestBaseTime(t *testing.T) {
 			t.Errorf("BaseTime(%d) = %d, %v, want a RangeError", seconds, got, err)
 		}
 	}
-	for seconds, want := range map[int64]uint32{-1: 0, math.MinInt64: 0, 5: 5, math.MaxUint32 + 1: math.MaxUint32, math.MaxInt64: math.MaxUint32} {
+	for seconds, want := range map[int64]uint32{-1: 0, math.MinInt64: 0, 5: 5, math.MaxUint32 + 1: math.MaxUint32,
+		math.MaxInt64: math.MaxUint32} {
 		if got := KeyTime(seconds); got != want {
 			t.Errorf("KeyTime(%d) = %d, want %d", seconds, got, want)
 		}
@@ -38,7 +39,8 @@ func TestBaseTime(t *testing.T) {
 // An annotation, too, is put at its time or refused.
 func TestAnnotationKey_range(t *testing.T) {
 	s := DefaultSchema()
-	for start, ok := range map[int64]bool{0: false, -5: false, 1: true, math.MaxUint32: true, math.MaxUint32 + 1: true, // the last one is in ms
+	for start, ok := range map[int64]bool{0: false, -5: false, 1: true, math.MaxUint32: true,
+		math.MaxUint32 + 1:        true, // the last one is in ms
 		math.MaxUint32*1000 + 999: true, math.MaxUint32*1000 + 1000: false, math.MaxInt64: false} {
 		if key, err := s.AppendAnnotationKey(nil, nil, start); (err == nil) != ok {
 			t.Errorf("start %d: % X, %v, want a key: %v", start, key, err, ok)

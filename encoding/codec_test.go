@@ -14,7 +14,8 @@ func TestSchemaValidate(t *testing.T) {
 		s := DefaultSchema()
 		change(&s)
 		err := s.Validate()
-		if wantInError == "" && err != nil || wantInError != "" && (err == nil || !strings.Contains(err.Error(), wantInError)) {
+		if wantInError == "" && err != nil ||
+			wantInError != "" && (err == nil || !strings.Contains(err.Error(), wantInError)) {
 			t.Errorf("%+v: %v, want %q", s, err, wantInError)
 		}
 	}
@@ -60,7 +61,8 @@ func TestValidateName(t *testing.T) {
 }
 
 func TestName_isLatin1(t *testing.T) {
-	for name, want := range map[string]string{"": "", "sys.cpu.nice": "7379732E6370752E6E696365", "Zürich": "5AFC72696368", "ÿ": "FF"} {
+	for name, want := range map[string]string{"": "", "sys.cpu.nice": "7379732E6370752E6E696365",
+		"Zürich": "5AFC72696368", "ÿ": "FF"} {
 		b, err := AppendName(nil, name)
 		if UID(b).String() != want || err != nil {
 			t.Errorf("%q is % X, %v, want %s", name, b, err, want)
@@ -126,7 +128,8 @@ func TestTSUID(t *testing.T) {
 	if got := s.SpanTSUID(s.AppendSpan(nil, key)); !bytes.Equal(got, tsuid) {
 		t.Errorf("TSUID of the span % X, want % X", got, tsuid)
 	}
-	for _, bad := range []string{"", "00000001", "0000000100010000", "0000000100010000000100", "0000000100010000000", "xx"} {
+	for _, bad := range []string{"", "00000001", "0000000100010000", "0000000100010000000100", "0000000100010000000",
+		"xx"} {
 		if got, err := s.ParseTSUID(bad); err == nil {
 			t.Errorf("TSUID %q was read as % X", bad, got)
 		}
@@ -193,10 +196,22 @@ func TestAnnotation_json(t *testing.T) {
 	}
 	f(Annotation{StartTime: 1356998400, Description: "global"},
 		`{"startTime":1356998400,"endTime":0,"description":"global","notes":"","custom":null}`)
-	f(Annotation{TSUID: "000001000001000001", StartTime: 1356998400250, EndTime: 1356998401000, Notes: "n", Custom: map[string]string{}},
+	f(Annotation{
+		TSUID:     "000001000001000001",
+		StartTime: 1356998400250,
+		EndTime:   1356998401000,
+		Notes:     "n",
+		Custom:    map[string]string{},
+	},
 		`{"tsuid":"000001000001000001","startTime":1356998400250,"endTime":1356998401000,"description":"","notes":"n","custom":{}}`)
-	f(Annotation{StartTime: 1, Description: "a\"\\/\b\t\n\f\r\x01\x1f\x7f", Notes: "<&>é𝒜\u2028", Custom: map[string]string{"b": "2", "a": "1", "\uFFFD": "4", "𝒜": "3"}},
-		`{"startTime":1,"endTime":0,"description":"a\"\\/\b\t\n\f\r\u0001\u001F`+"\x7f"+`","notes":"<&>é𝒜`+"\u2028"+`","custom":{"a":"1","b":"2","𝒜":"3","`+"\uFFFD"+`":"4"}}`)
+	f(Annotation{
+		StartTime:   1,
+		Description: "a\"\\/\b\t\n\f\r\x01\x1f\x7f",
+		Notes:       "<&>é𝒜\u2028",
+		Custom:      map[string]string{"b": "2", "a": "1", "\uFFFD": "4", "𝒜": "3"},
+	},
+		`{"startTime":1,"endTime":0,"description":"a\"\\/\b\t\n\f\r\u0001\u001F`+"\x7f"+`","notes":"<&>é𝒜`+"\u2028"+
+			`","custom":{"a":"1","b":"2","𝒜":"3","`+"\uFFFD"+`":"4"}}`)
 	for _, bad := range []string{"", "[]", `{"startTime":"x"}`, `{"custom":5}`} {
 		if a, err := ParseAnnotation([]byte(bad)); err == nil {
 			t.Errorf("%s was read as %+v", bad, a)
@@ -219,12 +234,14 @@ func TestRowKey_refuses(t *testing.T) {
 // A UID in hex is read as OpenTSDB reads it, an odd number of digits with a 0 in front, and is
 // refused with OpenTSDB's error text.
 func TestParseHexUID(t *testing.T) {
-	for text, want := range map[string]string{"000001": "000001", "1": "01", "abC": "0ABC", "00000A00000b": "00000A00000B"} {
+	for text, want := range map[string]string{"000001": "000001", "1": "01", "abC": "0ABC",
+		"00000A00000b": "00000A00000B"} {
 		if u, err := ParseHexUID(text); err != nil || u.String() != want {
 			t.Errorf("%q: %s, %v; want %s", text, u, err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "UID was empty", "zz": "contains illegal character for hexBinary: zz", "0 1": "contains illegal character for hexBinary: 00 1"} {
+	for text, want := range map[string]string{"": "UID was empty",
+		"zz": "contains illegal character for hexBinary: zz", "0 1": "contains illegal character for hexBinary: 00 1"} {
 		if u, err := ParseHexUID(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %s, %v; want %s", text, u, err, want)
 		}

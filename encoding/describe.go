@@ -73,7 +73,7 @@ func (p *page) text(b []byte) {
 
 // json writes bytes and, on each line, the UTF-8 text that they are.
 func (p *page) json(b []byte) {
-	// An empty value has a line, too.
+	// An empty value gets a line, too.
 	for first := true; first || len(b) > 0; first = false {
 		n := min(textPerLine, len(b))
 
@@ -133,7 +133,8 @@ func (s Schema) describeRowKey(p *page, key []byte) {
 		p.field(k.Salt, "salt %d%s", UIDNumber(k.Salt), s.wrongSalt(k))
 	}
 	p.field(k.Metric, "metric %d%s", UIDNumber(k.Metric), globalRow(k))
-	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime, utcText(int64(k.BaseTime)*1000), notOnHour(k.BaseTime))
+	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime,
+		utcText(int64(k.BaseTime)*1000), notOnHour(k.BaseTime))
 	s.describeTags(p, k.Tags)
 }
 
@@ -197,7 +198,7 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 
 	p.title("value", c.Value)
 	switch {
-	// Downpour's own counter is of no kind, so that !ok would take it.
+	// Downpour's own counter has no kind, so !ok would match it.
 	case counter && string(c.Qualifier) == ChangesQualifier:
 		p.counter(c.Value, "changes of names: %d")
 	case !ok:

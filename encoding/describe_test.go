@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// go test ./encoding -update writes the expected output in every script under testdata/describe
-// and in docs anew; a reviewer then reads the difference.
+// go test ./encoding -update writes the expected output in every script under testdata/describe and
+// in docs again; a reviewer then reads the difference.
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/describe and docs")
 
 // A script is a list of steps, each a line of input, a line ----, and the output
@@ -106,7 +106,8 @@ func runStep(t *testing.T, s *Schema, words []string, out *strings.Builder) {
 	case words[0] == "schema":
 		*s = Schema{MaxTags: 8}
 		for i, field := range []*int{&s.SaltWidth, &s.SaltBuckets, &s.MetricWidth, &s.TagKWidth, &s.TagVWidth} {
-			if _, err := fmt.Sscanf(words[i+1], []string{"salt=%d", "buckets=%d", "metric=%d", "tagk=%d", "tagv=%d"}[i], field); err != nil {
+			if _, err := fmt.Sscanf(words[i+1],
+				[]string{"salt=%d", "buckets=%d", "metric=%d", "tagk=%d", "tagv=%d"}[i], field); err != nil {
 				t.Fatalf("%v: %v", words, err)
 			}
 		}

@@ -157,14 +157,16 @@ func (p *page) histogram(qualifier, value []byte) {
 		return
 	}
 	p.field(value[:1], "codec %d", value[0])
-	p.field(value[1:3], "%d bucket%s", binary.BigEndian.Uint16(value[1:]), plural(int(binary.BigEndian.Uint16(value[1:]))))
+	p.field(value[1:3], "%d bucket%s", binary.BigEndian.Uint16(value[1:]),
+		plural(int(binary.BigEndian.Uint16(value[1:]))))
 
 	// As stored: in any order, with doubles. ParseHistogram has read every count, so none
 	// of them is cut short.
 	left := value[3:]
 	for range binary.BigEndian.Uint16(value[1:]) {
 		count, rest, _ := parseCount(left[boundsBytes:])
-		p.field(left[:len(left)-len(rest)], "[%v, %v): %d", math.Float32frombits(binary.BigEndian.Uint32(left)), math.Float32frombits(binary.BigEndian.Uint32(left[4:])), count)
+		p.field(left[:len(left)-len(rest)], "[%v, %v): %d", math.Float32frombits(binary.BigEndian.Uint32(left)),
+			math.Float32frombits(binary.BigEndian.Uint32(left[4:])), count)
 		left = rest
 	}
 

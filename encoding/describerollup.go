@@ -1,9 +1,8 @@
 package encoding
 
-// looksLikeRollup reports whether a cell of family t is that of a rollup. The tables have
-// the same family, and what an ID means to the data table is told by the cell's value
-// at most: an annotation is JSON. Columns 5 and 6 are taken for append columns and
-// histograms.
+// looksLikeRollup reports whether a cell of family t is that of a rollup. Both tables have the same
+// family, and only the cell's value shows what an ID means in the data table: an annotation is
+// JSON. Columns 5 and 6 are read as append columns and histograms.
 func looksLikeRollup(c Cell) bool {
 	if len(c.Qualifier) != RollupQualifierWidth {
 		return false
@@ -24,7 +23,8 @@ func (p *page) rollup(qualifier, value []byte) {
 	if float {
 		kind = "float"
 	}
-	p.field(qualifier, "rollup column %d, interval %d, %s on %d byte%s (of the data table: skipped by readers)", qualifier[0], index, kind, width, plural(width))
+	p.field(qualifier, "rollup column %d, interval %d, %s on %d byte%s (of the data table: skipped by readers)",
+		qualifier[0], index, kind, width, plural(width))
 	p.title("value", value)
 	p.single(Qualifier{Float: float, Width: width}, value)
 }

@@ -23,10 +23,10 @@
 //	01 | 00 00 00 01 | 50 E2 27 00 | 00 01 00 00 00 06 | 00 02 00 00 00 02
 //	salt 1 | metric 1 | 1356998400 | tagk 1 = tagv 6   | tagk 2 = tagv 2   widths 4, 2, 4
 //
-// Keys compare as (salt, metric, base time, tag pairs): within a salt bucket, the
-// rows of a metric's hour lie together. The salt is a hash of metric and tags, so
-// that all hours of a series share a bucket. A key without salt and base time is a
-// TSUID, a key without base time a span. See Schema and RowKey.
+// Keys compare as (salt, metric, base time, tag pairs): within a salt bucket, the rows
+// of a metric's hour are adjacent. The salt is a hash of metric and tags, so that all
+// hours of a series share a bucket. A key without salt and base time is a TSUID, a key
+// without base time a span. See Schema and RowKey.
 //
 // # Data table, family t
 //
@@ -64,9 +64,9 @@
 //	05 00 00  =  00 10 | 01 | 12 D0 | 26 | … | 4B 11 | 00 95 | …
 //	             +1 s  | 1  | +301 s| 38 |   | +1201 s | 149
 //
-// RowDecoder turns the cells of a row into points; its comment says what counts as
-// a duplicate, and which damaged rows are read and which refused. See also
-// Qualifier, Value, CellBuilder, AppendEntry, Annotation.
+// RowDecoder turns the cells of a row into points; its comment defines duplicates, and
+// which damaged rows are read and which refused. See also Qualifier, Value,
+// CellBuilder, AppendEntry, Annotation.
 //
 // # UID and meta table
 //

@@ -2,11 +2,10 @@ package encoding
 
 import "encoding/binary"
 
-// Even is an append column whose points lie at equal distances and whose values
-// are integers of one length, up to four bytes: what a machine reports that is
-// polled every ten seconds. Its values can be summed without decoding each
-// point. Three points ten seconds apart with the values 42, 43 and -1, each on
-// one byte, are
+// Even is an append column whose points are at equal distances and whose values are
+// integers of one length, up to four bytes: the usual column of a machine that is
+// polled every ten seconds. Its values can be summed without decoding each point. Three
+// points ten seconds apart with the values 42, 43 and -1, each on one byte, are
 //
 //	0000 2A | 00A0 2B | 0140 FF
 //	+0 s 42 | +10 s 43| +20 s -1
@@ -34,7 +33,7 @@ func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 		return e, false
 	}
 
-	// The caller asks for the row's annotations and skipped cells: it has none.
+	// The caller reads the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	t, ok := parseEvenTimes(value)
 	return Even{First: t.first * 1000, Step: t.step * 1000, Points: t.points, entries: value, width: int(flags) + 1}, ok
@@ -64,10 +63,10 @@ func parseEvenTimes(entries []byte) (t evenTimes, ok bool) {
 		return t, false
 	}
 
-	// Complete qualifiers are compared, not only their offsets. A step whose four
-	// lowest bits are zero leaves the flags alone, so that one comparison covers
-	// time, type and length. The bound on the last qualifier also keeps out the
-	// milliseconds form, which as a number lies beyond all of the seconds form.
+	// Complete qualifiers are compared, not only their offsets. A step whose four lowest bits are
+	// zero does not change the flags, so one comparison covers time, type and length. The bound on
+	// the last qualifier also excludes the milliseconds form, which as a number is larger than all
+	// of the seconds form.
 	first := int64(binary.BigEndian.Uint16(entries))
 	step := int64(binary.BigEndian.Uint16(entries[stride:])) - first
 	if step <= 0 || step&flagMask != 0 || first+int64(t.points-1)*step >= maxSecondsQualifier {
@@ -173,8 +172,8 @@ func (e Even) Sum(from, to int) (sum int64) {
 // is negative, and none borrows from the other; what was added to all values is
 // subtracted at the end.
 //
-// Both lanes are summed in one number. Neither runs over: each has two bytes
-// more than a value, room for 65536 values, and a row has at most 3600.
+// Both lanes are summed in one number. Neither overflows: each has two bytes more than a value,
+// room for 65536 values, and a row has at most 3600.
 //
 // It returns the sum and the entries that did not make a pair with eight bytes.
 func sumPairs(b []byte, stride int) (sum int64, rest []byte) {

@@ -32,7 +32,8 @@ func FuzzParseRowKey(f *testing.F) {
 			return
 		}
 		again := append(append([]byte{}, k.Salt...), k.Metric...)
-		again = append(append(again, byte(k.BaseTime>>24), byte(k.BaseTime>>16), byte(k.BaseTime>>8), byte(k.BaseTime)), k.Tags...)
+		again = append(append(again, byte(k.BaseTime>>24), byte(k.BaseTime>>16), byte(k.BaseTime>>8),
+			byte(k.BaseTime)), k.Tags...)
 		if !bytes.Equal(again, key) {
 			t.Errorf("key % X parses to parts that make up % X", key, again)
 		}
@@ -54,7 +55,8 @@ func FuzzRowKeyOrder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, metricA, metricB uint64, baseA, baseB uint32, tagsA, tagsB []byte) {
 		s := schemaOf(n)
 		a, b := fuzzKey(s, metricA, baseA, tagsA), fuzzKey(s, metricB, baseB, tagsB)
-		want := cmp.Or(cmp.Compare(a.salt, b.salt), bytes.Compare(a.metric, b.metric), cmp.Compare(a.base, b.base), comparePairs(a.pairs, b.pairs))
+		want := cmp.Or(cmp.Compare(a.salt, b.salt), bytes.Compare(a.metric, b.metric), cmp.Compare(a.base, b.base),
+			comparePairs(a.pairs, b.pairs))
 		if got := bytes.Compare(a.key, b.key); got != want {
 			t.Errorf("% X and % X compare as %d, want %d", a.key, b.key, got, want)
 		}
@@ -86,8 +88,8 @@ func comparePairs(a, b []TagPair) int {
 	})
 }
 
-// FuzzQualifier: a qualifier that parses is written again as the same bytes, but for the two bits
-// of the milliseconds form that mean nothing.
+// FuzzQualifier: a qualifier that parses is written as the same bytes, except for the two unused
+// bits of the milliseconds form.
 func FuzzQualifier(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, rest, err := ParseQualifier(b)
@@ -122,7 +124,8 @@ func FuzzValue(f *testing.F) {
 			}
 			checkShortest(t, v)
 		}
-		if float && len(b) == 8 && q.Width == 8 && !bytes.Equal(AppendDouble(nil, v.Double()), b) && v.Double() == v.Double() {
+		if float && len(b) == 8 && q.Width == 8 && !bytes.Equal(AppendDouble(nil, v.Double()), b) &&
+			v.Double() == v.Double() {
 			t.Errorf("% X parses to %v, which is written as % X", b, v, AppendDouble(nil, v.Double()))
 		}
 	})
@@ -136,8 +139,8 @@ func checkShortest(t *testing.T, v Value) {
 	}
 }
 
-// FuzzRowDecoder: no cells make the decoder or Describe panic. The times that Finish gives lie
-// within the hour and ascend strictly.
+// FuzzRowDecoder: no cells make the decoder or Describe panic. The times of Finish are within the
+// hour and ascend strictly.
 func FuzzRowDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fix bool, q1, v1, q2, v2 []byte, newer bool) {
 		s := DefaultSchema()
@@ -263,7 +266,8 @@ func FuzzDumpLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := json.Marshal(DumpLine{table, UID(c.Row).String(), c.Family, UID(c.Qualifier).String(), UID(c.Value).String()})
+		again, err := json.Marshal(DumpLine{table, UID(c.Row).String(), c.Family, UID(c.Qualifier).String(),
+			UID(c.Value).String()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Histogram is how often a value lay in each of some ranges: a SimpleHistogram of
-// OpenTSDB. It is a cell of its own beside the points of its series and hour:
+// Histogram counts how often a value was in each of some ranges: a SimpleHistogram of OpenTSDB. It
+// is a cell of its own next to the points of its series and hour:
 //
 //	row      as for points
 //	column   06 | 00 3C                  prefix | offset in s, 2 bytes
@@ -28,7 +28,7 @@ type Histogram struct {
 	Underflow, Overflow int64             // values below and above all buckets
 }
 
-// HistogramBucket is a range of values and how many lie in it. Ranges may overlap.
+// HistogramBucket is a range of values and the number of values in it. Ranges may overlap.
 type HistogramBucket struct {
 	Lower, Upper float32
 	Count        int64
@@ -79,7 +79,8 @@ func ParseHistogramQualifier(q []byte) (offsetMS int32, milli bool, err error) {
 	}
 
 	if ms > maxOffsetMS {
-		return 0, false, fmt.Errorf("encoding: histogram column % X has offset %d ms, want at most %d", q, ms, maxOffsetMS)
+		return 0, false, fmt.Errorf("encoding: histogram column % X has offset %d ms, want at most %d", q, ms,
+			maxOffsetMS)
 	}
 	return int32(ms), milli, nil
 }
@@ -96,9 +97,9 @@ func AppendHistogram(dst []byte, h *Histogram) []byte {
 }
 
 // ParseHistogram reads the value of a histogram's cell without the codec into h, whose
-// memory it uses again. Buckets may come in any order; of two with equal bounds the
-// last counts, and what follows the overflow is ignored, both as in OpenTSDB. It
-// allocates no more than the buckets that body really has.
+// memory it uses again. Buckets may have any order; the last of those with equal bounds
+// counts, and bytes after the overflow are ignored, both as in OpenTSDB. It allocates
+// no more than the buckets that body really has.
 func ParseHistogram(body []byte, h *Histogram) error {
 	// The number of buckets has two bytes. Underflow and overflow, at least one byte each, are
 	// missed below.
@@ -109,7 +110,8 @@ func ParseHistogram(body []byte, h *Histogram) error {
 	// Memory is allocated for n buckets: with one byte of count each they must fit the body.
 	n, rest := int(binary.BigEndian.Uint16(body)), body[2:]
 	if n > MaxHistogramBuckets || n > len(rest)/(boundsBytes+1) {
-		return fmt.Errorf("encoding: histogram of %d bytes is said to have %d buckets, want at most %d", len(body), n, min(MaxHistogramBuckets, len(rest)/(boundsBytes+1)))
+		return fmt.Errorf("encoding: histogram of %d bytes is said to have %d buckets, want at most %d", len(body), n,
+			min(MaxHistogramBuckets, len(rest)/(boundsBytes+1)))
 	}
 
 	h.Buckets = slices.Grow(h.Buckets[:0], n)
@@ -167,8 +169,8 @@ func parseCount(b []byte) (count int64, rest []byte, err error) {
 	return 0, nil, fmt.Errorf("the count % X is cut short", b)
 }
 
-// NewHistogram returns a histogram of buckets in any order, whose memory it takes. Of
-// two with equal bounds the last counts.
+// NewHistogram returns a histogram of buckets in any order, whose memory it takes. The last of
+// those with equal bounds counts.
 func NewHistogram(buckets []HistogramBucket, underflow, overflow int64) Histogram {
 	h := Histogram{Buckets: buckets, Underflow: underflow, Overflow: overflow}
 	h.sortBuckets()
@@ -194,10 +196,11 @@ func (h *Histogram) sortBuckets() {
 }
 
 // CompareBounds compares the bounds of two buckets in the order of a histogram: by the
-// lower one, then by the upper one. As in Java, -0 is before 0, and NaN, of whatever
-// bits, behind all others. Source: HistogramBucket.compareTo, Float.compare.
+// lower one, then by the upper one. As in Java, -0 is before 0, and any NaN after all
+// others. Source: HistogramBucket.compareTo, Float.compare.
 func (b *HistogramBucket) CompareBounds(o *HistogramBucket) int {
-	return cmp.Or(cmp.Compare(floatOrder(b.Lower), floatOrder(o.Lower)), cmp.Compare(floatOrder(b.Upper), floatOrder(o.Upper)))
+	return cmp.Or(cmp.Compare(floatOrder(b.Lower), floatOrder(o.Lower)),
+		cmp.Compare(floatOrder(b.Upper), floatOrder(o.Upper)))
 }
 
 // floatOrder returns a number that is ordered as Java orders floats.
@@ -250,8 +253,8 @@ func (h *Histogram) Add(o *Histogram) {
 	h.Buckets = append(append(both, a...), b...)
 }
 
-// Count returns how many values lie in the bucket with the bounds of b, 0 if there is no
-// such bucket.
+// Count returns the number of values in the bucket with the bounds of b, 0 if there is
+// no such bucket.
 func (h *Histogram) Count(b *HistogramBucket) int64 {
 	at, ok := slices.BinarySearchFunc(h.Buckets, *b, func(a, b HistogramBucket) int { return a.CompareBounds(&b) })
 	if !ok {
@@ -260,11 +263,10 @@ func (h *Histogram) Count(b *HistogramBucket) int64 {
 	return h.Buckets[at].Count
 }
 
-// Percentile returns the middle, in float32, of the first bucket up to which at least p
-// percent of all values in buckets lie; 0 if there is none, and -1 for a p that is not
-// within 1 and 100.
-// Counts are cut to 32 bits, and so is their sum: answers are OpenTSDB's beyond them
-// too. Source: SimpleHistogram.percentile.
+// Percentile returns the middle, in float32, of the first bucket up to which the buckets hold at
+// least p percent of all values; 0 if there is none, and -1 for a p that is not within 1 and 100.
+// Counts and their sum are cut to 32 bits, so answers equal OpenTSDB's beyond them too. Source:
+// SimpleHistogram.percentile.
 func (h *Histogram) Percentile(p float64) float64 {
 	if p < 1 || p > 100 {
 		return -1

@@ -16,11 +16,13 @@ import (
 
 // drawHistogram returns a histogram of any bounds and counts.
 func drawHistogram(r *rand.Rand) Histogram {
-	bounds := []float32{0, float32(math.Copysign(0, -1)), 0.1, 1.75, -10, 1e30, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	bounds := []float32{0, float32(math.Copysign(0, -1)), 0.1, 1.75, -10, 1e30, float32(math.Inf(1)),
+		float32(math.Inf(-1)), float32(math.NaN())}
 	counts := []int64{0, 1, 127, 128, 16383, 16384, 1 << 31, 1<<56 - 1, 1 << 56, math.MaxInt64, -1, math.MinInt64}
 	var buckets []HistogramBucket
 	for range r.IntN(6) {
-		buckets = append(buckets, HistogramBucket{bounds[r.IntN(len(bounds))], bounds[r.IntN(len(bounds))], counts[r.IntN(len(counts))]})
+		buckets = append(buckets,
+			HistogramBucket{bounds[r.IntN(len(bounds))], bounds[r.IntN(len(bounds))], counts[r.IntN(len(counts))]})
 	}
 	return NewHistogram(buckets, counts[r.IntN(len(counts))], counts[r.IntN(len(counts))])
 }
@@ -51,7 +53,8 @@ func TestHistogram_bytes(t *testing.T) {
 		}
 	}
 	f("0000 00 00", Histogram{})
-	f("0002 00000000 3fe00000 9b03 3fe00000 40600000 01 00 05", Histogram{[]HistogramBucket{{0, 1.75, 411}, {1.75, 3.5, 1}}, 0, 5})
+	f("0002 00000000 3fe00000 9b03 3fe00000 40600000 01 00 05",
+		Histogram{[]HistogramBucket{{0, 1.75, 411}, {1.75, 3.5, 1}}, 0, 5})
 	f("0001 c1200000 00000000 ffffffffffffffffff 808080808080808080 ffffffffffffffff7f",
 		Histogram{[]HistogramBucket{{-10, 0, -1}}, math.MinInt64, math.MaxInt64})
 }
@@ -114,7 +117,8 @@ func TestParseHistogram_bounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var h Histogram
-		if err := ParseHistogram(body, &h); err == nil || !strings.Contains(err.Error(), want) || cap(h.Buckets) > len(body) {
+		if err := ParseHistogram(body, &h); err == nil || !strings.Contains(err.Error(), want) ||
+			cap(h.Buckets) > len(body) {
 			t.Errorf("%s: %v with room for %d buckets, want %q", text, err, cap(h.Buckets), want)
 		}
 	}
@@ -149,7 +153,8 @@ func TestHistogram_add(t *testing.T) {
 		// Without Add: each bucket of a summand is in the sum, and has the sum of all its counts.
 		for i := range all {
 			for _, b := range all[i].Buckets {
-				if !slices.ContainsFunc(want.Buckets, func(o HistogramBucket) bool { return o.CompareBounds(&b) == 0 }) {
+				if !slices.ContainsFunc(want.Buckets,
+					func(o HistogramBucket) bool { return o.CompareBounds(&b) == 0 }) {
 					t.Fatalf("seed %d: the sum has no bucket %v", seed, b)
 				}
 			}
@@ -229,7 +234,8 @@ func TestHistogramQualifier(t *testing.T) {
 }
 
 func FuzzHistogram(f *testing.F) {
-	for _, text := range []string{"00000000", "000200000000 3fe00000 9b03 3fe00000 40600000 01 00 05", "0001c120000000000000ffffffffffffffffff0000"} {
+	for _, text := range []string{"00000000", "000200000000 3fe00000 9b03 3fe00000 40600000 01 00 05",
+		"0001c120000000000000ffffffffffffffffff0000"} {
 		b, _ := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
 		f.Add(b)
 	}

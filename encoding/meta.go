@@ -66,10 +66,11 @@ func ParseTSMeta(b []byte) (m TSMeta, err error) {
 	return m, err
 }
 
-// Written reports whether somebody has written a text or a field of their own.
+// Written reports whether a user has written a text or a custom field.
 func (m *TSMeta) Written() bool {
 	bound := func(d JSONDouble) bool { return d == d && d != 0 }
-	return m.DisplayName+m.Description+m.Notes+m.Units+m.DataType != "" || len(m.Custom) > 0 || m.Retention != 0 || bound(m.Max) || bound(m.Min)
+	return m.DisplayName+m.Description+m.Notes+m.Units+m.DataType != "" || len(m.Custom) > 0 || m.Retention != 0 ||
+		bound(m.Max) || bound(m.Min)
 }
 
 // JSONDouble is a double that JSON shows as Jackson does: NaN and infinities are

@@ -113,10 +113,10 @@ func (d JSONDouble) appendJSON(dst []byte) []byte {
 	return AppendJavaDouble(dst, v)
 }
 
-// AppendJavaDouble appends the shortest digits from which v can be read back, in
-// the form of Java's Double.toString: as a decimal fraction from 1e-3 to below
-// 1e7, else as one digit, a fraction, E and the exponent. At least one digit
-// follows the point: 1.0, 1.0E10. v is finite.
+// AppendJavaDouble appends the shortest digits that parse to v again, in the form of
+// Java's Double.toString: as a decimal fraction from 1e-3 to below 1e7, else as one
+// digit, a fraction, E and the exponent. At least one digit follows the point: 1.0,
+// 1.0E10. v is finite.
 func AppendJavaDouble(dst []byte, v float64) []byte {
 	abs := math.Abs(v)
 	if abs == 0 || abs >= 1e-3 && abs < 1e7 {

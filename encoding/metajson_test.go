@@ -37,8 +37,8 @@ func TestMeta_storedForm(t *testing.T) {
 	}
 }
 
-// hashOrder lists keys in the order in which a HashMap of Java 17 lists them that was copied from
-// a sorted map. Each text below is such a list.
+// hashOrder lists keys in the order of a HashMap of Java 17 that was copied from a sorted map. Each
+// text below is such a list.
 func TestHashOrder(t *testing.T) {
 	for _, want := range []string{
 		"Aa BB a b", // Aa and BB have one hash

@@ -74,15 +74,20 @@ func sameDoubles(p Points, offsets []int32, doubles []float64) bool {
 	return same
 }
 
-// samePoints compares bits, so that NaN equals itself, and takes nil and empty for equal.
+// samePoints compares bits, so that NaN equals itself, and treats nil and empty as equal.
 func samePoints(a, b Points) bool {
 	return slices.Equal(a.Time, b.Time) && slices.Equal(a.Bits, b.Bits) && slices.Equal(a.Float, b.Float)
 }
 
 // drawPoint draws one of few times and values, so that there are duplicates.
 func drawPoint(t *rapid.T) (p modelPoint) {
-	offset := rapid.OneOf(rapid.Int32Range(0, 6), rapid.Int32Range(0, maxOffsetMS/500), rapid.Just(int32(maxOffsetMS/500))).Draw(t, "half seconds") * 500
-	p.q = Qualifier{OffsetMS: offset, Milli: offset%1000 != 0 || rapid.Bool().Draw(t, "ms form"), Float: rapid.Bool().Draw(t, "float")}
+	offset := rapid.OneOf(rapid.Int32Range(0, 6), rapid.Int32Range(0, maxOffsetMS/500),
+		rapid.Just(int32(maxOffsetMS/500))).Draw(t, "half seconds") * 500
+	p.q = Qualifier{
+		OffsetMS: offset,
+		Milli:    offset%1000 != 0 || rapid.Bool().Draw(t, "ms form"),
+		Float:    rapid.Bool().Draw(t, "float"),
+	}
 	if p.q.Float {
 		p.q.Width = rapid.SampledFrom([]int{4, 8}).Draw(t, "width")
 	} else {
@@ -104,7 +109,8 @@ func drawCell(t *rapid.T) (c modelCell) {
 	case "compacted":
 		c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 2, 12).Draw(t, "points")
 		if rapid.Bool().Draw(t, "sorted") { // as writers write it
-			slices.SortStableFunc(c.points, func(a, b modelPoint) int { return cmp.Compare(a.q.OffsetMS, b.q.OffsetMS) })
+			slices.SortStableFunc(c.points,
+				func(a, b modelPoint) int { return cmp.Compare(a.q.OffsetMS, b.q.OffsetMS) })
 		}
 	}
 	for i := range c.points {

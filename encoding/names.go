@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// ValidateName returns an error for a name that OpenTSDB refuses: an empty one, or
-// one with a character that is not a letter, a digit, one of - _ . / or one of
-// allowed (tsd.core.tag.allow_specialchars). what says which name it is: "metric
-// name", "tag name", "tag value". Clients see the error, so its text is
-// OpenTSDB's. Every Unicode letter of the basic plane is accepted, though not
-// every one can be stored: see AppendName.
+// ValidateName returns an error for a name that OpenTSDB refuses: an empty one, or one
+// with a character that is not a letter, a digit, one of - _ . / or one of allowed
+// (tsd.core.tag.allow_specialchars). what is the kind of name: "metric name", "tag
+// name", "tag value". Clients see the error, so its text is OpenTSDB's. Every Unicode
+// letter of the basic plane is accepted, though not each can be stored: see AppendName.
 // Source: Tags.validateString.
 func ValidateName(what, name string, allowed ...rune) error {
 	if name == "" {

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// onlyAppended is OnlyCell for an append column. Each entry's start depends on
-// the lengths of all entries before it, which is what makes a loop over them
-// slow: a load waits for the length read by the one before. Three ways avoid
-// the wait, tried in this order:
+// onlyAppended is OnlyCell for an append column. Each entry's start depends on the lengths of all
+// entries before it, which makes a loop over them slow: a load waits for the length read by the one
+// before. Three methods avoid the wait, tried in this order:
 //
 //   - points at equal distances (parseEvenTimes): offsets are computed and
 //     values read by index;
@@ -19,7 +18,7 @@ import (
 func (d *RowDecoder) onlyAppended(value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
 	n := len(value) / minEntryBytes // at most so many points
 
-	// The caller asks for the row's annotations and skipped cells: it has none.
+	// The caller reads the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, n)
 	offsets, values = d.offset[:n], slices.Grow(dst[:0], n)[:n]
@@ -44,25 +43,23 @@ func (t *evenTimes) fill(offsets []int32) {
 	}
 }
 
-// Looking for a run costs a little even where there is none. After a run that
-// was too short the number of entries read one by one before the next look
-// doubles, so that a column without runs is looked at a logarithmic number of
-// times.
+// A search for a run costs a little even where there is none. After a run that was too short the
+// number of entries read one by one before the next search doubles, so a column without runs is
+// searched a logarithmic number of times.
 const (
-	minStretch = 8  // entries read one by one before the next look
-	worthRun   = 16 // entries that make a run worth the look
+	minPause = 8  // entries read one by one before the next look
+	worthRun = 16 // entries that make a run worth the look
 )
 
 // decodeEntries fills both columns and returns the number of points. ok reports
 // whether the whole column could be decoded: all entries are complete, have the
 // seconds form and ascend within the hour.
 func decodeEntries(offsets []int32, values []float64, b []byte) (points int, ok bool) {
-	// stretch is how many entries are read one by one before the next look for a run.
-	order, stretch := ascent{last: -1}, minStretch
+	// pause is how many entries are read one by one before the next search for a run.
+	order, pause := ascent{last: -1}, minPause
 
-	// Errors of order are not tested at each entry: addRun and addMixed only
-	// collect them, and a column that turns out to be out of order is given up
-	// here, at the next round at the latest.
+	// The order is not tested at each entry: addRun and addMixed only note errors, and a column out
+	// of order is given up here, at the next round at the latest.
 	for len(b) > 1 && !order.broken() {
 		flags := b[1] & flagMask
 		if validFlags>>flags&1 == 0 {
@@ -74,16 +71,17 @@ func decodeEntries(offsets []int32, values []float64, b []byte) (points int, ok 
 		stridedDoubles(values[points:points+n], b[:n*stride], flags)
 		points, b = points+n, b[n*stride:]
 
-		// A look for a run costs a little: after one in vain the next comes twice as late.
+		// A search for a run costs a little: after one without success the next comes twice as
+		// late.
 		if n < worthRun {
-			stretch *= 2
+			pause *= 2
 		} else {
-			stretch = minStretch
+			pause = minPause
 		}
 
 		// The run ended at an entry of another length, or at the last three.
-		n, size := order.addMixed(offsets[points:], values[points:], b, stretch)
-		// An entry that is cut or not valid: what is left of b says so to the caller.
+		n, size := order.addMixed(offsets[points:], values[points:], b, pause)
+		// An entry is cut or not valid: the caller sees that b is not empty.
 		if n == 0 {
 			break
 		}
@@ -111,14 +109,14 @@ func (o *ascent) broken() bool { return o.wrong < 0 || o.last >= RowSeconds }
 func (o *ascent) addRun(offsets []int32, b []byte, stride int) (n int) {
 	flags, last, wrong := b[1]&flagMask, o.last, o.wrong
 
-	// offsets never has fewer places than b has entries; its length is tested only to spare
-	// the bounds check below.
+	// offsets never has fewer places than b has entries; its length is tested only to avoid the
+	// bounds check below.
 	for ; len(b) >= 4*stride && len(offsets) >= 4; b, offsets = b[4*stride:], offsets[4:] {
 		q, r := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[stride:])
 		s, t := binary.BigEndian.Uint16(b[2*stride:]), binary.BigEndian.Uint16(b[3*stride:])
 
-		// Where one of the four has other flags, what follows it is not a
-		// qualifier: the offsets of the four must not be used.
+		// If one of the four has other flags, the next is not a qualifier: the offsets of the four
+		// must not be used.
 		f := uint16(flags)
 		if ((q^f)|(r^f)|(s^f)|(t^f))&flagMask != 0 {
 			break
@@ -144,8 +142,8 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 	last, wrong := o.last, o.wrong
 
 	for n < most && at+2 <= len(b) {
-		// The start of the next entry depends on this one byte, so it is loaded by
-		// itself and first: the next round need not wait for anything else.
+		// The start of the next entry depends on this one byte, so it is loaded first: the next
+		// round need not wait for anything else.
 		flags := b[at+1] & flagMask
 		end := at + 3 + int(flags&lengthMask)
 		if validFlags>>flags&1 == 0 || end > len(b) {
@@ -154,9 +152,9 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 
 		s := int32(b[at])<<4 | int32(b[at+1]>>flagBits)
 		if at+10 <= len(b) && flags&floatFlag == 0 {
-			// An integer of any length is one load of eight bytes and a shift with
-			// sign, which spares a branch on the length that would be guessed
-			// wrong. The bytes after the value are shifted out.
+			// An integer of any length is one load of eight bytes and a shift with sign, which
+			// avoids a branch on the length that would be mispredicted. The bytes after the value
+			// are shifted out.
 			values[n] = float64(int64(binary.BigEndian.Uint64(b[at+2:at+10])) >> ((56 - 8*flags) & 63))
 		} else {
 			readDoubles(values[n:n+1], b[at+2:end], flags)
@@ -173,7 +171,7 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 
 // stridedDoubles reads the values of len(to) entries of one type and length, as
 // doubles. It is readDoubles for values with qualifiers between them: flags 0, 1, 3 and
-// 7 are integers on 1, 2, 4 and 8 bytes. The switch stands outside the loops so that each
+// 7 are integers on 1, 2, 4 and 8 bytes. The switch is outside the loops so that each
 // loop knows the width it reads.
 func stridedDoubles(to []float64, b []byte, flags uint8) {
 	switch flags {

@@ -11,7 +11,8 @@ import (
 // OnlyCell does not accept it leaves alone those with integers and floats, and append
 // columns whose points are not at equal distances or not of one length: ok is false.
 // isFloat is the type of all values.
-func (d *RowDecoder) OnlyBits(qualifier, value []byte, dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
+func (d *RowDecoder) OnlyBits(qualifier, value []byte,
+	dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
 	if string(qualifier) == string(AppendColumn) {
 		return d.onlyAppendedBits(value, dst)
 	}
@@ -47,7 +48,7 @@ func (d *RowDecoder) onlyAppendedBits(value []byte, dst []uint64) (offsets []int
 		return nil, dst, false, false
 	}
 
-	// The caller asks for the row's annotations and skipped cells: it has none.
+	// The caller reads the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, t.points)
 	offsets, bits = d.offset[:t.points], slices.Grow(dst[:0], t.points)[:t.points]
@@ -80,8 +81,8 @@ func mixedBits(bits []uint64, qualifier, value []byte) bool {
 
 // stridedBits reads len(to) values of one type and length, the first at the start of b and
 // each stride bytes after the one before it. flags are valid: 0, 1, 3 and 7 are integers on
-// 1, 2, 4 and 8 bytes. The switch stands outside the loops so that each loop knows the width
-// it reads.
+// 1, 2, 4 and 8 bytes. The switch is outside the loops so that each loop knows the width it
+// reads.
 func stridedBits(to []uint64, b []byte, stride int, flags uint8) {
 	switch flags {
 	case 0:

@@ -68,7 +68,8 @@ func TestOnlyBits_equalsCellByCell(t *testing.T) {
 		for i, o := range offsets {
 			got.Append(3_600_000+int64(o), Value{Float: isFloat, Bits: bits[i]})
 		}
-		if !slices.Equal(got.Time, want.Time) || !slices.Equal(got.Bits, want.Bits) || !slices.Equal(got.Float, want.Float) {
+		if !slices.Equal(got.Time, want.Time) || !slices.Equal(got.Bits, want.Bits) ||
+			!slices.Equal(got.Float, want.Float) {
 			t.Fatalf("% X = % X: got %v, want %v", qualifier, value, got, want)
 		}
 		// The next OnlyBits must forget this annotation.

@@ -8,16 +8,15 @@ import (
 )
 
 // OnlyCell decodes a row that has a single cell, in place of Reset, Add and
-// FinishDoubles. It accepts compacted cells and append columns of the plainest
-// kind: all times in the seconds form and ascending, and lengths that add up. ok
-// is false for every other cell, which the caller then gives to Add.
+// FinishDoubles. It accepts only simple compacted cells and append columns: all times
+// in the seconds form and ascending, and lengths that add up. ok is false for every
+// other cell, which the caller then gives to Add.
 //
-// A scan of old rows spends its time here. So the columns are made one after the
-// other, in loops in which no step depends on the point before it or on the type
-// of that point's value.
+// A scan of old rows spends its time here. So the columns are filled one after the other, in loops
+// whose steps depend neither on the point before nor on the type of its value.
 //
-// Offsets are in ms from the base time and a view that is valid until the next
-// row. Values are in dst's memory, used from its beginning.
+// Offsets are in ms from the base time, in a view that is valid until the next row. Values are in
+// dst's memory, used from its start.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
 	if bytes.Equal(qualifier, AppendColumn) {
 		return d.onlyAppended(value, dst)
@@ -53,8 +52,8 @@ func (d *RowDecoder) compactedOffsets(qualifier []byte, n int) (offsets []int32,
 		return d.offset[:n], true
 	}
 
-	// Reset forgets the cached qualifiers, and they stay forgotten if these are refused:
-	// offset then holds what cannot be used.
+	// Reset drops the cached qualifiers, and they stay dropped if these are refused: offset is then
+	// unusable.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, n)
 	offsets = d.offset[:n]
@@ -71,18 +70,18 @@ const (
 	secondsMask    = 0xFFF
 )
 
-// secondsOffsets fills in the offsets of qualifiers, read in the seconds form.
-// valid reports whether all have that form and ascend within the hour; the
-// milliseconds form, read as seconds, lies beyond the hour. uniform reports
-// whether all values have one type and length.
+// secondsOffsets fills in the offsets of qualifiers, read in the seconds form. valid
+// reports whether all have that form and ascend within the hour; the milliseconds form,
+// read as seconds, is beyond the hour. uniform reports whether all values have one type
+// and length.
 func secondsOffsets(offsets []int32, qualifier []byte) (valid, uniform bool) {
 	flags := uint64(qualifier[1]&flagMask) * fourOnes
 	differ := uint64(0) // has a flag bit set once a qualifier's flags were not the first one's
 	last, wrong := int32(-1), int32(0)
 
 	// Eight bytes are four qualifiers: aaaf bbbf cccf eeef in hex digits, three of
-	// seconds and one of flags each. Nothing is tested inside the loop: wrong turns
-	// negative at a step that does not ascend, and both are judged at the end.
+	// seconds and one of flags each. Nothing is tested inside the loop: wrong becomes
+	// negative at a step that does not ascend, and both are tested at the end.
 	for ; len(qualifier) >= fourQualifiers; qualifier, offsets = qualifier[fourQualifiers:], offsets[4:] {
 		q, to := binary.BigEndian.Uint64(qualifier), offsets[:4]
 		a, b := int32(q>>52), int32(q>>36)&secondsMask
@@ -102,8 +101,8 @@ func secondsOffsets(offsets []int32, qualifier []byte) (valid, uniform bool) {
 		offsets[i], last = s*1000, s
 	}
 
-	// As all ascend, the last one is the only one to compare with the hour. Of
-	// differ only the flag bits count; the others are offsets.
+	// As all ascend, the last one is the only one to compare with the hour. Only the flag bits of
+	// differ count; the others are offsets.
 	return wrong >= 0 && last < RowSeconds, differ&(flagMask*fourOnes) == 0
 }
 

@@ -36,8 +36,8 @@ func drawOnlyCell(t *rapid.T) (c modelCell) {
 	return c
 }
 
-// plain tells whether OnlyCell takes the cell: its points are in the seconds form, ascend, and are
-// several or appended.
+// plain reports whether OnlyCell accepts the cell: its points are in the seconds form,
+// ascend, and are several or appended.
 func (c modelCell) plain() bool {
 	for i, p := range c.points {
 		if p.q.Milli || i > 0 && p.q.OffsetMS <= c.points[i-1].q.OffsetMS {
@@ -105,7 +105,8 @@ func TestOnlyCell_cachesQualifiers(t *testing.T) {
 			want, wantDoubles, wantOK := fresh.OnlyCell(row[0], row[1], nil)
 			got, doubles, ok := d.OnlyCell(row[0], row[1], nil)
 			if ok != wantOK || ok && (!slices.Equal(got, want) || !slices.EqualFunc(doubles, wantDoubles, sameBits)) {
-				t.Fatalf("% X, % X: got %v %v %t, want %v %v %t", row[0], row[1], got, doubles, ok, want, wantDoubles, wantOK)
+				t.Fatalf("% X, % X: got %v %v %t, want %v %v %t", row[0], row[1], got, doubles, ok, want, wantDoubles,
+					wantOK)
 			}
 		}
 	})
@@ -149,7 +150,8 @@ func TestOnlyCell_refuses(t *testing.T) {
 	f(false, "a second behind the hour", "0000 0010 0020 E100", "01 02 03 04 00")
 	f(false, "milliseconds", "0000 F0000040 0020", "01 02 03 01")
 	f(false, "milliseconds at the end", "0000 0010 F0400000", "01 02 03 01")
-	for _, q := range []string{"0010 0000 0020 0030", "0000 0020 0010 0030", "0000 0010 0030 0020", "0000 0010 0020 0020", "0000 0010 0020 0030 0030"} {
+	for _, q := range []string{"0010 0000 0020 0030", "0000 0020 0010 0030", "0000 0010 0030 0020",
+		"0000 0010 0020 0020", "0000 0010 0020 0030 0030"} {
 		f(false, "not ascending: "+q, q, "01 02 03 04 05 00"[:3*(strings.Count(q, " ")+1)]+"00")
 	}
 	f(false, "no trailer", "0000 0010", "01 02")

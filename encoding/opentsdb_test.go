@@ -129,16 +129,19 @@ func TestRowDecoder_reads(t *testing.T) {
 	f("compacted, seconds and milliseconds", points(0, 1, 250, 2, 1000, 3), "0000F0003E800010=01 02 03 01")
 	f("compacted, milliseconds first, mixed without saying so", points(250, 2, 1000, 3), "F0003E800010=02 03 00")
 	f("single cells out of order", points(250, 2, 1000, 3), "0010=03", "F0003E80=02")
-	f("compacted and late single cells", points(0, 1, 1000, 2, 2000, 3, 3000, 4), "00000020=01 03 00", "0010=02", "0030=04")
+	f("compacted and late single cells", points(0, 1, 1000, 2, 2000, 3, 3000, 4), "00000020=01 03 00", "0010=02",
+		"0030=04")
 	f("append", points(0, 1, 1000, 300, 2000, 4.25), "050000=0000 01 0011 012C 002B 40880000")
 	f("append, empty", Points{}, "050000=")
 	f("append, out of order, the later entry of a time wins", points(0, 7, 1000, 9), "050000=0010 05 0000 07 0010 09")
-	f("append, later wins over another width and form", points(1000, 300, 2000, 2), "050000=0010 05 0020 02 F000FA01 012C")
+	f("append, later wins over another width and form", points(1000, 300, 2000, 2),
+		"050000=0010 05 0020 02 F000FA01 012C")
 	f("append after a single cell", points(0, 1, 1000, 2), "0010=02", "050000=0000 01")
 	f("append column of another offset, as OpenTSDB reads it", points(0, 1), "050010=0000 01")
 	f("append and single of equal bytes", points(1000, 2), "0010=02", "050000=0010 02")
 	f("equal bytes of one time are one point", points(1000, 5), "0010=05", "F000FA00=05")
-	f("annotation and unknown columns beside a point", points(0, 1), "0000=01", "010000=7B7D", "060000=00", "0900FF=00")
+	f("annotation and unknown columns next to a point", points(0, 1), "0000=01", "010000=7B7D", "060000=00",
+		"0900FF=00")
 }
 
 func TestRowDecoder_refuses(t *testing.T) {
@@ -206,7 +209,8 @@ func TestRowDecoder_isReused(t *testing.T) {
 	for range 2 { // the second row must not see the first
 		d.Reset(3600)
 		if err := errors.Join(d.Add(unhex(t, "0010"), []byte{2}, 1), d.Add(unhex(t, "0000"), []byte{1}, 1),
-			d.Add(unhex(t, "F000FA00"), []byte{2}, 2), d.Add(unhex(t, "F0000000"), []byte{1}, 2), d.Add(unhex(t, "010000"), []byte("{}"), 1), d.Add(unhex(t, "070000"), nil, 1)); err != nil {
+			d.Add(unhex(t, "F000FA00"), []byte{2}, 2), d.Add(unhex(t, "F0000000"), []byte{1}, 2),
+			d.Add(unhex(t, "010000"), []byte("{}"), 1), d.Add(unhex(t, "070000"), nil, 1)); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(d.Finish(&p), d.Finish(&p)); err != nil {

@@ -58,8 +58,8 @@ func (p *Points) AppendDoubles(dst []float64) []float64 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(p.Bits))[:n+len(p.Bits)]
 
-	// All columns are equally long. The slicing says so to the compiler, which then
-	// checks bounds here and not in the loop.
+	// All columns are equally long. The slicing lets the compiler check bounds here and not in the
+	// loop.
 	out, floats := dst[n:n+len(p.Bits)], p.Float[:len(p.Bits)]
 	for i, b := range p.Bits {
 		v := float64(int64(b))

@@ -8,7 +8,7 @@ import "bytes"
 func PrefixEnd(prefix []byte) []byte {
 	next := bytes.Clone(prefix)
 	for i := len(next) - 1; i >= 0; i-- {
-		// A byte that was FF becomes 00 and is dropped: the carry goes on.
+		// A byte that was FF becomes 00 and is dropped: the carry continues.
 		if next[i]++; next[i] != 0 {
 			return next[:i+1]
 		}

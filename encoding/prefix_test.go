@@ -31,8 +31,8 @@ func TestPrefixEnd(t *testing.T) {
 	}
 }
 
-// FuzzPrefixEnd: a key lies below PrefixEnd and not below the prefix if and only if it
-// begins with the prefix.
+// FuzzPrefixEnd: a key is below PrefixEnd and not below the prefix if and only if it begins with
+// the prefix.
 func FuzzPrefixEnd(f *testing.F) {
 	f.Add([]byte{0, 0xFF}, []byte{0, 0xFF, 3})
 	f.Add([]byte{0, 0xFF}, []byte{1})
@@ -44,7 +44,8 @@ func FuzzPrefixEnd(f *testing.F) {
 		for _, k := range [][]byte{key, slices.Concat(prefix, key), stop} {
 			inside := bytes.Compare(k, prefix) >= 0 && (stop == nil || bytes.Compare(k, stop) < 0)
 			if inside != bytes.HasPrefix(k, prefix) {
-				t.Errorf("% X is inside [% X, % X): %v, want true if and only if it has the prefix", k, prefix, stop, inside)
+				t.Errorf("% X is inside [% X, % X): %v, want true if and only if it has the prefix", k, prefix, stop,
+					inside)
 			}
 		}
 	})

@@ -8,9 +8,9 @@ import "fmt"
 //	seconds, 2 bytes:       oooo oooo oooo fLLL      o = offset in s
 //	milliseconds, 4 bytes:  1111 oooo oooo oooo oooo oooo oo00 fLLL   o = offset in ms
 //
-// f = 1 for a float, LLL = length of the value minus 1. The first four bits
-// tell the forms apart: an offset in seconds is at most 3599 = E0F. Example:
-// 07 B1 is 123 s, integer, 2 bytes. Source: Internal.buildQualifier.
+// f = 1 for a float, LLL = length of the value minus 1. The first four bits distinguish
+// the forms: an offset in seconds is at most 3599 = E0F. Example: 07 B1 is 123 s,
+// integer, 2 bytes. Source: Internal.buildQualifier.
 const (
 	floatFlag    = 0x8
 	lengthMask   = 0x7
@@ -89,7 +89,8 @@ func ParseQualifier(b []byte) (q Qualifier, rest []byte, err error) {
 
 	q.Float, q.Width = v&floatFlag != 0, int(v&lengthMask)+1
 	if q.OffsetMS > maxOffsetMS {
-		return q, b, fmt.Errorf("encoding: qualifier % X has offset %d ms, want at most %d", b[:len(b)-len(rest)], q.OffsetMS, maxOffsetMS)
+		return q, b, fmt.Errorf("encoding: qualifier % X has offset %d ms, want at most %d", b[:len(b)-len(rest)],
+			q.OffsetMS, maxOffsetMS)
 	}
 
 	return q, rest, nil

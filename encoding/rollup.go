@@ -107,7 +107,8 @@ func (l RollupLayout) Validate() error {
 		return fmt.Errorf("encoding: rollup interval %d s, want at least 1", l.Interval)
 	}
 	if n := l.Intervals(); n < MinRollupIntervals || n > MaxRollupIntervals {
-		return fmt.Errorf("encoding: a row span of %s has %d intervals of %d s, want %d to %d", l.Span, n, l.Interval, MinRollupIntervals, MaxRollupIntervals)
+		return fmt.Errorf("encoding: a row span of %s has %d intervals of %d s, want %d to %d", l.Span, n, l.Interval,
+			MinRollupIntervals, MaxRollupIntervals)
 	}
 	return nil
 }
@@ -177,21 +178,22 @@ func splitRollup(b []byte) (index int, float bool, width int) {
 	return int(v >> flagBits), v&floatFlag != 0, int(v&lengthMask) + 1
 }
 
-// RollupEntry splits the first cell from cells that are written one behind another,
-// each as its qualifier with an ID and then its value. slot is equal for two cells of
-// one column and interval. There is at least one.
+// RollupEntry splits the first cell from cells that are written one after another, each
+// as its qualifier with an ID and then its value. slot is equal for two cells of one
+// column and interval. There is at least one.
 func RollupEntry(b []byte) (qualifier, value, rest []byte, slot uint32) {
 	index, _, width := splitRollup(b[1:])
 	end := RollupQualifierWidth + width
-	return b[:RollupQualifierWidth:RollupQualifierWidth], b[RollupQualifierWidth:end:end], b[end:], uint32(b[0])<<16 | uint32(index)
+	return b[:RollupQualifierWidth:RollupQualifierWidth], b[RollupQualifierWidth:end:end], b[end:],
+		uint32(b[0])<<16 | uint32(index)
 }
 
 // RollupDecoder turns the cells of one column of one rollup row into points in time
 // order. It is reused from row to row and is for one goroutine.
 //
-// A value that was written again with another type or length is a second cell of its
-// interval. The cell written last counts; of two with one timestamp it is the one with
-// the larger qualifier. (OpenTSDB fails each query of such a row.)
+// A value that was rewritten with another type or length is a second cell of its interval. The cell
+// written last counts; if two have one timestamp, the one with the larger qualifier. (OpenTSDB
+// fails each query of such a row.)
 type RollupDecoder struct {
 	Layout RollupLayout
 	Column RollupColumn
@@ -210,8 +212,8 @@ type rollupCell struct {
 // Reset starts a row. base is its base time in seconds.
 func (d *RollupDecoder) Reset(base uint32) { d.base, d.cells = int64(base), d.cells[:0] }
 
-// Add decodes one cell, in the order of qualifiers; timestamp is when it was written. Cells
-// of other columns are left out: ok is then false. An error means that the row is
+// Add decodes one cell, in the order of qualifiers; timestamp is when it was written.
+// Cells of other columns are skipped: ok is then false. An error means that the row is
 // corrupt.
 func (d *RollupDecoder) Add(qualifier, value []byte, timestamp int64) (ok bool, err error) {
 	index, float, width, ok := d.Column.ParseQualifier(qualifier)
@@ -223,7 +225,8 @@ func (d *RollupDecoder) Add(qualifier, value []byte, timestamp int64) (ok bool, 
 		return true, err
 	}
 	if at := d.base + int64(index)*d.Layout.Interval; at >= d.Layout.Span.Next(d.base) {
-		return true, fmt.Errorf("encoding: qualifier % X is interval %d of %d s, which is beyond the row's span of %s", qualifier, index, d.Layout.Interval, d.Layout.Span)
+		return true, fmt.Errorf("encoding: qualifier % X is interval %d of %d s, which is beyond the row's span of %s",
+			qualifier, index, d.Layout.Interval, d.Layout.Span)
 	}
 	d.cells = append(d.cells, rollupCell{index, timestamp, v})
 	return true, nil

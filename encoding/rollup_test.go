@@ -39,7 +39,7 @@ func seconds(t *testing.T, text string) int64 {
 
 var spans = []RowSpan{{1, "h"}, {2, "h"}, {6, "h"}, {24, "h"}, {1, "d"}, {1, "n"}, {1, "y"}}
 
-// Every time lies in the row of its base time and not in the next one, and base times are
+// Every time is in the row of its base time and not in the next one, and base times are
 // multiples of the alignment, which is a whole number of hours.
 func TestRowSpan_rows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -54,7 +54,8 @@ func TestRowSpan_rows(t *testing.T) {
 		case s.BaseTime(base) != base || s.BaseTime(next) != next || s.BaseTime(next-1) != base:
 			t.Fatalf("%s: rows [%d, %d) do not follow each other", s, base, next)
 		case base%s.Alignment() != 0 || s.Alignment()%RowSeconds != 0:
-			t.Fatalf("%s: base %d, alignment %d, want a multiple of it, and it a multiple of an hour", s, base, s.Alignment())
+			t.Fatalf("%s: base %d, alignment %d, want a multiple of it, and it a multiple of an hour", s, base,
+				s.Alignment())
 		case next-base > s.Seconds():
 			t.Fatalf("%s: a row of %d s, want at most %d", s, next-base, s.Seconds())
 		}
@@ -107,11 +108,12 @@ func TestRollupQualifier_recorded(t *testing.T) {
 	f(RollupLayout{86400, RowSpan{1, "n"}}, 1, 0x524a1080, 0x524a1080+14*86400+5, false, 1, 0x01, 0x00, 0xe0)
 }
 
-// If a row span is no whole number of intervals, Split refuses the times behind the last whole
-// one, with OpenTSDB's error text.
+// If a row span is no whole number of intervals, Split refuses the times after the last whole one,
+// with OpenTSDB's error text.
 func TestRollupLayout_Split_beyond(t *testing.T) {
 	l := RollupLayout{1500, RowSpan{6, "h"}}
-	if _, _, err := l.Split(14 * 1500); err == nil || err.Error() != "Offset of 14 was greater than the configured intervals 14" {
+	if _, _, err := l.Split(14 * 1500); err == nil ||
+		err.Error() != "Offset of 14 was greater than the configured intervals 14" {
 		t.Errorf("got %v, want OpenTSDB's error for offset 14", err)
 	}
 	if _, index, err := l.Split(14*1500 - 1); err != nil || index != 13 {
@@ -187,11 +189,14 @@ func TestRollupDecoder(t *testing.T) {
 	cell := func(qualifier string, value ...byte) [2][]byte { return [2][]byte{[]byte(qualifier), value} }
 	f("by ID", "01h 5;", cell("s\x00\x10", 5))
 	f("by name", "01h 5;", cell("sum:\x00\x10", 5))
-	f("other columns", "", cell("t\x00\x10", 5), cell("max:\x00\x10", 5), cell("s\x00", 5), cell("s\x00\x10\x00", 5), cell("sum\x00\x10", 5), cell(":\x00\x10", 5), cell("", 5))
+	f("other columns", "", cell("t\x00\x10", 5), cell("max:\x00\x10", 5), cell("s\x00", 5), cell("s\x00\x10\x00", 5),
+		cell("sum\x00\x10", 5), cell(":\x00\x10", 5), cell("", 5))
 	f("written again, the float later", "00h 1.5;", cell("s\x00\x00", 5), cell("s\x00\x0b", 0x3f, 0xc0, 0, 0))
 	f("written again, the integer later", "00h 5;", cell("s\x00\x0b", 0x3f, 0xc0, 0, 0), cell("s\x00\x00", 5))
-	f("beyond the row", "encoding: qualifier 73 01 80 is interval 24 of 3600 s, which is beyond the row's span of 1d", cell("s\x01\x80", 5))
-	f("a value of no width", "encoding: value 01 02 03 has 3 bytes, want 1, 2, 4 or 8 for an integer", cell("s\x00\x00", 1, 2, 3))
+	f("beyond the row", "encoding: qualifier 73 01 80 is interval 24 of 3600 s, which is beyond the row's span of 1d",
+		cell("s\x01\x80", 5))
+	f("a value of no width", "encoding: value 01 02 03 has 3 bytes, want 1, 2, 4 or 8 for an integer",
+		cell("s\x00\x00", 1, 2, 3))
 }
 
 // FuzzRollupDecoder: no cell makes the decoder panic, and points lie in their row.
@@ -204,7 +209,8 @@ func FuzzRollupDecoder(f *testing.F) {
 			return
 		}
 		base := l.Span.BaseTime(int64(at))
-		got, err := decodeRollup(&RollupDecoder{Layout: l, Column: RollupColumn{Name: "sum"}}, uint32(base), [2][]byte{qualifier, value})
+		got, err := decodeRollup(&RollupDecoder{Layout: l, Column: RollupColumn{Name: "sum"}}, uint32(base),
+			[2][]byte{qualifier, value})
 		if err != nil || got.Len() == 0 {
 			return
 		}

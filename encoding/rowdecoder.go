@@ -49,7 +49,7 @@ type RowDecoder struct {
 	skipped     int
 }
 
-// cellStart says where a cell's points begin and when the cell was written.
+// cellStart is where a cell's points begin and when the cell was written.
 type cellStart struct {
 	first int   // index of its first point
 	stamp int64 // the cell's timestamp
@@ -83,21 +83,22 @@ func (d *RowDecoder) Add(qualifier, value []byte, timestamp int64) error {
 	return d.addCompacted(qualifier, value)
 }
 
-// addSpecial takes a cell whose qualifier has an odd length: its first byte is a
-// prefix that says what the cell holds.
+// addSpecial adds a cell whose qualifier has an odd length: its first byte is a prefix that gives
+// the kind of the cell.
 func (d *RowDecoder) addSpecial(qualifier, value []byte, timestamp int64) error {
 	switch qualifier[0] {
 	case PrefixAppend:
 		// Refused and not skipped: it may hold points, in a form that is not known.
 		if len(qualifier) != len(AppendColumn) {
-			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier), len(AppendColumn))
+			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier),
+				len(AppendColumn))
 		}
 		d.cells = append(d.cells, cellStart{len(d.offset), timestamp})
 		return d.addAppended(value)
 	case PrefixAnnotation:
 		d.annotations = append(d.annotations, value)
 	default:
-		// Histograms, which are no points, and whatever a later OpenTSDB writes.
+		// Histograms, which are no points, and cells of a later OpenTSDB.
 		d.skipped++
 	}
 	return nil
@@ -142,10 +143,10 @@ func (d *RowDecoder) truncate(n int) {
 	d.offset, d.raw, d.flags = d.offset[:n], d.raw[:n], d.flags[:n]
 }
 
-// addCompacted takes a compacted cell: all qualifiers, then all values and one
-// last byte, the trailer. It is 0 if all qualifiers have one form, and 1 if
-// seconds and milliseconds are mixed. If a qualifier or value cannot be read, none
-// of the cell's points stays.
+// addCompacted decodes a compacted cell: all qualifiers, then all values and one last
+// byte, the trailer. It is 0 if all qualifiers have one form, and 1 if seconds and
+// milliseconds are mixed. If a qualifier or value cannot be read, none of the cell's
+// points is kept.
 func (d *RowDecoder) addCompacted(qualifier, value []byte) error {
 	// A qualifier has at least two bytes.
 	first := d.grow(len(qualifier) / 2)
@@ -163,17 +164,20 @@ func (d *RowDecoder) addCompacted(qualifier, value []byte) error {
 // walkCompacted fills the columns from index first on. It returns the number of
 // points and the value bytes that follow the points' values: the trailer.
 func (d *RowDecoder) walkCompacted(first int, qualifier, value []byte) (points int, rest []byte, err error) {
-	// All but the last few points of most cells are read by walkSeconds. What
-	// follows the first point that it does not read goes one by one.
+	// All but the last few points of most cells are read by walkSeconds. From the first point that
+	// it does not read, points are read one by one.
 	points, rest = d.walkSeconds(first, qualifier, value)
 	for left := qualifier[2*points:]; len(left) > 0; points++ {
 		q, more, err := ParseQualifier(left)
 		if err != nil {
-			return points, rest, fmt.Errorf("encoding: compacted cell at qualifier byte %d: %w", len(qualifier)-len(left), err)
+			return points, rest,
+				fmt.Errorf("encoding: compacted cell at qualifier byte %d: %w", len(qualifier)-len(left), err)
 		}
 		if len(rest) < q.Width || !validWidth(q.Width, q.Float) {
-			return points, rest, fmt.Errorf("encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
-				len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
+			return points, rest,
+				fmt.Errorf(
+					"encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
+					len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
 		}
 
 		i := first + points
@@ -195,16 +199,16 @@ func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int
 
 	at := 0
 	for i := range offset {
-		// v is a complete qualifier. As a number, all of the milliseconds form lie
-		// beyond those of the seconds form within the hour.
+		// v is a complete qualifier. As a number, all of the milliseconds form are larger than
+		// those of the seconds form within the hour.
 		v := uint32(qualifier[2*i])<<8 | uint32(qualifier[2*i+1])
 		f := uint8(v) & flagMask
 		if at+8 > len(value) || v >= maxSecondsQualifier || validFlags>>f&1 == 0 {
 			return i, value[at:]
 		}
 
-		// The first width bytes of the load are the value; the shift drops the
-		// bytes of the values after it. The mask spares a test for larger shifts.
+		// The first width bytes of the load are the value; the shift drops the bytes of
+		// the values after it. The mask avoids a test for larger shifts.
 		width := uint(f&lengthMask) + 1
 		raw := binary.BigEndian.Uint64(value[at:at+8]) >> ((64 - 8*width) & 63)
 		offset[i], raws[i], flags[i] = int32(v>>flagBits*1000), raw, f
@@ -218,7 +222,9 @@ func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int
 // value, is the trailer.
 func checkTrailer(qualifier, value, rest []byte) error {
 	if len(rest) != 1 {
-		return fmt.Errorf("encoding: compacted cell of %d qualifier bytes has %d value bytes, %d after its points, want 1", len(qualifier), len(value), len(rest))
+		return fmt.Errorf(
+			"encoding: compacted cell of %d qualifier bytes has %d value bytes, %d after its points, want 1",
+			len(qualifier), len(value), len(rest))
 	}
 	if rest[0] > 1 {
 		return fmt.Errorf("encoding: compacted cell ends with %02X, want 00 or 01", rest[0])
@@ -258,8 +264,8 @@ func (d *RowDecoder) Finish(dst *Points) error {
 
 	offset := d.offset
 	times, bits, floats := dst.extend(len(offset))
-	// All columns are as long as offset. The slicing says so to the compiler, which
-	// then checks bounds here and not in the loop.
+	// All columns are as long as offset. The slicing lets the compiler check bounds here and not in
+	// the loop.
 	raws, flags := d.raw[:len(offset)], d.flags[:len(offset)]
 	times, bits, floats = times[:len(offset)], bits[:len(offset)], floats[:len(offset)]
 

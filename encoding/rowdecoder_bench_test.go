@@ -87,8 +87,8 @@ func BenchmarkRowDecoder_doubles(b *testing.B) {
 	}
 }
 
-// benchDoubles reads a row of 360 points that is one cell. It takes the qualifiers in turn, so
-// that two of them keep the decoder from using what it has cached of the last one.
+// benchDoubles reads a row of 360 points that is one cell. It alternates between the qualifiers, so
+// that two of them keep the decoder from using those cached of the last row.
 func benchDoubles(b *testing.B, name string, value []byte, qualifiers ...[]byte) {
 	var d RowDecoder
 	var doubles []float64

@@ -5,10 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// RowHours groups the row keys of a data table by what they begin with, salt and
-// metric, and by the hour of their base time. A store counts changes by these
-// groups, so that a write to one hour of a metric leaves what is known of the
-// others valid.
+// RowHours groups the row keys of a data table by their prefix, salt and metric, and by the hour of
+// their base time. A store counts changes by these groups, so a write to one hour of a metric does
+// not invalidate proofs of the others.
 type RowHours struct {
 	baseTimeAt int // where the base time begins in a key
 	tagWidth   int // of a tag pair
@@ -17,9 +16,8 @@ type RowHours struct {
 // RowHours returns the grouping of this layout's row keys.
 func (s Schema) RowHours() RowHours { return RowHours{s.BaseTimeAt(), s.TagWidth()} }
 
-// Group returns what a row key begins with, as a view of the key, and the number
-// of its hour since 1970. ok is false for a key that is too short to have a base
-// time.
+// Group returns the prefix of a row key, as a view of the key, and the number of its
+// hour since 1970. ok is false for a key that is too short to have a base time.
 func (h RowHours) Group(row []byte) (prefix []byte, hour uint32, ok bool) {
 	if len(row) < h.baseTimeAt+BaseTimeWidth {
 		return nil, 0, false
@@ -45,9 +43,8 @@ func (h RowHours) Groups(start, stop []byte) (prefix []byte, first, last uint32,
 	return start[:h.baseTimeAt], from / RowSeconds, to / RowSeconds, true
 }
 
-// earliestBaseTime, in March 1973, is later than what other bytes that stand at a
-// base time's place usually make, such as small counters, and earlier than any
-// point.
+// earliestBaseTime, in March 1973, is larger than most numbers that are no base time, such as small
+// counters, and earlier than any point.
 const earliestBaseTime = 100_000_000
 
 // Time returns a row's base time in seconds. ok is false if the key does not look

@@ -35,7 +35,8 @@ func TestRowHours(t *testing.T) {
 		t.Helper()
 		p, f, l, ok := h.Groups(unhex(start), unhex(stop))
 		if f != first || l != last || ok != want || ok != (hex.EncodeToString(p) == "000001") {
-			t.Errorf("groups of [%s, %s): %x, %d to %d, %v, want %d to %d, %v", start, stop, p, f, l, ok, first, last, want)
+			t.Errorf("groups of [%s, %s): %x, %d to %d, %v, want %d to %d, %v", start, stop, p, f, l, ok, first, last,
+				want)
 		}
 	}
 	groups("0000014d576550", "0000014d577360", hour, hour, true)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// pointOrder is a point with what decides its place in a row: the offset, then
-// the timestamp of its cell, the newer one first, then the index at which it came.
+// pointOrder is the order of a point in a row: by offset, then by the timestamp of its cell, the
+// newer one first, then by the index in which it was added.
 type pointOrder struct {
 	offset, index int32
 	stamp         int64 // of the point's cell
@@ -21,7 +21,7 @@ func comparePoints(a, b pointOrder) int {
 		return cmp.Compare(a.offset, b.offset)
 	}
 
-	// The newest point of an offset comes first: it is the one that stays.
+	// The newest point of an offset comes first: it is the one that is kept.
 	if a.stamp != b.stamp {
 		return cmp.Compare(b.stamp, a.stamp) //fault:older-duplicate-wins TestRowDecoder_equalsModel
 	}

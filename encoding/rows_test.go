@@ -13,14 +13,15 @@ import (
 )
 
 // The files of testdata/rows hold every cell that OpenTSDB 2.4.1 wrote to its tables in three
-// set-ups. Only OpenTSDB's cells belong there: Downpour never writes them anew.
+// set-ups. Only OpenTSDB's cells belong there: Downpour never rewrites them.
 var recordedFiles = []struct {
 	name   string
 	schema Schema
 }{
 	{"plain", DefaultSchema()},
 	{"appends", DefaultSchema()},
-	{"salted_wide_uids_compacted", Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4, MaxTags: 8}},
+	{"salted_wide_uids_compacted",
+		Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4, MaxTags: 8}},
 }
 
 func readRows(t testing.TB, name string) (cells []Cell) {
@@ -48,7 +49,8 @@ func TestRecordedCells_encodeBackToTheSameBytes(t *testing.T) {
 				kind, again := reencode(t, file.schema, c)
 				seen[kind]++
 				if diff := cmp.Diff(c, again); diff != "" {
-					t.Errorf("%s cell\n%s(-recorded +encoded):\n%s", kind, file.schema.Describe(nil, KindOf(c.Family, c.Qualifier), c), diff)
+					t.Errorf("%s cell\n%s(-recorded +encoded):\n%s", kind,
+						file.schema.Describe(nil, KindOf(c.Family, c.Qualifier), c), diff)
 				}
 			}
 			t.Logf("cells by kind: %v", seen)
@@ -390,9 +392,11 @@ func TestRecordedRows_plainPoints(t *testing.T) {
 	put(putPoint{"sys.cpu.nice", 1356998460, "19.5", web01})
 	put(putPoint{"sys.cpu.nice", 1356998460, "9", web02})
 	put(putPoint{"sys.cpu.nice", 1356998580, "7", web01})
-	for i, value := range []json.Number{"0.0", "1.5", "3.0", "4.5", "6.0", "7.5", "9.0", "10.5", "12.0", "13.5", "15.0", "16.5"} {
+	for i, value := range []json.Number{"0.0", "1.5", "3.0", "4.5", "6.0", "7.5", "9.0", "10.5", "12.0", "13.5",
+		"15.0", "16.5"} {
 		host := []string{"web00", "web01", "web02"}[i%3]
-		put(putPoint{"sys.cpu.sys", 1356998400250 + int64(i)*1000, value, map[string]string{"host": host, "dc": "sjc", "os": "linux"}})
+		put(putPoint{"sys.cpu.sys", 1356998400250 + int64(i)*1000, value,
+			map[string]string{"host": host, "dc": "sjc", "os": "linux"}})
 	}
 	got := decodeRows(t, s, cells)
 	for key, p := range got {

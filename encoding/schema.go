@@ -49,16 +49,17 @@ func (s Schema) Validate() error {
 		}
 	}
 
-	// An unsalted table has no use for a number of buckets, whatever it is.
+	// An unsalted table ignores the number of buckets.
 	if most := s.maxBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
-		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth, most)
+		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth,
+			most)
 	}
 
 	return nil
 }
 
-// maxBuckets is the number of buckets that the salt width can count. The hash that
-// picks one is a signed number of 32 bits, so that more bytes do not help.
+// maxBuckets is the number of buckets that the salt width can count. The hash that selects one is a
+// signed number of 32 bits, so more bytes do not help.
 func (s Schema) maxBuckets() int {
 	if s.SaltWidth >= 4 {
 		return math.MaxInt32

@@ -2,16 +2,16 @@ package encoding
 
 import "fmt"
 
-// SplitCell splits a cell of a row whose base time lies late seconds behind a full hour, less
-// than an hour, into what belongs into the rows of that hour and of the next one, at the times
-// that it had. A row of base time 50 E2 2E 08, half an hour late, and a cell of two points:
+// SplitCell splits a cell of a row whose base time is late seconds after a full hour, less than an
+// hour, into the cells for the rows of that hour and of the next one. Times do not change. A row of
+// base time 50 E2 2E 08, half an hour late, and a cell of two points:
 //
 //	07 00 70 80 = 05 06 00     +112 s, integer 05; +1800 s, integer 06
 //	77 80       = 05           of row 50 E2 27 00: +1912 s
 //	00 00       = 06           of row 50 E2 35 10: +0 s
 //
-// A qualifier is empty where the hour has none of it. Cells that hold no time stay with the
-// first hour. It fails for a cell of points that cannot be read, as RowDecoder does.
+// The qualifier of an hour without points is empty. Cells that hold no time stay in the first hour.
+// It fails for a cell of points that cannot be read, as RowDecoder does.
 func SplitCell(qualifier, value []byte, late int32) (first, second SplitPart, err error) {
 	switch {
 	case len(qualifier) == 0:
@@ -23,7 +23,7 @@ func SplitCell(qualifier, value []byte, late int32) (first, second SplitPart, er
 		if err != nil {
 			return first, second, err
 		}
-		// The value stays as it is: readers know of the old errors in its length.
+		// The value is not changed: readers handle the old errors in its length.
 		part := SplitPart{Value: value}
 		next := shift(&q, late)
 		part.Qualifier = AppendQualifier(nil, q)
@@ -86,7 +86,7 @@ func splitSpecial(qualifier, value []byte, late int32) (first, second SplitPart,
 	default:
 		return SplitPart{qualifier, value}, second, nil
 	}
-	// Readers take such a cell for what it says itself, or pass over it.
+	// Readers use such a cell without its time, or skip it.
 	if err != nil {
 		return SplitPart{qualifier, value}, second, nil
 	}

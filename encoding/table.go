@@ -14,7 +14,7 @@ type Cell struct {
 	Row, Qualifier, Value []byte
 }
 
-// TableKind says how the keys and cells of a table are to be read.
+// TableKind is how the keys and cells of a table are read.
 type TableKind uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 // String is the table's default name in OpenTSDB.
 func (k TableKind) String() string { return [...]string{"tsdb", "tsdb-uid", "tsdb-meta"}[k] }
 
-// KindOf guesses the kind of table that a cell comes from, by its family and
-// qualifier: names of tables can be configured, and so do not tell it.
+// KindOf guesses the kind of table that a cell comes from, by its family and qualifier: names of
+// tables can be configured, and are no evidence.
 func KindOf(family string, qualifier []byte) TableKind {
 	switch {
 	case family == FamilyData:

@@ -88,7 +88,8 @@ func (m UIDMapping) Reverse() (Cell, error) {
 func (s Schema) ParseUIDMapping(c Cell) (UIDMapping, error) {
 	kind, meta, ok := ParseUIDKind(c.Qualifier)
 	if !ok || meta {
-		return UIDMapping{}, fmt.Errorf("encoding: qualifier %q of the UID table, want metrics, tagk or tagv", c.Qualifier)
+		return UIDMapping{}, fmt.Errorf("encoding: qualifier %q of the UID table, want metrics, tagk or tagv",
+			c.Qualifier)
 	}
 
 	m := UIDMapping{Kind: kind}
@@ -102,7 +103,8 @@ func (s Schema) ParseUIDMapping(c Cell) (UIDMapping, error) {
 	}
 
 	if len(m.UID) != s.UIDWidth(kind) {
-		return UIDMapping{}, fmt.Errorf("encoding: UID %s of kind %s has %d bytes, want %d", m.UID, kind, len(m.UID), s.UIDWidth(kind))
+		return UIDMapping{}, fmt.Errorf("encoding: UID %s of kind %s has %d bytes, want %d", m.UID, kind, len(m.UID),
+			s.UIDWidth(kind))
 	}
 
 	return m, nil

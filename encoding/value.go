@@ -173,6 +173,6 @@ func widen(raw uint64, width int, float bool) Value {
 		return Value{Float: true, Bits: raw}
 	}
 
-	shift := uint(64-8*width) & 63 // the mask spares a test for larger shifts
+	shift := uint(64-8*width) & 63 // the mask avoids a test for larger shifts
 	return IntValue(int64(raw<<shift) >> shift)
 }

@@ -175,7 +175,7 @@ func NewAlignedReader(r Record) (*AlignedReader, error) {
 // Len is the number of groups.
 func (r *AlignedReader) Len() int { return r.group.Len() }
 
-// At fills a with row i. It fails for a row that no AlignedWriter can have written.
+// At fills a with row i. It fails for a row that no AlignedWriter writes.
 func (r *AlignedReader) At(i int, a *Aligned) (err error) {
 	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
 		return fmt.Errorf("batch: row %d: %w", i, err)
@@ -190,8 +190,7 @@ func (r *AlignedReader) At(i int, a *Aligned) (err error) {
 	return a.check(i)
 }
 
-// check returns an error unless the lists of a row fit each other: whoever merges the row
-// uses them as indexes.
+// check returns an error unless the lists of a row fit each other: the merge uses them as indexes.
 func (a *Aligned) check(row int) error {
 	edges := 0
 	for _, f := range a.Flags {
@@ -204,9 +203,11 @@ func (a *Aligned) check(row int) error {
 	case len(a.Flags) != len(a.Spans):
 		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(a.Flags), len(a.Spans))
 	case len(a.EdgeBits) != len(a.EdgeFloat) || len(a.EdgeBits) != 0 && len(a.EdgeBits) != edges:
-		return fmt.Errorf("batch: row %d has %d edges and %d types of edges, want none or %d as flagged", row, len(a.EdgeBits), len(a.EdgeFloat), edges)
+		return fmt.Errorf("batch: row %d has %d edges and %d types of edges, want none or %d as flagged", row,
+			len(a.EdgeBits), len(a.EdgeFloat), edges)
 	case len(a.Notes) != len(a.NoteSpan):
-		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(a.Notes), len(a.NoteSpan))
+		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(a.Notes),
+			len(a.NoteSpan))
 	case !slices.IsSorted(a.NoteSpan):
 		return fmt.Errorf("batch: row %d has annotations of spans %v, want them ascending", row, a.NoteSpan)
 	}

@@ -97,12 +97,19 @@ func TestAlignedReader_refuses(t *testing.T) {
 	f("has time 1 after 1", Aligned{Time: []int64{1, 1}, Bits: []uint64{1, 2}})
 	f("has time 0 after 1", Aligned{Time: []int64{1, 0}, Bits: []uint64{1, 2, 3}})
 	f("0 flags, want 1", Aligned{Spans: span})
-	f("1 edges and 1 types of edges, want none or 2", Aligned{Spans: span, Flags: []uint8{0}, EdgeBits: []uint64{1}, EdgeFloat: []uint8{0}})
+	f("1 edges and 1 types of edges, want none or 2",
+		Aligned{Spans: span, Flags: []uint8{0}, EdgeBits: []uint64{1}, EdgeFloat: []uint8{0}})
 	f("1 edges and 0 types of edges", Aligned{Spans: span, Flags: []uint8{SpanLate}, EdgeBits: []uint64{1}})
 	f("1 annotations of 0 spans", Aligned{Spans: span, Flags: []uint8{0}, Notes: span})
-	f("annotation of span 1, want less than 1", Aligned{Spans: span, Flags: []uint8{0}, NoteSpan: []int32{1}, Notes: span})
+	f("annotation of span 1, want less than 1",
+		Aligned{Spans: span, Flags: []uint8{0}, NoteSpan: []int32{1}, Notes: span})
 	f("annotation of span -1", Aligned{Spans: span, Flags: []uint8{0}, NoteSpan: []int32{-1}, Notes: span})
-	f("want them ascending", Aligned{Spans: [][]byte{{1}, {2}}, Flags: []uint8{0, 0}, NoteSpan: []int32{1, 0}, Notes: [][]byte{{1}, {2}}})
+	f("want them ascending", Aligned{
+		Spans:    [][]byte{{1}, {2}},
+		Flags:    []uint8{0, 0},
+		NoteSpan: []int32{1, 0},
+		Notes:    [][]byte{{1}, {2}},
+	})
 
 	w := NewSeriesWriter(mem)
 	defer w.Release()
@@ -120,8 +127,10 @@ func TestAlignedSchema_isFrozen(t *testing.T) {
 		got = append(got, f.Name+" "+f.Type.String())
 	}
 	want := []string{
-		"aligned_group binary", "time list<item: int64>", "bits list<item: int64>", "kind uint8", "spans binary", "flags list<item: uint8>",
-		"edge_bits list<item: int64>", "edge_float list<item: uint8>", "note_span list<item: int32>", "notes list<item: binary>",
+		"aligned_group binary", "time list<item: int64>", "bits list<item: int64>", "kind uint8", "spans binary",
+		"flags list<item: uint8>",
+		"edge_bits list<item: int64>", "edge_float list<item: uint8>", "note_span list<item: int32>",
+		"notes list<item: binary>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

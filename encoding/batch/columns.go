@@ -6,10 +6,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// A writer collects its columns in slices of its own and copies each into Arrow's
-// memory at once. The slices are used again for the next record. Arrow's builders
-// check validity and capacity of every column for every row, which costs more than
-// the data itself.
+// A writer collects its columns in its own slices and copies each into Arrow's memory
+// in one step. The slices are used again for the next record. Arrow's builders check
+// validity and capacity of every column for every row, which costs more than the data
+// itself.
 
 // offsets are the ends of a column's lists, in elements.
 type offsets []int32
@@ -81,7 +81,7 @@ func (c *columns) ends(o offsets) *memory.Buffer {
 // data makes a column of buffers, whose ownership it takes, and of a column of
 // elements, if it is a list. The column belongs to c.
 func (c *columns) data(t arrow.DataType, n int, buffers []*memory.Buffer, elements ...arrow.ArrayData) arrow.ArrayData {
-	// The first buffer would say which values are null: there are none.
+	// The first buffer would be the bitmap of nulls: there are none.
 	d := array.NewData(t, n, append([]*memory.Buffer{nil}, buffers...), elements, 0, 0)
 	for _, b := range buffers {
 		b.Release()

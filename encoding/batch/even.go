@@ -1,8 +1,8 @@
 package batch
 
-// Times at equal distances, as those of buckets without a gap or of points put by
-// a timer, travel as the first two of them. The list of values in the same row says
-// how many there are: [t, t+10s] with five values are
+// Times at equal distances, as those of buckets without a gap or of points put by a
+// timer, travel as the first two of them. The list of values in the same row gives
+// their number: [t, t+10s] with five values are
 //
 //	t, t+10s, t+20s, t+30s, t+40s
 

@@ -11,7 +11,7 @@ import (
 
 // A histogram batch carries the histograms that a part found, added up by group and
 // time. A group may have any number of rows, and a time any number of histograms among
-// them: whoever reads them adds them up.
+// them: the reader adds them up.
 //
 //	group      binary          the group's key: tag values of the plan's GroupBy, see
 //	                           scanplan; with per-series aggregation the span
@@ -81,8 +81,18 @@ func (h *Histograms) Add(t int64, of *encoding.Histogram) {
 
 // Reset empties the row.
 func (h *Histograms) Reset() {
-	*h = Histograms{Time: h.Time[:0], Underflow: h.Underflow[:0], Overflow: h.Overflow[:0], Buckets: h.Buckets[:0],
-		Lower: h.Lower[:0], Upper: h.Upper[:0], Count: h.Count[:0], Spans: h.Spans[:0], NoteSpan: h.NoteSpan[:0], Notes: h.Notes[:0]}
+	*h = Histograms{
+		Time:      h.Time[:0],
+		Underflow: h.Underflow[:0],
+		Overflow:  h.Overflow[:0],
+		Buckets:   h.Buckets[:0],
+		Lower:     h.Lower[:0],
+		Upper:     h.Upper[:0],
+		Count:     h.Count[:0],
+		Spans:     h.Spans[:0],
+		NoteSpan:  h.NoteSpan[:0],
+		Notes:     h.Notes[:0],
+	}
 }
 
 // At calls each with every histogram of the row and its time. The histogram is valid
@@ -93,7 +103,8 @@ func (h *Histograms) At(each func(t int64, of *encoding.Histogram) error) error 
 	for i, t := range h.Time {
 		one.Underflow, one.Overflow, one.Buckets = h.Underflow[i], h.Overflow[i], one.Buckets[:0]
 		for j := from; j < from+int(h.Buckets[i]); j++ {
-			one.Buckets = append(one.Buckets, encoding.HistogramBucket{Lower: h.Lower[j], Upper: h.Upper[j], Count: h.Count[j]})
+			one.Buckets = append(one.Buckets,
+				encoding.HistogramBucket{Lower: h.Lower[j], Upper: h.Upper[j], Count: h.Count[j]})
 		}
 		from += int(h.Buckets[i])
 		if err := each(t, &one); err != nil {
@@ -174,7 +185,7 @@ func NewHistogramReader(r Record) (*HistogramReader, error) {
 // Len is the number of rows.
 func (r *HistogramReader) Len() int { return r.group.Len() }
 
-// At fills h with row i. It fails for a row that no HistogramWriter can have written.
+// At fills h with row i. It fails for a row that no HistogramWriter writes.
 func (r *HistogramReader) At(i int, h *Histograms) error {
 	var err error
 	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
@@ -184,15 +195,23 @@ func (r *HistogramReader) At(i int, h *Histograms) error {
 	r.noteSpans = appendBinaries(r.noteSpans[:0], r.noteSpan, i)
 	r.noteTexts = appendBinaries(r.noteTexts[:0], r.notes, i)
 	*h = Histograms{
-		Group: r.group.Value(i), Spans: r.spanIDs, Time: r.time.at(i), Underflow: r.underflow.at(i), Overflow: r.overflow.at(i),
-		Buckets: r.buckets.at(i), Lower: r.lower.at(i), Upper: r.upper.at(i), Count: r.count.at(i),
-		NoteSpan: r.noteSpans, Notes: r.noteTexts,
+		Group:     r.group.Value(i),
+		Spans:     r.spanIDs,
+		Time:      r.time.at(i),
+		Underflow: r.underflow.at(i),
+		Overflow:  r.overflow.at(i),
+		Buckets:   r.buckets.at(i),
+		Lower:     r.lower.at(i),
+		Upper:     r.upper.at(i),
+		Count:     r.count.at(i),
+		NoteSpan:  r.noteSpans,
+		Notes:     r.noteTexts,
 	}
 	return h.check(i)
 }
 
-// check returns an error unless the lists of a row have lengths that fit each other:
-// whoever merges the row uses them as indexes.
+// check returns an error unless the lists of a row have lengths that fit each other: the merge uses
+// them as indexes.
 func (h *Histograms) check(row int) error {
 	total := 0
 	for _, n := range h.Buckets {
@@ -206,8 +225,10 @@ func (h *Histograms) check(row int) error {
 		name      string
 		got, want int
 	}{
-		{"underflow", len(h.Underflow), len(h.Time)}, {"overflow", len(h.Overflow), len(h.Time)}, {"buckets", len(h.Buckets), len(h.Time)},
-		{"lower", len(h.Lower), total}, {"upper", len(h.Upper), total}, {"count", len(h.Count), total}, {"note_span", len(h.NoteSpan), len(h.Notes)},
+		{"underflow", len(h.Underflow), len(h.Time)}, {"overflow", len(h.Overflow), len(h.Time)},
+		{"buckets", len(h.Buckets), len(h.Time)},
+		{"lower", len(h.Lower), total}, {"upper", len(h.Upper), total}, {"count", len(h.Count), total},
+		{"note_span", len(h.NoteSpan), len(h.Notes)},
 	} {
 		if l.got != l.want {
 			return fmt.Errorf("batch: row %d has %d elements of %s, want %d", row, l.got, l.name, l.want)

@@ -21,9 +21,19 @@ func TestHistogramBatch(t *testing.T) {
 		Time int64
 		Of   encoding.Histogram
 	}
-	want := []at{{1000, encoding.Histogram{Buckets: []encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: 5}, {Lower: 1, Upper: 2, Count: -6}}, Underflow: 1, Overflow: 2}},
-		{2000, encoding.Histogram{}}, {3000, encoding.Histogram{Buckets: []encoding.HistogramBucket{{Lower: 7, Upper: 8, Count: 9}}}}}
-	row := Histograms{Group: []byte("g"), Spans: [][]byte{[]byte("a"), []byte("bc")}, NoteSpan: [][]byte{[]byte("a")}, Notes: [][]byte{[]byte("{}")}}
+	want := []at{{1000, encoding.Histogram{
+		Buckets:   []encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: 5}, {Lower: 1, Upper: 2, Count: -6}},
+		Underflow: 1,
+		Overflow:  2,
+	}},
+		{2000, encoding.Histogram{}},
+		{3000, encoding.Histogram{Buckets: []encoding.HistogramBucket{{Lower: 7, Upper: 8, Count: 9}}}}}
+	row := Histograms{
+		Group:    []byte("g"),
+		Spans:    [][]byte{[]byte("a"), []byte("bc")},
+		NoteSpan: [][]byte{[]byte("a")},
+		Notes:    [][]byte{[]byte("{}")},
+	}
 	for _, x := range want {
 		row.Add(x.Time, &x.Of)
 	}
@@ -51,7 +61,12 @@ func TestHistogramBatch(t *testing.T) {
 	}
 	var read []at
 	if err := got.At(func(t int64, of *encoding.Histogram) error {
-		read = append(read, at{t, encoding.Histogram{Buckets: append([]encoding.HistogramBucket(nil), of.Buckets...), Underflow: of.Underflow, Overflow: of.Overflow}})
+		read = append(read, at{t,
+			encoding.Histogram{
+				Buckets:   append([]encoding.HistogramBucket(nil), of.Buckets...),
+				Underflow: of.Underflow,
+				Overflow:  of.Overflow,
+			}})
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -59,7 +74,8 @@ func TestHistogramBatch(t *testing.T) {
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
-	if diff := cmp.Diff([]any{row.Group, row.Spans, row.NoteSpan, row.Notes}, []any{got.Group, got.Spans, got.NoteSpan, got.Notes}); diff != "" {
+	if diff := cmp.Diff([]any{row.Group, row.Spans, row.NoteSpan, row.Notes},
+		[]any{got.Group, got.Spans, got.NoteSpan, got.Notes}); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
 }

@@ -45,7 +45,8 @@ func TestLiveRowsReadBack(t *testing.T) {
 		{1, 1292148125000, "null", OpDelete},
 	}
 	for i, w := range want {
-		got := row{rec.Column(0).(*array.Int32).Value(i), int64(rec.Column(1).(*array.Timestamp).Value(i)), "number", rec.Column(3).(*array.Uint8).Value(i)}
+		got := row{rec.Column(0).(*array.Int32).Value(i), int64(rec.Column(1).(*array.Timestamp).Value(i)), "number",
+			rec.Column(3).(*array.Uint8).Value(i)}
 		if value.IsNull(i) {
 			got.kind = "null"
 		} else if math.IsNaN(value.Value(i)) {

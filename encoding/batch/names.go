@@ -49,8 +49,8 @@ func appendNames(dst []byte, names [][]byte) []byte {
 }
 
 // parseNames is the inverse of appendNames. It uses dst's memory for the slice of
-// names. It fails unless every byte of b is used. What it allocates is bounded by
-// the length of b, whatever the numbers in b say.
+// names. It fails unless every byte of b is used. The memory that it allocates is
+// bounded by the length of b, not by the numbers in it.
 func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 	if len(b) == 0 {
 		return dst[:0], nil

@@ -6,8 +6,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// AliasKey is a metadata key of the column of an output: the name that its request
-// gives it beside its id.
+// AliasKey is a metadata key of the column of an output: the name that its request gives it in
+// addition to its id.
 const AliasKey = "alias"
 
 // Output is an output of an expression query. Its id is the name of its column.
@@ -44,7 +44,7 @@ type OutputWriter struct {
 	tags   *tagTexts
 	limit  int // rows of a batch
 
-	// The next batch. Of rows the tags and the times are used.
+	// The next batch. Only the tags and times of rows are used.
 	rows   *resultRows
 	values []nullable[float64]
 }
@@ -58,8 +58,8 @@ func NewOutputWriter(w io.Writer, outputs []Output, described []OutputSeries, op
 		s := &described[i]
 		return s.TagKeys, s.TagValues, s.AggregateTags
 	})
-	// A value takes 8 bytes. With very many outputs a batch still has 1024 rows; with few it
-	// has no more than nullable has bits for.
+	// A value takes 8 bytes. A batch has at least 1024 rows, however many outputs there are, and at
+	// most as many as nullable has bits.
 	return &OutputWriter{
 		stream: newResultStream(w, outputSchema(tags.keys, outputs, opts), opts), tags: tags,
 		limit: min(maxResultRows, max(1024, batchBytes/(8*(len(outputs)+len(tags.keys)+1)))),
@@ -169,10 +169,12 @@ func (o *OutputWriter) Flush() error {
 	for i, d := range o.tags.dictionaries {
 		cols = append(cols, o.rows.text(1+i, d))
 	}
-	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0, n))
+	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0,
+		n))
 	for i := range o.values {
 		v := &o.values[i]
-		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid, v.nulls, n))
+		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid,
+			v.nulls, n))
 	}
 	return o.stream.write(cols, o.rows)
 }

@@ -62,8 +62,18 @@ func writeOutputs(t *testing.T, outputs []Output, series []OutputSeries) []byte 
 // tag key that equals an output's id gets a column of another name, here tag_e.
 func TestOutputWriter(t *testing.T) {
 	got := outputRows(t, writeOutputs(t, []Output{{"a", ""}, {"e", "=both"}}, []OutputSeries{
-		{TagKeys: []string{"host", "e"}, TagValues: []string{"web01", "x"}, Columns: []OutputColumn{{[]int64{1000, 2000}, []float64{1, 2}}, {[]int64{2000, 3000}, []float64{math.NaN(), 4}}}},
-		{TagKeys: []string{"host"}, TagValues: []string{"web02"}, AggregateTags: []string{"dc"}, Columns: []OutputColumn{{}, {[]int64{1000}, []float64{5}}}},
+		{
+			TagKeys:   []string{"host", "e"},
+			TagValues: []string{"web01", "x"},
+			Columns: []OutputColumn{{[]int64{1000, 2000}, []float64{1, 2}},
+				{[]int64{2000, 3000}, []float64{math.NaN(), 4}}},
+		},
+		{
+			TagKeys:       []string{"host"},
+			TagValues:     []string{"web02"},
+			AggregateTags: []string{"dc"},
+			Columns:       []OutputColumn{{}, {[]int64{1000}, []float64{5}}},
+		},
 	}))
 	want := []string{
 		"dc tag_e host timestamp a e=both",

@@ -31,10 +31,10 @@ import (
 //	note_span  list<int32>     for each annotation: the index of its span
 //	notes      list<binary>    annotations, JSON
 //
-// An edge is shipped if the part beside needs it to interpolate: a span's first
-// point if the plan has rows before the part and the point is not in the part's
-// first bucket, and its last point likewise. See package aggregate for the
-// accumulators and the proof.
+// An edge is shipped if the neighbouring part needs it to interpolate: a span's first
+// point if the plan has rows before the part and the point is not in the part's first
+// bucket, and its last point likewise. See package aggregate for the accumulators and
+// the proof.
 
 // Edge bits of a span.
 const (
@@ -183,7 +183,7 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 // Len is the number of groups.
 func (r *PartialReader) Len() int { return r.group.Len() }
 
-// At fills p with row i. It fails for a row that no PartialWriter can have written.
+// At fills p with row i. It fails for a row that no PartialWriter writes.
 func (r *PartialReader) At(i int, p *Partial) error {
 	r.reals = appendBools(r.reals[:0], r.real, i)
 
@@ -202,17 +202,18 @@ func (r *PartialReader) At(i int, p *Partial) error {
 	return p.check(i)
 }
 
-// check returns an error unless the lists of a row have lengths that fit each other
-// and annotations name spans that exist: whoever merges the row uses them as
-// indexes.
+// check returns an error unless the lists of a row have lengths that fit each other and
+// annotations name spans that exist: the merge uses them as indexes.
 func (p *Partial) check(row int) error {
 	for _, l := range [...]struct {
 		name string
 		n    int
-	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)}, {"high", len(p.High)}} {
+	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)},
+		{"high", len(p.High)}} {
 		// A column that is not used, or follows from the others, is not sent.
 		if l.n != 0 && l.n != len(p.Live) {
-			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
+			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name,
+				len(p.Live))
 		}
 	}
 
@@ -223,13 +224,16 @@ func (p *Partial) check(row int) error {
 
 	switch {
 	case len(p.Low) != len(p.High):
-		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low), len(p.High))
+		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low),
+			len(p.High))
 	case len(p.Flags) != len(p.Spans):
 		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(p.Flags), len(p.Spans))
 	case len(p.EdgeTime) != edges || len(p.EdgeValue) != edges:
-		return fmt.Errorf("batch: row %d has %d edge times and %d edge values, want %d as flagged", row, len(p.EdgeTime), len(p.EdgeValue), edges)
+		return fmt.Errorf("batch: row %d has %d edge times and %d edge values, want %d as flagged", row,
+			len(p.EdgeTime), len(p.EdgeValue), edges)
 	case len(p.Notes) != len(p.NoteSpan):
-		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes), len(p.NoteSpan))
+		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes),
+			len(p.NoteSpan))
 	}
 
 	// Whoever reads the row walks spans and annotations side by side, and would miss

@@ -99,8 +99,10 @@ func TestPartialReader_refuses(t *testing.T) {
 	f("0 flags, want 1", Partial{Spans: span})
 	f("0 edge times and 0 edge values, want 2", Partial{Spans: span, Flags: []uint8{EdgeFirst | EdgeLast}})
 	f("1 annotations of 0 spans", Partial{Notes: span})
-	f("annotations of spans [1 0], want them ascending", Partial{Spans: [][]byte{{1}, {2}}, Flags: []uint8{0, 0}, Notes: [][]byte{{1}, {2}}, NoteSpan: []int32{1, 0}})
-	f("an annotation of span 1, want less than 1", Partial{Spans: span, Flags: []uint8{0}, Notes: span, NoteSpan: []int32{1}})
+	f("annotations of spans [1 0], want them ascending",
+		Partial{Spans: [][]byte{{1}, {2}}, Flags: []uint8{0, 0}, Notes: [][]byte{{1}, {2}}, NoteSpan: []int32{1, 0}})
+	f("an annotation of span 1, want less than 1",
+		Partial{Spans: span, Flags: []uint8{0}, Notes: span, NoteSpan: []int32{1}})
 
 	w := NewSeriesWriter(mem)
 	defer w.Release()
@@ -118,7 +120,8 @@ func TestPartialSchema_isFrozen(t *testing.T) {
 		got = append(got, f.Name+" "+f.Type.String())
 	}
 	want := []string{
-		"group binary", "real list<item: bool>", "live list<item: int32>", "n list<item: int32>", "a list<item: float64>", "b list<item: float64>",
+		"group binary", "real list<item: bool>", "live list<item: int32>", "n list<item: int32>",
+		"a list<item: float64>", "b list<item: float64>",
 		"low list<item: int16>", "high list<item: int16>",
 		"spans binary", "flags list<item: uint8>", "edge_time list<item: int64>", "edge_value list<item: float64>",
 		"note_span list<item: int32>", "notes list<item: binary>",

@@ -10,13 +10,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 )
 
-// ReadResults reads a stream written by a ResultWriter to its end. For each batch
-// it calls each with the times in ms and the values, which are valid until each
-// returns; what stands in place of a null is undefined. It returns ErrCut, what
-// each returns, or an error of the stream.
+// ReadResults reads a stream written by a ResultWriter to its end. For each batch it
+// calls each with the times in ms and the values, which are valid until each returns;
+// the value in place of a null is undefined. It returns ErrCut, an error of each, or an
+// error of the stream.
 func ReadResults(r io.Reader, each func(times []int64, values []float64) error) error {
-	// Arrow's reader takes the end of the input for the end of the stream, so the
-	// end mark must be looked for here.
+	// Arrow's reader accepts the end of the input as the end of the stream, so the end mark must be
+	// checked here.
 	end := &lastBytes{r: r}
 	in, err := ipc.NewReader(end)
 	if err != nil {
@@ -60,9 +60,11 @@ func numbersOf(rec arrow.Record) ([]int64, []float64, error) {
 	}
 
 	if times == nil || values == nil {
-		return nil, nil, fmt.Errorf("batch: cannot read results: got the columns %v, want timestamp and value", rec.Schema().Fields())
+		return nil, nil, fmt.Errorf("batch: cannot read results: got the columns %v, want timestamp and value",
+			rec.Schema().Fields())
 	}
-	return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(times.TimestampValues())), values.Float64Values(), nil
+	return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(times.TimestampValues())),
+		values.Float64Values(), nil
 }
 
 // lastBytes is a reader that keeps the last bytes read, as many as an end mark has.

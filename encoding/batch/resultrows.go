@@ -162,14 +162,17 @@ func (r *resultRows) text(i int, d dictionary) arrow.Array {
 func (r *resultRows) numbers() []arrow.Array {
 	cols := []arrow.Array{
 		column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(r.times), nil, 0, r.len()),
-		column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(r.values.values), r.values.valid, r.values.nulls, r.len()),
+		column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(r.values.values), r.values.valid,
+			r.values.nulls, r.len()),
 	}
 	if r.opts.Integers {
 		c := &r.integers
-		cols = append(cols, column(arrow.PrimitiveTypes.Int64, arrow.Int64Traits.CastToBytes(c.values), c.valid, c.nulls, r.len()))
+		cols = append(cols, column(arrow.PrimitiveTypes.Int64, arrow.Int64Traits.CastToBytes(c.values), c.valid,
+			c.nulls, r.len()))
 	}
 	if r.opts.Query {
-		cols = append(cols, column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(r.queries), nil, 0, r.len()))
+		cols = append(cols, column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(r.queries), nil, 0,
+			r.len()))
 	}
 	return cols
 }

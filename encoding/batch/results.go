@@ -45,15 +45,15 @@ type ResultOptions struct {
 	// start and stop in hex. The schema's metadata has them as JSON under
 	// MissingKey.
 	Missing [][2]string
-	// Damaged is the number of rows that were left out because they cannot be read; it is put
-	// into the schema's metadata under DamagedKey.
+	// Damaged is the number of rows that were skipped because they cannot be read; the schema's
+	// metadata has it under DamagedKey.
 	Damaged int64
 }
 
 // MissingKey is the metadata key that marks the stream of an incomplete answer.
 const MissingKey = "missing"
 
-// DamagedKey is the metadata key of the number of rows that were left out.
+// DamagedKey is the metadata key of the number of damaged rows that were skipped.
 const DamagedKey = "damaged"
 
 // Compression is a compression of Arrow buffers: "" for none, "lz4" or "zstd".
@@ -100,9 +100,8 @@ type ResultWriter struct {
 	rows   *resultRows // of the next batch
 }
 
-// NewResultWriter returns a writer to w. described are all groups that will be
-// written; their points are not used yet. Nothing is written before a batch is full
-// or Flush or Close is called.
+// NewResultWriter returns a writer to w. described has all groups that will be written; their
+// points are not used yet. Nothing is written before a batch is full or Flush or Close is called.
 func NewResultWriter(w io.Writer, described []ResultGroup, opts ResultOptions) *ResultWriter {
 	metrics := map[string]bool{}
 	for i := range described {
@@ -180,7 +179,7 @@ func (r *ResultWriter) Release() {
 // dictionary is the distinct values of a text column, sorted.
 type dictionary struct {
 	values arrow.Array
-	index  map[string]int32 // where a value stands in values
+	index  map[string]int32 // the position of a value in values
 }
 
 var textType = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}

@@ -28,14 +28,23 @@ func sampleGroups() []ResultGroup {
 	b.Append(1356998460000, encoding.FloatValue(-0.5))
 	return []ResultGroup{
 		{Query: 0, Metric: "sys.cpu", TagKeys: []string{"host", "value"}, TagValues: []string{"web01", "x"}, Points: a},
-		{Query: 1, Metric: "sys.mem", TagKeys: []string{"dc"}, TagValues: []string{"lga"}, AggregateTags: []string{"host"}, Points: b, NaNIsNull: true},
+		{
+			Query:         1,
+			Metric:        "sys.mem",
+			TagKeys:       []string{"dc"},
+			TagValues:     []string{"lga"},
+			AggregateTags: []string{"host"},
+			Points:        b,
+			NaNIsNull:     true,
+		},
 	}
 }
 
 func TestWriteResults(t *testing.T) {
 	var buf bytes.Buffer
 	write(t, &buf, sampleGroups(), ResultOptions{Query: true, Integers: true})
-	for _, text := range []string{AggregateTagsKey, "[]", `["host"]`} { // Arrow's reader does not give the metadata of batches
+	for _, text := range []string{AggregateTagsKey, "[]",
+		`["host"]`} { // Arrow's reader does not give the metadata of batches
 		if !bytes.Contains(buf.Bytes(), []byte(text)) {
 			t.Errorf("the stream has no %s", text)
 		}
@@ -49,7 +58,8 @@ func TestWriteResults(t *testing.T) {
 	for _, f := range r.Schema().Fields() {
 		names = append(names, f.Name)
 	}
-	if diff := cmp.Diff([]string{"metric", "dc", "host", "tag_value", "timestamp", "value", "value_int", "query"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"metric", "dc", "host", "tag_value", "timestamp", "value", "value_int", "query"},
+		names); diff != "" {
 		t.Error(diff)
 	}
 	var rows []string
@@ -154,10 +164,13 @@ func TestResultWriter_random(t *testing.T) {
 			write(t, &buf, groups, ResultOptions{Compression: c})
 			got, batches := readResults(t, &buf)
 			if !slices.Equal(want, got) {
-				t.Fatalf("seed %d, compression %q: %.2000s", seed, c, cmp.Diff(want, got, cmp.AllowUnexported(resultRow{})))
+				t.Fatalf("seed %d, compression %q: %.2000s", seed, c,
+					cmp.Diff(want, got, cmp.AllowUnexported(resultRow{})))
 			}
 			if most := len(groups) + total/maxResultRows; batches > most {
-				t.Errorf("seed %d: %d batches for %d groups and %d rows, want at most one for each group and full batch", seed, batches, len(groups), total)
+				t.Errorf(
+					"seed %d: %d batches for %d groups and %d rows, want at most one for each group and full batch",
+					seed, batches, len(groups), total)
 			}
 		}
 	}
@@ -199,7 +212,12 @@ func randomGroup(r *rand.Rand) (g ResultGroup, rows []resultRow) {
 func TestResultWriter_batches(t *testing.T) {
 	small := func(n int, aggregated ...string) (groups []ResultGroup) {
 		for i := range n {
-			g := ResultGroup{Metric: "m", TagKeys: []string{"host"}, TagValues: []string{fmt.Sprint(i)}, AggregateTags: aggregated}
+			g := ResultGroup{
+				Metric:        "m",
+				TagKeys:       []string{"host"},
+				TagValues:     []string{fmt.Sprint(i)},
+				AggregateTags: aggregated,
+			}
 			g.Points.Append(int64(i), encoding.IntValue(1))
 			groups = append(groups, g)
 		}
@@ -229,7 +247,8 @@ func TestResultWriter_unfinished(t *testing.T) {
 		t.Fatalf("%d bytes were sent before the batch is full or flushed, want none, error %v", buf.Len(), err)
 	}
 	if err := out.Flush(); err != nil || buf.Len() == 0 || bytes.HasSuffix(buf.Bytes(), endMark) {
-		t.Fatalf("flushed %d bytes, end mark %v, error %v, want bytes without end mark", buf.Len(), bytes.HasSuffix(buf.Bytes(), endMark), err)
+		t.Fatalf("flushed %d bytes, end mark %v, error %v, want bytes without end mark", buf.Len(),
+			bytes.HasSuffix(buf.Bytes(), endMark), err)
 	}
 	if err := out.Close(); err != nil || !bytes.HasSuffix(buf.Bytes(), endMark) {
 		t.Fatalf("closed, but the stream has no end mark; error %v", err)
@@ -246,7 +265,8 @@ func TestResultOptions_metadata(t *testing.T) {
 		{ResultOptions{}, map[string]string{versionKey: "1"}},
 		{ResultOptions{Missing: missing}, map[string]string{versionKey: "1", MissingKey: `[["00","01"]]`}},
 		{ResultOptions{Damaged: 7}, map[string]string{versionKey: "1", DamagedKey: "7"}},
-		{ResultOptions{Missing: missing, Damaged: 1}, map[string]string{versionKey: "1", MissingKey: `[["00","01"]]`, DamagedKey: "1"}},
+		{ResultOptions{Missing: missing, Damaged: 1},
+			map[string]string{versionKey: "1", MissingKey: `[["00","01"]]`, DamagedKey: "1"}},
 	} {
 		if diff := cmp.Diff(c.want, c.of.metadata().ToMap()); diff != "" {
 			t.Errorf("%+v: want -, got +: %s", c.of, diff)
@@ -271,7 +291,8 @@ func TestReadResults(t *testing.T) {
 		if err := ReadResults(bytes.NewReader(whole), each); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(times, []int64{1356998400000, 1356998400250, 1356998460000}) || values[0] != 1<<53 || !math.IsNaN(values[1]) || values[2] != -0.5 {
+		if !slices.Equal(times, []int64{1356998400000, 1356998400250, 1356998460000}) || values[0] != 1<<53 ||
+			!math.IsNaN(values[1]) || values[2] != -0.5 {
 			t.Errorf("compression %q: times %v, values %v, want those of sampleGroups", c, times, values)
 		}
 		for n := range len(whole) {

@@ -42,8 +42,7 @@ func (s *resultStream) write(cols []arrow.Array, rows *resultRows) error {
 	return nil
 }
 
-// aggregatedList returns tag keys as they stand in the metadata of a batch: as a JSON
-// list, [] for none.
+// aggregatedList returns tag keys as the metadata of a batch has them: as a JSON list, [] for none.
 func aggregatedList(keys []string) (string, error) {
 	list, err := json.Marshal(append([]string{}, keys...))
 	return string(list), err
@@ -56,8 +55,8 @@ type tagTexts struct {
 	dictionaries []dictionary
 }
 
-// newTagTexts collects the tags of n groups. Dictionaries stand before the first batch,
-// so all groups must be known.
+// newTagTexts collects the tags of n groups. Dictionaries come before the first batch, so all
+// groups must be known.
 func newTagTexts(n int, tagsOf func(i int) (keys, values, aggregated []string)) *tagTexts {
 	t := &tagTexts{}
 	byKey := map[string]map[string]bool{}
@@ -90,7 +89,7 @@ func newTagTexts(n int, tagsOf func(i int) (keys, values, aggregated []string)) 
 // absent is the index of a tag that a group does not have.
 const absent = -1
 
-// appendIndexes appends, for each key of t, where a group's value stands in the key's
+// appendIndexes appends, for each key of t, the position of a group's value in the key's
 // dictionary.
 func (t *tagTexts) appendIndexes(dst []int32, keys, values []string) []int32 {
 	for i, k := range t.keys {

@@ -1,5 +1,5 @@
 // Package batch holds the Arrow schemas of the data that gateway and pushdown servers
-// exchange, and of answers to clients. The same record batch is handed over inside a
+// exchange, and of answers to clients. The same record batch is passed on inside a
 // process and sent over Arrow Flight.
 //
 // A series batch carries what one part of a scan plan found of some spans, one row
@@ -13,11 +13,10 @@
 //	raw_float list<bool>       that may have points outside the part too
 //	notes     list<binary>     annotations of the span's rows, JSON
 //
-// Of times at equal distances only the first two are sent, see even.go. raw_bits is
-// an integer, or the bits of a double if raw_float is true. A span may stand in
-// several batches of a part, one after the other in time. In one row all buckets
-// lie together: raw points come before the first and after the last of them, never
-// between.
+// If times have equal distances, only the first two are sent, see even.go. raw_bits is
+// an integer, or the bits of a double if raw_float is true. A span may be in several
+// batches of a part, in the order of time. Within a row all buckets are adjacent: raw
+// points come before the first and after the last of them, never between.
 package batch
 
 import (
@@ -30,9 +29,9 @@ import (
 	"downpour/encoding"
 )
 
-// Version is the wire version of series and partial batches; it stands in the
-// metadata of their schemas. Version 2 added times as their first two, proofs of
-// sums, and packed names; version 3 added aligned batches.
+// Version is the wire version of series and partial batches, in the metadata of their
+// schemas. Version 2 added times as their first two, proofs of sums, and packed names;
+// version 3 added aligned batches.
 const Version = "3"
 
 // resultVersion is the wire version of results and live rows.
@@ -73,8 +72,8 @@ func metadata(version string) *arrow.Metadata {
 	return &m
 }
 
-// checkSchema returns an error for a record of another schema or version. The version
-// is checked by itself, because Arrow's Equal does not compare metadata.
+// checkSchema returns an error for a record of another schema or version. The version is checked
+// separately, because Arrow's Equal does not compare metadata.
 func checkSchema(r Record, want *arrow.Schema) error {
 	if !r.Schema().Equal(want) {
 		return fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), want)
@@ -122,7 +121,7 @@ func NewSeriesWriter(mem Allocator) *SeriesWriter { return &SeriesWriter{mem: me
 // Append copies the row of one span into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {
 	w.spans.append(s.Span)
-	// Of times at equal distances sparse leaves the first two; SeriesReader.At puts the others back.
+	// sparse keeps the first two of times at equal distances; SeriesReader.At restores the others.
 	w.times = append(w.times, sparse(s.Time)...)
 	w.values = append(w.values, s.Value...)
 	w.rawTimes = append(w.rawTimes, sparse(s.Raw.Time)...)
@@ -144,13 +143,18 @@ func (w *SeriesWriter) Append(s *Series) {
 func (w *SeriesWriter) Record() Record {
 	c := columns{mem: w.mem}
 	r := c.record(seriesSchema, w.spans.len(), []arrow.ArrayData{
-		colSpan:     c.binary(&w.spans),
-		colTime:     c.list(seriesSchema, colTime, w.time, c.flat(arrow.PrimitiveTypes.Int64, len(w.times), arrow.Int64Traits.CastToBytes(w.times))),
-		colValue:    c.list(seriesSchema, colValue, w.value, c.flat(arrow.PrimitiveTypes.Float64, len(w.values), arrow.Float64Traits.CastToBytes(w.values))),
-		colRawTime:  c.list(seriesSchema, colRawTime, w.rawTime, c.flat(arrow.PrimitiveTypes.Int64, len(w.rawTimes), arrow.Int64Traits.CastToBytes(w.rawTimes))),
-		colRawBits:  c.list(seriesSchema, colRawBits, w.rawBits, c.flat(arrow.PrimitiveTypes.Int64, len(w.bits), arrow.Int64Traits.CastToBytes(w.bits))),
-		colRawFloat: c.list(seriesSchema, colRawFloat, w.rawFloat, c.flat(arrow.FixedWidthTypes.Boolean, w.floats.n, w.floats.bytes)),
-		colNotes:    c.list(seriesSchema, colNotes, w.notes, c.binary(&w.texts)),
+		colSpan: c.binary(&w.spans),
+		colTime: c.list(seriesSchema, colTime, w.time,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.times), arrow.Int64Traits.CastToBytes(w.times))),
+		colValue: c.list(seriesSchema, colValue, w.value,
+			c.flat(arrow.PrimitiveTypes.Float64, len(w.values), arrow.Float64Traits.CastToBytes(w.values))),
+		colRawTime: c.list(seriesSchema, colRawTime, w.rawTime,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.rawTimes), arrow.Int64Traits.CastToBytes(w.rawTimes))),
+		colRawBits: c.list(seriesSchema, colRawBits, w.rawBits,
+			c.flat(arrow.PrimitiveTypes.Int64, len(w.bits), arrow.Int64Traits.CastToBytes(w.bits))),
+		colRawFloat: c.list(seriesSchema, colRawFloat, w.rawFloat,
+			c.flat(arrow.FixedWidthTypes.Boolean, w.floats.n, w.floats.bytes)),
+		colNotes: c.list(seriesSchema, colNotes, w.notes, c.binary(&w.texts)),
 	})
 	w.reset()
 	return r

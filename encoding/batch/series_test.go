@@ -33,7 +33,8 @@ func drawSeries(t *rapid.T) (s Series) {
 	for range s.Time {
 		s.Value = append(s.Value, rapid.Float64().Draw(t, "value"))
 	}
-	for _, ms := range drawTimes(t, rapid.IntRange(0, 70).Draw(t, "raw points")) { // beyond one byte of the float bitmap
+	for _, ms := range drawTimes(t,
+		rapid.IntRange(0, 70).Draw(t, "raw points")) { // beyond one byte of the float bitmap
 		s.Raw.Append(ms, encoding.Value{Float: rapid.Bool().Draw(t, "float"), Bits: rapid.Uint64().Draw(t, "bits")})
 	}
 	s.Notes = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 9), 0, 3).Draw(t, "notes")
@@ -45,7 +46,8 @@ func drawTimes(t *rapid.T, n int) []int64 {
 	if rapid.Bool().Draw(t, "any times") {
 		return rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "times")
 	}
-	first, step, last := rapid.Int64().Draw(t, "first"), rapid.Int64().Draw(t, "step"), rapid.Int64Range(0, 1).Draw(t, "last")
+	first, step, last := rapid.Int64().Draw(t, "first"), rapid.Int64().Draw(t, "step"),
+		rapid.Int64Range(0, 1).Draw(t, "last")
 	var times []int64
 	for i := range int64(n) {
 		times = append(times, first+i*step)
@@ -182,7 +184,8 @@ func TestWriters_release(t *testing.T) {
 // Of three times and more at equal distances the first two travel.
 func TestSparse(t *testing.T) {
 	for _, c := range []struct{ times, want []int64 }{
-		{nil, nil}, {[]int64{5}, []int64{5}}, {[]int64{5, 7}, []int64{5, 7}}, {[]int64{5, 7, 9}, []int64{5, 7}}, {[]int64{5, 7, 10}, []int64{5, 7, 10}},
+		{nil, nil}, {[]int64{5}, []int64{5}}, {[]int64{5, 7}, []int64{5, 7}}, {[]int64{5, 7, 9}, []int64{5, 7}},
+		{[]int64{5, 7, 10}, []int64{5, 7, 10}},
 	} {
 		if got := sparse(c.times); !slices.Equal(got, c.want) {
 			t.Errorf("of %v travel %v, want %v", c.times, got, c.want)

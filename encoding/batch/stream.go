@@ -123,7 +123,7 @@ func copyBatch(b *flatbuffers.Builder, t flatbuffers.Table) flatbuffers.UOffsetT
 	buffers := copyPairs(b, t, batchBuffers)
 
 	var compression flatbuffers.UOffsetT
-	// A batch that is not compressed has no such field.
+	// Only a compressed batch has this field.
 	if o := flatbuffers.UOffsetT(t.Offset(batchCompression)); o != 0 {
 		c := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(o + t.Pos)}
 		b.StartObject(2)
@@ -140,8 +140,8 @@ func copyBatch(b *flatbuffers.Builder, t flatbuffers.Table) flatbuffers.UOffsetT
 	return b.EndObject()
 }
 
-// copyPairs copies a vector of structs of two int64: FieldNode and Buffer both are
-// such structs. It returns 0 if there is no vector.
+// copyPairs copies a vector of structs of two int64, as FieldNode and Buffer are. It returns 0 if
+// there is no vector.
 func copyPairs(b *flatbuffers.Builder, t flatbuffers.Table, slot flatbuffers.VOffsetT) flatbuffers.UOffsetT {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {

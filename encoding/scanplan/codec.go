@@ -29,12 +29,12 @@ func (b HexBytes) String() string { return hex.EncodeToString(b) }
 type Part struct {
 	Plan  Plan
 	Range KeyRange
-	// Mode is what the part answers with. A server that does not know the field
+	// Mode is the form of the part's answer. A server that does not know the field
 	// refuses the ticket.
 	Mode Mode `json:",omitempty"`
 }
 
-// Mode says what a part computes from its rows.
+// Mode is what a part computes from its rows.
 type Mode string
 
 const (
@@ -43,8 +43,8 @@ const (
 	// is the empty mode.
 	PerSeries Mode = ""
 	// PartialAggregation parts answer with a partial aggregate for each group and
-	// bucket. They are whole hours of a plan whose buckets divide the hour. Of
-	// histograms they answer with sums, and can be any part.
+	// bucket. They are whole hours of a plan whose buckets divide the hour. Parts of
+	// histograms answer with sums, and need not be whole hours.
 	PartialAggregation Mode = "partial"
 	// Aligned parts answer with the finished aggregates of each group whose series have
 	// points at the same times, or say that they do not. They are whole hours of the only
@@ -88,7 +88,7 @@ func (p *Part) MarshalTicket() ([]byte, error) { return json.Marshal(p) }
 // ParseTicket reads and validates a part. It fails for unknown fields and versions: a
 // field that is not understood could change the answer.
 func ParseTicket(b []byte) (*Part, error) {
-	// The version comes first, so that a plan of another version is refused as such
+	// The version is checked first, so that a plan of another version is refused for its version
 	// and not for one of its fields.
 	var version struct{ Plan struct{ Version int } }
 	if err := json.Unmarshal(b, &version); err != nil {
@@ -111,7 +111,7 @@ func ParseTicket(b []byte) (*Part, error) {
 	return p, nil
 }
 
-// Validate checks the plan, and that the part lies inside one of its ranges: rows
+// Validate checks the plan, and that the part is inside one of its ranges: rows
 // elsewhere belong to other metrics or to another salt bucket.
 func (p *Part) Validate() error {
 	if err := p.Plan.Validate(); err != nil {
@@ -130,7 +130,7 @@ func (p *Part) Validate() error {
 		}
 	}
 
-	return fmt.Errorf("scanplan: part from %s to %s lies in none of the plan's ranges", p.Range.Start, p.Range.Stop)
+	return fmt.Errorf("scanplan: part from %s to %s is in none of the plan's ranges", p.Range.Start, p.Range.Stop)
 }
 
 // validateMode checks what partial aggregation demands: a bucket must be known
@@ -143,13 +143,15 @@ func (p *Part) validateMode() error {
 		return p.validateAligned()
 	case PartialAggregation:
 	default:
-		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation), string(Aligned))
+		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation),
+			string(Aligned))
 	}
 
 	// Sums of histograms add up however the rows are cut: any part will do.
 	if p.Plan.Histograms != nil {
 		if d := p.Plan.Downsample; d != nil && d.Calendar {
-			return fmt.Errorf("scanplan: mode partial of histograms in calendar buckets, whose place depends on each series")
+			return fmt.Errorf(
+				"scanplan: mode partial of histograms in calendar buckets, whose place depends on each series")
 		}
 		return nil
 	}
@@ -159,7 +161,8 @@ func (p *Part) validateMode() error {
 		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate or a rollup")
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
-		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)
+		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start,
+			p.Range.Stop)
 	}
 
 	return nil
@@ -168,8 +171,11 @@ func (p *Part) validateMode() error {
 // validateAligned checks what aligned aggregation demands: that each time has the rows of all
 // series in one part.
 func (p *Part) validateAligned() error {
-	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 || len(p.Plan.Ranges) != 1 {
-		return fmt.Errorf("scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges", len(p.Plan.Ranges))
+	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 ||
+		len(p.Plan.Ranges) != 1 {
+		return fmt.Errorf(
+			"scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges",
+			len(p.Plan.Ranges))
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
 		return fmt.Errorf("scanplan: mode aligned from %s to %s, want whole hours", p.Range.Start, p.Range.Stop)

@@ -19,7 +19,8 @@ func examplePart() *Part {
 	const from, to = 1356998400, 1357005600
 	var ranges []KeyRange
 	for bucket := range 2 {
-		ranges = append(ranges, KeyRange{s.AppendRangeKey(nil, bucket, metric, from), s.AppendRangeKey(nil, bucket, metric, to)})
+		ranges = append(ranges,
+			KeyRange{s.AppendRangeKey(nil, bucket, metric, from), s.AppendRangeKey(nil, bucket, metric, to)})
 	}
 	return &Part{
 		Plan: Plan{
@@ -108,12 +109,16 @@ func TestParseTicket_refuses(t *testing.T) {
 	f("downsample interval 0 ms", func(p *Part) { p.Plan.Downsample.Interval = 0 })
 	f(`fill policy "scalar"`, func(p *Part) { p.Plan.Downsample.Fill = "scalar" })
 	f("is empty", func(p *Part) { p.Range.Stop = p.Range.Start })
-	f("lies in none of the plan's ranges", func(p *Part) { p.Range = KeyRange{p.Plan.Ranges[0].Start, p.Plan.Ranges[1].Stop} })
-	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Stop = nil })
+	f("is in none of the plan's ranges",
+		func(p *Part) { p.Range = KeyRange{p.Plan.Ranges[0].Start, p.Plan.Ranges[1].Stop} })
+	f("is in none of the plan's ranges", func(p *Part) { p.Range.Stop = nil })
 	f(`mode "fast"`, func(p *Part) { p.Mode = "fast" })
 	f("or with a rate", func(p *Part) { p.Mode = PartialAggregation })
-	f("want whole hours", func(p *Part) { p.Mode, p.Plan.Rate, p.Range.Start = PartialAggregation, nil, append(p.Range.Start, 1) })
-	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Start = HexBytes{0x00, 0xFF} })
+	f("want whole hours", func(p *Part) {
+		p.Mode, p.Plan.Rate, p.Range.Start = PartialAggregation, nil,
+			append(p.Range.Start, 1)
+	})
+	f("is in none of the plan's ranges", func(p *Part) { p.Range.Start = HexBytes{0x00, 0xFF} })
 }
 
 func TestParseTicket_refusesText(t *testing.T) {
@@ -142,14 +147,16 @@ func TestPlan_fix(t *testing.T) {
 	p := examplePart()
 	p.Plan.Fix = FixRateStart | FixIntegers
 	ticket, err := p.MarshalTicket()
-	if err != nil || !strings.Contains(string(ticket), `"Fix":5,`) || !strings.Contains(p.Plan.String(), "\nfix rate-start integers\n") {
+	if err != nil || !strings.Contains(string(ticket), `"Fix":5,`) ||
+		!strings.Contains(p.Plan.String(), "\nfix rate-start integers\n") {
 		t.Errorf("%v: ticket %s, want Fix 5 in it; text, want both fixes in it:\n%s", err, ticket, p.Plan.String())
 	}
 	got, err := ParseTicket(ticket)
 	if diff := cmp.Diff(p, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if _, err := ParseTicket([]byte(strings.Replace(string(ticket), `"Fix":5`, `"Fix":17`, 1))); err == nil || !strings.Contains(err.Error(), "not known") {
+	if _, err := ParseTicket([]byte(strings.Replace(string(ticket), `"Fix":5`, `"Fix":17`, 1))); err == nil ||
+		!strings.Contains(err.Error(), "not known") {
 		t.Errorf("an unknown fix: %v, want an error with \"not known\"", err)
 	}
 }
@@ -210,7 +217,8 @@ func TestDownsample(t *testing.T) {
 	f(&Downsample{Interval: 7 * 60_000, Count: 7, Unit: "m", Function: "max", Fill: FillNull}, "7m-max-null", false)
 	f(&Downsample{Interval: 3600_000, Count: 1, Unit: "h", Function: "max", Fill: FillNone}, "1h-max-none", true)
 	f(&Downsample{Interval: 7200_000, Count: 2, Unit: "h", Function: "max", Fill: FillNone}, "2h-max-none", false)
-	f(&Downsample{Interval: 60_000, Count: 1, Unit: "m", Calendar: true, Zone: "UTC", Function: "max", Fill: FillNone}, "1mc-max-none UTC", false)
+	f(&Downsample{Interval: 60_000, Count: 1, Unit: "m", Calendar: true, Zone: "UTC", Function: "max", Fill: FillNone},
+		"1mc-max-none UTC", false)
 }
 
 // FuzzParseTicket: no bytes make parsing, String or Validate panic; a ticket

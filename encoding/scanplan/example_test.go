@@ -19,8 +19,18 @@ func newPlan() scanplan.Plan {
 			Start: schema.AppendRangeKey(nil, 0, metric, from),
 			Stop:  schema.AppendRangeKey(nil, 0, metric, to),
 		}},
-		Tags:       []scanplan.TagPredicate{{TagK: encoding.UID{0, 0, 1}, Op: scanplan.In, Values: []encoding.UID{{0, 0, 1}, {0, 0, 2}}}},
-		Downsample: &scanplan.Downsample{Interval: 60_000, Count: 1, Unit: "m", Function: "avg", Fill: scanplan.FillNone},
+		Tags: []scanplan.TagPredicate{{
+			TagK:   encoding.UID{0, 0, 1},
+			Op:     scanplan.In,
+			Values: []encoding.UID{{0, 0, 1}, {0, 0, 2}},
+		}},
+		Downsample: &scanplan.Downsample{
+			Interval: 60_000,
+			Count:    1,
+			Unit:     "m",
+			Function: "avg",
+			Fill:     scanplan.FillNone,
+		},
 		Aggregator: "sum",
 		GroupBy:    []encoding.UID{{0, 0, 1}},
 	}

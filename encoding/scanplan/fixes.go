@@ -24,7 +24,7 @@ const (
 	// Source: AggregationIterator.nextLongValue.
 	FixIntegers
 	// FixDamaged leaves out rows that cannot be read, where a query fails otherwise. OpenTSDB
-	// shows what it can of some of them. What is made of such a plan is not kept.
+	// shows what it can of some of them. Answers to such a plan are not cached.
 	FixDamaged
 
 	allFixes = FixRateStart | FixGaps | FixIntegers | FixDamaged
@@ -47,7 +47,8 @@ func (f Fixes) String() string {
 // validate returns an error for bits that are no fix.
 func (f Fixes) validate() error {
 	if f&^allFixes != 0 {
-		return fmt.Errorf("scanplan: fixes %08b have bits that are not known, want only those of %08b", uint8(f), uint8(allFixes))
+		return fmt.Errorf("scanplan: fixes %08b have bits that are not known, want only those of %08b", uint8(f),
+			uint8(allFixes))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"downpour/encoding"
 )
 
-// Histograms has a plan read histograms in place of points. Each is added to those of
+// Histograms makes a plan read histograms in place of points. Each is added to those of
 // its group at its time, or in its bucket if the plan downsamples: no series is
 // interpolated. The wire form of a plan of points has no such field.
 // Source: HistogramSpanGroup, HistogramAggregationIterator.
@@ -14,8 +14,8 @@ type Histograms struct {
 	// Codec is the number before each histogram in its cell. A cell with another one
 	// fails the query, and with NoCodec each does.
 	Codec int
-	// Percentiles and Buckets say what the answer has of each histogram: percentiles,
-	// ascending, and the counts of its buckets. Parts ship histograms whatever they say.
+	// Percentiles and Buckets are what the answer has of each histogram: percentiles, ascending,
+	// and the counts of its buckets. Parts always ship whole histograms.
 	Percentiles []float32 `json:",omitempty"`
 	Buckets     bool      `json:",omitempty"`
 }
@@ -41,7 +41,7 @@ func (p *Plan) validateHistograms() error {
 	}
 
 	for i, x := range h.Percentiles {
-		// So written, the condition refuses NaN too.
+		// In this form the condition refuses NaN too.
 		if !(x >= 0 && x <= 100) || i > 0 && h.Percentiles[i-1] > x {
 			return fmt.Errorf("scanplan: percentiles %v, want them ascending from 0 to 100", h.Percentiles)
 		}

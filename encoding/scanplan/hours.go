@@ -59,11 +59,12 @@ func (p *Plan) HourKey(r KeyRange, base int64) HexBytes {
 }
 
 // Reads returns the keys that a part of the plan with range r depends on. Those before r are of
-// rows whose base time is no full hour, and which so hold points of the first hour; where r does
-// not begin the plan, the part before it reads them.
+// rows whose base time is no full hour, which hold points of the first hour; if r does not begin
+// the plan, the part before it reads them.
 func (p *Plan) Reads(r KeyRange) KeyRange {
 	at := p.Schema.BaseTimeAt()
-	if p.Rollup != nil || len(r.Start) != at+encoding.BaseTimeWidth || p.From <= 0 || int64(binary.BigEndian.Uint32(r.Start[at:])) != p.From {
+	if p.Rollup != nil || len(r.Start) != at+encoding.BaseTimeWidth || p.From <= 0 ||
+		int64(binary.BigEndian.Uint32(r.Start[at:])) != p.From {
 		return r
 	}
 	return KeyRange{Start: p.HourKey(r, p.From-encoding.RowSeconds+1), Stop: r.Stop}

@@ -6,15 +6,29 @@ import (
 	"downpour/encoding"
 )
 
-// The plans of two stretches of hours have the ranges of the whole one, cut at the hour between them
-// in each salt bucket. A range that is not of whole hours cannot be cut.
+// The plans of two ranges of hours have the ranges of the whole plan, cut at the hour
+// between them in each salt bucket. A range that is not of whole hours cannot be cut.
 func TestPlan_Between(t *testing.T) {
 	s := encoding.DefaultSchema()
 	s.SaltWidth, s.SaltBuckets = 1, 2
 	const hour = 1_356_998_400 // 50E22700
-	p := Plan{Version: Version, Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, 1}, From: hour, To: hour + 4*3600, Start: hour*1000 + 1, End: hour*1000 + 2, Aggregator: "sum"}
+	p := Plan{
+		Version:    Version,
+		Schema:     s,
+		Table:      "tsdb",
+		Metric:     encoding.UID{0, 0, 1},
+		From:       hour,
+		To:         hour + 4*3600,
+		Start:      hour*1000 + 1,
+		End:        hour*1000 + 2,
+		Aggregator: "sum",
+	}
 	for bucket := range s.Buckets() {
-		p.Ranges = append(p.Ranges, KeyRange{Start: s.AppendRangeKey(nil, bucket, p.Metric, hour), Stop: s.AppendRangeKey(nil, bucket, p.Metric, hour+4*3600)})
+		p.Ranges = append(p.Ranges,
+			KeyRange{
+				Start: s.AppendRangeKey(nil, bucket, p.Metric, hour),
+				Stop:  s.AppendRangeKey(nil, bucket, p.Metric, hour+4*3600),
+			})
 	}
 
 	before, ok := p.Between(p.From, hour+3*3600)
@@ -30,7 +44,8 @@ func TestPlan_Between(t *testing.T) {
 	for i, r := range p.Ranges {
 		border := s.AppendRangeKey(nil, i, p.Metric, hour+3*3600)
 		b, a := before.Ranges[i], after.Ranges[i]
-		if b.Start.String() != r.Start.String() || string(b.Stop) != string(border) || string(a.Start) != string(border) || a.Stop.String() != r.Stop.String() {
+		if b.Start.String() != r.Start.String() || string(b.Stop) != string(border) ||
+			string(a.Start) != string(border) || a.Stop.String() != r.Stop.String() {
 			t.Errorf("%v and %v, want %v cut at %x", b, a, r, border)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // AppendIdentity appends the identity of a plan: bytes that two plans share exactly if all their
-// fields are equal; an absent list is equal to an empty one. It is for keys in memory: it says the
-// same as the wire form in a twentieth of the time, and is written down nowhere.
+// fields are equal; an absent list is equal to an empty one. It is for keys in memory: it takes
+// a twentieth of the wire form's time, and is never stored.
 func (p *Plan) AppendIdentity(dst []byte) []byte { return identity(dst).plan(p) }
 
 // AppendIdentity appends the identity of a part, see that of a plan.
@@ -17,8 +17,8 @@ func (p *Part) AppendIdentity(dst []byte) []byte {
 	return identity(dst).plan(&p.Plan).keyRange(p.Range).text(string(p.Mode))
 }
 
-// identity is written field by field in one order. What varies in length stands behind its length
-// and what may be absent behind a flag, so no two plans can run into the same bytes.
+// identity is written field by field in one order. A field of varying length follows its length,
+// and an optional one a flag, so no two plans have the same bytes.
 type identity []byte
 
 func (b identity) plan(p *Plan) identity {
@@ -70,7 +70,8 @@ func (b identity) rollup(r *Rollup) identity {
 	if r == nil {
 		return b.flag(false)
 	}
-	b = b.flag(true).number(r.Layout.Interval).number(int64(r.Layout.Span.Count)).text(r.Layout.Span.Unit).column(r.Column)
+	b = b.flag(true).number(r.Layout.Interval).number(int64(r.Layout.Span.Count)).text(
+		r.Layout.Span.Unit).column(r.Column)
 	if r.Count == nil {
 		return b.flag(false)
 	}

@@ -14,7 +14,16 @@ func fullPart() *Part {
 	p := examplePart()
 	p.Mode = Aligned
 	p.Plan.Histograms = &Histograms{Codec: 42, Percentiles: []float32{50, 99}, Buckets: true}
-	p.Plan.Downsample = &Downsample{All: true, Interval: 60_000, Count: 1, Unit: "m", Calendar: true, Zone: "UTC", Function: "avg", Fill: FillNaN}
+	p.Plan.Downsample = &Downsample{
+		All:      true,
+		Interval: 60_000,
+		Count:    1,
+		Unit:     "m",
+		Calendar: true,
+		Zone:     "UTC",
+		Function: "avg",
+		Fill:     FillNaN,
+	}
 	p.Plan.Rollup = &Rollup{
 		Layout: encoding.RollupLayout{Interval: 60, Span: encoding.RowSpan{Count: 1, Unit: "h"}},
 		Column: encoding.RollupColumn{ID: 1, Name: "sum"}, Count: &encoding.RollupColumn{ID: 2, Name: "count"},
@@ -93,7 +102,7 @@ func walk(v reflect.Value, path string, f func(path string, v, changed reflect.V
 	f(path, v, other)
 }
 
-// What stands at the end of one field is never taken for the begin of the next.
+// The end of one field is never read as the start of the next.
 func TestIdentity_fieldsStayApart(t *testing.T) {
 	of := func(change func(*Plan)) string {
 		p := fullPart().Plan

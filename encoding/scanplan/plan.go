@@ -1,12 +1,11 @@
-// Package scanplan describes what one sub-query reads, in a form that a server
-// beside the region servers can execute: key ranges, predicates on row keys, and
-// what to compute from the points. It has UIDs and no names. The gateway compiles a
-// plan, the gateway and pushdown servers execute it, and its versioned JSON form
-// travels between them.
+// Package scanplan describes what one sub-query reads, in a form that a server next to
+// the region servers can execute: key ranges, predicates on row keys, and what to
+// compute from the points. It has UIDs and no names. The gateway compiles a plan, the
+// gateway and pushdown servers execute it, and its versioned JSON form travels between
+// them.
 //
-// A plan says what must be read, not how. A store may return more rows than the
-// predicates admit; whoever decodes a row applies them again, so that a weak filter
-// costs time and never correctness.
+// A plan says what must be read, not how. A store may return more rows than the predicates admit;
+// the decoder applies them again, so a weak filter costs time and never correctness.
 package scanplan
 
 import (
@@ -57,25 +56,26 @@ type Plan struct {
 	// GroupBy are the tag keys, ascending, whose values separate groups.
 	GroupBy []encoding.UID
 
-	// FixDuplicates takes the newest of two different values at one time. Without
-	// it such a query fails. Source: tsd.storage.fix_duplicates.
+	// FixDuplicates keeps the newest of different values at one time. Without it such a
+	// query fails. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool
 	// Fix is the set of OpenTSDB's errors that are corrected. The wire form has it
 	// only if it is not empty.
 	Fix Fixes `json:",omitempty"`
-	// Straight has crooked rows, those whose base time is no full hour, read first and cut at the
-	// hours. Without it a part that meets one ends. The wire form has it only if it is set.
+	// Straight makes a part read crooked rows, those whose base time is no full hour, first and cut
+	// them at the hours. Without it a part fails at such a row. The wire form has it only if it is
+	// set.
 	Straight bool `json:",omitempty"`
 	// MaxBytes bounds the memory that the plan's result may take on one server; 0 is
 	// no bound.
 	MaxBytes int64
 }
 
-// Untrimmed returns the plan that reads the same rows and answers with all times of
-// the scan range. Plans that differ in Start and End alone have the same untrimmed
-// plan, and the answer of each is the part of that plan's answer that lies inside
-// its bounds. The exception is a plan with one bucket for the whole query, whose
-// value depends on the bounds: it is returned unchanged.
+// Untrimmed returns the plan that reads the same rows and answers with all times of the
+// scan range. Plans that differ in Start and End alone have the same untrimmed plan,
+// and the answer of each is that plan's answer trimmed to its bounds. The exception is
+// a plan with one bucket for the whole query, whose value depends on the bounds: it is
+// returned unchanged.
 func (p *Plan) Untrimmed() Plan {
 	out := *p
 	if p.Downsample == nil || !p.Downsample.All {
@@ -88,12 +88,12 @@ func (p *Plan) Untrimmed() Plan {
 // end.
 type KeyRange struct{ Start, Stop HexBytes }
 
-// empty reports whether no key lies in r.
+// empty reports whether r has no key.
 func (r KeyRange) empty() bool {
 	return len(r.Stop) != 0 && string(r.Start) >= string(r.Stop)
 }
 
-// covers reports whether all keys of in lie in r.
+// covers reports whether r has all keys of in.
 func (r KeyRange) covers(in KeyRange) bool {
 	return string(r.Start) <= string(in.Start) &&
 		(len(r.Stop) == 0 || len(in.Stop) != 0 && string(in.Stop) <= string(r.Stop))
@@ -107,8 +107,8 @@ type TagPredicate struct {
 	Values []encoding.UID
 }
 
-// TagOp says which values a predicate admits. Every predicate admits only rows that
-// have the tag key.
+// TagOp is the kind of values that a predicate admits. Every predicate admits only rows
+// that have the tag key.
 type TagOp uint8
 
 const (
@@ -178,8 +178,8 @@ type Downsample struct {
 	Fill     Fill
 }
 
-// DividesHour reports whether every bucket lies inside one hour, so that no bucket
-// has points of two rows and a cut between rows is a cut between buckets.
+// DividesHour reports whether every bucket is inside one hour, so that no bucket has
+// points of two rows and a cut between rows is a cut between buckets.
 func (d *Downsample) DividesHour() bool {
 	return d != nil && !d.All && !d.Calendar && d.Interval > 0 && encoding.RowSeconds*1000%d.Interval == 0
 }
@@ -205,7 +205,8 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("scanplan: metric %s has %d bytes, want %d", p.Metric, len(p.Metric), p.Schema.MetricWidth)
 	}
 	if p.From < 0 || p.From >= p.To || p.From%encoding.RowSeconds != 0 || p.To%encoding.RowSeconds != 0 {
-		return fmt.Errorf("scanplan: rows from %d to %d, want ascending multiples of %d", p.From, p.To, encoding.RowSeconds)
+		return fmt.Errorf("scanplan: rows from %d to %d, want ascending multiples of %d", p.From, p.To,
+			encoding.RowSeconds)
 	}
 
 	if err := p.validateRanges(); err != nil {
@@ -271,7 +272,8 @@ func (p *Plan) validateTags() error {
 
 		for j, v := range t.Values {
 			if len(v) != p.Schema.TagVWidth || j > 0 && string(t.Values[j-1]) >= string(v) {
-				return fmt.Errorf("scanplan: tagv %s of tagk %s is out of order or has not %d bytes", v, t.TagK, p.Schema.TagVWidth)
+				return fmt.Errorf("scanplan: tagv %s of tagk %s is out of order or has not %d bytes", v, t.TagK,
+					p.Schema.TagVWidth)
 			}
 		}
 	}
@@ -297,8 +299,8 @@ func (p *Plan) validateSeries() error {
 	return nil
 }
 
-// validate checks interval and fill policy; nil, no downsampling, is valid. Function,
-// unit and zone are checked where they are looked up.
+// validate checks interval and fill policy; nil, no downsampling, is valid. Function, unit and zone
+// are checked by their users.
 func (d *Downsample) validate() error {
 	switch {
 	case d == nil:

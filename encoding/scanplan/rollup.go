@@ -7,15 +7,15 @@ import (
 	"downpour/encoding"
 )
 
-// Rollup says that a plan reads a rollup table, whose rows have another span than an hour
-// and whose cells hold values of whole intervals.
+// Rollup makes a plan read a rollup table, whose rows span more than an hour or less and whose
+// cells hold values of whole intervals.
 type Rollup struct {
 	// Layout is the table's row span and the interval of a value.
 	Layout encoding.RollupLayout
 	// Column holds the values that the downsampling function is applied to.
 	Column encoding.RollupColumn
-	// Count, with an average, holds how many points each value of Column, then a sum,
-	// is made of. A bucket's average is its sum of sums divided by its sum of counts.
+	// Count, for an average, is the column with the number of points in each value of Column, which
+	// then has sums. A bucket's average is its sum of sums divided by its sum of counts.
 	Count *encoding.RollupColumn `json:",omitempty"`
 }
 
@@ -45,13 +45,15 @@ func (r *Rollup) validate(p *Plan) error {
 	case p.Downsample == nil || p.Downsample.All:
 		return errors.New("scanplan: a rollup is read without a downsample interval")
 	case (r.Count != nil) != (p.Downsample.Function == "avg"):
-		return fmt.Errorf("scanplan: downsample function %s, want a column of counts with avg and with no other", p.Downsample.Function)
+		return fmt.Errorf("scanplan: downsample function %s, want a column of counts with avg and with no other",
+			p.Downsample.Function)
 	case r.Count != nil && r.Count.ID == r.Column.ID:
 		return fmt.Errorf("scanplan: sums and counts are both in column %d", r.Count.ID)
 	}
 	for _, t := range [2]int64{p.From, p.To} {
 		if base := r.Layout.Span.BaseTime(t); base != t {
-			return fmt.Errorf("scanplan: rows from %d to %d, want base times of rows of %s", p.From, p.To, r.Layout.Span)
+			return fmt.Errorf("scanplan: rows from %d to %d, want base times of rows of %s", p.From, p.To,
+				r.Layout.Span)
 		}
 	}
 	return nil
@@ -91,7 +93,7 @@ func (p *Plan) Rows(from, to int64) int64 {
 	}
 }
 
-// BucketsInRows reports whether every bucket lies inside one row, so that a cut between
+// BucketsInRows reports whether every bucket is inside one row, so that a cut between
 // rows is a cut between buckets.
 func (p *Plan) BucketsInRows() bool {
 	if p.Rollup == nil {

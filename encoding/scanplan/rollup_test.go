@@ -13,11 +13,23 @@ import (
 func rollupPlan() Plan {
 	s := encoding.DefaultSchema()
 	metric := encoding.UID{0, 0, 1}
-	return Plan{Version: Version, Schema: s, Table: "r1h", Metric: metric, From: 1356998400, To: 1357084800, End: 1, Aggregator: "sum",
-		Ranges:     []KeyRange{{Start: s.AppendRangeKey(nil, 0, metric, 1356998400), Stop: s.AppendRangeKey(nil, 0, metric, 1357084800)}},
+	return Plan{
+		Version:    Version,
+		Schema:     s,
+		Table:      "r1h",
+		Metric:     metric,
+		From:       1356998400,
+		To:         1357084800,
+		End:        1,
+		Aggregator: "sum",
+		Ranges: []KeyRange{{
+			Start: s.AppendRangeKey(nil, 0, metric, 1356998400),
+			Stop:  s.AppendRangeKey(nil, 0, metric, 1357084800),
+		}},
 		Downsample: &Downsample{Interval: 3600_000, Count: 1, Unit: "h", Function: "avg", Fill: FillNone},
 		Rollup: &Rollup{Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}},
-			Column: encoding.RollupColumn{ID: 0, Name: "sum"}, Count: &encoding.RollupColumn{ID: 1, Name: "count"}}}
+			Column: encoding.RollupColumn{ID: 0, Name: "sum"}, Count: &encoding.RollupColumn{ID: 1, Name: "count"}},
+	}
 }
 
 // A ticket carries all of a rollup.

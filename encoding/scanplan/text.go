@@ -9,7 +9,8 @@ import (
 func (p *Plan) String() string {
 	var b strings.Builder
 
-	fmt.Fprintf(&b, "scan %s metric %s rows [%d, %d) query [%d ms, %d ms]\n", p.Table, p.Metric, p.From, p.To, p.Start, p.End)
+	fmt.Fprintf(&b, "scan %s metric %s rows [%d, %d) query [%d ms, %d ms]\n", p.Table, p.Metric, p.From, p.To, p.Start,
+		p.End)
 	if p.Rollup != nil {
 		fmt.Fprintf(&b, "rollup %s\n", p.Rollup)
 	}
@@ -28,7 +29,7 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
-// writeRest writes what stands after key ranges and tags.
+// writeRest writes the fields after key ranges and tags.
 func (p *Plan) writeRest(b *strings.Builder) {
 	if p.Exact {
 		b.WriteString("tags exact\n")

@@ -1,14 +1,15 @@
-// Package seedtest hands out the seed of everything that tests draw: generators, shuffles,
-// samples, faults and the checks of pgregory.net/rapid.
+// Package seedtest has the seed of everything that tests draw: generators, shuffles, samples,
+// faults and the checks of pgregory.net/rapid.
 //
-// The environment variable TEST_SEED says which seed that is:
+// The environment variable TEST_SEED sets it:
 //
 //	TEST_SEED unset   1: the same draws for everybody
 //	TEST_SEED=N       N, a number from 1 to 2^64 - 1: what a failure printed
 //	TEST_SEED=draw    a fresh one for each test binary, as soak draws it
 //
-// A test that asks for the seed logs it, so that a failure shows how to repeat it. A package
-// that uses rapid and no other draw imports this package for its effect on rapid alone:
+// A test that uses the seed logs it, so that a failure shows how to repeat it. A
+// package that uses rapid and no other draw imports this package for its effect on
+// rapid alone:
 //
 //	import _ "downpour/encoding/seedtest"
 package seedtest
@@ -41,8 +42,8 @@ func init() {
 	}
 }
 
-// read returns the seed that a value of the variable means. A value that
-// means none is a panic: a test run must not go on with another seed than the one asked for.
+// read returns the seed that a value of the variable means. An invalid value is a panic: tests must
+// not run with another seed than the one requested.
 func read(value string, draw func() uint64) uint64 {
 	switch value {
 	case "":

@@ -1,6 +1,6 @@
 // Package zones has the time zones: those of one release of the IANA's database, which is part of the
-// program. The zones of the machine are not asked: they are of another release on each, and two
-// gateways would give two answers, one of them to be cached.
+// program. The machine's own zones are not used: their release differs between machines, so two
+// gateways could give two answers, and cache one of them.
 package zones
 
 import (

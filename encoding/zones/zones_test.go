@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A zone has the rules of this release, whatever the machine has: Paraguay has kept summer time since
-// October 2024, which release 2024b did not know.
+// A zone has the rules of this release, not the machine's: Paraguay has kept summer
+// time since October 2024, which release 2024b did not know.
 func TestLoad(t *testing.T) {
 	// The machine has another zone under this name.
 	dir := t.TempDir()
@@ -21,12 +21,14 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := fs.ReadFile(z, "Etc/GMT+7")
-	if err := errors.Join(err, os.Mkdir(filepath.Join(dir, "America"), 0o700), os.WriteFile(filepath.Join(dir, "America/Asuncion"), data, 0o600)); err != nil {
+	if err := errors.Join(err, os.Mkdir(filepath.Join(dir, "America"), 0o700),
+		os.WriteFile(filepath.Join(dir, "America/Asuncion"), data, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("ZONEINFO", dir)
 
-	for name, want := range map[string]int{"America/Asuncion": -3 * 3600, "Europe/Berlin": 2 * 3600, "UTC": 0, "": 0, "ROC": 8 * 3600, "US/Pacific": -7 * 3600} {
+	for name, want := range map[string]int{"America/Asuncion": -3 * 3600, "Europe/Berlin": 2 * 3600, "UTC": 0, "": 0,
+		"ROC": 8 * 3600, "US/Pacific": -7 * 3600} {
 		zone, err := Load(name)
 		if err != nil {
 			t.Errorf("%q: %v", name, err)

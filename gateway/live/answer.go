@@ -1,13 +1,13 @@
 // Package live keeps the answers of live queries up to date. Each distinct query has
-// one evaluator, which serves all its subscribers. Every second the evaluator asks
-// the query's Source what is new, or runs the query again and compares. The package
-// knows nothing of sockets, rows and stores. Package changefeed is the source that
-// reads only what has changed; package incremental has its arithmetic.
+// one evaluator, which serves all its subscribers. Every second the evaluator gets the
+// news from the query's Source, or runs the query again and compares. The package knows
+// no sockets, rows or stores. Package changefeed is the source that reads only what has
+// changed; package incremental has its arithmetic.
 //
-// A subscriber is a cursor: its place in its evaluator's history. It is woken, asks
-// for what it has not seen (Subscription.Next), and gets one delta however many
-// ticks it has missed, or a snapshot when the history does not reach back that far.
-// So a slow subscriber needs no queue and holds nobody up.
+// A subscriber is a cursor: its place in its evaluator's history. It is woken, requests what it has
+// not seen (Subscription.Next), and gets one delta for all ticks that it has missed, or a snapshot
+// when the history does not reach back that far. So a slow subscriber needs no queue and blocks no
+// other.
 //
 //	Source ──▶ evaluator ──▶ state at seq 41, history 31…41
 //	                        ├── subscriber at 41: up to date
@@ -57,8 +57,7 @@ type Answer struct {
 	// may be incomplete.
 	Missing [][2]string
 
-	// Damaged is how many rows were left out because they cannot be read, as fix=damaged
-	// asks.
+	// Damaged is how many unreadable rows were skipped because of fix=damaged.
 	Damaged int64
 
 	// Held is the memory that the source holds for this query, bytes.
@@ -75,7 +74,7 @@ type Answer struct {
 	FinalBefore int64
 }
 
-// Change says how one group of a kept sub-query differs from the answer before.
+// Change is the difference of one group of a kept sub-query from the answer before.
 type Change struct {
 	QueryIndex int
 	Key        string // as Result.Key, not empty
@@ -123,8 +122,8 @@ func toPoints(p encoding.Points, seconds bool) points {
 	return c
 }
 
-// lastOfEach keeps the last of each run of equal times. It works in place, because
-// nobody else has the columns.
+// lastOfEach keeps the last of each run of equal times. It works in place, because the columns are
+// not shared.
 func (c points) lastOfEach() points {
 	n := 0
 	for i := range c.time {
@@ -142,7 +141,7 @@ func (c points) value(i int) encoding.Value {
 	return encoding.Value{Float: c.float[i], Bits: c.bits[i]}
 }
 
-// equalAt tells whether the value at i equals d's at j, type included: 1 is not 1.0.
+// equalAt reports whether the value at i equals d's at j, type included: 1 is not 1.0.
 func (c points) equalAt(i int, d points, j int) bool {
 	return c.float[i] == d.float[j] && c.bits[i] == d.bits[j]
 }

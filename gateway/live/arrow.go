@@ -10,18 +10,18 @@ import (
 
 // arrowForm is an update as a JSON header and a binary message.
 type arrowForm struct {
-	header []byte // nil until it is asked for
+	header []byte // nil until it is requested
 	frame  []byte
 }
 
 // Arrow returns the binary form of a snapshot or delta: the part of the JSON header
 // after type and id, and the Arrow IPC stream that follows the header as a binary
-// message. The header says which groups there are, as the JSON form does, but has no
-// points; these are in the stream (batch.LiveRows). Subscriptions that take this
-// form must ask for Request.Millis.
+// message. The header describes the groups, as the JSON form does, but has no points;
+// these are in the stream (batch.LiveRows). Subscriptions to this form must set
+// Request.Millis.
 //
-// The bytes are shared and must not be changed. The error is ErrNoMemory, or says
-// why the stream cannot be written.
+// The bytes are shared and must not be changed. The error is ErrNoMemory, or the reason why the
+// stream cannot be written.
 func (u *Update) Arrow() (header, frame []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +83,7 @@ func (d *delta) appendRows(rows *batch.LiveRows) {
 	}
 }
 
-// appendRows appends the points of a group, NaN as null if nanIsNull says so.
+// appendRows appends the points of a group, NaN as null if nanIsNull is set.
 func (c points) appendRows(rows *batch.LiveRows, group int, nanIsNull bool) {
 	for i, t := range c.time {
 		if v := c.value(i).Double(); nanIsNull && math.IsNaN(v) {

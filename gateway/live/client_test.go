@@ -17,7 +17,7 @@ type client struct {
 	last   Kind
 	err    *Error
 
-	// clears makes the client empty a group that is described anew, as the protocol permits.
+	// clears makes the client empty a group that gets a new description, as the protocol permits.
 	clears bool
 }
 

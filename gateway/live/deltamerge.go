@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// deltaMerger makes one delta of several. It collects which groups and times they
-// touched, and then writes the present values of these. A group that came and went
-// in between leaves no trace but its number, which stays unused.
+// deltaMerger makes one delta of several. It collects the groups and times that they touched, and
+// then writes the present values of these. A group that was added and removed in between only
+// leaves its number unused.
 type deltaMerger struct {
 	out     *delta
 	present map[int]*group // the groups that exist now
@@ -47,8 +47,8 @@ func (m *deltaMerger) touch(group int, times []int64) {
 	}
 }
 
-// finish writes the delta. Of a group that is gone again it writes nothing: the client
-// never knew it, or is told by removed.
+// finish writes the delta. It writes nothing of a removed group: the client never knew it, or
+// learns it from removed.
 func (m *deltaMerger) finish() {
 	for _, n := range slices.Sorted(maps.Keys(m.described)) {
 		if g := m.present[n]; g != nil {
@@ -62,9 +62,9 @@ func (m *deltaMerger) finish() {
 	}
 }
 
-// emit writes the present value of each touched time of a group, or that it has
-// none. Of a group with a new description that is every point, because its deltas
-// touched them all.
+// emit writes the present value of each touched time of a group, or that it has none.
+// For a group with a new description that is every point, because its deltas touched
+// them all.
 func (m *deltaMerger) emit(n int, g *group) {
 	var up points
 	var gone []int64

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Error is a refusal as a client gets it. While a query is live, a temporary error
-// leaves the subscription open, and the query is asked again.
+// Error is a refusal as a client gets it. While a query is live, a temporary error leaves the
+// subscription open, and the query is retried.
 type Error struct {
 	Code      int // the HTTP status of the same refusal over HTTP
 	Message   string
@@ -18,5 +18,5 @@ func (e *Error) Error() string { return fmt.Sprintf("live: %d %s", e.Code, e.Mes
 // ErrNoMemory is returned when there is no memory to encode a message in.
 var ErrNoMemory = errors.New("live: other work holds the memory that the message takes")
 
-// errInternal is what a client is told about a panic.
+// errInternal is the client's error of a panic.
 var errInternal = &Error{Code: 500, Message: "Internal error"}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// evaluator asks one query again and again while it has subscribers.
+// evaluator runs one query periodically while it has subscribers.
 type evaluator struct {
 	hub   *Hub
 	query query
@@ -52,7 +52,7 @@ func (e *evaluator) join(r Request, wake func()) *Subscription {
 	s := &Subscription{evaluator: e, wake: wake, cut: r.Cut}
 	e.mu.subs[s] = struct{}{}
 	s.resumeLocked(r.Resume)
-	if e.mu.stop == nil && !e.mu.complete { // no loop runs, and there is more to ask
+	if e.mu.stop == nil && !e.mu.complete { // no loop runs, and there is more to do
 		e.startLocked()
 	}
 
@@ -85,8 +85,8 @@ func (e *evaluator) stopLingerLocked() {
 	}
 }
 
-// leave removes a subscriber. After the last one the loop stops at once, and the
-// state is kept for Config.Linger. REQUIRES: hub.mu is held.
+// leave removes a subscriber. After the last one the loop stops immediately, and the state is kept
+// for Config.Linger. REQUIRES: hub.mu is held.
 func (e *evaluator) leave(s *Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,28 +112,28 @@ func (e *evaluator) leave(s *Subscription) {
 	e.mu.linger = timer
 }
 
-// expire forgets an evaluator to which nobody has come back. It reads the timer under
-// e.mu, which leave holds until the variable is set.
+// expire drops an evaluator without new subscribers. It reads the timer under e.mu,
+// which leave holds until the variable is set.
 func (e *evaluator) expire(timer **time.Timer) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	// Another timer, or none, means that somebody came back meanwhile.
+	// Another timer, or none, means that a subscriber has come back.
 	if e.mu.linger == *timer {
 		e.hub.forgetLocked(e)
 	}
 }
 
-// run asks until ctx ends, the query is refused for good, or it is complete.
+// run runs the query until ctx ends, the query is refused for good, or it is complete.
 func (e *evaluator) run(ctx context.Context) {
 	source := e.hub.openSource(e.query)
 	// Not deferred directly: source may be another one by then.
 	defer func() { source.Close() }()
 	for {
 		start := time.Now()
-		// The context work carries the account of the ask's memory, which leave gives back.
+		// The context work carries the memory account of the run, which leave releases.
 		work, leave := e.hub.enter(ctx)
 		a, err := e.hub.ask(work, e.query, source)
 
@@ -157,13 +157,13 @@ func (e *evaluator) run(ctx context.Context) {
 	}
 }
 
-// longestRest bounds how long a query rests because its last ask took long.
+// longestRest bounds the pause of a query whose last run took long.
 const longestRest = 30 * time.Second
 
 // pause waits for the next tick: for an interval, or until there is news, but no less
-// than Config.Quick. A nil changed never has news. took is what the last ask took. A
-// query rests at least as long as it took, so that it keeps its share of the server busy
-// half of the time at most. pause returns false if ctx ends first.
+// than Config.Quick. A nil changed never has news. took is the time of the last run.
+// The pause is at least as long, so that a query uses the server half of the time at
+// most. pause returns false if ctx ends first.
 func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-chan struct{}) bool {
 	rest := min(took, longestRest)
 	interval := max(e.hub.cfg.Interval-took, rest)
@@ -171,7 +171,7 @@ func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-cha
 		return wait(ctx, interval, nil)
 	}
 	quick := max(e.hub.cfg.Quick-took, rest)
-	// News that comes during the first wait stays in changed and ends the second at once.
+	// News that comes during the first wait stays in changed and ends the second immediately.
 	return wait(ctx, quick, nil) && wait(ctx, interval-quick, changed)
 }
 
@@ -205,7 +205,7 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ctx.Err() != nil {
-		return true // stopped meanwhile; another loop may run already
+		return true // stopped in between; another loop may already run
 	}
 
 	if err == nil {
@@ -235,7 +235,8 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body), "stack", string(debug.Stack()))
+			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body),
+				"stack", string(debug.Stack()))
 			err = errInternal
 		}
 	}()
@@ -250,7 +251,7 @@ func (e *evaluator) lastState() *state {
 }
 
 // acceptLocked makes an answer the present one. sourceBytes is the memory that its
-// source holds. The error says that all live queries together would hold too much.
+// source holds. It fails if all live queries together would hold too much.
 func (e *evaluator) acceptLocked(now *state, ch *changes, sourceBytes int64) error {
 	if err := e.hub.updateHeld(e, now, sourceBytes); err != nil {
 		return err
@@ -260,8 +261,8 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, sourceBytes int64) err
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
 
-	// An answer like the one before is no news. But a client that was told an
-	// error waits for a message that it is over.
+	// An answer equal to the one before is no news. But a client that got an error waits for a
+	// message that it is over.
 	if e.mu.seq == 0 || recovered || !ch.empty() {
 		e.mu.seq++
 		e.recordLocked(ch)
@@ -269,8 +270,8 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, sourceBytes int64) err
 	return nil
 }
 
-// recordLocked adds the change to the tracks in use, and drops the others. The
-// newest stays in any case, because somebody may resume or join it.
+// recordLocked adds the change to the tracks in use, and drops the others. The newest is always
+// kept, because a subscriber may resume or join it.
 func (e *evaluator) recordLocked(ch *changes) {
 	var inUse []*track
 	for i, t := range e.mu.tracks {
@@ -283,20 +284,21 @@ func (e *evaluator) recordLocked(ch *changes) {
 	e.mu.tracks = inUse
 }
 
-// failLocked takes in an error of an ask.
+// failLocked records an error of a run.
 func (e *evaluator) failLocked(err error) {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		refusal = &Error{Code: 500, Message: err.Error(), Temporary: true}
 	}
 
-	// A query with an end is asked once: no error of it is temporary.
+	// A query with an end is run once: none of its errors is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
 	if e.mu.err == nil || *e.mu.err != shown || e.mu.old { // the same error again is no news
 		e.mu.err = &shown
 		e.mu.errCount++
-		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary", shown.Temporary, "query", string(e.query.question.Body))
+		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary",
+			shown.Temporary, "query", string(e.query.question.Body))
 	}
 	e.mu.final, e.mu.old = !shown.Temporary, false
 }

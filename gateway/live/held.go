@@ -15,9 +15,9 @@ type Held struct {
 	// History are earlier changes, for subscribers that are behind, and their
 	// messages, each encoded once for all.
 	History int64
-	// Sending are messages on their way to subscribers that are not part of
-	// History: snapshots, and deltas that were merged for slow subscribers. They
-	// last until the subscriber asks for the next one.
+	// Sending are messages on their way to subscribers that are not part of History:
+	// snapshots, and deltas that were merged for slow subscribers. They last until the
+	// subscriber requests the next one.
 	Sending int64
 }
 
@@ -37,12 +37,12 @@ const (
 	groupBytes  = 512 // a group without its points: description, keys, places in maps
 	pointBytes  = 17  // a time, a value, and whether it is a float
 	deltaBytes  = 256 // a delta without its groups
-	partBytes   = 72  // what a delta says about one group, without points
+	partBytes   = 72  // size of a group in a delta, without points
 	updateBytes = 256 // a message without its text
 	subBytes    = 512 // a subscription, here and at its socket
 
-	// A guess of what a message takes before it is encoded: as JSON a point is
-	// something like "[1700000000,12.5]," and a group has its tags.
+	// A guess of a message's size before it is encoded: as JSON a point is something
+	// like "[1700000000,12.5]," and a group has its tags.
 	textPointBytes = 20
 	textGroupBytes = 128
 )
@@ -66,8 +66,8 @@ func (d *delta) bytes() int64 {
 	return n
 }
 
-// textBytes returns about the memory of an encoded message: of the formats that were
-// asked for, or of JSON if none was yet.
+// textBytes returns about the memory of an encoded message: of the formats that were requested, or
+// of JSON if none was yet.
 func (u *Update) textBytes() int64 {
 	if n := u.encoded.Load(); n > 0 {
 		return updateBytes + n
@@ -85,7 +85,10 @@ func (u *Update) textBytes() int64 {
 // source holds. It is called at each tick, and cheap: a sum over the history and the
 // subscribers. REQUIRES: e.mu is held.
 func (e *evaluator) countHeldLocked(now *state, sourceBytes int64) Held {
-	sum := Held{Answer: now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)), Sending: subBytes * int64(len(e.mu.subs))}
+	sum := Held{
+		Answer:  now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)),
+		Sending: subBytes * int64(len(e.mu.subs)),
+	}
 
 	e.mu.ticks++
 	for _, t := range e.mu.tracks {
@@ -116,7 +119,7 @@ func (u *Update) sendingBytes(seq uint64) int64 {
 	if u.delta != nil {
 		n += u.delta.bytes()
 	}
-	if u.Kind == KindSnapshot && u.Seq != seq { // the state does not share its columns any more
+	if u.Kind == KindSnapshot && u.Seq != seq { // the state no longer shares its columns
 		n += pointBytes*int64(u.points) + 8*int64(len(u.groups))
 	}
 	return n
@@ -129,8 +132,8 @@ func (u *Update) sendingBytes(seq uint64) int64 {
 func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
 	readers := map[*Update][]*Subscription{}
 	for s := range e.mu.subs {
-		// What the history holds too would not be freed, and a subscriber without a cut must
-		// not be cut off.
+		// A message that is also in the history would not be freed, and a subscriber without a cut
+		// must not be cut off.
 		if u := s.sending; u != nil && u.Seq < e.mu.seq && u.inHistory != e.mu.ticks && s.cut != nil {
 			readers[u] = append(readers[u], s)
 		}
@@ -160,8 +163,11 @@ func (h *Hub) updateHeld(e *evaluator, now *state, sourceBytes int64) error {
 
 	sum := h.total.held.minus(e.mu.held).plus(held)
 	if sum.Answer > h.cfg.MaxBytes {
-		return &Error{Code: 413, Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
-			"please ask for less time, fewer groups or a coarser downsample", sum.Answer, h.cfg.MaxBytes)}
+		return &Error{
+			Code: 413,
+			Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
+				"please ask for less time, fewer groups or a coarser downsample", sum.Answer, h.cfg.MaxBytes),
+		}
 	}
 
 	if over := sum.Sending - h.cfg.MaxSending; over > 0 {

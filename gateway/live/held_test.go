@@ -109,7 +109,7 @@ func TestHeld_left(t *testing.T) {
 	}
 }
 
-// changing returns an answer of so many points, all of which change at each tick.
+// changing returns an answer of so many points, which all change at each tick.
 func changing(points, tick int) Answer {
 	r := Result{Metric: "m"}
 	for i := range points {
@@ -120,7 +120,8 @@ func changing(points, tick int) Answer {
 
 func join(t *testing.T, h *Hub, cut func()) *Subscription {
 	t.Helper()
-	s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago","msResolution":true}`), Cut: cut}, func() {})
+	s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago","msResolution":true}`), Cut: cut},
+		func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,13 +28,13 @@ type track struct {
 
 	// Messages of the present seq, each encoded once for all subscribers.
 	snapshot       *Update // for those who join
-	mergedSnapshot *Update // for those who were too slow
+	mergedSnapshot *Update // for slow subscribers
 	// merged has the deltas from older seqs, by seq, for those who were slow. An
 	// entry is nil if a snapshot is hardly longer.
 	merged map[uint64]*Update
 }
 
-// dropMessages drops the messages of a seq that is not the present one any more.
+// dropMessages drops the messages of a seq that is no longer the present one.
 func (t *track) dropMessages() { t.snapshot, t.mergedSnapshot, t.merged = nil, nil, nil }
 
 // delta is one change in a track's numbers.
@@ -100,7 +100,7 @@ func newTrack(epoch string, s *state) *track {
 	return t
 }
 
-// dense tells whether the numbers have no hole. A snapshot needs that, because its
+// dense reports whether the numbers have no hole. A snapshot needs that, because its
 // groups are numbered by their place.
 func (t *track) dense() bool { return len(t.local) == t.next }
 
@@ -111,9 +111,9 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 	t.points += d.points()
 	t.bytes += d.bytes()
 
-	// Who lacks more points than the answer has is better served by a snapshot.
+	// A subscriber that lacks more points than the answer has is better served by a snapshot.
 	budget := max(historyPoints, s.points)
-	// The newest delta stays, however large: subscribers that keep up get it.
+	// The newest delta is kept, even if large: subscribers that keep up get it.
 	for len(t.history) > historyTicks || t.points > budget && len(t.history) > 1 {
 		t.points -= t.history[0].points()
 		t.bytes -= t.history[0].bytes()
@@ -148,7 +148,7 @@ func (t *track) makeDelta(seq uint64, ch *changes, s *state) *delta {
 	return d
 }
 
-// reaches tells whether the history holds everything after seq, up to now, the
+// reaches reports whether the history holds everything after seq, up to now, the
 // present seq.
 func (t *track) reaches(seq, now uint64) bool {
 	return seq <= now && now-seq <= uint64(len(t.history))
@@ -174,8 +174,8 @@ func (t *track) since(seq uint64, s *state) *delta {
 }
 
 // mergedSince returns one message for everything that came after seq, or nil if a
-// snapshot is hardly longer. It makes the message of u if nobody has asked for it
-// yet. REQUIRES: seq is before the present one, and the history reaches back to it.
+// snapshot is hardly longer. It makes the message of u at the first call. REQUIRES: seq
+// is before the present one, and the history reaches back to it.
 func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	if shared, ok := t.merged[seq]; ok {
 		return shared
@@ -183,7 +183,7 @@ func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	u.merged, u.delta = true, t.since(seq, s)
 
 	if n := u.delta.points(); n > historyPoints && n > s.points/2 {
-		u = nil // kept too, so that the next one who asks does not merge again
+		u = nil // kept too, so that the next call does not merge again
 	}
 
 	if t.merged == nil {

@@ -15,38 +15,37 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// Question is what a subscriber asks: the body of a request over HTTP.
+// Question is a subscriber's query: the body of a request over HTTP.
 type Question struct {
 	Exp  bool            // of POST /api/query/exp, otherwise of POST /api/query
 	Body json.RawMessage // as the client wrote it
 }
 
-// Config says how live queries are answered. Zero values take the defaults.
+// Config is how live queries are answered. Zero values mean the defaults.
 type Config struct {
-	// Ask runs a query in full. Where it names no end, the end is now. Errors other
-	// than *Error count as temporary. Ask is called from many goroutines and must
-	// return when ctx ends.
+	// Ask runs a query in full. If it names no end, the end is now. Errors other than
+	// *Error count as temporary. Ask is called from many goroutines and must return
+	// when ctx ends.
 	Ask func(ctx context.Context, q Question, now time.Time) (Answer, error)
 
 	// OpenSource returns the source of a live query's answers. If it is nil, each
 	// live query is answered by Ask. A query with an end always is.
 	OpenSource func(q Question) Source
 
-	// Enter, if set, returns the context of each ask, which carries the account of
-	// the memory that the ask may hold. leave gives that memory back; it is called
-	// when the answer has been taken in.
+	// Enter, if set, returns the context of each run, which carries its memory account. leave
+	// releases that memory; it is called after the answer is applied.
 	Enter func(context.Context) (_ context.Context, leave func())
 
-	Interval time.Duration // between the starts of two asks of one query; 1 s
-	Quick    time.Duration // the same, if the source says that there is news; 200 ms
+	Interval time.Duration // between the starts of two runs of one query; 1 s
+	Quick    time.Duration // the same, if the source has news; 200 ms
 	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
 	Queries  int           // distinct queries at a time; 1,000
-	Asks     int           // asks that run at a time; 8
+	Asks     int           // concurrent runs; 8
 	MaxBytes int64         // bound of all last answers and their sources together; 256 MiB
 
-	// MaxSending bounds the messages that are on their way to subscribers and that
-	// others do not need any more; 256 MiB. Beyond it the slowest subscribers are
-	// cut off, see Request.Cut.
+	// MaxSending bounds the messages that are on their way to subscribers and that no
+	// others need; 256 MiB. Beyond it the slowest subscribers are cut off, see
+	// Request.Cut.
 	MaxSending int64
 
 	// Memory is the pool that messages reserve their bytes from. Nil is no bound.
@@ -86,8 +85,8 @@ type Source interface {
 	// Errors are as those of Config.Ask.
 	Next(ctx context.Context, now time.Time) (Answer, error)
 
-	// Changed returns a channel that gets a value when Next may have news. It is
-	// nil if the source cannot tell.
+	// Changed returns a channel that gets a value when Next may have news. It is nil if the source
+	// cannot know.
 	Changed() <-chan struct{}
 
 	// Close frees the source. It is called once, after the last Next.
@@ -119,7 +118,7 @@ func (h *Hub) openSource(q query) Source {
 type Hub struct {
 	cfg      Config
 	instance string        // random: makes the epochs of this process unlike others'
-	slots    chan struct{} // as many as asks may run
+	slots    chan struct{} // one for each concurrent run
 	asks     atomic.Int64  // see Stats
 	merged   atomic.Int64  // see Stats
 	work     sync.WaitGroup
@@ -143,7 +142,12 @@ type Hub struct {
 // New returns a hub. Close ends it.
 func New(cfg Config) *Hub {
 	cfg.setDefaults()
-	h := &Hub{cfg: cfg, messages: cfg.Memory.Open(memory.Live), instance: strconv.FormatUint(rand.Uint64(), 36), slots: make(chan struct{}, cfg.Asks)}
+	h := &Hub{
+		cfg:      cfg,
+		messages: cfg.Memory.Open(memory.Live),
+		instance: strconv.FormatUint(rand.Uint64(), 36),
+		slots:    make(chan struct{}, cfg.Asks),
+	}
 	h.mu.evaluators = map[string]*evaluator{}
 	return h
 }
@@ -196,7 +200,10 @@ func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 		return e, nil
 	}
 	if len(h.mu.evaluators) >= h.cfg.Queries {
-		return nil, &Error{Code: 429, Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries)}
+		return nil, &Error{
+			Code:    429,
+			Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries),
+		}
 	}
 
 	h.mu.made++
@@ -205,8 +212,8 @@ func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 	return e, nil
 }
 
-// removeLocked takes an evaluator out of the hub, so that nobody can join it any
-// more. REQUIRES: h.mu is held.
+// removeLocked takes an evaluator out of the hub, so that it cannot be joined. REQUIRES: h.mu is
+// held.
 func (h *Hub) removeLocked(e *evaluator) {
 	if h.mu.evaluators[e.query.key] == e {
 		delete(h.mu.evaluators, e.query.key)
@@ -220,7 +227,7 @@ func (h *Hub) forgetLocked(e *evaluator) {
 	h.releaseHeld(e)
 }
 
-// Close ends all evaluators and waits for their asks to return.
+// Close ends all evaluators and waits for their runs to return.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.mu.closed = true
@@ -241,7 +248,7 @@ type Stats struct {
 	Queries     int   // evaluators now, those kept for resume included
 	Subscribers int   // now
 	Asks        int64 // since the start
-	Merged      int64 // updates that stood for several ticks, or for a lost history
+	Merged      int64 // updates of several ticks, or for a lost history
 	Bytes       int64 // held now, see Held
 }
 
@@ -259,8 +266,8 @@ func (h *Hub) Stats() Stats {
 	return st
 }
 
-// ask runs one ask when it gets a slot. A panic of the source ends the query, not
-// the process.
+// ask runs the query once it gets a slot. A panic of the source ends the query, not the
+// process.
 func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -270,7 +277,8 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 	defer func() {
 		<-h.slots
 		if p := recover(); p != nil {
-			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.question.Body), "stack", string(debug.Stack()))
+			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.question.Body), "stack",
+				string(debug.Stack()))
 			err = errInternal
 		}
 	}()
@@ -279,7 +287,7 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 	return from.Next(ctx, time.Now())
 }
 
-// enter returns the context of an ask, and of what is done with its answer.
+// enter returns the context of a run, and of applying its answer.
 func (h *Hub) enter(ctx context.Context) (_ context.Context, leave func()) {
 	if h.cfg.Enter == nil {
 		return ctx, func() {}

@@ -55,8 +55,9 @@ func TestOneEvaluatorServesAll(t *testing.T) {
 		h := New(Config{Ask: counting(&asks), Log: quiet})
 		defer h.Close()
 		a, wakes := subscribe(t, h, `{"start":"1h-ago","queries":[]}`)
-		b, _ := subscribe(t, h, `{ "queries": [], "end": null, "start": "1h-ago" }`) // the same query, written in another way
-		time.Sleep(10*time.Second + time.Millisecond)                                // the bubble's clock: no real wait
+		b, _ := subscribe(t, h,
+			`{ "queries": [], "end": null, "start": "1h-ago" }`) // the same query, written in another way
+		time.Sleep(10*time.Second + time.Millisecond) // the bubble's clock: no real wait
 		drain(t, a)
 		drain(t, b)
 		if asks.Load() != 11 || h.Stats().Queries != 1 {
@@ -124,7 +125,8 @@ func TestExpressionsShareAnEvaluator(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // two ticks by the bubble's clock: no real wait
 		drain(t, a)
 		if want := "0 m map[host:a] [] 1500=1"; a.picture() != want || asks.Load() != 2 || h.Stats().Queries != 1 {
-			t.Errorf("%q after %d asks of %d evaluators, want %q after 2 of 1", a.picture(), asks.Load(), h.Stats().Queries, want)
+			t.Errorf("%q after %d asks of %d evaluators, want %q after 2 of 1", a.picture(), asks.Load(),
+				h.Stats().Queries, want)
 		}
 
 		ended := join(`{"time":{"start":"1h-ago","end":"1m-ago"},"metrics":[]}`)
@@ -132,7 +134,10 @@ func TestExpressionsShareAnEvaluator(t *testing.T) {
 		if drain(t, ended); ended.last != KindComplete {
 			t.Errorf("with an end: the last message is %s", ended.last)
 		}
-		plain, err := h.Subscribe(Request{Query: json.RawMessage(`{"time":{"start":"1h-ago"},"metrics":[]}`), Millis: true}, func() {})
+		plain, err := h.Subscribe(Request{
+			Query:  json.RawMessage(`{"time":{"start":"1h-ago"},"metrics":[]}`),
+			Millis: true,
+		}, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +178,8 @@ func TestEndGivenCompletes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := strings.Join(kinds, " "); got != "snapshot complete" || asks.Load() != 1 || h.Stats().Queries != 0 {
-			t.Errorf("got %s after %d asks, %+v; want snapshot complete, one ask, nothing left", got, asks.Load(), h.Stats())
+			t.Errorf("got %s after %d asks, %+v; want snapshot complete, one ask, nothing left", got, asks.Load(),
+				h.Stats())
 		}
 	})
 }
@@ -183,7 +189,9 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 		start := time.Now()
 		ask := func(_ context.Context, _ Question, now time.Time) (Answer, error) {
 			if now.Sub(start) < 5*time.Second {
-				return Answer{}, fmt.Errorf("ask: %w", &Error{Code: 400, Message: "No such name for 'metrics': 'm'", Temporary: true})
+				return Answer{},
+					fmt.Errorf("ask: %w",
+						&Error{Code: 400, Message: "No such name for 'metrics': 'm'", Temporary: true})
 			}
 			return one(1000, encoding.FloatValue(1)), nil
 		}
@@ -193,7 +201,8 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 		ended, _ := subscribe(t, h, `{"start":"1h-ago","end":"1m-ago"}`)
 		synctest.Wait()
 		u := live.sub.Next()
-		if got, want := text(u), `,"error":{"code":400,"message":"No such name for 'metrics': 'm'","temporary":true}}`; got != want {
+		if got, want := text(u),
+			`,"error":{"code":400,"message":"No such name for 'metrics': 'm'","temporary":true}}`; got != want {
 			t.Errorf("first message %s, want %s", got, want)
 		}
 		if u := ended.sub.Next(); u == nil || u.Err == nil || u.Err.Temporary || !u.Ends() {
@@ -241,8 +250,8 @@ func TestRecoveryIsSent(t *testing.T) {
 	})
 }
 
-// Who comes back after all had left because of an error gets the answer of now. The error of then would make a client that
-// leaves with each error come and go for ever.
+// Who comes back after all had left because of an error gets the answer of now. The error of then would make a client
+// that leaves with each error come and go for ever.
 //
 //fault:old-error-to-a-newcomer && !e.mu.old =>
 func TestErrorIsNotOfTheLastLoop(t *testing.T) {
@@ -381,7 +390,8 @@ func TestSlowReaderIsTold(t *testing.T) {
 			away   time.Duration
 			kind   Kind
 			merged bool
-		}{{time.Millisecond, KindSnapshot, false}, {time.Second, KindDelta, false}, {5 * time.Second, KindDelta, true}, {time.Second, KindDelta, false},
+		}{{time.Millisecond, KindSnapshot, false}, {time.Second, KindDelta, false}, {5 * time.Second, KindDelta, true},
+			{time.Second, KindDelta, false},
 			{2 * historyTicks * time.Second, KindSnapshot, true}} {
 			time.Sleep(step.away)
 			u := c.sub.Next()

@@ -51,7 +51,14 @@ func (g *truthGroup) index() int {
 }
 
 func (g *truthGroup) result() Result {
-	r := Result{QueryIndex: g.index(), Metric: "cpu.user", Tags: maps.Clone(g.tags), AggregateTags: slices.Clone(g.agg), Key: g.key, NaNIsNull: g.null}
+	r := Result{
+		QueryIndex:    g.index(),
+		Metric:        "cpu.user",
+		Tags:          maps.Clone(g.tags),
+		AggregateTags: slices.Clone(g.agg),
+		Key:           g.key,
+		NaNIsNull:     g.null,
+	}
 	r.Points = g.between(math.MinInt64, math.MaxInt64)
 	return r
 }
@@ -96,7 +103,8 @@ func (g *truthGroup) windows(rt *rapid.T, old *truthGroup) Change {
 		w := Window{From: second * 1000, To: second*1000 + 999}
 		w.Points = g.between(w.From, w.To)
 		before := old.between(w.From, w.To)
-		same := slices.Equal(before.Time, w.Points.Time) && slices.Equal(before.Bits, w.Points.Bits) && slices.Equal(before.Float, w.Points.Float)
+		same := slices.Equal(before.Time, w.Points.Time) && slices.Equal(before.Bits, w.Points.Bits) &&
+			slices.Equal(before.Float, w.Points.Float)
 		if same && rapid.IntRange(0, 4).Draw(rt, "wide") > 0 {
 			continue
 		}
@@ -179,7 +187,8 @@ func (g *truthGroup) change(rt *rapid.T, kind string) {
 	ms := rapid.Int64Range(-3, 12).Draw(rt, "half") * 500
 	switch kind {
 	case "point":
-		g.points[ms] = rapid.SampledFrom([]encoding.Value{encoding.IntValue(1), encoding.FloatValue(1), encoding.IntValue(-7),
+		g.points[ms] = rapid.SampledFrom([]encoding.Value{encoding.IntValue(1), encoding.FloatValue(1),
+			encoding.IntValue(-7),
 			encoding.FloatValue(0.5), encoding.IntValue(0), encoding.FloatValue(0), encoding.FloatValue(math.NaN()),
 			{Float: true, Bits: 0x7FF8000000000005}}).Draw(rt, "value")
 	case "drop":
@@ -260,7 +269,8 @@ func (l *law) publish(err error) {
 }
 
 func (l *law) step() {
-	switch rapid.SampledFrom([]string{"change", "change", "publish", "publish", "read", "read", "join", "resume", "fail", "burst"}).Draw(l.rt, "step") {
+	switch rapid.SampledFrom([]string{"change", "change", "publish", "publish", "read", "read", "join", "resume",
+		"fail", "burst"}).Draw(l.rt, "step") {
 	case "change":
 		l.model.change(l.rt)
 	case "publish":

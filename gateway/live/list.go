@@ -27,7 +27,8 @@ func (h *Hub) List(most int) (out []Listed, more int) {
 	h.mu.Unlock()
 
 	slices.SortFunc(out, func(a, b Listed) int {
-		return cmp.Or(cmp.Compare(b.Held.Total(), a.Held.Total()), cmp.Compare(b.Subscribers, a.Subscribers), cmp.Compare(a.Query, b.Query))
+		return cmp.Or(cmp.Compare(b.Held.Total(), a.Held.Total()), cmp.Compare(b.Subscribers, a.Subscribers),
+			cmp.Compare(a.Query, b.Query))
 	})
 	n := min(most, len(out))
 	for i := range out[:n] {
@@ -42,15 +43,21 @@ func (e *evaluator) listed() Listed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	l := Listed{ID: e.epoch, Exp: e.query.question.Exp, Query: string(e.query.question.Body), Subscribers: len(e.mu.subs), Held: e.mu.held}
+	l := Listed{
+		ID:          e.epoch,
+		Exp:         e.query.question.Exp,
+		Query:       string(e.query.question.Body),
+		Subscribers: len(e.mu.subs),
+		Held:        e.mu.held,
+	}
 	if e.mu.err != nil {
 		l.Error = e.mu.err.Message
 	}
 	return l
 }
 
-// End ends a live query for somebody, whom its subscribers are told. It returns false if there is
-// none of this id. Who subscribes to the same query again begins a new one.
+// End ends a live query for somebody, who is named to its subscribers. It returns false if there is
+// none of this id. A later subscription to the same query begins a new one.
 func (h *Hub) End(id, by string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +70,8 @@ func (h *Hub) End(id, by string) bool {
 	return false
 }
 
-// endLocked ends the query. As a conflict its clients do not ask it again by themselves. REQUIRES:
-// hub.mu is held.
+// endLocked ends the query. Because it is a conflict, its clients do not repeat it
+// automatically. REQUIRES: hub.mu is held.
 func (e *evaluator) endLocked(by string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,8 @@ func TestHub_List(t *testing.T) {
 		}
 		synctest.Wait()
 		got, more := h.List(2)
-		if len(got) != 2 || more != 1 || got[0].Subscribers != 2 || got[0].Query != large[:maxListed]+"…" || got[0].Held.Total() < 3000 || got[0].Error != "" {
+		if len(got) != 2 || more != 1 || got[0].Subscribers != 2 || got[0].Query != large[:maxListed]+"…" ||
+			got[0].Held.Total() < 3000 || got[0].Error != "" {
 			t.Errorf("got %+v and %d more, want the two largest of three", got, more)
 		}
 		all, more := h.List(10)
@@ -37,11 +38,14 @@ func TestHub_List(t *testing.T) {
 	})
 }
 
-// The live query that is named ends for all of its subscribers, who are told by whom; another one goes
-// on, and the same query can be asked again.
+// The live query that is named ends for all of its subscribers, with the name of who has ended it;
+// another one continues, and the same query can be started again.
 func TestHub_End(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) { return Answer{}, nil }})
+		h := New(Config{
+			Log: quiet,
+			Ask: func(context.Context, Question, time.Time) (Answer, error) { return Answer{}, nil },
+		})
 		defer h.Close()
 		one, woken := subscribe(t, h, `{"a":1}`)
 		two, _ := subscribe(t, h, `{"a":1}`)
@@ -64,7 +68,8 @@ func TestHub_End(t *testing.T) {
 		}
 		for _, s := range []*Subscription{one.sub, two.sub} {
 			u := s.Next()
-			if u == nil || u.Kind != KindError || !u.Ends() || u.Err.Code != 409 || u.Err.Message != "The live query was ended by alice" {
+			if u == nil || u.Kind != KindError || !u.Ends() || u.Err.Code != 409 ||
+				u.Err.Message != "The live query was ended by alice" {
 				t.Errorf("a subscriber gets %+v, want to be told that it has ended", u)
 			}
 			s.Close()

@@ -4,5 +4,5 @@ package live
 // text that JSON returns. The text must not change.
 func NewMessage(kind Kind, text []byte) *Update { return &Update{Kind: kind, json: text} }
 
-// NewError returns an update that tells an error.
+// NewError returns an update with an error.
 func NewError(e *Error) *Update { return &Update{Kind: KindError, Err: e} }

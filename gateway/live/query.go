@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// query is what the hub must know about a query. Everything else in the body is up
-// to Config.Ask and the source.
+// query is the hub's part of a query. Config.Ask and the source interpret the rest of the body.
 type query struct {
 	key      string // equal for queries that may share an evaluator
 	question Question
@@ -22,7 +21,11 @@ func readQuery(r Request) (query, error) {
 	d.UseNumber() // as a float, 9007199254740993 would equal 9007199254740992
 	// The body null leaves fields nil.
 	if err := d.Decode(&fields); err != nil || fields == nil {
-		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST %s%s", r.path(), reason(err))}
+		return query{}, &Error{
+			Code: 400,
+			Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST %s%s", r.path(),
+				reason(err)),
+		}
 	}
 
 	q := query{question: Question{Exp: r.Exp, Body: r.Query}}
@@ -57,13 +60,13 @@ func (q *query) readPlain(fields map[string]any, millis bool) {
 	delete(fields, "msResolution") // the key has it as seconds
 }
 
-// readExp reads the fields of a POST /api/query/exp and takes out, as readPlain does, what
-// may differ: the request's name, which a live answer does not have, and how the end is
-// left out. Times are always in ms.
+// readExp reads the fields of a POST /api/query/exp and removes, as readPlain does, what may
+// differ: the request's name, which a live answer does not have, and the form of a missing end.
+// Times are always in ms.
 func (q *query) readExp(fields map[string]any) {
 	delete(fields, "name")
 
-	// A time that is no object leaves span nil, and is refused when the query is asked.
+	// A time that is no object leaves span nil, and is refused when the query is run.
 	span, _ := fields["time"].(map[string]any)
 	q.live = isBlank(span["end"])
 	if q.live {

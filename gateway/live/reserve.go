@@ -8,10 +8,10 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// reserveAnswer reserves, in the account of the ask, the memory that taking in an
-// answer needs beside the answer itself: the columns with times in the client's
-// unit, and what differs from the answer before, which is kept until the end. Either may
-// have all points: hence 2*pointBytes.
+// reserveAnswer reserves, in the account of the run, the memory for applying an answer
+// in addition to the answer itself: the columns with times in the client's unit, and
+// the differences from the answer before, which are kept until the end. Either may have
+// all points: hence 2*pointBytes.
 func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 	need := int64(0)
 	for i := range a.Results {
@@ -45,7 +45,11 @@ func memoryRefusal(err error) error {
 	case errors.As(err, &large):
 		return &Error{Code: 413, Message: "The answer of the live query takes too much memory: " + err.Error()}
 	case errors.As(err, &busy):
-		return &Error{Code: 503, Message: "There is no memory for the answer of the live query: " + err.Error(), Temporary: true}
+		return &Error{
+			Code:      503,
+			Message:   "There is no memory for the answer of the live query: " + err.Error(),
+			Temporary: true,
+		}
 	}
 	return err
 }

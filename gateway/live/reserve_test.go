@@ -50,7 +50,10 @@ func entering(p *memory.Pool) func(context.Context) (context.Context, func()) {
 // The answer of a query with an end is counted as held until its last subscriber has left.
 func TestRoom_held(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(100_000), nil }})
+		h := New(Config{
+			Log: quiet,
+			Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(100_000), nil },
+		})
 		defer h.Close()
 		c, _ := subscribe(t, h, `{"start":"1h-ago","end":"now"}`)
 		synctest.Wait()
@@ -70,7 +73,12 @@ func TestRoom_held(t *testing.T) {
 func TestRoom_tooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.New(64 << 20)
-		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(2_000_000), nil }})
+		h := New(Config{
+			Log:    quiet,
+			Memory: pool,
+			Enter:  entering(pool),
+			Ask:    func(context.Context, Question, time.Time) (Answer, error) { return many(2_000_000), nil },
+		})
 		defer h.Close()
 		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
 		synctest.Wait()

@@ -24,8 +24,8 @@ func (d *description) equal(e *description) bool {
 		maps.Equal(d.tags, e.tags) && slices.Equal(d.aggregateTags, e.aggregateTags)
 }
 
-// group is one group at one moment. It never changes. The description is an object
-// of its own because the history refers to it and must not keep old columns alive.
+// group is one group at one moment. It never changes. The description is a separate object because
+// the history refers to it and must not keep old columns alive.
 type group struct {
 	*description
 	points points
@@ -56,9 +56,9 @@ func (c *changes) empty() bool {
 	return len(c.described)+len(c.removed)+len(c.upserts)+len(c.deletes) == 0
 }
 
-// advance returns the state after an answer, and the difference. seconds says that
-// the client's unit of time is the second. It panics if the answer changes a group
-// that s does not have.
+// advance returns the state after an answer, and the difference. seconds is set if the
+// client's unit of time is the second. It panics if the answer changes a group that s
+// does not have.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	ch := &changes{upserts: map[groupID]points{}, deletes: map[groupID][]int64{}}
 	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing, damaged: a.Damaged}
@@ -176,9 +176,8 @@ func newGroup(r *Result, seconds bool) *group {
 	}
 }
 
-// addGroup adds what differs of a whole group; was is nil for a new one. A group
-// with another description has all its points sent again, so that a client may drop
-// its old points or not, as it likes.
+// addGroup adds the differences of a whole group; was is nil for a new one. All points of a group
+// with another description are sent again, so that a client may drop its old points or keep them.
 func (ch *changes) addGroup(id groupID, was, now *group) {
 	describe := was == nil || !was.description.equal(now.description)
 	if was == nil {
@@ -220,8 +219,8 @@ func diff(old, now points) (upserts points, deletes []int64) {
 	return upserts, deletes
 }
 
-// uniqueKey returns a key that identifies a group within an answer. Groups that
-// nothing tells apart are numbered. used has the keys that are taken.
+// uniqueKey returns a key that identifies a group within an answer. Groups that cannot be
+// distinguished are numbered. used has the keys that are taken.
 func uniqueKey(r *Result, used map[string]groupID) string {
 	key := groupKey(r.QueryIndex, r.Key)
 	if r.Key == "" { // its source knows no key that outlives a change of tags
@@ -240,7 +239,7 @@ func uniqueKey(r *Result, used map[string]groupID) string {
 // groupKey returns the key of a group that has a Result.Key.
 func groupKey(queryIndex int, key string) string { return strconv.Itoa(queryIndex) + "\x00" + key }
 
-// describeKey returns a key made of what describes a group.
+// describeKey returns a key made of a group's description.
 func describeKey(r *Result) string {
 	var b strings.Builder
 	b.WriteString(r.Metric)

@@ -93,7 +93,7 @@ func (s *Subscription) nextLocked() *Update {
 func (s *Subscription) dataLocked() *Update {
 	e := s.evaluator
 	switch {
-	case !e.mu.fresh: // the state may be old: nobody has asked for a while
+	case !e.mu.fresh: // the state may be old: the query has not run for a while
 		return nil
 	case s.track == nil:
 		return s.snapshotLocked()
@@ -115,8 +115,8 @@ func (s *Subscription) snapshotLocked() *Update {
 	return s.track.snapshot
 }
 
-// mergedSnapshotLocked returns a snapshot of the present state for a subscriber who
-// was too slow for deltas. It says so.
+// mergedSnapshotLocked returns a snapshot of the present state for a subscriber that was too slow
+// for deltas, marked as such.
 func (s *Subscription) mergedSnapshotLocked() *Update {
 	s.moveToSnapshotLocked()
 	if s.track.mergedSnapshot == nil {
@@ -137,20 +137,37 @@ func (s *Subscription) moveToSnapshotLocked() {
 func (s *Subscription) makeSnapshotLocked() *Update {
 	e := s.evaluator
 	now := e.mu.state
-	return &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, millis: !e.query.seconds,
-		groups: s.track.list(now), points: now.points, missing: now.missing, rows: now.rows, finalBefore: now.finalBefore, damaged: now.damaged}
+	return &Update{
+		account:     e.hub.messages,
+		Kind:        KindSnapshot,
+		Epoch:       s.track.epoch,
+		Seq:         s.seq,
+		millis:      !e.query.seconds,
+		groups:      s.track.list(now),
+		points:      now.points,
+		missing:     now.missing,
+		rows:        now.rows,
+		finalBefore: now.finalBefore,
+		damaged:     now.damaged,
+	}
 }
 
 // deltaLocked returns one delta from the subscriber's place to the present state.
 // REQUIRES: the track reaches back to it.
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
-	u := &Update{account: e.hub.messages, Kind: KindDelta, Epoch: s.track.epoch, Seq: e.mu.seq, millis: !e.query.seconds}
+	u := &Update{
+		account: e.hub.messages,
+		Kind:    KindDelta,
+		Epoch:   s.track.epoch,
+		Seq:     e.mu.seq,
+		millis:  !e.query.seconds,
+	}
 	switch behind := e.mu.seq - s.seq; {
 	case behind == 0: // resumed, and nothing is new
 		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore, damaged: e.mu.state.damaged}
 	case behind == 1:
-		// The last delta as it is: the first who asks gives it u, and all get the same message.
+		// The last delta unchanged: the first call sets its u, and all get the same message.
 		u = s.track.history[len(s.track.history)-1].share(u)
 	default:
 		e.hub.merged.Add(1)

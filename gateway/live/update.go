@@ -33,7 +33,7 @@ type Update struct {
 	Err   *Error // of KindError
 
 	millis bool
-	merged bool // stands for several changes: the subscriber was slow
+	merged bool // of several changes: the subscriber was slow
 
 	// Of KindSnapshot.
 	groups      []*group
@@ -48,7 +48,7 @@ type Update struct {
 	account *memory.Account // of the messages' memory; nil reserves nothing
 
 	mu      sync.Mutex
-	json    []byte // nil until it is asked for
+	json    []byte // nil until it is requested
 	arrow   arrowForm
 	encoded atomic.Int64 // bytes of the formats encoded so far
 
@@ -57,7 +57,7 @@ type Update struct {
 	counted, inHistory uint64
 }
 
-// Ends tells whether this update ends the subscription.
+// Ends reports whether this update ends the subscription.
 func (u *Update) Ends() bool {
 	return u.Kind == KindComplete || u.Kind == KindError && !u.Err.Temporary
 }
@@ -100,7 +100,7 @@ func (u *Update) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendPlace writes where in the subscription's history the update stands.
+// appendPlace writes the update's place in the subscription's history.
 func (u *Update) appendPlace(b []byte) []byte {
 	b = appendString(append(b, `,"epoch":`...), u.Epoch)
 	b = strconv.AppendUint(append(b, `,"seq":`...), u.Seq, 10)
@@ -121,8 +121,7 @@ func (u *Update) appendPlace(b []byte) []byte {
 	return b
 }
 
-// appendAbout writes what is known about a snapshot's answer. Unknown fields are
-// left out.
+// appendAbout writes what is known about a snapshot's answer. Unknown fields are omitted.
 func (u *Update) appendAbout(b []byte) []byte {
 	if u.rows > 0 {
 		b = strconv.AppendInt(append(b, `,"rows":`...), u.rows, 10)
@@ -151,7 +150,7 @@ func (d *delta) append(b []byte) []byte {
 	return strconv.AppendInt(append(b, `],"finalBefore":`...), d.finalBefore, 10)
 }
 
-// appendShape writes which groups came, changed or went.
+// appendShape writes which groups were added, changed or removed.
 func (d *delta) appendShape(b []byte) []byte {
 	b = append(b, `,"groups":[`...)
 	for i, g := range d.groups {
@@ -192,10 +191,10 @@ func (c points) appendDps(b []byte, nanIsNull bool) []byte {
 	return append(b, ']')
 }
 
-// AppendValue appends a value as JSON. An integer has no point, and a float has a
-// point or an exponent, so that 1 and 1.0 stay apart. JSON has no number for NaN and
-// the infinities: they are the strings "NaN", "Infinity" and "-Infinity", and NaN is
-// null if nanIsNull is set.
+// AppendValue appends a value as JSON. An integer has no point, and a float has a point
+// or an exponent, so that 1 and 1.0 differ. JSON has no number for NaN and the
+// infinities: they are the strings "NaN", "Infinity" and "-Infinity", and NaN is null
+// if nanIsNull is set.
 func AppendValue(b []byte, v encoding.Value, nanIsNull bool) []byte {
 	if !v.Float {
 		return strconv.AppendInt(b, v.Int(), 10)

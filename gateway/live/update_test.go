@@ -34,7 +34,12 @@ func TestAppendValue(t *testing.T) {
 // example is a snapshot and the delta after it, as the contract shows them.
 func example() (snapshot, change *Update) {
 	var s state
-	first := Result{Metric: `a"b`, Tags: map[string]string{"host": "x", "cpu": "0"}, AggregateTags: []string{"dc"}, Key: "k"}
+	first := Result{
+		Metric:        `a"b`,
+		Tags:          map[string]string{"host": "x", "cpu": "0"},
+		AggregateTags: []string{"dc"},
+		Key:           "k",
+	}
 	first.Points = encoding.Points{Time: []int64{1000, 2500, 2700}, Bits: []uint64{1, 2, 3}, Float: make([]bool, 3)}
 	before, _ := s.advance(Answer{Results: []Result{first}}, true)
 	tr := newTrack("e", before)
@@ -52,11 +57,13 @@ func example() (snapshot, change *Update) {
 //fault:last-group-left-out-of-a-delta range d.upserts => range d.upserts[:max(0, len(d.upserts)-1)]
 func TestJSONOfUpdates(t *testing.T) {
 	snapshot, change := example()
-	if got, want := text(snapshot), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
+	if got, want := text(snapshot),
+		`,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("snapshot\n%s, want\n%s", got, want)
 	}
-	if got, want := text(change), `,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
-		`"upserts":[{"group":0,"dps":[[2,2.0]]},{"group":1,"dps":[[3,null]]}],"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
+	if got, want := text(change),
+		`,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
+			`"upserts":[{"group":0,"dps":[[2,2.0]]},{"group":1,"dps":[[3,null]]}],"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
 		t.Errorf("delta\n%s, want\n%s", got, want)
 	}
 }
@@ -67,7 +74,8 @@ func TestArrowOfUpdates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(header), `,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"]}],"rows":7,"finalBefore":1}`; got != want {
+	if got, want := string(header),
+		`,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("header\n%s, want\n%s", got, want)
 	}
 	if n := rowsOf(t, frame); n != 2 {
@@ -77,7 +85,8 @@ func TestArrowOfUpdates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(header), `,"epoch":"e","seq":2,"binary":true,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],"finalBefore":1}`; got != want {
+	if got, want := string(header),
+		`,"epoch":"e","seq":2,"binary":true,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],"finalBefore":1}`; got != want {
 		t.Errorf("header\n%s, want\n%s", got, want)
 	}
 	if n := rowsOf(t, frame); n != 3 {

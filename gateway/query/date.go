@@ -12,7 +12,7 @@ import (
 // next January, and what follows the last field is ignored.
 // Source: DateTime.parseDateTimeString, java.text.SimpleDateFormat.
 func (c clock) parseDate(text, zone string) (int64, error) {
-	var layout string // what stands between the fields
+	var layout string // the separators
 	switch utf8.RuneCountInString(text) {
 	case 10:
 		layout = "//"
@@ -23,7 +23,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 	default:
 		return 0, fmt.Errorf("Invalid absolute date: %s", text)
 	}
-	// Between date and time stands a blank or a hyphen.
+	// A blank or a hyphen is between date and time.
 	if strings.Contains(text, "-") {
 		layout = strings.Replace(layout, " ", "-", 1)
 	}
@@ -73,8 +73,8 @@ func dateFields(text, layout string) (f [6]int, ok bool) {
 }
 
 // wallTime returns the instant at which clocks in loc show year, month, day, hour, minute
-// and second. Of an hour that clocks show twice it is the later one. A time that they skip
-// is counted on from the time before the gap.
+// and second. If clocks show an hour twice it is the later one. A skipped time is counted
+// from the time before the gap.
 // Source: java.util.GregorianCalendar.
 func wallTime(f [6]int, loc *time.Location) time.Time {
 	asUTC := time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], 0, time.UTC)

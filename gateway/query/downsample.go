@@ -23,7 +23,8 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 	case len(parts) < 2:
 		return nil, fmt.Errorf("Invalid downsampling specifier '%s': must provide at least interval and function", text)
 	case len(parts) > 3:
-		return nil, fmt.Errorf("Invalid downsampling specifier '%s': must consist of interval, function, and optional fill policy", text)
+		return nil, fmt.Errorf(
+			"Invalid downsampling specifier '%s': must consist of interval, function, and optional fill policy", text)
 	case parts[0] == "":
 		return nil, fmt.Errorf("Invalid downsampling specifier '%s': the interval is missing", text)
 	}
@@ -51,7 +52,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 
 // readInterval parses the interval, "all" included, and the c of calendar buckets.
 func readInterval(d *scanplan.Downsample, text string) (err error) {
-	// As in OpenTSDB, wherever "all" stands: 0all, 1all.
+	// As in OpenTSDB, "all" may be anywhere: 0all, 1all.
 	if strings.Contains(text, "all") {
 		d.All = true
 		return nil

@@ -14,7 +14,8 @@ func (q *Query) EchoAll() any {
 		subs[i] = q.Queries[i].echo()
 	}
 	return map[string]any{
-		"start": q.StartText, "end": nullable(q.EndText), "timezone": nullable(q.Timezone), "options": nil, "padding": q.Padding,
+		"start": q.StartText, "end": nullable(q.EndText), "timezone": nullable(q.Timezone), "options": nil,
+		"padding": q.Padding,
 		"queries": subs, "delete": q.Delete, "noAnnotations": q.NoAnnotations, "globalAnnotations": q.GlobalAnnotations,
 		"showTSUIDs": q.ShowTSUIDs, "msResolution": q.MSResolution, "showQuery": q.ShowQuery, "showStats": q.ShowStats,
 		"showSummary": q.ShowSummary, "useCalendar": q.UseCalendar,
@@ -63,11 +64,23 @@ type echoRate struct {
 // filters alone.
 func (s *SubQuery) echo() echo {
 	e := echo{
-		Aggregator: s.Aggregator, Metric: nullable(s.Metric), TSUIDs: s.TSUIDs, Downsample: nullable(s.DownsampleText),
-		Rate: s.Rate, Filters: []echoFilter{}, Percentiles: s.Percentiles, Index: s.Index,
-		ExplicitTags: s.ExplicitTags, UseFuzzyFilter: s.UseFuzzyFilter, PreAggregate: s.PreAggregate,
-		RollupUsage: nullable(s.RollupUsage), RollupTable: cmp.Or(s.RollupTable, "raw"), ShowHistogramBuckets: s.ShowHistogramBuckets,
-		UseMultiGets: s.UseMultiGets, Tags: map[string]string{}, HistogramQuery: s.Histogram(),
+		Aggregator:           s.Aggregator,
+		Metric:               nullable(s.Metric),
+		TSUIDs:               s.TSUIDs,
+		Downsample:           nullable(s.DownsampleText),
+		Rate:                 s.Rate,
+		Filters:              []echoFilter{},
+		Percentiles:          s.Percentiles,
+		Index:                s.Index,
+		ExplicitTags:         s.ExplicitTags,
+		UseFuzzyFilter:       s.UseFuzzyFilter,
+		PreAggregate:         s.PreAggregate,
+		RollupUsage:          nullable(s.RollupUsage),
+		RollupTable:          cmp.Or(s.RollupTable, "raw"),
+		ShowHistogramBuckets: s.ShowHistogramBuckets,
+		UseMultiGets:         s.UseMultiGets,
+		Tags:                 map[string]string{},
+		HistogramQuery:       s.Histogram(),
 	}
 
 	if r := s.RateOptions; r != nil {

@@ -60,7 +60,7 @@ func (e *UnknownNameError) Error() string {
 	return fmt.Sprintf("No such name for '%s': '%s'", e.Kind, e.Name)
 }
 
-// Unwrap returns the *Error that the API answers: a 400 that says its message twice.
+// Unwrap returns the *Error that the API answers: a 400 that has its message twice.
 func (e *UnknownNameError) Unwrap() error { return RunFault("%s", e.Error()) }
 
 // RunFault returns the error of a mistake that shows only when a query runs: a 400 with

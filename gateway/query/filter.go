@@ -36,8 +36,8 @@ type Filter struct {
 	regexp     *javaRegexp
 }
 
-// NewFilter returns a filter; kind is one of FilterTypes in lower case. The error says what
-// is wrong with it, in OpenTSDB's words. It is an *UnsupportedError for a filter that
+// NewFilter returns a filter; kind is one of FilterTypes in lower case. The error
+// describes the fault in OpenTSDB's words. It is an *UnsupportedError for a filter that
 // OpenTSDB would accept.
 func NewFilter(kind, tagk, text string, groupBy bool) (Filter, error) {
 	f := Filter{Type: kind, TagK: tagk, Text: text, GroupBy: groupBy}
@@ -104,9 +104,9 @@ func (f *Filter) size() int64 {
 	return n
 }
 
-// Match reports whether the filter admits a tag value. What happens to a series without
-// the key is not decided here. It may be called from many goroutines. What it has reported
-// counts only if Err returns nil afterwards.
+// Match reports whether the filter admits a tag value. It does not decide on a series without the
+// key. It may be called from many goroutines. Its results are valid only if Err returns nil
+// afterwards.
 func (f *Filter) Match(value string) bool {
 	switch {
 	case f.wildcard != nil:
@@ -167,7 +167,7 @@ func (f *Filter) identity() string {
 	switch {
 	case f.wildcard != nil:
 		kind, parts = Wildcard, f.wildcard.texts
-		if f.ignoreCase { // the type of a shorthand says wildcard all the same
+		if f.ignoreCase { // the type of a shorthand is still wildcard
 			kind = IWildcard
 		}
 	case f.regexp != nil:
@@ -176,9 +176,9 @@ func (f *Filter) identity() string {
 	return strings.Join(append([]string{f.TagK, kind}, parts...), "\x00")
 }
 
-// shorthand returns the filter that a value in a tags map, or of a tag in braces, stands
-// for: * any value, type(text) that filter, other text with a star a wildcard that ignores
-// case, and all else literals.
+// shorthand returns the filter of a value in a tags map, or of a tag in braces: * any
+// value, type(text) that filter, other text with a star a wildcard that ignores case,
+// and all else literals.
 // Source: TagVFilter.getFilter, mapToFilters.
 func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 	switch open := strings.IndexByte(value, '('); {
@@ -192,7 +192,7 @@ func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 		}
 		return NewFilter(strings.ToLower(value[:open]), tagk, value[open+1:len(value)-1], groupBy)
 	case strings.Contains(value, "*"):
-		// In OpenTSDB, too, its type says wildcard although it ignores case.
+		// In OpenTSDB, too, its type is wildcard although it ignores case.
 		f := Filter{Type: Wildcard, TagK: tagk, Text: value, GroupBy: groupBy, ignoreCase: true}
 		err := f.build()
 		return f, err

@@ -81,7 +81,7 @@ func TestFilter_prefix(t *testing.T) {
 	f(ILiteralOr, "web", "")
 }
 
-// Regular expressions of which Java's meaning is not known here are refused.
+// Regular expressions whose meaning in Java is uncertain are refused.
 func TestFilter_unsupported(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -114,7 +114,8 @@ func naiveWildcard(text, value string) bool {
 	}
 	front, back := strings.HasPrefix(text, "*"), strings.HasSuffix(text, "*")
 	texts := strings.Split(inner, "*")
-	if front && !back && !strings.HasSuffix(value, texts[len(texts)-1]) || back && !front && !strings.HasPrefix(value, texts[0]) {
+	if front && !back && !strings.HasSuffix(value, texts[len(texts)-1]) ||
+		back && !front && !strings.HasPrefix(value, texts[0]) {
 		return false
 	}
 	v, at := []rune(value), 0
@@ -174,7 +175,8 @@ func TestFilter_laws(t *testing.T) {
 		if build(ILiteralOr, text).Match(value) == build(NotILiteralOr, text).Match(value) {
 			t.Errorf("iliteral_or and not_iliteral_or(%s) agree on %s", text, value)
 		}
-		if build(ILiteralOr, text).Match(value) != build(LiteralOr, strings.ToLower(text)).Match(strings.ToLower(value)) {
+		if build(ILiteralOr, text).Match(value) != build(LiteralOr,
+			strings.ToLower(text)).Match(strings.ToLower(value)) {
 			t.Errorf("iliteral_or(%s) on %s is not literal_or in lower case", text, value)
 		}
 	})

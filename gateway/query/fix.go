@@ -8,8 +8,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Fixes are the known errors of OpenTSDB that a query is answered without, as a set of
-// bits. Dashboards depend on these errors, so a fix must be asked for: for all queries of a
+// Fixes are known errors of OpenTSDB that are corrected in an answer, as a set of bits.
+// Dashboards depend on these errors, so a fix must be requested: for all queries of a
 // gateway with DOWNPOUR_FIX, for one query with the parameter fix of its request line. Both
 // are a list of names, all, or none.
 type Fixes uint16
@@ -31,8 +31,8 @@ const (
 	// ignores it.
 	FixTimezone Fixes = 1 << 10
 
-	// FixDamaged leaves out rows that cannot be read. It is part of the scan plan, and not of all:
-	// who asks for it is told of rows that are missing in an answer, and no other fix loses any.
+	// FixDamaged leaves out rows that cannot be read. It is part of the scan plan, and not in all:
+	// a request for it accepts missing rows, and no other fix loses any.
 	FixDamaged = Fixes(scanplan.FixDamaged)
 
 	allFixes = FixRateStart | FixGaps | FixIntegers | FixFilters | FixSeconds | FixTimezone

@@ -44,7 +44,9 @@ func TestFix_given(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		post, err := p.JSON([]byte(`{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m","tags":{"host":"a*b"}}]}`))
+		post, err := p.JSON(
+			[]byte(
+				`{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m","tags":{"host":"a*b"}}]}`))
 		if err == nil {
 			err = post.ReadURIOptions(values)
 		}
@@ -72,7 +74,8 @@ func TestFix_given(t *testing.T) {
 func TestFix_timezone(t *testing.T) {
 	f := func(fix Fixes, start int64) {
 		t.Helper()
-		q, err := Parser{Now: time.Unix(1400000000, 0), Fix: fix}.URI(url.Values{"start": {"2013/01/01-00:00:00"}, "m": {"sum:m"}, "timezone": {"Asia/Tokyo"}})
+		q, err := Parser{Now: time.Unix(1400000000, 0), Fix: fix}.URI(url.Values{"start": {"2013/01/01-00:00:00"},
+			"m": {"sum:m"}, "timezone": {"Asia/Tokyo"}})
 		if err != nil || q.Start != start*1000 {
 			t.Errorf("%b: %v, %v, want %d", fix, q, err, start)
 		}

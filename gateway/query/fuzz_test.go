@@ -32,8 +32,13 @@ func wellFormed(t *testing.T, q *Query, err error) {
 }
 
 func FuzzParseJSON(f *testing.F) {
-	f.Add([]byte(body(`{"aggregator":"sum","metric":"m","tags":{"a":"b*"},"filters":[{"type":"regexp","tagk":"k","filter":"a|[b]"}],"rateOptions":{"counterMax":1.5}}`)))
-	f.Add([]byte(`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99","tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
+	f.Add(
+		[]byte(
+			body(
+				`{"aggregator":"sum","metric":"m","tags":{"a":"b*"},"filters":[{"type":"regexp","tagk":"k","filter":"a|[b]"}],"rateOptions":{"counterMax":1.5}}`)))
+	f.Add(
+		[]byte(
+			`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99","tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		q, err := ParseJSON(text, now)
 		wellFormed(t, q, err)
@@ -75,7 +80,8 @@ func FuzzFilter(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if prefix := filter.Prefix(); filter.Match(value) && (len(value) < len(prefix) || value[:len(prefix)] != prefix) {
+		if prefix := filter.Prefix(); filter.Match(value) &&
+			(len(value) < len(prefix) || value[:len(prefix)] != prefix) {
 			t.Errorf("%s(%s) admits %q without its prefix %q", kind, text, value, prefix)
 		}
 		if !filter.same(&filter) {

@@ -129,7 +129,8 @@ func readSubQuery(r *jackson.Reader, t jackson.Token) (SubQuery, error) {
 	var index int32 // checked and not used
 	flags := map[string]*bool{
 		"rate": &s.Rate, "explicitTags": &s.ExplicitTags, "useFuzzyFilter": &s.UseFuzzyFilter,
-		"preAggregate": &s.PreAggregate, "showHistogramBuckets": &s.ShowHistogramBuckets, "useMultiGets": &s.UseMultiGets,
+		"preAggregate": &s.PreAggregate, "showHistogramBuckets": &s.ShowHistogramBuckets,
+		"useMultiGets": &s.UseMultiGets,
 	}
 	texts := map[string]*string{"aggregator": &s.Aggregator, "metric": &s.Metric, "downsample": &s.DownsampleText}
 

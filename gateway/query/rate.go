@@ -22,7 +22,8 @@ func parseRate(spec string) (*scanplan.Rate, error) {
 	// As in OpenTSDB, what stands in the places of the braces is not checked.
 	parts := strings.Split(spec[len("rate{"):len(spec)-1], ",")
 	if len(parts) > 3 {
-		return nil, Bad("Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
+		return nil, Bad(
+			"Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
 	}
 
 	o.Counter = strings.HasSuffix(parts[0], "counter")

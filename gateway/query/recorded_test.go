@@ -101,7 +101,8 @@ func answer(t *testing.T, r recorded) map[string]any {
 		}
 		return map[string]any{"match": match}
 	case "m":
-		q, err := ParseURI(map[string][]string{"start": {"1356998400"}, "end": {"1357002000"}, "m": {c.Text}}, time.UnixMilli(1e12))
+		q, err := ParseURI(map[string][]string{"start": {"1356998400"}, "end": {"1357002000"}, "m": {c.Text}},
+			time.UnixMilli(1e12))
 		out := parsed(t, q, err)
 		if e := new(Error); errors.As(err, &e) {
 			out["status"] = float64(e.Status)
@@ -143,7 +144,8 @@ func parsed(t *testing.T, q *Query, err error) map[string]any {
 		}
 		delete(sub, "filterTagKs")
 		if d := q.Queries[i].Downsample; d != nil {
-			sub["ds"] = map[string]any{"interval": float64(d.Interval), "fill": string(d.Fill), "calendar": d.Calendar, "zone": d.Zone}
+			sub["ds"] = map[string]any{"interval": float64(d.Interval), "fill": string(d.Fill), "calendar": d.Calendar,
+				"zone": d.Zone}
 		}
 		subs = append(subs, sub)
 	}

@@ -113,7 +113,9 @@ func (r *javaRegexp) find(value string) bool {
 	}
 	found, err := r.slow.Find(value)
 	if err != nil {
-		r.fault.CompareAndSwap(nil, TooMuch("Regular expression too slow: it takes too many steps to look for it in names; look-around, back-references and repetitions in repetitions take many"))
+		r.fault.CompareAndSwap(nil,
+			TooMuch(
+				"Regular expression too slow: it takes too many steps to look for it in names; look-around, back-references and repetitions in repetitions take many"))
 	}
 	return found
 }

@@ -79,7 +79,8 @@ func TestRegexp_java(t *testing.T) {
 		}
 	}
 	if same < 500 || slow < 300 || refused < 60 {
-		t.Errorf("%d expressions compared, %d of them not by RE2, and %d refused; want 500, 300 and 60 at least", same, slow, refused)
+		t.Errorf("%d expressions compared, %d of them not by RE2, and %d refused; want 500, 300 and 60 at least", same,
+			slow, refused)
 	}
 }
 

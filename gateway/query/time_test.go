@@ -48,7 +48,8 @@ func TestParseTime_refused(t *testing.T) {
 	f("f123", "Invalid time: f123. Invalid character 'f' in f123")
 	f(" 123", "Invalid time:  123. Invalid character ' ' in  123")
 	f("-1", "Invalid time: -1. Negative timestamps are not supported.")
-	f("1.5", "Invalid time: 1.5. Millisecond timestamps must be in the format <seconds>.<ms> where the milliseconds are limited to 3 digits")
+	f("1.5", "Invalid time: 1.5. Millisecond timestamps must be in the format <seconds>.<ms> where the milliseconds "+
+		"are limited to 3 digits")
 	f("99999999999999999999", "Invalid time: 99999999999999999999. Value too long: 99999999999999999999")
 	f("2013/1/1", "Invalid absolute date: 2013/1/1")
 	f("2013/01x01", `Invalid date: 2013/01x01. Unparseable date: "2013/01x01"`)
@@ -63,7 +64,10 @@ func TestParser_zone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Parser{Now: now, Zone: tokyo}.JSON([]byte(`{"start":"2013/01/01-09:00","queries":[{"aggregator":"sum","metric":"m","downsample":"1dc-sum"}]}`))
+	q, err := Parser{
+		Now:  now,
+		Zone: tokyo,
+	}.JSON([]byte(`{"start":"2013/01/01-09:00","queries":[{"aggregator":"sum","metric":"m","downsample":"1dc-sum"}]}`))
 	if err != nil || q.Start != 1356998400_000 || q.Queries[0].Downsample.Zone != "UTC" {
 		t.Errorf("%v, %v, want start 1356998400000 and buckets in UTC", q, err)
 	}

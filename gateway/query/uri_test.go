@@ -21,21 +21,25 @@ func parseQueryString(text string) (*Query, error) {
 }
 
 func TestParseURI_flags(t *testing.T) {
-	q, err := parseQueryString("start=1h-ago&start=1356998400&end=1357002000&m=sum:m&tsuid=max:1m-avg:000001000001000001,000001000001000002&" +
-		"padding&no_annotations&global_annotations&show_tsuids&ms=false&show_query&show_stats&show_summary&arrays&mode=partial&trace=true&allowPartial=false&explain&integers=true")
+	q, err := parseQueryString(
+		"start=1h-ago&start=1356998400&end=1357002000&m=sum:m&tsuid=max:1m-avg:000001000001000001,000001000001000002&" +
+			"padding&no_annotations&global_annotations&show_tsuids&ms=false&show_query&show_stats&show_summary&arrays&mode=partial&trace=true&allowPartial=false&explain&integers=true")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(q.Padding && q.NoAnnotations && q.GlobalAnnotations && q.ShowTSUIDs && q.MSResolution && q.ShowQuery && q.ShowStats && q.ShowSummary) {
+	if !(q.Padding && q.NoAnnotations && q.GlobalAnnotations && q.ShowTSUIDs && q.MSResolution && q.ShowQuery &&
+		q.ShowStats && q.ShowSummary) {
 		t.Errorf("a flag without a value, or ms=false, is not set: %+v", q)
 	}
-	if diff := cmp.Diff(URIOptions{Arrays: true, Mode: "partial", Trace: true, Explain: true, Integers: true}, q.URIOptions); diff != "" {
+	if diff := cmp.Diff(URIOptions{Arrays: true, Mode: "partial", Trace: true, Explain: true, Integers: true},
+		q.URIOptions); diff != "" {
 		t.Error(diff)
 	}
 	if q.Start != 1356998400_000 || q.NoEnd {
 		t.Errorf("start %d, without an end %t, want the last start and an end", q.Start, q.NoEnd)
 	}
-	if len(q.Queries) != 2 || len(q.Queries[0].TSUIDs) != 2 || q.Queries[0].Aggregator != "max" || q.Queries[1].Metric != "m" {
+	if len(q.Queries) != 2 || len(q.Queries[0].TSUIDs) != 2 || q.Queries[0].Aggregator != "max" ||
+		q.Queries[1].Metric != "m" {
 		t.Errorf("TSUIDs do not come first: %s", q)
 	}
 }
@@ -119,15 +123,18 @@ func TestParseURI_refused(t *testing.T) {
 	f("start=1&tsuid=", 400, "The tsuid query string was empty")
 	f("start=x&m=sum", 400, "Invalid parameter m=sum (not enough :-separated parts)")
 	f("start=1&m=a:b:c:d:e:f", 400, "Invalid parameter m=a:b:c:d:e:f (too many :-separated parts)")
-	for _, tag := range []string{"host=2001:db8::1", "dc=a,host=a:b", "host=a:b,dc=a", "host=regexp(a{2}:b)", "dc=a}{host=a:b"} {
+	for _, tag := range []string{"host=2001:db8::1", "dc=a,host=a:b", "host=a:b,dc=a", "host=regexp(a{2}:b)",
+		"dc=a}{host=a:b"} {
 		_, colon, _ := strings.Cut(tag, "host=")
 		colon, _, _ = strings.Cut(colon, ",")
-		f("start=1&m=sum:m{"+tag+"}", 400, "Invalid parameter m=sum:m{"+tag+"} (a ':' in the tag 'host="+colon+"', which only POST takes)")
+		f("start=1&m=sum:m{"+tag+"}", 400,
+			"Invalid parameter m=sum:m{"+tag+"} (a ':' in the tag 'host="+colon+"', which only POST takes)")
 	}
 	f("start=1&m=sum::m", 400, "Invalid parameter m=sum::m (an empty part)")
 	f("start=1&m=sum:rate{counter,abc}:m", 400, "Max value of counter was not a number, received 'abc'")
 	f("start=1&m=sum:rate{counter,1,abc}:m", 400, "Reset value of counter was not a number, received 'abc'")
-	f("start=1&m=sum:rate{a,b,c,d}:m", 400, "Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: 4 parts")
+	f("start=1&m=sum:rate{a,b,c,d}:m", 400,
+		"Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: 4 parts")
 	f("start=1&m=sum:rate{:m", 400, "Invalid rate options specification: rate{")
 	f("start=1&m=sum:", 500, "Metric cannot be null or empty")
 	f("start=1&m=sum:{}", 400, "Missing the metric or tsuids, provide at least one")
@@ -135,11 +142,15 @@ func TestParseURI_refused(t *testing.T) {
 	f("start=1&m=sum:m}{", 500, "Missing '}' at the end of: m}{")
 	f("start=1&m=sum:m}{x}", 500, "A '}' before the '{' of: m}{x}")
 	f("start=1&m=sum:m{xh}", 500, "When parsing tag 'xh': invalid tag: xh")
-	f("start=1&m=sum:m{}{k=foo(v)}", 500, "When parsing filter 'k=foo(v)': Could not find a tag value filter of the type: foo")
-	f("start=1&m=sum:m{k=foo(v)}", 500, "When parsing tag 'k=foo(v)': Could not find a tag value filter of the type: foo")
-	f("start=1&m=sum:m{k=regexp([a[b]])}", 400, "When parsing tag 'k=regexp([a[b]])': Unsupported regular expression '[a[b]]': it uses a class inside a class")
+	f("start=1&m=sum:m{}{k=foo(v)}", 500,
+		"When parsing filter 'k=foo(v)': Could not find a tag value filter of the type: foo")
+	f("start=1&m=sum:m{k=foo(v)}", 500,
+		"When parsing tag 'k=foo(v)': Could not find a tag value filter of the type: foo")
+	f("start=1&m=sum:m{k=regexp([a[b]])}", 400,
+		"When parsing tag 'k=regexp([a[b]])': Unsupported regular expression '[a[b]]': it uses a class inside a class")
 	f("start=1&m=sum:m&mode=fast", 400, "Invalid mode: fast, want strict or partial")
-	f("start=1"+strings.Repeat("&m=sum:m", 40)+strings.Repeat("&tsuid=sum:00", 40), 413, "Too many sub queries: 80, at most 64")
+	f("start=1"+strings.Repeat("&m=sum:m", 40)+strings.Repeat("&tsuid=sum:00", 40), 413,
+		"Too many sub queries: 80, at most 64")
 }
 
 func TestDownsample(t *testing.T) {
@@ -171,7 +182,8 @@ func TestDownsample(t *testing.T) {
 		}
 	}
 	g("1m", "Invalid downsampling specifier '1m': must provide at least interval and function")
-	g("1m-sum-nan-x", "Invalid downsampling specifier '1m-sum-nan-x': must consist of interval, function, and optional fill policy")
+	g("1m-sum-nan-x", "Invalid downsampling specifier '1m-sum-nan-x': must consist of interval, function, and "+
+		"optional fill policy")
 	g("1x-sum", "Invalid duration (suffix): 1x")
 	g("0m-sum", "Zero or negative duration: 0m")
 	g("0ALL-sum", "Zero or negative duration: 0ALL")
@@ -222,7 +234,8 @@ func TestURIWith(t *testing.T) {
 	}
 
 	earlier, err := q.Earlier(2, 1000)
-	if err != nil || len(earlier.Queries) != 1 || earlier.Queries[0].Index != 2 || earlier.Start != q.Start-1000 || earlier.End != q.End-1000 {
+	if err != nil || len(earlier.Queries) != 1 || earlier.Queries[0].Index != 2 || earlier.Start != q.Start-1000 ||
+		earlier.End != q.End-1000 {
 		t.Errorf("got %+v, %v, want sub-query 2 alone, a second earlier", earlier, err)
 	}
 	if _, err := q.Earlier(0, q.Start+1); err == nil {

@@ -125,14 +125,15 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)):
 		case <-ctx.Done():
-			return nil, err // the last failure, which says more than the end of ctx
+			return nil, err // the last failure, which is more informative than the end of ctx
 		}
 	}
 }
 
 // allocate takes the three steps of an assignment once: a number, the reverse
 // mapping, the forward mapping. If a later step fails, the number is lost.
-func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string, row []byte) (encoding.UID, error) {
+func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string,
+	row []byte) (encoding.UID, error) {
 	if len(row) > d.cfg.MaxName {
 		return nil, &NameTooLongError{kind, len(row), d.cfg.MaxName}
 	}
@@ -185,7 +186,8 @@ func (d *Dictionary) nextUID(ctx context.Context, kind encoding.UIDKind, name st
 
 // writeMappings writes both mappings, the reverse one first: so every UID that a
 // writer can find has a name.
-func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, name string, row []byte, u encoding.UID) error {
+func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, name string, row []byte,
+	u encoding.UID) error {
 	s, table := d.atomic(), d.cfg.Table
 	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
 	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)
@@ -193,8 +195,8 @@ func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, n
 		return fmt.Errorf("uid: cannot write the reverse mapping of %s %q: %w", kind, name, err)
 	}
 	if !ok {
-		// Nobody else can have got this number, so somebody has written the table
-		// without the counter. The UID is left to them.
+		// No other process can have this number, so another program has written the table without
+		// the counter. It keeps the UID.
 		return fmt.Errorf("%w: %s %s is in use already", errLostRace, kind, u)
 	}
 
@@ -209,9 +211,9 @@ func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, n
 	return nil
 }
 
-// atomic returns what UIDs are assigned with. A store that can stage writes keeps
-// the three steps in the order of its log, so that after a crash a step is there
-// only if those before it are.
+// atomic returns the operations that assign UIDs. A store that can stage writes keeps
+// the three steps in the order of its log, so that after a crash a step exists only if
+// those before it do.
 func (d *Dictionary) atomic() store.Atomic {
 	if s := d.cfg.Store.Features().Staged; s != nil {
 		return s
@@ -219,7 +221,7 @@ func (d *Dictionary) atomic() store.Atomic {
 	return d.cfg.Store
 }
 
-// putAbsent writes cells that do not exist in the way of atomic, many at once.
+// putAbsent writes cells that do not exist as atomic does, many in one call.
 func (d *Dictionary) putAbsent(ctx context.Context, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	if s := d.cfg.Store.Features().Staged; s != nil {
 		return s.PutAbsent(ctx, d.cfg.Table, cells, values)

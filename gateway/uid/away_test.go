@@ -39,7 +39,11 @@ func (a *away) CompareAndPut(ctx context.Context, table string, cell store.CellK
 // of a known series does. A request that waits less leaves what it has begun to others.
 func TestAssign_storeAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(Config{Store: &away{newMemory(), time.Now().Add(100 * time.Second)}, Table: table, Schema: encoding.DefaultSchema()})
+		d := New(Config{
+			Store:  &away{newMemory(), time.Now().Add(100 * time.Second)},
+			Table:  table,
+			Schema: encoding.DefaultSchema(),
+		})
 		began := time.Now()
 		short, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()

@@ -6,22 +6,22 @@
 // names take each step together (see Staged.Prepare):
 //
 //  1. count:   Increment of row 00, family id, column kind
-//  2. reverse: row UID, family name, column kind, if it is not there: the name
-//  3. forward: row name, family id, column kind, if it is not there: the UID
+//  2. reverse: row UID, family name, column kind, if it does not exist: the name
+//  3. forward: row name, family id, column kind, if it does not exist: the UID
 //
 // A writer that loses step 3 to another takes the winner's UID; the number of step
 // 1 is then lost, which is harmless. The reverse mapping is written before the
 // forward one, so every UID that anybody can see has a name, even if a writer dies
 // in between. Source: UniqueId.UniqueIdAllocator.
 //
-// The embedded store does not wait for the disk after each step, because its log
-// keeps their order. Assign waits once, and Staged leaves the waiting to the rows
-// that are written with the UID.
+// The embedded store does not wait for the disk after each step, because its log keeps
+// their order. Assign waits once, and with Staged only the rows that are written with
+// the UID wait.
 //
-// Names can be deleted and renamed while rows are written. Three things keep rows
-// from getting UIDs that are gone: what is cached belongs to a generation (see
-// Dictionary.Generation), a name that this process changes is withdrawn meanwhile
-// (see Withdrawal), and Watch finds out what other processes change.
+// Names can be deleted and renamed while rows are written. Three mechanisms keep rows from getting
+// deleted UIDs: cached mappings belong to a generation (see Dictionary.Generation), a name that
+// this process is changing is withdrawn (see Withdrawal), and Watch finds the changes of other
+// processes.
 package uid
 
 import (
@@ -35,7 +35,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Config says where the dictionary is kept.
+// Config is where the dictionary is stored.
 type Config struct {
 	Store  store.Store
 	Table  string // the UID table
@@ -45,14 +45,14 @@ type Config struct {
 	// MaxName bounds the bytes of a name that is assigned a UID. Names that have one
 	// may be longer. MostName is the default and the maximum.
 	MaxName int
-	// Shared says that other processes may change the table: Tell announces changes
-	// to them, and Watch finds out theirs.
+	// Shared is set if other processes may change the table: Tell announces changes to them, and
+	// Watch finds theirs.
 	Shared bool
 	// Assigned, if set, is called for every UID that this process assigns. It must
 	// not block.
 	Assigned func(kind encoding.UIDKind, name string, u encoding.UID)
-	// Told, if set, is called when a process has told of a change and the cache is right
-	// again. It must not block.
+	// Told, if set, is called when a process has announced a change and the cache is right again.
+	// It must not block.
 	Told func()
 	// Log gets conflicts and a warning when few UIDs are left; nil logs nothing.
 	Log *slog.Logger
@@ -76,7 +76,7 @@ type Dictionary struct {
 	generations generations
 	changing    chan struct{} // holds a token while names are being changed
 	preparing   claims        // the names that Prepare is giving UIDs
-	// evicted says that mappings had no room in the cache, and replaced that one was dropped for
+	// evicted is set if mappings had no room in the cache, and replaced if one was dropped for
 	// another name of its UID: others may hold them, and no check compares them, see watcher.renew.
 	evicted, replaced atomic.Bool
 
@@ -95,14 +95,20 @@ func New(cfg Config) *Dictionary {
 	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
 	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
 	half := uint64(cfg.Bytes+1) / 2
-	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[encoding.UID](d),
-		Weigher: func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) }})
-	d.reverse = otter.Must(&otter.Options[nameKey, string]{MaximumWeight: half, OnAtomicDeletion: noteEvicted[string](d),
-		Weigher: func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) }})
+	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{
+		MaximumWeight:    half,
+		OnAtomicDeletion: noteEvicted[encoding.UID](d),
+		Weigher:          func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) },
+	})
+	d.reverse = otter.Must(&otter.Options[nameKey, string]{
+		MaximumWeight:    half,
+		OnAtomicDeletion: noteEvicted[string](d),
+		Weigher:          func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) },
+	})
 	return d
 }
 
-// noteEvicted returns what notes that a mapping had no room in the cache.
+// noteEvicted returns a function that records that a mapping had no room in the cache.
 func noteEvicted[V any](d *Dictionary) func(otter.DeletionEvent[nameKey, V]) {
 	return func(e otter.DeletionEvent[nameKey, V]) {
 		if e.WasEvicted() {
@@ -111,7 +117,7 @@ func noteEvicted[V any](d *Dictionary) func(otter.DeletionEvent[nameKey, V]) {
 	}
 }
 
-// entryBytes is what a cached mapping takes without its name and UID, approximately.
+// entryBytes is about the size of a cached mapping without its name and UID.
 const entryBytes = 160
 
 // Stats counts what the dictionary has done since it was made.

@@ -53,7 +53,8 @@ type ConflictError struct {
 
 // Error names the UID and both names.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("uid: %s %q leads to UID %s, which is that of %q: the UID table needs repair", e.Kind, e.Name, e.UID, e.Owner)
+	return fmt.Sprintf("uid: %s %q leads to UID %s, which is that of %q: the UID table needs repair", e.Kind, e.Name,
+		e.UID, e.Owner)
 }
 
 // FullError is returned when no UID is left for new names of a kind. Names that
@@ -77,7 +78,8 @@ type NameTooLongError struct {
 
 // Error names the kind and not the name, which is long.
 func (e *NameTooLongError) Error() string {
-	return fmt.Sprintf("Name of %d bytes for '%s', at most %d are allowed for a new one (DOWNPOUR_LIMIT_NAME)", e.Got, e.Kind, e.Limit)
+	return fmt.Sprintf("Name of %d bytes for '%s', at most %d are allowed for a new one (DOWNPOUR_LIMIT_NAME)", e.Got,
+		e.Kind, e.Limit)
 }
 
 // BusyError is returned when this process is deleting or renaming a name: no row
@@ -102,9 +104,9 @@ func (e *RefusedError) Error() string { return e.Text }
 
 var (
 	// ErrLate is returned by a hold's release when another process has changed names
-	// while the rows were written, so long ago that it may have looked for rows
-	// before these were there. What was resolved in the hold's generation must be
-	// resolved and written again.
+	// while the rows were written, so long ago that it may have looked for rows before
+	// these were there. UIDs of the hold's generation must be resolved and written
+	// again.
 	ErrLate = errors.New("names have been changed by another process during a long write: send the points again")
 
 	// ErrTooLong is returned when a list of names takes more than MaxListed.

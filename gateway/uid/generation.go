@@ -17,10 +17,10 @@ type nameKey struct {
 	name string
 }
 
-// generations put reads of the UID table and changes of it in order. Each change
-// begins a generation. What was read in an older generation is never cached, for
-// it may be from before the change. Rows are written under a hold, which belongs to
-// a generation too, so that a change can wait for all rows begun before it.
+// generations put reads of the UID table and changes of it in order. Each change begins
+// a generation. Mappings that were read in an older generation are never cached,
+// because they may be from before the change. Rows are written under a hold, which
+// belongs to a generation too, so that a change can wait for all rows begun before it.
 //
 //	put          reads the generation ── resolves ── hold ── writes ── releases
 //	uid delete   withdraws the name, begins a generation ── waits for older holds
@@ -36,22 +36,21 @@ type generations struct {
 	mu        sync.Mutex
 	withdrawn map[nameKey]chan struct{} // closed when the name can be resolved again
 	held      map[uint64]int            // number of holds by generation
-	freed     chan struct{}             // closed at the end of a hold; nil while nobody waits
+	freed     chan struct{}             // closed at the end of a hold; nil without waiters
 }
 
-// Generation grows whenever a name may have lost its UID or got another one. What
-// was resolved in an earlier generation must not be cached.
+// Generation grows whenever a name may have lost its UID or got another one. Mappings of an earlier
+// generation must not be cached.
 func (d *Dictionary) Generation() uint64 { return d.generations.now.Load() }
 
 // longWrite is how long a hold may last while another process changes names. That
 // process waits KnownWithin, then looks for rows once.
 const longWrite = 5 * time.Second
 
-// Hold keeps names from being deleted while rows with their UIDs are written. The
-// UIDs must have been resolved in the returned generation or later; older ones
-// must be resolved again. release must be called once the rows are durable or
-// given up. Its only error is ErrLate: another process may have deleted the names
-// meanwhile.
+// Hold keeps names from being deleted while rows with their UIDs are written. The UIDs
+// must have been resolved in the returned generation or later; older ones must be
+// resolved again. release must be called once the rows are durable or given up. Its
+// only error is ErrLate: another process may have deleted the names in the meantime.
 func (d *Dictionary) Hold() (generation uint64, release func() error) {
 	g := &d.generations
 	g.mu.Lock()
@@ -171,8 +170,7 @@ func (d *Dictionary) invalidateLocked(kind encoding.UIDKind, names []string, uid
 	return d.generations.now.Add(1)
 }
 
-// Drop empties the cache. What was read from the UID table before is not cached any more,
-// see generations.
+// Drop empties the cache. Reads from before are no longer cached, see generations.
 func (d *Dictionary) Drop() {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
@@ -241,20 +239,19 @@ func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names 
 		g.withdrawn[nameKey{kind, name}] = w.done
 	}
 	g.withdrawals.Add(1)
-	// The generation begins last: whoever sees it also sees that the names are
-	// withdrawn.
+	// The generation begins last: a goroutine that sees it also sees that the names are withdrawn.
 	w.generation = d.invalidateLocked(kind, names, nil)
 	return w, nil
 }
 
-// AwaitHolds returns once this process writes no row any more whose UIDs were
-// resolved before the names were withdrawn.
+// AwaitHolds returns once this process no longer writes rows whose UIDs were resolved before the
+// names were withdrawn.
 func (w *Withdrawal) AwaitHolds(ctx context.Context) error {
 	return w.d.generations.awaitHolds(ctx, w.generation)
 }
 
-// End lets the names be resolved again, as they stand in the table now. The UIDs
-// are dropped from the cache.
+// End lets the names be resolved again, as the table now has them. The UIDs are dropped
+// from the cache.
 func (w *Withdrawal) End(uids ...encoding.UID) {
 	g := &w.d.generations
 	g.mu.Lock()

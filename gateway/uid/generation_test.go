@@ -70,7 +70,8 @@ func (p *paused) Get(ctx context.Context, table, family string, keys [][]byte) (
 	return p.Store.Get(ctx, table, family, keys)
 }
 
-func (p *paused) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (p *paused) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	p.step()
 	defer p.step()
 	return p.Store.CompareAndPut(ctx, table, cell, expected, value)
@@ -153,7 +154,8 @@ func TestDictionary_changeWithinLookup(t *testing.T) {
 		for what, change := range nameChanges {
 			for how, look := range lookups {
 				for step := 1; ; step++ {
-					if !interrupted(t, s, step, change, look, fmt.Sprintf("%s, %s within %s, step %d", where, what, how, step)) {
+					if !interrupted(t, s, step, change, look,
+						fmt.Sprintf("%s, %s within %s, step %d", where, what, how, step)) {
 						break
 					}
 				}
@@ -164,7 +166,8 @@ func TestDictionary_changeWithinLookup(t *testing.T) {
 
 // interrupted changes a name while a look-up stops at a step, and checks the cache afterwards.
 // It reports whether the look-up has reached the step.
-func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, store.Store, *Dictionary, *Dictionary, encoding.UID),
+func interrupted(t *testing.T, s store.Store, step int,
+	change func(testing.TB, store.Store, *Dictionary, *Dictionary, encoding.UID),
 	look func(*Dictionary, encoding.UID) error, what string) bool {
 	t.Helper()
 	p := &paused{Store: s}
@@ -366,7 +369,8 @@ func TestCheck(t *testing.T) {
 		}
 		before := ours.Generation()
 		if err := ours.Check(t.Context()); err != nil || ours.Generation() != before {
-			t.Errorf("%s: %v, generation %d was %d, want the same: nothing has changed", where, err, ours.Generation(), before)
+			t.Errorf("%s: %v, generation %d was %d, want the same: nothing has changed", where, err, ours.Generation(),
+				before)
 		}
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "v3", "w3"); err != nil {
 			t.Fatal(err)
@@ -500,13 +504,16 @@ func TestAssign_longNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := encoding.UIDTagV.Qualifier()
-			if err := s.Apply(t.Context(), table, []store.Mutation{{Row: row, Family: "id", Qualifier: q, Value: u}, {Row: u, Family: "name", Qualifier: q, Value: row}}); err != nil {
+			if err := s.Apply(t.Context(), table,
+				[]store.Mutation{{Row: row, Family: "id", Qualifier: q, Value: u},
+					{Row: u, Family: "name", Qualifier: q, Value: row}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		put(long, encoding.UID{0, 9, 9})
 		var tooLong *NameTooLongError
-		if _, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]+"xx"); !errors.As(err, &tooLong) || tooLong.Got != 102 || tooLong.Limit != 100 {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV,
+			long[2:]+"xx"); !errors.As(err, &tooLong) || tooLong.Got != 102 || tooLong.Limit != 100 {
 			t.Errorf("%s: 102 bytes: %v, want that at most 100 are allowed", where, err)
 		}
 		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long); err != nil || u.String() != "000909" {

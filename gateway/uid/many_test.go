@@ -178,7 +178,8 @@ func (d *dying) Increment(ctx context.Context, table string, cell store.CellKey,
 	return die(d, func() (int64, error) { return d.Store.Increment(ctx, table, cell, delta) })
 }
 
-func (d *dying) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (d *dying) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	return die(d, func() (bool, error) { return d.Store.CompareAndPut(ctx, table, cell, expected, value) })
 }
 
@@ -189,7 +190,11 @@ func TestAssign_crash(t *testing.T) {
 		s := newMemory()
 		first := map[string]string{}
 		for life := range rapid.IntRange(1, 6).Draw(rt, "lives") {
-			d := dictionary(&dying{Store: s, left: rapid.IntRange(1, 12).Draw(rt, fmt.Sprint("operations", life)), doLast: rapid.Bool().Draw(rt, fmt.Sprint("doLast", life))})
+			d := dictionary(&dying{
+				Store:  s,
+				left:   rapid.IntRange(1, 12).Draw(rt, fmt.Sprint("operations", life)),
+				doLast: rapid.Bool().Draw(rt, fmt.Sprint("doLast", life)),
+			})
 			for _, i := range rapid.SliceOfN(rapid.IntRange(0, 4), 1, 4).Draw(rt, fmt.Sprint("names", life)) {
 				name := fmt.Sprint("n", i)
 				u, err := d.Assign(t.Context(), encoding.UIDTagK, name)
@@ -244,7 +249,12 @@ func TestResolve_conflict(t *testing.T) {
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: "right", UID: u}, true, true)
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: "wrong", UID: u}, true, false)
 	var log bytes.Buffer
-	d := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	d := New(Config{
+		Store:  s,
+		Table:  table,
+		Schema: encoding.DefaultSchema(),
+		Log:    slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	if got, err := d.Resolve(t.Context(), encoding.UIDTagV, "right"); err != nil || !bytes.Equal(got, u) {
 		t.Errorf("right: got %s, %v, want 000007", got, err)
 	}
@@ -254,7 +264,8 @@ func TestResolve_conflict(t *testing.T) {
 	} else if diff := cmp.Diff(&ConflictError{encoding.UIDTagV, u, "wrong", "right"}, conflict); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := dictionary(s).ResolveMany(t.Context(), encoding.UIDTagV, []string{"wrong", "right"}); !errors.As(err, &conflict) {
+	if _, err := dictionary(s).ResolveMany(t.Context(), encoding.UIDTagV,
+		[]string{"wrong", "right"}); !errors.As(err, &conflict) {
 		t.Errorf("both at once: %v, want a conflict", err)
 	}
 	if d.Stats().Conflicts != 1 || !strings.Contains(log.String(), "name=wrong owner=right") {
@@ -271,7 +282,12 @@ func TestResolve_renamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDMetric, Name: "new", UID: u}, true, true)
-	old := store.Mutation{Kind: store.DeleteCell, Row: []byte("old"), Family: encoding.FamilyID, Qualifier: encoding.UIDMetric.Qualifier()}
+	old := store.Mutation{
+		Kind:      store.DeleteCell,
+		Row:       []byte("old"),
+		Family:    encoding.FamilyID,
+		Qualifier: encoding.UIDMetric.Qualifier(),
+	}
 	if err := s.Apply(t.Context(), table, []store.Mutation{old}); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +310,11 @@ func TestResolveMany(t *testing.T) {
 	var names []string
 	for i := range 2*namesPerRead + 10 {
 		names = append(names, fmt.Sprint("v", i))
-		put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: names[i], UID: encoding.UID{1, byte(i >> 8), byte(i)}}, true, true)
+		put(t, s, encoding.UIDMapping{
+			Kind: encoding.UIDTagV,
+			Name: names[i],
+			UID:  encoding.UID{1, byte(i >> 8), byte(i)},
+		}, true, true)
 	}
 	for range 2 { // the second time from the cache
 		got, err := d.ResolveMany(t.Context(), encoding.UIDTagV, append(names, "unknown", "", "日本", "v0"))
@@ -307,7 +327,8 @@ func TestResolveMany(t *testing.T) {
 func TestResolve_wrongWidth(t *testing.T) {
 	s := open(t)
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDMetric, Name: "m", UID: encoding.UID{0, 0, 0, 1}}, true, true)
-	if _, err := dictionary(s).Resolve(t.Context(), encoding.UIDMetric, "m"); err == nil || !strings.Contains(err.Error(), "4 bytes, want 3") {
+	if _, err := dictionary(s).Resolve(t.Context(), encoding.UIDMetric, "m"); err == nil ||
+		!strings.Contains(err.Error(), "4 bytes, want 3") {
 		t.Errorf("a UID of 4 bytes: got %v, want an error that names both widths", err)
 	}
 }
@@ -317,14 +338,23 @@ func TestEnumerate(t *testing.T) {
 	s := open(t)
 	d := dictionary(s)
 	for i := range 5 {
-		put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: fmt.Sprint("v", i), UID: encoding.UID{0, 0, byte(i + 1)}}, true, true)
-		put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagK, Name: fmt.Sprint("v", i), UID: encoding.UID{0, 0, byte(9 - i)}}, true, true)
+		put(t, s, encoding.UIDMapping{
+			Kind: encoding.UIDTagV,
+			Name: fmt.Sprint("v", i),
+			UID:  encoding.UID{0, 0, byte(i + 1)},
+		}, true, true)
+		put(t, s, encoding.UIDMapping{
+			Kind: encoding.UIDTagK,
+			Name: fmt.Sprint("v", i),
+			UID:  encoding.UID{0, 0, byte(9 - i)},
+		}, true, true)
 	}
 	f := func(prefix string, limit, want int, wantComplete bool) {
 		t.Helper()
 		got, complete, err := d.Enumerate(t.Context(), encoding.UIDTagV, prefix, limit)
 		if err != nil || len(got) != want || complete != wantComplete {
-			t.Errorf("%q up to %d: %v, complete %t, %v; want %d, %t", prefix, limit, got, complete, err, want, wantComplete)
+			t.Errorf("%q up to %d: %v, complete %t, %v; want %d, %t", prefix, limit, got, complete, err, want,
+				wantComplete)
 		}
 		for i, e := range got {
 			if len(prefix) < 2 && (e.Name != fmt.Sprint("v", i) || e.UID[2] != byte(i+1)) {

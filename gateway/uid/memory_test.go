@@ -48,7 +48,8 @@ func (m *storeInMemory) Increment(_ context.Context, _ string, c store.CellKey, 
 	return n, nil
 }
 
-func (m *storeInMemory) CompareAndPut(_ context.Context, _ string, c store.CellKey, expected, value []byte) (bool, error) {
+func (m *storeInMemory) CompareAndPut(_ context.Context, _ string, c store.CellKey,
+	expected, value []byte) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, there := m.rows[string(c.Row)][columnName(c)]

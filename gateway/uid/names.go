@@ -26,7 +26,7 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	names := make([]string, len(uids))
 	missing := map[string][]int{} // UID to its indexes in names
 	for i, u := range uids {
-		// Of names that are all cached, no read notices the end of ctx.
+		// If all names are cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -59,7 +59,7 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 		keys = keys[n:]
 	}
 
-	// What is left has no name.
+	// The rest has no names.
 	for u := range missing {
 		return nil, &NoSuchIDError{kind, encoding.UID(u)}
 	}

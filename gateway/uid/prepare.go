@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// preparedAtOnce bounds the names that get UIDs in one step: the embedded store takes
-	// no other write meanwhile.
+	// preparedAtOnce bounds the names that get UIDs in one step: the embedded store accepts no
+	// other write during it.
 	preparedAtOnce = 256
 
-	// prepareTimeout bounds one Prepare. Names that it has not reached by then are left to
-	// Assign, which has a timeout of its own.
+	// prepareTimeout bounds one Prepare. Names that it has not reached by then are left to Assign,
+	// which has its own timeout.
 	prepareTimeout = 5 * time.Second
 )
 
@@ -30,8 +30,7 @@ func (d *Dictionary) Cached(kind encoding.UIDKind, name string) bool {
 // cached. One by one, each new name costs three writes, one after another; here the names
 // take each step together. Numbers are counted in the order of the names.
 //
-// It returns no error: a name that is left out, for whatever reason, is left to Assign,
-// which tells why.
+// It returns no error: a skipped name is left to Assign, which returns the reason.
 func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []string) {
 	d := s.Dictionary
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
@@ -39,7 +38,7 @@ func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []stri
 
 	mine, theirs, release := d.preparing.claim(kind, s.assignable(kind, names))
 	func() {
-		defer release() // before it waits for others, who may wait for these
+		defer release() // before it waits for others, which may wait for these
 		for part := range slices.Chunk(mine, preparedAtOnce) {
 			// A single name is cheaper by Assign, which shares it with other callers.
 			if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
@@ -64,9 +63,10 @@ type claims struct {
 	names map[nameKey]chan struct{} // closed when the name is no longer being prepared
 }
 
-// claim splits names into those that nobody prepares, which are the caller's until it calls
-// release, and what tells when others are done with the rest.
-func (c *claims) claim(kind encoding.UIDKind, names []string) (mine []string, theirs []<-chan struct{}, release func()) {
+// claim splits names into those that no other call prepares, which are the caller's until it calls
+// release, and a wait for others that prepare the rest.
+func (c *claims) claim(kind encoding.UIDKind,
+	names []string) (mine []string, theirs []<-chan struct{}, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -111,8 +111,8 @@ func (s Staged) assignable(kind encoding.UIDKind, names []string) (out []string)
 	return out
 }
 
-// prepare gives UIDs to those of some names that have none. They are not cached. Its error
-// says that no more should be prepared now.
+// prepare gives UIDs to those of some names that have none. They are not cached. After an error no
+// more should be prepared now.
 func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names []string) error {
 	generation := d.Generation()
 	found, err := d.ResolveMany(ctx, kind, names)
@@ -128,7 +128,7 @@ func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names [
 	if err != nil {
 		return err
 	}
-	names = names[:len(uids)] // the rest finds the counter at its end, as Assign will
+	names = names[:len(uids)] // the counter has no numbers for the rest, as Assign will find
 	assigned, err := d.writeManyMappings(ctx, kind, names, uids)
 	d.leaked.Add(int64(len(uids) - len(assigned)))
 	d.assigned.Add(int64(len(assigned)))
@@ -168,9 +168,10 @@ func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names 
 
 // writeManyMappings writes the mappings of names in the order of writeMappings: all
 // reverse ones, then the forward ones. It returns the names whose mappings were both
-// written. A name that another writer has given a UID meanwhile is left out, and so is one
-// whose number is in use without the counter.
-func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string, uids []encoding.UID) (map[string]encoding.UID, error) {
+// written. A name that another writer has given a UID is left out, and so is one whose
+// number is in use without the counter.
+func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string,
+	uids []encoding.UID) (map[string]encoding.UID, error) {
 	reverse, rows := make([]store.CellKey, len(names)), make([][]byte, len(names))
 	for i, name := range names {
 		row, err := encoding.AppendName(nil, name)
@@ -191,7 +192,8 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 	for i, name := range names {
 		if wrote[i] { //fault:uid-of-another-given-again TestPrepare_numberInUse
 			named, values = append(named, name), append(values, uids[i])
-			forward = append(forward, store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
+			forward = append(forward,
+				store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
 		}
 	}
 	if wrote, err = d.putAbsent(ctx, forward, values); err != nil {

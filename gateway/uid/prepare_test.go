@@ -67,7 +67,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// A number that is in use though it was never counted is left to whoever uses it.
+// A number that is in use though it was never counted is left to its user.
 //
 //fault:uid-of-another-given-again wrote[i] => true
 func TestPrepare_numberInUse(t *testing.T) {
@@ -221,7 +221,11 @@ func TestPrepare_crash(t *testing.T) {
 			for _, i := range rapid.SliceOfN(rapid.IntRange(0, 9), 2, 8).Draw(rt, fmt.Sprint("names", life)) {
 				names = append(names, fmt.Sprint("n", i))
 			}
-			d := dictionary(&dying{Store: s, left: rapid.IntRange(1, 24).Draw(rt, fmt.Sprint("operations", life)), doLast: rapid.Bool().Draw(rt, fmt.Sprint("doLast", life))})
+			d := dictionary(&dying{
+				Store:  s,
+				left:   rapid.IntRange(1, 24).Draw(rt, fmt.Sprint("operations", life)),
+				doLast: rapid.Bool().Draw(rt, fmt.Sprint("doLast", life)),
+			})
 			Staged{d}.Prepare(t.Context(), encoding.UIDTagK, names)
 
 			forward, reverse := tableContents(t, s)

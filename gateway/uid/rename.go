@@ -11,16 +11,15 @@ import (
 
 func refused(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// Rename gives the UID of one name to another name that is not in use. The steps
-// are OpenTSDB's, so that the UID has a name at every moment, but each step is
-// conditional: of several concurrent renames, here or in other processes, one wins
-// and the others change nothing. A rename that was cut off is completed by asking
-// for it again.
+// Rename gives the UID of one name to another name that is not in use. The steps are
+// OpenTSDB's, so that the UID has a name at every moment, but each step is conditional:
+// of several concurrent renames, here or in other processes, one wins and the others
+// change nothing. A rename that was cut off is completed by repeating it.
 //
-// Puts with one of the names wait for the rename; rows written after it have the
-// UIDs that the names have then. Other processes learn of it a little later, see
-// Watch. Errors are *RefusedError, *NoSuchNameError if the old name has no UID,
-// *NameTooLongError, or the store's.
+// Puts with one of the names wait for the rename; rows written after it have the UIDs
+// that the names have then. Other processes see it a little later, see Watch. Errors
+// are *RefusedError, *NoSuchNameError if the old name has no UID, *NameTooLongError, or
+// the store's.
 // Source: UniqueId.rename.
 func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to string) error {
 	for _, name := range []string{from, to} {
@@ -34,7 +33,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 		}
 	}
 
-	// A client that leaves must not leave a half-done rename behind.
+	// A client that disconnects must not leave a partial rename.
 	done := make(chan error, 1)
 	go func() { done <- d.renameWithin(context.WithoutCancel(ctx), kind, from, to) }()
 	select {
@@ -62,9 +61,10 @@ func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, fr
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	// The rename is done, told or not.
+	// The rename is done, even if it could not be announced.
 	if err := d.Tell(ctx); err != nil {
-		d.log().Warn("cannot notify other gateways of a rename: they notice it within minutes", "from", from, "to", to, "err", err)
+		d.log().Warn("cannot notify other gateways of a rename: they notice it within minutes", "from", from, "to", to,
+			"err", err)
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func (r *rename) run(ctx context.Context) error {
 	}
 	if err := r.exchange(ctx, r.key(to, encoding.FamilyID), nil, r.uid); err != nil {
 		var lost *RefusedError
-		if errors.As(err, &lost) { // the new name has got another UID meanwhile
+		if errors.As(err, &lost) { // the new name has another UID now
 			_, undo := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, reverse, to, from)
 			return errors.Join(err, undo)
 		}
-		return err // half done: asking again completes it
+		return err // partially done: a repetition completes it
 	}
 
 	old := store.Mutation{Kind: store.DeleteCell, Row: from, Family: encoding.FamilyID, Qualifier: r.kind.Qualifier()}
@@ -149,8 +149,8 @@ func (r *rename) key(row []byte, family string) store.CellKey {
 	return store.CellKey{Row: row, Family: family, Qualifier: r.kind.Qualifier()}
 }
 
-// exchange replaces the old value of a cell by a new one. It succeeds too if the
-// cell has the new value already: an earlier attempt came as far as this step.
+// exchange replaces the old value of a cell by a new one. It succeeds too if the cell
+// has the new value already: an earlier attempt reached this step.
 func (r *rename) exchange(ctx context.Context, cell store.CellKey, old, value []byte) error {
 	ok, err := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, cell, old, value)
 	if err != nil || ok {

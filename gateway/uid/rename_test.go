@@ -38,7 +38,8 @@ func TestRename(t *testing.T) {
 	}
 	// To rename a name to itself is refused, as in OpenTSDB, and it keeps its UID.
 	err = rename1(t, d, "web03", "web03")
-	if want := `new name already assigned ID=[0, 0, 1]`; !errors.As(err, &refusal) || !strings.HasSuffix(err.Error(), want) {
+	if want := `new name already assigned ID=[0, 0, 1]`; !errors.As(err, &refusal) ||
+		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("to its own name: got %v, want %s", err, want)
 	}
 	checkName(t, d, "web03", 1)

@@ -31,13 +31,14 @@ func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name st
 
 // ResolveMany returns the UIDs of those names that have one. It reads 1,000 at a
 // time from the store.
-func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, names []string) (map[string]encoding.UID, error) {
+func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind,
+	names []string) (map[string]encoding.UID, error) {
 	// Taken before anything is read: after a change in between, what was read is not cached.
 	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
 	var rest []string
 	for i, name := range names {
-		// Of names that are all cached, no read notices the end of ctx.
+		// If all names are cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -73,9 +74,9 @@ func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name stri
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// rowsOf returns the row keys of names, sorted, and each once, because Get promises
-// nothing for a key that is given twice. Names that cannot be row keys are left out:
-// those with characters outside ISO-8859-1 and those longer than a key.
+// rowsOf returns the row keys of names, sorted, and each once, because the result of
+// Get for a key that is given twice is undefined. Names that cannot be row keys are
+// left out: those with characters outside ISO-8859-1 and those longer than a key.
 func rowsOf(names []string) (rows [][]byte) {
 	for _, name := range names {
 		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 && len(row) <= MostName {
@@ -94,9 +95,10 @@ const (
 	conflictPause = 25 * time.Millisecond
 )
 
-// readUIDs reads the forward mappings of names and checks them. Names without one
-// are left out. A conflict that does not last is a rename at work, see conflictReads.
-func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
+// readUIDs reads the forward mappings of names and checks them. Names without one are
+// left out. A temporary conflict is a rename in progress, see conflictReads.
+func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind,
+	names [][]byte) (map[string]encoding.UID, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := d.readForward(ctx, kind, names)
 		if err == nil && len(read) > 0 {
@@ -121,7 +123,8 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names 
 
 // readForward reads forward mappings without checking that the UIDs lead back to
 // the names.
-func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
+func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind,
+	names [][]byte) (map[string]encoding.UID, error) {
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, names)
 	if err != nil {
 		return nil, fmt.Errorf("uid: cannot read the UIDs of %s %.100q and others: %w", kind, names[0], err)
@@ -135,7 +138,8 @@ func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind, nam
 		}
 		name := encoding.ParseName(r.Key)
 		if want := d.cfg.Schema.UIDWidth(kind); len(u) != want {
-			return nil, fmt.Errorf("uid: %s %q has UID % X of %d bytes, want %d: is the UID width right?", kind, name, u, len(u), want)
+			return nil, fmt.Errorf("uid: %s %q has UID % X of %d bytes, want %d: is the UID width right?", kind, name,
+				u, len(u), want)
 		}
 		read[name] = u
 	}

@@ -39,7 +39,8 @@ func (p *patient) Increment(ctx context.Context, table string, cell store.CellKe
 	return p.Store.Increment(ctx, table, cell, delta)
 }
 
-func (p *patient) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (p *patient) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	p.waits++
 	return p.Store.CompareAndPut(ctx, table, cell, expected, value)
 }
@@ -55,7 +56,8 @@ func TestAssign_durable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}); err != nil {
+	if err := s.CreateTable(t.Context(),
+		store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p := &patient{Store: s}
@@ -67,7 +69,8 @@ func TestAssign_durable(t *testing.T) {
 		before := p.waits
 		u, err := d.Assign(t.Context(), encoding.UIDMetric, name)
 		if err != nil || encoding.UIDNumber(u) != want || p.waits-before != wantWaits {
-			t.Errorf("%s: %s, %v, %d waits for the disk, want %d and %d waits", name, u, err, p.waits-before, want, wantWaits)
+			t.Errorf("%s: %s, %v, %d waits for the disk, want %d and %d waits", name, u, err, p.waits-before, want,
+				wantWaits)
 		}
 	}
 	assign(Staged{d}, "a", 1, 0)

@@ -37,13 +37,14 @@ func (d *Dictionary) Suggest(ctx context.Context, kind encoding.UIDKind, prefix 
 // Enumerate returns up to limit names of a kind that begin with prefix, and their
 // UIDs, in byte order. It ends early at MaxListed bytes. complete reports whether
 // there are no others.
-func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefix string, limit int) (out []Entry, complete bool, err error) {
+func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefix string,
+	limit int) (out []Entry, complete bool, err error) {
 	complete, bytes := true, 0
 	for e, err := range d.Each(ctx, kind, prefix) {
 		if err != nil {
 			return nil, false, err
 		}
-		// The one name beyond the limit tells that there are others.
+		// The one name beyond the limit shows that there are others.
 		if bytes += e.bytes(); len(out) == limit || bytes > MaxListed {
 			complete = false
 			break

@@ -58,14 +58,16 @@ func TestAssign(t *testing.T) {
 		}
 	}
 	var unknown *NoSuchNameError
-	if _, err := d.Resolve(t.Context(), encoding.UIDTagK, "sys.cpu.nice"); !errors.As(err, &unknown) || err.Error() != "No such name for 'tagk': 'sys.cpu.nice'" {
+	if _, err := d.Resolve(t.Context(), encoding.UIDTagK, "sys.cpu.nice"); !errors.As(err, &unknown) ||
+		err.Error() != "No such name for 'tagk': 'sys.cpu.nice'" {
 		t.Errorf("a metric's name as tagk: got %v, want no such name", err)
 	}
 	if _, err := d.Assign(t.Context(), encoding.UIDMetric, "日本"); err == nil {
 		t.Error("a name outside ISO-8859-1 was assigned")
 	}
 	var noID *NoSuchIDError
-	if _, err := d.Name(t.Context(), encoding.UIDMetric, encoding.UID{0, 0, 0xFF}); !errors.As(err, &noID) || err.Error() != "No such unique ID for 'metrics': [0, 0, -1]" {
+	if _, err := d.Name(t.Context(), encoding.UIDMetric, encoding.UID{0, 0, 0xFF}); !errors.As(err, &noID) ||
+		err.Error() != "No such unique ID for 'metrics': [0, 0, -1]" {
 		t.Errorf("UID 0000FF: got %v, want no such unique ID", err) // -1 is FF as a Java byte
 	}
 }
@@ -80,7 +82,8 @@ func TestAssign_full(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v256"); err == nil || err.Error() != "All Unique IDs for tagv on 1 bytes are already assigned!" {
+	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v256"); err == nil ||
+		err.Error() != "All Unique IDs for tagv on 1 bytes are already assigned!" {
 		t.Errorf("the 256th name with UIDs of 1 byte: got %v, want that all are assigned", err)
 	}
 	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v7"); err != nil {
@@ -142,7 +145,8 @@ func (f *flaky) Increment(ctx context.Context, table string, cell store.CellKey,
 	return n, err
 }
 
-func (f *flaky) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (f *flaky) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	before, after := f.fate()
 	if before {
 		return false, store.ErrUnavailable
@@ -209,14 +213,18 @@ func TestNames_clientLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	row := func(n int) store.Row {
 		return store.Row{Key: fmt.Appendf(nil, "name%09d", n),
-			Cells: []store.Cell{{Qualifier: encoding.UIDTagV.Qualifier(), Value: []byte{byte(n >> 16), byte(n >> 8), byte(n)}}}}
+			Cells: []store.Cell{{
+				Qualifier: encoding.UIDTagV.Qualifier(),
+				Value:     []byte{byte(n >> 16), byte(n >> 8), byte(n)},
+			}}}
 	}
 	from := &faultstore.Endless{Rows: 1000, Row: row, Block: func(n int) {
 		if n == 3 {
 			leave()
 		}
 	}}
-	if _, err := dictionary(from).Suggest(ctx, encoding.UIDTagV, "", 1<<30); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
+	if _, err := dictionary(from).Suggest(ctx, encoding.UIDTagV, "", 1<<30); !errors.Is(err, context.Canceled) ||
+		from.Blocks() > 4 {
 		t.Errorf("%v after %d blocks, want that it ends after block 3", err, from.Blocks())
 	}
 	d := dictionary(from) // a read of rows by key would panic
@@ -250,10 +258,12 @@ func TestSuggest_bytes(t *testing.T) {
 	}}
 	d := dictionary(from)
 	const fit = MaxListed / (MostName + 67) // 67: a UID of 3 bytes, and 64 that an entry takes
-	if _, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 100_000); !errors.Is(err, ErrTooLong) || from.Blocks() > fit/10+1 {
+	if _, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 100_000); !errors.Is(err, ErrTooLong) ||
+		from.Blocks() > fit/10+1 {
 		t.Errorf("%v after %d blocks, want %v after %d", err, from.Blocks(), ErrTooLong, fit/10+1)
 	}
-	if entries, complete, err := d.Enumerate(t.Context(), encoding.UIDTagV, "x", 100_000); err != nil || complete || len(entries) != fit {
+	if entries, complete, err := d.Enumerate(t.Context(), encoding.UIDTagV, "x", 100_000); err != nil || complete ||
+		len(entries) != fit {
 		t.Errorf("%d entries, complete %t, %v, want %d", len(entries), complete, err, fit)
 	}
 	var large *memory.LimitError

@@ -13,20 +13,20 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Other processes change names too: gateways and tools, and OpenTSDB. Downpour's
-// count each change in a cell of the UID table,
+// Other processes change names too: gateways and tools, and OpenTSDB. Downpour's processes count
+// each change in a cell of the UID table,
 //
 //	00  id:downpour_changes  8-byte counter
 //
-// which every gateway reads each second. When the counter has changed, and every
-// few minutes in any case, a gateway reads everything that it has cached again, a
-// thousand mappings at a time, and drops what has changed. So most of the cache
-// stays, however large it is.
+// which every gateway reads each second. When the counter has changed, and every few
+// minutes in any case, a gateway reads everything that it has cached again, a thousand
+// mappings at a time, and drops what has changed. So most of the cache is kept, even if
+// it is large.
 //
-// Others may still hold what the cache has not any more: the series of puts, and live
-// queries. They ask for the generation. So where mappings have left the cache uncompared,
-// one begins as soon as a process has told of a change, and now and then in any case,
-// for OpenTSDB tells nobody.
+// The series of puts, and live queries, may still hold mappings that are no longer in the cache.
+// They compare the generation. So if mappings have left the cache uncompared, a generation begins
+// as soon as a process has announced a change, and now and then in any case, because OpenTSDB
+// announces nothing.
 const (
 	pollEvery  = time.Second
 	checkEvery = 5 * time.Minute
@@ -45,14 +45,18 @@ func (d *Dictionary) Tell(ctx context.Context) error {
 		return nil
 	}
 	if _, err := d.cfg.Store.Increment(ctx, d.cfg.Table, changes, 1); err != nil {
-		return fmt.Errorf("uid: cannot tell other processes of a change: %w", err)
+		return fmt.Errorf("uid: cannot announce a change to other processes: %w", err)
 	}
 	return nil
 }
 
-var changes = store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: []byte(encoding.ChangesQualifier)}
+var changes = store.CellKey{
+	Row:       encoding.CounterRow,
+	Family:    encoding.FamilyID,
+	Qualifier: []byte(encoding.ChangesQualifier),
+}
 
-// Watch finds out what other processes change, until ctx ends.
+// Watch finds changes of other processes, until ctx ends.
 func (d *Dictionary) Watch(ctx context.Context) {
 	if !d.cfg.Shared {
 		return
@@ -68,7 +72,7 @@ func (d *Dictionary) Watch(ctx context.Context) {
 			return
 		}
 
-		// Of several failures in a row only the first is logged.
+		// Only the first of several failures in a row is logged.
 		err := w.poll(ctx)
 		if err != nil && w.fine && ctx.Err() == nil {
 			d.log().Warn("cannot see changes of names by other processes", "err", err)
@@ -97,20 +101,20 @@ func (w *watcher) poll(ctx context.Context) error {
 	}
 
 	began := time.Now()
-	told := w.seen >= 0 && n != w.seen
-	// A change may concern what has left the cache. Before the check, which reads the whole cache: a
-	// process that deletes a name waits KnownWithin and no longer.
-	if told && w.d.evicted.Load() {
+	announced := w.seen >= 0 && n != w.seen
+	// A change may concern mappings that have left the cache. Before the check, which reads the
+	// whole cache: a process that deletes a name waits only KnownWithin.
+	if announced && w.d.evicted.Load() {
 		w.renew(changedByOthers)
 	}
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
-	w.renewChecked(told)
+	w.renewChecked(announced)
 
-	// The first look counts, too: what was told before it may concern what this process has done.
+	// The first read counts, too: earlier changes may concern this process's UIDs.
 	tell := n != w.seen
-	// As they were before the check: what changes during it is found by the next poll.
+	// As they were before the check: changes during it are found by the next poll.
 	w.seen, w.checked = n, began
 	if tell && w.d.cfg.Told != nil {
 		w.d.cfg.Told()
@@ -120,22 +124,22 @@ func (w *watcher) poll(ctx context.Context) error {
 
 // renewChecked begins a generation after a check if mappings have left the cache that may have changed
 // before.
-func (w *watcher) renewChecked(told bool) {
+func (w *watcher) renewChecked(announced bool) {
 	d := w.d
 	switch {
 	// A name got another UID, or a UID another name, and this process has not done that.
 	case d.replaced.Swap(false):
 		w.renew(changedByOthers)
-	// What was cached when the change was told, and left before the check came to it.
-	case told && d.evicted.Load():
+	// Mappings that were cached when the change was announced, and left before they were checked.
+	case announced && d.evicted.Load():
 		w.renew(changedByOthers)
-	// What OpenTSDB may have changed, which tells nobody.
+	// Mappings that OpenTSDB may have changed without announcement.
 	case d.evicted.Load() && time.Since(w.renewed) >= renewEvery:
 		w.renew(perhapsUnchanged)
 	}
 }
 
-// renew begins a generation, in which all that has left the cache so far is resolved again.
+// renew begins a generation, in which all mappings that have left the cache are resolved again.
 func (w *watcher) renew(why reason) {
 	if w.d.evicted.Swap(false) {
 		w.renewed = time.Now()
@@ -148,10 +152,10 @@ type reason bool
 
 const (
 	changedByOthers  reason = true
-	perhapsUnchanged reason = false // nobody has told of a change, and none was seen
+	perhapsUnchanged reason = false // no change was announced or seen
 )
 
-// outdate begins a generation: whoever holds what was resolved before resolves it again.
+// outdate begins a generation: holders of older mappings resolve them again.
 func (d *Dictionary) outdate(why reason) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
@@ -175,7 +179,7 @@ func (d *Dictionary) changes(ctx context.Context) (int64, error) {
 			}
 		}
 	}
-	return 0, nil // nobody has announced a change yet
+	return 0, nil // no change was announced yet
 }
 
 // Check reads everything that is cached again and drops what has changed.
@@ -185,7 +189,8 @@ func (d *Dictionary) Check(ctx context.Context) error {
 
 // inParts calls compare with all mappings, of one kind and at most namesPerRead at a
 // time.
-func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
+func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V],
+	compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
 	parts := [3]map[string]V{{}, {}, {}}
 	for k, v := range all {
 		part := parts[k.kind]
@@ -209,7 +214,7 @@ func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func
 	return nil
 }
 
-// compareForward drops those names that have no UID any more, or another one.
+// compareForward drops names that no longer have a UID, or have another one.
 func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, cached map[string]encoding.UID) error {
 	names := make([]string, 0, len(cached))
 	for name := range cached {
@@ -231,7 +236,7 @@ func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, 
 	return nil
 }
 
-// compareReverse drops those UIDs that have no name any more, or another one.
+// compareReverse drops UIDs that no longer have a name, or have another one.
 func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, cached map[string]string) error {
 	keys := make([][]byte, 0, len(cached))
 	for u := range cached {

@@ -84,14 +84,15 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A change that another process tells of begins a generation also if the cache has nothing of it any
-// more: series of puts and live queries may still have the old name. The first look begins none.
+// A change that another process announces begins a generation also if the cache has nothing of
+// it any more: series of puts and live queries may still have the old name. The first look
+// begins none.
 func TestWatch_notCached(t *testing.T) {
 	for what, c := range map[string]struct {
 		bytes int64
 		// lose makes the cache lose the mapping of old.
 		lose func(t *testing.T, ours *Dictionary)
-		// told is whether the other process tells, and within how long it is found out.
+		// told is whether the other process announces its change; within is when it is found.
 		told   bool
 		within time.Duration
 	}{
@@ -164,10 +165,10 @@ func TestWatch_notCached(t *testing.T) {
 	}
 }
 
-// A generation begins for a change that is told also while the check of the cache takes long: the process
-// that deletes a name does not wait for it. Changes of names that this one has never held begin none,
-// however many there are.
-func TestWatch_told(t *testing.T) {
+// A generation begins for an announced change also while the check of the cache takes long: the
+// process that deletes a name does not wait for it. Changes of names that this one has never held
+// begin none, however many there are.
+func TestWatch_announced(t *testing.T) {
 	for what, c := range map[string]struct {
 		bytes int64
 		want  bool

@@ -10,8 +10,8 @@ type Batch struct {
 	rows  *rows // nil once it is done
 	bytes int
 	due   time.Time // when its commit window ends
-	// flushedBy is the shard whose window ends early when somebody waits for the
-	// batch; nil if nobody can end it early.
+	// flushedBy is the shard whose window ends early when a caller waits for the batch; nil if it
+	// cannot end early.
 	flushedBy *shard
 	done      chan struct{} // closed once err is set
 	err       error
@@ -24,16 +24,22 @@ type Batch struct {
 
 func (w *Writer) newBatch(window time.Duration) *Batch {
 	generation, release := w.series.cfg.Names.Hold()
-	return &Batch{rows: w.emptyRows(), due: time.Now().Add(window), done: make(chan struct{}), generation: generation, release: release}
+	return &Batch{
+		rows:       w.emptyRows(),
+		due:        time.Now().Add(window),
+		done:       make(chan struct{}),
+		generation: generation,
+		release:    release,
+	}
 }
 
 // accepts reports whether the batch may hold points of a series. It may not if the
 // series was resolved before the batch was opened and a name has changed since.
 func (b *Batch) accepts(s *SeriesKey) bool { return s.generation >= b.generation }
 
-// Wait returns once the batch is durable, or its error. If the context ends first,
-// nobody knows whether the points are stored. A context that is over already makes
-// Wait return at once, with the batch's result if there is one.
+// Wait returns once the batch is durable, or its error. If the context ends first, it is unknown
+// whether the points are stored. With an ended context Wait returns immediately, with the batch's
+// result if there is one.
 //
 // A caller that waits has nothing more to send, so Wait ends the commit window
 // early. It does not for multi cells: more points of their rows are worth the

@@ -19,8 +19,8 @@ const (
 	// MultiPoint writes the points of one row and commit window as one compacted cell.
 	// It is several times cheaper, but a later correction becomes a duplicate.
 	MultiPoint
-	// Appended adds the points to the row's append column. Of two writes of one
-	// time the later wins.
+	// Appended adds the points to the row's append column. The later of two writes of one time
+	// wins.
 	Appended
 	// rollupCells writes one cell for each value of a rollup.
 	rollupCells
@@ -31,7 +31,7 @@ const dataFamily = "t"
 // cells makes the cells of a batch. Its memory is reused from batch to batch.
 type cells struct {
 	out     []store.Mutation
-	entries []entry // of the row at hand
+	entries []entry // of the current row
 	memory  []byte  // of multi cells
 	free    []byte  // the unused rest of memory
 }
@@ -49,8 +49,8 @@ func (c *cells) reset() {
 	c.out, c.entries = c.out[:0], c.entries[:0]
 }
 
-// build turns rows, grouped by row, into mutations of the form, in the order of their keys
-// but for histograms. They are valid until reset.
+// build turns rows, grouped by row, into mutations of the form, in the order of their keys except
+// for histograms. They are valid until reset.
 func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 	if form == MultiPoint {
 		// MultiPoint cells hold the bytes of all entries, and one trailing byte a row.
@@ -102,10 +102,10 @@ func (c *cells) parse(b []byte) error {
 	return nil
 }
 
-// addSingle adds one mutation per qualifier. Of several entries with one qualifier
-// the last counts, as if each had overwritten the cell of the one before. The mutations have the
-// order of the entries that count: two cells of one time but different types have two qualifiers,
-// and the later one must not go first.
+// addSingle adds one mutation per qualifier. The last of several entries with one qualifier
+// counts, as if each had overwritten the cell of the one before. The mutations have the order of
+// the entries that count: two cells of one time but different types have two qualifiers, and the
+// later one must not go first.
 func (c *cells) addSingle(key []byte) {
 	// Collectors send the points of a row in order: no map is needed.
 	if c.ascending() {
@@ -140,8 +140,8 @@ func (c *cells) ascending() bool {
 	return true
 }
 
-// addMulti adds one cell with all points of a row, in the order of their times. Of
-// several entries of one time the last counts.
+// addMulti adds one cell with all points of a row, in the order of their times. The last of several
+// entries of one time counts.
 func (c *cells) addMulti(key []byte) {
 	byTime := func(a, b entry) int { return cmp.Compare(a.q.OffsetMS, b.q.OffsetMS) }
 	if !slices.IsSortedFunc(c.entries, byTime) {
@@ -149,10 +149,9 @@ func (c *cells) addMulti(key []byte) {
 	}
 	c.dropOverwritten()
 
-	// A point of the seconds 80 to 95 has a qualifier such as 05 07. A cell that
-	// begins with it looks like an append column to OpenTSDB's Fsck, so such a point
-	// gets a cell of its own, as a put of OpenTSDB writes it, unless another comes
-	// before it.
+	// A point of the seconds 80 to 95 has a qualifier such as 05 07. A cell that begins
+	// with it looks like an append column to OpenTSDB's Fsck, so such a point gets a
+	// separate cell, as a put of OpenTSDB writes it, unless another comes before it.
 	rest := c.entries
 	// The last point is alone in its cell in any case.
 	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { //fault:multi-cell-like-an-append-column TestWriter_multiCellNotLikeAppendColumn

@@ -85,7 +85,9 @@ func Reason(err error) string {
 func IsStorage(err error) bool {
 	var partial *store.ApplyError
 	var names *storageError
-	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) || errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrRefused) ||
+	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
+		errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrRefused) ||
 		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrStalled) || errors.Is(err, store.ErrDamaged) ||
-		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
+		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &partial)
 }

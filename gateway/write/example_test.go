@@ -56,7 +56,8 @@ func openStore(ctx context.Context) *pebble.Store {
 	if err != nil {
 		panic(err)
 	}
-	for _, spec := range []store.TableSpec{{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}, {Name: "tsdb-uid", Families: []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}}} {
+	for _, spec := range []store.TableSpec{{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}},
+		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}}} {
 		if err := st.CreateTable(ctx, spec); err != nil {
 			panic(err)
 		}
@@ -107,7 +108,13 @@ func ExampleWriter() {
 	tags := []write.Tag{{K: "host", V: "web01"}}
 	var last *write.Batch
 	for i, value := range []int64{42, 7} {
-		batch, err := w.Add(ctx, &write.Point{Metric: "cpu.user", Tags: tags, Time: 1356998400 + 10*int64(i), Value: encoding.IntValue(value)})
+		batch, err := w.Add(ctx,
+			&write.Point{
+				Metric: "cpu.user",
+				Tags:   tags,
+				Time:   1356998400 + 10*int64(i),
+				Value:  encoding.IntValue(value),
+			})
 		if err != nil {
 			panic(err)
 		}

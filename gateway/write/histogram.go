@@ -10,8 +10,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Codec is the number that stands before a SimpleHistogram in its cell. NoCodec says
-// that histograms are not configured: none is taken, and none can be read.
+// Codec is the number before a SimpleHistogram in its cell. NoCodec means that histograms are not
+// configured: they are neither accepted nor read.
 // Source: HistogramCodecManager.
 type Codec int
 
@@ -41,14 +41,16 @@ func ParseCodec(text string) (Codec, error) {
 	case !ok || len(classes) != 1:
 		return NoCodec, fmt.Errorf("got %d classes, want %s alone", len(classes), simpleHistogram)
 	case number < 0 || number > encoding.MaxHistogramCodec:
-		return NoCodec, fmt.Errorf("%s has number %d, want 0 to %d", simpleHistogram, number, encoding.MaxHistogramCodec)
+		return NoCodec, fmt.Errorf("%s has number %d, want 0 to %d", simpleHistogram, number,
+			encoding.MaxHistogramCodec)
 	}
 	return Codec(number), nil
 }
 
 // Errors of histograms. The texts that begin in upper case are OpenTSDB's.
 var (
-	ErrNoHistograms = errors.New("Histogram storage has not been enabled. Check the 'tsd.core.histograms.config' configuration.")
+	ErrNoHistograms = errors.New(
+		"Histogram storage has not been enabled. Check the 'tsd.core.histograms.config' configuration.")
 	errBoundsOrder  = errors.New("want the lower bound not above the upper one")
 	errBoundsFinite = errors.New("want bounds that are finite; underflow and overflow count what lies outside")
 )
@@ -85,7 +87,8 @@ func checkHistogram(h *encoding.Histogram) error {
 	}
 
 	if h.Underflow < 0 || h.Overflow < 0 {
-		return fmt.Errorf("Invalid histogram: got the underflow %d and the overflow %d, want at least 0", h.Underflow, h.Overflow)
+		return fmt.Errorf("Invalid histogram: got the underflow %d and the overflow %d, want at least 0", h.Underflow,
+			h.Overflow)
 	}
 	return nil
 }
@@ -107,11 +110,12 @@ func newHistogramCell(t int64, value []byte) (*histogramCell, uint32, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base, nil
+	return &histogramCell{qualifier: encoding.AppendHistogramQualifier(nil, q.OffsetMS, q.Milli), value: value}, base,
+		nil
 }
 
-// AddHistogram puts a histogram into a batch as AddTo does with a point. value is that
-// of Codec.Cell; it must not change any more.
+// AddHistogram puts a histogram into a batch as AddTo does with a point. value is that of
+// Codec.Cell; it must no longer change.
 func (w *Writer) AddHistogram(ctx context.Context, s *SeriesKey, t int64, value []byte) (*Batch, error) {
 	c, base, err := newHistogramCell(t, value)
 	if err != nil {
@@ -139,9 +143,9 @@ func (r *rows) addHistogram(at uint32, c *histogramCell) (grown int) {
 	return len(c.qualifier) + len(c.value) + rowCost
 }
 
-// addHistograms adds one mutation for each time that has a histogram, whatever the form
-// of points is: histograms are neither compacted nor appended. Of several of one time
-// the last counts. Source: TSDB.storeIntoDB.
+// addHistograms adds one mutation for each time that has a histogram, for any form of points:
+// histograms are neither compacted nor appended. The last of several of one time counts. Source:
+// TSDB.storeIntoDB.
 func (c *cells) addHistograms(r *rows) {
 	if len(r.histograms) == 0 {
 		return
@@ -157,6 +161,11 @@ func (c *cells) addHistograms(r *rows) {
 			continue
 		}
 		last[string(name)] = len(c.out)
-		c.out = append(c.out, store.Mutation{Row: r.list[h.row].key, Family: dataFamily, Qualifier: h.qualifier, Value: h.value})
+		c.out = append(c.out, store.Mutation{
+			Row:       r.list[h.row].key,
+			Family:    dataFamily,
+			Qualifier: h.qualifier,
+			Value:     h.value,
+		})
 	}
 }

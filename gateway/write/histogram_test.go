@@ -49,7 +49,8 @@ func TestWriter_histograms(t *testing.T) {
 		}
 		add("a", at, 1)
 		add("b", at, 2)
-		if _, err := request.AddTo(t.Context(), resolve("a"), &Point{Time: at + 1, Value: encoding.IntValue(7)}); err != nil {
+		if _, err := request.AddTo(t.Context(), resolve("a"),
+			&Point{Time: at + 1, Value: encoding.IntValue(7)}); err != nil {
 			t.Fatal(err)
 		}
 		add("a", at+60, 3)
@@ -76,7 +77,8 @@ func TestWriter_histograms(t *testing.T) {
 				t.Errorf("form %d: %s is written twice", form, name)
 			}
 			got[name] = fmt.Sprintf("%X", mu.Value)
-			if appended := mu.Kind == store.Append; appended != (form == Appended && !encoding.IsHistogram(mu.Qualifier)) {
+			if appended := mu.Kind == store.Append; appended != (form == Appended &&
+				!encoding.IsHistogram(mu.Qualifier)) {
 				t.Errorf("form %d: %s is a mutation of kind %v", form, name, mu.Kind)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"downpour/gateway/java"
 )
 
-// leastHistogram is the length of the shortest body that OpenTSDB looks at.
+// leastHistogram is the length of the shortest body that OpenTSDB reads.
 const leastHistogram = 6
 
 // ParseHistogram reads a histogram as clients send it in binary: base64 of its cell

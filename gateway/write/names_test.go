@@ -111,7 +111,12 @@ func TestWriter_generations(t *testing.T) {
 			m := &memory{}
 			names := &turning{}
 			s := newTestSeries(names)
-			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: requestBatchFrom, Shards: 2}, m, s)
+			w := New(Config{
+				Schema:           encoding.DefaultSchema(),
+				Table:            "tsdb",
+				RequestBatchFrom: requestBatchFrom,
+				Shards:           2,
+			}, m, s)
 			defer w.Close()
 			b := w.RequestBatch(2)
 			k, err := s.Resolve(t.Context(), "m", oneTag)
@@ -159,7 +164,8 @@ func TestWriter_holds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{hold: make(chan struct{})}
 			names := &turning{late: uid.ErrLate}
-			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: requestBatchFrom}, m, newTestSeries(names))
+			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: requestBatchFrom}, m,
+				newTestSeries(names))
 			defer w.Close()
 			b := w.RequestBatch(1)
 			k, err := b.Resolver(JSONSpelling).Resolve(t.Context(), "m", oneTag)
@@ -211,7 +217,9 @@ func TestWriter_holds(t *testing.T) {
 func TestRequestBatch_letsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newTable()
-		names := uid.Staged{Dictionary: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
+		names := uid.Staged{
+			Dictionary: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: encoding.DefaultSchema()}),
+		}
 		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
 		w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: 1}, &memory{}, s)
 		defer w.Close()
@@ -277,7 +285,12 @@ func TestSeries_bytes(t *testing.T) {
 		},
 		"of blanks": func(i int) (string, string) { return "m", fmt.Sprintf("m%*d host=ubuntu", 4_000, i) },
 	} {
-		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}, Bytes: bound})
+		s := NewSeries(SeriesConfig{
+			Schema: encoding.DefaultSchema(),
+			Names:  names,
+			Auto:   Auto{true, true, true},
+			Bytes:  bound,
+		})
 		before := heaptest.InUse()
 		var found int
 		for i := range 20_000 {
@@ -334,7 +347,8 @@ func TestSeries_whoseFault(t *testing.T) {
 		err     error
 		storage bool
 	}{
-		{&uid.NoSuchNameError{}, false}, {&uid.FullError{}, false}, {&uid.ConflictError{}, false}, {&uid.NameTooLongError{}, false},
+		{&uid.NoSuchNameError{}, false}, {&uid.FullError{}, false}, {&uid.ConflictError{}, false},
+		{&uid.NameTooLongError{}, false},
 		{store.ErrUnavailable, true}, {context.DeadlineExceeded, true}, {errors.New("lost"), true},
 	} {
 		s := newTestSeries(&turning{within: func() error { return c.err }})

@@ -8,23 +8,22 @@ import (
 	"downpour/encoding"
 )
 
-// maxAhead is how many points PrepareNames looks at: enough to share the steps by which
-// names get UIDs, and little work that is done twice. It stops earlier behind maxAheadBytes
-// of new names, because nobody counts their memory.
+// maxAhead is how many points PrepareNames reads: enough to share the steps by which names get
+// UIDs, and little work that is done twice. It stops earlier after maxAheadBytes of new names,
+// because their memory is not counted.
 const (
 	maxAhead      = 512
 	maxAheadBytes = 256 << 10
 )
 
 // PrepareNames gives UIDs to the new names of a validated point that is about to be
-// resolved, and of the points behind it that have arrived already. A client that sends one
+// resolved, and of the points after it that have already arrived. A client that sends one
 // new series usually sends many, and one by one each new name costs three writes, one after
-// another. What is left out gets its UIDs, or its error, when it is resolved.
+// another. Other names get their UIDs, or their errors, when they are resolved.
 //
-// behind yields the points behind, validated, and nil for one that will be refused, because
-// that gives no name a UID. It is not asked if all names of the first point are known.
-// PrepareNames returns how many of them it has looked at: the caller calls it again behind
-// these.
+// behind yields the following points, validated, and nil for one that will be refused, because that
+// gives no name a UID. It is not called if all names of the first point are known. PrepareNames
+// returns how many of them it has read: the caller calls it again after these.
 func (w *Writer) PrepareNames(ctx context.Context, first *Point, behind iter.Seq[*Point]) (looked int) {
 	n := newNames{series: w.series}
 	if n.add(first); n.empty() {

@@ -8,7 +8,7 @@ import (
 	"downpour/encoding"
 )
 
-// brandNew are names of which none is known.
+// brandNew are unknown names.
 type brandNew struct{ numbering }
 
 // Cached reports that every name is new.
@@ -18,7 +18,8 @@ func (n *brandNew) Cached(encoding.UIDKind, string) bool { return false }
 func TestPrepareNames_bounds(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	auto := Auto{Metrics: true, TagKs: true, TagVs: true}
-	w := New(Config{Schema: schema, Table: "tsdb", Window: time.Hour}, &memory{}, NewSeries(SeriesConfig{Schema: schema, Names: &brandNew{}, Auto: auto}))
+	w := New(Config{Schema: schema, Table: "tsdb", Window: time.Hour}, &memory{},
+		NewSeries(SeriesConfig{Schema: schema, Names: &brandNew{}, Auto: auto}))
 	defer w.Close()
 	f := func(length, want int) {
 		t.Helper()

@@ -14,9 +14,8 @@
 //	Rollups        a Writer for each table      rollups.go
 //	histograms     of telnet and of JSON        histogram.go, histogramtext.go
 //
-// What is checked, and in which words it is refused, follows OpenTSDB
-// (PutDataPointRpc, TSDB.addPoint, Tags.validateString), because collectors
-// match these texts.
+// Checks and error texts follow OpenTSDB (PutDataPointRpc, TSDB.addPoint,
+// Tags.validateString), because collectors match these texts.
 package write
 
 import (
@@ -43,7 +42,7 @@ type Point struct {
 	// Narrow stores a float in 4 bytes if that loses nothing, as telnet puts and
 	// imports do. HTTP puts always use 8. Answers are the same.
 	Narrow bool
-	// Rollup says where the value of a rollup is stored; nil for a point of raw data.
+	// Rollup is where the value of a rollup is stored; nil for a point of raw data.
 	Rollup *RollupCell
 }
 
@@ -63,7 +62,8 @@ func CheckTime(t int64) error {
 	case t <= 0 || t > maxMillis:
 		return ErrTimestamp
 	case t > encoding.MaxTime*1000+999:
-		return fmt.Errorf("%w: got %d ms, want at most %d (2106-02-07T06:28:15.999Z)", ErrTimestamp, t, int64(encoding.MaxTime*1000+999))
+		return fmt.Errorf("%w: got %d ms, want at most %d (2106-02-07T06:28:15.999Z)", ErrTimestamp, t,
+			int64(encoding.MaxTime*1000+999))
 	}
 	return nil
 }
@@ -72,8 +72,8 @@ func CheckTime(t int64) error {
 // more than 32 bits. Source: Const.SECOND_MASK.
 func IsMillis(t int64) bool { return uint64(t)>>32 != 0 }
 
-// Validate checks everything about a point except whether its names have UIDs.
-// Names may have the characters of allowed beside OpenTSDB's
+// Validate checks everything about a point except whether its names have UIDs. Names
+// may have the characters of allowed in addition to OpenTSDB's
 // (tsd.core.tag.allow_specialchars).
 func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	if p.Metric == "" {
@@ -86,7 +86,8 @@ func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	case len(p.Tags) == 0:
 		return ErrNoTags
 	case len(p.Tags) > schema.MaxTags:
-		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags, TagText(p.Tags))
+		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags,
+			TagText(p.Tags))
 	}
 	return p.validateNames(allowed)
 }
@@ -98,7 +99,7 @@ func (p *Point) validateNames(allowed []rune) error {
 		return err
 	}
 	for _, t := range p.Tags {
-		// What an error says is only spelled if there is one: every new series comes here.
+		// An error's text is made only if there is one: every new series comes here.
 		if encoding.ValidateName("", t.K, allowed...) != nil {
 			return encoding.ValidateName("tag name with value ["+t.V+"]", t.K, allowed...)
 		}

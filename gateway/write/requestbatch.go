@@ -2,14 +2,13 @@ package write
 
 import "context"
 
-// RequestBatch gathers the points of one request. If they are many they get
-// batches of their own, which are written at the same time as those of other
-// requests and of the shards: no request waits for another, and a store can let
-// them share a log write. Few points go to the shards. A RequestBatch is for one
-// goroutine.
+// RequestBatch gathers the points of one request. Many points get separate batches,
+// which are written concurrently with those of other requests and of the shards: no
+// request waits for another, and a store can let them share a log write. Few points go
+// to the shards. A RequestBatch is for one goroutine.
 type RequestBatch struct {
 	w    *Writer
-	own  bool   // whether it has batches of its own
+	own  bool   // whether it has separate batches
 	open *Batch // takes points; nil while it would be empty
 	last *Batch // the one sent last
 }
@@ -43,9 +42,9 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 
 // addToOwn adds a point or a histogram to the request's own batch.
 func (b *RequestBatch) addToOwn(ctx context.Context, s *SeriesKey, base uint32, what addition) (_ *Batch, err error) {
-	// A batch takes no series that was resolved before a name changed. To resolve it
-	// again may have to wait for a change of names, which itself waits for open
-	// batches: so ours is sent first. The next one may be newer than the series again.
+	// A batch takes no series that was resolved before a name changed. Resolving it again may wait
+	// for a change of names, which itself waits for open batches: so ours is sent first. The next
+	// one may again be newer than the series.
 	for {
 		if b.open == nil {
 			if err := b.openBatch(ctx); err != nil {
@@ -82,11 +81,11 @@ func (b *RequestBatch) openBatch(ctx context.Context) error {
 	return nil
 }
 
-// Send starts writing what was added. The batches tell when it is durable.
+// Send starts writing the added points. The batches report when they are durable.
 func (b *RequestBatch) Send() {
 	if b.open == nil {
 		return
 	}
-	b.w.commitAside(b.open)
+	b.w.commitInBackground(b.open)
 	b.last, b.open = b.open, nil
 }

@@ -102,7 +102,8 @@ func TestRequestBatch_order(t *testing.T) {
 				t.Fatal(err)
 			}
 			base := encoding.KeyTime(encoding.Hour(at))
-			want[fmt.Sprintf("% X @%d", w.cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags), (at-int64(base))*1000)] = strconv.Itoa(i)
+			want[fmt.Sprintf("% X @%d", w.cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags),
+				(at-int64(base))*1000)] = strconv.Itoa(i)
 		}
 		request.Send()
 		for _, b := range batches {
@@ -200,7 +201,8 @@ func TestRequestBatch_time(t *testing.T) {
 	}
 	request := w.RequestBatch(1)
 	for _, at := range []int64{0, -1, maxMillis + 1} {
-		if _, err := request.AddTo(t.Context(), s, &Point{Time: at, Value: encoding.IntValue(1)}); !errors.Is(err, ErrTimestamp) {
+		if _, err := request.AddTo(t.Context(), s,
+			&Point{Time: at, Value: encoding.IntValue(1)}); !errors.Is(err, ErrTimestamp) {
 			t.Errorf("time %d: %v, want %v", at, err, ErrTimestamp)
 		}
 	}

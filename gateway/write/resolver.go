@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// Spelling says how clients write a series. Each has a cache key space of its own,
-// because one text may mean different series in two of them.
+// Spelling is how clients write a series. Each has separate cache keys, because one text may mean
+// different series in two of them.
 type Spelling byte
 
-// The spellings. Their values begin the cache keys; no metric's name begins with
-// such a byte, so that they cannot be mistaken for names either.
+// The spellings. Their values begin the cache keys; no metric's name begins with such a
+// byte, so they cannot be confused with names either.
 const (
 	TelnetSpelling Spelling = iota + 2
 	ImportSpelling

@@ -27,13 +27,13 @@ type RollupPoint struct {
 	Grouped bool
 }
 
-// RollupsConfig says how rollups are written.
+// RollupsConfig is how rollups are written.
 type RollupsConfig struct {
 	// Config is that of raw data; Table, Observer and, for rollups, Form do not count.
 	Config
 	Rollups *rollup.Config // nil refuses all rollups
-	// TagKey is the tag that tells pre-aggregates apart. RawValue is its value for rollups
-	// of single series, which get it only if TagRaw is set.
+	// TagKey is the tag that distinguishes pre-aggregates. RawValue is its value for
+	// rollups of single series, which get it only if TagRaw is set.
 	TagKey, RawValue string
 	TagRaw           bool
 	// Made refuses rollups of series, because they are made from raw data by ourselves.
@@ -70,8 +70,9 @@ func NewRollups(cfg RollupsConfig, to store.Writer, series *SeriesCache) *Rollup
 
 // Errors of rollups, in OpenTSDB's words.
 var (
-	errNoRollups    = errors.New("No rollup or aggregations were configured")
-	errMade         = errors.New("Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
+	errNoRollups = errors.New("No rollup or aggregations were configured")
+	errMade      = errors.New(
+		"Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
 	errNoAggregator = errors.New("Aggregator cannot be null or empty.")
 	// ErrNoInterval is returned for a point that has neither an interval nor a group-by
 	// aggregator.
@@ -88,14 +89,17 @@ func (e *UnknownIntervalError) Error() string {
 }
 
 // Add puts a point into a batch of the table that it belongs to, as Writer.Add does. It
-// changes the point's tags to those of the series that it writes. Of several faults the
-// error is the first that OpenTSDB finds. Source: TSDB.addAggregatePointInternal.
+// changes the point's tags to those of the series that it writes. If there are several
+// faults the error is the first that OpenTSDB finds. Source:
+// TSDB.addAggregatePointInternal.
 func (r *Rollups) Add(ctx context.Context, p *RollupPoint) (*Batch, error) {
 	if r.cfg.Rollups == nil {
 		return nil, errNoRollups
 	}
 	if p.Grouped && p.GroupBy == "" {
-		return nil, fmt.Errorf("Cannot write a group by data point without specifying the aggregation function. Metric=%s tags=%s", p.Metric, TagText(p.Tags))
+		return nil, fmt.Errorf(
+			"Cannot write a group by data point without specifying the aggregation function. Metric=%s tags=%s",
+			p.Metric, TagText(p.Tags))
 	}
 	if IsMillis(p.Time) { // rollups have whole seconds
 		return nil, p.badTime()
@@ -131,22 +135,25 @@ func (p *RollupPoint) badTime() error {
 	if p.Value.Float {
 		flags |= floatFlag
 	}
-	return fmt.Errorf("bad timestamp=%d when trying to add value=[%s]/%d to metric=%s, tags=%s", p.Time, strings.Join(signed, ", "), flags, p.Metric, TagText(p.Tags))
+	return fmt.Errorf("bad timestamp=%d when trying to add value=[%s]/%d to metric=%s, tags=%s", p.Time,
+		strings.Join(signed, ", "), flags, p.Metric, TagText(p.Tags))
 }
 
 // floatFlag is the bit of a qualifier that is set for floats.
 const floatFlag = 8
 
-// tag gives the point the tag that tells pre-aggregates apart, and returns its value.
+// tag gives the point the tag that distinguishes pre-aggregates, and returns its value.
 func (r *Rollups) tag(p *RollupPoint) (string, error) {
 	i := slices.IndexFunc(p.Tags, func(t Tag) bool { return t.K == r.cfg.TagKey })
 	switch {
-	case i >= 0 && !(p.Grouped && strings.EqualFold(p.Tags[i].V, p.GroupBy)): // the client's own tag must be the one set below
+	case i >= 0 && !(p.Grouped &&
+		strings.EqualFold(p.Tags[i].V, p.GroupBy)): // the client's own tag must be the one set below
 		by := p.GroupBy
 		if !p.Grouped {
 			by = "null" // as Java prints what is not there
 		}
-		return "", fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s", r.cfg.TagKey, p.Tags[i].V, by, p.Metric, TagText(p.Tags))
+		return "", fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s",
+			r.cfg.TagKey, p.Tags[i].V, by, p.Metric, TagText(p.Tags))
 	case !p.Grouped:
 		if r.cfg.TagRaw {
 			p.Tags = append(p.Tags, Tag{r.cfg.TagKey, r.cfg.RawValue})
@@ -172,7 +179,8 @@ func (r *Rollups) checkGroupBy(p *RollupPoint, value string) error {
 		return fmt.Errorf("Invalid group by aggregator %s with metric %s %s", p.GroupBy, p.Metric, TagText(p.Tags))
 	}
 	if r.cfg.BlockDerived && derived(value) {
-		return fmt.Errorf("Derived group by aggregations are not allowed %s with metric %s %s", p.GroupBy, p.Metric, TagText(p.Tags))
+		return fmt.Errorf("Derived group by aggregations are not allowed %s with metric %s %s", p.GroupBy, p.Metric,
+			TagText(p.Tags))
 	}
 	return nil
 }
@@ -214,9 +222,10 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 		}
 	}
 
-	// These two checks come last in OpenTSDB, too, and so decide only if all else is right.
+	// These two checks come last in OpenTSDB, too, and so count only if all else is right.
 	if upper := strings.ToUpper(p.Aggregator); r.cfg.BlockDerived && derived(upper) {
-		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric, TagText(p.Tags))
+		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric,
+			TagText(p.Tags))
 	}
 	if p.Interval == "" && !p.Grouped {
 		return nil, ErrNoInterval
@@ -243,9 +252,9 @@ func (r *Rollups) Abandon() (points int) {
 	return points
 }
 
-// addRollups adds a cell for each value of a row. Of several values of one column and
-// interval the last counts, whatever their types: as cells they would have one timestamp,
-// and nobody could tell which is newer.
+// addRollups adds a cell for each value of a row. The last of several values of one column and
+// interval counts, with any types: as cells they would have one timestamp, and it would be unknown
+// which is newer.
 func (c *cells) addRollups(key, entries []byte) {
 	last := map[uint32]int{} // slot to index in out
 	for len(entries) > 0 {

@@ -12,7 +12,11 @@ import (
 // and whose row span is a day.
 func entryOf(t *testing.T, at int64, v encoding.Value) []byte {
 	t.Helper()
-	p := &Point{Time: at, Value: v, Rollup: &RollupCell{&encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 0}}
+	p := &Point{
+		Time:   at,
+		Value:  v,
+		Rollup: &RollupCell{&encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 0},
+	}
 	entry, base, err := p.appendEntry(nil)
 	if err != nil || base != 86400 {
 		t.Fatalf("base %d, %v", base, err)
@@ -26,7 +30,8 @@ func TestCells_rollups(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	r := newRows()
 	s := newSeriesKey(encoding.UID{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1})
-	for _, e := range [][]byte{entryOf(t, 86400, encoding.IntValue(5)), entryOf(t, 90000, encoding.IntValue(6)), entryOf(t, 86401, encoding.FloatValue(1.5)), entryOf(t, 90001, encoding.IntValue(300))} {
+	for _, e := range [][]byte{entryOf(t, 86400, encoding.IntValue(5)), entryOf(t, 90000, encoding.IntValue(6)),
+		entryOf(t, 86401, encoding.FloatValue(1.5)), entryOf(t, 90001, encoding.IntValue(300))} {
 		r.add(&schema, s, 86400, addition{entry: e})
 	}
 	r.groupByRow()

@@ -40,8 +40,7 @@ type rows struct {
 	histograms []histogramCell // in the order of their arrival
 }
 
-// addition is what is added to a row: a point as an entry, or a histogram, which is a
-// cell of its own.
+// addition is an addition to a row: a point as an entry, or a histogram, which is a separate cell.
 type addition struct {
 	entry     []byte
 	histogram *histogramCell // nil for a point
@@ -96,7 +95,7 @@ func (r *row) is(schema *encoding.Schema, s *SeriesKey, base uint32) bool {
 	return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)
 }
 
-// rowCost is what a row counts in a batch's size, beside its key and entries.
+// rowCost is what a row counts in a batch's size, in addition to its key and entries.
 const rowCost = 64
 
 // findOrAdd returns the index of a row and adds the row if it is new.
@@ -121,8 +120,8 @@ func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at
 	return at, len(key) + rowCost
 }
 
-// home returns the place at which a row is looked for first. It is of the upper bits of a product, because the
-// lowest bits of the hash say the shard, and are alike in all rows of a batch.
+// home returns the place at which the search for a row begins. It uses the upper bits of a product,
+// because the lowest bits of the hash select the shard, and are equal in all rows of a batch.
 func (r *rows) home(hash uint64) uint64 {
 	const spread = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio, as Knuth has it
 	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))
@@ -202,7 +201,8 @@ func (r *rows) sort() {
 		return
 	}
 
-	// The keys of a batch begin alike: the eight bytes behind that mostly tell them apart.
+	// The keys of a batch have a common prefix: the eight bytes after that usually distinguish
+	// them.
 	common := len(r.list[0].key)
 	for i := range r.list {
 		common = commonPrefix(r.list[0].key[:common], r.list[i].key)
@@ -267,7 +267,7 @@ func (r *rows) reset() {
 	clear(r.histograms)
 	r.list, r.log, r.lastRun, r.histograms = r.list[:0], r.log[:0], 0, r.histograms[:0]
 	r.cells.reset()
-	if r.batch++; r.batch == 0 { // the numbers begin anew, and so does the index
+	if r.batch++; r.batch == 0 { // the numbers start again, and so does the index
 		r.reindex(len(r.index))
 	}
 }

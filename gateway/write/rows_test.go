@@ -50,12 +50,22 @@ func TestWriter_rows(t *testing.T) {
 	f := func(form Form, rnd *rand.Rand) {
 		t.Helper()
 		m := &memory{}
-		w := newTestWriter(m, Config{Form: form, Shards: 1 + rnd.IntN(3), Window: time.Microsecond, WindowBytes: 50 + rnd.IntN(2000)})
+		w := newTestWriter(m, Config{
+			Form:        form,
+			Shards:      1 + rnd.IntN(3),
+			Window:      time.Microsecond,
+			WindowBytes: 50 + rnd.IntN(2000),
+		})
 		want := map[string]string{}
 		at := int64(1292148000)
 		for range 3000 {
 			at += int64(rnd.IntN(40)) // 0 repeats a time: the later value of a series wins
-			p := &Point{Metric: "m", Tags: []Tag{{"g", strconv.Itoa(rnd.IntN(7))}}, Time: at, Value: encoding.IntValue(rnd.Int64N(1 << 20))}
+			p := &Point{
+				Metric: "m",
+				Tags:   []Tag{{"g", strconv.Itoa(rnd.IntN(7))}},
+				Time:   at,
+				Value:  encoding.IntValue(rnd.Int64N(1 << 20)),
+			}
 			if rnd.IntN(50) == 0 {
 				w.series.Drop() // the next series keys are new objects
 			}
@@ -109,7 +119,8 @@ func TestWriter_typesOfOneTime(t *testing.T) {
 func TestRows_longRuns(t *testing.T) {
 	r := newRows()
 	schema := encoding.DefaultSchema()
-	a, b := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1}), newSeriesKey([]byte{0, 0, 2}, []byte{0, 0, 1, 0, 0, 1})
+	a, b := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1}),
+		newSeriesKey([]byte{0, 0, 2}, []byte{0, 0, 1, 0, 0, 1})
 	b.hash = a.hash // the last row of one is the guess for the other
 	var wantA, wantB []byte
 	for i := range 40_000 {
@@ -123,7 +134,8 @@ func TestRows_longRuns(t *testing.T) {
 	}
 	r.groupByRow()
 	if !bytes.Equal(r.entries(0), wantA) || !bytes.Equal(r.entries(1), wantB) {
-		t.Errorf("got %d and %d bytes, want %d and %d, or other ones", len(r.entries(0)), len(r.entries(1)), len(wantA), len(wantB))
+		t.Errorf("got %d and %d bytes, want %d and %d, or other ones", len(r.entries(0)), len(r.entries(1)),
+			len(wantA), len(wantB))
 	}
 }
 
@@ -228,7 +240,8 @@ type keeper struct {
 func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	if len(k.values) == 0 {
 		for _, mu := range mutations {
-			k.values, k.copies = append(k.values, mu.Value, mu.Row), append(k.copies, bytes.Clone(mu.Value), bytes.Clone(mu.Row))
+			k.values, k.copies = append(k.values, mu.Value, mu.Row),
+				append(k.copies, bytes.Clone(mu.Value), bytes.Clone(mu.Row))
 		}
 		return store.ErrUnavailable
 	}
@@ -240,7 +253,8 @@ func TestWriter_failedMemory(t *testing.T) {
 	for _, form := range []Form{Single, MultiPoint, Appended} {
 		for _, requestBatchFrom := range []int{0, 1} {
 			k := &keeper{}
-			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, RequestBatchFrom: requestBatchFrom}, k, newTestSeries(&numbering{}))
+			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, RequestBatchFrom: requestBatchFrom}, k,
+				newTestSeries(&numbering{}))
 			for i := range int64(5) {
 				request := w.RequestBatch(1)
 				b := add(t, request, "ubuntu", 1292148123+3600*i, 100*i)
@@ -252,7 +266,8 @@ func TestWriter_failedMemory(t *testing.T) {
 			w.Close()
 			for i := range k.values {
 				if !bytes.Equal(k.values[i], k.copies[i]) {
-					t.Errorf("form %d, request batches from %d: memory of a failed call was % X and is % X", form, requestBatchFrom, k.copies[i], k.values[i])
+					t.Errorf("form %d, request batches from %d: memory of a failed call was % X and is % X", form,
+						requestBatchFrom, k.copies[i], k.values[i])
 				}
 			}
 		}
@@ -301,7 +316,8 @@ func BenchmarkWriter(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, err := w.AddTo(b.Context(), series[i%1000], &Point{Time: 1700000000 + int64(i/1000)*10, Value: encoding.IntValue(int64(i % 101))}); err != nil {
+				if _, err := w.AddTo(b.Context(), series[i%1000],
+					&Point{Time: 1700000000 + int64(i/1000)*10, Value: encoding.IntValue(int64(i % 101))}); err != nil {
 					b.Fatal(err)
 				}
 				i++

@@ -20,20 +20,19 @@ type Names interface {
 	// durable before any row that is written later.
 	Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
 	// Prepare gives UIDs to the names that have none, as far as it can, faster than Assign
-	// would one by one. Assign then finds them, or tells why there is none.
+	// would one by one. Assign then finds them, or returns the reason why there is none.
 	Prepare(ctx context.Context, kind encoding.UIDKind, names []string)
 	// Cached reports whether the UID of a name is in memory.
 	Cached(kind encoding.UIDKind, name string) bool
-	// Generation grows when names change. What was resolved in an earlier
-	// generation must not be used any more.
+	// Generation grows when names change. UIDs of an earlier generation must no longer be used.
 	Generation() uint64
-	// Hold keeps the names that were resolved in the returned generation or later
-	// from being deleted until release is called. An error of release means that
-	// they may have been deleted all the same; whoever waits for the rows gets it.
+	// Hold keeps the names that were resolved in the returned generation or later from
+	// being deleted until release is called. An error of release means that they may
+	// still have been deleted; callers that wait for the rows get it.
 	Hold() (generation uint64, release func() error)
 }
 
-// SeriesKey is a series as it stands in row keys.
+// SeriesKey is a series in the form of row keys.
 type SeriesKey struct {
 	Metric encoding.UID
 	Tags   []byte // tag pairs of UIDs, ascending by tagk
@@ -46,7 +45,7 @@ type SeriesKey struct {
 // seed is the seed of all hashes of series.
 var seed = maphash.MakeSeed()
 
-// newSeriesKey returns a series that has no names and no generation yet.
+// newSeriesKey returns a series without names and generation.
 func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
 	uids := slices.Concat(metric, tags) // one after the other, as in a seriesTable, for the same hash
 	return &SeriesKey{Metric: uids[:len(metric):len(metric)], Tags: uids[len(metric):], hash: maphash.Bytes(seed, uids)}
@@ -62,17 +61,17 @@ type SeriesCache struct {
 	table *seriesTable
 }
 
-// SeriesConfig says how names become series.
+// SeriesConfig is how names become series.
 type SeriesConfig struct {
 	Schema encoding.Schema
 	Names  Names
-	// Auto says which unknown names are assigned a UID.
+	// Auto is which unknown names are assigned a UID.
 	Auto Auto
 	// Bytes bounds the memory of the cache. Default SeriesBytes.
 	Bytes int64
 }
 
-// Auto says of which kinds unknown names are assigned a UID on put.
+// Auto is the kinds whose unknown names are assigned a UID on put.
 // Source: tsd.core.auto_create_metrics, _tagks, _tagvs.
 type Auto struct{ Metrics, TagKs, TagVs bool }
 
@@ -110,18 +109,18 @@ func (s *SeriesCache) cacheSpelling(key, metric string, tags []Tag, k *SeriesKey
 // spellingRoom is the room for quotes, braces and some blanks in a spelling.
 const spellingRoom = 64
 
-// Resolve returns the series of validated names. Unknown names are assigned a UID
-// if SeriesConfig.Auto says so. It waits for names that are being deleted or
-// renamed.
+// Resolve returns the series of validated names. Unknown names are assigned a UID if
+// SeriesConfig.Auto allows it. It waits for names that are being deleted or renamed.
 func (s *SeriesCache) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
 	return s.resolve(ctx, "", metric, tags, func() {})
 }
 
-// resolve is Resolve. It caches the series under the client's spelling, if there is one and
-// it will do, else under its names. It calls beforeWait before it waits for a name that is being
-// changed: the change in turn waits for the batches opened before it, so a caller
-// that has such a batch open must send it.
-func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
+// resolve is Resolve. It caches the series under the client's spelling, if there is one
+// and it is suitable, else under its names. It calls beforeWait before it waits for a
+// name that is being changed: the change in turn waits for the batches opened before
+// it, so a caller that has such a batch open must send it.
+func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag,
+	beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
 	if k := new(SeriesKey); s.cached(key, k) {
 		if spelling != "" {
@@ -162,7 +161,7 @@ func (s *SeriesCache) resolveAgain(ctx context.Context, old *SeriesKey, beforeWa
 	return s.resolve(ctx, "", metric, tags, beforeWait)
 }
 
-// canonical spells a series the same way whatever the order of its tags:
+// canonical spells a series the same way for any order of its tags:
 //
 //	metric 00 tagk 01 tagv 00 tagk 01 tagv
 //
@@ -238,9 +237,10 @@ func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*S
 	return key, nil
 }
 
-// uid returns the UID of a name. A storageError says that the same point may be sent
-// again; any other error is the fault of the name.
-func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
+// uid returns the UID of a name. After a storageError the same point may be sent again; any other
+// error is the fault of the name.
+func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string,
+	assign bool) (u encoding.UID, err error) {
 	var buf [128]byte // only its length counts, so a usual name is not allocated
 	row, err := encoding.AppendName(buf[:0], name)
 	if err != nil {

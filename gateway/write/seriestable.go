@@ -15,9 +15,9 @@ import (
 // seriesTable keeps series under keys: their canonical names, or the spelling of a client
 // (see Resolver). A million series are usual, so entries are bytes in chunks: a series of
 // three tags, spelled in 55 bytes, takes some 130, and the garbage collector visits none.
-// Every point of a put looks one up, so nothing waits for a lock to find one. Caches of
-// bytes by others copy each value that is found, take all their memory at the start or
-// tens of MiB at least, and cannot forget what was resolved by older names.
+// Every point of a put looks one up, so look-ups take no lock. Libraries for caches of
+// bytes copy each value that is found, take all their memory at the start or tens of MiB
+// at least, and cannot drop series that were resolved by older names.
 //
 // When the bytes are used up, the oldest chunk is dropped. Those of its entries that were
 // found since they were added move to the newest chunk, until they fill half of it.
@@ -30,7 +30,7 @@ import (
 //	n       1
 //	text    size           the key
 //	UIDs    width          of the metric, then the tag pairs as in row keys
-//	names   4 * (1 + 2n)   where the metric, then each tagk and tagv, stand in the text:
+//	names   4 * (1 + 2n)   where the metric, then each tagk and tagv, are in the text:
 //	                       2 bytes offset, 2 bytes length
 //
 // For example metric 000001 with tag 000002=000003, put by telnet (02) as "m host=web",
@@ -54,8 +54,8 @@ type tableShard struct {
 	state atomic.Pointer[tableState]
 }
 
-// tableState is what is found in a shard. Entries are added to it; for any other change
-// another state takes its place.
+// tableState is the contents of a shard. Entries are added to it; any other change replaces it by
+// another state.
 type tableState struct {
 	// generation is that of the names by which all entries were resolved.
 	generation uint64
@@ -64,7 +64,7 @@ type tableState struct {
 	// index has a slot for each entry, in the first free one from the key's hash on, or 0.
 	// A slot is the upper 24 bits of the hash and the place of the entry: the number of its
 	// chunk in 26 bits and the offset there in 14. At most three quarters are not 0. A slot
-	// whose chunk has been dropped stays until the index is made anew.
+	// whose chunk has been dropped is kept until the index is rebuilt.
 	index []atomic.Uint64
 }
 
@@ -94,7 +94,7 @@ const (
 	tagsAt    = 12
 	entryHead = 13
 
-	// Shards are few where the bytes are few, so that each has several chunks.
+	// A small table has few shards, so that each has several chunks.
 	shardBytes = 256 << 10 // the least that each of several shards has
 	mostShards = 16
 )
@@ -116,8 +116,8 @@ func (t *seriesTable) shard(hash uint64) *tableShard {
 	return &t.shards[hash>>32&uint64(len(t.shards)-1)]
 }
 
-// find sets k to the series under a key, if it is there and was resolved in the
-// generation. It does not keep the key.
+// find sets k to the series under a key, if it exists and was resolved in the generation. It does
+// not keep the key.
 func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 	hash := t.hash(key)
 	st := t.shard(hash).state.Load()
@@ -146,8 +146,8 @@ func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // probe returns where the slot of a key is in the index, the slot, and the bytes from its entry
-// on; if there is none, where it would be, 0 and nil. Others may change the slot meanwhile, so
-// it is not to be read again.
+// on; if there is none, where it would be, 0 and nil. Others may change the slot, so it must
+// not be read again.
 func (st *tableState) probe(hash uint64, key string) (at, slot uint64, e []byte) {
 	mask := uint64(len(st.index) - 1)
 	for at = hash & mask; ; at = (at + 1) & mask {
@@ -192,12 +192,13 @@ func textOf(e []byte) []byte {
 	return e[entryHead:][:binary.LittleEndian.Uint16(e[sizeAt:])]
 }
 
-// namesSize returns how many bytes say where the names of an entry stand.
+// namesSize returns how many bytes the positions of an entry's names take.
 func namesSize(e []byte) int { return 4 * (1 + 2*int(e[tagsAt])) }
 
 // entrySize returns the length of the entry at the beginning of e.
 func entrySize(e []byte) int {
-	return entryHead + int(binary.LittleEndian.Uint16(e[sizeAt:])) + int(binary.LittleEndian.Uint16(e[widthAt:])) + namesSize(e)
+	return entryHead + int(binary.LittleEndian.Uint16(e[sizeAt:])) + int(binary.LittleEndian.Uint16(e[widthAt:])) +
+		namesSize(e)
 }
 
 // put keeps a series of some names under a key that contains each of them verbatim. It
@@ -223,8 +224,8 @@ func (t *seriesTable) put(key string, metric string, tags []Tag, k *SeriesKey) b
 	return t.add(s, e)
 }
 
-// appendEntry appends an entry. It returns false if a name is not in the key, or a number
-// has no room in its field.
+// appendEntry appends an entry. It returns false if a name is not in the key, or a number does not
+// fit its field.
 func appendEntry(e []byte, key, metric string, tags []Tag, k *SeriesKey) (_ []byte, ok bool) {
 	width := len(k.Metric) + len(k.Tags)
 	if len(key) >= 1<<16 || width >= 1<<16 || len(tags) >= 1<<8 {
@@ -237,7 +238,7 @@ func appendEntry(e []byte, key, metric string, tags []Tag, k *SeriesKey) (_ []by
 	e = append(e, key...)
 	e = append(append(e, k.Metric...), k.Tags...)
 
-	// A name may also be found inside of another: the bytes are all that counts.
+	// A name may also be found inside another: only the bytes matter.
 	ok = true
 	name := func(name string) {
 		at := strings.Index(key, name)
@@ -284,11 +285,11 @@ func (t *seriesTable) append(s *tableShard, e []byte) {
 	if slot == 0 {
 		s.used++
 	}
-	// From here on the entry is found; its bytes are there.
+	// From here on the entry can be found; its bytes are complete.
 	st.index[at].Store(hash>>tagShift<<tagShift | place)
 }
 
-// reindex makes the index anew, without the slots of dropped chunks.
+// reindex rebuilds the index, without the slots of dropped chunks.
 func (t *seriesTable) reindex(s *tableShard) *tableState {
 	old := s.state.Load()
 	var live []uint64
@@ -318,7 +319,7 @@ const smallIndex = 16
 func (t *seriesTable) openChunk(s *tableShard) {
 	st := *s.state.Load()
 	var kept [][]byte
-	room := chunkRoom / 2 // for kept: put's entries, of half a chunk at most, fit behind them
+	room := chunkRoom / 2 // for kept: put's entries, of half a chunk at most, fit after them
 
 	for len(st.chunks) > 0 && (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.bytes {
 		oldest := st.chunks[0]
@@ -371,11 +372,10 @@ func (t *seriesTable) drop() {
 // namesOf are the names of a series. They are parsed only if a name changes.
 type namesOf struct {
 	text string // canonical, or a spelling
-	at   []byte // where the names stand in the text; nil if that is canonical
+	at   []byte // positions of the names in the text; nil if that is canonical
 }
 
-// parse returns the names, as strings of their own: whoever keeps one must not keep the
-// chunk.
+// parse returns the names, as separate strings: a kept name must not keep the chunk alive.
 func (n namesOf) parse() (metric string, tags []Tag) {
 	if n.at == nil {
 		return parseCanonical(n.text)

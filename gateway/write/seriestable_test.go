@@ -60,8 +60,10 @@ func TestSeriesTable(t *testing.T) {
 			t.Helper()
 			metric, tags := k.names.parse()
 			got := spelledSeries{metric: metric, tags: tags}
-			if got.metric != want.metric || !cmp.Equal(got.tags, want.tags) || string(k.Metric) != string(want.uids.Metric) ||
-				string(k.Tags) != string(want.uids.Tags) || k.hash != want.uids.hash || k.generation != want.generation {
+			if got.metric != want.metric || !cmp.Equal(got.tags, want.tags) ||
+				string(k.Metric) != string(want.uids.Metric) ||
+				string(k.Tags) != string(want.uids.Tags) || k.hash != want.uids.hash ||
+				k.generation != want.generation {
 				t.Fatalf("%s: %q is %v with %+v, want %v with %+v", what, want.key, k, got, want.uids, want)
 			}
 		}
@@ -147,7 +149,8 @@ func TestSeriesTable_concurrent(t *testing.T) {
 					name := fmt.Sprint("metric.", 1000+n) // as long as the others
 					if !table.find(name, 0, &k) {
 						table.put(name, name, nil, newSeriesKey(encoding.UID{0, byte(n >> 8), byte(n)}, nil))
-					} else if metric, _ := k.names.parse(); metric != name || k.Metric[1] != byte(n>>8) || k.Metric[2] != byte(n) {
+					} else if metric, _ := k.names.parse(); metric != name || k.Metric[1] != byte(n>>8) ||
+						k.Metric[2] != byte(n) {
 						t.Errorf("round %d: %s is %s %v", round, name, metric, k.Metric)
 						return
 					}
@@ -220,7 +223,8 @@ func BenchmarkResolver_Find(b *testing.B) {
 		values := []string{fmt.Sprintf("host-%06d", i), fmt.Sprintf("region-%d", i%9), fmt.Sprintf("dc-%02d", i%27)}
 		tags = append(tags, fmt.Appendf(nil, "host=%s region=%s dc=%s", values[0], values[1], values[2]))
 		r.Find(metric, tags[i])
-		if _, err := r.Resolve(b.Context(), "cpu.user", []Tag{{"host", values[0]}, {"region", values[1]}, {"dc", values[2]}}); err != nil {
+		if _, err := r.Resolve(b.Context(), "cpu.user",
+			[]Tag{{"host", values[0]}, {"region", values[1]}, {"dc", values[2]}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -69,8 +69,8 @@ func (w *Writer) run(l *shard) {
 }
 
 // letTimePass waits until a millisecond has passed since the last batch was committed, if
-// this is a writer of rollups. A value that is written again with another type is a second
-// cell, and timestamps, in ms, tell which of two cells is the newer one.
+// this is a writer of rollups. A value that is written again with another type is a
+// second cell, and only timestamps, in ms, show which of two cells is newer.
 func (w *Writer) letTimePass(committed time.Time) {
 	if w.cfg.Form == rollupCells {
 		time.Sleep(time.Until(committed.Add(time.Millisecond)))

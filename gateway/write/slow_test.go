@@ -38,7 +38,8 @@ func TestWriter_abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &stuck{free: make(chan struct{})}
 		schema := encoding.DefaultSchema()
-		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, RequestBatchFrom: 2}, m, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, RequestBatchFrom: 2}, m,
+			NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 		close(m.free)
 		first, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1)))
 		if err != nil {
@@ -103,7 +104,10 @@ func TestWriter_abandon(t *testing.T) {
 func TestWriter_flushingRegions(t *testing.T) {
 	for name, blocked := range map[string]func(rest time.Duration) hbasefake.Fault{
 		"refuses": func(time.Duration) hbasefake.Fault {
-			return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}
+			return hbasefake.Fault{
+				Kind:      hbasefake.RefuseActions,
+				Exception: "org.apache.hadoop.hbase.RegionTooBusyException",
+			}
 		},
 		"waits": func(rest time.Duration) hbasefake.Fault { return hbasefake.Fault{Delay: rest} },
 	} {
@@ -129,14 +133,17 @@ func TestWriter_flushingRegions(t *testing.T) {
 					return hbasefake.Fault{Delay: 20 * time.Millisecond}
 				})
 				schema := encoding.DefaultSchema()
-				w := New(Config{Schema: schema, Table: "tsdb", Shards: 4}, st, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+				w := New(Config{Schema: schema, Table: "tsdb", Shards: 4}, st,
+					NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 				asked := putFor(t, w, 5*time.Minute)
 				w.Close()
 				fake.SetHook(nil)
 				stored := countCells(t, st)
-				t.Logf("%d points put, %d stored, %d cells received: %.2f times as many", asked, stored, fake.Received(), float64(fake.Received())/float64(asked))
+				t.Logf("%d points put, %d stored, %d cells received: %.2f times as many", asked, stored,
+					fake.Received(), float64(fake.Received())/float64(asked))
 				if stored != asked || fake.Received() > 2*asked {
-					t.Errorf("%d points put, %d stored, %d cells received; want all, and at most twice as many", asked, stored, fake.Received())
+					t.Errorf("%d points put, %d stored, %d cells received; want all, and at most twice as many", asked,
+						stored, fake.Received())
 				}
 			})
 		})
@@ -154,7 +161,12 @@ func putFor(t *testing.T, w *Writer, long time.Duration) (asked int) {
 			for i := int64(0); time.Since(began) < long; i += 10 {
 				batches := map[*Batch]bool{}
 				for k := range int64(10) {
-					p := &Point{Metric: "m", Tags: []Tag{{"g", fmt.Sprint(g)}}, Time: 1292148000 + (i+k)*60, Value: encoding.IntValue(i)}
+					p := &Point{
+						Metric: "m",
+						Tags:   []Tag{{"g", fmt.Sprint(g)}},
+						Time:   1292148000 + (i+k)*60,
+						Value:  encoding.IntValue(i),
+					}
 					b, err := w.Add(context.Background(), p)
 					if err != nil {
 						t.Error(err)

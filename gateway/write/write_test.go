@@ -155,7 +155,12 @@ func TestWriter_cells(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	want := []store.Mutation{{Family: "t", Row: []byte{0, 0, 1, 0x4D, 0x04, 0x9D, 0x20, 0, 0, 1, 0, 0, 1}, Qualifier: []byte{0x07, 0xB1}, Value: []byte{0x01, 0xDC}}}
+	want := []store.Mutation{{
+		Family:    "t",
+		Row:       []byte{0, 0, 1, 0x4D, 0x04, 0x9D, 0x20, 0, 0, 1, 0, 0, 1},
+		Qualifier: []byte{0x07, 0xB1},
+		Value:     []byte{0x01, 0xDC},
+	}}
 	if diff := cmp.Diff(want, m.applied); diff != "" {
 		t.Error(diff)
 	}
@@ -169,7 +174,8 @@ func TestWriter_forms(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{}
 			w := newTestWriter(m, Config{Form: form})
-			for _, p := range []*Point{point(1292148123, encoding.IntValue(1)), point(1292148120, encoding.IntValue(2)), point(1292148123, encoding.IntValue(3))} {
+			for _, p := range []*Point{point(1292148123, encoding.IntValue(1)),
+				point(1292148120, encoding.IntValue(2)), point(1292148123, encoding.IntValue(3))} {
 				if _, err := w.Add(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
@@ -310,7 +316,12 @@ func TestWriter_acknowledged(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for i := range 200 {
-				p := &Point{Metric: "m", Tags: []Tag{{"g", fmt.Sprint(g)}}, Time: int64(1292148000 + i), Value: encoding.IntValue(int64(i))}
+				p := &Point{
+					Metric: "m",
+					Tags:   []Tag{{"g", fmt.Sprint(g)}},
+					Time:   int64(1292148000 + i),
+					Value:  encoding.IntValue(int64(i)),
+				}
 				b, err := w.Add(context.Background(), p)
 				if err == nil {
 					err = b.Wait(context.Background())
@@ -347,8 +358,8 @@ func TestWriter_acknowledged(t *testing.T) {
 	}
 }
 
-// The value of a put is what OpenTSDB stores of its text, but for infinities, which it refuses
-// in a later step.
+// The value of a put is what OpenTSDB stores of its text, except infinities, which it
+// refuses in a later step.
 func TestParseValue(t *testing.T) {
 	for _, n := range javatest.Numbers(t) {
 		want, wantErr := encoding.Value{}, ErrValue
@@ -380,7 +391,8 @@ func TestParseTime(t *testing.T) {
 	f("1356998400.250", 1356998400250, true)
 	f("1356998400250", 1356998400250, true)
 	f("135.6998400.250", 1356998400250, true) // OpenTSDB drops all dots
-	for _, text := range []string{"0", "-1", "", "x", "10000000000000", "00000000000000000001", "1_000", "0x10", "1e9", "1356998400 ", "1356998400.foo"} {
+	for _, text := range []string{"0", "-1", "", "x", "10000000000000", "00000000000000000001", "1_000", "0x10", "1e9",
+		"1356998400 ", "1356998400.foo"} {
 		f(text, 0, false)
 	}
 }

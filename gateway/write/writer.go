@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Config says how points are written.
+// Config is how points are written.
 type Config struct {
 	Schema encoding.Schema
 	Table  string // the data table
@@ -24,27 +24,26 @@ type Config struct {
 	// Shards write at the same time; the rows of one shard are written in the order
 	// of arrival. Default 1.
 	Shards int
-	// RequestBatchFrom is the number of points from which a request has batches of
-	// its own; 0 is never. It is for stores that let concurrent writes share a log
-	// write.
+	// RequestBatchFrom is the number of points from which a request has separate batches; 0 is
+	// never. It is for stores whose concurrent writes share a log write.
 	RequestBatchFrom int
-	// Allowed are characters that names may have beside OpenTSDB's.
+	// Allowed are characters that names may have in addition to OpenTSDB's.
 	// Source: tsd.core.tag.allow_specialchars.
 	Allowed []rune
 	// Timeout bounds one write. Default 2 min: a region of HBase that is flushed, or
 	// moves to another server, takes no writes for tens of seconds, and a client
 	// that sends a refused point again only adds to the load.
 	Timeout time.Duration
-	// Observer, if set, is told of every row written.
+	// Observer, if set, is called for every row written.
 	Observer Observer
 	// Histograms is the codec of histograms.
 	Histograms Codec
 }
 
-// Observer is told what was stored, before it is acknowledged. It must not block,
-// and must not keep the key.
+// Observer is called with stored rows, before they are acknowledged. It must not block, and must
+// not keep the key.
 type Observer interface {
-	// Stored says that so many points of a row are durable.
+	// Stored reports that so many points of a row are durable.
 	Stored(key []byte, points int)
 }
 
@@ -79,14 +78,20 @@ type Writer struct {
 	end context.CancelFunc
 
 	mu      sync.Mutex
-	closing bool            // no request batch is written any more
-	writing map[*Batch]bool // handed to the store, not answered; nil once abandoned
+	closing bool            // request batches are no longer written
+	writing map[*Batch]bool // passed to the store, not answered; nil once abandoned
 }
 
-// New starts a writer. Close it to write what is left.
+// New starts a writer. Close it to write the rest.
 func New(cfg Config, w store.Writer, series *SeriesCache) *Writer {
 	cfg = cfg.withDefaults()
-	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Shards+runtime.GOMAXPROCS(0)), writing: map[*Batch]bool{}}
+	out := &Writer{
+		cfg:     cfg,
+		store:   w,
+		series:  series,
+		free:    make(chan *rows, cfg.Shards+runtime.GOMAXPROCS(0)),
+		writing: map[*Batch]bool{},
+	}
 	out.ctx, out.end = context.WithCancel(context.Background())
 	for range cfg.Shards {
 		l := &shard{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), taken: make(chan struct{})}
@@ -141,7 +146,7 @@ func (w *Writer) addToShard(ctx context.Context, s *SeriesKey, base uint32, what
 		if err != errOldNames {
 			return batch, err
 		}
-		// Nothing to send before a wait for names: a shard writes its open batch by itself.
+		// Nothing to send before a wait for names: a shard writes its open batch anyway.
 		if s, err = w.series.resolveAgain(ctx, s, func() {}); err != nil {
 			return nil, err
 		}
@@ -188,7 +193,7 @@ func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint
 // commit writes a batch and wakes those who wait for it. The memory of a batch that
 // failed is not reused: a call that timed out may still read it.
 func (w *Writer) commit(b *Batch) {
-	r := b.rows // finish lets go of them
+	r := b.rows // finish releases them
 	if !w.beginWrite(b) {
 		b.finish(errAbandoned)
 		return
@@ -222,8 +227,7 @@ func (w *Writer) beginWrite(b *Batch) bool {
 	return true
 }
 
-// endWrite records that the store has answered. It returns false if the batch was
-// abandoned meanwhile.
+// endWrite records that the store has answered. It returns false if the batch was abandoned.
 func (w *Writer) endWrite(b *Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,8 +246,8 @@ func (w *Writer) emptyRows() *rows {
 	}
 }
 
-// commitAside commits a request's batch in a goroutine of its own.
-func (w *Writer) commitAside(b *Batch) {
+// commitInBackground commits a request's batch in its own goroutine.
+func (w *Writer) commitInBackground(b *Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closing {
@@ -271,7 +275,7 @@ func (w *Writer) apply(r *rows) error {
 	return nil
 }
 
-// observe tells the observer what was stored.
+// observe calls the observer with the stored rows.
 func (w *Writer) observe(r *rows) {
 	if w.cfg.Observer == nil {
 		return
@@ -281,8 +285,7 @@ func (w *Writer) observe(r *rows) {
 	}
 }
 
-// Close writes what was accepted and ends the writer. Points that come later are
-// refused with ErrClosing.
+// Close writes all accepted points and ends the writer. Later points are refused with ErrClosing.
 func (w *Writer) Close() {
 	w.stopAccepting()
 	w.wg.Wait()

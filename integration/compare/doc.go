@@ -3,22 +3,21 @@
 //
 // What counts as equal is what a client can rely on:
 //
-//   - objects are compared as objects: the order of keys is free; of a key that
-//     stands twice (OpenTSDB writes a doubled second twice into the map form of
+//   - objects are compared as objects: the order of keys is free; if a key
+//     comes twice (OpenTSDB writes a doubled second twice into the map form of
 //     dps) the last one counts, as it does for every common JSON reader;
 //   - arrays are compared in order: results, tsuids, dps in the arrays form;
 //     only aggregateTags (in expressions aggregatedTags) is a set;
 //   - an integer is not a float: 1 and 1.0 differ, because a client's type does;
 //     how a float is written (1.0E10, 1e10) is free;
 //   - floats are equal to the last bit; a difference is given with its distance
-//     in units in the last place (ULP), which tells another order of addition
+//     in units in the last place (ULP), which distinguishes another order of addition
 //     (a few) from a wrong formula;
 //   - of an error body code and message count.
 //
-// Everything else that may differ stands in a table of Permits, each line with
-// its reason, and a report lists what it let through; a difference that depends on
-// what is inside a text is a Rule, with a name and a reason. Two rules take further
-// questions, OneOfUnknownNames and LostBucket.
+// All other permitted differences are in a table of Permits, each line with its reason, and a
+// report lists the ones used; a difference that depends on the inside of a text is a Rule, with a
+// name and a reason. Two rules send further queries, OneOfUnknownNames and LostBucket.
 //
 // The package imports only the standard library, so tests of any package and
 // the bench program may use it.

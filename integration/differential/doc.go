@@ -1,7 +1,6 @@
-// Package differential makes random data and random queries for tests that put
-// the same question to two servers, and makes a question that they answer
-// differently small. It asks nobody: it is pure, and a seed gives the same data
-// and the same queries each time.
+// Package differential makes random data and random queries for tests that compare two servers, and
+// shrinks a query that they answer differently. It is pure, and a seed gives the same data and the
+// same queries each time.
 //
 // # Data
 //
@@ -17,14 +16,14 @@
 //	appended   one append column                    050000 = 00100100200 2…
 //	mixed      points dealt over all of these, some of them into two
 //
-// Every cell has a time of writing of its own, since with equal times the
-// reference's choice between duplicates is not specified.
+// Every cell has a distinct time of writing, because with equal times the reference's
+// choice between duplicates is not specified.
 //
 // # Queries
 //
-// Random draws from everything that /api/query takes of plain metrics. A Query
-// is written as a POST body or as the parameters of a GET, and Shrink makes a
-// failing one smaller as long as it fails. RandomExp and ShrinkExp do the same for
-// /api/query/exp. Which differences of answers are meant is told in package compare;
-// Compare asks again for the one that needs it.
+// Random draws from everything that /api/query takes of plain metrics. A Query is
+// written as a POST body or as the parameters of a GET, and Shrink makes a failing one
+// smaller as long as it fails. RandomExp and ShrinkExp do the same for /api/query/exp.
+// Package compare lists the intended differences of answers; Compare sends another
+// query for the one that needs it.
 package differential

@@ -22,7 +22,7 @@ var ofCompaction = []mutant{
 	}, {
 		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",
 		old: "filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))", new: "filter.NewTimestampsFilter(stamps)",
-		test: "pushdown/compaction TestJob_writtenMeanwhile",
+		test: "pushdown/compaction TestJob_writtenInBetween",
 	}, {
 		name: "compaction-deletes-what-a-tsd-relies-on", file: "pushdown/store/hbase/changeif.go",
 		old: "		all = append(all, there)\n", new: "		all = []filter.Filter{there}\n",

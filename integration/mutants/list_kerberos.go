@@ -105,7 +105,7 @@ var ofKerberos = []mutant{
 		test: "TestCheckReadable",
 	}, {
 		name: "rights-not-asked-for-again", file: "pushdown/store/guarded.go",
-		old: "		c.untold = !errors.Is(err, errors.ErrUnsupported)\n", new: "",
+		old: "		c.unknown = !errors.Is(err, errors.ErrUnsupported)\n", new: "",
 		test: "pushdown/store/hbase TestReadCheck",
 	}, {
 		name: "rights-asked-for-where-nobody-tells", file: "pushdown/store/hbase/rights.go",

@@ -31,11 +31,11 @@ var ofLeases = []mutant{
 		old: "compaction.LeaseName(w.cfg.Table, r.Start)", new: "compaction.LeaseName(w.cfg.Leases.Holder, r.Start)",
 		test: "TestWorker_two",
 	}, {
-		name: "compaction-sees-the-dead-late", file: "pushdown/compaction/background/glance.go",
+		name: "compaction-sees-the-dead-late", file: "pushdown/compaction/background/leases.go",
 		old: "		r.dead = s.Dead\n", new: "		r.dead = false\n",
 		test: "TestWorker_killedOfMany",
 	}, {
-		name: "compaction-looks-at-what-others-have-done", file: "pushdown/compaction/background/glance.go",
+		name: "compaction-looks-at-what-others-have-done", file: "pushdown/compaction/background/leases.go",
 		old: "	if known := p; p.next(sealed) == nil {\n", new: "	if known := p; p.next(sealed) == nil && false {\n",
 		test: "TestWorker_calls",
 	}, {
@@ -43,20 +43,20 @@ var ofLeases = []mutant{
 		old: "l.Save(ctx, state)", new: "l.Save(ctx, state[:0])",
 		test: "TestWorker_two",
 	}, {
-		name: "compaction-of-the-regions-of-others", file: "pushdown/compaction/background/beside.go",
+		name: "compaction-of-the-regions-of-others", file: "pushdown/compaction/background/servers.go",
 		old: `return w.cfg.Beside == "" ||`, new: "return true ||",
-		test: "TestWorker_beside",
+		test: "TestWorker_ofServer",
 	}, {
 		name: "compact-without-a-lease", file: "gateway/extra/tools/compact.go",
 		old: "		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })\n", new: "		_ = leases\n		return work(ctx)\n",
 		test: "TestCompact_waits",
 	}, {
-		name: "leases-of-the-dead-watched-anew", file: "pushdown/compaction/background/beside.go",
+		name: "leases-of-the-dead-watched-anew", file: "pushdown/compaction/background/servers.go",
 		old: "			holders[sights[i].Holder] = true\n", new: "",
-		test: "TestWorker_besideKilled",
+		test: "TestWorker_ofKilledServer",
 	}, {
-		name: "regions-of-the-dead-left", file: "pushdown/compaction/background/beside.go",
+		name: "regions-of-the-dead-left", file: "pushdown/compaction/background/servers.go",
 		old: "|| w.alone[r.Server]", new: "",
-		test: "TestWorker_besideKilled",
+		test: "TestWorker_ofKilledServer",
 	},
 }

@@ -82,7 +82,7 @@ var ofMadeRollups = []mutant{
 	}, {
 		name: "made-in-vain-again-and-again", file: "pushdown/rollupjob/background/metric.go",
 		old: "	leave := time.Now().Before(w.left[d.key()].until)\n", new: "	leave := false\n",
-		test: "TestWorker_vain",
+		test: "TestWorker_unprovable",
 	}, {
 		name: "made-where-retention-deletes", file: "pushdown/rollupjob/background/metric.go",
 		old: "		d.from = max(d.from, m.From+2*w.piece)\n", new: "		d.from = max(d.from, 0)\n",

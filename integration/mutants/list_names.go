@@ -4,8 +4,8 @@ package main
 var ofNames = []mutant{
 	{
 		name: "names-that-others-tell-of-only-where-cached", file: "gateway/uid/watch.go",
-		old: "	if told && w.d.evicted.Load() {\n", new: "	if told && w.d.evicted.Load() && false {\n",
-		test: "TestWatch_told",
+		old: "	if announced && w.d.evicted.Load() {\n", new: "	if announced && w.d.evicted.Load() && false {\n",
+		test: "TestWatch_announced",
 	}, {
 		name: "names-dropped-for-others-forgotten", file: "gateway/uid/generation.go",
 		old: "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n", new: "			d.forward.Invalidate(nameKey{kind, old})\n",

@@ -126,7 +126,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "dear-mark-kept", file: "pushdown/store/hbase/unchanged/timestampproof.go",
 		old: "			p.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			p.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
-		test: "TestStampedVersion_dear",
+		test: "TestStampedVersion_slow",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",

@@ -2,6 +2,7 @@
 // gateway over an embedded store on files in memory, with clients that put by HTTP and telnet, query as JSON and Arrow, delete and
 // follow, and with faults. An hour of a cluster's life takes seconds. Some worlds live for half a day, with rollups or retention.
 //
-// A seed draws all that is random: the settings of the world, what clients do, and each fault, by the identity of the call that it
-// hits. A model knows what was acknowledged, and what may be there besides. At the end the tools look for faults in the tables.
+// A seed draws all that is random: the settings of the world, what clients do, and each fault, by the identity of the
+// call that it hits. A model knows what was acknowledged, and what else may be there. At the end the tools look for
+// faults in the tables.
 package sim

@@ -18,9 +18,9 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// clocks is a row that jobs compact, and its twin in another table, to which the same happens and
-// which nobody compacts. Regions of both move between a server whose clock is right and one whose
-// clock is behind, by another time now and then. The clock of the jobs may be ahead or behind, too.
+// clocks is a row that jobs compact, and its twin in another table, which gets the same changes but
+// is not compacted. Regions of both move between a server whose clock is right and one whose clock
+// is behind, by a varying time. The clock of the jobs may be ahead or behind, too.
 type clocks struct {
 	*testing.T
 	fake *hbasefake.Cluster
@@ -36,7 +36,7 @@ type clocks struct {
 	ahead  int64     // the jobs' clock
 	marked int64     // time of the latest deletion
 	depth  int       // of jobs inside jobs
-	quiet  bool      // nobody else does anything any more
+	quiet  bool      // all other clients have stopped
 	log    string
 }
 
@@ -55,7 +55,7 @@ func (w *clocks) serverBehind() int64 {
 	return 0
 }
 
-// changed looks at the row.
+// changed checks the row.
 func (w *clocks) changed(c store.ConditionalChange, held []bool) error {
 	w.note("job put %d deleted %d: %v", len(c.Put), len(c.Delete), held)
 	w.check()
@@ -66,9 +66,17 @@ func (w *clocks) changed(c store.ConditionalChange, held []bool) error {
 func (w *clocks) compact() (total Counts) {
 	w.depth++
 	defer func() { w.depth-- }()
-	j := Job{Store: beside{w.st, w.others, w.changed}, Table: w.tables[0], Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(w.now + w.ahead) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
-	if err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil); err != nil && !errors.Is(err, errKilled) {
+	j := Job{
+		Store:         disturbed{w.st, w.others, w.changed},
+		Table:         w.tables[0],
+		Schema:        encoding.DefaultSchema(),
+		FixDuplicates: w.fix,
+		Margin:        margin * time.Millisecond,
+		Now:           func() time.Time { return time.UnixMilli(w.now + w.ahead) },
+		Reached:       func(c Counts, _ []byte) { total.Add(&c) },
+	}
+	if err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil); err != nil &&
+		!errors.Is(err, errKilled) {
 		w.fail("job: %v", err)
 	}
 	return total
@@ -131,9 +139,10 @@ func (w *clocks) set() {
 	w.note("behind %d, jobs ahead %d", w.behind, w.ahead)
 }
 
-// write writes a point, new or over another, at the time of the row's server. Without fix_duplicates
-// a point that is written again has its value, because a compacted row would refuse another. What HBase would
-// hide under an earlier deletion, until a major compaction, is not written.
+// write writes a point, new or over another, at the time of the row's server. Without
+// fix_duplicates a point that is written again has its old value, because a compacted row would
+// refuse another. Points that HBase would hide under an earlier deletion, until a major compaction,
+// are not written.
 func (w *clocks) write() {
 	if w.now-w.serverBehind() <= w.marked {
 		return
@@ -145,7 +154,8 @@ func (w *clocks) write() {
 		v = int64(w.rng.IntN(100))
 	}
 	for _, t := range w.tables {
-		w.fake.PutAt(t, string(w.key), family, string(encoding.AppendQualifier(nil, q)), string(encoding.AppendInt(nil, v)), 0)
+		w.fake.PutAt(t, string(w.key), family, string(encoding.AppendQualifier(nil, q)),
+			string(encoding.AppendInt(nil, v)), 0)
 	}
 	w.note("put %d %d form %v", offset, v, q.Milli)
 }
@@ -194,18 +204,23 @@ func (w *clocks) fail(format string, args ...any) {
 	w.Helper()
 	_, row := w.answer(w.tables[0])
 	_, twin := w.answer(w.tables[1])
-	w.Fatalf("%s\nfix_duplicates %v\n%sthe row:\n%sits twin:\n%s", fmt.Sprintf(format, args...), w.fix, w.log, row, twin)
+	w.Fatalf("%s\nfix_duplicates %v\n%sthe row:\n%sits twin:\n%s", fmt.Sprintf(format, args...), w.fix, w.log, row,
+		twin)
 }
 
 // TestOrders_clocks draws what happens to a row while its region moves between servers whose clocks
 // differ by almost the margin: it is written to, written over and deleted, jobs compact it, one in the
 // middle of another, and are killed, memory is flushed, files are compacted, and clocks jump. At each
-// step readers get what they get of a row to which all of that happens, but that nobody compacts. What
-// HBase itself makes of a clock that is behind, as a deletion that does not reach newer cells, is
-// therefore the same for both.
+// step readers get the same as from a row with the same changes that is not compacted. Effects of a
+// slow clock on HBase itself, such as a deletion that does not reach newer cells, are therefore the
+// same for both.
 func TestOrders_clocks(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, err := hbase.Open(hbase.Config{
+		Quorum: fake.Address(),
+		Dial:   fake.Dial,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +228,17 @@ func TestOrders_clocks(t *testing.T) {
 	seed := seedtest.Of(t)
 
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})
-	var beside, whole int64
+	var among, whole int64
 	for order := range (*orders + 1) / 2 {
-		w := &clocks{T: t, fake: fake, st: st, key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))), now: (rowBase + 7200) * 1000,
-			tables: [2]string{fmt.Sprintf("t%d", order), fmt.Sprintf("twin%d", order)}}
+		w := &clocks{
+			T:      t,
+			fake:   fake,
+			st:     st,
+			key:    key,
+			rng:    rand.New(rand.NewPCG(seed, uint64(order))),
+			now:    (rowBase + 7200) * 1000,
+			tables: [2]string{fmt.Sprintf("t%d", order), fmt.Sprintf("twin%d", order)},
+		}
 		w.fix = w.rng.IntN(2) == 0
 		w.note("order %d", order)
 		fake.SetClock(func() int64 { return w.now })
@@ -232,20 +254,20 @@ func TestOrders_clocks(t *testing.T) {
 		for range 4 {
 			w.now += w.rng.Int64N(3 * margin)
 			c := w.compact()
-			beside += c.Compacted
+			among += c.Compacted
 		}
 		whole += w.settle()
 		for _, table := range w.tables {
 			fake.DropTable(table)
 		}
 	}
-	t.Logf("%d rows compacted beside others, %d at the end", beside, whole)
-	if beside == 0 || whole == 0 {
+	t.Logf("%d rows compacted among changes, %d at the end", among, whole)
+	if among == 0 || whole == 0 {
 		t.Error("no row was compacted")
 	}
 }
 
-// settle lets a job end undisturbed, and HBase drop whatever it may drop.
+// settle lets a job end undisturbed, and HBase drop all that it may drop.
 func (w *clocks) settle() (compacted int64) {
 	w.quiet = true
 	w.now += 3 * margin

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Counts are what a job has done. In a dry run they are what it would do.
+// Counts are the work that a job has done, or in a dry run would do.
 type Counts struct {
-	Rows      int64 // of points, that were looked at
+	Rows      int64 // of points, that were read
 	Compacted int64
 	Left      [reasonCount]int64 // by reason; [None] is 0
 	Cells     int64              // of points in the compacted rows before; they have one each after
 	Bytes     int64              // of qualifiers and values of these cells
 	BytesNow  int64              // of the merged cells
-	Versions  int64              // cells deleted: the former, and older versions
+	Versions  int64              // deleted cells: those merged, and older versions
 }
 
 // Add adds other counts.
@@ -46,7 +46,8 @@ func (c *Counts) count(p *Plan) {
 // String is what was done, in one line.
 func (c *Counts) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows: %d compacted, %d cells of %d bytes became %d of %d", c.Rows, c.Compacted, c.Cells, c.Bytes, c.Compacted, c.BytesNow)
+	fmt.Fprintf(&b, "%d rows: %d compacted, %d cells of %d bytes became %d of %d", c.Rows, c.Compacted, c.Cells,
+		c.Bytes, c.Compacted, c.BytesNow)
 	for i, n := range c.Left {
 		if n > 0 {
 			fmt.Fprintf(&b, "; %d left: %s", n, Reason(i))

@@ -65,7 +65,7 @@ func newHistory(all []store.Version) *history {
 	return h
 }
 
-// hides says that a marker hides a put, whether it is there or comes later.
+// hides reports whether a marker hides a put, earlier or later.
 func (h *history) hides(v store.Version) bool {
 	column, ok := h.columns[string(v.Qualifier)]
 	return v.Timestamp <= h.family || h.moments[v.Timestamp] || ok && v.Timestamp <= column ||

@@ -14,8 +14,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// callRows is the number of rows of one call. A server changes them one after another and syncs
-// its log after each, so the calls of a page are sent at once.
+// callRows is the number of rows of one call. A server changes them one after another and syncs its
+// log after each, so the calls of a page are sent concurrently.
 const callRows = 64
 
 // pageRows is the number of rows that are read and compacted at a time by default.
@@ -24,11 +24,11 @@ const pageRows = 256
 // attempts is how often a row is read and tried, while others write to it.
 const attempts = 4
 
-// staleLeast is the age from which on a row that was read is read again before it is changed, if half the margin
-// is less: a page takes some seconds where HBase is slow.
+// staleLeast is the least age at which a row is read again before it is changed, even if half the
+// margin is less: a page takes some seconds where HBase is slow.
 const staleLeast = 10 * time.Second
 
-// Job compacts rows of a table. Several may run at once, also on the same rows.
+// Job compacts rows of a table. Several may run concurrently, also on the same rows.
 type Job struct {
 	Store         store.Versioned
 	Table         string
@@ -38,14 +38,14 @@ type Job struct {
 	// the clocks of all servers and of this process differ.
 	Margin time.Duration
 	Now    func() time.Time
-	// DryRun says that nothing is written.
+	// DryRun is set if nothing is written.
 	DryRun bool
 	// PageRows is how many rows are read and compacted at a time. Default 256.
 	PageRows int
 	// Before, if set, is called before a page is read, and may wait. Its error ends Run.
 	Before func(ctx context.Context) error
-	// Reached is told of each stretch that is done: what was counted, and the first key that
-	// is not done, nil at the end of the range.
+	// Reached is called after each range that is done, with its counts and the first key that is
+	// not done, nil at the end.
 	Reached func(done Counts, next []byte)
 }
 
@@ -58,8 +58,8 @@ func (j *Job) Check(ctx context.Context) error {
 }
 
 // Run compacts the rows of a key range that admit wants. After an error, also that of ctx,
-// some rows of the stretch that was not reached may be compacted; the others are as before,
-// or hold their points twice with equal values until the next run.
+// some rows after the last Reached may be compacted; the others are as before, or hold
+// their points twice with equal values until the next run.
 func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byte, key encoding.RowKey) bool) error {
 	page := cmp.Or(j.PageRows, pageRows)
 	for at := keys.Start; ; {
@@ -72,7 +72,8 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 			return err
 		}
 		read := j.Now()
-		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: at, Stop: keys.Stop}, page)
+		rows, next, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData,
+			store.KeyRange{Start: at, Stop: keys.Stop}, page)
 		if err != nil {
 			return fmt.Errorf("cannot read rows from %x on: %w", at, err)
 		}
@@ -90,7 +91,7 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 	}
 }
 
-// wanted returns the rows, read at a time, that are of series and wanted.
+// wanted returns the rows, read at a time, of the wanted series.
 func (j *Job) wanted(rows []store.VersionRow, read time.Time, admit func(row []byte, key encoding.RowKey) bool) []work {
 	var list []work
 	for _, row := range rows {
@@ -110,8 +111,9 @@ type work struct {
 	plan Plan
 }
 
-// stale tells whether a row was read so long ago, in a process that was suspended since, that others may have gone
-// from what was read to something with as many columns and no other timestamp, see the package.
+// stale reports whether a row was read so long ago, in a process that was suspended since, that
+// others may have changed it to other cells with as many columns and no new timestamp, see the
+// package.
 func (j *Job) stale(w work) bool { return j.Now().Sub(w.read) > max(j.Margin/2, staleLeast) }
 
 // page compacts rows. Those that others have written to since they were read are read and
@@ -132,11 +134,12 @@ func (j *Job) page(ctx context.Context, rows []work, counts *Counts) error {
 		rows = rows[:0]
 		for _, w := range left {
 			read := j.Now()
-			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData, store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
+			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData,
+				store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
 			if err != nil {
 				return fmt.Errorf("cannot read row %x again: %w", w.row.Key, err)
 			}
-			// It may be gone.
+			// It may have been deleted.
 			for _, row := range again {
 				rows = append(rows, work{row: row, base: w.base, read: read})
 			}
@@ -195,7 +198,8 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 
 // change carries out a change of each row, nil for none, and returns the rows whose
 // condition held and the others.
-func (j *Job) change(ctx context.Context, rows []work, of func(work) *store.ConditionalChange) (held, not []work, err error) {
+func (j *Job) change(ctx context.Context, rows []work,
+	of func(work) *store.ConditionalChange) (held, not []work, err error) {
 	var changes []store.ConditionalChange
 	for _, w := range rows {
 		if c := of(w); c != nil {
@@ -232,7 +236,8 @@ func (j *Job) changeAll(ctx context.Context, changes []store.ConditionalChange) 
 	calls, ctx := errgroup.WithContext(ctx)
 	for first := 0; first < len(changes); first += callRows {
 		calls.Go(func() error {
-			held, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData, changes[first:min(first+callRows, len(changes))])
+			held, err := j.Store.ChangeIf(ctx, j.Table, encoding.FamilyData,
+				changes[first:min(first+callRows, len(changes))])
 			copy(outcomes[first:], held)
 			return err
 		})

@@ -29,12 +29,16 @@ type bench struct {
 	// afterRead, if set, is called after each reading of rows.
 	afterRead func()
 	changes   int
-	mu        sync.Mutex // guards changes: calls are sent at once
+	mu        sync.Mutex // guards changes: calls are concurrent
 }
 
 // newBench makes a table "tsdb" with regions divided at splits.
 func newBench(t *testing.T, splits ...[]byte) *bench {
-	b := &bench{T: t, fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}), now: (rowBase + 7200) * 1000}
+	b := &bench{
+		T:    t,
+		fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}),
+		now:  (rowBase + 7200) * 1000,
+	}
 	var err error
 	if b.st, err = hbase.Open(hbase.Config{Quorum: b.fake.Address(), Dial: b.fake.Dial}); err != nil {
 		t.Fatal(err)
@@ -43,12 +47,19 @@ func newBench(t *testing.T, splits ...[]byte) *bench {
 	b.fake.SetClock(func() int64 { return b.now })
 	b.fake.CreateTable("tsdb", []string{family}, splits...)
 	b.fake.KeepVersions("tsdb")
-	b.job = Job{Store: b, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(b.now + 1000) }, Reached: func(c Counts, _ []byte) { b.sum.Add(&c) }}
+	b.job = Job{
+		Store:   b,
+		Table:   "tsdb",
+		Schema:  encoding.DefaultSchema(),
+		Margin:  margin * time.Millisecond,
+		Now:     func() time.Time { return time.UnixMilli(b.now + 1000) },
+		Reached: func(c Counts, _ []byte) { b.sum.Add(&c) },
+	}
 	return b
 }
 
-func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	rows int) ([]store.VersionRow, []byte, error) {
 	if b.afterRead != nil {
 		defer b.afterRead()
 	}
@@ -111,8 +122,8 @@ func (b *bench) run() {
 	}
 }
 
-// TestJob_rows: rows of several regions and pages are compacted, and counted with those that
-// stay. A dry run counts the same and writes nothing; a second run has nothing to do.
+// TestJob_rows: rows of several regions and pages are compacted, and counted with those left. A dry
+// run counts the same and writes nothing; a second run has nothing to do.
 func TestJob_rows(t *testing.T) {
 	b := newBench(t, rowKey(100), rowKey(200))
 	want := ""
@@ -135,7 +146,8 @@ func TestJob_rows(t *testing.T) {
 	b.job.DryRun = false
 	b.run()
 	b.want(strings.TrimSpace(want))
-	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 || b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 {
+	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 ||
+		b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 {
 		t.Errorf("counts %+v, in a dry run %+v", b.sum, dry)
 	}
 	b.run()
@@ -181,12 +193,12 @@ func TestJob_anotherCell(t *testing.T) {
 	}
 }
 
-// TestJob_writtenMeanwhile: a row that is written to each time stays, and is counted; a row
-// that is deleted does not come back, and a killed job leaves points twice, which the next one
-// makes one.
+// TestJob_writtenInBetween: a row that is written to each time is left, and counted; a
+// deleted row does not come back, and a killed job leaves points twice, which the next
+// one merges.
 //
 //fault:compaction-takes-every-condition-for-true = held => = held || true
-func TestJob_writtenMeanwhile(t *testing.T) {
+func TestJob_writtenInBetween(t *testing.T) {
 	b := newBench(t)
 	b.put(1, "\x00\x00", "\x01", 0)
 	b.put(1, "\x00\x10", "\x02", 1)
@@ -222,8 +234,8 @@ func TestJob_writtenMeanwhile(t *testing.T) {
 	b.want("")
 }
 
-// TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not come back,
-// whatever is left beside it.
+// TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not
+// come back, whatever other cells are left.
 //
 //fault:compaction-brings-a-deleted-cell-back , Columns: w.plan.Columns =>
 func TestJob_partlyDeleted(t *testing.T) {
@@ -257,8 +269,11 @@ func TestJob_faults(t *testing.T) {
 	}
 	b.fake.SetHook(func(c hbasefake.Call) hbasefake.Fault {
 		if c.Method == "Multi" && c.N%2 == 0 {
-			return hbasefake.Fault{Kind: []hbasefake.FaultKind{hbasefake.DropAfter, hbasefake.DropBefore, hbasefake.RefuseActions}[c.N/2%3],
-				Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}
+			return hbasefake.Fault{
+				Kind: []hbasefake.FaultKind{hbasefake.DropAfter, hbasefake.DropBefore,
+					hbasefake.RefuseActions}[c.N/2%3],
+				Exception: "org.apache.hadoop.hbase.RegionTooBusyException",
+			}
 		}
 		return hbasefake.Fault{}
 	})
@@ -290,9 +305,9 @@ func TestJob_refused(t *testing.T) {
 	}
 }
 
-// TestJob_suspended: a process that slept for long after it had read a row reads it again: meanwhile a
-// point was deleted, and a second job has put a cell of what is left and was cut. The row has as many columns as were
-// read then, and no other timestamp.
+// TestJob_suspended: a process that slept for long after it had read a row reads it
+// again: a point was deleted since, and a second job has put a cell of the rest and was
+// cut off. The row has as many columns as were read then, and no other timestamp.
 func TestJob_suspended(t *testing.T) {
 	b := newBench(t)
 	for i, at := range []int64{-3, -2, -1} {
@@ -308,7 +323,8 @@ func TestJob_suspended(t *testing.T) {
 		b.put(1, "\x00\x00\x00\x20", "\x01\x03\x00", -20_001)
 	}
 	b.run()
-	if text := b.text(); strings.Contains(text, "001000") || !strings.Contains(text, "00000020=010300") || reads < 2 || b.sum.Compacted != 1 {
+	if text := b.text(); strings.Contains(text, "001000") || !strings.Contains(text, "00000020=010300") || reads < 2 ||
+		b.sum.Compacted != 1 {
 		t.Errorf("after %d readings, %v, the row is %s: want the deleted point to stay away", reads, &b.sum, text)
 	}
 }

@@ -59,7 +59,7 @@ type world struct {
 	tsd      *tsd
 	depth    int    // of jobs inside jobs
 	log      string // what has happened
-	quiet    bool   // nobody else does anything any more
+	quiet    bool   // all other clients have stopped
 }
 
 // tsd is an OpenTSDB server that compacts the row: it has read it, and perhaps put the
@@ -77,27 +77,30 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) tick() { w.now += 1 + w.rng.Int64N(3) }
 
-// beside is the store of a job, with what others do before each of its steps, and what follows a change.
-type beside struct {
+// disturbed is the store of a job, with the actions of others before each of its steps and after a
+// change.
+type disturbed struct {
 	*hbase.Store
 	others  func() error
 	changed func(c store.ConditionalChange, held []bool) error
 }
 
-func (b beside) Features() store.Features {
+func (b disturbed) Features() store.Features {
 	f := b.Store.Features()
 	f.Versioned = b
 	return f
 }
 
-func (b beside) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+func (b disturbed) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	rows int) ([]store.VersionRow, []byte, error) {
 	if err := b.others(); err != nil {
 		return nil, nil, err
 	}
 	return b.Store.Versions(ctx, table, family, keys, rows)
 }
 
-func (b beside) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+func (b disturbed) ChangeIf(ctx context.Context, table, family string,
+	changes []store.ConditionalChange) ([]bool, error) {
 	if err := b.others(); err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func (b beside) ChangeIf(ctx context.Context, table, family string, changes []st
 	return held, err
 }
 
-// changed looks at the row, and lets others do more.
+// changed checks the row, and lets others do more.
 func (w *world) changed(c store.ConditionalChange, held []bool) error {
 	w.note("job put %d deleted %d: %v", len(c.Put), len(c.Delete), held)
 	w.check()
@@ -120,8 +123,15 @@ func (w *world) compact() (Counts, error) {
 	w.depth++
 	defer func() { w.depth-- }()
 	var total Counts
-	j := Job{Store: beside{w.st, w.others, w.changed}, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: w.fix, Margin: margin * time.Millisecond,
-		Now: func() time.Time { return time.UnixMilli(w.now) }, Reached: func(c Counts, _ []byte) { total.Add(&c) }}
+	j := Job{
+		Store:         disturbed{w.st, w.others, w.changed},
+		Table:         w.table,
+		Schema:        encoding.DefaultSchema(),
+		FixDuplicates: w.fix,
+		Margin:        margin * time.Millisecond,
+		Now:           func() time.Time { return time.UnixMilli(w.now) },
+		Reached:       func(c Counts, _ []byte) { total.Add(&c) },
+	}
 	err := j.Run(w.Context(), store.KeyRange{Start: w.key, Stop: append(slices.Clone(w.key), 0)}, nil)
 	if err != nil && !errors.Is(err, errKilled) {
 		w.fail("job: %v", err)
@@ -211,8 +221,8 @@ func (w *world) write(offset int32) {
 	}
 }
 
-// deleteColumn deletes one cell, as a client of HBase or an fsck does: its points are gone, unless
-// another cell has them, too.
+// deleteColumn deletes one cell, as a client of HBase or an fsck does: its points are deleted,
+// unless another cell has them, too.
 func (w *world) deleteColumn() {
 	cells := w.cells()
 	// A TSD that has read the row would bring it back.
@@ -266,7 +276,7 @@ func (w *world) annotate() {
 	w.note("annotation")
 }
 
-// append adds a point at a time of its own to the append column.
+// append adds a point at a new time to the append column.
 func (w *world) append() {
 	offset := int32(10_000 + 1000*len(w.appended))
 	w.appended = encoding.AppendEntry(w.appended, encoding.Qualifier{OffsetMS: offset, Width: 1}, []byte{7})
@@ -300,7 +310,8 @@ func (w *world) stepTSD() {
 			return bytes.Equal(c.Qualifier, w.tsd.merged.Qualifier) && bytes.Equal(c.Value, w.tsd.merged.Value)
 		})
 		if !there {
-			w.fake.PutAt(w.table, string(w.key), family, string(w.tsd.merged.Qualifier), string(w.tsd.merged.Value), w.now)
+			w.fake.PutAt(w.table, string(w.key), family, string(w.tsd.merged.Qualifier), string(w.tsd.merged.Value),
+				w.now)
 			w.note("TSD puts %x", w.tsd.merged.Qualifier)
 			w.loosen()
 			w.marked = w.now
@@ -350,7 +361,8 @@ func (w *world) newTSD() *tsd {
 // puts is newer, and what it deletes as of now may be theirs.
 func (w *world) loosen() {
 	for offset, p := range w.points {
-		read := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool { return c.Timestamp >= p.stamp && p.stamp < w.tsd.at-margin })
+		read := slices.ContainsFunc(w.tsd.read,
+			func(c store.Cell) bool { return c.Timestamp >= p.stamp && p.stamp < w.tsd.at-margin })
 		exact := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool { return c.Timestamp == p.stamp })
 		if !read && !exact {
 			p.loose = true
@@ -413,16 +425,20 @@ func (w *world) fail(format string, args ...any) {
 	w.Fatalf("%s\nfix_duplicates %v\n%sthe row:\n%s", fmt.Sprintf(format, args...), w.fix, w.log, text)
 }
 
-// TestOrders draws what happens to a row beside jobs that compact it, in any order with their
-// steps: points are written late, over and again, rows deleted, columns appended to, TSDs and
-// other jobs compact the row, memory is flushed, files are compacted, and jobs are killed and
+// TestOrders draws changes to a row while jobs compact it, in any order with their steps:
+// points are written late, over and again, rows deleted, columns appended to, TSDs and other
+// jobs compact the row, memory is flushed, files are compacted, and jobs are killed and
 // started again. No reader ever misses an acknowledged point, gets another value, or one that
 // was deleted.
 //
 //fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, err := hbase.Open(hbase.Config{
+		Quorum: fake.Address(),
+		Dial:   fake.Dial,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,8 +448,16 @@ func TestOrders(t *testing.T) {
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})
 	var compacted, whole int64
 	for order := range *orders {
-		w := &world{T: t, fake: fake, st: st, table: fmt.Sprintf("t%d", order), key: key, rng: rand.New(rand.NewPCG(seed, uint64(order))),
-			now: (rowBase + 7200) * 1000, points: map[int32]written{}}
+		w := &world{
+			T:      t,
+			fake:   fake,
+			st:     st,
+			table:  fmt.Sprintf("t%d", order),
+			key:    key,
+			rng:    rand.New(rand.NewPCG(seed, uint64(order))),
+			now:    (rowBase + 7200) * 1000,
+			points: map[int32]written{},
+		}
 		w.note("order %d", order)
 		if order > 0 && order%10_000 == 0 {
 			t.Logf("%d orders", order)
@@ -448,7 +472,8 @@ func TestOrders(t *testing.T) {
 		}
 
 		for range 3 {
-			// What was written before is as old as the margin now, and what a TSD has begun is done.
+			// All earlier writes are now as old as the margin, and all actions of TSDs are
+			// complete.
 			for w.tsd != nil {
 				w.stepTSD()
 			}
@@ -462,13 +487,13 @@ func TestOrders(t *testing.T) {
 		w.settle(&whole)
 		fake.DropTable(w.table)
 	}
-	t.Logf("%d rows compacted beside others, %d at the end", compacted, whole)
+	t.Logf("%d rows compacted among changes, %d at the end", compacted, whole)
 	if compacted == 0 || whole == 0 {
 		t.Error("no row was compacted")
 	}
 }
 
-// settle lets a job end undisturbed, and HBase drop whatever it may drop.
+// settle lets a job end undisturbed, and HBase drop all that it may drop.
 func (w *world) settle(whole *int64) {
 	w.quiet = true
 	w.now += 2 * margin

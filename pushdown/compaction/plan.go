@@ -9,7 +9,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Reason says why a row stays as it is.
+// Reason is why a row is not compacted.
 type Reason uint8
 
 // Reasons.
@@ -19,7 +19,7 @@ const (
 	Young                     // its hour, or its newest cell, is younger than the margin
 	Appended                  // it has an append column, which OpenTSDB leaves, too
 	Duplicates                // two values of one time differ, and duplicates are not resolved
-	Undecided                 // nothing says which of two values counts: their cells have one timestamp
+	Undecided                 // it is unknown which of two values counts: their cells have one timestamp
 	DataTimes                 // its cells carry the time of their points
 	Unreadable                // a cell cannot be read
 	Hidden                    // the deletion of an earlier cell would hide the merged one, until a major compaction
@@ -28,17 +28,19 @@ const (
 	reasonCount int    = iota
 )
 
-// String says why, after "rows left: ".
+// String is the reason, after "rows left: ".
 func (r Reason) String() string {
-	return [...]string{"compacted", "one cell", "young", "append column", "duplicates that differ", "equally old values that differ",
-		"cells carry the time of their points", "unreadable", "hidden until a major compaction", "too large", "written to meanwhile"}[r]
+	return [...]string{"compacted", "one cell", "young", "append column", "duplicates that differ",
+		"equally old values that differ",
+		"cells carry the time of their points", "unreadable", "hidden until a major compaction", "too large",
+		"written to meanwhile"}[r]
 }
 
 // maxCell bounds the bytes of a merged cell, qualifier and value.
 const maxCell = 1 << 20
 
-// marker is the qualifier of the column that never exists, whose deletion says that a row
-// was changed, see store.ConditionalChange.
+// marker is the qualifier of a column that never exists, whose deletion marks a row as changed, see
+// store.ConditionalChange.
 var marker = []byte{0xff}
 
 // Options of a plan.
@@ -53,9 +55,9 @@ type Plan struct {
 	Merged store.Cell
 	There  bool    // the row has the merged cell: it is not put
 	Stamps []int64 // of all cells that can be read, and of what they hide
-	// Columns is how many cells can be read, those that are not of points too.
+	// Columns is how many cells can be read, including those without points.
 	Columns int
-	Delete  []store.Version // the merged cell's parts, and what could come out from under them
+	Delete  []store.Version // the merged cell's parts, and older versions that they hide
 	Cells   int             // of points, that can be read now
 	Bytes   int             // of their qualifiers and values
 }
@@ -107,13 +109,14 @@ func Decide(row store.VersionRow, base uint32, o Options) Plan {
 	for _, v := range h.puts { //fault:compaction-bares-older-versions TestDecide_answers
 		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
 		if !result {
-			p.Delete = append(p.Delete, store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
+			p.Delete = append(p.Delete,
+				store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
 		}
 	}
 	return p
 }
 
-// stays returns why a row stays, as far as that can be told without reading its points.
+// stays returns why a row is not compacted, as far as that is known without reading its points.
 func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
 	for _, v := range h.visible {
 		if len(v.Qualifier) == 0 {
@@ -132,8 +135,8 @@ func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
 	return None
 }
 
-// merge makes the merged cell, and makes sure that readers get the same points before it is
-// put, while it stands beside its parts, and from it alone.
+// merge makes the merged cell, and makes sure that readers get the same points before it is put,
+// while it is next to its parts, and from it alone.
 func (p *Plan) merge(parts []store.Version, base uint32, fix bool) Reason {
 	before, err := read(base, fix, parts)
 	if duplicate := (*encoding.DuplicateError)(nil); errors.As(err, &duplicate) {
@@ -171,7 +174,8 @@ func (p *Plan) merge(parts []store.Version, base uint32, fix bool) Reason {
 	merged := store.Version{Qualifier: p.Merged.Qualifier, Value: p.Merged.Value, Timestamp: p.Merged.Timestamp}
 	for _, cells := range [][]store.Version{{merged}, append(slices.Clone(parts), merged)} {
 		after, err := read(base, fix, cells)
-		if err != nil || !slices.Equal(after.Time, before.Time) || !slices.Equal(after.Bits, before.Bits) || !slices.Equal(after.Float, before.Float) {
+		if err != nil || !slices.Equal(after.Time, before.Time) || !slices.Equal(after.Bits, before.Bits) ||
+			!slices.Equal(after.Float, before.Float) {
 			return Unreadable
 		}
 	}

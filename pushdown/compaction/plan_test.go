@@ -23,7 +23,8 @@ func drawVersion(t *rapid.T) (v store.Version) {
 		v.Kind = rapid.SampledFrom([]store.VersionKind{store.VersionMarker, store.ColumnMarker}).Draw(t, "marker")
 	case 1:
 		if rapid.IntRange(0, 4).Draw(t, "of family") == 0 {
-			v.Kind = rapid.SampledFrom([]store.VersionKind{store.FamilyMarker, store.FamilyVersionMarker}).Draw(t, "marker")
+			v.Kind = rapid.SampledFrom([]store.VersionKind{store.FamilyMarker, store.FamilyVersionMarker}).Draw(t,
+				"marker")
 			return v
 		}
 	case 2:
@@ -62,8 +63,8 @@ func answer(fix bool, all []store.Version) (encoding.Points, error) {
 	return read(rowBase, fix, cells)
 }
 
-// checkPlan carries a plan out step by step. The answers stay, and then the row has one cell
-// of points and a second plan for it has nothing to do.
+// checkPlan carries a plan out step by step. The answers do not change, and then the row has one
+// cell of points and a second plan for it has nothing to do.
 func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	t.Helper()
 	o := Options{FixDuplicates: fix, OlderThan: old}
@@ -82,14 +83,19 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	same := func(step string, all []store.Version) {
 		t.Helper()
 		got, err := answer(fix, all)
-		if err != nil || !slices.Equal(got.Time, want.Time) || !slices.Equal(got.Bits, want.Bits) || !slices.Equal(got.Float, want.Float) {
+		if err != nil || !slices.Equal(got.Time, want.Time) || !slices.Equal(got.Bits, want.Bits) ||
+			!slices.Equal(got.Float, want.Float) {
 			t.Fatalf("%s: %v, %v, want %v; plan %+v", step, got, err, want, p)
 		}
 	}
 	all := slices.Clone(row.Versions)
 	if !p.There {
-		all = append(all, store.Version{Qualifier: p.Merged.Qualifier, Value: p.Merged.Value, Timestamp: p.Merged.Timestamp})
-		same("beside its parts", all)
+		all = append(all, store.Version{
+			Qualifier: p.Merged.Qualifier,
+			Value:     p.Merged.Value,
+			Timestamp: p.Merged.Timestamp,
+		})
+		same("next to its parts", all)
 	}
 	all = append(all, p.Delete...)
 	same("alone", all)
@@ -110,8 +116,7 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	return p
 }
 
-// TestDecide_answers: whatever a row holds, its plan leaves the answers as they are in every
-// state.
+// TestDecide_answers: whatever a row holds, its plan does not change the answers in any state.
 //
 //fault:compaction-bares-older-versions h.puts => h.visible
 func TestDecide_answers(t *testing.T) {
@@ -136,7 +141,8 @@ func TestDecide_answers(t *testing.T) {
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 0}, []byte{1}, []byte{0, 0x10}, []byte{2}, true)
 	f.Add([]byte{0, 0, 0, 0x10}, []byte{1, 2, 0}, []byte{0, 0x10}, []byte{2}, false)
-	f.Add([]byte{0xf0, 0, 0, 0x0b}, []byte{0, 0, 0, 0, 0x40, 0x40, 0, 0}, []byte{0, 0x0b}, []byte{0x40, 0x40, 0, 0}, true)
+	f.Add([]byte{0xf0, 0, 0, 0x0b}, []byte{0, 0, 0, 0, 0x40, 0x40, 0, 0}, []byte{0, 0x0b}, []byte{0x40, 0x40, 0, 0},
+		true)
 	f.Fuzz(func(t *testing.T, q1, v1, q2, v2 []byte, fix bool) {
 		at := int64(rowBase*1000 + 5_000_000)
 		checkPlan(t, store.VersionRow{Key: []byte("row"), Versions: []store.Version{
@@ -144,7 +150,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// TestDecide_reasons: each reason for which a row stays, and what is decided one step beside it.
+// TestDecide_reasons: each reason for which a row is left, and the decision in a slightly different
+// case.
 func TestDecide_reasons(t *testing.T) {
 	at := int64(rowBase*1000 + 5_000_000)
 	put := func(q, v string, later int64) store.Version {
@@ -165,29 +172,48 @@ func TestDecide_reasons(t *testing.T) {
 		{"two cells", []store.Version{a, b}, Options{}, None, 2, false},
 		{"one", []store.Version{a}, Options{}, Single, 0, false},
 		{"one is hidden", []store.Version{a, b, mark(store.VersionMarker, "\x00\x10", 1)}, Options{}, Single, 0, false},
-		{"a marker of another version", []store.Version{a, b, mark(store.VersionMarker, "\x00\x10", 0)}, Options{}, None, 2, false},
+		{"a marker of another version", []store.Version{a, b, mark(store.VersionMarker, "\x00\x10", 0)}, Options{},
+			None, 2, false},
 		{"the row is deleted", []store.Version{a, b, mark(store.FamilyMarker, "", 1)}, Options{}, Single, 0, false},
 		{"an older version", []store.Version{a, b, put("\x00\x10", "\x09", -5)}, Options{}, None, 3, false},
 		{"a young cell", []store.Version{a, b}, Options{OlderThan: at}, Young, 0, false},
-		{"a young annotation", []store.Version{a, b, put("\x01\x00\x00", "{}", 9)}, Options{OlderThan: at + 5}, Young, 0, false},
-		{"an annotation and a histogram", []store.Version{a, b, put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)}, Options{}, None, 2, false},
-		{"a young deletion", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x20", 9)}, Options{OlderThan: at + 5}, Young, 0, false},
-		{"the mark of a job", []store.Version{a, b, mark(store.ColumnMarker, "\xff", 9)}, Options{OlderThan: at + 5}, None, 2, false},
-		{"the hour has not ended", []store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)}, Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
+		{"a young annotation", []store.Version{a, b, put("\x01\x00\x00", "{}", 9)}, Options{OlderThan: at + 5}, Young,
+			0, false},
+		{"an annotation and a histogram",
+			[]store.Version{a, b, put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)}, Options{}, None,
+			2, false},
+		{"a young deletion", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x20", 9)},
+			Options{OlderThan: at + 5}, Young, 0, false},
+		{"the mark of a job", []store.Version{a, b, mark(store.ColumnMarker, "\xff", 9)}, Options{OlderThan: at + 5},
+			None, 2, false},
+		{"the hour has not ended",
+			[]store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)},
+			Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
 		{"an append column", []store.Version{a, b, put("\x05\x00\x00", "", 0)}, Options{}, Appended, 0, false},
-		{"a hidden version", []store.Version{a, b, put("\x00\x10", "\x09", -5), mark(store.VersionMarker, "\x00\x10", -5)}, Options{}, None, 3, false},
-		{"a deleted append column", []store.Version{a, b, put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)}, Options{}, None, 2, false},
-		{"differ", []store.Version{a, b, put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)}, Options{}, Duplicates, 0, false},
-		{"differ, resolved", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 3)}, Options{FixDuplicates: true}, None, 3, false},
-		{"differ at one time", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 0)}, Options{FixDuplicates: true}, Undecided, 0, false},
+		{"a hidden version", []store.Version{a, b, put("\x00\x10", "\x09", -5),
+			mark(store.VersionMarker, "\x00\x10", -5)}, Options{}, None, 3, false},
+		{"a deleted append column",
+			[]store.Version{a, b, put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)}, Options{},
+			None, 2, false},
+		{"differ", []store.Version{a, b, put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)},
+			Options{}, Duplicates, 0, false},
+		{"differ, resolved", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 3)}, Options{FixDuplicates: true},
+			None, 3, false},
+		{"differ at one time", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 0)}, Options{FixDuplicates: true},
+			Undecided, 0, false},
 		{"seconds and milliseconds", []store.Version{a, put("\xf0\x00\x00\x00", "\x01", 0)}, Options{}, None, 1, true},
-		{"times of data", []store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)}, Options{}, DataTimes, 0, false},
+		{"times of data", []store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)},
+			Options{}, DataTimes, 0, false},
 		{"unreadable", []store.Version{a, put("\x00\x10", "\x02\x03\x04", 0)}, Options{}, Unreadable, 0, false},
 		{"an empty qualifier", []store.Version{a, b, put("", "x", 0)}, Options{}, Unreadable, 0, false},
-		{"a wrong end", []store.Version{a, put("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0, false},
-		{"hidden by a column marker", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)}, Options{}, Hidden, 0, false},
-		{"hidden by a version marker", []store.Version{a, b, mark(store.VersionMarker, "\x00\x00\x00\x10", 1)}, Options{}, Hidden, 0, false},
-		{"a marker that is older", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 0)}, Options{}, None, 2, false},
+		{"a wrong end", []store.Version{a, put("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0,
+			false},
+		{"hidden by a column marker", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)},
+			Options{}, Hidden, 0, false},
+		{"hidden by a version marker", []store.Version{a, b, mark(store.VersionMarker, "\x00\x00\x00\x10", 1)},
+			Options{}, Hidden, 0, false},
+		{"a marker that is older", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 0)}, Options{},
+			None, 2, false},
 		{"all in one, the newest", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 1)}, Options{}, None, 2, true},
 		{"all in one, and older versions", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 1), put("\x00\x00\x00\x10", "\x01\x09\x00", 0)}, Options{}, None, 3, true},
 		{"all in one, older", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 0)}, Options{}, None, 3, false},
@@ -210,12 +236,22 @@ func TestDecide_form(t *testing.T) {
 	at := int64(rowBase*1000 + 5_000_000)
 	p := Decide(store.VersionRow{Versions: []store.Version{
 		{Qualifier: []byte{0x00, 0x10}, Value: []byte{2}, Timestamp: at + 7},
-		{Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b}, Value: []byte{0, 0, 0, 0, 0x40, 0x40, 0, 0}, Timestamp: at}, // 500 ms; the old error of floats
+		{
+			Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b},
+			Value:     []byte{0, 0, 0, 0, 0x40, 0x40, 0, 0},
+			Timestamp: at,
+		}, // 500 ms; the old error of floats
 		{Qualifier: []byte{0x01, 0x00, 0x00}, Value: []byte("{}"), Timestamp: at + 9},
 	}}, rowBase, Options{OlderThan: old})
-	want := store.Cell{Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b, 0x00, 0x10}, Value: []byte{0x40, 0x40, 0, 0, 2, 1}, Timestamp: at + 7}
-	if p.Reason != None || !bytes.Equal(p.Merged.Qualifier, want.Qualifier) || !bytes.Equal(p.Merged.Value, want.Value) || p.Merged.Timestamp != want.Timestamp {
-		t.Errorf("%v %x=%x@%d, want %x=%x@%d", p.Reason, p.Merged.Qualifier, p.Merged.Value, p.Merged.Timestamp, want.Qualifier, want.Value, want.Timestamp)
+	want := store.Cell{
+		Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b, 0x00, 0x10},
+		Value:     []byte{0x40, 0x40, 0, 0, 2, 1},
+		Timestamp: at + 7,
+	}
+	if p.Reason != None || !bytes.Equal(p.Merged.Qualifier, want.Qualifier) ||
+		!bytes.Equal(p.Merged.Value, want.Value) || p.Merged.Timestamp != want.Timestamp {
+		t.Errorf("%v %x=%x@%d, want %x=%x@%d", p.Reason, p.Merged.Qualifier, p.Merged.Value, p.Merged.Timestamp,
+			want.Qualifier, want.Value, want.Timestamp)
 	}
 }
 
@@ -225,7 +261,11 @@ func TestDecide_large(t *testing.T) {
 	at := int64(rowBase*1000 + 5_000_000)
 	for offset := range int32(90_000) {
 		q := encoding.Qualifier{OffsetMS: offset, Milli: true, Float: true, Width: 8}
-		all = append(all, store.Version{Qualifier: encoding.AppendQualifier(nil, q), Value: make([]byte, 8), Timestamp: at})
+		all = append(all, store.Version{
+			Qualifier: encoding.AppendQualifier(nil, q),
+			Value:     make([]byte, 8),
+			Timestamp: at,
+		})
 	}
 	for n, want := range map[int]Reason{len(all): Large, maxCell/12 - 1: None} {
 		if p := Decide(store.VersionRow{Versions: all[:n]}, rowBase, Options{OlderThan: old}); p.Reason != want {

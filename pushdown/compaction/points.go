@@ -17,8 +17,8 @@ type point struct {
 	stamp int64 // of its cell
 }
 
-// hasPoints says that the cells of a column hold points, and are no append column.
-// Annotations, histograms and append columns have qualifiers of odd length.
+// hasPoints reports whether the cells of a column hold points, and are no append
+// column. Annotations, histograms and append columns have qualifiers of odd length.
 func hasPoints(qualifier []byte) bool { return len(qualifier) > 0 && len(qualifier)%2 == 0 }
 
 // cut appends the points of a cell to points. The cell is one that encoding.RowDecoder
@@ -53,9 +53,9 @@ func cut(points []point, c store.Version) ([]point, error) {
 	return points, nil
 }
 
-// merge returns the cell of all points, of those with one time the newest. Its timestamp is
-// the latest of theirs. ok is false if the newest ones of one time have one timestamp and
-// differ: nothing says which of them counts.
+// merge returns the cell of all points, with the newest of each time. Its timestamp is the latest
+// of theirs. ok is false if the newest ones of one time have one timestamp and differ: it is
+// unknown which of them counts.
 func merge(points []point) (merged store.Cell, ok bool) {
 	slices.SortStableFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.q.OffsetMS, b.q.OffsetMS), cmp.Compare(b.stamp, a.stamp))
@@ -76,8 +76,8 @@ func merge(points []point) (merged store.Cell, ok bool) {
 	return merged, true
 }
 
-// sameAge says that the first points, as far as they have one time and one timestamp, have
-// one type and value.
+// sameAge reports whether those of the first points that have one time and one timestamp have one
+// type and value.
 func sameAge(points []point) bool {
 	first := points[0]
 	for _, p := range points[1:] {

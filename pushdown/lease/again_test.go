@@ -24,14 +24,16 @@ func (c *failing) Get(ctx context.Context, table, family string, keys [][]byte) 
 	return c.Cells.Get(ctx, table, family, keys)
 }
 
-// TestTake_again: Take tries again after an error of the store, but not long, and not after one that stays.
+// TestTake_again: Take tries again after an error of the store, but not long, and not after one
+// that lasts.
 func TestTake_again(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		left int
 		want error
 	}{
-		{errLost, takeAttempts - 1, nil}, {errLost, takeAttempts, errLost}, {store.ErrNoTable, 1, store.ErrNoTable}, {store.ErrDenied, 1, store.ErrDenied},
+		{errLost, takeAttempts - 1, nil}, {errLost, takeAttempts, errLost}, {store.ErrNoTable, 1, store.ErrNoTable},
+		{store.ErrDenied, 1, store.ErrDenied},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			k, _ := newOffice(t, rand.New(rand.NewPCG(7, 7))).worker(1, 0, false)

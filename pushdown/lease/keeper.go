@@ -22,14 +22,14 @@ const (
 	column    = "lease"
 )
 
-// Times that a Keeper has by default. A holder that dies is replaced after Dead and a
-// quarter of a beat by who waits for it, within 60 s by who looks every ten.
+// Default times of a Keeper. A dead holder is replaced after Dead and a quarter of a beat by a
+// waiter, or within 60 s by a process that checks every ten.
 const (
 	defaultBeat = 10 * time.Second
 	defaultDead = 45 * time.Second
 )
 
-// releaseWithin bounds a release, and what is asked after a call whose context has ended.
+// releaseWithin bounds a release, and the check after a call whose context has ended.
 const releaseWithin = 5 * time.Second
 
 // takeAttempts is how often Take tries again after an error of the store.
@@ -46,15 +46,15 @@ type Cells interface {
 type Keeper struct {
 	Store Cells
 	Table string
-	// Holder says to people who holds a lease, see Holder.
+	// Holder names the holder of a lease to people, see Holder.
 	Holder string
-	// Beat is the time between two renewals, and Dead that after which a lease that was not
+	// Beat is the time between two renewals, and Dead the time after which a lease that was not
 	// renewed may be taken. Default 10 s and 45 s; Dead is at least four beats.
 	Beat, Dead time.Duration
-	// Gone, if set, tells of a holder that is known to be dead by another lease that it had: then this one need not have
-	// been watched for that long. It is called while Keeper is locked.
+	// Gone, if set, reports whether a holder is known to be dead by another lease that it had: then
+	// this one need not have been watched for that long. It is called while Keeper is locked.
 	Gone func(holder string) bool
-	// Waits, if set, is told for whom Take waits, once for each holder.
+	// Waits, if set, is called with each holder for whom Take waits, once.
 	Waits func(name, holder string)
 
 	mu   sync.Mutex
@@ -140,16 +140,16 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 	}
 }
 
-// Try takes the lease if it is free. ok is false if somebody has it who is not known to be
-// dead yet; a later Try of the same Keeper learns that. After an error of the store the lease
-// may be taken by nobody for as long as a dead holder's.
+// Try takes the lease if it is free. ok is false if it has a holder that is not yet known to be
+// dead; a later Try of the same Keeper finds that out. After an error of the store the lease may be
+// blocked for as long as that of a dead holder.
 func (k *Keeper) Try(ctx context.Context, name string) (l *Lease, ok bool, err error) {
 	l, _, err = k.attempt(ctx, name, []string{random(16)})
 	return l, l != nil, err
 }
 
-// Do takes the lease as Take does, calls work and releases the lease. The context of work
-// ends with ctx, and when the lease is lost; then the error says so.
+// Do takes the lease as Take does, calls work and releases the lease. The context of work ends with
+// ctx, and when the lease is lost; then the error has ErrLost.
 func (k *Keeper) Do(ctx context.Context, name string, work func(ctx context.Context, l *Lease) error) error {
 	l, err := k.Take(ctx, name)
 	if err != nil {
@@ -158,8 +158,8 @@ func (k *Keeper) Do(ctx context.Context, name string, work func(ctx context.Cont
 	return l.Do(ctx, func(ctx context.Context) error { return work(ctx, l) })
 }
 
-// attempt takes the lease with the last of some turns if it is free, of a dead holder, or of an
-// earlier of the turns, whose write came late. Otherwise it returns who has it, "" if that is
+// attempt takes the lease with the last of some turns if it is free, has a dead holder, or has an
+// earlier one of the turns, whose write came late. Otherwise it returns the holder, "" if that is
 // such an earlier turn.
 func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *Lease, holder string, err error) {
 	if err := k.check(); err != nil {
@@ -180,7 +180,7 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	}
 	now, err := k.swap(ctx, name, old, next)
 	if err != nil && ctx.Err() != nil {
-		// The call was cut off. If it has taken the lease, nobody would release it.
+		// The call was cut off. A lease that it may have taken must be released.
 		settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 		defer cancel()
 		if now, err := k.read(settle, name); err == nil && slices.Contains(turns, now.Turn) {
@@ -208,8 +208,8 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	return l, "", nil
 }
 
-// isDead notes what was read of a lease that another holds, and tells whether it has not
-// changed for so long that its holder is dead.
+// isDead notes the value of another's lease, and reports whether it has not changed for so long
+// that its holder is dead.
 func (k *Keeper) isDead(name string, r record) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -226,7 +226,7 @@ func (k *Keeper) isDead(name string, r record) bool {
 	}
 	k.seen[name] = s
 
-	// What nobody has asked about for long is forgotten: names may be many.
+	// Leases that were not read for long are dropped: there may be many names.
 	if len(k.seen) > 1000 {
 		for other, o := range k.seen {
 			if now.Sub(o.last) > 2*k.dead() {
@@ -242,7 +242,7 @@ func cell(name string) store.CellKey {
 	return store.CellKey{Row: []byte(rowPrefix + name), Family: Family, Qualifier: []byte(column)}
 }
 
-// read returns what the cell of a lease says; the zero record if there is none.
+// read returns the record of a lease; the zero record if there is none.
 func (k *Keeper) read(ctx context.Context, name string) (record, error) {
 	rows, err := k.Store.Get(ctx, k.Table, Family, [][]byte{cell(name).Row})
 	if err != nil {
@@ -258,7 +258,7 @@ func (k *Keeper) read(ctx context.Context, name string) (record, error) {
 	return r, nil
 }
 
-// recordOf returns what the row of a lease says; the zero record if it has no such cell.
+// recordOf returns the record in the row of a lease; the zero record if it has no such cell.
 func recordOf(row store.Row) (record, error) {
 	for _, c := range row.Cells {
 		if string(c.Qualifier) == column {

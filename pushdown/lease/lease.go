@@ -18,7 +18,7 @@ var ErrLost = errors.New("the lease is lost")
 // ErrReleased is the cause of the end of a released lease's context.
 var ErrReleased = errors.New("the lease is released")
 
-// writeAttempts bounds how often a write goes on from an earlier one that came late.
+// writeAttempts bounds how often a write is repeated on top of an earlier one that came late.
 const writeAttempts = 4
 
 // Lease is a lease that was taken. Its methods may be called from many goroutines.
@@ -41,7 +41,15 @@ type Lease struct {
 
 // newLease returns the lease of a record that was written, by a call that began at began.
 func newLease(ctx context.Context, k *Keeper, name string, now record, began time.Time) *Lease {
-	l := &Lease{keeper: k, name: name, turn: now.Turn, ended: make(chan struct{}), writing: make(chan struct{}, 1), now: now, beat: now.Beat}
+	l := &Lease{
+		keeper:  k,
+		name:    name,
+		turn:    now.Turn,
+		ended:   make(chan struct{}),
+		writing: make(chan struct{}, 1),
+		now:     now,
+		beat:    now.Beat,
+	}
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.expiry = time.AfterFunc(l.untilExpiry(began), func() {
 		l.end(fmt.Errorf("%w: %s could not be renewed for %v", ErrLost, name, k.dead()-k.beat()))
@@ -62,8 +70,8 @@ func (l *Lease) Name() string { return l.name }
 // work is done under it. It does not end with the context of Take.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Do calls work and releases the lease. The context of work ends with ctx, and when the lease
-// is lost; then the error says so.
+// Do calls work and releases the lease. The context of work ends with ctx, and when the lease is
+// lost; then the error has ErrLost.
 func (l *Lease) Do(ctx context.Context, work func(ctx context.Context) error) error {
 	under, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -90,7 +98,8 @@ func (l *Lease) State() []byte {
 // be later, and the lease is held on.
 func (l *Lease) Save(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
-		return fmt.Errorf("cannot save the state of lease %s: got %d bytes, want at most %d", l.name, len(state), maxState)
+		return fmt.Errorf("cannot save the state of lease %s: got %d bytes, want at most %d", l.name, len(state),
+			maxState)
 	}
 	if l.ctx.Err() != nil {
 		return l.explained("save the state", context.Cause(l.ctx))
@@ -112,8 +121,8 @@ func (l *Lease) Save(ctx context.Context, state []byte) error {
 	return nil
 }
 
-// Release gives the lease up; the state stays. It ends the context first. It is done also if
-// ctx has ended, within 5 s. If it fails, others wait for as long as for a dead holder.
+// Release gives the lease up and keeps the state. It ends the context first. It works also if ctx
+// has ended, within 5 s. If it fails, others wait for as long as for a dead holder.
 func (l *Lease) Release(ctx context.Context) error {
 	l.end(ErrReleased)
 	defer l.expiry.Stop()
@@ -159,7 +168,7 @@ func (l *Lease) lock(ctx context.Context) error {
 
 func (l *Lease) unlock() { <-l.writing }
 
-// renew writes a beat again and again until the lease is lost or released.
+// renew writes beats until the lease is lost or released.
 func (l *Lease) renew() {
 	defer close(l.ended)
 	for pause := l.keeper.beat(); wait.For(l.ctx, pause) == nil; {
@@ -170,7 +179,7 @@ func (l *Lease) renew() {
 	}
 }
 
-// renewOnce writes the next beat, with the state as it is.
+// renewOnce writes the next beat, with the current state.
 func (l *Lease) renewOnce() error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.keeper.beat())
 	defer cancel()
@@ -210,7 +219,7 @@ func (l *Lease) write(ctx context.Context, next func(old record) record) error {
 			l.expiry.Reset(l.untilExpiry(began))
 			return nil
 		}
-		// An earlier write of this lease came late: it goes on from that one.
+		// An earlier write of this lease came late: continue from that one.
 	}
 	return errors.New("earlier writes come late again and again")
 }

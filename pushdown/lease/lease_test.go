@@ -64,7 +64,7 @@ type view struct {
 	rng    *rand.Rand
 	slow   time.Duration // calls take up to so long each way
 	faulty bool
-	dead   bool // nothing passes any more, as if the process had ended
+	dead   bool // all calls are blocked, as if the process had ended
 }
 
 var errLost = fmt.Errorf("the reply is lost: %w", store.ErrUnavailable)
@@ -139,7 +139,7 @@ func (v *view) CompareAndPut(ctx context.Context, _ string, _ store.CellKey, exp
 	return wrote, v.way(ctx)
 }
 
-// office is workers that take one lease in turn.
+// office is workers that take one lease one after another.
 type office struct {
 	*testing.T
 	cell *table
@@ -147,7 +147,7 @@ type office struct {
 
 	mu      sync.Mutex
 	holding map[*Lease]int // of living workers
-	// What was saved: acknowledged last, and then tried without an acknowledgement.
+	// Saved states: the last acknowledged one, and later attempts without an acknowledgement.
 	saved string
 	tried []string
 	saves int
@@ -231,7 +231,8 @@ func (o *office) work(ctx context.Context, n int, k *Keeper, v *view) {
 }
 
 // TestLease_one: however slow calls are, whatever fails and whatever comes late, no two living
-// workers hold the lease at once, no turn writes after another, and no saved state is lost.
+// workers hold the lease at the same time, no turn writes after another, and no saved state is
+// lost.
 func TestLease_one(t *testing.T) {
 	seed := seedtest.Of(t)
 	taken, saves := 0, 0
@@ -268,8 +269,8 @@ func TestTake_dead(t *testing.T) {
 			o := newOffice(t, rand.New(rand.NewPCG(1, uint64(dies))))
 			holder, v := o.worker(1, time.Second, false)
 			waiter, _ := o.worker(2, time.Second, false)
-			told := ""
-			waiter.Waits = func(name, holder string) { told += name + " " + holder + "\n" }
+			waited := ""
+			waiter.Waits = func(name, holder string) { waited += name + " " + holder + "\n" }
 
 			held, err := holder.Take(t.Context(), "x")
 			if err != nil {
@@ -301,8 +302,8 @@ func TestTake_dead(t *testing.T) {
 			if cause := context.Cause(held.Context()); !errors.Is(cause, ErrLost) {
 				t.Errorf("the holder's context ended by %v, want %v", cause, ErrLost)
 			}
-			if told != "x w1\n" || string(l.State()) != "half" {
-				t.Errorf("told %q, state %q", told, l.State())
+			if waited != "x w1\n" || string(l.State()) != "half" {
+				t.Errorf("waited %q, state %q", waited, l.State())
 			}
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -394,7 +395,8 @@ func TestTake_ended(t *testing.T) {
 // cutting replies to a write only after its context.
 type cutting struct{ Cells }
 
-func (c cutting) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (c cutting) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	if _, err := c.Cells.CompareAndPut(ctx, table, cell, expected, value); err != nil {
 		return false, err
 	}
@@ -411,7 +413,8 @@ func TestDo(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
 		k, v := o.worker(1, 0, false)
 		failed, began := errors.New("failed"), time.Now()
-		if err := k.Do(t.Context(), "x", func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
+		if err := k.Do(t.Context(), "x",
+			func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v, want %v", err, failed)
 		}
 		if took := time.Since(began); took != 0 { // of simulated time
@@ -441,8 +444,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// TestKeeper_refused: settings that would let a living holder be taken for dead, cells that
-// are none, and states that are too large are told.
+// TestKeeper_refused: settings that would let a living holder appear dead, invalid cells, and
+// states that are too large are errors.
 func TestKeeper_refused(t *testing.T) {
 	o := newOffice(t, rand.New(rand.NewPCG(6, 6)))
 	f := func(want string, change func(*Keeper)) {
@@ -468,7 +471,8 @@ func TestKeeper_refused(t *testing.T) {
 	if err := l.Save(t.Context(), make([]byte, maxState)); err != nil {
 		t.Errorf("a state as large as may be: %v", err)
 	}
-	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil || !strings.Contains(err.Error(), "want at most") {
+	if err := l.Save(t.Context(), make([]byte, maxState+1)); err == nil ||
+		!strings.Contains(err.Error(), "want at most") {
 		t.Errorf("a large state: %v", err)
 	}
 	if err := l.Release(t.Context()); err != nil {

@@ -7,8 +7,8 @@ import (
 
 // Sight is what Look has seen of a lease.
 type Sight struct {
-	// Held says that somebody has the lease, and Dead that its holder has not renewed it for so long that
-	// Try would take it.
+	// Held is set if the lease has a holder, and Dead if the holder has not renewed it for so long
+	// that Try would take it.
 	Held, Dead bool
 	Holder     string
 	// State is what the last holder has saved, nil if none has.
@@ -16,8 +16,9 @@ type Sight struct {
 }
 
 // Look reads many leases in one call, and takes none. Like Try it notes since when the leases of others are
-// unchanged, so that a holder's death is seen in time however many leases there are. The sights are in the order
-// of the names; a cell that cannot be read is seen as a lease that nobody has had, and Try has the error.
+// unchanged, so that a holder's death is noticed in time for any number of leases. The sights are in the
+// order of the names; a cell that cannot be read counts as a lease without a holder, and Try returns the
+// error.
 func (k *Keeper) Look(ctx context.Context, names []string) ([]Sight, error) {
 	if err := k.check(); err != nil {
 		return nil, err

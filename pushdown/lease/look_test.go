@@ -126,7 +126,8 @@ func (c *theirCells) silence() {
 	c.silent = true
 }
 
-func (c *theirCells) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (c *theirCells) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	c.mu.Lock()
 	silent := c.silent
 	c.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 // maxState bounds the bytes of a state: each beat writes it again.
 const maxState = 1 << 20
 
-// record is what the cell of a lease says.
+// record is the cell of a lease.
 type record struct {
 	Holder string `json:"holder"` // empty if it was released
-	Turn   string `json:"turn"`   // of whoever has taken it last
+	Turn   string `json:"turn"`   // of the last holder
 	Beat   int64  `json:"beat"`   // counts the writes of the turn
 	state  []byte // what the last holder has saved, nil if none has
 	value  []byte // the bytes of the cell, nil if there is none
 }
 
-// free says that nobody holds the lease.
+// free reports whether the lease has no holder.
 func (r *record) free() bool { return r.Holder == "" }
 
 // encoded returns a record with its bytes.

@@ -30,7 +30,11 @@ func TestStores(t *testing.T) {
 
 	t.Run("hbase", func(t *testing.T) {
 		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-		st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		st, err := hbase.Open(hbase.Config{
+			Quorum: fake.Address(),
+			Dial:   fake.Dial,
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

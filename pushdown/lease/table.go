@@ -11,7 +11,7 @@ import (
 // Family is the one family of the table.
 const Family = "s"
 
-// Table describes the table of our own, which has other rows beside those of leases.
+// Table describes Downpour's own table, which has other rows in addition to those of leases.
 func Table(name, compression string) store.TableSpec {
 	return store.TableSpec{Name: name, Families: []store.FamilySpec{{Name: Family, Attributes: map[string]string{
 		"BLOOMFILTER": "ROW", "COMPRESSION": compression, "DATA_BLOCK_ENCODING": "DIFF", "VERSIONS": "1",
@@ -20,10 +20,10 @@ func Table(name, compression string) store.TableSpec {
 
 // CreateTable makes the table if it does not exist.
 func CreateTable(ctx context.Context, admin store.Admin, name string) error {
-	// Where it exists, the right to make tables is not needed.
+	// If it exists, the right to create tables is not needed.
 	there, err := admin.TableExists(ctx, name)
 	if err != nil {
-		return fmt.Errorf("cannot tell whether the table of leases, %s (DOWNPOUR_TABLE_STATE), exists: %w", name, err)
+		return fmt.Errorf("cannot check whether the table of leases, %s (DOWNPOUR_TABLE_STATE), exists: %w", name, err)
 	}
 	if there {
 		return nil

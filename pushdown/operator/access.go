@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Limits of what a store is asked to select. Beyond them all rows are read, and the
-// operator drops those that the plan does not admit.
+// Limits of a filter. Beyond them the store returns all rows, and the operator drops those that the
+// plan does not admit.
 const (
 	// maxRanges bounds the key ranges of one scan: each costs a seek and about 60
 	// bytes of the request.
@@ -29,9 +29,9 @@ const (
 type Access struct {
 	Filter store.RowFilter
 	Reason string
-	// Nothing says that no row can match: there is no need to scan.
+	// Nothing is set if no row can match: there is no need to scan.
 	Nothing bool
-	// Few says that few rows are looked at, so that dividing the work saves no time.
+	// Few is set if few rows are read, so that dividing the work saves no time.
 	Few bool
 	// Long, if not 0, is the number of key ranges that each hour can have, of a part with so many
 	// hours that its rows decide where it seeks to them, see longScanner. Filter is that of
@@ -44,29 +44,28 @@ type Access struct {
 //
 //   - keys known (TSUIDs), or the first tag of every key known: key ranges, to which a
 //     region server seeks. Seeking costs at worst what a key pattern costs;
-//   - some tag restricted to values: a skip scan, which is key ranges that leave out
-//     what cannot hold the tag (see package access), and a key pattern, which a region
+//   - some tag restricted to values: a skip scan, which is key ranges without
+//     keys that cannot have the tag (see package access), and a key pattern, which a region
 //     server applies to every row of the ranges;
 //   - otherwise no filter: one that keeps most rows costs more than it saves.
 //
-// Where that makes many key ranges, hour by hour, what the rows are like decides; see
-// access.Long.
+// If an hour-by-hour choice makes many key ranges, a probe of the rows decides; see access.Long.
 //
 // Ranges by hour and first tag are sound only if no wanted series has a tag key that
 // sorts before that tag: its rows would not be read, and no later check would notice.
 // Two things prove it: the plan admits no other tag keys (Exact), or the tag key has
 // UID 1, the smallest that is ever assigned.
 //
-// prefixes may be nil. What it holds changes the cost of a part and never its answer.
+// prefixes may be nil. It changes the cost of a part and never its answer.
 func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if n := b.isLong(prefixes); n > 0 {
-		return b.byLooks(n)
+		return b.byProbes(n)
 	}
 	return b.choose(prefixes)
 }
 
-// ChooseFilter chooses the access path of a part for a caller that scans its rows at once.
+// ChooseFilter chooses the access path of a part for a caller that scans its rows in one pass.
 func ChooseFilter(part *scanplan.Part) Access {
 	return (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}).choose(nil)
 }
@@ -77,7 +76,7 @@ func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
 	}
 
-	// Predicates of a plan with TSUIDs are left to the admission of rows.
+	// Predicates of a plan with TSUIDs are checked when rows are admitted.
 	if len(b.plan.TSUIDs) > 0 {
 		return b.byTSUID()
 	}
@@ -100,7 +99,7 @@ type accessBuilder struct {
 }
 
 // impossible reports whether a predicate admits no value at all. In a store.Want an
-// empty list means any value, so such a predicate must not get there.
+// empty list means any value, so such a predicate must not become one.
 func (b *accessBuilder) impossible() bool {
 	for _, t := range b.tags {
 		if t.Op == scanplan.In && len(t.Values) == 0 {
@@ -185,11 +184,11 @@ func (b *accessBuilder) tsuidTags() (tags [][]byte) {
 // ChooseAccess), and no other predicate lists values, so that a skip scan could not
 // do better.
 func (b *accessBuilder) firstTagOnly() bool {
-	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
+	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In &&
+		(b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
 }
 
-// byFirstTag makes ranges of hour and first tag, if that is sound and they are not too
-// many.
+// byFirstTag makes ranges of hour and first tag, if that is sound and there are not too many.
 func (b *accessBuilder) byFirstTag() (Access, bool) {
 	if !b.firstTagOnly() {
 		return Access{}, false
@@ -253,7 +252,7 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 	values := 0
 	for _, t := range tags {
 		w := store.Want{Name: t.TagK}
-		// The others want the tag to be there. What NotIn excludes the operator drops.
+		// The other predicates require the tag. The operator drops the values that NotIn excludes.
 		if t.Op == scanplan.In {
 			values += len(t.Values)
 			for _, v := range t.Values {
@@ -267,7 +266,8 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 	case values == 0:
 		return nil, "all rows: no tag is restricted to some values"
 	case values > maxPatternValues:
-		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values, maxPatternValues)
+		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values,
+			maxPatternValues)
 	}
 	return p, fmt.Sprintf("key pattern of %d tags and %d values", len(p.Wants), values)
 }
@@ -282,7 +282,7 @@ func (b *accessBuilder) hours() (from, to int64) {
 		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
 	}
 
-	// A stop in another salt bucket or metric says nothing about the last hour.
+	// A stop in another salt bucket or metric does not give the last hour.
 	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
 		last := int64(binary.BigEndian.Uint32(k[at:]))
 		if base := b.plan.RowBase(last); len(k) > at+encoding.BaseTimeWidth || last != base {
@@ -314,8 +314,7 @@ func (b *accessBuilder) keyHead(hour int64) []byte {
 // rangeList collects ranges that ascend. Ranges that touch become one.
 type rangeList []store.KeyRange
 
-// add appends the keys of [start, stop) that lie in the part and not in the range
-// before.
+// add appends the keys of [start, stop) that are in the part and not in the range before.
 func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
 	if bytes.Compare(start, part.Start) < 0 {
 		start = part.Start
@@ -343,7 +342,7 @@ func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
 func (r rangeList) access(reason string, p *store.KeyPattern) Access {
 	// A filter without ranges would select all rows.
 	if len(r) == 0 {
-		return Access{Nothing: true, Reason: "no wanted key lies in the part"}
+		return Access{Nothing: true, Reason: "no wanted key is in the part"}
 	}
 	return Access{Filter: store.RowFilter{Ranges: r, Pattern: p}, Reason: reason, Few: true}
 }

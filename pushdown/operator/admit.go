@@ -29,7 +29,7 @@ func Admits(p *scanplan.Plan, span []byte) bool {
 	return a.span(span)
 }
 
-// row reports whether the row lies in the part and in the plan's hours and metric.
+// row reports whether the row is in the part and in the plan's hours and metric.
 func (a *admission) row(key []byte, k encoding.RowKey) bool {
 	base := int64(k.BaseTime)
 	return a.bounds.Contains(key) && base >= a.plan.From && base < a.plan.To && bytes.Equal(k.Metric, a.plan.Metric)

@@ -14,14 +14,14 @@ import (
 )
 
 // aligned is the last stage of a part whose groups are expected to have series with points at
-// the same times, as series put by one timer have. Then nothing is interpolated, and the
-// part aggregates row by row what a gateway would aggregate series by series: rows come hour
-// after hour, and in each hour in span order, so that every time has its values in the
-// order in which OpenTSDB adds them. Nothing of a row is kept but its last point, for rates.
+// the same times, as series put by one timer have. Then nothing is interpolated, and the part
+// aggregates row by row what a gateway would aggregate series by series: rows come hour after
+// hour, and in each hour in span order, so that every time has its values in the order in
+// which OpenTSDB adds them. Only the last point of a row is kept, for rates.
 //
-// It checks all that this takes. All rows of a group and hour have the same times and the
-// same type. A series has rows in all of its group's hours from its first to its last: a hole
-// would be interpolated. What does not fit ends the part with errUnaligned, and the plan is
+// It checks all conditions of this. All rows of a group and hour have the same times and the
+// same type. A series has rows in all of its group's hours from its first to its last: a
+// hole would be interpolated. Otherwise the part ends with errUnaligned, and the plan is
 // executed per series.
 type aligned struct {
 	plan *scanplan.Plan
@@ -37,7 +37,7 @@ type aligned struct {
 	bits     []uint64
 	offsets  []int32
 	rates    []float64
-	members  []alignedMember // allocated and not used yet
+	members  []alignedMember // allocated and unused
 }
 
 // errUnaligned is returned for a part whose series do not have points at the same times.
@@ -141,8 +141,7 @@ func (a *aligned) add(sp *series, base int64, offsets []int32, bits []uint64, fl
 	if g == nil {
 		return nil // the series lacks a tag key of the group-by
 	}
-	// Integers and doubles at one time are aggregated in doubles; which times those are, rows
-	// that follow say, too.
+	// Integers and doubles at one time are aggregated in doubles; later rows may add such times.
 	if a.plan.Rate == nil && (float != nil || g.hours > 0 && g.floats != isFloat) {
 		return errUnaligned
 	}
@@ -227,7 +226,7 @@ func (a *aligned) newMember(g *alignedGroup, sp *series) *alignedMember {
 
 // begin begins an hour of a group, whose rows have points at the given offsets.
 func (a *aligned) begin(g *alignedGroup, base int64, offsets []int32, isFloat bool) error {
-	// OpenTSDB computes no rate at the beginning of 1970, and says so.
+	// OpenTSDB fails for a rate at the beginning of 1970.
 	if a.plan.Rate != nil && base*1000+int64(offsets[0]) <= 0 {
 		return errUnaligned
 	}
@@ -296,7 +295,7 @@ func (o *partOperator) finishAligned() error {
 			return err
 		}
 		w.Append(row)
-		// The columns of the group are not needed any more.
+		// The columns of the group are no longer needed.
 		g.time, g.bits, g.offsets = nil, nil, nil
 		if pending += n; pending >= o.emit.limit {
 			o.emit.push(w.Record())

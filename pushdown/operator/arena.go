@@ -19,7 +19,7 @@ type arena struct {
 	annotationBytes int
 }
 
-// segment is a stretch of the arena's columns that belongs to one span.
+// segment is a range of the arena's columns that belongs to one span.
 type segment struct {
 	bucketFrom, bucketTo int
 	rawFrom, rawTo       int
@@ -64,7 +64,7 @@ func (a *arena) close(sp *series, s segment) {
 	}
 
 	a.list(sp)
-	sp.shipped = true // it needs no presence marker any more
+	sp.shipped = true // it no longer needs a presence marker
 
 	at := int32(len(a.segments))
 	a.segments = append(a.segments, s)

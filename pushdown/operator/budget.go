@@ -9,17 +9,16 @@ import (
 // servers: see Options. Like a deadline a budget is not in the plan, because it changes no
 // answer. It is sent with the ticket, where a server that does not know it may ignore it.
 //
-// NewBudget returns a budget of points and bytes. Whoever starts queries may use one of
-// its own, which for example waits for other queries to end. It is for many
-// goroutines.
+// NewBudget returns a budget of points and bytes. Callers may implement their own,
+// which for example waits for other queries to end. It is for many goroutines.
 type Budget interface {
 	// Spend counts what was read. It may wait. Its error ends the part; it is a
 	// *LimitError if the budget is used up.
 	Spend(ctx context.Context, points, bytes int64) error
 	// Refund gives back what was spent on a part that failed and will be read again.
 	Refund(points, bytes int64)
-	// Left returns what may still be read, 0 for no bound. If nothing is left it
-	// returns 1, which is not taken for no bound.
+	// Left returns what may still be read, 0 for no bound. If nothing is left it returns 1, which
+	// cannot be confused with no bound.
 	Left() (points, bytes int64)
 	// Refusal returns the error of a server, which knows only what was left, with the
 	// figures of the whole budget.

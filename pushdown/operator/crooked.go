@@ -17,15 +17,15 @@ import (
 )
 
 // A row whose base time is no full hour is crooked: TSDs have written the points of times after
-// 2106 into such rows of other years. Its points lie in two hours, between those of other rows,
-// and a part may have sent what it made of these hours when it meets the row. So nothing is made
-// of crooked rows on the way: a part that meets one ends with a CrookedError, and the plan is
-// executed again with Plan.Straight. Then each part reads the crooked rows of its hours first,
-// wherever they lie, and cuts them: from there on all rows are of full hours, and a point is in
-// the row of its hour.
+// 2106 into such rows of other years. Its points are in two hours, between those of other rows,
+// and a part may already have sent the results of these hours when it reads the row. So crooked
+// rows are not handled in passing: a part that reads one ends with a CrookedError, and the plan
+// is executed again with Plan.Straight. Then each part first reads the crooked rows of its
+// hours and cuts them: after that all rows are of full hours, and a point is in the row of its
+// hour.
 //
 // Most tables have none, and for them the cost is one look at each row's base time and, where a
-// part seeks from key to key, a range behind each hour, in which no key lies.
+// part seeks from key to key, a range after each hour, which has no key.
 
 // CrookedError is returned for a crooked row of a plan that is not Straight.
 type CrookedError struct {
@@ -38,7 +38,10 @@ func (e *CrookedError) Error() string { return e.Text }
 
 // crookedError returns the error of a crooked row.
 func crookedError(s encoding.Schema, row []byte) error {
-	return &CrookedError{Row: bytes.Clone(row), Text: fmt.Sprintf("row %X is of no full hour (%s)", row, describeRow(s, row))}
+	return &CrookedError{
+		Row:  bytes.Clone(row),
+		Text: fmt.Sprintf("row %X is of no full hour (%s)", row, describeRow(s, row)),
+	}
 }
 
 // checkCrooked returns a CrookedError for a crooked row that holds, or may hold, points of the
@@ -47,7 +50,8 @@ func (a *admission) checkCrooked(row []byte, key encoding.RowKey) error {
 	if !encoding.Crooked(key.BaseTime) || a.plan.Rollup != nil || a.plan.Straight {
 		return nil
 	}
-	if !a.reads.Contains(row) || !bytes.Equal(key.Metric, a.plan.Metric) || !a.span(a.plan.Schema.AppendSpan(nil, row)) {
+	if !a.reads.Contains(row) || !bytes.Equal(key.Metric, a.plan.Metric) ||
+		!a.span(a.plan.Schema.AppendSpan(nil, row)) {
 		return nil
 	}
 	return crookedError(a.plan.Schema, row)
@@ -91,7 +95,13 @@ func (b *accessBuilder) withGaps(a Access) Access {
 // begins the plan: the crooked rows there hold points of the part's first hour.
 func scanOf(part *scanplan.Part, a Access) store.Scan {
 	reads := part.Plan.Reads(part.Range)
-	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, Start: reads.Start, Stop: reads.Stop, Filter: a.Filter}
+	scan := store.Scan{
+		Table:  part.Plan.Table,
+		Family: encoding.FamilyData,
+		Start:  reads.Start,
+		Stop:   reads.Stop,
+		Filter: a.Filter,
+	}
 	if len(a.Filter.Ranges) > 0 && !bytes.Equal(reads.Start, part.Range.Start) {
 		first := store.KeyRange{Start: reads.Start, Stop: part.Range.Start}
 		scan.Filter.Ranges = slices.Concat([]store.KeyRange{first}, a.Filter.Ranges)
@@ -100,8 +110,9 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 }
 
 // openScan opens the scan of a part by an access path. The rows of a straight plan are of full
-// hours. extra is about the bytes that are held beside the scanner's blocks.
-func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache, scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
+// hours. extra is about the bytes that are held in addition to the scanner's blocks.
+func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache,
+	scan store.Scan, stats *Stats) (_ store.Scanner, extra int64, err error) {
 	var cut []store.Row
 	if part.Plan.Straight {
 		if cut, extra, err = cutCrooked(ctx, from, part, stats); err != nil {
@@ -120,15 +131,16 @@ func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path 
 	return sc, extra, nil
 }
 
-// hoursAtOnce is of how many hours crooked rows are looked for at a time.
+// hoursAtOnce is the number of hours in which one scan searches for crooked rows.
 const hoursAtOnce = 2048
 
 // cutCrooked reads the crooked rows of a part's hours and cuts them into rows of full hours: those
-// that lie in the part, ascending, each key once.
-func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, stats *Stats) (cut []store.Row, held int64, err error) {
+// in the part, ascending, each key once.
+func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part,
+	stats *Stats) (cut []store.Row, held int64, err error) {
 	p := &part.Plan
 	first, last := (&accessBuilder{plan: p, part: part}).hours()
-	// The part may begin or end inside an hour, whose crooked rows lie behind all of its own.
+	// The part may begin or end inside an hour, whose crooked rows come after all other rows.
 	whole := *part
 	whole.Range = scanplan.KeyRange{Start: part.Range.Start[:p.Schema.BaseTimeAt()]}
 	whole.Range.Stop = encoding.PrefixEnd(whole.Range.Start)
@@ -156,8 +168,13 @@ func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, sta
 		at = encoding.Hour(int64(row.BaseTime))
 		gaps := b.gaps(at, min(at+hoursAtOnce*encoding.RowSeconds, last))
 		at += hoursAtOnce * encoding.RowSeconds
-		scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: gaps[0].Start, Stop: gaps[len(gaps)-1].Stop,
-			Filter: store.RowFilter{Ranges: gaps, Pattern: pattern}}
+		scan := store.Scan{
+			Table:  p.Table,
+			Family: encoding.FamilyData,
+			Start:  gaps[0].Start,
+			Stop:   gaps[len(gaps)-1].Stop,
+			Filter: store.RowFilter{Ranges: gaps, Pattern: pattern},
+		}
 		for row, err := range store.Rows(ctx, from, scan) {
 			if err != nil {
 				return nil, 0, err
@@ -185,7 +202,7 @@ func cutCrooked(ctx context.Context, from store.Reader, part *scanplan.Part, sta
 	return cut, held, nil
 }
 
-// cut adds what a crooked row holds to rows of full hours, if they lie in the part, and returns
+// cut adds the cells of a crooked row to rows of full hours, if these are in the part, and returns
 // about the bytes that this takes.
 func (a *admission) cut(r *store.Row, rows map[string]*store.Row) (held int64, err error) {
 	hours, err := CutRow(a.plan.Schema, r)
@@ -210,8 +227,8 @@ func (a *admission) cut(r *store.Row, rows map[string]*store.Row) (held int64, e
 	return held, nil
 }
 
-// CutRow returns what a crooked row holds as rows of full hours, at the times that it has there:
-// at most two, with copies of the cells. Of times after encoding.MaxTime there is none.
+// CutRow returns the cells of a crooked row as rows of full hours, at unchanged times: at most two,
+// with copies of the cells. Times after encoding.MaxTime are left out.
 func CutRow(s encoding.Schema, r *store.Row) (rows []store.Row, err error) {
 	key, err := s.ParseRowKey(r.Key)
 	if err != nil {
@@ -222,12 +239,14 @@ func CutRow(s encoding.Schema, r *store.Row) (rows []store.Row, err error) {
 	for i := range r.Cells {
 		c := r.Cells[i].Clone()
 		parts := [2]encoding.SplitPart{}
-		if parts[0], parts[1], err = encoding.SplitCell(c.Qualifier, c.Value, int32(int64(key.BaseTime)-hour)); err != nil {
+		if parts[0], parts[1], err = encoding.SplitCell(c.Qualifier, c.Value,
+			int32(int64(key.BaseTime)-hour)); err != nil {
 			return nil, err
 		}
 		for k, p := range parts {
 			if len(p.Qualifier) > 0 {
-				cells[k] = append(cells[k], store.Cell{Family: c.Family, Qualifier: p.Qualifier, Value: p.Value, Timestamp: c.Timestamp})
+				cells[k] = append(cells[k],
+					store.Cell{Family: c.Family, Qualifier: p.Qualifier, Value: p.Value, Timestamp: c.Timestamp})
 			}
 		}
 	}
@@ -247,7 +266,7 @@ func CutRow(s encoding.Schema, r *store.Row) (rows []store.Row, err error) {
 type straightScanner struct {
 	store.Scanner
 	plan  *scanplan.Plan
-	cut   []store.Row // that are to come
+	cut   []store.Row // still to be returned
 	block []store.Row
 	done  bool
 }

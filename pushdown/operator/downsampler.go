@@ -10,13 +10,13 @@ import (
 )
 
 // downsampler is the stage after decoding: it adds a row's points, or the buckets
-// computed from them, to the arena. For rows of raw data there are four. Which one a part
-// needs depends on what it can know of a bucket when it has read a row, which is one hour
-// of one series:
+// computed from them, to the arena. For rows of raw data there are four. Which one a
+// part needs depends on how much of a bucket it has after a row, which is one hour of
+// one series:
 //
 //	rawDownsampler    no downsampling, or buckets whose place depends on points that
 //	                  another part may have (calendar, all): the points themselves
-//	hourDownsampler   buckets divide the hour: every bucket lies in one row
+//	hourDownsampler   buckets divide the hour: every bucket is in one row
 //	edgeDownsampler   other buckets of fixed width: the first and the last one of a
 //	                  span may have points in another part and are shipped as points,
 //	                  unless the part starts or ends its salt bucket
@@ -56,13 +56,13 @@ func newDownsampler(part *scanplan.Part) (downsampler, error) {
 
 	starts, ends := part.Starts(), part.Ends()
 	switch {
-	// Every bucket lies in one row.
+	// Every bucket is in one row.
 	case d.DividesHour():
 		return &hourDownsampler{run: run{bucketer: b}}, nil
 	// The part has all rows of its salt bucket: no bucket is cut.
 	case starts && ends:
 		return &wholeDownsampler{template: *b}, nil
-	// Where a bucket begins may depend on points of another part.
+	// The start of a bucket may depend on points of another part.
 	case d.All || d.Calendar:
 		return rawDownsampler{}, nil
 	}
@@ -102,8 +102,8 @@ func (r *run) add(a *arena, sp *series, p encoding.Points) {
 	a.addBuckets(sp, times, values)
 }
 
-// hourDownsampler computes buckets row by row. The operator calls addHour instead of
-// add, which spares making points of a row's cells.
+// hourDownsampler computes buckets row by row. The operator calls addHour instead of add, so that
+// the row's cells need not become points.
 type hourDownsampler struct{ run }
 
 func (f *hourDownsampler) add(a *arena, sp *series, row *encoding.Points) { f.run.add(a, sp, *row) }
@@ -112,7 +112,8 @@ func (f *hourDownsampler) pending() int64                                 { retu
 
 // addHour decodes a row, adds its buckets to the arena and returns the number of its
 // points.
-func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
+func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder,
+	cells []store.Cell) (points int, err error) {
 	s := a.open()
 	if a.times, a.values, points, err = f.appendHour(a.times, a.values, base, d, cells); err == nil {
 		a.close(sp, s)
@@ -122,14 +123,15 @@ func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding
 
 // appendHour decodes a row, appends its buckets to times and values and returns the number
 // of its points. With an error nothing is appended.
-func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint32, d *encoding.RowDecoder, cells []store.Cell) ([]int64, []float64, int, error) {
+func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint32, d *encoding.RowDecoder,
+	cells []store.Cell) ([]int64, []float64, int, error) {
 	var offsets []int32
 	only := false // OnlyCell has decoded the row
 
 	// Most rows have one cell, which has faster ways.
 	if len(cells) == 1 {
 		c := &cells[0]
-		// Of points at equal distances not each has to be decoded.
+		// Points at equal distances need not be decoded one by one.
 		if f.bucketer.TakesEven() {
 			if e, ok := d.OnlyEven(c.Qualifier, c.Value); ok {
 				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, e)

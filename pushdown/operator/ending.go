@@ -14,7 +14,8 @@ type ending struct {
 
 // nextUnlessEnded calls next. After an error it calls release, and from then on returns that
 // error; after Close it returns ErrClosed.
-func (e *ending) nextUnlessEnded(ctx context.Context, next func(context.Context) (batch.Record, error), release func()) (batch.Record, error) {
+func (e *ending) nextUnlessEnded(ctx context.Context, next func(context.Context) (batch.Record, error),
+	release func()) (batch.Record, error) {
 	if e.err == nil && e.closed {
 		e.err = ErrClosed
 	}

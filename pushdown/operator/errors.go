@@ -26,7 +26,7 @@ var (
 // elsewhere, gives the same error. The query fails, as it does in OpenTSDB.
 type DataError struct {
 	Row  []byte // the row's key
-	Text string // what a client is told; names the row
+	Text string // for the client; names the row
 	Err  error  // the reason
 }
 
@@ -36,8 +36,8 @@ func (e *DataError) Error() string { return e.Text }
 // Unwrap is the reason.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// left reports whether a part of a plan leaves the row of an error out: the row cannot be read, and
-// the plan has scanplan.FixDamaged. Two values at one time are no damage, nor is another codec.
+// left reports whether a part skips the row of an error: the row cannot be read, and the plan has
+// scanplan.FixDamaged. Two values at one time are no damage, and another codec is none.
 func (e *DataError) left(p *scanplan.Plan) bool {
 	var duplicate *encoding.DuplicateError
 	return p.Fix&scanplan.FixDamaged != 0 && !errors.As(e.Err, &duplicate) && !errors.Is(e.Err, errCodec)
@@ -68,7 +68,8 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	case errors.Is(err, errCodec):
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
-		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
+		e.Text = fmt.Sprintf(
+			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
 	}
 	return e
 }
@@ -97,7 +98,8 @@ func javaBytes(b []byte) string {
 func describeRow(s encoding.Schema, row []byte) string {
 	key, err := s.ParseRowKey(row)
 	if err != nil {
-		return fmt.Sprintf("not a key of salt width %d and UID widths %d, %d, %d", s.SaltWidth, s.MetricWidth, s.TagKWidth, s.TagVWidth)
+		return fmt.Sprintf("not a key of salt width %d and UID widths %d, %d, %d", s.SaltWidth, s.MetricWidth,
+			s.TagKWidth, s.TagVWidth)
 	}
 
 	var b strings.Builder
@@ -108,8 +110,8 @@ func describeRow(s encoding.Schema, row []byte) string {
 	return b.String()
 }
 
-// PanicError is returned for a part that has panicked: a fault of the program, and not of the
-// place where the part was executed, so that another place would most likely do the same.
+// PanicError is returned for a part that has panicked: a fault of the program, and not of the place
+// where the part was executed: another place would most likely panic, too.
 type PanicError struct {
 	Value string // what was panicked with
 	Stack string // "" if it was in another process, whose log has it
@@ -127,14 +129,14 @@ func (e *PanicError) Error() string { return "a fault of the program: panic: " +
 // Resource is what a LimitError is about.
 type Resource string
 
-// What a query can need too much of. Memory and States are bounded by the plan, the
-// others by a Budget.
+// Resources of which a query can need too much. Memory and States are bounded by the
+// plan, the others by a Budget.
 const (
 	Memory  Resource = ""        // bytes of the result
 	States  Resource = "states"  // bytes of partial aggregates; series by series it may take less
 	Points  Resource = "points"  // data points read from the store
 	Bytes   Resource = "bytes"   // bytes of rows read from the store
-	Queries Resource = "queries" // queries at once that read much
+	Queries Resource = "queries" // concurrent queries that read much
 )
 
 // LimitError is returned when a query needs more of a resource than it may have.

@@ -46,7 +46,13 @@ func ExampleNew() {
 	}
 
 	plan := operatortest.Plan(schema, metric, hour, hour+3600)
-	plan.Downsample = &scanplan.Downsample{Interval: 60_000, Count: 1, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 60_000,
+		Count:    1,
+		Unit:     "m",
+		Function: "avg",
+		Fill:     scanplan.FillNone,
+	}
 	op, err := operator.New(st, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -82,7 +88,11 @@ func printSeries(r batch.Record) error {
 func ExampleChooseAccess() {
 	const hour = 1356998400
 	plan := operatortest.Plan(encoding.DefaultSchema(), encoding.UID{0, 0, 1}, hour, hour+2*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: encoding.UID{0, 0, 1}, Op: scanplan.In, Values: []encoding.UID{{0, 0, 7}}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   encoding.UID{0, 0, 1},
+		Op:     scanplan.In,
+		Values: []encoding.UID{{0, 0, 7}},
+	}}
 
 	path := operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)
 	fmt.Println(path.Reason)
@@ -108,7 +118,8 @@ func ExampleNewBudget() {
 	})
 
 	plan := operatortest.Plan(schema, metric, hour, hour+3600)
-	op, err := operator.New(table, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Budget: operator.NewBudget(100, 0)})
+	op, err := operator.New(table, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]},
+		operator.Options{Budget: operator.NewBudget(100, 0)})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,13 +10,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// FromRows returns the operator of one part whose rows the caller has read already.
-// It admits, decodes and downsamples them as the operator that New returns does
-// with the rows of a scan. rows are ascending by key and lie in the part's range;
-// each is whole. They must not change before Close.
+// FromRows returns the operator of one part whose rows the caller has read already. It
+// admits, decodes and downsamples them as the operator that New returns does with the
+// rows of a scan. rows are ascending by key and in the part's range; each is complete.
+// They must not change before Close.
 //
-// An error is an ErrBadPlan and says which field is wrong. Options.Prefixes and
-// Options.BlockBytes have no effect, because nothing is scanned.
+// An error is an ErrBadPlan and names the wrong field. Options.Prefixes and Options.BlockBytes have
+// no effect, because nothing is scanned.
 func FromRows(part *scanplan.Part, rows []store.Row, opts Options) (Operator, error) {
 	opts.Prefixes = nil
 	op, err := New(nil, part, opts)

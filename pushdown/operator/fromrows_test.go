@@ -21,16 +21,27 @@ func TestFromRows(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	var from operatortest.Store
 	from.Load(schema, operatortest.UID(1),
-		operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, 1)}, Points: operatortest.Every(base, base+3600, 30, func(i int) float64 { return float64(i) })},
-		operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, 2)}, Points: operatortest.Every(base, base+3600, 45, func(i int) float64 { return 1 / float64(i+1) })})
+		operatortest.Series{
+			Tags:   []encoding.TagPair{operatortest.Tag(1, 1)},
+			Points: operatortest.Every(base, base+3600, 30, func(i int) float64 { return float64(i) }),
+		},
+		operatortest.Series{
+			Tags:   []encoding.TagPair{operatortest.Tag(1, 2)},
+			Points: operatortest.Every(base, base+3600, 45, func(i int) float64 { return 1 / float64(i+1) }),
+		})
 	plan := operatortest.Plan(schema, operatortest.UID(1), base, base+3600)
 	plan.Downsample = &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(1),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(2)},
+	}}
 	part := &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 
 	var keys [][]byte
 	for host := range 2 {
-		keys = append(keys, schema.AppendRowKey(nil, plan.Metric, base, schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, host+1)})))
+		keys = append(keys, schema.AppendRowKey(nil, plan.Metric, base,
+			schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, host+1)})))
 	}
 	rows, err := from.Get(t.Context(), plan.Table, encoding.FamilyData, keys)
 	if err != nil {

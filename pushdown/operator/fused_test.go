@@ -73,8 +73,9 @@ func drawPoints(t *rapid.T) (p encoding.Points) {
 
 func drawDownsample(t *rapid.T) *scanplan.Downsample {
 	d := &scanplan.Downsample{
-		Function: rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "min", "max", "count", "dev", "first", "last", "p95"}).Draw(t, "function"),
-		Fill:     scanplan.FillNone,
+		Function: rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "min", "max", "count", "dev", "first", "last",
+			"p95"}).Draw(t, "function"),
+		Fill: scanplan.FillNone,
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "kind") {
 	case 0: // divides the hour
@@ -142,7 +143,8 @@ func TestFusedIsUnfused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(unfused, fused, sameFloats); diff != "" {
-				t.Fatalf("part %s %s of %s (- unfused, + fused):\n%s", part.Range.Start, part.Range.Stop, part.Plan.Downsample, diff)
+				t.Fatalf("part %s %s of %s (- unfused, + fused):\n%s", part.Range.Start, part.Range.Stop,
+					part.Plan.Downsample, diff)
 			}
 			if got := op.Stats().Points; got != stats.Points {
 				t.Fatalf("%d points unfused, %d fused", got, stats.Points)
@@ -210,8 +212,9 @@ func BenchmarkStrict(b *testing.B) {
 	var all []operatortest.Series
 	for i := range series {
 		all = append(all, operatortest.Series{
-			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1)},
-			Points: operatortest.Every(base, base+rowHours*3600, 10, func(j int) float64 { return float64(i * j % 5000) }),
+			Tags: []encoding.TagPair{operatortest.Tag(1, i+1)},
+			Points: operatortest.Every(base, base+rowHours*3600, 10,
+				func(j int) float64 { return float64(i * j % 5000) }),
 		})
 	}
 	m.Load(s, metric, all...)

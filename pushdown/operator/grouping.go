@@ -22,7 +22,7 @@ type grouping struct {
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
 	held         int64   // bytes of the grid and of partial aggregates
-	mostStates   int64   // bound of held beside that of the plan; 0 is none
+	mostStates   int64   // bound of held in addition to that of the plan; 0 is none
 	starts, ends bool    // the plan has no row before, after the part
 	fill         bool    // the fill policy gives empty buckets a value
 	missing      float64 // that value
@@ -56,7 +56,14 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 	}
 
 	hours, _ := p.WholeHours(part.Range) // Part.Validate has checked that they are whole
-	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
+	g := &grouping{
+		plan:   p,
+		fn:     fn,
+		hours:  hours,
+		groups: map[string]*group{},
+		starts: hours.From == p.From,
+		ends:   hours.To == p.To,
+	}
 	g.n, g.a, g.b = fn.Columns() // which accumulators the rows have
 
 	g.missing, g.fill = p.Downsample.Fill.Value()
@@ -165,7 +172,7 @@ func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	return nil
 }
 
-// groupBytes is about what a group takes beside its partial aggregates and its members.
+// groupBytes is about the bytes of a group without its partial aggregates and its members.
 const groupBytes = 600
 
 // group returns the group of a span, nil if it is in none. The error is one of the lease.
@@ -187,10 +194,9 @@ func (g *grouping) group(span []byte, held *memory.Lease) (*group, error) {
 	return gr, nil
 }
 
-// edges adds the first and the last bucket of a series to the row if the parts beside
-// need them to interpolate. They do not if empty buckets are filled, because such a
-// series has no gaps, and not if the bucket lies at the end of the part, because there
-// is no bucket between them.
+// edges adds the first and the last bucket of a series to the row if neighbouring parts need them
+// to interpolate. They do not if empty buckets are filled, because such a series has no gaps, nor
+// if the bucket is at the end of the part, because there is no bucket between them.
 func (g *grouping) edges(row *batch.Partial, s *batch.Series) (flags uint8) {
 	if g.fill {
 		return 0
@@ -227,8 +233,8 @@ func (g *grouping) member(s *batch.Series) aggregate.Series {
 	return aggregate.Series{Time: g.grid, Value: g.dense}
 }
 
-// finishRow completes the row of a group. Columns that follow from others are left
-// out, see package batch.
+// finishRow completes the row of a group. Columns that follow from others are omitted, see package
+// batch.
 func (g *grouping) finishRow(gr *group) *batch.Partial {
 	row, p := &gr.row, gr.partial
 	row.Group = []byte(gr.key)
@@ -238,7 +244,7 @@ func (g *grouping) finishRow(gr *group) *batch.Partial {
 	}
 
 	row.Live = p.Live
-	// Without this column all are true, and without the next it is equal to live.
+	// If this column is absent all are true; if the next is absent it is equal to live.
 	if slices.Contains(p.Real, false) {
 		row.Real = p.Real
 	}

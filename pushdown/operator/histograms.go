@@ -16,9 +16,8 @@ import (
 )
 
 // histograms is the work on the rows of a part that reads histograms: decode, put into
-// buckets, and add up, by group with partial aggregation and else by span. What was
-// added up so far can be shipped at any time, because whoever merges batches adds them
-// up again.
+// buckets, and add up, by group with partial aggregation and else by span. The sums so
+// far can be shipped at any time, because the merge adds batches up.
 type histograms struct {
 	plan     *scanplan.Plan
 	bySeries bool
@@ -42,7 +41,12 @@ func newHistograms(part *scanplan.Part, opts Options) (*histograms, error) {
 		return nil, nil
 	}
 
-	h := &histograms{plan: p, bySeries: part.Mode == scanplan.PerSeries, unsent: map[string]*batch.Histograms{}, writer: batch.NewHistogramWriter(opts.Mem)}
+	h := &histograms{
+		plan:     p,
+		bySeries: part.Mode == scanplan.PerSeries,
+		unsent:   map[string]*batch.Histograms{},
+		writer:   batch.NewHistogramWriter(opts.Mem),
+	}
 	// The place of calendar buckets depends on points that other parts of a series may have:
 	// times then stay as they are.
 	if p.Downsample != nil && !p.Downsample.Calendar {
@@ -61,7 +65,7 @@ const cellsAtOnce = 16
 // addHistograms adds the histograms of a row. It checks the memory several times, because one
 // histogram can have half a megabyte.
 func (o *partOperator) addHistograms(sp *series, r *store.Row, base uint32) error {
-	// A row that is left out is left out whole.
+	// A damaged row is skipped as a whole.
 	if o.part.Plan.Fix&scanplan.FixDamaged != 0 {
 		for i := range r.Cells {
 			if c := &r.Cells[i]; encoding.IsHistogram(c.Qualifier) {
@@ -111,7 +115,7 @@ func (h *histograms) addCells(sp *series, base uint32, cells []store.Cell) (n, s
 			return n, skipped, err
 		}
 
-		// It was read, and so counts, even if it lies outside of all buckets.
+		// It was read, and so counts, even if it is outside of all buckets.
 		n++
 		if h.bucketer != nil {
 			var ok bool
@@ -127,7 +131,7 @@ func (h *histograms) addCells(sp *series, base uint32, cells []store.Cell) (n, s
 		group.Add(t, &h.value)
 	}
 
-	// A member counts although all its histograms lie outside of buckets. It is named once.
+	// A member counts even if all its histograms are outside of buckets. It is named once.
 	if n > 0 && !sp.shipped {
 		sp.shipped = true
 		w := h.waitingOf()
@@ -171,7 +175,8 @@ func (h *histograms) decode(base uint32, c *store.Cell) (int64, error) {
 		return 0, fmt.Errorf("histogram column % X is empty", c.Qualifier)
 	}
 	if got := c.Value[0]; int(got) != h.plan.Histograms.Codec {
-		return 0, fmt.Errorf("%w: histogram column % X has codec %d, want %s", errCodec, c.Qualifier, got, codecText(h.plan.Histograms.Codec))
+		return 0, fmt.Errorf("%w: histogram column % X has codec %d, want %s", errCodec, c.Qualifier, got,
+			codecText(h.plan.Histograms.Codec))
 	}
 	if err := encoding.ParseHistogram(c.Value[1:], &h.value); err != nil {
 		return 0, fmt.Errorf("histogram column % X: %w", c.Qualifier, err)

@@ -14,8 +14,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// hourScan reads the rows of one hour of a part on a goroutine of its own and hands on
-// what they hold, block by block. It is at most aheadBlocks blocks ahead of its reader.
+// hourScan reads the rows of one hour of a part on a goroutine of its own and passes on their
+// contents, block by block. It is at most aheadBlocks blocks ahead of its reader.
 type hourScan struct {
 	from    store.Reader
 	part    *scanplan.Part // of the one hour
@@ -27,23 +27,23 @@ type hourScan struct {
 	span    []byte
 	stats   Stats
 
-	// Bytes: about the most that a block of rows takes, as the store tells and as it was, and
-	// the most that a block of what rows hold has taken. All blocks are of the same memory.
+	// Bytes: the size of a block of rows, as the store estimates it and as it was at most, and the
+	// largest size so far of a block of contents. All blocks share one lease.
 	ahead, rows, holds int64
 	memory             *memory.Lease
 
 	filled chan *hourBlock // closed at the end
 	empty  chan *hourBlock
 
-	// Of the reader: the counts of the blocks that it has taken, the block that it is in, and
-	// the series there.
+	// The reader's: the counts of the blocks that it has taken, its current block, and the series
+	// there.
 	seen  Stats
 	block *hourBlock
 	row   int
 	tags  []byte
 }
 
-// aheadBlocks is how many blocks an hour has: one that is read, and those that wait.
+// aheadBlocks is the number of blocks of an hour: one that is read, and those that wait.
 const aheadBlocks = 3
 
 // hourBlock is what a block of rows holds: series in ascending order of their tags, each
@@ -82,7 +82,7 @@ func newHourScan(from store.Reader, part *scanplan.Part, opts Options, hour hour
 }
 
 // run reads the hour until its end, which is the last block's error: io.EOF, or why the
-// rest is missing. It returns without one if ctx ends while nobody takes blocks.
+// rest is missing. It returns without one if ctx ends while no reader takes blocks.
 func (h *hourScan) run(ctx context.Context) {
 	defer close(h.filled)
 	last := &hourBlock{}
@@ -103,7 +103,7 @@ func (h *hourScan) run(ctx context.Context) {
 // reserve reserves the memory of the next block before it is read, and what the blocks
 // before it took beyond what was expected.
 func (h *hourScan) reserve(s store.Scanner) error {
-	// Of a larger block of rows a larger one is made.
+	// A larger block of rows makes a larger block of contents.
 	next, growth := s.NextBytes(), int64(1)
 	if next > h.ahead {
 		h.ahead, growth = next, 2
@@ -146,7 +146,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 		h.stats.ScanTime += got.Sub(began)
 		switch {
 		case errors.Is(err, io.EOF):
-			// Only the whole scan tells whether knowing key prefixes would have spared rows.
+			// Only a complete scan shows whether known key prefixes would have saved reads.
 			RecordScan(h.opts.Prefixes, h.part, h.stats)
 			return io.EOF
 		case err != nil:
@@ -211,7 +211,7 @@ func (h *hourScan) addRow(b *hourBlock, r *store.Row) error {
 	return nil
 }
 
-// admits reports whether the plan wants a row. The store may return more than that.
+// admits reports whether the plan wants a row. The store may return others, too.
 func (h *hourScan) admits(key []byte, k encoding.RowKey) bool {
 	if !h.admit.row(key, k) {
 		return false

@@ -53,8 +53,8 @@ func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 	return n
 }
 
-// byLooks returns the access path of a long part, each of whose hours can have so many ranges.
-func (b *accessBuilder) byLooks(ranges int) Access {
+// byProbes returns the access path of a long part, each of whose hours can have so many ranges.
+func (b *accessBuilder) byProbes(ranges int) Access {
 	var a Access
 	if tags := b.tsuidTags(); len(tags) > 0 {
 		a = b.manyTSUIDs(tags)
@@ -66,9 +66,9 @@ func (b *accessBuilder) byLooks(ranges int) Access {
 	return a
 }
 
-// longScanner reads the rows of a long part, stretch by stretch. A look at the first rows of a
-// stretch says which way of reading it costs less, and one at its end whether that still holds
-// there. Hours without rows between two stretches cost nothing.
+// longScanner reads the rows of a long part, section by section. A probe of the first rows of a
+// section shows which way of reading it costs less, and one at its end whether that still holds
+// there. Hours without rows between two sections cost nothing.
 type longScanner struct {
 	ctx      context.Context
 	from     store.Reader
@@ -78,32 +78,33 @@ type longScanner struct {
 	scan     store.Scan // of the whole part
 	of       *Stats     // of the part's operator
 
-	// The rows to come begin at a key, which is of a base time or behind it, and end before
-	// another base time: that at which the part ends, or one from which on it has no rows.
-	// ahead is a look at them, nil if there was none.
+	// The remaining rows begin at a key, which is of a base time or after it, and end before
+	// another base time: the end of the part, or of its last rows. ahead is a probe of them, nil if
+	// there was none.
 	at            []byte
 	next, to, end int64
-	ahead         *look
-	// The stretch is sought or not, has so many hours, and ends at a base time.
+	ahead         *probe
+	// Of the section: whether it seeks, its hours, and the base time of its end.
 	seeks bool
 	hours int64
 	until int64
 
-	// A piece of the stretch, for which one scan can have ranges.
+	// A piece of the section, small enough for the ranges of one scan.
 	piece scanplan.Part
 	rows  store.Scanner   // nil between two pieces
-	began Stats           // of, when the piece began
-	stats store.ScanStats // of the pieces before and of looks
+	began Stats           // copy of *of from when the piece began
+	stats store.ScanStats // of the pieces before and of probes
 }
 
-// look is a look at rows. The first of them has a key and a base time.
-type look struct {
-	access.Look
+// probe has in addition the key and the base time of the first row.
+type probe struct {
+	access.Probe
 	first []byte
 	base  int64
 }
 
-func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access, prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
+func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access,
+	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
 	return &longScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, of: of,
 		at: scan.Start, next: first, until: first, to: to, end: to}
@@ -146,7 +147,8 @@ func (s *longScanner) openPiece() error {
 		}
 
 		scan := scanOf(&s.piece, path)
-		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns, s.scan.MostInColumns, s.scan.KeysOnly
+		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns,
+			s.scan.MostInColumns, s.scan.KeysOnly
 		rows, err := s.from.Scan(s.ctx, scan)
 		if err != nil {
 			return err
@@ -157,7 +159,7 @@ func (s *longScanner) openPiece() error {
 	return nil
 }
 
-// takePiece makes a piece of what is left of the stretch.
+// takePiece cuts a piece off the rest of the section.
 func (s *longScanner) takePiece() {
 	end := s.until
 	if s.seeks {
@@ -180,18 +182,23 @@ func (s *longScanner) endPiece() {
 	s.rows = nil
 	s.stats = addScans(s.stats, read)
 	if s.seeks {
-		cost := Stats{Ranges: s.of.Ranges - s.began.Ranges, Rejected: s.of.Rejected - s.began.Rejected, ScanTime: s.of.ScanTime - s.began.ScanTime}
+		cost := Stats{
+			Ranges:   s.of.Ranges - s.began.Ranges,
+			Rejected: s.of.Rejected - s.began.Rejected,
+			ScanTime: s.of.ScanTime - s.began.ScanTime,
+		}
 		cost.setScan(read)
 		recordScan(s.prefixes, &s.piece, cost)
 	}
 }
 
-// ranges is the number of key ranges that an hour can have, as is known by now.
+// ranges is the number of key ranges that an hour can have, by current knowledge.
 func (s *longScanner) ranges() int {
-	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes), s.path.Long)
+	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes),
+		s.path.Long)
 }
 
-// decide makes the next stretch, or returns io.EOF.
+// decide makes the next section, or returns io.EOF.
 func (s *longScanner) decide() error {
 	if s.next >= s.to {
 		return io.EOF
@@ -199,7 +206,7 @@ func (s *longScanner) decide() error {
 	here := s.ahead
 	if s.ahead = nil; here == nil {
 		var err error
-		if here, err = s.look(s.at); err != nil {
+		if here, err = s.probe(s.at); err != nil {
 			return err
 		}
 	}
@@ -218,10 +225,10 @@ func (s *longScanner) decide() error {
 	if seeks != s.seeks {
 		s.hours = 0
 	}
-	s.seeks, s.hours = seeks, here.Stretch(s.hours)
+	s.seeks, s.hours = seeks, here.Section(s.hours)
 	for more := true; more; {
 		s.until = s.after(s.next, s.hours)
-		there, err := s.lookAtEnd()
+		there, err := s.probeEnd()
 		if err != nil || there == nil || there.Rows > 0 && there.Seeks(ranges) == seeks {
 			return err
 		}
@@ -230,16 +237,16 @@ func (s *longScanner) decide() error {
 	return nil
 }
 
-// lookAtEnd looks at the rows after the stretch, or, where the rows of the part end, at the last
-// ones in it. It returns nil for a short stretch.
-func (s *longScanner) lookAtEnd() (*look, error) {
+// probeEnd probes the rows after the section, or, where the rows of the part end, the last ones in
+// it. It returns nil for a short section.
+func (s *longScanner) probeEnd() (*probe, error) {
 	at := s.until
 	if at == s.to {
-		if at = s.part.Plan.RowBase(s.to - access.ShortStretch*encoding.RowSeconds); at <= s.next {
+		if at = s.part.Plan.RowBase(s.to - access.ShortSection*encoding.RowSeconds); at <= s.next {
 			return nil, nil
 		}
 	}
-	there, err := s.look(s.part.Plan.HourKey(s.part.Range, at))
+	there, err := s.probe(s.part.Plan.HourKey(s.part.Range, at))
 	if err != nil {
 		return nil, err
 	}
@@ -252,15 +259,22 @@ func (s *longScanner) lookAtEnd() (*look, error) {
 	return there, nil
 }
 
-// maxLookBlock bounds the memory of a look, in bytes: what it reads is counted, not kept.
-const maxLookBlock = 1 << 20
+// maxProbeBlock bounds the memory of a probe, in bytes: its rows are counted, not kept.
+const maxProbeBlock = 1 << 20
 
-// look counts the first rows of the part from a key on.
-func (s *longScanner) look(from []byte) (*look, error) {
-	l, last, p := &look{}, int64(0), &s.part.Plan
-	rows, size := access.LookAt(s.ranges())
+// probe counts the first rows of the part from a key on.
+func (s *longScanner) probe(from []byte) (*probe, error) {
+	l, last, p := &probe{}, int64(0), &s.part.Plan
+	rows, size := access.ProbeSize(s.ranges())
 	s.of.Probes++
-	scan := store.Scan{Table: p.Table, Family: encoding.FamilyData, Start: from, Stop: s.scan.Stop, MaxRows: rows, BlockBytes: int(min(size, maxLookBlock))}
+	scan := store.Scan{
+		Table:      p.Table,
+		Family:     encoding.FamilyData,
+		Start:      from,
+		Stop:       s.scan.Stop,
+		MaxRows:    rows,
+		BlockBytes: int(min(size, maxProbeBlock)),
+	}
 	l.All = true
 	for block, err := range store.Blocks(s.ctx, s.from, scan) {
 		if err != nil {

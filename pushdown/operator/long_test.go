@@ -19,18 +19,18 @@ import (
 	"downpour/pushdown/store"
 )
 
-// counted is a store that counts what a server would do for its scans: it seeks from range to range
-// where rows lie between, and looks at each row that it comes to.
+// counted is a store that counts a server's work for its scans: it seeks from range to range if
+// there are rows between, and reads each row that it reaches.
 type counted struct {
-	store.Reader                // of which only Scan is called
+	store.Reader                // only Scan is called
 	rows                        []store.Row
 	scans, ranges, seeks, looks int64
 }
 
 func (*counted) Features() store.Features { return store.Features{} }
 
-// cost is about what all scans cost, in rows of one point that are looked at: five for a range to
-// which the server seeks, a quarter of one for another, and as much as 50 rows for a call.
+// cost is about the cost of all scans, in rows of one point: five for a range to which the server
+// seeks, a quarter for any other range, and 50 for a call.
 func (c *counted) cost() int64 { return c.looks + c.ranges/4 + 19*c.seeks/4 + 50*c.scans }
 
 func (c *counted) search(key []byte) int {
@@ -91,10 +91,16 @@ func (r *countedRows) Close() error           { return nil }
 
 // longTable is a metric over years: in hour h it has hosts(h) hosts, of the tags that tagsOf gives
 // them.
-func longTable(s encoding.Schema, hours int, hosts func(hour int) int, tagsOf func(host int) []encoding.TagPair) *counted {
+func longTable(s encoding.Schema, hours int, hosts func(hour int) int,
+	tagsOf func(host int) []encoding.TagPair) *counted {
 	c := &counted{}
 	q, value := operatortest.Encode(base*1000, encoding.IntValue(1))
-	cells := []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: 1}}
+	cells := []store.Cell{{
+		Family:    []byte(encoding.FamilyData),
+		Qualifier: encoding.AppendQualifier(nil, q),
+		Value:     value,
+		Timestamp: 1,
+	}}
 	for hour := range hours {
 		for host := range hosts(hour) {
 			key := s.AppendRowKey(nil, metric, uint32(base+3600*hour), s.AppendTags(nil, tagsOf(host)))
@@ -135,18 +141,26 @@ var longShapes = []struct {
 // longPlan wants one host over all time, and a year before.
 func longPlan(s encoding.Schema) scanplan.Plan {
 	plan := operatortest.Plan(s, metric, base-365*24*3600, base+(years+1000)*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	return plan
 }
 
-// pieces reads a part with key ranges in all of its hours, as many at a time as a scan can have.
+// pieces reads a part by key ranges in all of its hours, as many at a time as a scan can have.
 func pieces(t *testing.T, from *counted, part *scanplan.Part) {
 	p := &part.Plan
 	for at := p.From; at < p.To; at += 6000 * 3600 {
 		piece := *part
-		piece.Range = scanplan.KeyRange{Start: p.HourKey(part.Range, at), Stop: p.HourKey(part.Range, min(at+6000*3600, p.To))}
+		piece.Range = scanplan.KeyRange{
+			Start: p.HourKey(part.Range, at),
+			Stop:  p.HourKey(part.Range, min(at+6000*3600, p.To)),
+		}
 		a := operator.ChooseFilter(&piece)
-		if _, err := from.Scan(t.Context(), store.Scan{Start: piece.Range.Start, Stop: piece.Range.Stop, Filter: a.Filter}); err != nil {
+		if _, err := from.Scan(t.Context(),
+			store.Scan{Start: piece.Range.Start, Stop: piece.Range.Stop, Filter: a.Filter}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,8 +182,8 @@ func (c *counted) ofHost(t *testing.T, r scanplan.KeyRange) (n int64) {
 }
 
 // One host over all time costs at most half more than the cheaper of two ways: key ranges in all
-// hours, and a look at every row. On a salted table each bucket is a part, so this holds for the
-// sum. What a bucket has for nothing is a few calls.
+// hours, and reading every row. On a salted table each bucket is a part, so this holds for the sum.
+// The allowance of a bucket is a few calls.
 //
 //fault:long-part-read-the-dearer-way here.Seeks(ranges) => !here.Seeks(ranges)
 func TestLong_cost(t *testing.T) {
@@ -212,21 +226,24 @@ func TestLong_cost(t *testing.T) {
 				if stats.Points != want || len(got) > 1 {
 					t.Errorf("%s: %d points of %d series, want %d of one", name, stats.Points, len(got), want)
 				}
-				if probes := table.looks - stats.RowsScanned; stats.Ranges != table.ranges || probes < 0 || probes > stats.Probes {
-					t.Errorf("%s: %d ranges and %d rows are counted, want %d and %d", name, stats.Ranges, stats.RowsScanned, table.ranges, table.looks)
+				if probes := table.looks - stats.RowsScanned; stats.Ranges != table.ranges || probes < 0 ||
+					probes > stats.Probes {
+					t.Errorf("%s: %d ranges and %d rows are counted, want %d and %d", name, stats.Ranges,
+						stats.RowsScanned, table.ranges, table.looks)
 				}
 			}
 			t.Logf("%-45s costs %7d; seeking %7d, walking %7d", name, cost, sought, walked)
 			calls := int64(40 * 50 * len(plan.Ranges))
 			if limit := min(sought, walked)*3/2 + calls; cost > limit {
-				t.Errorf("%s: costs %d, want at most %d: %d by seeking, %d by walking", name, cost, limit, sought, walked)
+				t.Errorf("%s: costs %d, want at most %d: %d by seeking, %d by walking", name, cost, limit, sought,
+					walked)
 			}
 		}
 	}
 }
 
-// A long part gives the rows that reading all gives, whatever its rows are like, wherever it is cut,
-// with crooked rows, and for series that are named.
+// A long part gives the same rows as reading all, for any rows and cuts, with crooked rows, and for
+// series that are named.
 func TestLong_sameAnswers(t *testing.T) {
 	sought, walked, straight := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -238,27 +255,43 @@ func TestLong_sameAnswers(t *testing.T) {
 		bursts := rapid.IntRange(0, 4).Draw(t, "bursts")
 		for range bursts {
 			first, hours := rapid.IntRange(0, 3000).Draw(t, "hour"), rapid.IntRange(1, 400).Draw(t, "hours")
-			hosts, each := rapid.SampledFrom([]int{1, 3, 60, 60, 60}).Draw(t, "hosts"), rapid.SampledFrom([]int{1, 1, 1, 7, 50}).Draw(t, "one hour in")
+			hosts, each := rapid.SampledFrom([]int{1, 3, 60, 60, 60}).Draw(t, "hosts"),
+				rapid.SampledFrom([]int{1, 1, 1, 7, 50}).Draw(t, "one hour in")
 			late := rapid.SampledFrom([]int{0, 0, 0, 1800}).Draw(t, "late")
 			for hour := first; hour < first+hours; hour += each {
 				for host := range hosts {
 					q, value := operatortest.Encode(base*1000, encoding.IntValue(int64(host)))
-					key := s.AppendRowKey(nil, metric, uint32(base+3600*hour+late), s.AppendTags(nil, behindCentre(host)))
-					table.Rows = append(table.Rows, store.Row{Key: key, Cells: []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: 1}}})
+					key := s.AppendRowKey(nil, metric, uint32(base+3600*hour+late),
+						s.AppendTags(nil, behindCentre(host)))
+					table.Rows = append(table.Rows,
+						store.Row{
+							Key: key,
+							Cells: []store.Cell{{
+								Family:    []byte(encoding.FamilyData),
+								Qualifier: encoding.AppendQualifier(nil, q),
+								Value:     value,
+								Timestamp: 1,
+							}},
+						})
 				}
 			}
 		}
 		slices.SortFunc(table.Rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
 		table.Rows = slices.CompactFunc(table.Rows, func(a, b store.Row) bool { return bytes.Equal(a.Key, b.Key) })
 
-		plan := operatortest.Plan(s, metric, base+3600*int64(rapid.IntRange(-2000, 100).Draw(t, "from")), base+3600*int64(rapid.IntRange(2000, 5000).Draw(t, "to")))
+		plan := operatortest.Plan(s, metric, base+3600*int64(rapid.IntRange(-2000, 100).Draw(t, "from")),
+			base+3600*int64(rapid.IntRange(2000, 5000).Draw(t, "to")))
 		plan.Straight = rapid.Bool().Draw(t, "straight")
 		if rapid.Bool().Draw(t, "by TSUID") {
 			for host := range rapid.IntRange(1, 3).Draw(t, "series") {
 				plan.TSUIDs = append(plan.TSUIDs, encoding.UID(s.AppendTags(bytes.Clone(metric), behindCentre(host))))
 			}
 		} else {
-			plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(rapid.SampledFrom([]int{1, 2}).Draw(t, "tag")), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)}}}
+			plan.Tags = []scanplan.TagPredicate{{
+				TagK:   operatortest.UID(rapid.SampledFrom([]int{1, 2}).Draw(t, "tag")),
+				Op:     scanplan.In,
+				Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)},
+			}}
 		}
 		cache := access.NewPrefixCache()
 		for _, part := range cutParts(t, plan) {
@@ -287,7 +320,7 @@ func TestLong_sameAnswers(t *testing.T) {
 	}
 }
 
-// Rows of rollups, which hold a day each, are looked at in the same way.
+// Rows of rollups, which hold a day each, are probed in the same way.
 func TestLong_rollups(t *testing.T) {
 	from, to := int64(1293840000), int64(1293840000)+3000*86400
 	layout := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
@@ -297,14 +330,28 @@ func TestLong_rollups(t *testing.T) {
 			continue
 		}
 		for host := range map[bool]int{true: 80, false: 1}[day > 2000] {
-			key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(from+day*86400), encoding.DefaultSchema().AppendTags(nil, hostOnly(host)))
-			table.rows = append(table.rows, store.Row{Key: key, Cells: []store.Cell{{Family: []byte(encoding.FamilyData), Qualifier: []byte("sum:\x00\x00"), Value: []byte{byte(host)}, Timestamp: 1}}})
+			key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(from+day*86400),
+				encoding.DefaultSchema().AppendTags(nil, hostOnly(host)))
+			table.rows = append(table.rows,
+				store.Row{
+					Key: key,
+					Cells: []store.Cell{{
+						Family:    []byte(encoding.FamilyData),
+						Qualifier: []byte("sum:\x00\x00"),
+						Value:     []byte{byte(host)},
+						Timestamp: 1,
+					}},
+				})
 		}
 	}
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, from, to)
 	plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
 	plan.Rollup = &scanplan.Rollup{Layout: layout, Column: sumColumn}
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	if a := operator.ChooseAccess(whole(plan), nil); a.Long == 0 {
 		t.Fatalf("not long: %s", a.Reason)
 	}
@@ -313,6 +360,7 @@ func TestLong_rollups(t *testing.T) {
 		t.Errorf("%d points of %d series, %v, want 2250 of one", stats.Points, len(got), err)
 	}
 	if stats.Ranges == 0 || stats.RowsScanned > int64(len(table.rows)/10) {
-		t.Errorf("%d ranges, %d rows looked at, want some ranges and few rows of %d", stats.Ranges, stats.RowsScanned, len(table.rows))
+		t.Errorf("%d ranges, %d rows looked at, want some ranges and few rows of %d", stats.Ranges, stats.RowsScanned,
+			len(table.rows))
 	}
 }

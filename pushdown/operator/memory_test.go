@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// heldAtMost runs a part in an account and returns the most that was reserved when
-// the store was asked for rows, and when a record was handed over, in bytes.
+// heldAtMost runs a part in an account and returns the most bytes that were reserved when the store
+// was asked for rows, and when a record was returned.
 func heldAtMost(t *testing.T, m *operatortest.Store, blockRows int, part *scanplan.Part) (scanning, handing int64) {
 	t.Helper()
 	account := memory.New(1 << 40).Open(memory.Query)
@@ -60,8 +60,10 @@ func TestMemory_longBuckets(t *testing.T) {
 			d.Function, d.Fill = scanplan.Aggregator(function), scanplan.FillNone
 			p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
 			p.Downsample = &d
-			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least || held > most {
-				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held, points.Len(), least, most)
+			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least ||
+				held > most {
+				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held,
+					points.Len(), least, most)
 			}
 		}
 	}
@@ -72,7 +74,7 @@ func TestMemory_longBuckets(t *testing.T) {
 }
 
 // The states of groups are reserved while they are computed, and the records with them, which are
-// all made at once before the first is handed over.
+// all made before the first is returned.
 func TestMemory_states(t *testing.T) {
 	const hours, groups = 10, 40
 	var all []operatortest.Series
@@ -90,8 +92,8 @@ func TestMemory_states(t *testing.T) {
 	}
 }
 
-// A row of one point takes many times as much as the point, in the block that the store returns
-// and where it waits to be handed over: all of that is reserved.
+// A row of one point takes many times as much as the point, in the store's block and while it waits
+// to be returned: all of that is reserved.
 func TestMemory_smallRows(t *testing.T) {
 	const hours = 5000
 	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
@@ -101,8 +103,8 @@ func TestMemory_smallRows(t *testing.T) {
 	}
 }
 
-// The memory of a block of rows is reserved before it is read, of hours side by side as of hours one
-// after the other: many parts that wait for memory at a time would else hold it already.
+// The memory of a block of rows is reserved before it is read, for hours side by side as for hours
+// one after the other: otherwise many parts that wait for memory would hold it already.
 func TestMemory_beforeRows(t *testing.T) {
 	const ahead = 1 << 20
 	for _, sideBySide := range []bool{false, true} {
@@ -122,11 +124,13 @@ func TestMemory_beforeRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := operatortest.Drain(memory.With(t.Context(), account), op, func(batch.Record) error { return nil }); err != nil {
+		if err := operatortest.Drain(memory.With(t.Context(), account), op,
+			func(batch.Record) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if held := least.Load(); held < ahead || held > 100*ahead {
-			t.Errorf("side by side %t: %d bytes were reserved before a block was read, want at least %d", sideBySide, held, ahead)
+			t.Errorf("side by side %t: %d bytes were reserved before a block was read, want at least %d", sideBySide,
+				held, ahead)
 		}
 		if n := account.Held(); n != 0 {
 			t.Errorf("side by side %t: %d bytes are still reserved at the end", sideBySide, n)

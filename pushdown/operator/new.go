@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
-	// FlushBytes is about how many bytes of series data a batch has: once as many are
+	// FlushBytes is about the number of bytes of series data in a batch: once as many are
 	// collected, a batch is made. Default 4 MiB.
 	FlushBytes int
 	// BlockBytes is about how many bytes of rows the store returns at once; 0 is the
@@ -25,16 +25,15 @@ type Options struct {
 	// Prefixes holds key prefixes for skip scans, learned by earlier parts; nil for
 	// none. All operators on a store share one.
 	Prefixes *access.PrefixCache
-	// SideBySide has a part with partial aggregation and few hours read them side by side,
-	// with a scanner for each. That takes the least memory, where series are many, but a
-	// scanner may wait for the others: a region server would take it for one that is not
-	// needed any more. The records are the same.
+	// SideBySide makes a part with partial aggregation and few hours read them concurrently, with a
+	// scanner for each. That takes the least memory if there are many series, but a scanner may
+	// wait for the others: a region server could close it as abandoned. The records are the same.
 	SideBySide bool
 	// Budget bounds what is read, with all else that spends of it. Default: no bound.
 	Budget Budget
-	// Proving has each part find out whether its rows were read under a version token that held
-	// until their end, also where its answer is not to be stored in the result cache: for what is
-	// made of a whole plan, which may be kept even if the answers of its parts are too large.
+	// Proving makes each part check whether its rows were read under a version token that held
+	// until their end, even if its answer is not stored in the result cache: the answer of a whole
+	// plan may be kept even if those of its parts are too large.
 	Proving bool
 }
 
@@ -42,7 +41,7 @@ type Options struct {
 // for the cost of a batch itself not to matter.
 const DefaultFlushBytes = 4 << 20
 
-// withDefaults sets what is not set, to what the fields' comments say.
+// withDefaults sets unset fields to the defaults in their comments.
 func (o Options) withDefaults() Options {
 	if o.Budget == nil {
 		o.Budget = NewBudget(0, 0)
@@ -95,8 +94,8 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 	return o, nil
 }
 
-// validate checks the part, and that its range begins with salt and metric, of which
-// the keys of ranges are made.
+// validate checks the part, and that its range begins with salt and metric, which all keys of
+// ranges share.
 func validate(part *scanplan.Part) error {
 	if err := part.Validate(); err != nil {
 		return err

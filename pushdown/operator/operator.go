@@ -1,14 +1,15 @@
 // Package operator executes one part of a scan plan on a store: it scans the part's
-// rows, decodes them, downsamples each series and returns batches. It runs beside a
-// region server in the pushdown process and, if there is none, inside the gateway;
-// both run this code and return the same batches.
+// rows, decodes them, downsamples each series and returns batches. It runs next to a
+// region server in the pushdown process and, if there is none, inside the gateway; both
+// run this code and return the same batches.
 //
 // With per-series aggregation a part answers with the columns of each span: values of
 // whole buckets, and the points of buckets that the part's ends cut. Rate, aggregation
 // and filling of empty buckets come later, in the gateway, which has all parts of a
 // span. With partial aggregation a part, which then consists of whole hours, answers
-// with partial aggregates of each group, and with those points of series that the parts
-// beside it need. Source: the order of steps in TsdbQuery and AggregationIterator.
+// with partial aggregates of each group, and with those points of series that
+// neighbouring parts need. Source: the order of steps in TsdbQuery and
+// AggregationIterator.
 //
 // The stages are those of a query engine, in one pass over each row:
 //
@@ -19,8 +20,8 @@
 //	downsample   downsample.Bucketer, row by row if buckets divide the hour
 //	emit         records of about FlushBytes
 //
-// A property test compares the pass with an implementation that downsamples batches of
-// points in a stage of its own (unfused_test.go).
+// A property test compares the pass with an implementation that downsamples batches of points in a
+// separate stage (unfused_test.go).
 package operator
 
 import (
@@ -39,14 +40,14 @@ import (
 //   - It is for one goroutine; only Close may be called from another, and only
 //     while no Next runs.
 //   - Next returns a record, which the caller owns and releases, or an error.
-//     io.EOF says that the part is complete. Any other error says that it is not,
+//     io.EOF means that the part is complete. Any other error means that it is not,
 //     and that everything returned before must be discarded. After an error Next
 //     always returns that error.
 //   - A record without rows only shows that the operator is still working.
 //   - The context of the first Next bounds the whole operator, that of a later Next
 //     only its call. A cancelled context ends the operator.
 //   - Close ends the work, in the store too. It may be called any number of times and
-//     at any time; records handed out stay valid. Next after Close returns ErrClosed,
+//     at any time; returned records stay valid. Next after Close returns ErrClosed,
 //     or the error that it had returned before.
 //   - Stats may be called between other calls at any time, also after Close.
 type Operator interface {
@@ -57,16 +58,16 @@ type Operator interface {
 
 // Stats counts what a part has cost and returned.
 type Stats struct {
-	// Rows, Cells and Bytes were delivered by the store; RowsScanned were looked at by
-	// its servers; RPCs and Resumes are its calls, and scans opened again.
+	// Rows, Cells and Bytes were delivered by the store; RowsScanned were read by its servers; RPCs
+	// and Resumes are its calls, and scans opened again.
 	Rows        int64 `json:"rows"`
 	Cells       int64 `json:"cells"`
 	Bytes       int64 `json:"bytes"`
 	RowsScanned int64 `json:"rowsScanned"`
 	RPCs        int64 `json:"rpcs"`
 	Resumes     int64 `json:"resumes"`
-	// Ranges is the number of key ranges of the scan; Probes is the number of scans that
-	// were made to learn key prefixes or to look at rows, see package access.
+	// Ranges is the number of key ranges of the scan; Probes is the number of scans that were made
+	// to learn key prefixes or to probe rows, see package access.
 	Ranges int64 `json:"ranges"`
 	Probes int64 `json:"probes"`
 	// Rejected counts delivered rows that the plan does not admit.
@@ -75,8 +76,8 @@ type Stats struct {
 	// kinds.
 	Points  int64 `json:"points"`
 	Skipped int64 `json:"skipped"`
-	// Damaged counts rows that cannot be read and were left out, for scanplan.FixDamaged; DamagedRow
-	// tells of the first of them.
+	// Damaged counts rows that cannot be read and were skipped, for scanplan.FixDamaged; DamagedRow
+	// describes the first one.
 	Damaged    int64  `json:"damaged,omitempty"`
 	DamagedRow string `json:"damagedRow,omitempty"`
 	// Spans, Batches and ShippedBytes were returned by the part. The bytes are those of
@@ -89,9 +90,9 @@ type Stats struct {
 	ScanTime   time.Duration `json:"scanNanos"`
 	DecodeTime time.Duration `json:"decodeNanos"`
 	EmitTime   time.Duration `json:"emitNanos"`
-	// For parts whose answers can be cached (package resultcache): parts answered from
-	// the cache; read under a version token that still held at their end; of them those that
-	// were cached; parts read because the rows may have changed.
+	// For parts whose answers can be cached (package resultcache): parts answered from the cache;
+	// parts read under a version token that still held at their end; those among them that were
+	// cached; parts read because the rows may have changed.
 	CacheHits    int64 `json:"cacheHits,omitempty"`
 	CacheProven  int64 `json:"cacheProven,omitempty"`
 	CacheStored  int64 `json:"cacheStored,omitempty"`
@@ -139,8 +140,8 @@ func RecordBytes(r batch.Record) (n int64) {
 	return n
 }
 
-// dataBytes returns the bytes of a column. ArrayData.SizeInBytes would do so too, but it
-// fails if a buffer is missing.
+// dataBytes returns the bytes of a column. ArrayData.SizeInBytes would do the same, but it fails if
+// a buffer is missing.
 func dataBytes(d arrow.ArrayData) (n int64) {
 	for _, b := range d.Buffers() {
 		if b != nil {

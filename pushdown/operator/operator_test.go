@@ -44,7 +44,8 @@ type failer interface {
 
 // read executes a part and returns its spans and counts. It checks the contract of Operator, and
 // uses memory that is poisoned and counted.
-func read(t failer, from store.Reader, part *scanplan.Part, opts operator.Options) (map[string]flat, operator.Stats, error) {
+func read(t failer, from store.Reader, part *scanplan.Part,
+	opts operator.Options) (map[string]flat, operator.Stats, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	opts.Mem = operatortest.Poisoned(mem)
@@ -120,7 +121,8 @@ func TestPerSeries_raw(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("flush %d, block %d: %s", flush, block, diff)
 			}
-			if stats.Rows != 5 || stats.Points != int64(a.Len()+b.Len()) || stats.Spans != 2 || stats.Batches == 0 || stats.ShippedBytes == 0 {
+			if stats.Rows != 5 || stats.Points != int64(a.Len()+b.Len()) || stats.Spans != 2 || stats.Batches == 0 ||
+				stats.ShippedBytes == 0 {
 				t.Errorf("stats %+v, want 5 rows, all points, 2 spans, and batches with bytes", stats)
 			}
 			if flush > 0 && stats.Batches < 5 {
@@ -137,7 +139,13 @@ func TestPerSeries_raw(t *testing.T) {
 func TestPerSeries_hourly(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 100, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
-	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 300_000,
+		Count:    5,
+		Unit:     "m",
+		Function: "avg",
+		Fill:     scanplan.FillNone,
+	}
 	got, _, err := read(t, m, whole(plan), operator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,14 +160,20 @@ func TestPerSeries_hourly(t *testing.T) {
 	}
 }
 
-// With buckets of two hours, a part ships as values the buckets that lie whole in it. It ships
-// the points of its first and its last bucket, if the plan goes on there.
+// With buckets of two hours, a part ships the buckets that are completely in it as values. It ships
+// the points of its first and its last bucket, if the plan continues there.
 func TestPerSeries_straddling(t *testing.T) {
 	points := operatortest.Every(base, base+8*3600, 1800, identity)
 	m := table(series(points, operatortest.Tag(1, 1)))
 	s := encoding.DefaultSchema()
 	plan := operatortest.Plan(s, metric, base, base+8*3600)
-	plan.Downsample = &scanplan.Downsample{Interval: 7_200_000, Count: 2, Unit: "h", Function: "sum", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 7_200_000,
+		Count:    2,
+		Unit:     "h",
+		Function: "sum",
+		Fill:     scanplan.FillNone,
+	}
 	part := func(from, to int64) *scanplan.Part {
 		return &scanplan.Part{Plan: plan, Range: scanplan.KeyRange{
 			Start: s.AppendRangeKey(nil, 0, metric, uint32(base+from*3600)),
@@ -186,7 +200,11 @@ func TestPerSeries_straddling(t *testing.T) {
 		return p
 	}
 	f(part(0, 8), flat{Time: []int64{at(0), at(2), at(4), at(6)}, Value: []float64{sum(0), sum(2), sum(4), sum(6)}})
-	f(part(1, 6), flat{Time: []int64{at(2)}, Value: []float64{sum(2)}, Raw: join(points.Slice(2, 4), points.Slice(8, 12))})
+	f(part(1, 6), flat{
+		Time:  []int64{at(2)},
+		Value: []float64{sum(2)},
+		Raw:   join(points.Slice(2, 4), points.Slice(8, 12)),
+	})
 	f(part(0, 3), flat{Time: []int64{at(0)}, Value: []float64{sum(0)}, Raw: points.Slice(4, 6)})
 	f(part(5, 8), flat{Time: []int64{at(6)}, Value: []float64{sum(6)}, Raw: points.Slice(10, 12)})
 	f(part(3, 4), flat{Raw: points.Slice(6, 8)})
@@ -225,7 +243,8 @@ func TestPerSeries_superset(t *testing.T) {
 			if diff := cmp.Diff(wanted, got); diff != "" {
 				t.Errorf("%s, loose %t: %s", name, loose, diff)
 			}
-			if nothing := operator.ChooseAccess(whole(plan), nil).Nothing; loose && !nothing && stats.Rejected != int64(len(m.Rows)-2*len(want)) {
+			if nothing := operator.ChooseAccess(whole(plan), nil).Nothing; loose && !nothing &&
+				stats.Rejected != int64(len(m.Rows)-2*len(want)) {
 				t.Errorf("%s: %d rows rejected, want all that the plan does not want", name, stats.Rejected)
 			}
 		}
@@ -245,7 +264,8 @@ func TestPerSeries_superset(t *testing.T) {
 	f("present", func(p *scanplan.Plan) { p.Tags = append(p.Tags, tag(2, scanplan.Present)) }, 0, 1, 2, 4, 5)
 	f("not in", func(p *scanplan.Plan) { p.Tags = append(p.Tags, tag(2, scanplan.NotIn, 1)) }, 1)
 	f("both", func(p *scanplan.Plan) { p.Tags = append(p.Tags, tag(1, scanplan.In, 1), tag(2, scanplan.In, 1)) }, 0, 4)
-	f("first in, second present", func(p *scanplan.Plan) { p.Tags = append(p.Tags, tag(1, scanplan.In, 1), tag(2, scanplan.Present)) }, 0, 1, 4)
+	f("first in, second present",
+		func(p *scanplan.Plan) { p.Tags = append(p.Tags, tag(1, scanplan.In, 1), tag(2, scanplan.Present)) }, 0, 1, 4)
 	f("exact", func(p *scanplan.Plan) { p.Tags, p.Exact = append(p.Tags, tag(1, scanplan.In, 1)), true }, 3)
 	f("exact two", func(p *scanplan.Plan) {
 		p.Tags, p.Exact = append(p.Tags, tag(1, scanplan.In, 1), tag(2, scanplan.In, 1, 2)), true
@@ -257,7 +277,8 @@ func TestPerSeries_superset(t *testing.T) {
 		p.TSUIDs = []encoding.UID{tsuid(3), tsuid(0)}
 		slices.SortFunc(p.TSUIDs, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
 	}, 0, 3)
-	f("tsuid of another metric", func(p *scanplan.Plan) { p.TSUIDs = []encoding.UID{append(operatortest.UID(2), tsuid(0)[3:]...)} })
+	f("tsuid of another metric",
+		func(p *scanplan.Plan) { p.TSUIDs = []encoding.UID{append(operatortest.UID(2), tsuid(0)[3:]...)} })
 	f("tsuid and tag", func(p *scanplan.Plan) {
 		p.TSUIDs, p.Tags = []encoding.UID{tsuid(0)}, append(p.Tags, tag(2, scanplan.In, 2))
 	})
@@ -272,9 +293,19 @@ func TestPerSeries_annotations(t *testing.T) {
 	m.Cell(m.Rows[0].Key, []byte{1, 0, 1}, []byte(`{"startTime":1356998401}`), 1)
 	m.Cell(m.Rows[0].Key, []byte{9, 9, 9}, []byte(`?`), 1)
 	plan := operatortest.Plan(s, metric, base, base+3600)
-	plan.Downsample = &scanplan.Downsample{Interval: 3_600_000, Count: 1, Unit: "h", Function: "sum", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 3_600_000,
+		Count:    1,
+		Unit:     "h",
+		Function: "sum",
+		Fill:     scanplan.FillNone,
+	}
 	want := map[string]flat{
-		spanOf(operatortest.Tag(1, 1)): {Time: []int64{base * 1000}, Value: []float64{1}, Notes: []string{`{"startTime":1356998401}`}},
+		spanOf(operatortest.Tag(1, 1)): {
+			Time:  []int64{base * 1000},
+			Value: []float64{1},
+			Notes: []string{`{"startTime":1356998401}`},
+		},
 		spanOf(operatortest.Tag(1, 2)): {Notes: []string{`{"startTime":1356998400}`}},
 	}
 	for _, flush := range []int{0, 1} {
@@ -292,8 +323,8 @@ func TestPerSeries_annotations(t *testing.T) {
 	}
 }
 
-// A span whose points all lie outside of the buckets has no value. It is shipped with one of its
-// points, a presence marker.
+// A span whose points are all outside of the buckets has no value. It is shipped with
+// one of its points, a presence marker.
 func TestPerSeries_presenceMarker(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
@@ -397,9 +428,10 @@ func TestNew_badPlan(t *testing.T) {
 	}
 	tsuid := func(v int) encoding.UID { return encoding.UID(spanOf(operatortest.Tag(1, v))) }
 	f(func(p *scanplan.Part) { p.Plan.Version = 2 }, "version 2, want 1")
-	f(func(p *scanplan.Part) { p.Range.Start = p.Range.Start[:2] }, "lies in none")
-	f(func(p *scanplan.Part) { p.Range.Start, p.Plan.Ranges[0].Start = p.Range.Start[:2], p.Range.Start[:2] }, "starts at")
-	f(func(p *scanplan.Part) { p.Range.Stop = nil }, "lies in none")
+	f(func(p *scanplan.Part) { p.Range.Start = p.Range.Start[:2] }, "is in none")
+	f(func(p *scanplan.Part) { p.Range.Start, p.Plan.Ranges[0].Start = p.Range.Start[:2], p.Range.Start[:2] },
+		"starts at")
+	f(func(p *scanplan.Part) { p.Range.Stop = nil }, "is in none")
 	f(func(p *scanplan.Part) { p.Range.Stop = p.Range.Start }, "is empty")
 	f(func(p *scanplan.Part) { p.Plan.TSUIDs = []encoding.UID{tsuid(2), tsuid(1)} }, "out of order")
 	f(func(p *scanplan.Part) {
@@ -469,19 +501,21 @@ func TestPerSeries_ends(t *testing.T) {
 	op.Close()
 }
 
-// operatortest.Checked reports each breach of Operator's contract that it is to find.
+// operatortest.Checked reports each violation of Operator's contract.
 func TestChecked(t *testing.T) {
 	f := func(op operator.Operator, calls func(operator.Operator), want string) {
 		t.Helper()
 		var reports []string
-		calls(operatortest.Checked(op, func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }))
+		calls(operatortest.Checked(op,
+			func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }))
 		if !slices.ContainsFunc(reports, func(r string) bool { return strings.Contains(r, want) }) {
 			t.Errorf("reports %q, want %q", reports, want)
 		}
 	}
 	next := func(op operator.Operator) { _, _ = op.Next(context.Background()) }
 	f(&script{}, next, "want one of them")
-	f(&script{errs: []error{io.EOF, store.ErrUnavailable}}, func(op operator.Operator) { next(op); next(op) }, "after error")
+	f(&script{errs: []error{io.EOF, store.ErrUnavailable}}, func(op operator.Operator) { next(op); next(op) },
+		"after error")
 	f(&script{errs: []error{io.EOF}}, func(op operator.Operator) { op.Close(); next(op) }, "after Close")
 	busy := &script{errs: []error{io.EOF}}
 	f(busy, func(op operator.Operator) { busy.during = func() { op.Stats() }; next(op) }, "while another call runs")

@@ -16,9 +16,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// partOperator executes one part. With per-series aggregation it hands on the columns
-// of series as soon as they make a batch. With partial aggregation it keeps the
-// buckets of all series until the end and aggregates them then, see grouping.
+// partOperator executes one part. With per-series aggregation it returns the columns of
+// series as soon as they make a batch. With partial aggregation it keeps the buckets of
+// all series until the end and aggregates them then, see grouping.
 type partOperator struct {
 	from        store.Reader
 	part        *scanplan.Part
@@ -43,7 +43,7 @@ type partOperator struct {
 	largest int64 // bytes that the largest block of rows took
 	crooked int64 // bytes of what crooked rows were cut into
 	spent   spending
-	memory  *memory.Lease // of the context's account: all that is held but records handed out
+	memory  *memory.Lease // of the context's account: all that is held except returned records
 	done    bool          // the scan has ended, and emit has all that is to be returned
 	ending
 }
@@ -67,7 +67,14 @@ func (s *scratch) putBack(usual int) {
 }
 
 func newPartOperator(from store.Reader, part *scanplan.Part, f downsampler, opts Options) *partOperator {
-	o := &partOperator{from: from, part: part, opts: opts, admit: newAdmission(part), downsampler: f, scratch: scratches.Get().(*scratch)}
+	o := &partOperator{
+		from:        from,
+		part:        part,
+		opts:        opts,
+		admit:       newAdmission(part),
+		downsampler: f,
+		scratch:     scratches.Get().(*scratch),
+	}
 	o.decoder.FixDuplicates = part.Plan.FixDuplicates
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	return o
@@ -114,8 +121,8 @@ func (o *partOperator) next(ctx context.Context) (batch.Record, error) {
 	return r, nil
 }
 
-// withCause returns err with the reason why the context ended, if that is what
-// led to err and it does not say so itself.
+// withCause returns err with the reason why the context ended, if that led to err and err does not
+// contain it.
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -131,7 +138,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
 
-	// What is learned here the choice of the access path uses. A long part learns on its way.
+	// The choice of the access path uses what is learned here. A long part learns as it reads.
 	if b := (&accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}); b.isLong(o.opts.Prefixes) == 0 {
 		o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
 	}
@@ -144,8 +151,8 @@ func (o *partOperator) open(ctx context.Context) error {
 	o.stats.Ranges = int64(len(path.Filter.Ranges))
 	scan := scanOf(o.part, path)
 	scan.BlockBytes = o.opts.BlockBytes
-	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
-	// or two. Where few others were written the hint spares HBase the filter.
+	// Rows of rollup tables have a column for each aggregator, and the plan needs one or two of
+	// them. If few others were written, HBase needs no filter because of the hint.
 	if f, ok := o.downsampler.(*rollupRows); ok {
 		scan.Columns, scan.MostInColumns = f.columns(), true
 	}
@@ -161,7 +168,7 @@ func (o *partOperator) open(ctx context.Context) error {
 // readBlock reads the next block of rows and works on each of them, or finishes the
 // part if there is none.
 func (o *partOperator) readBlock() error {
-	// Many parts may wait for memory at a time: what they wait for is not there yet.
+	// Many parts may wait for memory at a time: they wait before they allocate it.
 	o.largest = max(o.largest, o.scanner.NextBytes())
 	if err := o.reserve(); err != nil {
 		return err
@@ -176,7 +183,7 @@ func (o *partOperator) readBlock() error {
 
 	if errors.Is(err, io.EOF) {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
-		// Only the whole scan tells whether knowing key prefixes would have spared rows.
+		// Only a complete scan shows whether known key prefixes would have saved reads.
 		RecordScan(o.opts.Prefixes, o.part, o.stats)
 		return o.finish()
 	}
@@ -217,9 +224,8 @@ const (
 	cellBytes = int64(unsafe.Sizeof(store.Cell{}))
 )
 
-// measureBlock updates largest: the scanner holds the block that it has returned,
-// and the bytes of the one that it requests meanwhile. before are the counts before
-// the block.
+// measureBlock updates largest: the scanner holds the block that it has returned, and the bytes of
+// the one that it is requesting. before are the counts before the block.
 func (o *partOperator) measureBlock(before Stats) {
 	o.largest = max(o.largest, blockBytes(before, o.stats))
 }
@@ -230,13 +236,13 @@ func blockBytes(before, after Stats) int64 {
 	return 2*(after.Bytes-before.Bytes) + ((after.Rows-before.Rows)*rowBytes+(after.Cells-before.Cells)*cellBytes)*5/4
 }
 
-// addRow works on one row, or leaves it out if it is damaged and the plan says so.
+// addRow adds one row, or skips it if it is damaged and the plan permits that.
 func (o *partOperator) addRow(r *store.Row) error {
 	return o.stats.leaveOut(&o.part.Plan, o.tryRow(r))
 }
 
 // tryRow checks the key of a row, decodes the cells, and adds what the plan needs of them to its
-// series. Of a row that cannot be read it has added nothing.
+// series. It adds nothing of a row that cannot be read.
 func (o *partOperator) tryRow(r *store.Row) error {
 	s := o.part.Plan.Schema
 	key, err := s.ParseRowKey(r.Key)
@@ -336,7 +342,7 @@ func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
 // checkMemory ends the part if it needs more than the plan allows. With per-series
 // aggregation it makes a batch of the arena if there is enough for one.
 func (o *partOperator) checkMemory() error {
-	// The bound is that of the whole result: batches that were handed out count, too.
+	// The bound is on the whole result: returned batches count, too.
 	need := o.emit.shipped + int64(o.arena.size()) + o.downsampler.pending() + o.spans.bytes
 	if o.histograms != nil {
 		need += o.histograms.memory()
@@ -349,7 +355,7 @@ func (o *partOperator) checkMemory() error {
 		return &LimitError{Limit: limit, Need: need}
 	}
 
-	// Histograms are added up again by whoever merges batches, so what there is can go.
+	// The merge adds histograms of batches up, so the ones here can be sent.
 	if o.histograms != nil {
 		if o.histograms.memory() >= int64(o.opts.FlushBytes) {
 			o.histograms.flush(&o.emit)
@@ -417,11 +423,10 @@ func (sp *series) setFirst(row *encoding.Points) {
 	}
 }
 
-// addPresence ships a presence marker: one point of a span whose points all lie outside
-// the buckets (before the plan's first whole one, or outside the query if its interval
-// is "all"). The span has no value but it has data, and OpenTSDB answers a group of
-// such spans otherwise than a group without spans or with annotations only. Whoever
-// downsamples the point drops it.
+// addPresence ships a presence marker: one point of a span whose points are all outside the buckets
+// (before the plan's first whole one, or outside the query if its interval is "all"). The span has
+// no value but it has data, and OpenTSDB answers a group of such spans differently from a group
+// without spans or with annotations only. Downsampling drops the point.
 func (sp *series) addPresence(a *arena) {
 	if !sp.hasPoint || sp.shipped {
 		return

@@ -13,11 +13,10 @@ import (
 )
 
 // rollupRows is the stage of a part that reads a rollup table: it decodes its rows and
-// makes buckets of their values. A bucket is never shipped open: it lies in one row, or
-// the part is all of its salt bucket.
-//
-// Of an average it sums the sums and the counts of each bucket and divides once, at the
-// bucket's end. Source: RollupSeq, Downsampler.next.
+// makes buckets of their values. A bucket is never shipped open: it is in one row, or
+// the part is all of its salt bucket. For an average it adds up the sums and the counts
+// of each bucket and divides once, at the bucket's end. Source: RollupSeq,
+// Downsampler.next.
 type rollupRows struct {
 	plan   *scanplan.Plan
 	values encoding.RollupDecoder
@@ -37,7 +36,11 @@ type rollupRows struct {
 // newRollupRows returns the stage of a part that reads a rollup table.
 func newRollupRows(part *scanplan.Part) (*rollupRows, error) {
 	p := &part.Plan
-	f := &rollupRows{plan: p, overRows: !p.BucketsInRows(), values: encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column}}
+	f := &rollupRows{
+		plan:     p,
+		overRows: !p.BucketsInRows(),
+		values:   encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column},
+	}
 	// The rest of an open bucket would be in another part, and so would its count.
 	if f.overRows && !(part.Starts() && part.Ends()) {
 		return nil, errors.New("a part of a rollup cuts buckets, want a whole salt bucket")
@@ -105,8 +108,8 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	times, values := f.template.Finish()
 	sums := a.addBuckets(sp, times, values)
 
-	// decode has left equal times, so sums and counts have the same buckets. sums is the
-	// arena's copy: the template's own memory is used again for the counts.
+	// decode has kept equal times only, so sums and counts have the same buckets. sums
+	// is the arena's copy: the template's own memory is used again for the counts.
 	if f.counts != nil {
 		f.template.Reset()
 		f.template.Points(f.count.Time, f.countDoubles())
@@ -116,8 +119,8 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	return points, skipped, nil
 }
 
-// decode reads the row's values, and with an average its counts. An interval that has a
-// sum without a count, or a count without a sum, is left out, as RollupSeq leaves it out.
+// decode reads the row's values, and for an average its counts. An interval that has a sum without
+// a count, or a count without a sum, is skipped, as in RollupSeq.
 func (f *rollupRows) decode(base uint32, cells []store.Cell) (skipped int, err error) {
 	f.row.Reset()
 	f.count.Reset()
@@ -219,7 +222,7 @@ func divide(sums, counts []float64) {
 
 // finish adds the span's buckets after its last row.
 func (f *rollupRows) finish(a *arena, sp *series) {
-	if sp.bucketer == nil { // its buckets lie in rows, and add has added them, or it has none
+	if sp.bucketer == nil { // its buckets are in rows, and add has added them, or it has none
 		return
 	}
 

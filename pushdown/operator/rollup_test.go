@@ -33,7 +33,12 @@ type rollupTable struct {
 
 func newRollupTable(r *rand.Rand, l encoding.RollupLayout, rows int) *rollupTable {
 	s := encoding.DefaultSchema()
-	t := &rollupTable{store: &operatortest.Store{}, layout: l, sums: map[string]map[int64]float64{}, counts: map[string]map[int64]float64{}}
+	t := &rollupTable{
+		store:  &operatortest.Store{},
+		layout: l,
+		sums:   map[string]map[int64]float64{},
+		counts: map[string]map[int64]float64{},
+	}
 	t.from = l.Span.BaseTime(base + r.Int64N(400*86400))
 	for t.to = t.from; rows > 0; rows-- {
 		t.to = l.Span.Next(t.to)
@@ -60,7 +65,8 @@ func newRollupTable(r *rand.Rand, l encoding.RollupLayout, rows int) *rollupTabl
 				n := r.IntN(3)
 				t.counts[span][at] = float64(n)
 				// A count that was written as a float is cut to a whole number.
-				t.store.Cell(key, encoding.AppendRollupQualifier(nil, countColumn.ID, index, true, 8), encoding.AppendDouble(nil, float64(n)+0.75), 1)
+				t.store.Cell(key, encoding.AppendRollupQualifier(nil, countColumn.ID, index, true, 8),
+					encoding.AppendDouble(nil, float64(n)+0.75), 1)
 			}
 		}
 	}
@@ -99,8 +105,11 @@ func (t *rollupTable) buckets(span string, width int64, average bool) (out flat)
 // they are selected.
 func TestRollup_model(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	layouts := []encoding.RollupLayout{{Interval: 300, Span: encoding.RowSpan{Count: 1, Unit: "h"}}, {Interval: 600, Span: encoding.RowSpan{Count: 6, Unit: "h"}},
-		{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, {Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "n"}}, {Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "y"}},
+	layouts := []encoding.RollupLayout{{Interval: 300, Span: encoding.RowSpan{Count: 1, Unit: "h"}},
+		{Interval: 600, Span: encoding.RowSpan{Count: 6, Unit: "h"}},
+		{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}},
+		{Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "n"}},
+		{Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "y"}},
 		{Interval: 1500, Span: encoding.RowSpan{Count: 6, Unit: "h"}}}
 	cuts := 0
 	for range 300 {
@@ -118,7 +127,11 @@ func TestRollup_model(t *testing.T) {
 		switch r.IntN(3) {
 		case 0:
 			wanted = []int{2}
-			plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}}
+			plan.Tags = []scanplan.TagPredicate{{
+				TagK:   operatortest.UID(1),
+				Op:     scanplan.In,
+				Values: []encoding.UID{operatortest.UID(2)},
+			}}
 		case 1:
 			wanted = []int{1, 3}
 			for _, v := range wanted {
@@ -172,7 +185,7 @@ func cutRows(r *rand.Rand, p *scanplan.Plan) (parts []*scanplan.Part) {
 	return append(parts, &scanplan.Part{Plan: *p, Range: scanplan.KeyRange{Start: start, Stop: p.Ranges[0].Stop}})
 }
 
-// scanLog is a store that records the scans that it is asked for.
+// scanLog is a store that records its scans.
 type scanLog struct {
 	*operatortest.Store
 	scans []store.Scan
@@ -185,10 +198,11 @@ func (l *scanLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error)
 	return l.Store.Scan(ctx, s)
 }
 
-// A plan reads each of its columns by ID and by name, as ranges of qualifiers. Where an ID is the
-// letter that a name begins with, one range holds both, so that no cell is read twice.
+// A plan reads each of its columns by ID and by name, as ranges of qualifiers. If an ID is the
+// first letter of a name, one range covers both, so that no cell is read twice.
 func TestRollup_columns(t *testing.T) {
-	data := newRollupTable(rand.New(rand.NewPCG(2, 2)), encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
+	data := newRollupTable(rand.New(rand.NewPCG(2, 2)),
+		encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
 	for _, test := range []struct {
 		sum, count byte
 		want       string
@@ -200,7 +214,11 @@ func TestRollup_columns(t *testing.T) {
 	} {
 		plan := operatortest.Plan(encoding.DefaultSchema(), metric, data.from, data.to)
 		plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "avg", Fill: scanplan.FillNone}
-		plan.Rollup = &scanplan.Rollup{Layout: data.layout, Column: encoding.RollupColumn{ID: test.sum, Name: "sum"}, Count: &encoding.RollupColumn{ID: test.count, Name: "count"}}
+		plan.Rollup = &scanplan.Rollup{
+			Layout: data.layout,
+			Column: encoding.RollupColumn{ID: test.sum, Name: "sum"},
+			Count:  &encoding.RollupColumn{ID: test.count, Name: "count"},
+		}
 		from := &scanLog{Store: data.store}
 		op, err := operator.New(from, whole(plan), operator.Options{})
 		if err != nil {
@@ -227,7 +245,10 @@ func TestChooseAccess_rollupRows(t *testing.T) {
 	from, to := int64(1356998400), int64(1388534400) // 2013
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, from, to)
 	plan.Downsample = &scanplan.Downsample{Interval: 86_400_000, Function: "sum", Fill: scanplan.FillNone}
-	plan.Rollup = &scanplan.Rollup{Layout: encoding.RollupLayout{Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "n"}}, Column: sumColumn}
+	plan.Rollup = &scanplan.Rollup{
+		Layout: encoding.RollupLayout{Interval: 86400, Span: encoding.RowSpan{Count: 1, Unit: "n"}},
+		Column: sumColumn,
+	}
 	plan.TSUIDs = []encoding.UID{encoding.UID(spanOf(operatortest.Tag(1, 1)))}
 	if got := len(operator.ChooseAccess(whole(plan), nil).Filter.Ranges); got != 12 {
 		t.Errorf("%d ranges, want 12", got)
@@ -238,23 +259,30 @@ func TestChooseAccess_rollupRows(t *testing.T) {
 func TestNew_rollupCut(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*86400)
 	plan.Downsample = &scanplan.Downsample{Interval: 7 * 3600_000, Function: "sum", Fill: scanplan.FillNone}
-	plan.Rollup = &scanplan.Rollup{Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, Column: sumColumn}
+	plan.Rollup = &scanplan.Rollup{
+		Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}},
+		Column: sumColumn,
+	}
 	part := whole(plan)
 	part.Range.Stop = binary.BigEndian.AppendUint32(slices.Clone(part.Range.Start[:3]), base+86400)
-	if _, err := operator.New(&operatortest.Store{}, part, operator.Options{}); err == nil || !strings.Contains(err.Error(), "a part of a rollup cuts buckets") {
+	if _, err := operator.New(&operatortest.Store{}, part, operator.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "a part of a rollup cuts buckets") {
 		t.Errorf("got %v, want an error that the part cuts buckets", err)
 	}
 }
 
 // A damaged cell, here of interval 32 in a row of 24, fails the part.
 func TestRollup_damaged(t *testing.T) {
-	data := newRollupTable(rand.New(rand.NewPCG(1, 1)), encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
-	key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(data.from), encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+	data := newRollupTable(rand.New(rand.NewPCG(1, 1)),
+		encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
+	key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(data.from),
+		encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
 	data.store.Cell(key, []byte{0, 0x02, 0x00}, []byte{1}, 1)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, data.from, data.to)
 	plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
 	plan.Rollup = &scanplan.Rollup{Layout: data.layout, Column: sumColumn}
-	if _, _, err := read(t, data.store, whole(plan), operator.Options{}); err == nil || !strings.Contains(err.Error(), "beyond the row's span") {
+	if _, _, err := read(t, data.store, whole(plan), operator.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "beyond the row's span") {
 		t.Errorf("got %v, want an error about the row's span", err)
 	}
 }
@@ -277,7 +305,8 @@ func TestRollup_afterOthers(t *testing.T) {
 	raw := operatortest.Plan(s, metric, base, base+3600)
 
 	for range 20 { // several times, because a part does not always get the memory of the one before
-		if spans, stats, err := read(t, noted, whole(raw), operator.Options{}); err != nil || len(spans) != 1 || stats.Skipped != 1 {
+		if spans, stats, err := read(t, noted, whole(raw), operator.Options{}); err != nil || len(spans) != 1 ||
+			stats.Skipped != 1 {
 			t.Fatalf("raw part: spans %v, %+v, %v, want one span and one skipped cell", spans, stats, err)
 		}
 		spans, stats, err := read(t, data.store, whole(rolled), operator.Options{})

@@ -9,17 +9,17 @@ import (
 )
 
 // seriesTable has the spans seen so far. Rows come hour by hour, and in each hour in the
-// order of their series. So the span of a row is mostly the one after the last row's
+// order of their series. So the span of a row is usually the one after the last row's
 // span, or a new one after all others: both cases need no search. Otherwise, because a
-// series began later than others or others have holes, it is searched for: by bisection
-// as long as spans ascend, and then in an index.
+// series began later than others or others have holes, it is searched by bisection as
+// long as spans ascend, and then in an index.
 type seriesTable struct {
 	spans []*series        // as first seen
 	index map[string]int32 // positions in spans, by id; nil while they ascend
 	next  int              // position in spans after the last one found
 	key   []byte           // id of the present row's span
 	bytes int64            // memory of the spans themselves
-	free  []series         // allocated and not used yet
+	free  []series         // allocated and unused
 	ids   []byte           // memory for further ids
 }
 
@@ -34,14 +34,14 @@ type series struct {
 	last        int32    // last segment
 	annotations [][]byte // JSON, waiting to be emitted
 
-	// hasPoint says that the span has a point, of which firstTime and firstValue are
-	// the first; shipped says that a batch has a bucket or a point of it.
+	// hasPoint is set if the span has a point, and firstTime and firstValue are its first; shipped
+	// is set if a batch has a bucket or a point of it.
 	hasPoint   bool
 	firstTime  int64
 	firstValue encoding.Value
 	shipped    bool
 
-	// Of a part with aligned aggregation, once it has points.
+	// In a part with aligned aggregation, set once the span has points.
 	group   *alignedGroup
 	aligned *alignedMember
 
@@ -52,8 +52,7 @@ type series struct {
 	counts    *downsample.Bucketer // of an average over rollups; bucketer then has the sums
 }
 
-// find returns the span of a row key. For a new one it asks admit, and returns nil if
-// that rejects it.
+// find returns the span of a row key. A new one must pass admit; else it returns nil.
 func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte) bool) *series {
 	t.key = s.AppendSpan(t.key[:0], key)
 	i, ok := t.search()
@@ -74,7 +73,7 @@ func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte
 func (t *seriesTable) search() (i int, found bool) {
 	n := len(t.spans)
 	switch {
-	// Hours come one after another, each with its rows in the order of series: mostly it is the
+	// Hours come one after another, each with its rows in the order of series: usually it is the
 	// span after the last row's.
 	case t.next < n && bytes.Equal(t.spans[t.next].id, t.key): //fault:span-of-the-next-row-not-compared TestSeriesTable_anyOrder
 		return t.next, true
@@ -86,7 +85,8 @@ func (t *seriesTable) search() (i int, found bool) {
 		return n, false
 	}
 	// Without an index the spans ascend.
-	return slices.BinarySearchFunc(t.spans, t.key, func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
+	return slices.BinarySearchFunc(t.spans, t.key,
+		func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
 }
 
 // insert adds the span key; i is what search returned.

@@ -23,7 +23,7 @@ func TestSeriesTable_anyOrder(t *testing.T) {
 		var order []string
 		for hour := range rapid.IntRange(1, 4).Draw(t, "hours") {
 			series := rapid.SliceOfN(rapid.ByteRange(0, 40), 0, 60).Draw(t, "series")
-			if rapid.IntRange(0, 4).Draw(t, "sorted") > 0 { // as stores hand rows over
+			if rapid.IntRange(0, 4).Draw(t, "sorted") > 0 { // as stores return rows
 				slices.Sort(series)
 			}
 			for _, n := range series {
@@ -69,7 +69,9 @@ func BenchmarkSpanTable(b *testing.B) {
 		for hour := range 6 {
 			for i := range 1000 {
 				if (i+hour)%every != every-1 {
-					keys = append(keys, s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour*3600), []byte{0, 0, 1, 0, byte(i >> 8), byte(i)}))
+					keys = append(keys,
+						s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour*3600),
+							[]byte{0, 0, 1, 0, byte(i >> 8), byte(i)}))
 				}
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// MaxHoursSideBySide is how many hours a part may have whose hours are read side by side:
-// each has a scanner and some blocks of its own.
+// MaxHoursSideBySide is the most hours that a part reads side by side: each has a scanner and some
+// blocks of its own.
 const MaxHoursSideBySide = 32
 
 // hoursOperator executes a part with partial aggregation by reading its hours side by side,
@@ -27,9 +27,8 @@ const MaxHoursSideBySide = 32
 //	hour 2   a b c   ...  ─┼─▶  a | b | c | d ...  ─▶  partial aggregates of groups
 //	hour 3   b   c d ...  ─┘
 //
-// A series is added to its group and forgotten, but for its name. partOperator instead
-// keeps the buckets of all series until the part has ended, because it reads one hour after
-// the other.
+// A series is added to its group and then only its name is kept. partOperator instead keeps the
+// buckets of all series until the part has ended, because it reads one hour after the other.
 type hoursOperator struct {
 	from   store.Reader
 	part   *scanplan.Part
@@ -53,7 +52,8 @@ type hoursOperator struct {
 }
 
 // newHoursOperator returns nil if the hours of the part cannot be read side by side.
-func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, groups *grouping, opts Options) (*hoursOperator, error) {
+func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, groups *grouping,
+	opts Options) (*hoursOperator, error) {
 	if _, ok := d.(*hourDownsampler); !ok || !opts.SideBySide || groups == nil {
 		return nil, nil
 	}
@@ -63,14 +63,23 @@ func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, gro
 	}
 
 	groups.mostStates = mostStates
-	o := &hoursOperator{from: from, part: part, opts: opts, groups: groups, head: part.Range.Start[:part.Plan.Schema.BaseTimeAt()]}
+	o := &hoursOperator{
+		from:   from,
+		part:   part,
+		opts:   opts,
+		groups: groups,
+		head:   part.Range.Start[:part.Plan.Schema.BaseTimeAt()],
+	}
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	if opts.BlockBytes <= 0 {
 		opts.BlockBytes = int(max(leastBlock, mostBlocks/n))
 	}
 	for at := groups.hours.From; at < groups.hours.To; at += encoding.RowSeconds {
 		hour := *part
-		hour.Range = scanplan.KeyRange{Start: part.Plan.HourKey(part.Range, at), Stop: part.Plan.HourKey(part.Range, at+encoding.RowSeconds)}
+		hour.Range = scanplan.KeyRange{
+			Start: part.Plan.HourKey(part.Range, at),
+			Stop:  part.Plan.HourKey(part.Range, at+encoding.RowSeconds),
+		}
 		b, err := bucketer(&part.Plan)
 		if err != nil {
 			return nil, err
@@ -118,7 +127,7 @@ func (o *hoursOperator) next(ctx context.Context) (batch.Record, error) {
 func (o *hoursOperator) readAll(ctx context.Context) error {
 	o.memory = memory.NewLease(ctx)
 	ctx, o.cancel = context.WithCancel(ctx)
-	// What is learned here the access paths of the hours use.
+	// The access paths of the hours use what is learned here.
 	o.stats.Probes = learnPrefixes(ctx, o.from, o.part, o.opts.Prefixes)
 	for _, h := range o.hours {
 		o.scans.Add(1)
@@ -215,7 +224,7 @@ func remove(s []int, v int) []int {
 	return rest
 }
 
-// spanBytes is about the bytes that a name takes beside its own until the part has ended.
+// spanBytes is about the bytes that a name takes in addition to its own until the part has ended.
 const spanBytes = 32
 
 // addSeries adds a series to its group.
@@ -262,8 +271,8 @@ func (o *hoursOperator) account(ctx context.Context, hour int, b *hourBlock) err
 	return o.spent.spend(ctx, o.opts.Budget, o.Stats())
 }
 
-// reserve reserves what is held beside partial aggregates and blocks, and ends the part if its
-// result needs more memory than the plan allows.
+// reserve reserves what is held in addition to partial aggregates and blocks, and ends
+// the part if its result needs more memory than the plan allows.
 func (o *hoursOperator) reserve() error {
 	if err := o.memory.Check(); err != nil {
 		return err

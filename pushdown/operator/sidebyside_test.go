@@ -23,7 +23,8 @@ import (
 
 // readGroups executes a part with partial aggregation, and returns the rows of its groups, those
 // of each record after a line.
-func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts operator.Options) (rows []string, stats operator.Stats, err error) {
+func readGroups(t failer, from *operatortest.Store, part *scanplan.Part,
+	opts operator.Options) (rows []string, stats operator.Stats, err error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	opts.Mem = operatortest.Poisoned(mem)
@@ -43,9 +44,11 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts op
 			if err := reader.At(i, &p); err != nil {
 				return err
 			}
-			// %b has all bits of a double, and tells NaN and -0 apart from others.
-			rows = append(rows, fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low, p.High, p.Spans, p.Flags,
-				p.EdgeTime, p.EdgeValue, p.NoteSpan, p.Notes))
+			// %b has all bits of a double, and distinguishes NaN and -0 from others.
+			rows = append(rows,
+				fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low,
+					p.High, p.Spans, p.Flags,
+					p.EdgeTime, p.EdgeValue, p.NoteSpan, p.Notes))
 		}
 		return nil
 	})
@@ -59,8 +62,8 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts op
 	return rows, stats, err
 }
 
-// drawSparse makes a table of several series, of one or two tags, of which each has points or
-// annotations in some hours, and a plan with partial aggregation over it.
+// drawSparse makes a table of several series, of one or two tags, each with points or annotations
+// in some hours, and a plan with partial aggregation over it.
 func drawSparse(t *rapid.T) drawn {
 	s := encoding.DefaultSchema()
 	if rapid.Bool().Draw(t, "salted") {
@@ -89,7 +92,9 @@ func drawSparse(t *rapid.T) drawn {
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "points") {
 				at += rapid.SampledFrom([]int64{1000, 60_000, 420_000, 1_000_000}).Draw(t, "gap")
-				one.Points.Append(at, encoding.FloatValue(rapid.SampledFrom([]float64{0.1, 0.2, 1e16, -1e16, 3, 1e-300}).Draw(t, "number")))
+				one.Points.Append(at,
+					encoding.FloatValue(rapid.SampledFrom([]float64{0.1, 0.2, 1e16, -1e16, 3, 1e-300}).Draw(t,
+						"number")))
 			}
 		}
 		m.Load(s, metric, one)
@@ -99,14 +104,20 @@ func drawSparse(t *rapid.T) drawn {
 	p.Downsample = &scanplan.Downsample{
 		Interval: rapid.SampledFrom([]int64{60_000, 300_000, 3_600_000}).Draw(t, "interval"),
 		Function: rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "count", "p95"}).Draw(t, "function"),
-		Fill:     rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t, "fill"),
+		Fill: rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t,
+			"fill"),
 	}
 	for k := 1; k <= 3; k++ {
 		if rapid.IntRange(0, 3).Draw(t, "group by") == 0 {
 			p.GroupBy = append(p.GroupBy, operatortest.UID(k))
 		}
 		if rapid.IntRange(0, 5).Draw(t, "predicate") == 0 {
-			p.Tags = append(p.Tags, scanplan.TagPredicate{TagK: operatortest.UID(k), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)}})
+			p.Tags = append(p.Tags,
+				scanplan.TagPredicate{
+					TagK:   operatortest.UID(k),
+					Op:     scanplan.In,
+					Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)},
+				})
 		}
 	}
 	p.Exact = rapid.IntRange(0, 5).Draw(t, "exact") == 0
@@ -114,8 +125,8 @@ func drawSparse(t *rapid.T) drawn {
 }
 
 // Hours that are read side by side make the same records, to the last bit, as hours that are read
-// one after the other: whatever the blocks, the hours in which a series has rows, and the store's
-// liberties.
+// one after the other: for all blocks, hours in which a series has rows, and liberties of the
+// store.
 func TestSideBySide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawSparse(t)
@@ -140,7 +151,8 @@ func TestSideBySide(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("hours %d to %d: one after the other -, side by side +: %s", from, to, diff)
 			}
-			if before.Points != after.Points || before.ShippedBytes != after.ShippedBytes || !d.store.Loose && before.Rows != after.Rows {
+			if before.Points != after.Points || before.ShippedBytes != after.ShippedBytes ||
+				!d.store.Loose && before.Rows != after.Rows {
 				t.Fatalf("counts %+v, want %+v", after, before)
 			}
 		}
@@ -161,7 +173,8 @@ func mergeable() (names []scanplan.Aggregator) {
 func sparsePart(n int) (*operatortest.Store, *scanplan.Part) {
 	m := &operatortest.Store{BlockRows: 2}
 	for i := range n {
-		m.Load(encoding.DefaultSchema(), metric, series(operatortest.Every(base, base+3*3600, 1800, identity), operatortest.Tag(1, i+1)))
+		m.Load(encoding.DefaultSchema(), metric,
+			series(operatortest.Every(base, base+3*3600, 1800, identity), operatortest.Tag(1, i+1)))
 	}
 	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3*3600)
 	p.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
@@ -180,7 +193,8 @@ func TestSideBySide_ends(t *testing.T) {
 			}
 			return nil
 		}
-		if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); (err == nil) != (block > 5) || block <= 5 && !errors.Is(err, broken) {
+		if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); (err == nil) != (block > 5) ||
+			block <= 5 && !errors.Is(err, broken) {
 			t.Errorf("block %d fails: got %v", block, err)
 		}
 	}
@@ -242,7 +256,8 @@ func TestSideBySide_memory(t *testing.T) {
 	}
 	part.Plan.MaxBytes = n * 20
 	var limit *operator.LimitError
-	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) || limit.What != operator.Memory {
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) ||
+		limit.What != operator.Memory {
 		t.Errorf("%d bytes for %d series: got %v, want a LimitError", part.Plan.MaxBytes, n, err)
 	}
 }
@@ -257,7 +272,8 @@ func TestSideBySide_groups(t *testing.T) {
 	}
 	part.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
 	var limit *operator.LimitError
-	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) || limit.What != operator.States {
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) ||
+		limit.What != operator.States {
 		t.Errorf("100 groups of 10,800 buckets: got %v, want a LimitError of states", err)
 	}
 }

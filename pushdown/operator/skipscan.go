@@ -14,13 +14,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// bySkipScan makes ranges that leave out what cannot hold the wanted tags, with the
-// key prefixes that are known: at least the empty one of each wanted tag. The ranges
-// of several tags are intersected.
+// bySkipScan makes ranges without the keys that cannot have the wanted tags, by known
+// key prefixes: at least the empty one of each wanted tag. The ranges of several tags
+// are intersected.
 //
-// The key pattern is still needed for the rows between known prefixes, unless there
-// are none. (In region servers before 2.4.19, 2.5.9 and 2.6.1 it keeps the ranges
-// from seeking, HBASE-28622: they look at every row, as with a pattern alone.)
+// The key pattern is still needed for the rows between known prefixes, unless there are
+// none. (In region servers before 2.4.19, 2.5.9 and 2.6.1 it keeps the ranges from
+// seeking, HBASE-28622: they read every row, as with a pattern alone.)
 func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	known := cache.Lookup(access.CacheKey(b.part))
 	var r rangeList
@@ -31,7 +31,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	count, clean := 0, known.Clean && len(known.Prefixes) == len(wanted) && !b.plan.Exact
 	for i, t := range wanted {
 		p := b.prefixes(t, known, i, b.baseTimes())
-		// The tag is left to the key pattern: rows with unwanted values of it are in the ranges.
+		// Only the key pattern checks the tag: rows with unwanted values of it are in the ranges.
 		if p == nil {
 			clean = false
 			continue
@@ -46,11 +46,11 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 			return r.access("", nil), true // no key can hold wanted values of all these tags
 		}
 
-		// Clean was seen with all known prefixes, and says nothing of the empty one alone.
+		// Clean holds for all known prefixes, and not for the empty one alone.
 		clean = clean && p == known.Prefixes[i]
 	}
 
-	// No tag has ranges that the part can afford, or those of all tags together are too many.
+	// No tag has few enough ranges, or those of all tags together are too many.
 	if count == 0 || len(r) > maxRanges {
 		return Access{}, false
 	}
@@ -61,8 +61,8 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	} else {
 		a.Filter.Pattern, a.Reason = p, a.Reason+text
 	}
-	// Few: dividing the part saves no time. r.access has set it, but between known prefixes may
-	// lie many rows that are not wanted.
+	// Few: dividing the part saves no time. r.access has set it, but there may be many unwanted
+	// rows between known prefixes.
 	a.Few = known.Few
 	return a, true
 }
@@ -96,9 +96,8 @@ func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r 
 	return r
 }
 
-// RecordScan records in a prefix cache what the scan of a part cost that was executed
-// elsewhere. An operator records its own scan. Of a long part it records the pieces, which
-// are what a scan of a part is.
+// RecordScan records in a prefix cache the cost of a part's scan that was executed elsewhere. An
+// operator records its own scan, and of a long part that of each piece.
 func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	if b := (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}); b.isLong(cache) == 0 {
 		recordScan(cache, part, s)
@@ -117,10 +116,11 @@ func recordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	})
 }
 
-// learnPrefixes learns the key prefixes of the wanted tags, if the cache says that it
-// is worth the cost, and returns the number of scans that it took. An error only ends
-// the learning: if it is one of the store, the part's own scan will have it too.
-func learnPrefixes(ctx context.Context, from store.Reader, part *scanplan.Part, cache *access.PrefixCache) (probes int64) {
+// learnPrefixes learns the key prefixes of the wanted tags, if the cache finds it worth the cost,
+// and returns the number of scans that it took. An error only ends the learning: if the store
+// fails, the part's own scan will fail too.
+func learnPrefixes(ctx context.Context, from store.Reader, part *scanplan.Part,
+	cache *access.PrefixCache) (probes int64) {
 	key := access.CacheKey(part)
 	task, ok := cache.BeginLearning(key)
 	if !ok {
@@ -209,8 +209,8 @@ func (l *learner) nextPrefix(prefix, tags []byte) []byte {
 	key := slices.Concat(l.hour, prefix)
 	switch {
 	case len(prefix) == len(tags):
-		// The row is its prefix and nothing else. Longer prefixes that begin with it
-		// may follow at once.
+		// The row is its prefix and nothing else. Longer prefixes that begin with it may follow
+		// immediately.
 		return append(key, 0)
 	case len(prefix) == 0:
 		// The tag key or a larger one comes first, and so it does in all rows that

@@ -19,7 +19,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// reading is a store that reads all rows, whatever the filter.
+// reading is a store that returns all rows and ignores the filter.
 type reading struct{ store.Reader }
 
 func (reading) Features() store.Features { return store.Features{} }
@@ -83,7 +83,10 @@ func drawPlan(t *rapid.T, s encoding.Schema) scanplan.Plan {
 	plan := operatortest.Plan(s, metric, base+3600*int64(from), base+3600*int64(to))
 	for k := 1; k <= 4; k++ {
 		op := rapid.SampledFrom([]string{"", "", "in", "in", "not in", "present"}).Draw(t, "predicate")
-		p := scanplan.TagPredicate{TagK: operatortest.UID(k), Op: map[string]scanplan.TagOp{"in": scanplan.In, "not in": scanplan.NotIn}[op]}
+		p := scanplan.TagPredicate{
+			TagK: operatortest.UID(k),
+			Op:   map[string]scanplan.TagOp{"in": scanplan.In, "not in": scanplan.NotIn}[op],
+		}
 		if p.Op != scanplan.Present {
 			values := rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 1, 3, rapid.ID).Draw(t, "values")
 			slices.Sort(values)
@@ -104,7 +107,9 @@ func cutParts(t *rapid.T, plan scanplan.Plan) (all []*scanplan.Part) {
 	for _, r := range plan.Ranges {
 		s := plan.Schema
 		border := slices.Concat(r.Start[:len(r.Start)-4], []byte{0, 0, 0, 0}, s.AppendTags(nil, drawSeries(t)))
-		copy(border[len(r.Start)-4:], s.AppendRangeKey(nil, 0, metric, uint32(base+3600*rapid.IntRange(0, 3).Draw(t, "border")))[s.SaltWidth+s.MetricWidth:])
+		copy(border[len(r.Start)-4:],
+			s.AppendRangeKey(nil, 0, metric,
+				uint32(base+3600*rapid.IntRange(0, 3).Draw(t, "border")))[s.SaltWidth+s.MetricWidth:])
 		if bytes.Compare(border, r.Start) <= 0 || bytes.Compare(border, r.Stop) >= 0 {
 			all = append(all, &scanplan.Part{Plan: plan, Range: r})
 			continue
@@ -133,7 +138,8 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 			walked := rapid.IntRange(0, 2).Draw(t, "much looked at") == 0
 			for _, part := range cutParts(t, plan) {
 				if walked {
-					cache.Record(access.CacheKey(part), access.ScanCost{From: base, To: base + 4*3600, Ranges: 1, Scanned: 10_000})
+					cache.Record(access.CacheKey(part),
+						access.ScanCost{From: base, To: base + 4*3600, Ranges: 1, Scanned: 10_000})
 				}
 				want, _, err := read(t, reading{table}, part, operator.Options{})
 				if err != nil {
@@ -164,7 +170,11 @@ func embedded(t testing.TB) *pebble.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	if err := st.CreateTable(t.Context(), store.TableSpec{Name: operatortest.Table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+	if err := st.CreateTable(t.Context(),
+		store.TableSpec{
+			Name:     operatortest.Table,
+			Families: []store.FamilySpec{{Name: encoding.FamilyData}},
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return st
@@ -178,7 +188,12 @@ func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 		tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(2, first+host%dcs), operatortest.Tag(3, 1+host)})
 		for hour := range 6 {
 			q, value := operatortest.Encode((base+3600*int64(hour))*1000, encoding.IntValue(int64(host)))
-			all = append(all, store.Mutation{Row: s.AppendRowKey(nil, metric, uint32(base+3600*hour), tags), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+			all = append(all, store.Mutation{
+				Row:       s.AppendRowKey(nil, metric, uint32(base+3600*hour), tags),
+				Family:    encoding.FamilyData,
+				Qualifier: encoding.AppendQualifier(nil, q),
+				Value:     value,
+			})
 		}
 	}
 	if err := st.Apply(t.Context(), operatortest.Table, all); err != nil {
@@ -186,8 +201,8 @@ func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 	}
 }
 
-// A value of the rows' first tag is read by key ranges at once, whatever the tag's UID. One host
-// of 1,000, behind other tags, is read by skip scan from the second query on, and never without a
+// A value of the rows' first tag is read by key ranges immediately, with any UID. One host of
+// 1,000, after other tags, is read by skip scan from the second query on, and never without a
 // cache.
 func TestSeek_oneOfMany(t *testing.T) {
 	st := embedded(t)
@@ -200,15 +215,27 @@ func TestSeek_oneOfMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := spanOf(operatortest.Tag(2, 2), operatortest.Tag(3, 18)); len(spans) == 0 || stats.Points != int64(6*len(spans)) || len(spans[want].Raw.Time) != 6 {
-			t.Errorf("%s: %d points of %d series, want 6 of each, and host 18 among them", name, stats.Points, len(spans))
+		if want := spanOf(operatortest.Tag(2, 2),
+			operatortest.Tag(3, 18)); len(spans) == 0 || stats.Points != int64(6*len(spans)) ||
+			len(spans[want].Raw.Time) != 6 {
+			t.Errorf("%s: %d points of %d series, want 6 of each, and host 18 among them", name, stats.Points,
+				len(spans))
 		}
 		if stats.RowsScanned > looked || stats.Probes != probes {
-			t.Errorf("%s: %d rows looked at, %d probes, want at most %d and %d", name, stats.RowsScanned, stats.Probes, looked, probes)
+			t.Errorf("%s: %d rows looked at, %d probes, want at most %d and %d", name, stats.RowsScanned, stats.Probes,
+				looked, probes)
 		}
 	}
-	centre := scanplan.TagPredicate{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}
-	host := scanplan.TagPredicate{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(18)}}
+	centre := scanplan.TagPredicate{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(2)},
+	}
+	host := scanplan.TagPredicate{
+		TagK:   operatortest.UID(3),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(18)},
+	}
 	ask("first tag", nil, 1500, 0, centre)
 	cache := access.NewPrefixCache()
 	ask("second tag, at first", cache, 6000, 0, host)
@@ -224,12 +251,12 @@ func TestSeek_oneOfMany(t *testing.T) {
 		}
 	}
 	explained(true, "60 ranges that can hold the wanted tags, known prefixes: 5; no row lay elsewhere")
-	// The prefixes of new data centres are unknown: their rows are looked at, and from then on the
-	// store rejects them itself.
+	// The prefixes of new data centres are unknown: their rows are read, and from then on the store
+	// rejects them itself.
 	centres(t, st, 50, 500, 2)
 	ask("new data centres", cache, 3006, 0, host)
 	explained(false, "60 ranges that can hold the wanted tags, known prefixes: 5; key pattern of 1 tags and 1 values")
-	// After the first learning, more than 4 scans must look at rows in vain before the next one.
+	// After the first learning, more than 4 wasteful scans must come before the next one.
 	for range 4 {
 		ask("not worth learning again yet", cache, 3018, 0, host)
 	}
@@ -255,7 +282,11 @@ func TestSeek_learnsAllPrefixes(t *testing.T) {
 	}
 	m := table(all...)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+24*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(4), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(4),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	cache := access.NewPrefixCache()
 	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 24*3600, Scanned: 100_000})
 	spans, _, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
@@ -263,16 +294,22 @@ func TestSeek_learnsAllPrefixes(t *testing.T) {
 		t.Errorf("%d series, %v, want 3", len(spans), err)
 	}
 	// The empty prefix; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
-	if known := cache.Lookup(access.CacheKey(whole(plan))); !known.Clean || len(known.Prefixes) != 1 || known.Prefixes[0].Len() != 5 {
+	if known := cache.Lookup(access.CacheKey(whole(plan))); !known.Clean || len(known.Prefixes) != 1 ||
+		known.Prefixes[0].Len() != 5 {
 		t.Errorf("known is %+v, want 5 prefixes of one tag, clean", known)
 	}
 }
 
 // If the store fails while prefixes are learned, the part is answered and no prefixes are known.
 func TestSeek_learningFails(t *testing.T) {
-	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1), operatortest.Tag(3, 1)))
+	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1),
+		operatortest.Tag(3, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(3),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	cache := access.NewPrefixCache()
 	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 3600, Scanned: 10_000})
 	failed := false
@@ -285,7 +322,8 @@ func TestSeek_learningFails(t *testing.T) {
 	}
 	spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
-		t.Errorf("%d series, %d probes, failed %t, %v, want one series after one probe that failed", len(spans), stats.Probes, failed, err)
+		t.Errorf("%d series, %d probes, failed %t, %v, want one series after one probe that failed", len(spans),
+			stats.Probes, failed, err)
 	}
 	if cache.Lookup(access.CacheKey(whole(plan))).Prefixes != nil {
 		t.Error("prefixes are known after learning has failed")

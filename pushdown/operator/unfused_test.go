@@ -13,11 +13,11 @@ import (
 	"downpour/pushdown/operator/downsample"
 )
 
-// Downsample returns an operator that downsamples the points of in as the plan
-// of part says. in is the operator of the same part with a plan that does not
-// downsample. Together they yield, span by span, what the operator of the part
-// itself yields, but they hold all of its points in memory, where that holds one
-// row. It says as plainly as possible what the fused pass must yield.
+// Downsample returns an operator that downsamples the points of in as the plan of part
+// says. in is the operator of the same part with a plan that does not downsample.
+// Together they yield, span by span, what the operator of the part itself yields, but
+// they hold all of its points in memory and not one row. It is the plainest definition
+// of what the fused pass must yield.
 func Downsample(in Operator, part *scanplan.Part, opts Options) (Operator, error) {
 	if part.Plan.Downsample == nil {
 		return nil, fmt.Errorf("%w: there is nothing to downsample", ErrBadPlan)
@@ -111,7 +111,7 @@ func (u *unfused) collect(r batch.Record) error {
 	return nil
 }
 
-// downsample replaces the points of s that lie in whole buckets by these buckets.
+// downsample replaces the points of s that are in whole buckets by these buckets.
 func (u *unfused) downsample(s *batch.Series) {
 	from, to := u.whole(s.Raw.Time)
 	if from >= to {
@@ -131,7 +131,7 @@ func (u *unfused) downsample(s *batch.Series) {
 	s.Raw = outer
 }
 
-// whole returns the range of the points whose buckets lie whole in the part.
+// whole returns the range of the points whose buckets are completely in the part.
 func (u *unfused) whole(times []int64) (from, to int) {
 	d, starts, ends := u.part.Plan.Downsample, u.part.Starts(), u.part.Ends()
 	n := len(times)

@@ -12,9 +12,8 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// BenchmarkOpen asks for 5-minute averages of 200 series, 4 hours, a point every
-// 10 s, in turn from memory and by reading, and reports how many times faster
-// memory is:
+// BenchmarkOpen queries 5-minute averages of 200 series, 4 hours, a point every 10 s,
+// alternately from memory and by reading, and reports how many times faster memory is:
 //
 //	go test -run - -bench Open ./pushdown/resultcache
 func BenchmarkOpen(b *testing.B) {
@@ -37,7 +36,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// versus drains the part from memory and from the store in turn.
+// versus drains the part alternately from memory and from the store.
 func versus(b *testing.B, st store.Reader, p *scanplan.Part) {
 	cache := New(64<<20, nil)
 	drain := func(c *Cache) operator.Stats {

@@ -23,14 +23,14 @@ type Cache struct {
 	logged  map[string]bool // reasons that were logged, see logOnce
 }
 
-// Counts tell what a cache has done.
+// Counts are the statistics of a cache.
 type Counts struct {
 	Hits      int64 // parts and whole plans answered from memory
 	PlanHits  int64 // whole plans among the hits
-	New       int64 // parts and plans that were not asked for before
+	New       int64 // parts and plans that were not queried before
 	Kept      int64 // answers stored
-	Changed   int64 // asks whose rows may have changed since the last ask
-	Unproven  int64 // asks for which the store gave no version token
+	Changed   int64 // lookups whose rows may have changed since the last lookup
+	Unproven  int64 // lookups for which the store gave no version token
 	Evictions int64 // entries removed to make room for others
 
 	SavedRows, SavedBytes int64 // that the hits did not read again
@@ -38,7 +38,7 @@ type Counts struct {
 	Entries, Bytes int64 // held now
 }
 
-// entry is a part or a plan that was asked for, and its answer if it is cached.
+// entry is a part or a plan that was queried, and its answer if it is cached.
 type entry struct {
 	id      ID
 	version string // version token of the last ask; "" of a plan asked for once
@@ -46,8 +46,8 @@ type entry struct {
 	bytes   int64
 }
 
-// Answer is what is cached: of a part an *answer, of a plan whatever the caller has
-// made of its parts. It is shared by all who ask and must not change.
+// Answer is the cached value: for a part an *answer, for a plan the caller's own result. It is
+// shared by all lookups and must not change.
 type Answer interface {
 	// Bytes returns about the memory that the answer takes. If the answer also has a method
 	// Read, see reader, what a hit saves is counted.
@@ -61,8 +61,8 @@ type answer struct {
 }
 
 const (
-	entryBytes  = 256 // about what an entry takes without its answer
-	batchBytes  = 64  // about what a batch takes beside its bytes
+	entryBytes  = 256 // about the size of an entry without its answer
+	batchBytes  = 64  // about the overhead of a batch
 	answerShare = 8   // one answer may take the bound divided by this
 )
 
@@ -87,12 +87,12 @@ type lookup uint8
 const (
 	lookupMiss    lookup = iota // read the rows
 	lookupStore                 // read the rows and store the answer
-	lookupChanged               // read the rows, which may differ from those of the last ask
+	lookupChanged               // read the rows, which may differ from those of the last lookup
 	lookupHit                   // the answer is there
 )
 
-// lookupPart looks for the answer of a part over rows with the given version token,
-// and keeps the token for the next ask.
+// lookupPart looks for the answer of a part over rows with the given version token, and
+// keeps the token for the next lookup.
 func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 		c.counts.Changed++
 		c.resetEntry(e, version)
 		return lookupChanged, nil
-	case e.answer == nil: // asked for again, and nothing has changed: worth storing
+	case e.answer == nil: // queried again, and nothing has changed: worth storing
 		return lookupStore, nil
 	}
 
@@ -123,7 +123,7 @@ func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 	return lookupHit, a
 }
 
-// reader is an answer that tells what it took to read it.
+// reader is an answer that reports the cost of reading it.
 type reader interface{ Read() (rows, bytes int64) }
 
 // countHit counts an answer that is given again. REQUIRES: c.mu is held.
@@ -152,10 +152,10 @@ func (c *Cache) resetEntry(e *entry, version string) {
 	e.version, e.answer, e.bytes = version, nil, entryBytes
 }
 
-// store caches an answer that was made of rows with the given version token, which
-// was taken before they were read. It returns whether the answer is cached: it is
-// not if another ask has seen another token since, or has stored its answer first, if
-// the entry was evicted meanwhile, or if the answer is too large.
+// store caches an answer that was made of rows with the given version token, which was
+// taken before they were read. It reports whether the answer is cached: it is not if
+// another lookup has seen another token since, or has stored its answer first, if the
+// entry was evicted, or if the answer is too large.
 func (c *Cache) store(id ID, version string, a Answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,12 +181,12 @@ func (c *Cache) dropAnswer(id ID, version string) {
 	defer c.mu.Unlock()
 
 	if el := c.entries[id]; el != nil && el.Value.(*entry).version == version {
-		// No token equals the empty one: the next ask reads the rows.
+		// No token equals the empty one: the next query reads the rows.
 		c.resetEntry(el.Value.(*entry), "")
 	}
 }
 
-// Drop removes everything: the next ask for each part reads its rows.
+// Drop removes everything: the next query of each part reads its rows.
 func (c *Cache) Drop() {
 	if c == nil {
 		return
@@ -199,7 +199,7 @@ func (c *Cache) Drop() {
 	c.bytes = 0
 }
 
-// fits tells whether an answer of that size may be cached.
+// fits reports whether an answer of that size may be cached.
 func (c *Cache) fits(bytes int64) bool { return bytes <= c.limit/answerShare }
 
 // addBytes counts bytes and evicts entries, the least recently used first, until
@@ -236,7 +236,7 @@ func (c *Cache) Counts() Counts {
 	return counts
 }
 
-// Holds tells whether the answer of a part is cached.
+// Holds reports whether the answer of a part is cached.
 func (c *Cache) Holds(part *scanplan.Part) bool {
 	if c == nil {
 		return false

@@ -33,9 +33,9 @@ func TestCache_ask(t *testing.T) {
 	f("", lookupMiss)
 	f("m", lookupHit)
 	f("n", lookupChanged)
-	f("m", lookupChanged) // the answer is gone
+	f("m", lookupChanged) // the answer was removed
 	f("m", lookupStore)
-	c.store(id(1), "n", filled(200)) // of rows that have changed meanwhile
+	c.store(id(1), "n", filled(200)) // of rows that have changed in the meantime
 	f("m", lookupStore)
 	want := Counts{Hits: 2, New: 1, Kept: 1, Changed: 2, Unproven: 2, Entries: 1, Bytes: entryBytes}
 	if got := c.Counts(); got != want {
@@ -59,7 +59,8 @@ func TestCache_bound(t *testing.T) {
 			sum += el.Value.(*entry).bytes
 		}
 		if sum != c.bytes || sum > limit || len(c.entries) != c.order.Len() {
-			t.Fatalf("step %d: %d bytes in %d entries, want %d and at most %d in %d", i, sum, c.order.Len(), c.bytes, limit, len(c.entries))
+			t.Fatalf("step %d: %d bytes in %d entries, want %d and at most %d in %d", i, sum, c.order.Len(), c.bytes,
+				limit, len(c.entries))
 		}
 	}
 	if n := c.Counts(); n.Hits < 100 || n.Evictions < 100 || n.Changed < 100 {
@@ -92,8 +93,8 @@ func TestCache_large(t *testing.T) {
 	}
 }
 
-// Drop removes all entries and their bytes: a part must be asked for twice again before its answer
-// is stored. An answer that was being made meanwhile is not stored.
+// Drop removes all entries and their bytes: a part must be queried twice again before its answer is
+// stored. An answer that was in progress is not stored.
 func TestCache_drop(t *testing.T) {
 	(*Cache)(nil).Drop()
 	c := New(8<<10, nil)

@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// clock takes times and tells their median.
+// clock measures times and returns their median.
 type clock []time.Duration
 
 func (c *clock) time(f func()) {
@@ -35,7 +35,12 @@ func load(b *testing.B, st *pebble.Store, s encoding.Schema) {
 		var batch []store.Mutation
 		tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1+series)})
 		for hour := range int64(hours) {
-			m := store.Mutation{Kind: store.Append, Row: s.AppendRowKey(nil, operatortest.UID(1), uint32(base+hour*3600), tags), Family: encoding.FamilyData, Qualifier: encoding.AppendColumn}
+			m := store.Mutation{
+				Kind:      store.Append,
+				Row:       s.AppendRowKey(nil, operatortest.UID(1), uint32(base+hour*3600), tags),
+				Family:    encoding.FamilyData,
+				Qualifier: encoding.AppendColumn,
+			}
 			for i := range int64(360) {
 				q, value := operatortest.Encode((base+hour*3600+10*i)*1000, encoding.IntValue(i%100))
 				m.Value = encoding.AppendEntry(m.Value, q, value)

@@ -16,14 +16,15 @@ import (
 	"downpour/pushdown/store"
 )
 
-// While one goroutine writes and others ask all the time, an answer has the value that was
-// acknowledged before it was asked for, or a later one, and no goroutine sees the value go back.
+// While one goroutine writes and others query all the time, an answer has the value that was
+// acknowledged before the query, or a later one, and no goroutine sees the value go back.
 func TestOpen_whileWriting(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(3, 3)), openPebble(t))
 	w.cache, w.schema = New(1<<20, nil), encoding.DefaultSchema()
 	p := &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(9), base, base+3600)}
 	p.Range = p.Plan.Ranges[0]
-	key := w.schema.AppendRowKey(nil, operatortest.UID(9), base, w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+	key := w.schema.AppendRowKey(nil, operatortest.UID(9), base,
+		w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
 	put := func(n int64) error {
 		q, value := operatortest.Encode(base*1000, encoding.IntValue(n))
 		return w.store.Apply(context.Background(), operatortest.Table, []store.Mutation{
@@ -55,7 +56,8 @@ func TestOpen_whileWriting(t *testing.T) {
 		})
 	}
 	for n := int64(first + 1); n <= first+60; n++ {
-		for before := asked.Load(); n%4 == 0 && asked.Load() < before+8 && !t.Failed(); { // so that answers are kept between writes
+		for before := asked.Load(); n%4 == 0 && asked.Load() < before+8 &&
+			!t.Failed(); { // so that answers are kept between writes
 		}
 		if err := put(n); err != nil {
 			t.Error(err)

@@ -30,8 +30,8 @@ func (s *versioned) Version(context.Context, string, string, store.KeyRange) (st
 	return s.version, nil
 }
 
-// An answer is stored at the second ask for a part, and is found from the third on
-// as long as the store gives the same version token.
+// An answer is stored at the second query of a part, and is found from the third on as
+// long as the store gives the same version token.
 func ExampleOpen() {
 	const hour = 1_356_998_400 // 2013-01-01 00:00, in seconds
 	schema := encoding.DefaultSchema()
@@ -78,14 +78,14 @@ func ExampleOpen() {
 	// 60 points: hits 0, stored 0, changed 1
 }
 
-// series is what the caller makes of a plan's parts, for example the names of the
-// series that it found.
+// series is the caller's result of a plan's parts, for example the names of the series that it
+// found.
 type series []string
 
 func (s series) Bytes() int64 { return int64(16 * len(s)) }
 
-// What is made of all parts of a plan is looked up before the first part is read,
-// and stored when it is wanted.
+// The result of a whole plan is looked up before the first part is read, and stored when it is
+// wanted.
 func ExampleLookupPlan() {
 	table := &versioned{Store: &operatortest.Store{}, version: "1"}
 	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), 1_356_998_400, 1_357_002_000)

@@ -29,10 +29,9 @@ func PartKey(part *scanplan.Part) ID {
 	return sha256.Sum256(p.AppendIdentity(append(make([]byte, 0, identityBytes), partDomain...)))
 }
 
-// PlanKey returns the ID of what a caller makes of all parts of a plan. A caller
-// that makes several things of a plan tells them apart by variant, a name without a
-// zero byte. The ID does not depend on the bounds that an answer is only trimmed
-// to, see scanplan.Plan.Untrimmed.
+// PlanKey returns the ID of a caller's result of all parts of a plan. variant, a name
+// without a zero byte, distinguishes several results of a plan. The ID does not depend
+// on the bounds that an answer is only trimmed to, see scanplan.Plan.Untrimmed.
 func PlanKey(plan *scanplan.Plan, variant string) ID {
 	untrimmed := plan.Untrimmed()
 	text := append(make([]byte, 0, identityBytes), planDomain...)
@@ -40,8 +39,8 @@ func PlanKey(plan *scanplan.Plan, variant string) ID {
 	return sha256.Sum256(untrimmed.AppendIdentity(text))
 }
 
-// dropUnread removes what the part's operator does not read, so that parts with the
-// same answer have the same identity.
+// dropUnread removes fields that the part's operator does not read, so that parts with
+// the same answer have the same identity.
 func dropUnread(p *scanplan.Part) {
 	// The gateway aggregates what a per-series part ships.
 	if p.Mode == scanplan.PerSeries {
@@ -53,18 +52,19 @@ func dropUnread(p *scanplan.Part) {
 	}
 	p.Plan = p.Plan.Untrimmed() // the gateway trims answers to the query's bounds
 
-	// In whole hours with buckets that divide the hour, nothing depends on the
-	// plan's other hours. Of hours beyond the plan's own no row is admitted. Rows of rollups
-	// are not hours.
+	// In whole hours with buckets that divide the hour, nothing depends on the plan's
+	// other hours. No row outside of the plan's hours is admitted. Rows of rollups are
+	// not hours.
 	hours, whole := p.Plan.WholeHours(p.Range)
-	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
+	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From ||
+		hours.To > p.Plan.To {
 		return
 	}
 
 	from, to := hours.From, hours.To
 
-	// A partial aggregate also has the points at those ends of the part where the
-	// plan goes on: leave an hour of the plan there.
+	// A partial aggregate also has the points at those ends of the part where the plan continues:
+	// leave an hour of the plan there.
 	if p.Mode == scanplan.PartialAggregation {
 		if p.Plan.From != hours.From {
 			from -= encoding.RowSeconds
@@ -76,6 +76,6 @@ func dropUnread(p *scanplan.Part) {
 
 	p.Plan.From, p.Plan.To = from, to
 	p.Plan.Start, p.Plan.End = 0, 0 // Untrimmed has made them of From and To
-	// Ranges say whether a bucket that the part's end cuts is whole: such buckets are never cut.
+	// Ranges decide whether a bucket at the part's end is whole: hour buckets are never cut.
 	p.Plan.Ranges = nil //fault:answer-to-other-tags TestKey
 }

@@ -90,7 +90,10 @@ func TestKey_raw(t *testing.T) {
 			change(p)
 		})
 	}
-	if raw(func(*scanplan.Part) {}) != raw(func(p *scanplan.Part) { p.Plan.Start, p.Plan.End = p.Plan.Start+1, p.Plan.End-1 }) {
+	if raw(func(*scanplan.Part) {}) != raw(func(p *scanplan.Part) {
+		p.Plan.Start, p.Plan.End = p.Plan.Start+1,
+			p.Plan.End-1
+	}) {
 		t.Error("other bounds of the query give another key")
 	}
 }
@@ -146,7 +149,8 @@ func TestKey_histograms(t *testing.T) {
 	// The answer to a whole plan does depend on them.
 	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+3600)
 	seen := map[ID]string{}
-	for name, h := range map[string]*scanplan.Histograms{"points": nil, "50": {Codec: 42, Percentiles: []float32{50}}, "99": {Codec: 42, Percentiles: []float32{99}}, "buckets": {Codec: 42, Buckets: true}} {
+	for name, h := range map[string]*scanplan.Histograms{"points": nil, "50": {Codec: 42, Percentiles: []float32{50}},
+		"99": {Codec: 42, Percentiles: []float32{99}}, "buckets": {Codec: 42, Buckets: true}} {
 		p := plan
 		p.Histograms = h
 		id := PlanKey(&p, "")

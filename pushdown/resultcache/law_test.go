@@ -30,7 +30,13 @@ func createTable(t *testing.T, admin store.Admin) {
 
 func openPebble(t *testing.T) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("data", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	st, err := pebble.Open("data",
+		pebble.Options{
+			FS:        vfs.NewMem(),
+			Grouping:  encoding.DefaultSchema().RowHours(),
+			Logger:    slog.New(slog.DiscardHandler),
+			IdleFlush: -1,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +45,7 @@ func openPebble(t *testing.T) *pebble.Store {
 	return st
 }
 
-// Whatever is written, overwritten, compacted and deleted between two asks, the answer with the
+// Whatever is written, overwritten, compacted and deleted between two queries, the answer with the
 // cache is the answer without it, byte by byte.
 //
 //fault:answer-of-changed-rows e.version != version => e.version != version && e.answer == nil
@@ -101,7 +107,7 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 			fake.RestoreSnapshot(operatortest.Table, name)
 		case 1:
 			fake.Truncate(operatortest.Table, w.rng.IntN(2) == 0)
-			return // whether the empty table gets as many writes as the old one is left to chance
+			return // only by chance does the empty table get as many writes as the old one
 		default:
 			fake.CloneSnapshot(operatortest.Table, name)
 		}
@@ -152,7 +158,8 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL, want none", n)
 	}
-	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" || !errors.Is(err, hbase.ErrExpiring) {
+	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" ||
+		!errors.Is(err, hbase.ErrExpiring) {
 		t.Errorf("version %q with error %v, want none and %v", version, err, hbase.ErrExpiring)
 	}
 }

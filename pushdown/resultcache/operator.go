@@ -13,12 +13,12 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Open returns the operator of a part, as operator.New does. It answers from the
-// cache where it can, and stores its answer where it should. With a nil cache, or a
-// store that gives no version tokens, it is operator.New's own.
+// Open returns the operator of a part, as operator.New does. It answers from the cache if it can,
+// and stores its answer if that is worthwhile. With a nil cache, or a store that gives no version
+// tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
-	// What is made of a straight plan depends on rows beyond the part's keys, and nobody keeps an
-	// answer from which rows are left out.
+	// The answer to a straight plan depends on rows beyond the part's keys, and an answer without
+	// damaged rows is not kept.
 	if c == nil || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
 		return operator.New(from, part, opts)
 	}
@@ -46,13 +46,13 @@ type cachingOperator struct {
 	inner     operator.Operator
 	reader    *timestampReader // what inner reads from
 
-	looked    bool // lookUp was called, or must not be called any more
+	looked    bool // lookUp was called, or must no longer be called
 	result    lookup
 	version   string
 	proof     func() error  // that version is the token
 	took      time.Duration // to get the version token
 	collected *answer       // with lookupStore: the batches so far; nil once it cannot be stored
-	proving   bool          // whether the token holds is found out at the end
+	proving   bool          // the token is checked at the end
 	proven    bool          // all rows were read, and it held
 	stored    bool
 	replay    *replay // with lookupHit
@@ -63,7 +63,7 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	// The version token must be taken before the first row is read.
 	if !o.looked {
 		o.looked = true
-		// Of a context that has ended inner returns the cause.
+		// If the context has ended, inner returns the cause.
 		if ctx.Err() == nil {
 			o.lookUp(ctx)
 		}
@@ -84,14 +84,15 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	return r, err
 }
 
-// lookUp gets the version token and looks for the answer. Without a token the rows
-// are read. The token may still wait for its proof: a cached answer is handed out
-// meanwhile, and rows are read, but neither ends before it.
+// lookUp gets the version token and looks for the answer. Without a token the rows are
+// read. The token's proof may still be pending: a cached answer is returned, or rows
+// are read, in the meantime, but neither ends before it.
 func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
 	reads := p.Reads(o.part.Range)
-	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: reads.Start, Stop: reads.Stop})
+	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData,
+		store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())
@@ -107,11 +108,11 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 		o.collected = &answer{}
 	}
 	o.proving = version != "" && (o.collected != nil || o.opts.Proving)
-	o.reader.on = o.proving // nothing that outlives the query is made of rows with the time of their data
+	o.reader.on = o.proving // results of rows with the time of their data must not outlive the query
 }
 
-// proveAnswer waits for the proof of the cached answer. If it fails, the answer is
-// dropped: whoever asks again must not find it again, however long proofs fail.
+// proveAnswer waits for the proof of the cached answer. If it fails, the answer is dropped: a retry
+// must not find it again, even if proofs keep failing.
 func (o *cachingOperator) proveAnswer() error {
 	err := o.proof()
 	if err != nil {
@@ -135,8 +136,8 @@ func (o *cachingOperator) collect(r batch.Record) {
 	o.collected = nil
 }
 
-// end is called after the last batch. It finds out whether the rows were read under a
-// version token that held until now, and stores the answer if that was collected.
+// end is called after the last batch. It checks whether the rows were read under a version token
+// that held until now, and stores the answer if it was collected.
 func (o *cachingOperator) end() {
 	proving, collected := o.proving, o.collected
 	o.proving, o.collected = false, nil // Next may be called again
@@ -144,7 +145,8 @@ func (o *cachingOperator) end() {
 		return
 	}
 	if o.reader.areDataTime() {
-		o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
+		o.cache.logOnce("cells of table " + o.part.Plan.Table +
+			" carry the time of their data (tsd.storage.use_otsdb_timestamp)")
 		return
 	}
 	// A token that is not proven may name rows of another opening of the region.
@@ -154,8 +156,8 @@ func (o *cachingOperator) end() {
 	}
 }
 
-// Stats returns what the part has cost. Of an answer from memory, the rows, cells,
-// bytes and points are those that the answer was made of.
+// Stats returns the cost of the part. For an answer from memory, the rows, cells, bytes and points
+// are those that it was made of.
 func (o *cachingOperator) Stats() operator.Stats {
 	// Getting the version token is waiting for the store, too.
 	if o.replay != nil {

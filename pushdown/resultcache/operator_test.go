@@ -126,8 +126,8 @@ func TestOpen_halfRead(t *testing.T) {
 	}
 }
 
-// A cached answer is handed out before its token is proven, and does not end if the
-// proof fails; then its budget is given back. Nothing is stored under such a token.
+// A cached answer is returned before its token is proven, and does not end if the proof
+// fails; then its budget is given back. Nothing is stored under such a token.
 //
 //fault:end-mark-before-proven r.proof() => error(nil)
 func TestOpen_unproven(t *testing.T) {
@@ -154,7 +154,7 @@ func TestOpen_unproven(t *testing.T) {
 		t.Errorf("%d points are left of the budget, want all %d", left, points)
 	}
 
-	// Whoever asks again reads the rows, also if no proof succeeds any more.
+	// The next query reads the rows, even if proofs keep failing.
 	if s := w.ask(p); s.CacheHits != 0 {
 		t.Errorf("after a failed proof: %+v, want no hit", s)
 	}
@@ -164,8 +164,7 @@ func TestOpen_unproven(t *testing.T) {
 	}
 }
 
-// Without a version token, or with a store that fails while it is asked for one, the rows
-// are read.
+// Without a version token, or with a store that fails to return one, the rows are read.
 func TestOpen_noVersion(t *testing.T) {
 	w, p, _ := cachedWorld(t)
 	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
@@ -195,12 +194,25 @@ func TestOpen_dataTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, st := startFake(t, hbasefake.Options{})
-			w := &world{T: t, rng: rand.New(rand.NewPCG(1, 1)), store: st, schema: encoding.DefaultSchema(), cache: New(1<<20, nil)}
+			w := &world{
+				T:      t,
+				rng:    rand.New(rand.NewPCG(1, 1)),
+				store:  st,
+				schema: encoding.DefaultSchema(),
+				cache:  New(1<<20, nil),
+			}
 			for i := range int64(20) {
 				ms := (base + i*60) * 1000
 				q, value := operatortest.Encode(ms, encoding.IntValue(i))
-				key := w.schema.AppendRowKey(nil, operatortest.UID(1), base, w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
-				w.apply(store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: f.timestamp(ms)})
+				key := w.schema.AppendRowKey(nil, operatortest.UID(1), base,
+					w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+				w.apply(store.Mutation{
+					Row:       key,
+					Family:    encoding.FamilyData,
+					Qualifier: encoding.AppendQualifier(nil, q),
+					Value:     value,
+					Timestamp: f.timestamp(ms),
+				})
 			}
 			p := &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(1), base, base+3600)}
 			p.Range = p.Plan.Ranges[0]
@@ -222,7 +234,8 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 	day := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
 	first := day.Span.BaseTime(base)
 	key := func(base int64) []byte {
-		return s.AppendRowKey(nil, operatortest.UID(1), uint32(base), s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+		return s.AppendRowKey(nil, operatortest.UID(1), uint32(base),
+			s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
 	}
 
 	plan := operatortest.Plan(s, operatortest.UID(1), first, first+86400)
@@ -230,18 +243,36 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 	rolled.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
 	rolled.Rollup = &scanplan.Rollup{Layout: day, Column: encoding.RollupColumn{ID: 0, Name: "sum"}}
 	average.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "avg", Fill: scanplan.FillNone}
-	average.Rollup = &scanplan.Rollup{Layout: day, Column: encoding.RollupColumn{ID: 7, Name: "sum"}, Count: &encoding.RollupColumn{ID: 0, Name: "count"}}
+	average.Rollup = &scanplan.Rollup{
+		Layout: day,
+		Column: encoding.RollupColumn{ID: 7, Name: "sum"},
+		Count:  &encoding.RollupColumn{ID: 0, Name: "count"},
+	}
 	histograms.Histograms = &scanplan.Histograms{Codec: 42}
 
-	value := encoding.AppendHistogram([]byte{42}, &encoding.Histogram{Buckets: []encoding.HistogramBucket{{Upper: 1, Count: 3}}})
+	value := encoding.AppendHistogram([]byte{42},
+		&encoding.Histogram{Buckets: []encoding.HistogramBucket{{Upper: 1, Count: 3}}})
 	for name, f := range map[string]struct {
 		plan scanplan.Plan
 		cell store.Mutation
 		data int64 // time of what it holds, ms
 	}{
-		"sum":       {rolled, store.Mutation{Row: key(first), Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1), Value: []byte{9}}, (first+5*3600)*1000 + 1234},
-		"count":     {average, store.Mutation{Row: key(first), Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1), Value: []byte{9}}, (first + 6*3600 - 1) * 1000},
-		"histogram": {histograms, store.Mutation{Row: key(base), Qualifier: encoding.AppendHistogramQualifier(nil, 61_000, false), Value: value}, (base + 61) * 1000},
+		"sum": {rolled, store.Mutation{
+			Row:       key(first),
+			Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1),
+			Value:     []byte{9},
+		}, (first+5*3600)*1000 + 1234},
+		"count": {average, store.Mutation{
+			Row:       key(first),
+			Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1),
+			Value:     []byte{9},
+		}, (first + 6*3600 - 1) * 1000},
+		"histogram": {histograms,
+			store.Mutation{
+				Row:       key(base),
+				Qualifier: encoding.AppendHistogramQualifier(nil, 61_000, false),
+				Value:     value,
+			}, (base + 61) * 1000},
 	} {
 		for when, want := range map[int64]int64{f.data: 0, f.data + 30*3600_000: 2} {
 			_, st := startFake(t, hbasefake.Options{})
@@ -253,21 +284,23 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 			var hits int64
 			for range 4 {
 				op, err := Open(w.cache, w.store, p, operator.Options{})
-				_, stats, err := w.answer(scanplan.PartialAggregation, op, err) // in this mode batches need not be of series
+				_, stats, err := w.answer(scanplan.PartialAggregation, op,
+					err) // in this mode batches need not be of series
 				if err != nil {
 					t.Fatal(err)
 				}
 				hits += stats.CacheHits
 			}
 			if hits != want {
-				t.Errorf("%s, written at %d for %d: %d of 4 asks answered from memory, want %d", name, when, f.data, hits, want)
+				t.Errorf("%s, written at %d for %d: %d of 4 asks answered from memory, want %d", name, when, f.data,
+					hits, want)
 			}
 		}
 	}
 }
 
-// A part whose answer is too large to be kept tells a plan's answer, if that asks, whether its
-// rows were read under a token that held.
+// A part whose answer is too large to be kept still reports, with Options.Proving, whether its rows
+// were read under a token that held.
 //
 //fault:proven-without-proof o.proof() == nil => true
 func TestOpen_proving(t *testing.T) {

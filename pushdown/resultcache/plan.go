@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// PlanLookup is one ask for what was made of all parts of a plan. A nil lookup has
-// found nothing and stores nothing.
+// PlanLookup is one lookup of the result of a whole plan. A nil lookup has found
+// nothing and stores nothing.
 type PlanLookup struct {
 	cache   *Cache
 	id      ID
@@ -22,14 +22,15 @@ type PlanLookup struct {
 	reason  string // why there is no version; else empty
 }
 
-// LookupPlan looks for what was made of a plan; variant is that of PlanKey. It must
-// be called before anything of the plan is read: what is read afterwards may be
-// stored under the version token that is taken here.
+// LookupPlan looks for the result of a plan; variant is that of PlanKey. It must be called before
+// anything of the plan is read: a result of later reads may be stored under the version token that
+// is taken here.
 //
 // The first lookup of a plan takes no version token and returns nil, so a plan that
-// only one query has costs nothing. With proofs it may find an answer that is not proven yet; nil
-// has each proven at once.
-func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string, proofs *Proofs) *PlanLookup {
+// only one query has costs nothing. With proofs it may find an answer that is not yet
+// proven; with nil it waits for each proof.
+func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string,
+	proofs *Proofs) *PlanLookup {
 	if c == nil {
 		return nil
 	}
@@ -38,7 +39,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		return nil
 	}
 	id := PlanKey(plan, variant)
-	if !c.askedBefore(id) {
+	if !c.queriedBefore(id) {
 		return nil
 	}
 
@@ -51,7 +52,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	if err != nil && ctx.Err() == nil {
 		c.logOnce(err.Error())
 	}
-	// Without a token it counts the ask, and finds nothing.
+	// Without a token it counts the lookup, and finds nothing.
 	found, same, ok := c.lookupPlan(id, version)
 	if err != nil {
 		return &PlanLookup{reason: err.Error()}
@@ -60,8 +61,8 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		return nil
 	}
 
-	// An answer that was found may be given while its token is being proven. Rows may be
-	// read only after that, because what is read is stored under the token.
+	// A cached answer may be returned while its token is being proven. Rows may be read only after
+	// that, because their result is stored under the token.
 	if proofs != nil && found != nil {
 		proofs.add(proof)
 	} else if err := proof(); err != nil { //fault:stored-before-proven TestLookupPlan_unproven
@@ -81,10 +82,10 @@ func (l *PlanLookup) Found() Answer {
 	return l.found
 }
 
-// Wanted tells that no answer is cached and that one should be stored.
+// Wanted reports whether no answer is cached and one should be stored.
 func (l *PlanLookup) Wanted() bool { return l != nil && l.version != "" && l.found == nil }
 
-// Reason says why the store could not prove anything; it is empty if it could.
+// Reason is why the store could not prove anything; it is empty if it could.
 func (l *PlanLookup) Reason() string {
 	if l == nil {
 		return ""
@@ -92,22 +93,22 @@ func (l *PlanLookup) Reason() string {
 	return l.reason
 }
 
-// Unchanged tells whether no row has changed since the lookup before this one. Where making
-// an answer to be stored costs more than answering, it is worth it only then: rows that
-// change all the time would have it made in vain each time.
+// Unchanged reports whether no row has changed since the lookup before this one. An answer that is
+// expensive to store is worth storing only then: for rows that change all the time it would never
+// be used.
 func (l *PlanLookup) Unchanged() bool { return l != nil && l.same }
 
-// Store caches what was made of the plan since the lookup, if that is wanted. All
-// parts of the plan must have been answered from the cache, or read and stored in
-// it, by this process: that shows that answers over these rows may be cached, see
-// the package comment.
+// Store caches the result of the plan, made after the lookup, if that is wanted. All
+// parts of the plan must have been answered from the cache, or read and stored in it,
+// by this process: that shows that answers over these rows may be cached, see the
+// package comment.
 func (l *PlanLookup) Store(a Answer) {
 	if l.Wanted() {
 		l.cache.store(l.id, l.version, a)
 	}
 }
 
-// HoldsPlan tells whether something that was made of a plan is cached.
+// HoldsPlan reports whether a result of a plan is cached.
 func (c *Cache) HoldsPlan(plan *scanplan.Plan, variant string) bool {
 	if c == nil {
 		return false
@@ -115,8 +116,7 @@ func (c *Cache) HoldsPlan(plan *scanplan.Plan, variant string) bool {
 	return c.holdsID(PlanKey(plan, variant))
 }
 
-// versionsAtOnce bounds the version tokens of one plan that are asked for at a
-// time.
+// versionsAtOnce bounds the version tokens of one plan that are requested at a time.
 const versionsAtOnce = 8
 
 // planVersion returns one token made of the version tokens of all ranges of a plan, and
@@ -129,7 +129,8 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 		work.Go(func() (err error) {
 			r = plan.Reads(r)
 			// Not a context of the group's: it would end before the proofs do.
-			versions[i], proofs[i], err = versioner.EarlyVersion(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
+			versions[i], proofs[i], err = versioner.EarlyVersion(ctx, plan.Table, encoding.FamilyData,
+				store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})
 	}
@@ -155,8 +156,8 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 	}, nil
 }
 
-// askedBefore tells whether a plan was asked for before. If not, it adds an entry.
-func (c *Cache) askedBefore(id ID) bool {
+// queriedBefore reports whether a plan was queried before. If not, it adds an entry.
+func (c *Cache) queriedBefore(id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -168,10 +169,10 @@ func (c *Cache) askedBefore(id ID) bool {
 	return false
 }
 
-// lookupPlan looks for the answer to a plan over rows with the given version token,
-// and keeps the token for the next ask. same tells whether the token is that of the ask
-// before. ok is false if nothing can be cached: there is no token, or the entry was
-// evicted.
+// lookupPlan looks for the answer to a plan over rows with the given version token, and
+// keeps the token for the next lookup. same reports whether the token is that of the
+// lookup before. ok is false if nothing can be cached: there is no token, or the entry
+// was evicted.
 func (c *Cache) lookupPlan(id ID, version string) (found Answer, same, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +189,7 @@ func (c *Cache) lookupPlan(id ID, version string) (found Answer, same, ok bool) 
 	e := el.Value.(*entry)
 	same = e.version == version
 	if !same {
-		// Without an answer, as at the first token after askedBefore, nothing is lost.
+		// Without an answer, as at the first token after queriedBefore, nothing is lost.
 		if e.answer != nil {
 			c.counts.Changed++
 		}

@@ -52,22 +52,28 @@ func (w *world) write(k, hour int) {
 	tags := w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, k)})
 	at := base + 3600*int64(hour)
 	q, value := operatortest.Encode(at*1000, encoding.IntValue(1))
-	w.apply(store.Mutation{Row: w.schema.AppendRowKey(nil, operatortest.UID(1), uint32(at), tags), Family: encoding.FamilyData,
-		Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+	w.apply(store.Mutation{
+		Row:       w.schema.AppendRowKey(nil, operatortest.UID(1), uint32(at), tags),
+		Family:    encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q),
+		Value:     value,
+	})
 }
 
-// A plan that is asked for once costs no version token. If it is asked for again its answer may be
+// A plan that is queried once costs no version token. If it is queried again its answer may be
 // stored, and is then found until a row of any of its ranges has changed.
 func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way", nil) }
 	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
-		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want nothing wanted, found or taken", a.Wanted(), a.Found(), st.taken.Load())
+		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want nothing wanted, found or taken",
+			a.Wanted(), a.Found(), st.taken.Load())
 	}
 	for k := range 20 { // some in each salt bucket
 		a := ask()
 		if !a.Wanted() || a.Found() != nil {
-			t.Fatalf("after change %d: wanted %v, found %v, want an answer to be wanted and none found", k, a.Wanted(), a.Found())
+			t.Fatalf("after change %d: wanted %v, found %v, want an answer to be wanted and none found", k, a.Wanted(),
+				a.Found())
 		}
 		a.Store(total(k))
 		if got := ask().Found(); got != total(k) {
@@ -95,13 +101,14 @@ type earlyStore struct {
 
 func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
 
-func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string,
+	r store.KeyRange) (string, func() error, error) {
 	token, err := s.Version(ctx, table, family, r)
 	return token, func() error { s.asked++; return s.proof }, err
 }
 
-// An answer may be found under a token that is not proven, and must then be waited for.
-// Nothing is stored under such a token.
+// An answer may be found under a token that is not yet proven, whose proof must then be
+// awaited. Nothing is stored under such a token.
 //
 //fault:stored-before-proven proof() => error(nil)
 func TestLookupPlan_unproven(t *testing.T) {
@@ -143,8 +150,8 @@ func TestLookupPlan_unproven(t *testing.T) {
 	}
 }
 
-// What was made of rows that changed while they were read is not found.
-func TestPlanLookup_changedMeanwhile(t *testing.T) {
+// A result of rows that changed while they were read is not found.
+func TestPlanLookup_changedInBetween(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "", nil) }
 	ask()
@@ -163,7 +170,7 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	a = ask()
 	w.write(2, 0)
 	ask()
-	a.Store(total(4)) // a newer ask has seen the change
+	a.Store(total(4)) // a newer lookup has seen the change
 	if got := ask().Found(); got != nil {
 		t.Errorf("found %v, want nothing", got)
 	}
@@ -182,9 +189,11 @@ func TestPlanLookup_not(t *testing.T) {
 	ask().Store(total(1))
 	st.err = errors.New("no token")
 	if a := ask(); a.Wanted() || a.Found() != nil || a.Unchanged() || a.Reason() != "no token" {
-		t.Errorf("wanted %v, found %v, unchanged %v, reason %q without a token; want the reason alone", a.Wanted(), a.Found(), a.Unchanged(), a.Reason())
+		t.Errorf("wanted %v, found %v, unchanged %v, reason %q without a token; want the reason alone", a.Wanted(),
+			a.Found(), a.Unchanged(), a.Reason())
 	}
-	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, "", nil), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "", nil)} {
+	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, "", nil),
+		"no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "", nil)} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
 			t.Errorf("%s: wanted %v, found %v, want neither", name, a.Wanted(), a.Found())
 		}

@@ -8,21 +8,21 @@ import (
 )
 
 // ErrUnproven is returned when a cached answer was found under a version token that
-// could not be proven: its rows may have changed. What was handed out of the answer
-// must not be used. The caller tries again, for a plan without Proofs.
+// could not be proven: its rows may have changed. Returned parts of the answer must not
+// be used. The caller tries again, for a plan without Proofs.
 var ErrUnproven = errors.New("resultcache: it cannot be proven that rows have not changed")
 
-// Proofs are the proofs that cached answers of one request still wait for. The request
-// goes on meanwhile: the last call of a proof takes as long as writing a small answer.
+// Proofs are the pending proofs of cached answers of one request. The request continues in the
+// meantime: the last call of a proof takes as long as writing a small answer.
 type Proofs struct {
 	ctx     context.Context // they end with the request, not with the sub-query that needs them
 	mu      sync.Mutex
 	waiting []func() error
 }
 
-// NewProofs returns proofs for LookupPlan, which then may find answers that are not proven yet.
-// Nothing that was made of them may leave the process before Wait returns nil. ctx
-// must not end before that.
+// NewProofs returns proofs for LookupPlan, which then may find answers that are not yet
+// proven. No result of them may leave the process before Wait returns nil. ctx must not
+// end before that.
 func NewProofs(ctx context.Context) *Proofs { return &Proofs{ctx: ctx} }
 
 // add adds a proof to wait for.
@@ -33,7 +33,7 @@ func (p *Proofs) add(proof func() error) {
 	p.waiting = append(p.waiting, proof)
 }
 
-// Pending tells whether Wait may have to wait. Of nil Proofs it is false.
+// Pending reports whether Wait may have to wait. It is false for nil Proofs.
 func (p *Proofs) Pending() bool {
 	if p == nil {
 		return false

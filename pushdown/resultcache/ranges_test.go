@@ -15,8 +15,12 @@ func TestLaw_ranges(t *testing.T) {
 		st := openPebble(t)
 		w := newWorld(t, rng, st)
 		w.extra = []func(){func() {
-			bucket, metric, until := rng.IntN(w.schema.Buckets()), operatortest.UID(1+rng.IntN(2)), uint32(base+3600*rng.IntN(hours+1)-3599)
-			r := store.KeyRange{Start: w.schema.AppendRangeKey(nil, bucket, metric, 0), Stop: w.schema.AppendRangeKey(nil, bucket, metric, until)}
+			bucket, metric, until := rng.IntN(w.schema.Buckets()), operatortest.UID(1+rng.IntN(2)),
+				uint32(base+3600*rng.IntN(hours+1)-3599)
+			r := store.KeyRange{
+				Start: w.schema.AppendRangeKey(nil, bucket, metric, 0),
+				Stop:  w.schema.AppendRangeKey(nil, bucket, metric, until),
+			}
 			if err := st.DeleteRows(t.Context(), operatortest.Table, []store.KeyRange{r}); err != nil {
 				t.Fatal(err)
 			}

@@ -11,10 +11,9 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// replay is an operator that returns a cached answer. It ends with ErrUnproven if the
-// answer's version token turns out to be wrong. It spends as much of the
-// query's budget as reading the rows would, because whether a query is refused must
-// not depend on what was asked before.
+// replay is an operator that returns a cached answer. It ends with ErrUnproven if the answer's
+// version token proves wrong. It spends as much of the query's budget as reading the rows would,
+// because whether a query is refused must not depend on earlier queries.
 type replay struct {
 	answer *answer
 	opts   operator.Options
@@ -98,7 +97,7 @@ func (r *replay) end() {
 // that it has not cost now.
 func (r *replay) stats() operator.Stats {
 	s := r.answer.stats
-	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: the gateway cuts plans into parts by them
+	s.RPCs, s.Resumes = 0, 0 // rows and bytes are kept: the gateway cuts plans into parts by them
 	s.ScanTime, s.DecodeTime, s.EmitTime = 0, 0, 0
 	s.Batches, s.ShippedBytes = int64(r.next), r.bytes
 	return s

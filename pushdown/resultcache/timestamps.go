@@ -9,21 +9,20 @@ import (
 	"downpour/pushdown/store"
 )
 
-// timestampReader looks at the timestamps of the rows that are read through it, if
-// on is set. It tells whether cells carry the time of their data instead of the time
-// of their writing; answers over such cells must not be cached, see the package
-// comment.
+// timestampReader checks the timestamps of the rows that are read through it, if on is set. It
+// finds cells that carry the time of their data instead of the time of their writing; answers over
+// such cells must not be cached, see the package comment.
 type timestampReader struct {
 	store.Reader
 	plan *scanplan.Plan
 	on   bool
 
 	// An operator that reads its hours side by side has several scanners.
-	cells atomic.Int64 // looked at
-	equal atomic.Int64 // of them, those that have the time of their own point
+	cells atomic.Int64 // checked
+	equal atomic.Int64 // checked cells that have the time of their own point
 }
 
-// Features implements store.Reader. An operator reads rows and nothing else.
+// Features implements store.Reader. An operator only reads rows.
 func (*timestampReader) Features() store.Features { return store.Features{} }
 
 // Scan implements store.Reader.
@@ -35,9 +34,9 @@ func (r *timestampReader) Scan(ctx context.Context, scan store.Scan) (store.Scan
 	return &timestampScanner{Scanner: sc, reader: r}, nil
 }
 
-// areDataTime tells whether cells carry the time of their data: at least half of
-// those looked at have it to the millisecond. A cell that is written in the
-// millisecond of its point has it by chance.
+// areDataTime reports whether cells carry the time of their data: at least half of the
+// checked cells have it to the millisecond. A cell that is written in the millisecond
+// of its point has it by chance.
 func (r *timestampReader) areDataTime() bool {
 	equal := r.equal.Load()
 	return equal > 0 && 2*equal >= r.cells.Load()
@@ -63,8 +62,8 @@ func (s *timestampScanner) Next() ([]store.Row, error) {
 }
 
 // lookAt checks whether the first cell of a row that holds points, values of rollups or a
-// histogram has the time of one of them, and returns how many cells it has looked at, and how
-// many of them have. One cell a row is enough to tell how the table is written.
+// histogram has the time of one of them, and returns how many cells it has checked, and
+// how many of them have. One cell per row is enough to know how the table is written.
 func (r *timestampReader) lookAt(row *store.Row) (cells, equal int64) {
 	key, err := r.plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
@@ -83,8 +82,8 @@ func (r *timestampReader) lookAt(row *store.Row) (cells, equal int64) {
 	return 0, 0
 }
 
-// isDataTime tells whether a cell that was written so many ms behind the row's base time
-// has the time of what it holds. ok is false for cells of another kind, as annotations.
+// isDataTime reports whether a cell that was written so many ms after the row's base time has the
+// time of its data. ok is false for other cells, such as annotations.
 func (r *timestampReader) isDataTime(qualifier []byte, offset int64) (equal, ok bool) {
 	if r.plan.Rollup != nil {
 		index, ok := r.rollupIndex(qualifier)
@@ -111,8 +110,8 @@ func (r *timestampReader) rollupIndex(qualifier []byte) (index int, ok bool) {
 	return index, ok
 }
 
-// hasOffset tells whether one of the points that a qualifier lists has the given
-// offset in ms. A compacted cell has several points.
+// hasOffset reports whether one of the points of a qualifier has the given offset in ms. A
+// compacted cell has several points.
 func hasOffset(qualifier []byte, offset int64) bool {
 	for len(qualifier) > 0 {
 		q, rest, err := encoding.ParseQualifier(qualifier)

@@ -49,7 +49,8 @@ func newWorld(t *testing.T, rng *rand.Rand, st store.Store) *world {
 
 // row is a random row key.
 func (w *world) row() []byte {
-	tags := w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1+w.rng.IntN(3)), operatortest.Tag(2, 1+w.rng.IntN(2))})
+	tags := w.schema.AppendTags(nil,
+		[]encoding.TagPair{operatortest.Tag(1, 1+w.rng.IntN(3)), operatortest.Tag(2, 1+w.rng.IntN(2))})
 	return w.schema.AppendRowKey(nil, operatortest.UID(1+w.rng.IntN(2)), uint32(base+3600*w.rng.IntN(hours)), tags)
 }
 
@@ -87,7 +88,12 @@ func (w *world) change() {
 func (w *world) put() {
 	w.Helper()
 	q, value := w.point()
-	w.apply(store.Mutation{Row: w.row(), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+	w.apply(store.Mutation{
+		Row:       w.row(),
+		Family:    encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q),
+		Value:     value,
+	})
 }
 
 func (w *world) apply(mutations ...store.Mutation) {
@@ -110,7 +116,13 @@ func (w *world) compact(key []byte) {
 		for _, c := range r.Cells {
 			if q, rest, err := encoding.ParseQualifier(c.Qualifier); err == nil && len(rest) == 0 {
 				b.Add(q, c.Value)
-				mutations = append(mutations, store.Mutation{Kind: store.DeleteCell, Row: key, Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
+				mutations = append(mutations,
+					store.Mutation{
+						Kind:      store.DeleteCell,
+						Row:       key,
+						Family:    encoding.FamilyData,
+						Qualifier: bytes.Clone(c.Qualifier),
+					})
 			}
 		}
 	}
@@ -118,15 +130,21 @@ func (w *world) compact(key []byte) {
 		return
 	}
 	qualifier, value := b.Cell()
-	w.apply(append(mutations, store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: qualifier, Value: value})...)
+	w.apply(append(mutations, store.Mutation{
+		Row:       key,
+		Family:    encoding.FamilyData,
+		Qualifier: qualifier,
+		Value:     value,
+	})...)
 }
 
-// part draws a part of a plan out of few, so that they come again; what the
-// answer does not depend on is drawn again each time.
+// part draws a part of a plan out of few, so that they come again; fields on which the answer does
+// not depend are drawn each time.
 func (w *world) part() *scanplan.Part {
 	from := base + 3600*int64(w.rng.IntN(hours-1))
 	to := from + 3600*(1+int64(w.rng.IntN(2)))
-	wide := operatortest.Plan(w.schema, operatortest.UID(1+w.rng.IntN(2)), from-3600*int64(w.rng.IntN(2)), to+3600*int64(w.rng.IntN(2)))
+	wide := operatortest.Plan(w.schema, operatortest.UID(1+w.rng.IntN(2)), from-3600*int64(w.rng.IntN(2)),
+		to+3600*int64(w.rng.IntN(2)))
 	wide.Start += w.rng.Int64N(3600_000)
 	wide.End -= w.rng.Int64N(3600_000)
 	wide.FixDuplicates = true
@@ -140,7 +158,11 @@ func (w *world) part() *scanplan.Part {
 		p.Mode = scanplan.PartialAggregation
 	}
 	if w.rng.IntN(3) == 0 {
-		p.Plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}}
+		p.Plan.Tags = []scanplan.TagPredicate{{
+			TagK:   operatortest.UID(1),
+			Op:     scanplan.In,
+			Values: []encoding.UID{operatortest.UID(2)},
+		}}
 	}
 	if w.rng.IntN(2) == 0 {
 		p.Plan.GroupBy = []encoding.UID{operatortest.UID(2)}
@@ -153,7 +175,8 @@ func (w *world) part() *scanplan.Part {
 
 // answer is all that an operator returns, as bytes, and its counts. opened is what
 // opening it returned.
-func (w *world) answer(mode scanplan.Mode, op operator.Operator, opened error) (all []byte, stats operator.Stats, err error) {
+func (w *world) answer(mode scanplan.Mode, op operator.Operator,
+	opened error) (all []byte, stats operator.Stats, err error) {
 	w.Helper()
 	if opened != nil {
 		return nil, operator.Stats{}, opened
@@ -175,7 +198,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	opts := operator.Options{FlushBytes: 1 << 10}
 	op, err := Open(w.cache, w.store, p, opts)
 	got, stats, err := w.answer(p.Mode, op, err)
-	if errors.Is(err, ErrUnproven) { // then callers ask again; the regions' openings are known by now
+	if errors.Is(err, ErrUnproven) { // then callers retry; the regions' openings are known by now
 		op, err = Open(w.cache, w.store, p, opts)
 		got, stats, err = w.answer(p.Mode, op, err)
 	}
@@ -190,14 +213,15 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	if !bytes.Equal(want, got) {
 		w.Fatalf("%d bytes, want %d; cache hits %d\n%s", len(got), len(want), stats.CacheHits, p.Plan.String())
 	}
-	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.Bytes != fresh.Bytes || stats.RowsScanned != fresh.RowsScanned || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
+	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.Bytes != fresh.Bytes ||
+		stats.RowsScanned != fresh.RowsScanned || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
 		w.Fatalf("stats %+v, want %+v", stats, fresh)
 	}
 	return stats
 }
 
-// live changes the table and asks for parts in turn. Each ask checks the property of this package:
-// the cache never changes an answer.
+// live alternately changes the table and queries parts. Each query checks the property
+// of this package: the cache never changes an answer.
 func (w *world) live(asks int) (c Counts) {
 	parts := []*scanplan.Part{w.part(), w.part()}
 	for range asks {

@@ -7,10 +7,10 @@
 //	  {"table": "tsdb", "preAggregationTable": "tsdb-preagg", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
 //	  {"table": "tsdb-rollup-1h", "preAggregationTable": "tsdb-rollup-preagg-1h", "interval": "1h", "rowSpan": "1d", "delaySla": "2d"}]}
 //
-// The default interval stands for raw data; its second table holds pre-aggregates that
-// are not rolled up. Members that are not known are ignored.
+// The default interval is raw data; its second table holds pre-aggregates that are not rolled up.
+// Unknown members are ignored.
 //
-// The package is pure but for Read.
+// The package is pure except Read.
 // Source: net.opentsdb.rollup.RollupConfig, RollupInterval.
 package rollup
 
@@ -41,13 +41,13 @@ type Config struct {
 
 // Interval is one interval and its two tables.
 type Interval struct {
-	Name     string // as configured, such as 1h; it is looked up by this text exactly
+	Name     string // as configured, such as 1h; it is found only by this exact text
 	Table    string // rollups of series
 	PreTable string // rolled-up pre-aggregates
 	Layout   encoding.RollupLayout
 	// Default marks the interval of raw data. Table is not read or written as a rollup.
 	Default bool
-	// Delay is after how many seconds a rollup is sure to be there, 0 if nothing is said.
+	// Delay is the number of seconds after which a rollup surely exists, 0 if not set.
 	// Source: delaySla.
 	Delay int64
 }
@@ -67,7 +67,7 @@ func Read(setting string) (*Config, error) {
 		return nil, err
 	}
 	defer file.Close()
-	// One byte more than Parse takes, so that a longer file is refused and not cut.
+	// One byte more than Parse accepts, so that a longer file is refused and not cut.
 	text, err := io.ReadAll(io.LimitReader(file, maxText+1))
 	if err != nil {
 		return nil, err
@@ -93,7 +93,8 @@ func Parse(text []byte) (*Config, error) {
 		}
 	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&in); err != nil {
-		return nil, fmt.Errorf("rollups: want the JSON of tsd.rollups.config or the path of a file that ends in .json: %w", err)
+		return nil, fmt.Errorf(
+			"rollups: want the JSON of tsd.rollups.config or the path of a file that ends in .json: %w", err)
 	}
 
 	c := &Config{}
@@ -128,7 +129,8 @@ func readIDs(in map[string]int) (map[string]byte, error) {
 		}
 		// Sorted, because a map gives them in any order.
 		if other, taken := names[id]; taken {
-			return nil, fmt.Errorf("rollups: aggregationIds: %s and %s both have %d", min(name, other), max(name, other), id)
+			return nil, fmt.Errorf("rollups: aggregationIds: %s and %s both have %d", min(name, other),
+				max(name, other), id)
 		}
 		if _, twice := out[lower]; twice {
 			return nil, fmt.Errorf("rollups: aggregationIds: %s is there twice", lower)
@@ -176,8 +178,8 @@ func (i *Interval) read(span, delay string) (err error) {
 	return nil
 }
 
-// validate checks what concerns several intervals: names, defaults, and that no table
-// holds values of two intervals, which their qualifiers would not tell apart.
+// validate checks what concerns several intervals: names, defaults, and that no table holds values
+// of two intervals, which their qualifiers would not distinguish.
 func (c *Config) validate() error {
 	names, tables, defaults := map[string]bool{}, map[string]string{}, 0
 	for i := range c.Intervals {
@@ -204,7 +206,8 @@ func (c *Config) validate() error {
 
 // unitMS are the lengths of units. Source: DateTime.parseDuration.
 var unitMS = map[string]int64{
-	"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "n": 30 * 86_400_000, "y": 365 * 86_400_000,
+	"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000, "n": 30 * 86_400_000,
+	"y": 365 * 86_400_000,
 }
 
 // split divides a duration such as 6h into number and unit.
@@ -250,8 +253,8 @@ func (c *Config) ID(aggregator string) (byte, bool) {
 }
 
 // Matching returns the intervals that divide a downsample interval in seconds, the
-// longest first. Of two that are equally long the one that is configured last is
-// returned. Source: RollupConfig.getRollupInterval.
+// longest first. If two are equally long the one configured last is returned. Source:
+// RollupConfig.getRollupInterval.
 func (c *Config) Matching(seconds int64) (out []*Interval) {
 	for i := len(c.Intervals) - 1; i >= 0; i-- {
 		one := &c.Intervals[i]

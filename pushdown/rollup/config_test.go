@@ -22,9 +22,26 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Interval{
-		{Name: "1m", Table: "tsdb", PreTable: "tsdb-pre", Layout: encoding.RollupLayout{Interval: 60, Span: encoding.RowSpan{Count: 1, Unit: "h"}}, Default: true},
-		{Name: "10m", Table: "r10m", PreTable: "r10m-pre", Layout: encoding.RollupLayout{Interval: 600, Span: encoding.RowSpan{Count: 6, Unit: "h"}}},
-		{Name: "1h", Table: "r1h", PreTable: "r1h", Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, Delay: 172800},
+		{
+			Name:     "1m",
+			Table:    "tsdb",
+			PreTable: "tsdb-pre",
+			Layout:   encoding.RollupLayout{Interval: 60, Span: encoding.RowSpan{Count: 1, Unit: "h"}},
+			Default:  true,
+		},
+		{
+			Name:     "10m",
+			Table:    "r10m",
+			PreTable: "r10m-pre",
+			Layout:   encoding.RollupLayout{Interval: 600, Span: encoding.RowSpan{Count: 6, Unit: "h"}},
+		},
+		{
+			Name:     "1h",
+			Table:    "r1h",
+			PreTable: "r1h",
+			Layout:   encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}},
+			Delay:    172800,
+		},
 	}
 	if d := cmp.Diff(want, c.Intervals); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -72,7 +89,8 @@ func TestParse_refused(t *testing.T) {
 	f(`,"defaultInterval":true`, ``, "0 intervals have defaultInterval, want 1")
 	f(`"rowSpan":"6h"`, `"rowSpan":"6h","defaultInterval":true`, "2 intervals have defaultInterval, want 1")
 	f(`"table":"r10m",`, ``, `table "" and preAggregationTable "r10m-pre", want both`)
-	f(`"preAggregationTable":"r10m-pre"`, `"preAggregationTable":"tsdb"`, `table tsdb holds interval "1m" and interval "10m"`)
+	f(`"preAggregationTable":"r10m-pre"`, `"preAggregationTable":"tsdb"`,
+		`table tsdb holds interval "1m" and interval "10m"`)
 	f(`"interval":"10m"`, `"interval":"10"`, `got "10", want a number and ms, s`)
 	f(`"interval":"10m"`, `"interval":"0m"`, `got "0m"`)
 	f(`"interval":"10m"`, `"interval":"99999999999y"`, `got "99999999999y"`)
@@ -111,7 +129,7 @@ func TestMatching(t *testing.T) {
 	f(1)
 }
 
-// Read takes the JSON, or the path of a file with it that is not too large.
+// Read accepts the JSON, or the path of a file with it that is not too large.
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rollups.json")
 	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {

@@ -13,9 +13,9 @@ import (
 var MadeColumns = [...]string{"sum", "count", "min", "max"}
 
 // MadeIntervals returns the intervals of a configuration if we make its rollups ourselves, the
-// longest first, and an error that names the first of which we cannot: intervals are counted
-// from 1970, as the buckets of a query are, and no row may begin inside of one. Counts tell
-// whether raw rows were deleted since, so they are made in any case.
+// longest first, or an error that names the first that we cannot make: intervals are counted from
+// 1970, as the buckets of a query are, and no row may begin inside one. Counts are always made,
+// because they show whether raw rows were deleted since.
 func (c *Config) MadeIntervals() (out []*Interval, err error) {
 	if _, ok := c.ID("count"); !ok {
 		return nil, fmt.Errorf("rollups: aggregationIds: got no count, want it and others of %q to make", MadeColumns)
@@ -28,7 +28,8 @@ func (c *Config) MadeIntervals() (out []*Interval, err error) {
 		}
 		n, align := one.Layout.Interval, one.Layout.Span.Alignment()
 		if align%n != 0 || n%encoding.RowSeconds != 0 && encoding.RowSeconds%n != 0 {
-			return nil, fmt.Errorf("rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
+			return nil, fmt.Errorf(
+				"rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
 				one.Name, one.Layout.Span, align)
 		}
 		out = append(out, one)

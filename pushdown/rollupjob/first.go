@@ -12,7 +12,10 @@ import (
 // false if there is none.
 func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (base int64, ok bool, err error) {
 	for bucket := range j.Schema.Buckets() {
-		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to))}
+		keys := store.KeyRange{
+			Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)),
+			Stop:  j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to)),
+		}
 		one, found, err := j.first(ctx, keys)
 		if err != nil {
 			return 0, false, err
@@ -24,10 +27,13 @@ func (j *Job) First(ctx context.Context, metric encoding.UID, from, to int64) (b
 	return base, ok, nil
 }
 
-// Any tells whether there is a raw row of a metric between two times, in s.
+// Any reports whether there is a raw row of a metric between two times, in s.
 func (j *Job) Any(ctx context.Context, metric encoding.UID, from, to int64) (bool, error) {
 	for bucket := range j.Schema.Buckets() {
-		keys := store.KeyRange{Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)), Stop: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to))}
+		keys := store.KeyRange{
+			Start: j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)),
+			Stop:  j.Schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to)),
+		}
 		if _, found, err := j.first(ctx, keys); err != nil || found {
 			return found, err
 		}
@@ -41,7 +47,14 @@ const firstBytes = 1 << 10
 // first returns the base time of the first raw row of a key range. Keys that have none are
 // passed over.
 func (j *Job) first(ctx context.Context, keys store.KeyRange) (base int64, ok bool, err error) {
-	scan := store.Scan{Table: j.Tables.Data, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, KeysOnly: true, BlockBytes: firstBytes}
+	scan := store.Scan{
+		Table:      j.Tables.Data,
+		Start:      keys.Start,
+		Stop:       keys.Stop,
+		Family:     encoding.FamilyData,
+		KeysOnly:   true,
+		BlockBytes: firstBytes,
+	}
 	for row, err := range store.Rows(ctx, j.Store, scan) {
 		if err != nil {
 			return 0, false, fmt.Errorf("cannot look for the first raw row: %w", err)
@@ -53,8 +66,8 @@ func (j *Job) first(ctx context.Context, keys store.KeyRange) (base int64, ok bo
 	return 0, false, nil
 }
 
-// LongestPiece returns the longest time that is rolled up at once, in s: what is rolled up from
-// some time on begins with all of the piece that holds it.
+// LongestPiece returns the longest time that is rolled up as a unit, in s: rolling up from some
+// time on begins at the start of the piece that holds it.
 func (j *Job) LongestPiece() (longest int64, err error) {
 	intervals, err := j.Config.MadeIntervals()
 	for _, i := range intervals {

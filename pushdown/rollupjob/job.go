@@ -24,25 +24,25 @@ type Job struct {
 	Config *rollup.Config
 	// FixDuplicates is that of the queries, see encoding.RowDecoder.
 	FixDuplicates bool
-	// Margin is how long ago an hour has ended before it is sealed.
+	// Margin is the time from an hour's end until it is sealed.
 	Margin time.Duration
 	Now    func() time.Time
 	// Leases takes the lease of each metric; nil takes none.
 	Leases *lease.Keeper
 	// Skip ends with ErrHeld for a metric whose lease somebody else has, instead of waiting for it.
 	Skip bool
-	// Grain is a time of which what is rolled up ends at a multiple, in s; 0 rolls up each hour
-	// that is sealed. It bounds how many pieces a day is of.
+	// Grain, in s: rolling up ends at a multiple of it; 0 rolls up each sealed hour. It bounds the
+	// number of pieces of a day.
 	Grain int64
-	// Pace, if set, is told now and then how much was read since, in raw points, also what was
-	// read of others in points that cost as much. It waits as long as it likes.
+	// Pace, if set, is called now and then with the amount read since, in raw points; other reads
+	// are counted as points of equal cost. It may wait.
 	Pace func(ctx context.Context, points int64) error
-	// Fewer has also values replaced or deleted that were made of more points than the raw rows
-	// have now, as after a deletion. Else they stay, see permitted.
+	// Fewer also replaces or deletes values that were made of more points than the raw rows have
+	// now, as after a deletion. Otherwise they are kept, see permitted.
 	Fewer bool
-	// DryRun says that nothing is written.
+	// DryRun is set if nothing is written.
 	DryRun bool
-	// Reached, if set, is told what was done, after each day and salt bucket.
+	// Reached, if set, is called with the progress, after each day and salt bucket.
 	Reached func(done Counts)
 }
 
@@ -57,10 +57,10 @@ type Counts struct {
 	Kept   int64 `json:"kept"`   // pieces whose raw rows have not changed since
 	Cells  int64 `json:"cells"`  // rollup cells written or deleted
 	Stay   int64 `json:"stay"`   // rollup cells that are not, because they are of more points than the raw rows have
-	Raw    int64 `json:"raw"`    // pieces that queries read from raw rows all the same
+	Raw    int64 `json:"raw"`    // pieces that queries still read from raw rows
 	Failed int64 `json:"failed"` // pieces whose raw rows cannot be read
-	// Proven are pieces that queries read from rollups from now on, and Unproven those that
-	// they do not. Why says why not, of one of them.
+	// Proven are pieces that queries read from rollups from now on, and Unproven the others. Why is
+	// the reason for one of the latter.
 	Proven   int64  `json:"proven"`
 	Unproven int64  `json:"unproven"`
 	Why      string `json:"why,omitempty"`
@@ -85,9 +85,11 @@ func (c *Counts) Add(o *Counts) {
 
 // String is the counts in words.
 func (c *Counts) String() string {
-	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points, c.Rows, c.Made, c.Kept, c.Cells)
+	s := fmt.Sprintf("%d points in %d rows read; %d days rolled up, %d unchanged since; %d cells written", c.Points,
+		c.Rows, c.Made, c.Kept, c.Cells)
 	if c.Stay > 0 {
-		s += fmt.Sprintf("; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
+		s += fmt.Sprintf(
+			"; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
 	}
 	if c.Raw > 0 {
 		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)
@@ -105,14 +107,14 @@ func (c *Counts) String() string {
 }
 
 // errRecord is returned when another worker has changed a record meanwhile.
-var errRecord = errors.New("another worker has changed what is recorded of the rollups meanwhile; run it again")
+var errRecord = errors.New("another worker has changed the records of the rollups in the meantime; run it again")
 
 // ErrHeld is returned for a metric that Job.Skip passes over, because somebody else has its lease.
 var ErrHeld = errors.New("somebody else rolls the metric up")
 
 // Roll rolls up the sealed hours of a metric between two times, in s, widened to whole days:
-// those that are not rolled up yet, or whose raw rows are not proven to be as they were.
-// After an error it can be run again, and goes on.
+// those not yet rolled up, or whose raw rows are not proven to be unchanged. After an error
+// it can be run again, and continues.
 func (j *Job) Roll(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, err error) {
 	err = j.locked(ctx, metric, func(ctx context.Context) error {
 		return j.each(metric, func(w *work) error {
@@ -129,8 +131,8 @@ func (j *Job) Roll(ctx context.Context, metric encoding.UID, from, to int64) (co
 }
 
 // Prove reads back what Roll has written between two times, and marks it, so that queries
-// read it. It comes after all metrics were rolled up: where a region of HBase must rest for a
-// proof, writing the rollups of one metric ends that of another.
+// read it. It comes after all metrics were rolled up: on HBase a proof needs a region
+// without writes, so writing the rollups of one metric would break the proof of another.
 func (j *Job) Prove(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, err error) {
 	if j.DryRun {
 		return counts, nil
@@ -224,10 +226,10 @@ func (w *work) rawMark(ctx context.Context, r Range) stretch {
 	return s
 }
 
-// noMarks says why nothing is proven on a store that is no store.Marker.
+// noMarks is why nothing is proven on a store that is no store.Marker.
 const noMarks = "the store makes no marks"
 
-// roll rolls up what is not rolled up yet, or has changed since.
+// roll rolls up what is not yet rolled up, or has changed since.
 func (w *work) roll(ctx context.Context) error {
 	if err := w.pace(ctx, lookCost); err != nil {
 		return err
@@ -251,12 +253,12 @@ func (w *work) roll(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	// The mark comes before anything of the raw rows is read.
+	// The mark comes before any raw row is read.
 	proof := w.rawMark(ctx, Range{missing[0].From, missing[len(missing)-1].To})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// The newest first, for they are asked for most.
+	// The newest first, because they are queried most.
 	slices.Reverse(missing)
 	for part := range slices.Chunk(missing, savedAtOnce) {
 		if err := w.rollPart(ctx, rec, proof, part); err != nil {
@@ -268,14 +270,14 @@ func (w *work) roll(ctx context.Context) error {
 
 const (
 	// savedAtOnce bounds the times that are rolled up before they are recorded: a record is
-	// written as a whole. What a killed process had not recorded is rolled up again.
+	// written as a whole. Work that a killed process had not recorded is repeated.
 	savedAtOnce = 32
-	// saveTimeout bounds how long a job goes on to record what it has done when it is ended.
+	// saveTimeout bounds how long an ended job may take to record its work.
 	saveTimeout = 5 * time.Second
 )
 
-// rollPart rolls up times, the newest first, and records them with the mark of proof. Of those
-// before an error it records what is done.
+// rollPart rolls up times, the newest first, and records them with the mark of proof. It also
+// records those done before an error.
 func (w *work) rollPart(ctx context.Context, rec *records, proof stretch, times []Range) error {
 	var done []Range
 	var made []piece
@@ -297,7 +299,7 @@ func (w *work) rollPart(ctx context.Context, rec *records, proof stretch, times 
 	}
 	defer cancel()
 	slices.SortFunc(made, func(a, b piece) int { return cmp.Compare(a.From, b.From) })
-	// Where nothing was made nothing may be left.
+	// If nothing was made, old cells must go.
 	return errors.Join(failed, w.save(saving, rec, done, runs(proof, made)...))
 }
 
@@ -310,14 +312,14 @@ func (w *work) read(ctx context.Context, r Range) (*records, error) {
 	return &all[0], nil
 }
 
-// What a look at what is recorded and at its marks costs, and each raw row beside its points,
-// in points.
+// The cost of checking a record and its marks, and of a raw row in addition to its points, in
+// points.
 const (
 	lookCost = 500
 	rowCost  = 8
 )
 
-// pace tells Pace of what was read.
+// pace reports reads to Pace.
 func (w *work) pace(ctx context.Context, points int64) error {
 	if w.Pace == nil {
 		return nil
@@ -325,8 +327,8 @@ func (w *work) pace(ctx context.Context, points int64) error {
 	return w.Pace(ctx, points)
 }
 
-// unchangedOf returns the pieces of a stretch inside a time whose raw rows have not changed
-// since they were rolled up, and why others are left out.
+// unchangedOf returns the pieces of a stretch inside a time whose raw rows have not changed since
+// they were rolled up, and why others are excluded.
 func (w *work) unchangedOf(ctx context.Context, s *stretch, r Range) (kept []piece, why error) {
 	if s.Made != w.made {
 		return nil, errors.New("they were rolled up with other settings")
@@ -334,7 +336,8 @@ func (w *work) unchangedOf(ctx context.Context, s *stretch, r Range) (kept []pie
 	if s.Raw == "" || w.marker == nil {
 		return nil, errors.New(s.Why)
 	}
-	inside := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool { return p.times().intersect(r) != p.times() })
+	inside := slices.DeleteFunc(slices.Clone(s.Pieces),
+		func(p piece) bool { return p.times().intersect(r) != p.times() })
 	return unchangedPieces(ctx, inside, maxChecks, func(ctx context.Context, r Range) error {
 		return w.marker.Unchanged(ctx, w.Tables.Data, encoding.FamilyData, w.rawKeys(w.bucket, w.metric, r), s.Raw)
 	})
@@ -369,7 +372,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	tooMany := errors.Is(err, errTooMany) || errors.As(err, &limit)
 	switch {
 	case tooMany && r.To-r.From > w.step():
-		u.held.Close() // the halves hold it anew
+		u.held.Close() // the halves reserve it again
 		middle := r.From + (r.To-r.From)/w.step()/2*w.step()
 		first, err := w.rollUp(ctx, Range{r.From, middle})
 		if err != nil {
@@ -411,7 +414,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: readRaw}}, nil
 }
 
-// save records stretches in place of what was recorded of some times.
+// save replaces the records of some times by stretches.
 func (w *work) save(ctx context.Context, r *records, within []Range, with ...stretch) error {
 	if w.DryRun {
 		return nil

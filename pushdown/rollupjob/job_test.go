@@ -56,7 +56,8 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { st.Close() })
 	for _, table := range []string{"tsdb", "r1h"} {
-		if err := st.CreateTable(t.Context(), store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		if err := st.CreateTable(t.Context(),
+			store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,8 +72,15 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, Store: st}
 	tables := Tables{Data: "tsdb", State: "state"}
-	w.job = &Job{Store: w, Tables: tables, Schema: schema, Config: config, Margin: 10 * time.Minute, Now: func() time.Time { return time.Unix(midnight+3*day, 0) },
-		Leases: &lease.Keeper{Store: st, Table: "state", Holder: "test"}}
+	w.job = &Job{
+		Store:  w,
+		Tables: tables,
+		Schema: schema,
+		Config: config,
+		Margin: 10 * time.Minute,
+		Now:    func() time.Time { return time.Unix(midnight+3*day, 0) },
+		Leases: &lease.Keeper{Store: st, Table: "state", Holder: "test"},
+	}
 	w.prover = &Prover{Store: w, Tables: tables, Schema: schema, Config: config}
 	return w
 }
@@ -99,7 +107,12 @@ func (w *world) put(host byte, points map[int64]float64) {
 		if q&0xF == 0xB {
 			q = q&^0xF | 0xF
 		}
-		all = append(all, store.Mutation{Row: rawRow(base, host), Family: "t", Qualifier: binary.BigEndian.AppendUint16(nil, q), Value: value})
+		all = append(all, store.Mutation{
+			Row:       rawRow(base, host),
+			Family:    "t",
+			Qualifier: binary.BigEndian.AppendUint16(nil, q),
+			Value:     value,
+		})
 	}
 	if err := w.Apply(w.Context(), "tsdb", all); err != nil {
 		w.Fatal(err)
@@ -169,8 +182,8 @@ func TestJob_cells(t *testing.T) {
 	}
 }
 
-// A point that comes while raw rows are read, or after they were marked, is seen: what was made
-// of the rows is not proven, whether the scan has seen the point or not.
+// A point that comes while raw rows are read, or after they were marked, is seen: the rollups are
+// not proven, whether the scan has seen the point or not.
 func TestJob_changesWhileReading(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 1})
@@ -199,8 +212,8 @@ func TestJob_changesWhileReading(t *testing.T) {
 	}
 }
 
-// A worker that was taken for dead, and writes what it has read before a point came and another
-// worker rolled up again, does no harm: what it writes is not proven, and mended later.
+// A worker that was considered dead, and writes rollups of rows from before a late point, after
+// another worker has rolled up again, does no harm: its writes are not proven, and corrected later.
 func TestJob_oldWorker(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -235,7 +248,7 @@ func TestJob_oldWorker(t *testing.T) {
 	}
 }
 
-// A record that another worker has written meanwhile is not replaced.
+// A record that another worker has written in between is not replaced.
 func TestJob_record(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -255,7 +268,7 @@ func TestJob_record(t *testing.T) {
 	}
 }
 
-// A job that was ended goes on where it was, and a dry run writes nothing.
+// A job that was ended continues where it was, and a dry run writes nothing.
 func TestJob_restart(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2, midnight + 2*day: 3})
@@ -283,11 +296,17 @@ func TestJob_restart(t *testing.T) {
 	}
 }
 
-// Rows that no query can read are not rolled up, and those that rollups cannot say are not used.
+// Rows that no query can read are not rolled up, and rollups of rows with more than points are not
+// used.
 func TestJob_raw(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 1e291, midnight + 2*day: 3})
-	bad := store.Mutation{Row: rawRow(midnight, 1), Family: "t", Qualifier: []byte{0, 0x17, 0, 0x27}, Value: []byte{1, 0}}
+	bad := store.Mutation{
+		Row:       rawRow(midnight, 1),
+		Family:    "t",
+		Qualifier: []byte{0, 0x17, 0, 0x27},
+		Value:     []byte{1, 0},
+	}
 	note := store.Mutation{Row: rawRow(midnight+2*day, 1), Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte("{}")}
 	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{bad, note}); err != nil {
 		t.Fatal(err)
@@ -300,12 +319,17 @@ func TestJob_raw(t *testing.T) {
 	}
 }
 
-// A row that begins at no full hour may have points of the next day: no query of rollups reads one of the two, and nothing
-// panics.
+// A row that begins at no full hour may have points of the next day: no query of rollups reads one of the two, and
+// nothing panics.
 func TestJob_crookedRow(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2})
-	late := store.Mutation{Row: rawRow(midnight+day-1800, 1), Family: "t", Qualifier: binary.BigEndian.AppendUint16(nil, 2400<<4), Value: []byte{7}}
+	late := store.Mutation{
+		Row:       rawRow(midnight+day-1800, 1),
+		Family:    "t",
+		Qualifier: binary.BigEndian.AppendUint16(nil, 2400<<4),
+		Value:     []byte{7},
+	}
 	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{late}); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +338,7 @@ func TestJob_crookedRow(t *testing.T) {
 	}
 }
 
-// A metric whose lease somebody else has is not taken for rolled up.
+// A metric whose lease another process has does not count as rolled up.
 func TestJob_held(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -335,7 +359,7 @@ func TestJob_held(t *testing.T) {
 	}
 }
 
-// More series than fit at a time are rolled up in shorter pieces.
+// More series than fit into memory are rolled up in shorter pieces.
 func TestJob_manySeries(t *testing.T) {
 	w := newWorld(t)
 	for host := range byte(3) {
@@ -344,7 +368,8 @@ func TestJob_manySeries(t *testing.T) {
 	l := newLayout(w.job.Schema, w.job.Tables, w.job.Config, w.job.Config.ByName("1h"), false)
 	u := newUnit(t.Context(), l, Range{midnight, midnight + day}, false)
 	u.most = 2*24 + 1
-	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range), func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
+	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range),
+		func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v, want errTooMany", err)
 	}
 }

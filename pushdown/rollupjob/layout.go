@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Tables are where raw rows, rollups and records lie.
+// Tables are those of raw rows, rollups and records.
 type Tables struct {
 	Data  string // raw rows
 	State string // records; the table of our own
@@ -19,7 +19,7 @@ type Tables struct {
 // Range is a half-open interval of time, in seconds since 1970.
 type Range struct{ From, To int64 }
 
-// empty reports whether no time lies in r.
+// empty reports whether r has no time.
 func (r Range) empty() bool { return r.From >= r.To }
 
 // intersect returns the times of both.
@@ -28,13 +28,13 @@ func (r Range) intersect(o Range) Range { return Range{max(r.From, o.From), min(
 // daySeconds is about what is rolled up at a time.
 const daySeconds = 86_400
 
-// layout is a table of rollups: how its rows and cells lie.
+// layout is the layout of a table of rollups.
 type layout struct {
 	schema  encoding.Schema
 	table   string
 	rows    encoding.RollupLayout
 	columns []column
-	// made names all that decides which values a stretch of raw rows gives.
+	// made names everything that determines the rollups of raw rows.
 	made string
 }
 
@@ -61,7 +61,7 @@ func newLayout(s encoding.Schema, t Tables, c *rollup.Config, i *rollup.Interval
 // step is the shortest time that can be rolled up: whole intervals and whole hours.
 func (l *layout) step() int64 { return max(l.rows.Interval, encoding.RowSeconds) }
 
-// piece is what is rolled up at a time: about a day, in whole steps.
+// piece is the time that is rolled up as a unit: about a day, in whole steps.
 func (l *layout) piece() int64 { return l.grain(daySeconds) }
 
 // grain is the shortest time that can be rolled up and is not shorter than another.
@@ -80,7 +80,10 @@ func (l *layout) rawKeys(bucket int, metric encoding.UID, r Range) store.KeyRang
 
 // keys returns the keys of a metric between two base times in one salt bucket.
 func (l *layout) keys(bucket int, metric encoding.UID, r Range) store.KeyRange {
-	return store.KeyRange{Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)), Stop: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To))}
+	return store.KeyRange{
+		Start: l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.From)),
+		Stop:  l.schema.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(r.To)),
+	}
 }
 
 // rolledKeys returns the keys of the rollup rows that hold a time.

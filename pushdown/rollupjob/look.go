@@ -11,13 +11,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// askCost is what it costs to ask whether a mark holds, in points.
+// askCost is the cost of checking a mark, in points.
 const askCost = 200
 
-// Look tells whether Roll and Prove have nothing to do between two times: all sealed hours are
-// rolled up, and marks that outlive writes nearby hold for all of them. It asks for what is
-// recorded in all salt buckets at once and for each mark once, which is less than half of what
-// the two take to find out the same, and it needs no lease.
+// Look reports whether Roll and Prove have nothing to do between two times: all sealed hours are
+// rolled up, and marks that survive nearby writes hold for all of them. It reads the records of all
+// salt buckets in one call and checks each mark once, less than half of the calls of Roll and
+// Prove, and it needs no lease.
 func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, proven bool, err error) {
 	marker := j.Store.Features().Marker
 	if marker == nil {
@@ -39,8 +39,14 @@ func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (co
 }
 
 // lookAt is Look for one interval. n counts the pieces.
-func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval, from, to int64) (n int64, proven bool, err error) {
-	w := work{Job: j, layout: newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates), marker: marker, metric: metric}
+func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval,
+	from, to int64) (n int64, proven bool, err error) {
+	w := work{
+		Job:    j,
+		layout: newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates),
+		marker: marker,
+		metric: metric,
+	}
 	w.Range = w.sealed(from, to)
 	if w.empty() {
 		return 0, true, nil
@@ -90,14 +96,14 @@ func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.U
 			return nil
 		})
 	}
-	// Whatever keeps a mark from holding, Roll and Prove find it out anew, and say it.
+	// Roll and Prove find and report why a mark does not hold.
 	if asking.Wait() != nil {
 		return 0, false, ctx.Err()
 	}
 	return pieces.Load(), true, nil
 }
 
-// recorded tells whether all of the time is recorded with marks that Prove would leave as they are.
+// recorded reports whether all of the time is recorded with marks that Prove would keep.
 func (w *work) recorded(rec *record) bool {
 	at, marks := w.From, 0
 	for i := range rec.Stretches {

@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store/storetest"
 )
 
-// A look finds nothing to do only while all sealed hours are proven, and asks little: for a metric
-// in twenty salt buckets, once for what is recorded and twice for each bucket.
+// Look finds nothing to do only while all sealed hours are proven, and needs few calls: for a
+// metric in twenty salt buckets, one for the records and two for each bucket.
 func TestLook(t *testing.T) {
 	w := newWorld(t)
 	c := &storetest.Counting{Store: w}
@@ -18,8 +18,12 @@ func TestLook(t *testing.T) {
 	w.job.Store = c
 	put := func(at int64, host byte) {
 		t.Helper()
-		m := store.Mutation{Row: w.job.Schema.AppendRowKey(nil, metric, uint32(at-at%hour), []byte{0, 0, 1, 0, 0, host}), Family: encoding.FamilyData,
-			Qualifier: []byte{byte(at % hour >> 4), byte(at % hour << 4)}, Value: []byte{1}}
+		m := store.Mutation{
+			Row:       w.job.Schema.AppendRowKey(nil, metric, uint32(at-at%hour), []byte{0, 0, 1, 0, 0, host}),
+			Family:    encoding.FamilyData,
+			Qualifier: []byte{byte(at % hour >> 4), byte(at % hour << 4)},
+			Value:     []byte{1},
+		}
 		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}
@@ -40,11 +44,11 @@ func TestLook(t *testing.T) {
 	}
 
 	if asked := look("nothing is rolled up", false); asked != 1 {
-		t.Errorf("%d were asked where nothing is recorded, want 1", asked)
+		t.Errorf("%d calls where nothing is recorded, want 1", asked)
 	}
 	w.run()
 	if asked := look("all is rolled up", true); asked > 1+2*20 {
-		t.Errorf("%d were asked, want 41 at most", asked)
+		t.Errorf("%d calls, want 41 at most", asked)
 	}
 	before := c.Asked.Load()
 	w.run()
@@ -53,7 +57,8 @@ func TestLook(t *testing.T) {
 	for what, change := range map[string]func(){
 		"a late point": func() { put(midnight+day+60, 3) },
 		"another rollup": func() {
-			for row, err := range store.Rows(t.Context(), w.Store, store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
+			for row, err := range store.Rows(t.Context(), w.Store,
+				store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,11 +78,11 @@ func TestLook(t *testing.T) {
 		change()
 		look(what, false)
 		w.run()
-		w.run() // the first one may find out that a table has lost its values
+		w.run() // the first one may find that a table has lost its values
 		look(what+", rolled up", true)
 	}
 
-	// What is rolled up and not read back yet is left to Prove.
+	// Rollups that are not yet read back are left to Prove.
 	put(midnight+60, 3)
 	if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+3*day); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Prover tells which rollups are what the raw rows give. Its fields are set before it is used.
+// Prover finds the rollups that equal what the raw rows give. Its fields are set before it is used.
 type Prover struct {
 	Store         store.Reader
 	Tables        Tables
@@ -22,13 +22,13 @@ type Prover struct {
 	FixDuplicates bool
 }
 
-// Proof is what a Prover has found out about one interval and metric.
+// Proof is a Prover's result for one interval and metric.
 type Proof struct {
 	// Ranges are the times whose rollups can be read, ascending. Others have to be read from
 	// raw rows.
 	Ranges []Range
-	// Why says why there are others, or why there are no Ranges; empty if all of the time
-	// that was asked for can be read.
+	// Why is the reason why other times, or all, cannot be read; empty if all of the requested time
+	// can be read.
 	Why string
 
 	rolled []rolledProof
@@ -42,13 +42,13 @@ type rolledProof struct {
 	mark string
 }
 
-// maxChecks bounds how often one mark is asked for, to find the parts of its time that have
-// not changed.
+// maxChecks bounds the checks of one mark that search the unchanged parts of its time.
 const maxChecks = 12
 
-// unchangedPieces returns those of some pieces, without a hole between them, whose rows have
-// not changed as check tells of a time; and why others are left out.
-func unchangedPieces(ctx context.Context, pieces []piece, checks int, check func(ctx context.Context, r Range) error) (out []piece, why error) {
+// unchangedPieces returns those of some pieces, without a hole between them, whose rows have not
+// changed by check, which tests a range; and why others are excluded.
+func unchangedPieces(ctx context.Context, pieces []piece, checks int,
+	check func(ctx context.Context, r Range) error) (out []piece, why error) {
 	var search func(pieces []piece)
 	search = func(pieces []piece) {
 		if len(pieces) == 0 {
@@ -76,12 +76,12 @@ func unchangedPieces(ctx context.Context, pieces []piece, checks int, check func
 	return out, why
 }
 
-// bucketsAtOnce bounds the salt buckets that are looked at at a time.
+// bucketsAtOnce bounds the salt buckets that are checked concurrently.
 const bucketsAtOnce = 8
 
-// Prove finds out which rollups of an interval can be read between two times, s. What it
-// returns holds for a scan of raw rows that is opened at some moment while Prove runs; for the
-// rollup rows Proof.Holds tells that, after they were read.
+// Prove finds the rollups of an interval that can be read between two times, in s. The result holds
+// for a scan of raw rows that is opened at some moment while Prove runs; for the rollup rows, call
+// Proof.Holds after they were read.
 func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.UID, r Range) (*Proof, error) {
 	marker := p.Store.Features().Marker
 	if marker == nil {
@@ -122,7 +122,7 @@ func (p *Prover) Prove(ctx context.Context, i *rollup.Interval, metric encoding.
 	return out, nil
 }
 
-// notRolledUp says why nothing is proven of times without a piece.
+// notRolledUp is why nothing is proven for times without a piece.
 const notRolledUp = "some hours are not rolled up"
 
 // provenBucket is what can be read of a salt bucket.
@@ -132,10 +132,11 @@ type provenBucket struct {
 	why    string
 }
 
-// proven finds out what can be read of a salt bucket.
-func (l *layout) proven(ctx context.Context, marker store.Marker, data string, bucket int, metric encoding.UID, rec *record, r Range) (out provenBucket) {
+// proven finds the rollups of a salt bucket that can be read.
+func (l *layout) proven(ctx context.Context, marker store.Marker, data string, bucket int, metric encoding.UID,
+	rec *record, r Range) (out provenBucket) {
 	note := func(format string, args ...any) {
-		// That some are missing says least.
+		// That some are missing is the least informative reason.
 		if out.why == "" || out.why == notRolledUp {
 			out.why = fmt.Sprintf(format, args...)
 		}
@@ -209,7 +210,7 @@ func intersection(a, b []Range) (out []Range) {
 		both := a[i].intersect(b[k])
 		switch {
 		case both.empty():
-		// Two stretches with proofs of their own: a bucket may lie in both.
+		// Two stretches with separate proofs: a bucket may be in both.
 		case len(out) > 0 && out[len(out)-1].To == both.From:
 			out[len(out)-1].To = both.To
 		default:

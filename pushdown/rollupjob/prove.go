@@ -10,8 +10,8 @@ import (
 	"downpour/encoding"
 )
 
-// prove reads back the rollups of the time, and of whatever else is in their rows: writing
-// some of a row's values has made the mark of the others void.
+// prove reads back the rollups of the time, and all others in their rows: writing some of a row's
+// values has invalidated the mark of the others.
 func (w *work) prove(ctx context.Context) error {
 	if err := w.pace(ctx, lookCost); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (w *work) unproven(n int, why error) {
 	}
 }
 
-// proveRun marks the rollup rows of stretches that follow one another, reads them back, and
-// records those that hold what was made of the raw rows.
+// proveRun marks the rollup rows of stretches that follow one another, reads them back, and records
+// those that equal what was made of the raw rows.
 func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error {
 	times := Range{run[0].Pieces[0].From, run[len(run)-1].Pieces[0].To}
 	keys := w.rolledKeys(w.bucket, w.metric, times)
@@ -81,7 +81,7 @@ func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error 
 		w.counts.Proven += int64(len(run))
 		return nil
 	}
-	// The mark comes first: what is written while the rows are read makes it void.
+	// The mark comes first: writes while the rows are read invalidate it.
 	mark, err := w.marker.Mark(ctx, w.table, encoding.FamilyData, keys)
 	if err != nil {
 		w.unproven(len(run), err)
@@ -104,7 +104,8 @@ func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error 
 			p.Digest = sums[i] // no query relies on it
 		}
 		if !bytes.Equal(p.Digest, sums[i]) {
-			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table, time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
+			w.unproven(1, fmt.Errorf("table %s does not hold what was rolled up of %s", w.table,
+				time.Unix(pieces[i].From, 0).UTC().Format(time.DateTime)))
 			continue
 		}
 		run[i].Rolled, run[i].RolledResting = mark.Text, mark.Resting
@@ -126,16 +127,16 @@ func (w *work) days(pieces []Range) (out []Range) {
 	return out
 }
 
-// wholeDays makes one piece of the pieces of a day, so that the record does not grow with how
-// often a day is rolled up. The digest of what the table holds at the times of all of them is
-// from the same reading in which each was found to be as it was made.
+// wholeDays joins the pieces of a day, so that the record does not grow with the number of runs.
+// The digest of the day is from the same read in which each piece was found to be as it was made.
 func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
 	for len(all) > 0 {
 		n, first := 1, all[0]
-		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw && all[n].times().From == all[n-1].times().To {
+		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw &&
+			all[n].times().From == all[n-1].times().To {
 			n++
 		}
-		// Those of other days stay for the next turn.
+		// Those of other days remain for the next iteration.
 		day := slices.IndexFunc(days, func(d Range) bool { return d.From == first.times().From })
 		if day >= 0 {
 			end := slices.IndexFunc(all[:n], func(s stretch) bool { return s.times().To == days[day].To })
@@ -152,12 +153,12 @@ func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
 	return out
 }
 
-// maxMarks is how many marks of raw rows in a row a record may have, before they are replaced
-// by one: a query asks for each.
+// maxMarks is how many consecutive marks of raw rows a record may have before they are replaced by
+// one: a query checks each.
 const maxMarks = 4
 
-// stillProven tells whether stretches that follow one another need not be read back again: they
-// have marks that hold, also if rows nearby are written to, and not too many.
+// stillProven reports whether stretches that follow one another need not be read back again: they
+// have few marks, and these hold, even if rows nearby are written to.
 func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool {
 	marks := 0
 	for i := range run {
@@ -168,11 +169,13 @@ func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool
 			marks++
 		}
 	}
-	return marks <= maxMarks && w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times), run[0].Rolled) == nil
+	return marks <= maxMarks &&
+		w.marker.Unchanged(ctx, w.table, encoding.FamilyData, w.rolledKeys(w.bucket, w.metric, times),
+			run[0].Rolled) == nil
 }
 
-// joined gives stretches one mark of their raw rows in place of several, if it can: a query
-// asks for each.
+// joined gives stretches one mark of their raw rows in place of several, if it can: a query checks
+// each.
 func (w *work) joined(ctx context.Context, all []stretch) []stretch {
 	several, resting := false, true
 	for i := range all {
@@ -191,7 +194,7 @@ func (w *work) joined(ctx context.Context, all []stretch) []stretch {
 	if mark.Raw == "" || mark.Resting && !resting {
 		return all
 	}
-	// What has not changed until after the new mark was made is what it names.
+	// Rows that have not changed until after the new mark was made are those that it covers.
 	out := make([]stretch, len(all))
 	for i := range all {
 		kept, _ := w.unchangedOf(ctx, &all[i], times)

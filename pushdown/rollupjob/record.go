@@ -25,18 +25,18 @@ type stretch struct {
 	Pieces        []piece `json:"pieces"` // ascending, without a hole between them
 }
 
-// piece is what was rolled up at a time.
+// piece is a time that was rolled up as a unit.
 type piece struct {
 	From   int64  `json:"from"` // s since 1970
 	To     int64  `json:"to"`
 	Digest []byte `json:"digest"` // of the cells
-	// ReadRaw says why queries read the raw rows all the same; empty if they need not.
+	// ReadRaw is why queries must still read the raw rows; empty if they need not.
 	ReadRaw string `json:"readRaw,omitempty"`
 }
 
-// valuesStay is piece.ReadRaw where values stay that were made of more points than the raw rows have,
-// see permitted. Its digest is that of what the table was found to hold: while neither that nor the raw
-// rows change, there is nothing to do.
+// valuesStay is piece.ReadRaw if values are kept that were made of more points than the raw rows
+// have, see permitted. Its digest is that of the table's actual cells: while neither they nor the
+// raw rows change, there is nothing to do.
 const valuesStay = "rollups stay that were made of more points than the raw rows have now"
 
 func (p *piece) times() Range { return Range{p.From, p.To} }
@@ -44,14 +44,14 @@ func (p *piece) times() Range { return Range{p.From, p.To} }
 // times returns the time of the stretch.
 func (s *stretch) times() Range { return Range{s.Pieces[0].From, s.Pieces[len(s.Pieces)-1].To} }
 
-// validate returns an error unless stretches and pieces follow one another: what is read
-// relies on it.
+// validate returns an error unless stretches and pieces follow one another: readers rely on it.
 func (r *record) validate() error {
 	last := int64(0)
 	for i := range r.Stretches {
 		s := &r.Stretches[i]
 		if len(s.Pieces) == 0 || s.Pieces[0].From < last {
-			return fmt.Errorf("stretch %d has %d pieces or begins before %d, want some and ascending ones", i, len(s.Pieces), last)
+			return fmt.Errorf("stretch %d has %d pieces or begins before %d, want some and ascending ones", i,
+				len(s.Pieces), last)
 		}
 		last = s.Pieces[0].From
 		for k, p := range s.Pieces {
@@ -64,8 +64,8 @@ func (r *record) validate() error {
 	return nil
 }
 
-// endOfPiece returns the end of the piece that holds a time and what is before it, 0 if there is
-// none: somebody with another grain has found more of it sealed.
+// endOfPiece returns the end of the piece that holds a time and something before it, 0 if there is
+// none: a run with another grain has found more of it sealed.
 func (r *record) endOfPiece(at int64) int64 {
 	for _, s := range r.Stretches {
 		for _, p := range s.Pieces {
@@ -77,7 +77,7 @@ func (r *record) endOfPiece(at int64) int64 {
 	return 0
 }
 
-// replace puts stretches in place of whatever lies in the times within.
+// replace puts stretches in place of everything in the times within.
 func (r *record) replace(within []Range, with ...stretch) {
 	var out []stretch
 	for _, s := range r.Stretches {
@@ -95,7 +95,7 @@ func (r *record) replace(within []Range, with ...stretch) {
 	}
 }
 
-// add adds a stretch behind all others, and may append to its pieces.
+// add adds a stretch after all others, and may append to its pieces.
 func (r *record) add(s stretch) {
 	if n := len(r.Stretches); n > 0 && r.Stretches[n-1].continues(&s) {
 		last := &r.Stretches[n-1]
@@ -105,12 +105,12 @@ func (r *record) add(s stretch) {
 	r.Stretches = append(r.Stretches, s)
 }
 
-// continues tells whether a stretch that comes later is the rest of this one.
+// continues reports whether a later stretch continues this one.
 func (s *stretch) continues(later *stretch) bool {
 	return s.times().To == later.Pieces[0].From && s.alike(later)
 }
 
-// alike tells whether two stretches have the same proof.
+// alike reports whether two stretches have the same proof.
 func (s *stretch) alike(o *stretch) bool {
 	return s.Made == o.Made && s.Raw == o.Raw && s.Why == o.Why && s.Rolled == o.Rolled
 }

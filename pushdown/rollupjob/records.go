@@ -16,16 +16,16 @@ import (
 //
 //	rollup/tsdb-rollup-1h/000001/03/1354752000   s:record   {"stretches":[…]}
 //
-// which is table, metric, salt, and the time from which on the record is, in seconds and ten
-// digits: of periodPieces pieces, about a month. Its value is replaced on the condition that
-// it is the one that was read.
+// which is table, metric, salt, and the start of the record's time, in seconds and ten
+// digits; it has periodPieces pieces, about a month. Its value is replaced on the
+// condition that it is the one that was read.
 const (
 	recordPrefix = "rollup/"
 	recordColumn = "record"
 )
 
-// periodPieces is how many pieces a record is of. A query of a week reads one or two records
-// of each salt bucket, and what is rolled up each day writes one anew.
+// periodPieces is the number of pieces of a record. A query of a week reads one or two records of
+// each salt bucket, and each day's rollups rewrite one.
 const periodPieces = 32
 
 // period is the time that a record is of. Each begins at a multiple of it.
@@ -33,7 +33,8 @@ func (l *layout) period() int64 { return periodPieces * l.piece() }
 
 // recordKey returns the key of the row of the record that begins at a time.
 func recordKey(l *layout, metric encoding.UID, bucket int, begin int64) []byte {
-	return fmt.Appendf(nil, "%s%s/%x/%x/%010d", recordPrefix, l.table, []byte(metric), l.schema.AppendSalt(nil, bucket), begin)
+	return fmt.Appendf(nil, "%s%s/%x/%x/%010d", recordPrefix, l.table, []byte(metric),
+		l.schema.AppendSalt(nil, bucket), begin)
 }
 
 // records are what is known in one salt bucket of all periods that have times of a range.
@@ -47,7 +48,8 @@ const maxGets = 4
 
 // readRecords returns, by salt bucket, what is recorded of a metric in the periods that have
 // times of r.
-func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, metric encoding.UID, buckets []int, r Range) ([]records, error) {
+func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, metric encoding.UID, buckets []int,
+	r Range) ([]records, error) {
 	type place struct {
 		of    int // index in out
 		begin int64
@@ -64,7 +66,11 @@ func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, me
 			places[string(key)] = place{i, begin}
 			keys = append(keys, key)
 		}
-		ranges = append(ranges, store.KeyRange{Start: recordKey(l, metric, bucket, first), Stop: recordKey(l, metric, bucket, last+l.period())})
+		ranges = append(ranges,
+			store.KeyRange{
+				Start: recordKey(l, metric, bucket, first),
+				Stop:  recordKey(l, metric, bucket, last+l.period()),
+			})
 	}
 
 	add := func(row store.Row) error {
@@ -99,7 +105,8 @@ func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, me
 
 // eachRecord calls f for the rows of records, ascending: for those of some keys, or, without
 // any, for those in ranges.
-func eachRecord(ctx context.Context, from store.Reader, table string, keys [][]byte, ranges []store.KeyRange, f func(store.Row) error) error {
+func eachRecord(ctx context.Context, from store.Reader, table string, keys [][]byte, ranges []store.KeyRange,
+	f func(store.Row) error) error {
 	if len(keys) > 0 {
 		rows, err := from.Get(ctx, table, lease.Family, keys)
 		if err != nil {
@@ -113,7 +120,13 @@ func eachRecord(ctx context.Context, from store.Reader, table string, keys [][]b
 		return nil
 	}
 
-	scan := store.Scan{Table: table, Start: ranges[0].Start, Stop: ranges[len(ranges)-1].Stop, Family: lease.Family, Filter: store.RowFilter{Ranges: ranges}}
+	scan := store.Scan{
+		Table:  table,
+		Start:  ranges[0].Start,
+		Stop:   ranges[len(ranges)-1].Stop,
+		Family: lease.Family,
+		Filter: store.RowFilter{Ranges: ranges},
+	}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err == nil {
 			err = f(row)
@@ -133,8 +146,10 @@ func (l *layout) parseRecord(value []byte, begin int64) (r record, err error) {
 	if err := r.validate(); err != nil {
 		return r, err
 	}
-	if n := len(r.Stretches); n > 0 && (r.Stretches[0].times().From < begin || r.Stretches[n-1].times().To > begin+l.period()) {
-		return r, fmt.Errorf("got times from %d to %d, want them from %d to %d", r.Stretches[0].times().From, r.Stretches[n-1].times().To, begin, begin+l.period())
+	if n := len(r.Stretches); n > 0 &&
+		(r.Stretches[0].times().From < begin || r.Stretches[n-1].times().To > begin+l.period()) {
+		return r, fmt.Errorf("got times from %d to %d, want them from %d to %d", r.Stretches[0].times().From,
+			r.Stretches[n-1].times().To, begin, begin+l.period())
 	}
 	return r, nil
 }
@@ -155,9 +170,10 @@ func (l *layout) byPeriod(r *record) map[int64]*record {
 	return out
 }
 
-// save writes the records that are not as they were read or saved last, each on the condition
-// that it still is.
-func (r *records) save(ctx context.Context, to store.Atomic, t Tables, l *layout, metric encoding.UID, bucket int) error {
+// save writes the records that were changed, each on the condition that the table's is still the
+// one last read or saved.
+func (r *records) save(ctx context.Context, to store.Atomic, t Tables, l *layout, metric encoding.UID,
+	bucket int) error {
 	now := l.byPeriod(&r.record)
 	for begin := range r.values {
 		if now[begin] == nil {
@@ -173,7 +189,11 @@ func (r *records) save(ctx context.Context, to store.Atomic, t Tables, l *layout
 		if bytes.Equal(value, old) {
 			continue
 		}
-		cell := store.CellKey{Row: recordKey(l, metric, bucket, begin), Family: lease.Family, Qualifier: []byte(recordColumn)}
+		cell := store.CellKey{
+			Row:       recordKey(l, metric, bucket, begin),
+			Family:    lease.Family,
+			Qualifier: []byte(recordColumn),
+		}
 		ok, err := to.CompareAndPut(ctx, t.State, cell, old, value)
 		if err == nil && !ok {
 			err = errRecord

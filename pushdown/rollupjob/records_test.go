@@ -79,7 +79,7 @@ func (c countedScanner) Next() ([]store.Row, error) {
 	return rows, err
 }
 
-// What is recorded lies in a row for each 32 days. A query reads those of its time, and is answered
+// Records have a row for each 32 days. A query reads those of its time, and is answered
 // from all of them.
 func TestRecords_periods(t *testing.T) {
 	w := newWorld(t)
@@ -134,20 +134,28 @@ func TestRecords_damaged(t *testing.T) {
 	begin := midnight / l.period() * l.period()
 	for value, want := range map[string]string{
 		"x": "invalid character",
-		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d}]}]}`, begin-day, begin):                                               "want them from",
-		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d},{"from":%d,"to":%d}]}]}`, begin, begin+day, begin+2*day, begin+3*day): "want it to follow",
+		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d}]}]}`, begin-day,
+			begin): "want them from",
+		fmt.Sprintf(`{"stretches":[{"pieces":[{"from":%d,"to":%d},{"from":%d,"to":%d}]}]}`, begin, begin+day,
+			begin+2*day, begin+3*day): "want it to follow",
 	} {
-		m := store.Mutation{Row: recordKey(l, metric, 0, begin), Family: lease.Family, Qualifier: []byte(recordColumn), Value: []byte(value)}
+		m := store.Mutation{
+			Row:       recordKey(l, metric, 0, begin),
+			Family:    lease.Family,
+			Qualifier: []byte(recordColumn),
+			Value:     []byte(value),
+		}
 		if err := w.Apply(t.Context(), "state", []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+day); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := w.job.Roll(t.Context(), metric, midnight, midnight+day); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}
 }
 
-// Where no job has written yet there is no table, and nothing is recorded.
+// Before the first job there is no table, and nothing is recorded.
 func TestRecords_noTable(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -160,8 +168,8 @@ func TestRecords_noTable(t *testing.T) {
 	}
 }
 
-// A day that was rolled up bit by bit is one piece once it is proven, and is rolled up as a whole
-// after a late point.
+// A day that was rolled up in several runs is one piece once it is proven, and is
+// rolled up as a whole after a late point.
 func TestJob_bitByBit(t *testing.T) {
 	w := newWorld(t)
 	for at := int64(midnight); at < midnight+2*day; at += hour {
@@ -188,12 +196,14 @@ func TestJob_bitByBit(t *testing.T) {
 	if c := w.run(); c.Made != 1 || c.Kept != 1 || c.Points != 49 || c.Unproven > 0 {
 		t.Errorf("a late point: got %+v, want the first day made", c)
 	}
-	if d := cmp.Diff([]Range{{midnight, midnight + 2*day}}, w.proven().Ranges); d != "" || cmp.Equal(before, w.cells()) {
+	if d := cmp.Diff([]Range{{midnight, midnight + 2*day}}, w.proven().Ranges); d != "" ||
+		cmp.Equal(before, w.cells()) {
 		t.Errorf("a late point: %s", d)
 	}
 }
 
-// What one has rolled up of more hours than another one's grain has is left alone by that.
+// A run does not touch rollups of more hours than its own grain has, made by a run with another
+// grain.
 func TestJob_grain(t *testing.T) {
 	w := newWorld(t)
 	for at := int64(midnight); at < midnight+day; at += hour {
@@ -212,8 +222,8 @@ func TestJob_grain(t *testing.T) {
 	}
 }
 
-// Rollups whose raw rows retention has deleted stay, as they were made of all raw rows, and no query
-// with proofs reads them.
+// Rollups whose raw rows retention has deleted are kept as they were made of all raw rows, and no
+// query with proofs reads them.
 func TestJob_deletedRaw(t *testing.T) {
 	w := newWorld(t)
 	for at := int64(midnight); at < midnight+3*day; at += hour / 2 {
@@ -222,14 +232,16 @@ func TestJob_deletedRaw(t *testing.T) {
 	w.run()
 	before := w.cells()
 	for at := int64(midnight); at < midnight+day+5*hour; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
 		w.run()
 	}
-	// What stays is found out once: as long as nothing changes, nobody reads its raw rows again.
+	// That values are kept is found once: as long as nothing changes, the raw rows are not read
+	// again.
 	if c := w.run(); c.Points > 0 || c.Made > 0 || c.Unproven > 0 {
 		t.Errorf("the third time: got %+v, want that nothing is left to do", c)
 	}
@@ -246,8 +258,9 @@ func TestJob_deletedRaw(t *testing.T) {
 		}
 	}
 
-	// What was deleted on purpose goes where the job is told so.
-	if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(midnight+2*day+hour, 1), Family: "t"}}); err != nil {
+	// Rollups of rows that were deleted on purpose are removed if the job is set so.
+	if err := w.Apply(t.Context(), "tsdb",
+		[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(midnight+2*day+hour, 1), Family: "t"}}); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.run(); c.Stay != 1*4 || c.Raw == 0 || len(w.cells()) != len(before) {
@@ -261,8 +274,8 @@ func TestJob_deletedRaw(t *testing.T) {
 }
 
 // A day at the edge of retention has lost some of its hours, and one late point of long ago makes the
-// first raw row an old one. The rollups of what has gone stay, those of a series with a late point in
-// a deleted hour too.
+// first raw row an old one. The rollups of deleted rows are kept, also those of a series with a late
+// point in a deleted hour.
 func TestJob_partlyDeletedDay(t *testing.T) {
 	w := newWorld(t)
 	for at := int64(midnight); at < midnight+3*day; at += hour / 2 {
@@ -273,7 +286,8 @@ func TestJob_partlyDeletedDay(t *testing.T) {
 	before := w.cells()
 	for at := int64(midnight); at < midnight+day+5*hour; at += hour {
 		for host := range byte(2) {
-			if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, host+1), Family: "t"}}); err != nil {
+			if err := w.Apply(t.Context(), "tsdb",
+				[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, host+1), Family: "t"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -303,7 +317,8 @@ func TestJob_partlyDeletedDay(t *testing.T) {
 	}
 }
 
-// A job that is killed while it writes leaves no value that the next one takes for one of more points.
+// A job that is killed while it writes leaves no value that the next one considers to be of more
+// points.
 func TestJob_killedWhileWriting(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + 60: 3})
@@ -341,8 +356,8 @@ func (k *killed) Apply(ctx context.Context, table string, m []store.Mutation) er
 	return k.Cells.Apply(ctx, table, m)
 }
 
-// The value of a day of which retention has deleted some hours stays as it was made of all of them; that
-// of the first day of a metric follows a late point.
+// The value of a day of which retention has deleted some hours is kept as it was made of all of
+// them; that of the first day of a metric follows a late point.
 func TestJob_deletedHours(t *testing.T) {
 	w := newWorld(t)
 	config, err := rollup.Parse([]byte(`{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},"intervals":[
@@ -351,7 +366,8 @@ func TestJob_deletedHours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.CreateTable(t.Context(), store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	if err := w.CreateTable(t.Context(),
+		store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.job.Config, w.prover.Config = config, config
@@ -369,7 +385,8 @@ func TestJob_deletedHours(t *testing.T) {
 
 	before = w.cellsOf("r1d")
 	for at := int64(midnight + 10*hour); at < midnight+day; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 		if c := w.run(); c.Stay == 0 || c.Raw != 1 {
@@ -382,7 +399,7 @@ func TestJob_deletedHours(t *testing.T) {
 }
 
 // One late point of long ago makes the first raw row an old one. The rollups of the days between it
-// and the raw rows that retention has left stay all the same.
+// and the remaining raw rows are still kept.
 func TestJob_strayRaw(t *testing.T) {
 	w := newWorld(t)
 	for at := int64(midnight); at < midnight+4*day; at += hour {
@@ -391,7 +408,8 @@ func TestJob_strayRaw(t *testing.T) {
 	w.run()
 	before := w.cells()
 	for at := int64(midnight); at < midnight+3*day; at += hour {
-		if err := w.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
+		if err := w.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Kind: store.DeleteRow, Row: rawRow(at, 1), Family: "t"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,7 +32,7 @@ func (d digest) add(key []byte, c *store.Cell) {
 	d.Write(b)
 }
 
-// sum returns the digest, of which 16 bytes are kept.
+// sum returns the first 16 bytes of the digest.
 func (d digest) sum() []byte { return d.Sum(nil)[:16] }
 
 // digestOf returns the digest of rows.
@@ -48,8 +48,15 @@ func digestOf(rows []rolledRow) []byte {
 
 // eachRolled calls f for each cell of the layout's columns in the rollup rows of a key range,
 // with the start of its interval. f must not keep what it is given.
-func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.KeyRange, f func(key []byte, at int64, c *store.Cell)) error {
-	scan := store.Scan{Table: l.table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, Columns: l.qualifiers()}
+func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.KeyRange,
+	f func(key []byte, at int64, c *store.Cell)) error {
+	scan := store.Scan{
+		Table:   l.table,
+		Start:   keys.Start,
+		Stop:    keys.Stop,
+		Family:  encoding.FamilyData,
+		Columns: l.qualifiers(),
+	}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
 			return err
@@ -67,9 +74,10 @@ func (l *layout) eachRolled(ctx context.Context, from store.Reader, keys store.K
 	return nil
 }
 
-// readBack returns the digests of what the table holds at the times of pieces, and at those of
-// wholes, which consist of pieces; both ascend.
-func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange, pieces, wholes []Range) (ofPieces, ofWholes [][]byte, err error) {
+// readBack returns the digests of the table's cells at the times of pieces, and at those of wholes,
+// which consist of pieces; both ascend.
+func (l *layout) readBack(ctx context.Context, from store.Reader, keys store.KeyRange,
+	pieces, wholes []Range) (ofPieces, ofWholes [][]byte, err error) {
 	p, w := newSums(pieces), newSums(wholes)
 	err = l.eachRolled(ctx, from, keys, func(key []byte, at int64, c *store.Cell) {
 		p.add(key, at, c)
@@ -118,13 +126,14 @@ type slotKey struct {
 type change struct {
 	store.Mutation
 	slotKey
-	fewer bool // the table's values are of more points than the raw rows have, or of nobody knows how many
+	fewer bool // the table's values are of more points than the raw rows have, or of an unknown number
 	count bool // it puts a number of points
 }
 
-// changes returns what makes of a table's cells at a time those of rows: what is there already
-// is not written again, so that a mark of it holds.
-func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range, rows []rolledRow) ([]change, error) {
+// changes returns the changes that turn a table's cells at a time into those of rows: equal cells
+// are not written again, so that their mark holds.
+func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyRange, times Range,
+	rows []rolledRow) ([]change, error) {
 	wanted := make(map[string]map[string][]byte, len(rows)) // values by key and qualifier
 	counts := map[slotKey]int64{}                           // of raw points, where there are any
 	for _, r := range rows {
@@ -153,7 +162,12 @@ func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyR
 		value, ok := wanted[slot.row][string(c.Qualifier)]
 		switch {
 		case !ok:
-			m := store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(key), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)}
+			m := store.Mutation{
+				Kind:      store.DeleteCell,
+				Row:       bytes.Clone(key),
+				Family:    encoding.FamilyData,
+				Qualifier: bytes.Clone(c.Qualifier),
+			}
 			out = append(out, change{Mutation: m, slotKey: slot})
 		case bytes.Equal(value, c.Value):
 			delete(wanted[slot.row], string(c.Qualifier))
@@ -198,12 +212,12 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 	return 0, false
 }
 
-// permitted returns the changes that are made: those of counts, which are written before all others, so
-// that a job that is killed in between leaves no value of which nobody knows of how many points it is;
-// and how many are not made. Values stay that were made of more points than the raw rows have now,
-// unless fewer is set: where retention, an expiry of HBase's or somebody's script has deleted raw rows,
-// rollups are all that is left of them, and nothing tells that from a deletion that rollups should
-// follow. They are not what the raw rows give, so their piece says valuesStay, and queries read raw rows.
+// permitted returns the changes to make, and how many are not made. Counts are written before all
+// others, so that a killed job leaves no value without its number of points. Values that were made
+// of more points than the raw rows have now are kept, unless fewer is set: if retention, a TTL of
+// HBase or a script has deleted raw rows, rollups are all that remains of them, and that cannot be
+// distinguished from a deletion that rollups should follow. They differ from what the raw rows
+// give, so their piece has valuesStay, and queries read raw rows.
 func permitted(changes []change, fewer bool) (numbers, others []store.Mutation, stay int64) {
 	for i := range changes {
 		c := &changes[i]

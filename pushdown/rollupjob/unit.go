@@ -27,7 +27,7 @@ type slot struct {
 
 var emptySlot = slot{min: math.Inf(1), max: math.Inf(-1)}
 
-// add adds points in the order of time. NaN is skipped, and of equal values the first stays.
+// add adds points in the order of time. NaN is skipped, and the first of equal values is kept.
 func (s *slot) add(values []float64) {
 	s.any = s.any || len(values) > 0
 	for _, v := range values {
@@ -59,11 +59,11 @@ func (s *slot) value(column int) float64 {
 	return s.max
 }
 
-// largest is the largest value of which no order of adding gives an infinite sum: as many
-// points of it as a series can have stay finite.
+// largest is the largest value whose sum is finite in any order, for as many points as a series can
+// have.
 const largest = 1e290
 
-// addable tells whether the slot's sum can be added to others as its points could be.
+// addable reports whether the slot's sum can be added to others as its points could be.
 func (s *slot) addable() bool {
 	return s.count == 0 || -largest <= s.min && s.max <= largest
 }
@@ -80,18 +80,18 @@ type unit struct {
 	held    *memory.Lease
 
 	points, rows      int64
-	looked, dataTimes int64 // cells looked at; those that have the time of their point
+	looked, dataTimes int64 // checked cells; those that have the time of their point
 	readRaw           string
 }
 
-// maxSlots bounds the slots of a unit. One that needs more is cut. slotBytes is about what one
-// takes, with its cells.
+// maxSlots bounds the slots of a unit. A unit that needs more is split. slotBytes is about the size
+// of one, with its cells.
 const (
 	maxSlots  = 256 << 10
 	slotBytes = 600
 )
 
-// pagePoints is about how many raw points are read at once.
+// pagePoints is about how many raw points are read in one call.
 const pagePoints = 8 << 10
 
 // errTooMany is returned for a unit with more than maxSlots slots.
@@ -108,11 +108,19 @@ func (e *damageError) Unwrap() error { return e.err }
 
 // newUnit returns a unit whose memory is held by the account of a context.
 func newUnit(ctx context.Context, l *layout, r Range, fixDuplicates bool) *unit {
-	return &unit{layout: l, Range: r, most: maxSlots, held: memory.NewLease(ctx), series: map[string][]slot{}, decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates}}
+	return &unit{
+		layout:  l,
+		Range:   r,
+		most:    maxSlots,
+		held:    memory.NewLease(ctx),
+		series:  map[string][]slot{},
+		decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates},
+	}
 }
 
-// read adds all raw rows of a key range, and tells pace of each page of them.
-func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange, pace func(ctx context.Context, points int64) error) error {
+// read adds all raw rows of a key range, and reports each page of them to pace.
+func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange,
+	pace func(ctx context.Context, points int64) error) error {
 	var told int64
 	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData}
 	for row, err := range store.Rows(ctx, from, scan) {
@@ -147,7 +155,8 @@ func (u *unit) add(row *store.Row) error {
 	}
 	// Its points may be of an hour that is not rolled up here.
 	if encoding.Crooked(key.BaseTime) {
-		return &damageError{slices.Clone(row.Key), fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
+		return &damageError{slices.Clone(row.Key),
+			fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
 	}
 	u.decoder.Reset(key.BaseTime)
 	for i := range row.Cells {
@@ -165,7 +174,7 @@ func (u *unit) add(row *store.Row) error {
 	u.rows++
 	u.points += int64(len(offsets))
 	u.lookAtTimes(row, key.BaseTime)
-	// A query tells of annotations, and counts a series that has no points.
+	// A query returns annotations, and counts a series that has no points.
 	if len(offsets) == 0 || u.decoder.Skipped() > 0 || len(u.decoder.Annotations()) > 0 {
 		u.readRaw = "rows with annotations, histograms or other cells that are no points"
 	}
@@ -300,7 +309,13 @@ const maxInteger = 1 << 53
 // cellOf returns the cell of a value: an integer if it is one, which takes fewer bytes.
 func cellOf(id byte, index int, v float64) store.Cell {
 	if n := int64(v); math.Abs(v) <= maxInteger && float64(n) == v && (n != 0 || !math.Signbit(v)) {
-		return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, false, encoding.IntWidth(n)), Value: encoding.AppendInt(nil, n)}
+		return store.Cell{
+			Qualifier: encoding.AppendRollupQualifier(nil, id, index, false, encoding.IntWidth(n)),
+			Value:     encoding.AppendInt(nil, n),
+		}
 	}
-	return store.Cell{Qualifier: encoding.AppendRollupQualifier(nil, id, index, true, 8), Value: encoding.AppendDouble(nil, v)}
+	return store.Cell{
+		Qualifier: encoding.AppendRollupQualifier(nil, id, index, true, 8),
+		Value:     encoding.AppendDouble(nil, v),
+	}
 }

@@ -9,8 +9,8 @@ import (
 // absentAtOnce bounds the calls of PutAbsent that are under way at a time.
 const absentAtOnce = 32
 
-// PutAbsent writes the value of each cell that does not exist, and tells of each whether it
-// has, as Features.PutAbsent does. A store without it is called for each.
+// PutAbsent writes the value of each cell that does not exist, and reports for each whether it has,
+// as Features.PutAbsent does. A store without it is called for each.
 func PutAbsent(ctx context.Context, st Cells, table string, cells []CellKey, values [][]byte) ([]bool, error) {
 	if many := st.Features().PutAbsent; many != nil {
 		return many(ctx, table, cells, values)

@@ -1,6 +1,6 @@
 package store
 
-// BackupReport tells of a backup that was taken or restored.
+// BackupReport describes a backup that was taken or restored.
 type BackupReport struct {
 	Path  string // of the backup
 	Files int

@@ -7,8 +7,8 @@ import (
 
 // The errors of both stores.
 var (
-	// ErrUnavailable is returned when time or another attempt may help: a server
-	// cannot be reached, a region is moving. The text around it says which.
+	// ErrUnavailable is returned when time or another attempt may help: a server cannot
+	// be reached, a region is moving. The text around it has the cause.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrNoTable is returned when a table does not exist; it must be created.
 	ErrNoTable = errors.New("no such table")
@@ -29,11 +29,11 @@ var (
 	// ErrLocked is returned when a store is opened whose directory another process,
 	// or another store of this one, has open.
 	ErrLocked = errors.New("data directory is in use by another process")
-	// ErrFull is returned when the disk has no space for a write. Reads go on, and
-	// writes do once there is space.
+	// ErrFull is returned when the disk has no space for a write. Reads continue, and writes resume
+	// once there is space.
 	ErrFull = errors.New("no room on the disk")
-	// ErrStalled is returned when a write would have to wait because flushes or
-	// compactions fail for another reason than a full disk. Reads go on.
+	// ErrStalled is returned when a write would have to wait because flushes or compactions fail
+	// for another reason than a full disk. Reads continue.
 	ErrStalled = errors.New("the store takes no writes")
 	// ErrDamaged is returned when rows cannot be read because the file that holds
 	// them is damaged, while other rows can, and when a store that has lost data is
@@ -48,7 +48,7 @@ type ApplyError struct {
 	Errs   []error // one for each failed mutation
 }
 
-// Error says how many mutations failed, and why the first one did.
+// Error is the number of failed mutations, and the first one's error.
 func (e *ApplyError) Error() string {
 	if len(e.Errs) == 0 {
 		return fmt.Sprintf("%d mutations failed", len(e.Failed))

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// FaultKind says what a fault of a store's files means.
+// FaultKind is the effect of a fault in a store's files.
 type FaultKind string
 
 const (
-	// Torn is an incomplete end of a log: what a crash leaves of a write that was
-	// never acknowledged, or a damaged last write that was. Nothing can tell the two
-	// apart. The store opens without it.
+	// Torn is an incomplete end of a log: the rest of a write that was never acknowledged, after a
+	// crash, or a damaged last write that was. The two cannot be distinguished. The store opens
+	// without it.
 	Torn FaultKind = "torn"
 	// Mended is damage that the store repairs by itself. Nothing is lost.
 	Mended FaultKind = "mended"
 	// Unreadable is damage in rows. Only reads of these rows fail.
 	Unreadable FaultKind = "unreadable"
-	// Lost is damage by which data is lost. The store refuses to open unless it is
-	// told to go on with what is intact.
+	// Lost is damage by which data is lost. The store refuses to open unless it is set to continue
+	// with the intact data.
 	Lost FaultKind = "lost"
 )
 

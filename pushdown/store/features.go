@@ -5,11 +5,11 @@ import "context"
 // Features are what a store can do beyond the calls that every store has. A field is nil if the store
 // cannot do it.
 //
-// A store that wraps another one says of each field what becomes of it: it passes the inner store's on,
-// which then goes past the wrapper, it wraps it, or it leaves it nil. None of that may happen because nobody
-// has thought of it. So a rule of the house wants Features of every type that embeds a store and has
-// calls of its own, and in the product the names of all fields in the literal that it returns; an empty
-// literal refuses all.
+// A store that wraps another one decides on each field: it passes the inner store's on, which then
+// bypasses the wrapper, it wraps it, or it leaves it nil. None of that may happen by oversight. So
+// a rule of the house requires Features of every type that embeds a store and has calls of its own,
+// and in the product the names of all fields in the literal that it returns; an empty literal
+// refuses all.
 type Features struct {
 	Versioner    Versioner    // both stores; tokens end with the process
 	Marker       Marker       // both stores
@@ -17,9 +17,9 @@ type Features struct {
 	RangeDeleter RangeDeleter // embedded
 	Versioned    Versioned    // HBase
 
-	// PutAbsent writes the value of each cell that does not exist, and says of each
-	// whether it has. The cells differ. After an error any of them may have been written.
-	// Both stores have it; see the function PutAbsent.
+	// PutAbsent writes the value of each cell that does not exist, and reports for each
+	// whether it has. The cells differ. After an error any of them may have been
+	// written. Both stores have it; see the function PutAbsent.
 	PutAbsent func(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
 	// IncrementAll is Increment of many counters, which differ, and returns their new values.
 	// After an error nothing has changed. The embedded store has it.
@@ -40,21 +40,21 @@ type Features struct {
 	// The embedded store has it.
 	DiskUsage func() (used, free int64, err error)
 	// Checkpoint makes a directory in the store's own, in which a copy of the store can
-	// be read, while it is written to: everything that was visible when Checkpoint was called,
-	// and nothing half. It returns the directory's name, which nobody can guess, and the function
-	// that removes it. What is not removed, because the process was killed, the next opening
-	// of the store removes. Until then files that the store needs no more take space.
-	// The embedded store has it.
+	// be read, while it is written to: everything that was visible when Checkpoint was
+	// called, and nothing partial. It returns the directory's name, which cannot be
+	// guessed, and the function that removes it. If the process is killed before, the
+	// next opening of the store removes it. Until then files that the store no longer
+	// needs take space. The embedded store has it.
 	//
 	// Errors: ErrClosed, ErrFull, ErrDamaged if a log cannot be read.
 	Checkpoint func(ctx context.Context) (name string, remove func() error, err error)
 
-	// Inspect asks the servers which version they are, and tries, with a family of a table, what
-	// shows without a change. It changes nothing. HBase has it.
+	// Inspect reads the servers' version, and tests, with a family of a table, abilities that show
+	// without a change. It changes nothing. HBase has it.
 	Inspect func(ctx context.Context, table, family string) (Inspection, error)
 	// CheckReadable returns an ErrDenied unless we may read everything of families, now. Another
-	// error says that this could not be found out; it is an errors.ErrUnsupported if the servers do not know
-	// the question. HBase has it: its servers may leave out what a user may not read, and say nothing, where
-	// others refuse.
+	// error means that this is unknown; it is an errors.ErrUnsupported if the servers do not know
+	// the request. HBase has it: its servers may silently leave out cells that a user may not read,
+	// where others refuse.
 	CheckReadable func(ctx context.Context, of []Families) error
 }

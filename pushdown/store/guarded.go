@@ -15,11 +15,11 @@ type Families struct {
 	Names []string
 }
 
-// startTimeout bounds the question at a start: what starts does not need whom it asks.
+// startTimeout bounds the check at start: the process can start without an answer.
 const startTimeout = 5 * time.Second
 
-// CheckReadable asks a store that has Features.CheckReadable. If that could not be found out, unknown is called with the reason,
-// and there is no error.
+// CheckReadable checks a store that has Features.CheckReadable. Without an answer, unknown is
+// called with the reason, and there is no error.
 func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(error)) error {
 	ask := st.Features().CheckReadable
 	if ask == nil {
@@ -33,22 +33,23 @@ func CheckReadable(ctx context.Context, st Cells, of []Families, unknown func(er
 	return err
 }
 
-func askReadable(ctx context.Context, ask func(context.Context, []Families) error, of []Families, within time.Duration) error {
+func askReadable(ctx context.Context, ask func(context.Context, []Families) error, of []Families,
+	within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %v", within))
 	defer cancel()
 	return ask(ctx, of)
 }
 
-// ReadCheck is CheckReadable for servers: they start while there is no answer, and would serve short answers for as
-// long as they run. So they go on asking.
+// ReadCheck is CheckReadable for servers: they start without an answer, and could serve short
+// answers for as long as they run. So they keep checking.
 type ReadCheck struct {
 	Store Cells
 	Of    []Families
-	// Again is after how long Await first asks again; 0 is a default.
+	// Again is the time until Await's first check; 0 is a default.
 	Again time.Duration
 	Log   *slog.Logger
 
-	untold bool // at the start, and another attempt may be told
+	unknown bool // at start, and another attempt may succeed
 }
 
 // Times between questions double from the first to the last. A question of the background may take as long as
@@ -57,24 +58,24 @@ const (
 	firstAgain   = 5 * time.Second
 	lastAgain    = time.Minute
 	againTimeout = 30 * time.Second
-	untoldEvery  = time.Hour // how often the log says that there still is no answer
+	unknownEvery = time.Hour // how often the log repeats that there is no answer
 )
 
-const untoldMessage = "whether all tables may be read is not known"
+const unknownMessage = "whether all tables may be read is not known"
 
-// AtStart returns an ErrDenied unless all may be read, or that could not be found out, which is logged.
+// AtStart returns an ErrDenied unless all may be read, or there is no answer, which is logged.
 func (c *ReadCheck) AtStart(ctx context.Context) error {
 	return CheckReadable(ctx, c.Store, c.Of, func(err error) {
-		c.untold = !errors.Is(err, errors.ErrUnsupported)
-		c.Log.Warn(untoldMessage, "err", err, "asked again", c.untold)
+		c.unknown = !errors.Is(err, errors.ErrUnsupported)
+		c.Log.Warn(unknownMessage, "err", err, "asked again", c.unknown)
 	})
 }
 
-// Await goes on asking what AtStart was not told, until there is an answer, until the servers turn out not to know
-// the question, or until ctx ends. It returns an ErrDenied or nil.
+// Await repeats the check of AtStart if that had no answer, until there is one, until the servers
+// turn out not to know the request, or until ctx ends. It returns an ErrDenied or nil.
 func (c *ReadCheck) Await(ctx context.Context) error {
 	ask := c.Store.Features().CheckReadable
-	if ask == nil || !c.untold {
+	if ask == nil || !c.unknown {
 		return nil
 	}
 
@@ -99,10 +100,10 @@ func (c *ReadCheck) Await(ctx context.Context) error {
 		case ctx.Err() != nil: // the process ends
 			return nil
 		case errors.Is(err, errors.ErrUnsupported):
-			c.Log.Warn(untoldMessage, "err", err, "asked again", false)
+			c.Log.Warn(unknownMessage, "err", err, "asked again", false)
 			return nil
-		case time.Since(logged) >= untoldEvery:
-			c.Log.Warn(untoldMessage, "err", err, "asked again", true)
+		case time.Since(logged) >= unknownEvery:
+			c.Log.Warn(unknownMessage, "err", err, "asked again", true)
 			logged = time.Now()
 		}
 		pause = min(2*pause, lastAgain)

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// Inspection says what the servers of a store are.
+// Inspection describes the servers of a store.
 type Inspection struct {
 	Version string
-	// Lacks lists what they lack and what is done without it, each as "what (since when): the safe way".
+	// Lacks lists missing abilities and the alternatives, each as "what (since when): the safe
+	// way".
 	Lacks []string
 }
 
-// Tell logs in one line of which version the servers of a store are, what they lack, and which safe way
-// is taken without it. Of a store that has no servers it logs nothing.
+// Tell logs in one line the version of a store's servers, what they lack, and the safe
+// alternatives. It logs nothing for a store without servers.
 func Tell(ctx context.Context, st Reader, table, family string, log *slog.Logger) {
 	inspect := st.Features().Inspect
 	if inspect == nil {

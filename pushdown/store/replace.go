@@ -3,19 +3,18 @@ package store
 // Replacement is a change of one row's cells of one family.
 type Replacement struct {
 	Read Row // all cells of the family, as Scan or Get has returned them
-	// Put are cells to write, by qualifier, value and timestamp. A cell's timestamp is
-	// that of the newest cell that it takes the place of: then whatever is written
-	// later is newer than it. A cell with a qualifier of Read takes the place of that
-	// one alone: another writer may write over it at any time.
+	// Put are cells to write, by qualifier, value and timestamp. A cell's timestamp is that of the
+	// newest cell that it replaces: then any later write is newer. A cell with a qualifier of Read
+	// replaces only that one: another writer may overwrite it at any time.
 	Put []Cell
 	// Delete are cells of Read, none with a qualifier of Put.
 	Delete []Cell
 }
 
-// Outcome is what came of a replacement.
+// Outcome is the result of a replacement.
 type Outcome uint8
 
-// Outcomes. All but Replaced leave every point where a reader finds it.
+// Outcomes. All except Replaced keep every point where a reader finds it.
 const (
 	Changed   Outcome = iota // the row is not as it was read
 	Replaced                 // it is done
@@ -23,8 +22,9 @@ const (
 	Undatable                // a cell has no time of writing, without which it cannot be deleted
 )
 
-// String says what came of it.
+// String describes the result.
 func (o Outcome) String() string {
-	return [...]string{"the row has changed meanwhile", "replaced",
-		"a newer deletion hides what was written, until HBase's next major compaction", "a cell has no time of writing"}[o]
+	return [...]string{"the row has changed since it was read", "replaced",
+		"a newer deletion hides what was written, until HBase's next major compaction",
+		"a cell has no time of writing"}[o]
 }

@@ -7,9 +7,9 @@ import (
 	"iter"
 )
 
-// Blocks reads a scan to its end, block by block, and closes the scanner, also when
-// the loop is left early. A block is valid until the next turn of the loop. An error
-// comes last, with no block; a loop that ends without an error has seen all rows.
+// Blocks reads a scan to its end, block by block, and closes the scanner, also when the
+// loop is left early. A block is valid until the next iteration. An error comes last,
+// with no block; a loop that ends without an error has seen all rows.
 func Blocks(ctx context.Context, from Reader, s Scan) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {
 		sc, err := from.Scan(ctx, s)
@@ -34,12 +34,12 @@ func Blocks(ctx context.Context, from Reader, s Scan) iter.Seq2[[]Row, error] {
 	}
 }
 
-// lookEvery is the number of rows after which Rows looks at its context: a block may
-// have very many rows, and a loop much to do with each.
+// lookEvery is the number of rows after which Rows checks its context: a block may have very many
+// rows, and a loop may do much with each.
 const lookEvery = 256
 
-// Rows reads a scan as Blocks does, row by row. A row is valid until the next turn of
-// the loop. Rows ends soon after its context, also in the middle of a block.
+// Rows reads a scan as Blocks does, row by row. A row is valid until the next iteration. Rows ends
+// soon after its context, also in the middle of a block.
 func Rows(ctx context.Context, from Reader, s Scan) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		seen := 0 // rows, over all blocks

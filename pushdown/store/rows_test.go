@@ -93,7 +93,8 @@ const never = 1 << 30
 
 // loops are loops over a scan. Each returns the keys that it has seen, and the error that it ended
 // with; it is left once it has seen most keys.
-var loops = map[string]func(ctx context.Context, s *script, most int, seen func()) (keys []string, err error){"rows": byRow, "blocks": byBlock}
+var loops = map[string]func(ctx context.Context, s *script, most int,
+	seen func()) (keys []string, err error){"rows": byRow, "blocks": byBlock}
 
 func byRow(ctx context.Context, s *script, most int, seen func()) (keys []string, err error) {
 	for row, err := range Rows(ctx, s, Scan{}) {
@@ -173,7 +174,8 @@ func TestRows_cancelled(t *testing.T) {
 		s := &script{blocks: [][]string{{"a", "b"}, {"c"}}}
 		keys, err := loop(ctx, s, never, cancel)
 		if len(keys) != 2 || !errors.Is(err, context.Canceled) || s.open() != 0 {
-			t.Errorf("by %s: %q, %v, %d scanners open, want a and b, the context's end, none", name, keys, err, s.open())
+			t.Errorf("by %s: %q, %v, %d scanners open, want a and b, the context's end, none", name, keys, err,
+				s.open())
 		}
 	}
 }
@@ -190,7 +192,8 @@ func TestRows_cancelledWithinBlock(t *testing.T) {
 		cancel()
 	})
 	if !errors.Is(err, context.Canceled) || after > lookEvery || s.open() != 0 {
-		t.Errorf("%d rows, %d after the context's end, %v, %d scanners open, want few rows after it, and none open", len(keys), after, err, s.open())
+		t.Errorf("%d rows, %d after the context's end, %v, %d scanners open, want few rows after it, and none open",
+			len(keys), after, err, s.open())
 	}
 }
 

@@ -2,8 +2,8 @@ package store
 
 import "bytes"
 
-// Scan says which rows and cells to read. The zero value of every field but
-// Table means "no restriction".
+// Scan is which rows and cells to read. The zero value of every field except Table means "no
+// restriction".
 type Scan struct {
 	Table  string
 	Start  []byte // first key
@@ -12,19 +12,19 @@ type Scan struct {
 
 	// Filter names the rows wanted inside [Start, Stop).
 	Filter RowFilter
-	// Columns restricts cells to qualifier ranges, ascending and disjoint; a row
-	// without such a cell is not returned, and counts for nothing. Several ranges cost
-	// HBase least if each is all that begins with its Start.
+	// Columns restricts cells to qualifier ranges, ascending and disjoint; a row without such a
+	// cell is not returned or counted. Several ranges cost HBase least if each has all qualifiers
+	// that begin with its Start.
 	Columns []KeyRange
-	// MostInColumns is a hint: most cells may be of Columns, so that reading all cells
-	// may cost less than having a server choose. It changes no answer.
+	// MostInColumns is a hint: most cells may be of Columns, so that reading all cells may cost
+	// less than a filter. It changes no answer.
 	MostInColumns bool
 	// Since restricts cells to those written at or after it, ms since 1970.
 	Since int64
 	// MaxRows ends the scan after that many rows.
 	MaxRows int
-	// KeysOnly asks for keys with one cell a row. The cell has no value where the
-	// server can leave it out.
+	// KeysOnly requests keys with one cell per row. The cell has no value if the server can omit
+	// it.
 	KeysOnly bool
 	// BlockBytes is a hint about the size of the blocks that Next returns.
 	BlockBytes int
@@ -33,7 +33,7 @@ type Scan struct {
 // KeyRange is a half-open interval of byte strings. An empty Stop has no end.
 type KeyRange struct{ Start, Stop []byte }
 
-// Contains tells whether key lies in the range.
+// Contains reports whether key is in the range.
 func (r KeyRange) Contains(key []byte) bool {
 	return bytes.Compare(key, r.Start) >= 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0)
 }
@@ -48,7 +48,7 @@ type RowFilter struct {
 	Pattern *KeyPattern
 }
 
-// Matches tells whether the filter admits key.
+// Matches reports whether the filter admits key.
 func (f RowFilter) Matches(key []byte) bool {
 	return (len(f.Ranges) == 0 || inRanges(f.Ranges, key)) && (f.Pattern == nil || f.Pattern.Matches(key))
 }
@@ -58,8 +58,8 @@ func (f RowFilter) Matches(key []byte) bool {
 //
 //	Head bytes | name value | name value | …
 //
-// Every Want must be found among the elements, in order; other elements may stand
-// between them. It says what a regular expression on row keys says as
+// Every Want must be found among the elements, in order, possibly with other elements
+// in between. It is equivalent to the regular expression on row keys
 // ^.{Head}(?:.{w})*?name(?:v1|v2)…, where w is the length of an element.
 type KeyPattern struct {
 	Head     int // length of what precedes the elements
@@ -69,13 +69,13 @@ type KeyPattern struct {
 	Exact    bool   // the key has no other elements than Wants
 }
 
-// Want asks for an element with a name and, unless Values is empty, one of its values.
+// Want requires an element with a name and, unless Values is empty, one of its values.
 type Want struct {
 	Name   []byte
 	Values [][]byte // ascending, each ValueLen bytes; empty: any
 }
 
-// Matches tells whether key has the wanted elements.
+// Matches reports whether key has the wanted elements.
 func (p *KeyPattern) Matches(key []byte) bool {
 	step := p.NameLen + p.ValueLen
 	if step <= 0 { // elements have no bytes, so there are none
@@ -103,7 +103,7 @@ func (p *KeyPattern) Matches(key []byte) bool {
 	return len(wants) == 0
 }
 
-// admits tells whether a value is wanted.
+// admits reports whether a value is wanted.
 func (w Want) admits(v []byte) bool {
 	if len(w.Values) == 0 {
 		return true
@@ -124,7 +124,7 @@ func (w Want) admits(v []byte) bool {
 	return false
 }
 
-// inRanges tells whether one of ascending, disjoint ranges contains key.
+// inRanges reports whether one of ascending, disjoint ranges contains key.
 func inRanges(ranges []KeyRange, key []byte) bool {
 	// Only the first range that ends after key may contain it.
 	lo, hi := 0, len(ranges)

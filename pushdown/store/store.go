@@ -1,8 +1,8 @@
-// Package store is the interface of what Downpour keeps its rows in: ordered byte keys,
+// Package store is the interface of Downpour's storage of rows: ordered byte keys,
 // cells inside a row, scans that return complete rows, durable writes and two atomic
 // operations on cells. It knows bytes only: no metric, no UID, no hour. Two stores
-// implement it, pushdown/store/hbase and pushdown/store/pebble, and both pass the
-// tests of pushdown/store/storetest.
+// implement it, pushdown/store/hbase and pushdown/store/pebble, and both pass the tests
+// of pushdown/store/storetest.
 //
 // The data model is HBase's. A table holds rows in unsigned byte order of
 // their keys (a key that is a prefix of another comes first); a row holds
@@ -15,8 +15,8 @@ import (
 	"context"
 )
 
-// Store is one HBase cluster or one embedded database. All methods may be called from
-// many goroutines at once. No method waits for a server beyond its context's deadline.
+// Store is one HBase cluster or one embedded database. All methods may be called concurrently. No
+// method waits for a server beyond its context's deadline.
 type Store interface {
 	Cells
 	Admin
@@ -24,18 +24,18 @@ type Store interface {
 	Close() error
 }
 
-// Cells reads and changes the cells of all tables: a store without its end, for those who
-// neither open nor close it.
+// Cells reads and changes the cells of all tables: a store without Close, for users that neither
+// open nor close it.
 type Cells interface {
 	Reader
 	Writer
 	Atomic
-	// Replace carries out changes of rows, each of another row, on the condition that they are
-	// as they were read, and returns what came of each. What others write in between is never
-	// lost: a row in which anything has changed since it was read keeps every cell that is not in
-	// Read as it is, and loses nothing of what it has. It returns once everything is durable.
-	// After an error any of the changes may have been carried out in part; what is in Delete
-	// goes only after what is in Put has come.
+	// Replace carries out changes of rows, each of another row, on the condition that they
+	// are as they were read, and returns the outcome of each. Concurrent writes are never
+	// lost: a row in which anything has changed since it was read keeps every cell that is
+	// not in Read unchanged, and loses no value. It returns once everything is durable.
+	// After an error any of the changes may have been carried out in part; cells in Delete
+	// are deleted only after those in Put exist.
 	Replace(ctx context.Context, table, family string, changes []Replacement) ([]Outcome, error)
 }
 
@@ -45,9 +45,9 @@ type Reader interface {
 	// only its opening. A scan returns every row that s.Filter admits, and may return
 	// others: what a server cannot filter it returns.
 	Scan(ctx context.Context, s Scan) (Scanner, error)
-	// Get returns the rows of keys that exist, in the order of keys, with all cells
-	// or, if a family is named, with its cells only. Missing rows are left out. What
-	// comes for a key that is given twice is not promised.
+	// Get returns the rows of keys that exist, in the order of keys, with all cells or,
+	// if a family is named, with its cells only. Missing rows are left out. The result
+	// for a key that is given twice is undefined.
 	Get(ctx context.Context, table, family string, keys [][]byte) ([]Row, error)
 	// Regions returns the regions that overlap [start, stop), in the order of their
 	// keys and without a hole between them. An empty stop is the table's end. The
@@ -81,8 +81,8 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
-// Staged are atomic operations that can return before they are durable. What they write is
-// visible when they return, and durable soon: before anything that is written later.
+// Staged are atomic operations that can return before they are durable. Their writes are visible
+// when they return, and durable soon: before any later write.
 type Staged interface {
 	Atomic
 	// PutAbsent is Features.PutAbsent.
@@ -99,7 +99,7 @@ type Admin interface {
 	// the server has not taken over is an error. It returns ErrTableExists if the
 	// table exists.
 	CreateTable(ctx context.Context, spec TableSpec) error
-	// TableExists tells whether a table is there to be read.
+	// TableExists reports whether a table exists and can be read.
 	TableExists(ctx context.Context, name string) (bool, error)
 }
 
@@ -119,12 +119,17 @@ type Cell struct {
 	Timestamp int64 // time of the write, ms since 1970; 0 if the store keeps none
 }
 
-// Clone returns a copy that stays valid.
+// Clone returns a copy that is valid for ever.
 func (c Cell) Clone() Cell {
-	return Cell{Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp}
+	return Cell{
+		Family:    bytes.Clone(c.Family),
+		Qualifier: bytes.Clone(c.Qualifier),
+		Value:     bytes.Clone(c.Value),
+		Timestamp: c.Timestamp,
+	}
 }
 
-// Row is a row with every cell that was asked for, ordered by family and qualifier.
+// Row is a row with every requested cell, ordered by family and qualifier.
 type Row struct {
 	Key   []byte
 	Cells []Cell
@@ -132,26 +137,26 @@ type Row struct {
 
 // Scanner returns a scan's rows. It is for one goroutine.
 type Scanner interface {
-	// Next returns a block of the next rows in key order, at least one; no row is
-	// split between two blocks. The rows stay valid until the next call of Next or
-	// Close. The error io.EOF ends the scan; any other error means that rows are
-	// missing, and that the scan cannot go on.
+	// Next returns a block of the next rows in key order, at least one; no row is split
+	// between two blocks. The rows stay valid until the next call of Next or Close. The
+	// error io.EOF ends the scan; any other error means that rows are missing, and that
+	// the scan cannot continue.
 	Next() ([]Row, error)
-	// NextBytes returns about the most bytes that the next block takes, with what refers to
-	// them, so that callers with a budget can reserve it; 0 if that is not known. A block of one
-	// large row may take more.
+	// NextBytes returns about the most bytes that the next block takes, with references
+	// to them, so that callers with a budget can reserve it; 0 if that is unknown. A
+	// block of one large row may take more.
 	NextBytes() int64
 	// Stats returns what the scan has cost so far.
 	Stats() ScanStats
-	// Close ends the scan, at the server too. It may be called at any time,
-	// any number of times.
+	// Close ends the scan, also at the server. It may be called at any time, any number
+	// of times.
 	Close() error
 }
 
 // ScanStats counts a scan's work.
 type ScanStats struct {
 	Rows, Cells, Bytes int64 // returned to the caller; bytes as on the wire
-	RowsScanned        int64 // read by the server; if it does not say, the rows returned
+	RowsScanned        int64 // read by the server; if unknown, the rows returned
 	RPCs, Resumes      int64 // calls made; times the scan was opened again after a fault
 }
 
@@ -162,7 +167,7 @@ type Region struct {
 	Name        string
 }
 
-// MutationKind says what a Mutation does to its cell.
+// MutationKind is what a Mutation does to its cell.
 type MutationKind uint8
 
 const (

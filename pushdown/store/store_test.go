@@ -151,7 +151,8 @@ func TestPatternWithoutElements(t *testing.T) {
 }
 
 func TestPartialError(t *testing.T) {
-	err := fmt.Errorf("apply: %w", &ApplyError{Failed: []int{3, 5}, Errs: []error{fmt.Errorf("region 1: %w", ErrUnavailable), ErrNoTable}})
+	err := fmt.Errorf("apply: %w",
+		&ApplyError{Failed: []int{3, 5}, Errs: []error{fmt.Errorf("region 1: %w", ErrUnavailable), ErrNoTable}})
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrNoTable) || errors.Is(err, ErrClosed) {
 		t.Errorf("reasons of %v, want ErrUnavailable and ErrNoTable and no other", err)
 	}

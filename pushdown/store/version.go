@@ -12,16 +12,16 @@ type Versioner interface {
 	// the second call runs.
 	//
 	// Tokens may differ although nothing has changed in the range: after a change of
-	// other rows nearby, after a flush, on a new connection. The empty token says
-	// that nothing can be proven now; it equals no token, itself included. An error
-	// comes with the empty token and does not mean that the rows cannot be read.
+	// other rows nearby, after a flush, on a new connection. The empty token means that
+	// nothing can be proven now; it equals no token, itself included. An error comes
+	// with the empty token and does not mean that the rows cannot be read.
 	Version(ctx context.Context, table, family string, r KeyRange) (string, error)
 	// EarlyVersion returns a version token as Version does, perhaps before it is
-	// proven: a token may take several calls, and the last ones only prove what the
-	// first have found. proof waits for that. If it returns nil, Version would have returned
-	// the same token. Otherwise the token means nothing, and whatever was concluded
-	// from it must not be used. proof may be called more than once; it returns an
-	// error once ctx has ended.
+	// proven: a token may take several calls, and the last ones only prove the result
+	// of the first. proof waits for them. If it returns nil, Version would have
+	// returned the same token. Otherwise the token is void, and no conclusion from it
+	// may be used. proof may be called more than once; it returns an error once ctx has
+	// ended.
 	EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error)
 }
 
@@ -34,7 +34,8 @@ func (f VersionFunc) Version(ctx context.Context, table, family string, r KeyRan
 }
 
 // EarlyVersion calls the function; its proof waits for nothing.
-func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error) {
+func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string,
+	r KeyRange) (token string, proof func() error, err error) {
 	token, err = f(ctx, table, family, r)
 	return token, func() error { return nil }, err
 }

@@ -6,12 +6,13 @@ import "context"
 // it drops them in the background.
 type Versioned interface {
 	// Versions reads rows of a key range from its start on, at most maxRows and fewer
-	// where they are large, each with everything of the family that is still there. It
-	// returns where to go on, nil at the end of the range. It may return no row and not
-	// be at the end.
-	Versions(ctx context.Context, table, family string, keys KeyRange, maxRows int) (rows []VersionRow, next []byte, err error)
+	// where they are large, each with everything of the family that still exists. It
+	// returns the key at which to continue, nil at the end of the range. It may return
+	// no row and not be at the end.
+	Versions(ctx context.Context, table, family string, keys KeyRange,
+		maxRows int) (rows []VersionRow, next []byte, err error)
 	// ChangeIf carries out changes of rows, each of another row, ascending by key, and
-	// tells of each whether its condition held. A change and the look at its condition
+	// reports for each whether its condition held. A change and the check of its condition
 	// are one atomic operation. After an error any of the changes may have been carried
 	// out. It may carry out a change a second time if the first reply is lost, so a change
 	// must not make its own condition false.
@@ -21,7 +22,7 @@ type Versioned interface {
 	CheckVersions(ctx context.Context, table, family string) error
 }
 
-// VersionKind says what a version is.
+// VersionKind is the kind of a version.
 type VersionKind uint8
 
 // Kinds of versions: a put, and markers. A marker hides puts also if they come after it.
@@ -52,9 +53,9 @@ type ConditionalChange struct {
 	Row []byte
 	If  Condition
 	Put []Cell // with timestamps
-	// Delete are single versions, by qualifier and timestamp. Beside them a column that
-	// never exists is deleted as of the server's time, so that whoever looks for changes by
-	// their timestamps sees this one.
+	// Delete are single versions, by qualifier and timestamp. In addition a column that never
+	// exists is deleted as of the server's time, so that a search for changes by timestamps finds
+	// this one.
 	Delete []Version
 }
 
@@ -62,8 +63,8 @@ type ConditionalChange struct {
 type Condition struct {
 	// Stamps are timestamps: the row has a cell, and none with another timestamp.
 	Stamps []int64
-	// Columns is how many columns the row has at least: nobody has deleted some of those that were
-	// read, or others have put as many. 0 asks for nothing.
+	// Columns is the least number of columns of the row: none of those that were read was deleted,
+	// or as many were put. 0 requires nothing.
 	Columns int
 	// Cell, if not nil, is a cell that the row has: its column has this value.
 	Cell *Cell

@@ -4,7 +4,7 @@ package store
 // collected and reports only that. Its methods may be called from any goroutine.
 type Watch interface {
 	// Take returns what was collected since the last call, each row once, in no
-	// particular order. lost says that there was too much to keep: any row of the
+	// particular order. lost is set if there was too much to keep: any row of the
 	// ranges may have changed, and rows is empty.
 	Take() (rows []Change, lost bool)
 	// Close ends the collection. It may be called again.
@@ -20,6 +20,6 @@ type Change struct {
 	// another order than the one in which they became visible, and a write that
 	// became visible first may come with a later Take.
 	Writes []Mutation
-	// Cut says that Writes is incomplete: the row must be read.
+	// Cut is set if Writes is incomplete: the row must be read.
 	Cut bool
 }

@@ -1,5 +1,5 @@
-// Package httpapi is OpenTSDB's HTTP API: it puts the routes together and leads
-// each request to its handler, through the checks that all requests pass.
+// Package httpapi is OpenTSDB's HTTP API: it combines the routes and passes each request to its
+// handler, through the checks of all requests.
 //
 //	httpapi      the table of routes, token, panics, slow bodies
 //	putroutes    /api/put, rollup, histogram: bodies of points
@@ -8,10 +8,10 @@
 //	adminroutes  health, version, settings, stats, profiles, dropping caches
 //	querylog     the running and the last completed queries
 //	access       origins, CORS and tokens
-//	httpio       what all of them share: parameters, bodies, JSON, error objects
+//	httpio       shared code: parameters, bodies, JSON, error objects
 //
-// Imports go downwards. What a query means is decided in gateway/query; here it
-// is read and its answer written.
+// Imports go downwards. Package gateway/query interprets queries; here they are read and answers
+// written.
 // Source: RpcHandler, RpcManager and the *Rpc classes.
 package httpapi
 
@@ -54,7 +54,7 @@ type API struct {
 	Mode httpio.Mode
 	// Guard checks origins and tokens.
 	Guard *access.Guard
-	// Memory is the process's budget, of which requests reserve what they hold.
+	// Memory is the process's budget, from which requests reserve their memory.
 	Memory *memory.Pool
 	// WriteTime bounds a request that writes, from the end of its body; 0 is no bound.
 	WriteTime time.Duration
@@ -72,9 +72,9 @@ func (a *API) Handler() http.Handler {
 	}
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
-	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for whatever reads them; all that is logged of a request
-	// has its id, a panic anywhere is answered, every reader of a body is bound to the pace, and origins are checked before the route is
-	// looked up.
+	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for all readers;
+	// every log line of a request has its id, a panic anywhere is answered, every reader of a body
+	// is bound to the pace, and origins are checked before the route is looked up.
 	return http.AllowQuerySemicolons(httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //fault:parameters-behind-semicolons-lost TestParameters
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered
@@ -132,8 +132,8 @@ func (a *API) pageBelow(path string) http.Handler {
 	return a.Pages[first]
 }
 
-// OperatorHeader tells a page that its token has the scope of an operator, so that it can show what only
-// operators may use. It comes with answers that pages ask for at their start.
+// OperatorHeader shows a page that its token has the scope of an operator, so that it can show what
+// only operators may use. It is in answers that pages request when they load.
 const OperatorHeader = "Downpour-Operator"
 
 // tellOperator sets OperatorHeader.

@@ -18,7 +18,11 @@ import (
 func (a *API) withBodyPace(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			b := &sentBody{ReadCloser: r.Body, control: http.NewResponseController(w), meter: pace.Meter{Limits: a.Pace}}
+			b := &sentBody{
+				ReadCloser: r.Body,
+				control:    http.NewResponseController(w),
+				meter:      pace.Meter{Limits: a.Pace},
+			}
 			// Before any Read of b: the server reads the rest of a body that the handler leaves,
 			// and does so below b.
 			b.setDeadline(time.Now())
@@ -36,7 +40,7 @@ type sentBody struct {
 	ended   bool
 }
 
-// setDeadline lets the next read wait for as long as the client has left.
+// setDeadline lets the next read wait for the client's remaining time.
 func (b *sentBody) setDeadline(from time.Time) {
 	// Fails for the writers of tests.
 	_ = b.control.SetReadDeadline(from.Add(b.meter.Left(from)))
@@ -55,7 +59,7 @@ func (b *sentBody) Read(p []byte) (n int, err error) {
 	b.setDeadline(from)
 	n, err = b.ReadCloser.Read(p)
 	slow := b.meter.Waited(from, time.Now(), n)
-	// It was the deadline set above: slow says which limit that was.
+	// It was the deadline set above: slow is the exceeded limit.
 	if errors.Is(err, os.ErrDeadlineExceeded) && slow != nil {
 		err = slow
 	}

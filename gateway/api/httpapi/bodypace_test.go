@@ -31,7 +31,7 @@ const (
 	chunkBytes = 64 << 10
 )
 
-// newAPI returns an API whose routes are all served by h, but for those with handlers of their own.
+// newAPI returns an API whose routes are all served by h, except those with separate handlers.
 func newAPI(h http.HandlerFunc) *API {
 	log := slog.New(slog.DiscardHandler)
 	return &API{Metrics: h, Page: h, Live: h, Guard: &access.Guard{Log: log}, Log: log}
@@ -89,7 +89,8 @@ func TestBody_slow(t *testing.T) {
 			var sending sync.WaitGroup
 			defer sending.Wait()
 			sending.Go(func() {
-				_, err := fmt.Fprintf(c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
+				_, err := fmt.Fprintf(c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
+					size)
 				for ; err == nil && pieces > 0; pieces-- {
 					<-time.After(every)
 					_, err = c.Write(make([]byte, piece))
@@ -100,7 +101,8 @@ func TestBody_slow(t *testing.T) {
 			if got != status || took < least || took > most {
 				t.Errorf("%s: %d %.200s after %s, want %d after %s to %s", name, got, body, took, status, least, most)
 			}
-			if status == 200 && body != fmt.Sprint(size) || status == 408 && !strings.Contains(body, "did not come in time") {
+			if status == 200 && body != fmt.Sprint(size) ||
+				status == 408 && !strings.Contains(body, "did not come in time") {
 				t.Errorf("%s: %d %s", name, got, body)
 			}
 			c.Close()
@@ -240,7 +242,9 @@ func TestBody_bombsThatWait(t *testing.T) {
 			encoding := []string{"gzip", "deflate", "bare deflate"}[i%3]
 			bomb := bombs[encoding]
 			c := dial()
-			fmt.Fprintf(c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n", strings.TrimPrefix(encoding, "bare "), len(bomb)+1)
+			fmt.Fprintf(
+				c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n",
+				strings.TrimPrefix(encoding, "bare "), len(bomb)+1)
 			c.Write(bomb)
 			conns = append(conns, c)
 		}
@@ -267,7 +271,9 @@ func TestBody_encodings(t *testing.T) {
 		c := dial()
 		defer c.Close()
 		go func() {
-			fmt.Fprintf(c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n", encoding, len(body))
+			fmt.Fprintf(
+				c, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n",
+				encoding, len(body))
 			c.Write(body)
 		}()
 		if got, text := answerOf(t, c); got != status || !strings.Contains(text, says) {
@@ -285,7 +291,8 @@ func TestBody_encodings(t *testing.T) {
 	}
 	f("identity", "longest", make([]byte, maxBody), 200, fmt.Sprint(maxBody))
 	f("identity", "too long", make([]byte, maxBody+1), 413, "more than")
-	f("gzip", "too long", bytes.Repeat(packed(t, "gzip", 1<<20), maxBody>>20+1), 413, "more than") // all members of a gzip stream count together
+	f("gzip", "too long", bytes.Repeat(packed(t, "gzip", 1<<20), maxBody>>20+1), 413,
+		"more than") // all members of a gzip stream count together
 	for _, encoding := range []string{"gzip", "deflate"} {
 		whole := packed(t, encoding, 100_000)
 		f(encoding, "cut", whole[:len(whole)-5], 400, "Unable to read")

@@ -12,9 +12,9 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// recovered keeps the process alive when a handler panics. If nothing was sent yet
-// the answer is a 500. Otherwise the connection is cut, so that nobody takes the
-// beginning of an answer for the whole. How an administrative request ended is logged.
+// recovered keeps the process alive when a handler panics. If nothing was sent yet the
+// answer is a 500. Otherwise the connection is cut, so that the beginning of an answer
+// is not mistaken for the whole. How an administrative request ended is logged.
 func (a *API) recovered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := &beginRecorder{ResponseWriter: w, control: http.NewResponseController(w)}
@@ -30,12 +30,18 @@ func (a *API) recovered(h http.Handler) http.Handler {
 				panic(v) // not a fault: net/http then cuts the connection
 			}
 
-			a.Log.Error("a handler panicked", "path", r.URL.Path, "request", httpio.RequestID(r.Context()), "panic", v, "stack", string(debug.Stack()))
+			a.Log.Error("a handler panicked", "path", r.URL.Path, "request", httpio.RequestID(r.Context()), "panic", v,
+				"stack", string(debug.Stack()))
 			if began.began {
 				began.cut = true
 				panic(http.ErrAbortHandler)
 			}
-			httpio.WriteError(w, r, a.Log, &httpio.Error{Code: http.StatusInternalServerError, Message: "Internal error", Request: httpio.RequestID(r.Context())})
+			httpio.WriteError(w, r, a.Log,
+				&httpio.Error{
+					Code:    http.StatusInternalServerError,
+					Message: "Internal error",
+					Request: httpio.RequestID(r.Context()),
+				})
 		}()
 		h.ServeHTTP(began, r)
 	})
@@ -80,7 +86,7 @@ func (b *beginRecorder) Flush() {
 	_ = b.control.Flush()
 }
 
-// Hijack hands the connection to a WebSocket.
+// Hijack passes the connection to a WebSocket.
 func (b *beginRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	b.began = true
 	return b.control.Hijack()

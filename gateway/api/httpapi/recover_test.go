@@ -53,7 +53,9 @@ func TestRecovered(t *testing.T) {
 				status, body, err := fetch(t, s.URL+path, packed)
 				if said > 0 {
 					if err == nil {
-						t.Errorf("%s, %s, panic after %d bytes: got %d and %d bytes in good order, want a cut connection", path, packed, said, status, len(body))
+						t.Errorf(
+							"%s, %s, panic after %d bytes: got %d and %d bytes in good order, want a cut connection",
+							path, packed, said, status, len(body))
 					}
 					continue
 				}

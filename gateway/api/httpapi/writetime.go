@@ -11,8 +11,8 @@ import (
 )
 
 // withinWriteTime serves a request that may write, for at most WriteTime as a whole. Then it is
-// answered with 503, so that clients send it again later: what waits in a gateway holds its memory,
-// and most clients have given up by then.
+// answered with 503, so that clients send it again later: waiting requests hold memory, and most
+// clients have given up by then.
 func (a *API) withinWriteTime(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) error {
 	if a.WriteTime <= 0 || e.OwnTime || e.Reads.Contains(r) {
 		return e.Serve(w, r)
@@ -30,7 +30,7 @@ func (a *API) withinWriteTime(e httpio.Endpoint, w http.ResponseWriter, r *http.
 	}
 	err := e.Serve(w, r)
 
-	// Whatever the store says of a call whose time is over, the client is told of the time.
+	// If the time is over, the client gets that as the error and not the store's.
 	var worded *httpio.Error
 	if err != nil && context.Cause(ctx) == error(late) && !errors.As(err, &worded) {
 		return errors.Join(late, err)
@@ -38,8 +38,8 @@ func (a *API) withinWriteTime(e httpio.Endpoint, w http.ResponseWriter, r *http.
 	return err
 }
 
-// untimedBody is a body that may come slowly: while it is read, the time of the request stands. How
-// slowly it may come, withBodyPace says.
+// untimedBody is a body that may come slowly: while it is read, the time of the request does not
+// run. withBodyPace bounds how slowly it may come.
 type untimedBody struct {
 	io.ReadCloser
 	timer *time.Timer

@@ -52,12 +52,16 @@ func TestWriteTime(t *testing.T) {
 			began := time.Now()
 			r := httptest.NewRequest(c.method, "/api/put", c.body).WithContext(ctx)
 			r.Body = c.body
-			err := a.withinWriteTime(httpio.Endpoint{Reads: httpio.Get, OwnTime: c.own, Serve: func(_ http.ResponseWriter, r *http.Request) error {
-				if _, err := io.ReadAll(r.Body); err != nil {
-					t.Error(err)
-				}
-				return store(r)
-			}}, httptest.NewRecorder(), r)
+			err := a.withinWriteTime(httpio.Endpoint{
+				Reads:   httpio.Get,
+				OwnTime: c.own,
+				Serve: func(_ http.ResponseWriter, r *http.Request) error {
+					if _, err := io.ReadAll(r.Body); err != nil {
+						t.Error(err)
+					}
+					return store(r)
+				},
+			}, httptest.NewRecorder(), r)
 
 			var late *httpio.WriteTimeError
 			if got, want := errors.As(err, &late), c.ends > 0; got != want {

@@ -1,7 +1,7 @@
-// Package listener serves two protocols on one port, as OpenTSDB does: a connection
-// whose first byte is an upper-case letter speaks HTTP, and every other one the
-// telnet line protocol. Source: PipelineFactory.DetectHttpOrRpc. A client that speaks TLS
-// to a port without it, or the other way round, gets an answer that says so.
+// Package listener serves two protocols on one port, as OpenTSDB does: a connection whose
+// first byte is an upper-case letter speaks HTTP, and every other one the telnet line
+// protocol. Source: PipelineFactory.DetectHttpOrRpc. A client that speaks TLS to a port
+// without it, or plain to a port with TLS, gets an answer that explains it.
 package listener
 
 import (
@@ -19,7 +19,7 @@ import (
 	"downpour/gateway/api/pace"
 )
 
-// Config says how connections are served.
+// Config is how connections are served.
 type Config struct {
 	// Telnet serves a telnet connection until it ends or ctx does.
 	Telnet func(ctx context.Context, c net.Conn)
@@ -33,8 +33,8 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Listener accepts connections and tells their protocols apart. It serves those of
-// telnet itself, and is the net.Listener of the HTTP server for the others.
+// Listener accepts connections and detects their protocols. It serves those of telnet itself, and
+// is the net.Listener of the HTTP server for the others.
 type Listener struct {
 	net.Listener
 	cfg    Config
@@ -74,10 +74,9 @@ func (d *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting, and makes each telnet connection end after the lines that
-// it has already read. It does not wait for them, because the HTTP server, which
-// closes its own connections, calls Close first when it shuts down and holds a lock
-// meanwhile.
+// Close stops accepting, and makes each telnet connection end after the lines that it
+// has already read. It does not wait for them, because the HTTP server, which closes
+// its own connections, calls Close first when it shuts down, with a lock held.
 func (d *Listener) Close() error {
 	d.cancel()
 	return d.Listener.Close()
@@ -148,7 +147,7 @@ func (d *Listener) release(a netip.Addr) {
 	}
 }
 
-// serve reads the first byte and hands the connection to its protocol's server.
+// serve reads the first byte and passes the connection to its protocol's server.
 func (d *Listener) serve(c *conn) {
 	defer d.wg.Done()
 	if err := d.handshake(c); err != nil {
@@ -160,8 +159,8 @@ func (d *Listener) serve(c *conn) {
 	// Close of the listener ends the wait for the first byte.
 	stop := context.AfterFunc(d.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
 	c.SetReadDeadline(time.Now().Add(d.cfg.FirstByte))
-	// Only one byte is read. Bytes that nobody reads then stay in the socket, and its
-	// close tells the client that they were not read.
+	// Only one byte is read. Unread bytes then stay in the socket, and its close shows the client
+	// that they were not read.
 	_, err := io.ReadFull(c.Conn, c.first[:])
 	// Once Close has begun to set that deadline it cannot be stopped, and would cut off the
 	// reads of the protocol's server too.
@@ -235,7 +234,7 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Abort closes the connection with a reset, which no client takes for a regular end.
+// Abort closes the connection with a reset, which no client mistakes for a regular end.
 func (c *conn) Abort() error {
 	pace.ResetOnClose(c.Conn)
 	return c.Close()

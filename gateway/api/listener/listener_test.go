@@ -35,7 +35,12 @@ func open(t *testing.T, cfg Config) (address string) {
 		fmt.Fprintf(c, "telnet %s", line)
 	}
 	d := New(l, cfg)
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "http %s", r.URL.Path) })}
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintf(w, "http %s", r.URL.Path)
+		}),
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); srv.Serve(d) }()
 	t.Cleanup(func() {
@@ -91,7 +96,10 @@ func TestDoor_wrongProtocol(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			l := listenertest.NewPipes()
-			d := New(l, Config{Telnet: func(context.Context, net.Conn) { t.Error("it was served") }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			d := New(l, Config{
+				Telnet: func(context.Context, net.Conn) { t.Error("it was served") },
+				Log:    slog.New(slog.NewTextHandler(&log, nil)),
+			})
 			began := time.Now()
 			for range 3 {
 				client, server := net.Pipe()
@@ -190,7 +198,10 @@ func TestDoor_silent(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			l := listenertest.NewPipes()
-			d := New(l, Config{Telnet: func(_ context.Context, c net.Conn) { t.Error("a silent connection was served") }, Log: slog.New(slog.DiscardHandler)})
+			d := New(l, Config{
+				Telnet: func(_ context.Context, c net.Conn) { t.Error("a silent connection was served") },
+				Log:    slog.New(slog.DiscardHandler),
+			})
 			defer d.Close()
 			here, there := net.Pipe()
 			client, server := here, there

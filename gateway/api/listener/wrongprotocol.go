@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A record of TLS, with which its clients begin, and what answers it: Go's client takes an answer that begins with
-// HTTP for what it is, and others call it a wrong version. An alert of TLS would say no more.
+// A record of TLS, with which its clients begin, and what answers it: Go's client recognizes an
+// answer that begins with HTTP, and others report a wrong version. An alert of TLS would not be
+// clearer.
 //
 //	16 03 01 00 f8 01 …   a handshake, versions 3.1 to 3.3, 248 bytes, a ClientHello
 const recordHandshake = 0x16
@@ -21,8 +22,8 @@ const (
 )
 
 const (
-	// restTimeout and restBytes bound what is read behind an answer. If nothing were read, the closing would reach the
-	// client first, and the answer be lost.
+	// restTimeout and restBytes bound reading after an answer. If nothing were read,
+	// the closing would reach the client first, and the answer be lost.
 	restTimeout = time.Second
 	restBytes   = 64 << 10
 	// loggedEvery is the time between two lines in the log.
@@ -31,10 +32,12 @@ const (
 
 // answerTLS answers a client that speaks TLS to a plain port.
 func (d *Listener) answerTLS(c net.Conn) {
-	d.wrongProtocol(c, "a client speaks TLS to a port without it: it needs http://, or the gateway DOWNPOUR_TLS_CERT", plainHere+noTLS)
+	d.wrongProtocol(c, "a client speaks TLS to a port without it: it needs http://, or the gateway DOWNPOUR_TLS_CERT",
+		plainHere+noTLS)
 }
 
-// answerPlain answers a client that speaks something else to a port with TLS, if err, of the handshake, says so.
+// answerPlain answers a client that speaks another protocol to a port with TLS, if err, of the
+// handshake, shows that.
 func (d *Listener) answerPlain(err error) {
 	var other tls.RecordHeaderError
 	if !errors.As(err, &other) || other.Conn == nil {
@@ -52,7 +55,8 @@ func isVerb(first byte) bool { return first >= 'A' && first <= 'Z' }
 
 // wrongProtocol logs, answers and lets the client read the answer.
 func (d *Listener) wrongProtocol(c net.Conn, line, answer string) {
-	if last := d.logged.Load(); time.Now().UnixNano()-last >= int64(loggedEvery) && d.logged.CompareAndSwap(last, time.Now().UnixNano()) {
+	if last := d.logged.Load(); time.Now().UnixNano()-last >= int64(loggedEvery) &&
+		d.logged.CompareAndSwap(last, time.Now().UnixNano()) {
 		d.cfg.Log.Warn(line, "address", c.RemoteAddr().String())
 	}
 	c.SetDeadline(time.Now().Add(restTimeout))

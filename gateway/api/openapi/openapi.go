@@ -1,9 +1,9 @@
 // Package openapi holds the description of the HTTP API, an OpenAPI 3.1 document. The gateway serves it
-// at /docs/openapi.json, and the reference of the documentation is made of it.
+// at /docs/openapi.json, and the reference of the documentation is made from it.
 //
-// openapi.json is written by hand. Tests of package gateway compare it with the table of routes, and its
-// schemas with what a real OpenTSDB was asked and answered, and with what the gateway itself answers;
-// integration has a validator of OpenAPI look at it.
+// openapi.json is written by hand. Tests of package gateway compare it with the table of routes,
+// and its schemas with recorded requests and answers of a real OpenTSDB and with the gateway's own
+// answers; integration runs a validator of OpenAPI on it.
 package openapi
 
 import (
@@ -129,7 +129,8 @@ func (p *Paths) UnmarshalJSON(text []byte) error {
 			}
 		}
 		if len(operations) > 0 {
-			return fmt.Errorf("%s: got the verbs %q, want some of %q", path, slices.Sorted(maps.Keys(operations)), Methods)
+			return fmt.Errorf("%s: got the verbs %q, want some of %q", path, slices.Sorted(maps.Keys(operations)),
+				Methods)
 		}
 		*p = append(*p, one)
 		return nil

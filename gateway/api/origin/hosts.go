@@ -12,13 +12,14 @@ import (
 // Hosts are names of the gateway.
 type Hosts []string
 
-// ParseHosts reads names of hosts, in any case. Entries that browsers would not send as one name nothing: unusable
-// says why, and err if there are no others.
+// ParseHosts reads names of hosts, in any case. Entries that browsers would never send as a host
+// are ignored: unusable has the reasons, and err is set if there are no others.
 func ParseHosts(entries []string) (h Hosts, unusable []error, err error) {
 	return list.Usable(entries, func(text string) (string, error) {
 		name := strings.ToLower(strings.TrimSuffix(text, "."))
 		if !isName(name) {
-			return "", fmt.Errorf("got %q, want the name of a host alone, without scheme and port, such as metrics.example", text)
+			return "", fmt.Errorf(
+				"got %q, want the name of a host alone, without scheme and port, such as metrics.example", text)
 		}
 		return name, nil
 	})

@@ -19,14 +19,14 @@ import (
 	"downpour/pushdown/process/list"
 )
 
-// List is the allowed origins beside the gateway's own. The zero value has none.
+// List is the allowed origins in addition to the gateway's own. The zero value has none.
 type List struct {
 	all    bool
 	listed []*url.URL
 }
 
-// Parse reads a list of origins, in any case, or "*" for all. Entries that no browser would send
-// as an origin allow nothing: unusable says why, and err if there are no others.
+// Parse reads a list of origins, in any case, or "*" for all. Entries that no browser would send as
+// an origin allow nothing: unusable has the reasons, and err is set if there are no others.
 func Parse(entries []string) (l List, unusable []error, err error) {
 	entries = list.Trim(entries)
 	l.all = slices.Contains(entries, "*")

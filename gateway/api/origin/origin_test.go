@@ -30,7 +30,8 @@ func TestParse(t *testing.T) {
 	f("http://:8000", such)
 	f("null", such)
 	f("http://a b", such)
-	for _, text := range []string{"http://*.example.com", "https://münchen.example", "http://a:99999", "http://a:0", "http://a:"} {
+	for _, text := range []string{"http://*.example.com", "https://münchen.example", "http://a:99999", "http://a:0",
+		"http://a:"} {
 		f(text, such)
 	}
 	f("", "")
@@ -40,7 +41,8 @@ func TestParse(t *testing.T) {
 	f("https://grafana.example:80", "")
 
 	l, unusable, err := Parse([]string{" http://ok.example", "localhost", ""})
-	if err != nil || len(unusable) != 1 || !strings.Contains(unusable[0].Error(), `got "localhost"`) || !l.Contains("http://ok.example") || l.Contains("localhost") {
+	if err != nil || len(unusable) != 1 || !strings.Contains(unusable[0].Error(), `got "localhost"`) ||
+		!l.Contains("http://ok.example") || l.Contains("localhost") {
 		t.Errorf("got %v without %v, %v, want one of two", l, unusable, err)
 	}
 	if l, _, err := Parse([]string{"localhost", "*"}); err != nil || !l.Contains("http://any.example") {
@@ -50,14 +52,16 @@ func TestParse(t *testing.T) {
 
 //fault:origin-by-its-beginning strings.EqualFold(u.Scheme+"://"+u.Host, origin) => strings.HasPrefix(origin, u.Scheme+"://"+u.Host)
 func TestList(t *testing.T) {
-	l, _, err := Parse([]string{"http://ok.example:3000", "https://OTHER.example", "http://a:80", "https://b:443", "https://c:80"})
+	l, _, err := Parse([]string{"http://ok.example:3000", "https://OTHER.example", "http://a:80", "https://b:443",
+		"https://c:80"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := func(l List, origin, host string, has, allows bool) {
 		t.Helper()
 		if l.Contains(origin) != has || l.Allows(origin, host) != allows {
-			t.Errorf("%q at %s: listed %t, allowed %t; want %t, %t", origin, host, l.Contains(origin), l.Allows(origin, host), has, allows)
+			t.Errorf("%q at %s: listed %t, allowed %t; want %t, %t", origin, host, l.Contains(origin),
+				l.Allows(origin, host), has, allows)
 		}
 	}
 	f(l, "http://ok.example:3000", "gateway:4242", true, true)

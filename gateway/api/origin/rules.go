@@ -8,33 +8,33 @@ import (
 
 // Rules decide from the headers of a request whether it is answered.
 //
-// Browsers say in two ways which page asks. Origin comes with every verb but GET and HEAD, and
-// with whatever a script reads of another site. Sec-Fetch-* comes with everything, but only to https
-// and to loopback: over plain http from another machine the browser says nothing of the page that loads a
-// script or an image, or that holds the link. See Open.
+// Browsers name the requesting page in two ways. Origin comes with every verb except GET and HEAD,
+// and with all reads of a script from another site. Sec-Fetch-* comes with everything, but only to
+// https and to loopback: over plain http from another machine the browser does not identify the
+// page that loads a script or an image, or that has the link. See Open.
 type Rules struct {
 	// Allowed are origins in addition to the gateway's own.
 	Allowed List
 	// Hosts are names of the gateway in addition to addresses, localhost and the hosts of Allowed.
 	Hosts Hosts
-	// Loopback says that the gateway listens on this host alone. All requests must then name it as
-	// such. Otherwise a page could make its own host name resolve to this host and, being of that
-	// origin, read everything (DNS rebinding).
+	// Loopback is set if the gateway listens only on this host. All requests must then
+	// name it as such. Otherwise a page could make its own host name resolve to this
+	// host and, being of that origin, read everything (DNS rebinding).
 	Loopback bool
-	// Open says that others than this host may come without a token. Browsers must then name the
-	// gateway as it is called, and get neither a script nor a change for a GET which may be a page's of
-	// another site. Where tokens are needed, such a page has none.
+	// Open is set if other hosts may come without a token. Browsers must then use a known name of
+	// the gateway, and get neither a script nor a change for a GET which may be from a page of
+	// another site. If tokens are needed, such a page has none.
 	Open bool
 }
 
-// Request is what Rules look at.
+// Request is the input of Rules.
 type Request struct {
 	Method string // as it was sent
 	Host   string
 	Header map[string][]string // by canonical names
 }
 
-// Of returns what Rules look at of a request.
+// Of returns the input of Rules for a request.
 func Of(r *http.Request) Request { return Request{Method: r.Method, Host: r.Host, Header: r.Header} }
 
 // Use is what a request is for.
@@ -42,23 +42,24 @@ type Use int
 
 // The uses of requests.
 const (
-	// Read asks for an answer. A page of another site may not see it, but its links may lead there: then
-	// only the user sees it.
+	// Read is a request for an answer. A page of another site may not see it, but may link to it:
+	// then only the user sees it.
 	Read Use = iota
-	// Script asks for an answer that a page can run as a script (jsonp), of whatever site it is.
+	// Script is a request for an answer that a page of any site can run as a script (jsonp).
 	Script
-	// Change changes something, whatever the verb is. Here a link counts as a request of the page that
-	// holds it: the answer goes to the user who follows it, but the change is made.
+	// Change changes something, by any verb. Here a link counts as a request of the page that has
+	// it: the answer goes to the user who follows it, but the change is made.
 	Change
-	// Picture asks for a picture that pages of all sites may show. They see nothing of it but its size.
+	// Picture is a request for a picture that pages of all sites may show. They can read only its
+	// size.
 	Picture
-	// File asks for a file of our page, which holds no data, or for a WebSocket, whose Origin is checked by
-	// List.Allows: behind a proxy that changes the host name they are requested with a foreign Origin, like
-	// everything, and only the page can tell its user so.
+	// File is a request for a file of our page, which has no data, or for a WebSocket, whose Origin is
+	// checked by List.Allows: behind a proxy that changes the host name they are requested with a
+	// foreign Origin, like everything, and only the page can show its user an explanation.
 	File
 )
 
-// Verdict is what Rules say of a request.
+// Verdict is the decision of Rules on a request.
 type Verdict int
 
 // The verdicts.
@@ -69,7 +70,8 @@ const (
 	Elsewhere
 	// Foreign is a request that is refused, because a page of another site made the browser send it.
 	Foreign
-	// Unsaid is a request that is refused, because a browser sends it and does not say which page asks.
+	// Unsaid is a request that is refused, because a browser sends it and does not name the
+	// requesting page.
 	Unsaid
 	// UnknownHost is a request that is refused, because it names a host that is not known to be ours.
 	UnknownHost
@@ -92,7 +94,7 @@ func (o Rules) Decide(r Request, use Use) Verdict {
 	return Ours
 }
 
-// knows reports whether a request names the gateway as it is called: by an address, as localhost, or by a
+// knows reports whether a request uses a known name of the gateway: an address, localhost, or a
 // listed name. No browser leaves the host out, and no page can make an IP address its own by DNS.
 func (o Rules) knows(r Request) bool {
 	switch {
@@ -104,7 +106,7 @@ func (o Rules) knows(r Request) bool {
 	return true
 }
 
-// allows reports whether what the headers say of a page, if they say anything, allows the request.
+// allows reports whether the page in the headers, if they name one, may make the request.
 func (o Rules) allows(r Request, use Use) bool {
 	switch page := r.first("Origin"); {
 	case page != "":
@@ -121,7 +123,7 @@ func (o Rules) allows(r Request, use Use) bool {
 
 // said decides on a request for a script or a change, where only Referer may name the page. A page can keep
 // its browser from sending that, too, so a browser without it is refused. Browsers send an Origin with other
-// verbs than GET and HEAD; there only programs have none.
+// verbs than GET and HEAD; there only programs send none.
 func (o Rules) said(r Request) Verdict {
 	if r.has("Origin") || r.has("Sec-Fetch-Site") || o.Allowed.Allows(r.referer(), r.Host) {
 		return Ours
@@ -135,7 +137,7 @@ func (o Rules) said(r Request) Verdict {
 	return Ours
 }
 
-// Page returns the origin of the page that made a browser send a request, "null" if it is not said.
+// Page returns the origin of the page that made a browser send a request, "null" if it is unknown.
 func (r Request) Page() string {
 	if page := r.first("Origin"); page != "" {
 		return page
@@ -143,10 +145,10 @@ func (r Request) Page() string {
 	return r.referer()
 }
 
-// byBrowser reports whether a browser sends a request. A page whose host name leads here may set any header
-// of its requests but Origin, Via, Sec-* and a few more, User-Agent included in some browsers; it cannot leave out
-// Accept-Language. Grafana's backend passes its users' headers on, and says so. The fetch of Node.js sends a
-// language, too, and of Sec-Fetch-* the mode alone.
+// byBrowser reports whether a browser sends a request. A page whose host name leads here may set any header of its
+// requests but Origin, Via, Sec-* and a few more, User-Agent included in some browsers; it cannot leave out
+// Accept-Language. Grafana's backend passes its users' headers on, and marks that. The fetch of Node.js sends a
+// language, too, and only the mode of Sec-Fetch-*.
 func (r Request) byBrowser() bool {
 	via := strings.Fields(r.first("Via")) // 1.1 grafana
 	switch {
@@ -160,7 +162,8 @@ func (r Request) byBrowser() bool {
 		return true
 	}
 	agent := r.first("User-Agent")
-	return (strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Opera/")) && !strings.Contains(agent, "PowerShell")
+	return (strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Opera/")) &&
+		!strings.Contains(agent, "PowerShell")
 }
 
 // fromOtherSite reports whether, according to the browser, a page of another site or of another host of
@@ -171,9 +174,9 @@ func (r Request) fromOtherSite() bool {
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-// forImage reports whether a browser asks for an image to show in a page. A script, a form or a frame that
-// asks for the same does so in another way. Browsers that do not say what they want it for say nothing of other
-// sites either.
+// forImage reports whether a browser requests an image to show in a page. Requests of scripts,
+// forms and frames have other headers. Browsers that do not send the purpose do not send the site
+// either.
 func (r Request) forImage() bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return reads && !r.has("Origin") && r.first("Sec-Fetch-Dest") == "image" && r.first("Sec-Fetch-Mode") == "no-cors"

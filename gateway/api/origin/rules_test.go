@@ -57,7 +57,8 @@ var uses = map[string]struct {
 	method string
 }{
 	"read": {Read, "GET"}, "query by POST": {Read, "POST"}, "jsonp": {Script, "GET"}, "picture": {Picture, "GET"},
-	"file": {File, "GET"}, "put": {Change, "POST"}, "change by GET": {Change, "GET"}, "change by HEAD": {Change, "HEAD"}, "DELETE": {Change, "DELETE"},
+	"file": {File, "GET"}, "put": {Change, "POST"}, "change by GET": {Change, "GET"},
+	"change by HEAD": {Change, "HEAD"}, "DELETE": {Change, "DELETE"},
 }
 
 // Each use of a gateway meets each kind of headers in each kind of installation. A case says what is refused; all
@@ -83,18 +84,26 @@ func TestRules(t *testing.T) {
 		{"a listed page", slices.Concat(chromium, []string{"Referer", listedPage + "/"}), "", ""},
 		{"a listed page's script", slices.Concat(chromium, []string{"Origin", listedPage}), "", ""},
 		{"a foreign page", slices.Concat(chromium, []string{"Referer", foreignPage + "/"}), "", "jsonp, " + changes},
-		{"a foreign page by curl", slices.Concat(curl, []string{"Referer", foreignPage + "/"}), "", "jsonp, " + changes},
-		{"another port", slices.Concat(chromium, []string{"Referer", "http://10.0.0.1:3000/"}), "", "jsonp, " + changes},
-		{"a Referer that is none", slices.Concat(chromium, []string{"Referer", "about:blank"}), "", "jsonp, " + changes},
+		{"a foreign page by curl", slices.Concat(curl, []string{"Referer", foreignPage + "/"}), "",
+			"jsonp, " + changes},
+		{"another port", slices.Concat(chromium, []string{"Referer", "http://10.0.0.1:3000/"}), "",
+			"jsonp, " + changes},
+		{"a Referer that is none", slices.Concat(chromium, []string{"Referer", "about:blank"}), "",
+			"jsonp, " + changes},
 		{"a foreign script", slices.Concat(chromium, []string{"Origin", foreignPage}), everything, ""},
 		{"a file's script", slices.Concat(chromium, []string{"Origin", "null"}), everything, ""},
 		{"told: a foreign script", slices.Concat(chromium, fetch("cross-site", "no-cors", "script")), everything, ""},
-		{"told: a foreign image", slices.Concat(chromium, fetch("cross-site", "no-cors", "image")), strings.ReplaceAll(everything, "picture, ", ""), ""},
-		{"told: a link", slices.Concat(chromium, fetch("cross-site", "navigate", "document")), "query by POST, " + changes, ""},
-		{"told: another host of the site", slices.Concat(chromium, fetch("same-site", "no-cors", "empty")), everything, ""},
+		{"told: a foreign image", slices.Concat(chromium, fetch("cross-site", "no-cors", "image")),
+			strings.ReplaceAll(everything, "picture, ", ""), ""},
+		{"told: a link", slices.Concat(chromium, fetch("cross-site", "navigate", "document")),
+			"query by POST, " + changes, ""},
+		{"told: another host of the site", slices.Concat(chromium, fetch("same-site", "no-cors", "empty")), everything,
+			""},
 		{"told: typed", slices.Concat(chromium, fetch("none", "navigate", "document")), "", ""},
 		{"told: our page", slices.Concat(chromium, fetch("same-origin", "cors", "empty")), "", ""},
-		{"told: a listed page", slices.Concat(chromium, fetch("cross-site", "no-cors", "script"), []string{"Referer", listedPage + "/"}), "", ""},
+		{"told: a listed page",
+			slices.Concat(chromium, fetch("cross-site", "no-cors", "script"), []string{"Referer", listedPage + "/"}),
+			"", ""},
 	} {
 		for name, u := range uses {
 			for kind, rules := range installed() {
@@ -105,9 +114,11 @@ func TestRules(t *testing.T) {
 				}
 				want := slices.Contains(strings.Split(refused, ", "), name) && kind != "all"
 				if (got == Foreign || got == Unsaid) != want || got == UnknownHost {
-					t.Errorf("%s, %s of a gateway of the kind %s: verdict %d, want a refusal: %t", c.name, name, kind, got, want)
+					t.Errorf("%s, %s of a gateway of the kind %s: verdict %d, want a refusal: %t", c.name, name, kind,
+						got, want)
 				}
-				if nothing := strings.HasPrefix(c.name, "nothing"); got == Unsaid && !nothing || got == Foreign && nothing {
+				if nothing := strings.HasPrefix(c.name, "nothing"); got == Unsaid && !nothing ||
+					got == Foreign && nothing {
 					t.Errorf("%s, %s: verdict %d is not the one that tells why", c.name, name, got)
 				}
 			}
@@ -117,7 +128,8 @@ func TestRules(t *testing.T) {
 		for name, u := range uses {
 			for kind, rules := range installed() {
 				if got := rules.Decide(asked(u.method, gatewayHost, program), u.use); got != Ours {
-					t.Errorf("%q, %s of a gateway of the kind %s: verdict %d, want it answered", program, name, kind, got)
+					t.Errorf("%q, %s of a gateway of the kind %s: verdict %d, want it answered", program, name, kind,
+						got)
 				}
 			}
 		}
@@ -126,18 +138,23 @@ func TestRules(t *testing.T) {
 
 // A browser must name the gateway by what is known to be its name, where no tokens are needed; on loopback all must.
 func TestRules_hosts(t *testing.T) {
-	known := []string{"", gatewayHost, "10.0.0.1", "[::1]:4242", "[fe80::1]", "localhost:4242", "LOCALHOST", "localhost.", "gateway-1:4242", "Gateway-1",
+	known := []string{"", gatewayHost, "10.0.0.1", "[::1]:4242", "[fe80::1]", "localhost:4242", "LOCALHOST",
+		"localhost.", "gateway-1:4242", "Gateway-1",
 		"metrics.example:80", "metrics.example.", "ok.example:3000", "ok.example"}
-	unknown := []string{"evil.example", "evil.example:4242", "metrics.example.evil.example", "10.0.0.1.evil.example", "evil-metrics.example", "localhost.evil.example",
+	unknown := []string{"evil.example", "evil.example:4242", "metrics.example.evil.example", "10.0.0.1.evil.example",
+		"evil-metrics.example", "localhost.evil.example",
 		"gateway-1.evil.example", "evil.example.", "[evil]"}
 	browsers := [][]string{chromium, disguised, {"Origin", foreignPage}, {"Sec-Fetch-Site", "same-origin"},
-		append([]string{"Via", "1.1 squid"}, chromium...), {"User-Agent", "Opera/9.80"}, append([]string{"X-Forwarded-For", "10.0.0.9"}, chromium...)}
+		append([]string{"Via", "1.1 squid"}, chromium...), {"User-Agent", "Opera/9.80"},
+		append([]string{"X-Forwarded-For", "10.0.0.9"}, chromium...)}
 	for kind, rules := range installed() {
 		f := func(host string, header []string, want bool) {
 			t.Helper()
 			for name, u := range uses {
 				if got := rules.Decide(asked(u.method, host, header), u.use); (got == UnknownHost) != want {
-					t.Errorf("a gateway of the kind %s, Host %q, %q, %s: verdict %d, want that the host is unknown: %t", kind, host, header, name, got, want)
+					t.Errorf(
+						"a gateway of the kind %s, Host %q, %q, %s: verdict %d, want that the host is unknown: %t",
+						kind, host, header, name, got, want)
 				}
 			}
 		}
@@ -165,14 +182,17 @@ func TestRules_hosts(t *testing.T) {
 //fault:host-by-its-end name == known => strings.HasSuffix(name, known)
 func TestHosts(t *testing.T) {
 	h, unusable, err := ParseHosts([]string{"Metrics.Example", "gateway-1", "full.example.", "10.0.0.7", " ", "a/b"})
-	if want := (Hosts{"metrics.example", "gateway-1", "full.example", "10.0.0.7"}); err != nil || !slices.Equal(h, want) || len(unusable) != 1 {
+	if want := (Hosts{"metrics.example", "gateway-1", "full.example", "10.0.0.7"}); err != nil ||
+		!slices.Equal(h, want) || len(unusable) != 1 {
 		t.Errorf("got %q, unusable %v, %v, want %q", h, unusable, err, want)
 	}
 	if h.has("evil-metrics.example") {
 		t.Error("a name that only ends as one of ours is taken for it")
 	}
-	for _, bad := range []string{".", "http://metrics.example", "metrics.example:4242", "metrics example", "*", "*.example", "größe.example", "a/b"} {
-		if _, _, err := ParseHosts([]string{bad}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("got %q, want", bad)) {
+	for _, bad := range []string{".", "http://metrics.example", "metrics.example:4242", "metrics example", "*",
+		"*.example", "größe.example", "a/b"} {
+		if _, _, err := ParseHosts([]string{bad}); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("got %q, want", bad)) {
 			t.Errorf("%q: %v, want an error that names it", bad, err)
 		}
 	}

@@ -37,7 +37,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	deadline time.Time // set by the user; zero is none
-	look     time.Time // when the current write wakes up to look at the peer
+	look     time.Time // when the current write wakes up to check the peer
 }
 
 // NewConn applies limits to the writes of a connection.
@@ -46,7 +46,7 @@ func NewConn(c net.Conn, limits Limits) *Conn {
 }
 
 const (
-	// pieceBytes is how much is written at once.
+	// pieceBytes is how much is written in one call.
 	pieceBytes = 64 << 10
 	// looks is how often a write is tried again within Limits.Still. The system wakes
 	// a writer only when a good part of the socket's buffer is free, up to megabytes,
@@ -69,7 +69,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	}
 }
 
-// writePiece writes all of b, and wakes up now and then to look at the peer.
+// writePiece writes all of b, and wakes up now and then to check the peer.
 func (c *Conn) writePiece(b []byte) (n int, err error) {
 	for {
 		from := time.Now()
@@ -143,8 +143,8 @@ func (c *Conn) CloseWrite() error {
 // NetConn returns the underlying connection.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// ResetOnClose makes the close of a TCP connection a reset, which no client takes for
-// a regular end. It finds the TCP connection below TLS and other layers.
+// ResetOnClose makes the close of a TCP connection a reset, which no client mistakes for a regular
+// end. It finds the TCP connection below TLS and other layers.
 func ResetOnClose(c net.Conn) {
 	for {
 		switch under := c.(type) {

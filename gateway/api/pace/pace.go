@@ -1,7 +1,7 @@
-// Package pace tells a slow peer from one that is gone or means harm. A client that
+// Package pace distinguishes a slow peer from a dead or malicious one. A client that
 // reads a large answer, or sends a large body, may take as long as it needs, but it
-// must not hold the memory of its request for ever. So a peer is too slow, whatever
-// the size, when it
+// must not hold the memory of its request for ever. So a peer is too slow, for any
+// size, when it
 //
 //	moves no byte for 10 s, or
 //	is more than 1 min behind a rate of 16 KiB a second.
@@ -78,7 +78,7 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 	l := m.Limits.withDefaults()
 	waited := to.Sub(from)
 	if !m.until.IsZero() {
-		// In that time nobody waited for the peer: it has caught up.
+		// In that time the gateway did not wait for the peer: it has caught up.
 		m.behind -= from.Sub(m.until)
 	}
 	// Never below 0: a fast peer saves nothing up for being slow later.
@@ -87,7 +87,7 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 
 	if n > 0 {
 		m.still = 0
-		// Bytes that came at once after a long wait are judged by the rate alone.
+		// Bytes that came immediately after a long wait are subject only to the rate.
 		waited = 0
 	}
 	m.still += waited

@@ -45,9 +45,11 @@ func TestConn(t *testing.T) {
 
 			var slow *Error
 			if whole != (err == nil) || whole != (n == size) || took < least || took > most {
-				t.Errorf("%s: %d of %d bytes, %v after %s; want whole: %t, %s to %s", name, n, size, err, took, whole, least, most)
+				t.Errorf("%s: %d of %d bytes, %v after %s; want whole: %t, %s to %s", name, n, size, err, took, whole,
+					least, most)
 			}
-			if err != nil && (!errors.As(err, &slow) || !errors.Is(err, os.ErrDeadlineExceeded) || !slow.Timeout() || slow.Temporary()) {
+			if err != nil && (!errors.As(err, &slow) || !errors.Is(err, os.ErrDeadlineExceeded) || !slow.Timeout() ||
+				slow.Temporary()) {
 				t.Errorf("%s: error %#v, want an *Error that is a timeout", name, err)
 			}
 		})
@@ -55,7 +57,8 @@ func TestConn(t *testing.T) {
 	const forever = -1
 	f("at once", 1<<20, 1<<20, 0, forever, true, 0, 0)
 	f("a MiB at 100 KiB/s", 1<<20, 10<<10, 100*time.Millisecond, forever, true, 10*time.Second, 12*time.Second)
-	f("pieces of 9 s, as many bytes as the rate wants", 1<<20, 160<<10, 9*time.Second, forever, true, 54*time.Second, 63*time.Second)
+	f("pieces of 9 s, as many bytes as the rate wants", 1<<20, 160<<10, 9*time.Second, forever, true, 54*time.Second,
+		63*time.Second)
 	f("nothing", 1, 1, 0, 0, false, 10*time.Second, 10*time.Second)
 	f("nothing behind the first piece", 1<<20, 100_000, time.Second, 1, false, 11*time.Second, 14*time.Second)
 	f("a byte a second", 1<<10, 1, time.Second, forever, false, time.Minute, 65*time.Second)
@@ -104,8 +107,8 @@ func TestConn_manyMessages(t *testing.T) {
 	f(0, 11) // 55 s behind after 11 messages, more than a minute during the next
 }
 
-// Deadlines that are set from outside hold beside the limits, also those set during a write, and
-// end when they are removed.
+// Deadlines that are set from outside hold in addition to the limits, also those set
+// during a write, and end when they are removed.
 func TestConn_deadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
@@ -218,7 +221,9 @@ func TestMeter(t *testing.T) {
 	f(0, 2*time.Second, 0, 0, true)
 	m = Meter{Limits: m.Limits}
 	f(0, 11*time.Second, 1, 0, true)
-	if got := m.Left(now.Add(3 * time.Second)); got.Round(time.Millisecond) != 2010*time.Millisecond { // 10.99 s behind, by 11 s for one byte, less a pause of 3 s
+	if got := m.Left(
+		now.Add(3 * time.Second)); got.Round(
+		time.Millisecond) != 2010*time.Millisecond { // 10.99 s behind, by 11 s for one byte, less a pause of 3 s
 		t.Errorf("left %s after a pause, want 2.01 s", got)
 	}
 	f(time.Hour, 0, 0, 4*time.Second, false)

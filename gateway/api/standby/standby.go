@@ -1,13 +1,13 @@
-// Package standby is what a gateway does from the moment it opens its port until its store answers. It waits,
-// and says what for: in its log every ten seconds, and to every client that asks by HTTP.
+// Package standby is what a gateway does from the moment it opens its port until its store answers.
+// It waits, and reports the reason: in its log every ten seconds, and to every HTTP client.
 //
 //	GET /healthz     200 ok
 //	anything else    503 {"error":{"code":503,"message":"waits for hbase:zk1:2181: …"}}
 //	                 Retry-After: 1
 //	                 Downpour-Waits-For: hbase:zk1:2181
 //
-// A page that may not see answers of the gateway, by package origin, gets no reason. Telnet connections are accepted, and not
-// read; of more than MaxTelnet the oldest are reset.
+// A page that may not see answers of the gateway, by package origin, gets no reason. Telnet
+// connections are accepted, and not read; if there are more than MaxTelnet the oldest are reset.
 package standby
 
 import (
@@ -27,12 +27,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Header has the store that a gateway waits for, in its answers while it does. Tools that find it leave an
-// embedded store to that gateway.
+// Header has the store that a gateway waits for, in its answers while it does. Tools that see it do
+// not open the embedded store of that gateway.
 const Header = "Downpour-Waits-For"
 
 const (
-	// firstLine and nextLines are after how long the log says that the store has not answered.
+	// firstLine and nextLines are the times after which the log has that the store has not
+	// answered.
 	firstLine = 3 * time.Second
 	nextLines = 10 * time.Second
 	// pause is the time between two attempts.
@@ -41,7 +42,7 @@ const (
 	// sooner; a second gateway fails after this time.
 	LockPatience = 5 * time.Minute
 	// MaxTelnet is how many telnet connections wait. A connection that is not read does not show that its client
-	// has gone, so that without a bound clients that connect again would take all that the port has.
+	// has gone, so without a bound clients that reconnect would use up the port's connections.
 	MaxTelnet = 256
 )
 
@@ -65,7 +66,8 @@ type Standby struct {
 	telnet func(context.Context, net.Conn)
 }
 
-// New begins to wait for the store at an address. The rules decide who may know why. The caller calls Close.
+// New begins to wait for the store at an address. The rules decide who may see the reason. The
+// caller calls Close.
 func New(address string, rules origin.Rules, log *slog.Logger) *Standby {
 	s := &Standby{address: address, rules: rules, log: log, reason: errNoAnswer, ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -138,7 +140,8 @@ func (s *Standby) why() error {
 func (s *Standby) logReasons(ctx context.Context) {
 	began := time.Now()
 	for next := firstLine; wait.For(ctx, next) == nil; next = nextLines {
-		s.log.Warn("waiting for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err", s.why())
+		s.log.Warn("waiting for the store", "store", s.address, "for", time.Since(began).Round(time.Second), "err",
+			s.why())
 	}
 	if waited := time.Since(began); waited >= firstLine && s.isReady() {
 		s.log.Info("the store answers", "store", s.address, "after", waited.Round(time.Second))
@@ -161,7 +164,7 @@ func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// The body is not read, so the connection cannot go on behind it.
+	// The body is not read, so the connection cannot continue after it.
 	w.Header().Set("Connection", "close")
 	if httpio.Path(r) == "healthz" {
 		w.Write([]byte("ok\n"))
@@ -180,7 +183,8 @@ func (s *Standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// Telnet serves a connection once the store has answered. What the client sends until then stays in its socket.
+// Telnet serves a connection once the store has answered. The client's bytes stay in its socket
+// until then.
 func (s *Standby) Telnet(ctx context.Context, c net.Conn) {
 	waits, giveUp := context.WithCancel(ctx)
 	defer giveUp()

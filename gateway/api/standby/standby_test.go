@@ -80,8 +80,10 @@ func TestAwait_lines(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		lines := strings.SplitAfter(log.String(), "\n")
-		for i, want := range []string{"for=3s err=\"no route to zk1\"", "for=13s err=\"no route to zk1\"", "for=23s err=\"the master is initializing\"", "the store answers", ""} {
-			if len(lines) != 5 || !strings.Contains(lines[i], want) || want != "" && !strings.Contains(lines[i], "store=hbase:zk1:2181") {
+		for i, want := range []string{"for=3s err=\"no route to zk1\"", "for=13s err=\"no route to zk1\"",
+			"for=23s err=\"the master is initializing\"", "the store answers", ""} {
+			if len(lines) != 5 || !strings.Contains(lines[i], want) ||
+				want != "" && !strings.Contains(lines[i], "store=hbase:zk1:2181") {
 				t.Fatalf("line %d of %q, want %q", i, lines, want)
 			}
 		}
@@ -118,13 +120,16 @@ func TestServeHTTP(t *testing.T) {
 	if !errors.Is(err, store.ErrNoTable) {
 		t.Error(err)
 	}
-	for _, path := range []string{"/", "/api/put", "/api/query?start=1h-ago&m=sum:m&jsonp=steal", "/metrics", "/nothing", "/api/v9/x"} {
+	for _, path := range []string{"/", "/api/put", "/api/query?start=1h-ago&m=sum:m&jsonp=steal", "/metrics",
+		"/nothing", "/api/v9/x"} {
 		h := f("POST", path, 503, `{"error":{"code":503,"message":"waits for hbase:zk1:2181: no route"}}`)
-		if h.Get("Retry-After") != "1" || h.Get(Header) != "hbase:zk1:2181" || h.Get("Content-Type") != "application/json; charset=UTF-8" {
+		if h.Get("Retry-After") != "1" || h.Get(Header) != "hbase:zk1:2181" ||
+			h.Get("Content-Type") != "application/json; charset=UTF-8" {
 			t.Errorf("%s: header %v", path, h)
 		}
 	}
-	s.Open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "served "+r.URL.Path) }), nil)
+	s.Open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "served "+r.URL.Path) }),
+		nil)
 	if h := f("GET", "/readyz", 200, "served /readyz"); h.Get(Header) != "" {
 		t.Errorf("ready, and the header says that it waits for %s", h.Get(Header))
 	}

@@ -144,7 +144,8 @@ func TestAcknowledgement_stopWhileFull(t *testing.T) {
 		close(h.open)
 		synctest.Wait()
 		w.Close()
-		refused := strings.Count(c.out.String(), "put: HBase error: the gateway is stopping, the point was not stored\n")
+		refused := strings.Count(c.out.String(),
+			"put: HBase error: the gateway is stopping, the point was not stored\n")
 		if stored := len(m.points(t)); stored+refused != lines || refused == 0 || !c.closed {
 			t.Errorf("%d stored and %d refused of %d, closed %v", stored, refused, lines, c.closed)
 		}
@@ -204,7 +205,8 @@ func TestClientThatNeverReads(t *testing.T) {
 			ours.Close()
 			work.Wait()
 			if kept != (err == nil) || !kept && took != 10*time.Second {
-				t.Errorf("%d lines are left after %s: %v, want the connection kept: %t, or ended after 10 s", lines, took, err, kept)
+				t.Errorf("%d lines are left after %s: %v, want the connection kept: %t, or ended after 10 s", lines,
+					took, err, kept)
 			}
 		})
 	}
@@ -314,7 +316,8 @@ func TestPanic(t *testing.T) {
 // Each command needs a token with its scope. A later auth replaces the token, an unknown token
 // ends the connection. Without tokens auth is ignored; a read-only gateway takes no puts.
 func TestAuth(t *testing.T) {
-	tokens := map[string]Rights{"reader": {Read: true}, "writer": {Write: true}, "admin": {Read: true, Write: true, Admin: true}}
+	tokens := map[string]Rights{"reader": {Read: true}, "writer": {Write: true},
+		"admin": {Read: true, Write: true, Admin: true}}
 	b := start(t, func(c *Config) {
 		c.Authorize = func(token string) (Rights, bool) { r, ok := tokens[token]; return r, ok }
 	})

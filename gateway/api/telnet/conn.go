@@ -47,7 +47,7 @@ type Config struct {
 	Idle time.Duration
 	// CountPuts is called with numbers of accepted and refused lines.
 	CountPuts func(ok, bad int)
-	// PutLog is told of refused lines; nil if nobody is.
+	// PutLog, if set, gets refused lines.
 	PutLog *putlog.Log
 }
 
@@ -82,13 +82,21 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		nc.SetReadDeadline(time.Unix(1, 0)) // in the past: it ends a read at once
+		nc.SetReadDeadline(time.Unix(1, 0)) // in the past: it ends a read immediately
 		nc.SetWriteDeadline(time.Now().Add(lastAnswerTime))
 	})
 	defer stop()
 
 	out := &answerWriter{nc: nc}
-	c := &conn{Server: s, nc: nc, ctx: ctx, account: s.cfg.Memory.Open(memory.Write), resolver: s.cfg.Writer.Resolver(write.TelnetSpelling), answers: out, out: bufio.NewWriterSize(out, 4<<10)}
+	c := &conn{
+		Server:   s,
+		nc:       nc,
+		ctx:      ctx,
+		account:  s.cfg.Memory.Open(memory.Write),
+		resolver: s.cfg.Writer.Resolver(write.TelnetSpelling),
+		answers:  out,
+		out:      bufio.NewWriterSize(out, 4<<10),
+	}
 	defer c.account.Close()
 	c.initBuffer()
 	if s.cfg.Authorize == nil {
@@ -125,8 +133,8 @@ func (c *conn) runRecovered() (err error) {
 	return c.run()
 }
 
-// abort resets a connection. A close in good order would tell the client that every
-// line is durable or has had its error line; a reset tells that this is not so.
+// abort resets a connection. A regular close would mean to the client that every line is durable or
+// has had its error line; a reset means that this is not so.
 func abort(nc net.Conn) {
 	if a, ok := nc.(interface{ Abort() error }); ok {
 		a.Abort()
@@ -167,8 +175,8 @@ type conn struct {
 	words    [][]byte
 	point    write.Point
 	ahead    write.Point           // of a later line, see parseAhead
-	prepared int                   // puts behind this one whose names are prepared
-	counted  struct{ ok, bad int } // lines that CountPuts has not been told of
+	prepared int                   // puts after this one whose names are prepared
+	counted  struct{ ok, bad int } // lines not yet reported to CountPuts
 }
 
 // pendingPuts counts this connection's lines in one batch.
@@ -209,9 +217,9 @@ func (c *conn) run() error {
 	}
 }
 
-// catchUp does, before the connection waits for more input, what need not be done
-// for every line: it counts, answers and flushes. With midLine set, when the first
-// part of a line has arrived, it does not flush: more input is about to come. It
+// catchUp does the work that need not be done for every line, before the connection
+// waits for more input: it counts, answers and flushes. With midLine set, when the
+// first part of a line has arrived, it does not flush: more input is about to come. It
 // returns the error by which answers were lost.
 func (c *conn) catchUp(midLine bool) error {
 	c.flushCounts()
@@ -231,7 +239,7 @@ func (c *conn) flushCounts() {
 	}
 }
 
-// awaited says for which pending batches awaitCommits waits.
+// awaited is the pending batches for which awaitCommits waits.
 type awaited bool
 
 const (
@@ -243,11 +251,11 @@ const (
 func (c *conn) awaitCommits(which awaited) {
 	done := 0
 	for _, p := range c.pending {
-		// Not c.ctx, because each line gets its answer also when the gateway stops.
-		// A batch ends by itself within the writer's timeout.
+		// Not c.ctx, because each line gets its answer also when the gateway stops. A batch ends
+		// within the writer's timeout anyway.
 		ctx := context.Background()
 		if which == doneBatches {
-			ctx = ended // Wait returns at once, with context.Canceled if the batch is not done
+			ctx = ended // Wait returns immediately, with context.Canceled if the batch is not done
 		}
 		err := p.batch.Wait(ctx)
 		if which == doneBatches && errors.Is(err, context.Canceled) {
@@ -262,7 +270,7 @@ func (c *conn) awaitCommits(which awaited) {
 	c.pending = c.pending[done:]
 }
 
-// ended is a context that is over: with it Batch.Wait returns at once.
+// ended is a context that is over: with it Batch.Wait returns immediately.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

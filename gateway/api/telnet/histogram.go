@@ -60,7 +60,7 @@ func (c *conn) tryHistogram() error {
 	if err != nil {
 		return err
 	}
-	// OpenTSDB finds this only when it stores, and words it as an error of HBase.
+	// OpenTSDB finds this only when it stores, and reports it as an error of HBase.
 	if len(tags) == 0 {
 		return lateError{fmt.Errorf("Need at least one tag (metric=%s, tags={})", metric)}
 	}
@@ -110,7 +110,7 @@ func (c *conn) addHistogram(p *write.Point, value []byte) error {
 	return nil
 }
 
-// lateError is an error that OpenTSDB takes for one of HBase, because it finds it only
+// lateError is an error that OpenTSDB treats as one of HBase, because it finds it only
 // when it stores the histogram.
 type lateError struct{ error }
 

@@ -20,7 +20,7 @@ type longError struct {
 	most  int
 }
 
-// Error tells which line it was.
+// Error has the number of the line.
 func (e *longError) Error() string {
 	return fmt.Sprintf("line of more than %d bytes: %s...", e.most, e.begin)
 }
@@ -49,7 +49,7 @@ func (c *conn) readLine() ([]byte, error) {
 	if err := c.beforeRead(held); err != nil {
 		return nil, err
 	}
-	c.enlargeBuffer(held) // no earlier line is in use any more
+	c.enlargeBuffer(held) // no earlier line is still in use
 	line, err := c.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) && c.enlargeBuffer(line) {
 		line, err = c.in.ReadSlice('\n')

@@ -43,8 +43,10 @@ func TestLines_refused(t *testing.T) {
 	f("put m 1356998400 1 a=b a=c", "put: illegal argument: duplicate tag: a=c, tags={a=b}")
 	f("put m 1356998400 1 ", "put: illegal argument: Missing tags")
 	f("put m!x 1356998400 1 a=b", `put: illegal argument: Invalid metric name ("m!x"): illegal character: !`)
-	f("put m 1356998400 1 a=b\x00", "put: illegal argument: Invalid tag value with key [a] (\"b?\"): illegal character: ?")
-	f("put m 1356998400 1 a=b\rput", "put: illegal argument: Invalid tag value with key [a] (\"b?put\"): illegal character: ?")
+	f("put m 1356998400 1 a=b\x00",
+		"put: illegal argument: Invalid tag value with key [a] (\"b?\"): illegal character: ?")
+	f("put m 1356998400 1 a=b\rput",
+		"put: illegal argument: Invalid tag value with key [a] (\"b?put\"): illegal character: ?")
 	f("put m 1356998400 1 a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1",
 		"put: illegal argument: Too many tags: 9 maximum allowed: 8, tags: {a=1, b=1, c=1, d=1, e=1, f=1, g=1, h=1, i=1}")
 	f("put unknown.metric 1356998400 1 a=b", "put: unknown metric: No such name for 'metrics': 'unknown.metric'")
@@ -90,7 +92,8 @@ func TestLines_stored(t *testing.T) {
 	f("put m 1356998400 1 a=b a=b\n", "1356998400000=1")
 	f("put m\xe9tr 1356998400 1 a=\xfcber\n", "1356998400000=1")
 	f("\n\r\n \nput m 1356998400 1 a=b\n\n", "1356998400000=1")
-	f("put m 1356998400 1 a=b\nput m 1356998401 2 a=b\nput n 1356998400 3 a=b\n", "1356998400000=1", "1356998400000=3", "1356998401000=2")
+	f("put m 1356998400 1 a=b\nput m 1356998401 2 a=b\nput n 1356998400 3 a=b\n", "1356998400000=1", "1356998400000=3",
+		"1356998401000=2")
 }
 
 // A line may have 64 KiB without its end. A longer one, of any length, gets one error line, which

@@ -7,19 +7,19 @@ import (
 	"downpour/gateway/write"
 )
 
-// prepareNames gives UIDs to the new names of the put at hand and of those behind it that
-// have arrived already, see Writer.PrepareNames. p is the put at hand.
+// prepareNames gives UIDs to the new names of the current put and of later ones that have already
+// arrived, see Writer.PrepareNames. p is the current put.
 func (c *conn) prepareNames(p *write.Point) {
 	if c.prepared == 0 {
 		c.prepared = c.cfg.Writer.PrepareNames(c.ctx, p, c.putsAhead())
 	}
 }
 
-// putsAhead yields the points of the puts that have arrived behind the line at hand, nil for
-// one that will be refused. It ends at any other line. A point is valid until the next one.
+// putsAhead yields the points of the puts that have arrived after the current line, nil for one
+// that will be refused. It ends at any other line. A point is valid until the next one.
 func (c *conn) putsAhead() iter.Seq[*write.Point] {
 	return func(yield func(*write.Point) bool) {
-		held, _ := c.in.Peek(c.in.Buffered()) // does not move what the line at hand refers to
+		held, _ := c.in.Peek(c.in.Buffered()) // does not move the bytes of the current line
 		for {
 			line, rest, whole := bytes.Cut(held, []byte("\n"))
 			args, isPut := bytes.CutPrefix(line, []byte("put "))

@@ -54,7 +54,10 @@ func (n *unprepared) Assign(ctx context.Context, kind encoding.UIDKind, name str
 func TestPrepareNames(t *testing.T) {
 	prepared := func(auto write.Auto, text string) []string {
 		t.Helper()
-		n := &unprepared{names: names{ids: map[string]uint64{}}, known: map[string]bool{"metrics old": true, "tagk a": true}}
+		n := &unprepared{
+			names: names{ids: map[string]uint64{}},
+			known: map[string]bool{"metrics old": true, "tagk a": true},
+		}
 		m := &table{rows: map[string][]byte{}}
 		schema := encoding.DefaultSchema()
 		series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: n, Auto: auto})
@@ -82,15 +85,21 @@ func TestPrepareNames(t *testing.T) {
 	}
 
 	f(all, put("old", "a=1"), "tagv: 1")
-	f(all, put("m", "a=1")+put("m", "a=2")+put("m", "b=2", "a=1"), "metrics: m m m", "tagv: 1 2 2 1", "tagk: b") // b is alone: Assign takes it
-	f(all, put("old", "a=1")+"put old x 1 a=2\nput old 1356998400 x a=3\nput old 1356998400 1 a=4 a=5\nput old 1356998400 1 a=\xff!\nput old 1356998400\n"+put("old", "a=6"),
+	f(all, put("m", "a=1")+put("m", "a=2")+put("m", "b=2", "a=1"), "metrics: m m m", "tagv: 1 2 2 1",
+		"tagk: b") // b is alone: Assign takes it
+	f(all, put(
+		"old", "a=1")+"put old x 1 a=2\nput old 1356998400 x a=3\nput old 1356998400 1 a=4 a=5\nput old 1356998400 "+
+		"1 a=\xff!\nput old 1356998400\n"+put("old", "a=6"),
 		"tagv: 1 6")
-	f(all, put("old", "a=1")+put("old", "a=2")+"version\n"+put("old", "a=3")+put("old", "a=4"), "tagv: 1 2", "tagv: 3 4")
+	f(all, put("old", "a=1")+put("old", "a=2")+"version\n"+put("old", "a=3")+put("old", "a=4"), "tagv: 1 2",
+		"tagv: 3 4")
 	f(all, put("old", "a=1")+put("old", "a=2")+"put old 1356998400 1 a=3", "tagv: 1 2") // the last line has no end
 	f(all, put("old", "a=1")+put("old", "a=2")+put("old", "a=x!")+put("old", "a=3"), "tagv: 1 2 3")
 
 	// A name that gets no UID on put must be known.
-	f(write.Auto{TagVs: true}, put("old", "a=1")+put("unknown.metric", "a=2")+put("old", "unknown=3")+put("old", "a=4"), "tagv: 1 4")
+	f(write.Auto{
+		TagVs: true,
+	}, put("old", "a=1")+put("unknown.metric", "a=2")+put("old", "unknown=3")+put("old", "a=4"), "tagv: 1 4")
 
 	// Of many lines each is looked at once, so many at a time.
 	var lines strings.Builder

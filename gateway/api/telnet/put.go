@@ -59,7 +59,14 @@ func (c *conn) refuseLine(command, reason string, err error, answer string) {
 // logRefused logs lines of a command that are refused, with one of them if that is known.
 func (c *conn) logRefused(command, reason string, err error, lines int, example func() string) {
 	if c.cfg.PutLog != nil {
-		c.cfg.PutLog.Refused(putlog.Refusal{Client: c.nc.RemoteAddr().String(), Via: "telnet " + command, Reason: reason, Points: lines, Err: err, Example: example})
+		c.cfg.PutLog.Refused(putlog.Refusal{
+			Client:  c.nc.RemoteAddr().String(),
+			Via:     "telnet " + command,
+			Reason:  reason,
+			Points:  lines,
+			Err:     err,
+			Example: example,
+		})
 	}
 }
 
@@ -91,14 +98,14 @@ func (c *conn) tryPut(args []byte) error {
 	return nil
 }
 
-// maxOpenBatches is how many of the last batches addPending looks at: at least as many
-// as take points at a time, which is one for each shard of the writer. Of rollups there
-// may be more, for each of their tables has a writer.
+// maxOpenBatches is how many of the last batches addPending searches: at least as many as are open
+// at a time, which is one for each shard of the writer. There may be more with rollups, because
+// each of their tables has a writer.
 const maxOpenBatches = 8
 
 // addPending counts a line of a command in its batch. The batch is most often one of the
-// last, because only these are still open; a line whose batch is not found is counted by
-// itself.
+// last, because only these are still open; a line whose batch is not found is counted
+// separately.
 func (c *conn) addPending(command string, batch *write.Batch) {
 	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-maxOpenBatches); i-- {
 		if c.pending[i].batch == batch && c.pending[i].command == command {

@@ -62,10 +62,14 @@ func parseSlowly(c *conn, line string) (*write.Point, error) {
 // series is in the cache at the second time.
 func FuzzParsePut(f *testing.F) {
 	for _, line := range []string{
-		"put cpu 1356998400 1 host=a", "put cpu 1356998400.250 -12.5e3 host=a  dc=b ", "put", "put ", "put a 1 2", "put  1 2 a=b",
-		"put m 0 1 a=b", "put m x 1 a=b", "put m 99999999999999 1 a=b", "put m 1  a=b", "put m 1 0x1p3. a=b", "put m 1 1e999 a=b", "put m 1 1e-400 a=b",
-		"put m +5 +7 a=b", "put m -5 -7 a=b", "put m 1 -9223372036854775808 a=b", "put m 1 9223372036854775808 a=b", "put m 1 - a=b", "put m 00000000000000000001 0000000000000000000000009 a=b",
-		"put m 1 1 a", "put m 1 1 a=b=c", "put m 1 1 a=b a=c", "put m\xfc 1 1 a=\xe4", "put m! 1 1 a=b", "put m 1. 1. a=b", "put m 1 1_0.0 a=b", "put m 1 .e a=b", "put m 1 1 ",
+		"put cpu 1356998400 1 host=a", "put cpu 1356998400.250 -12.5e3 host=a  dc=b ", "put", "put ", "put a 1 2",
+		"put  1 2 a=b",
+		"put m 0 1 a=b", "put m x 1 a=b", "put m 99999999999999 1 a=b", "put m 1  a=b", "put m 1 0x1p3. a=b",
+		"put m 1 1e999 a=b", "put m 1 1e-400 a=b",
+		"put m +5 +7 a=b", "put m -5 -7 a=b", "put m 1 -9223372036854775808 a=b", "put m 1 9223372036854775808 a=b",
+		"put m 1 - a=b", "put m 00000000000000000001 0000000000000000000000009 a=b",
+		"put m 1 1 a", "put m 1 1 a=b=c", "put m 1 1 a=b a=c", "put m\xfc 1 1 a=\xe4", "put m! 1 1 a=b",
+		"put m 1. 1. a=b", "put m 1 1_0.0 a=b", "put m 1 .e a=b", "put m 1 1 ",
 	} {
 		f.Add([]byte(line))
 	}
@@ -73,7 +77,8 @@ func FuzzParsePut(f *testing.F) {
 	f.Cleanup(w.Close)
 	s := NewServer(Config{Writer: w})
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if !bytes.HasPrefix(line, []byte("put ")) || bytes.ContainsAny(line, "\r\n") || bytes.Contains(line, []byte("unknown")) ||
+		if !bytes.HasPrefix(line, []byte("put ")) || bytes.ContainsAny(line, "\r\n") ||
+			bytes.Contains(line, []byte("unknown")) ||
 			bytes.Contains(line, []byte("unreachable")) || bytes.Contains(line, []byte("panic")) {
 			return
 		}
@@ -90,7 +95,8 @@ func FuzzParsePut(f *testing.F) {
 			if p.Time != want.Time || p.Value != want.Value || p.Narrow != want.Narrow {
 				t.Fatalf("%q: got %d %+v, want %d %+v", line, p.Time, p.Value, want.Time, want.Value)
 			}
-			if k, err := series.Resolve(c.ctx, want.Metric, want.Tags); err != nil || !slices.Equal(k.Metric, key.Metric) || !slices.Equal(k.Tags, key.Tags) {
+			if k, err := series.Resolve(c.ctx, want.Metric,
+				want.Tags); err != nil || !slices.Equal(k.Metric, key.Metric) || !slices.Equal(k.Tags, key.Tags) {
 				t.Fatalf("%q: got series %v, want %v (%v)", line, key, k, err)
 			}
 		}
@@ -115,7 +121,8 @@ func (s *stream) Read(p []byte) (int, error) { return s.in.Read(p) }
 func BenchmarkServe(b *testing.B) {
 	var text []byte
 	for i := range b.N {
-		text = fmt.Appendf(text, "put cpu.user %d %d host=host-%06d region=region-%d dc=dc-%02d\n", 1700000000+i/1000*10, i%101, i%1000, i%9, i%27)
+		text = fmt.Appendf(text, "put cpu.user %d %d host=host-%06d region=region-%d dc=dc-%02d\n",
+			1700000000+i/1000*10, i%101, i%1000, i%9, i%27)
 	}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})

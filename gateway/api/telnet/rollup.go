@@ -23,7 +23,7 @@ func (c *conn) rollup() {
 
 // tryRollup parses the line and adds its value to a batch.
 func (c *conn) tryRollup() error {
-	if len(c.words) < 6 { // OpenTSDB's words ask for one more than it needs
+	if len(c.words) < 6 { // OpenTSDB's text requires one more than it needs
 		return fmt.Errorf("not enough arguments (need least 7, got %d)", len(c.words)-1)
 	}
 
@@ -43,7 +43,7 @@ func (c *conn) tryRollup() error {
 	if value == "" {
 		return errors.New("empty value")
 	}
-	// As in OpenTSDB, a bad tag is told before a bad value.
+	// As in OpenTSDB, a bad tag is reported before a bad value.
 	if p.Tags, err = parseTags(nil, c.words[5:]); err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func (c *conn) tryRollup() error {
 	return nil
 }
 
-// rollupOf reads the word that says what the value is: "1h-sum", "1h-sum:max", "max".
+// rollupOf reads the word for the kind of the value: "1h-sum", "1h-sum:max", "max".
 // Where there is no dash, the group-by aggregator is the aggregator, too, and of
 // "sum:max" the word before the colon means nothing.
 func rollupOf(word string) *write.RollupPoint {
 	p := &write.RollupPoint{Point: write.Point{Narrow: true}}
 	first, group, grouped := strings.Cut(word, ":")
-	group, _, _ = strings.Cut(group, ":") // OpenTSDB does not look at a third word
+	group, _, _ = strings.Cut(group, ":") // OpenTSDB ignores a third word
 	interval, aggregator, dashed := strings.Cut(first, "-")
 
 	switch {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must come.
 const patience = 5 * time.Minute
 
-// names gives every name a number as its UID, but for those that tests want to fail, such as
-// metrics that begin with "unknown".
+// names gives every name a number as its UID, except those that tests want to fail,
+// such as metrics that begin with "unknown".
 type names struct {
 	mu  sync.Mutex
 	ids map[string]uint64
@@ -142,7 +142,14 @@ func newStore(gate func() error) (*table, *write.Writer, *write.SeriesCache) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})
-	cfg := write.Config{Schema: schema, Table: "tsdb", Form: write.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Shards: 2}
+	cfg := write.Config{
+		Schema:      schema,
+		Table:       "tsdb",
+		Form:        write.Appended,
+		Window:      50 * time.Microsecond,
+		WindowBytes: 1 << 10,
+		Shards:      2,
+	}
 	return m, write.New(cfg, m, series), series
 }
 

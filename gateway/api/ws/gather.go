@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// gathering wakes the writers of sockets with several subscriptions, all at once and
-// only when no more news comes. A tick of a dashboard's queries ends for one after the
-// other, within some milliseconds: by then its messages can leave together.
+// gathering wakes the writers of sockets with several subscriptions, all together and only when no
+// more news comes. A tick of a dashboard's queries ends one by one, within some milliseconds: after
+// that its messages can leave together.
 //
 //	news of a, b, c   2 ms without news   all sockets with news write
 //	─┬─┬──┬──────────────────────────────▶

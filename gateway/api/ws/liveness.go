@@ -8,11 +8,11 @@ import (
 	"downpour/gateway/api/pace"
 )
 
-// liveness decides for how long a client that gives no sign of life is taken to be
-// connected. A ping arrives after everything that was sent before it, of which the
-// buffers on the way hold megabytes. Before a slow client can answer, it must read
-// that, and it may do so at the lowest permitted rate. So each ping carries the
-// number of bytes sent before it, and its pong says how many of them have arrived.
+// liveness decides how long a silent client counts as connected. A ping arrives after
+// everything that was sent before it, which may be megabytes in buffers on the way.
+// Before a slow client can answer, it must read that, and it may do so at the lowest
+// permitted rate. So each ping carries the number of bytes sent before it, and its pong
+// shows how many of them have arrived.
 //
 //	sent     9 MB, the snapshot                 waiting until 60 s + 9 MB at 16 KiB/s
 //	ping     "9000000"
@@ -55,8 +55,8 @@ func (l *liveness) pingPayload() []byte {
 	return strconv.AppendInt(nil, l.sent, 10)
 }
 
-// gotPong takes in a pong. One with another payload than a ping has carried is a
-// sign of life, but says nothing about what was received.
+// gotPong handles a pong. One with an unknown payload is a sign of life, but does not show what was
+// received.
 func (l *liveness) gotPong(payload string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

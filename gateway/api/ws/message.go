@@ -45,12 +45,12 @@ func readMessage(data []byte) (*clientMessage, *live.Error) {
 	case m.Query != nil && m.Exp != nil:
 		return m, badRequest("Message subscribe has both query and exp: want one of them")
 	case m.Ops && (m.Query != nil || m.Exp != nil):
-		return m, badRequest("Message subscribe has ops beside a query: want one of them")
+		return m, badRequest("Message subscribe has ops and a query: want one of them")
 	}
 	return m, nil
 }
 
-// request returns what a message to subscribe asks of the hub.
+// request returns the hub's request for a message to subscribe.
 func (m *clientMessage) request(cut func()) live.Request {
 	r := live.Request{Query: m.Query, Millis: m.Format == formatArrow, Resume: m.Resume, Cut: cut}
 	if m.Exp != nil {

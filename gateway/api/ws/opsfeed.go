@@ -10,10 +10,10 @@ import (
 	"downpour/gateway/live"
 )
 
-// kindOps is the message that tells operators what the gateway does.
+// kindOps is the message with the gateway's activity for operators.
 const kindOps live.Kind = "ops"
 
-// source is where the updates of a subscription come from.
+// source is the source of a subscription's updates.
 type source interface {
 	// Next returns the next update, nil if there is none now. It does not block.
 	Next() *live.Update
@@ -21,7 +21,7 @@ type source interface {
 	Close()
 }
 
-// opsFeed has what operators see made anew every so often while one of them looks, once for all.
+// opsFeed remakes the operators' view every so often while there are subscribers, once for all.
 type opsFeed struct {
 	cfg  *Config
 	work sync.WaitGroup
@@ -52,7 +52,7 @@ func newOpsFeed(cfg *Config) *opsFeed {
 	return f
 }
 
-// subscribe begins a subscription of whoever has a token. The error is for the client.
+// subscribe begins a subscription of the holder of a token. The error is for the client.
 func (f *opsFeed) subscribe(token string, wake func()) (*opsSubscription, *live.Error) {
 	if f.cfg.Ops == nil {
 		return nil, badRequest("There is nothing to tell of operations here")
@@ -67,7 +67,7 @@ func (f *opsFeed) subscribe(token string, wake func()) (*opsSubscription, *live.
 	f.mu.subs[s] = struct{}{}
 	if f.mu.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		f.mu.stop, f.mu.update = stop, nil // what was told long ago is not told again
+		f.mu.stop, f.mu.update = stop, nil // an old update is not sent again
 		f.work.Go(func() { f.run(ctx) })
 	} else if f.mu.update != nil {
 		wake()
@@ -96,7 +96,7 @@ func (f *opsFeed) run(ctx context.Context) {
 	}
 }
 
-// ask makes an update. A fault is told to the operators, who will look for it.
+// ask makes an update. A fault is sent to the operators, who will look for it.
 func (f *opsFeed) ask(ctx context.Context) (u *live.Update) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +128,7 @@ func (f *opsFeed) publish(ctx context.Context, u *live.Update) {
 
 // Next implements source. Whoever is slow misses updates, and always gets the newest.
 func (s *opsSubscription) Next() *live.Update {
-	allowed := s.feed.allows(s.token) // a token may be taken back, and no lock is held meanwhile
+	allowed := s.feed.allows(s.token) // a token may be revoked; the check holds no lock
 	f := s.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"downpour/gateway/live"
 )
 
-// told is what a subscription gets next, "" for nothing.
+// told is the next update of a subscription, "" for none.
 func told(t *testing.T, s *opsSubscription) string {
 	t.Helper()
 	u := s.Next()
@@ -31,16 +31,20 @@ func TestOpsFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		operators := map[string]bool{"a": true, "b": true}
-		cfg := Config{Log: quiet, AuthorizeOps: func(token string) bool { return operators[token] }, Ops: func(context.Context) ([]byte, error) {
-			switch n := asked.Add(1); n {
-			case 3:
-				return nil, errors.New("broken")
-			case 4:
-				panic("broken")
-			default:
-				return fmt.Appendf(nil, `{"n":%d}`, n), nil
-			}
-		}}
+		cfg := Config{
+			Log:          quiet,
+			AuthorizeOps: func(token string) bool { return operators[token] },
+			Ops: func(context.Context) ([]byte, error) {
+				switch n := asked.Add(1); n {
+				case 3:
+					return nil, errors.New("broken")
+				case 4:
+					panic("broken")
+				default:
+					return fmt.Appendf(nil, `{"n":%d}`, n), nil
+				}
+			},
+		}
 		cfg.setDefaults()
 		f := newOpsFeed(&cfg)
 		if _, refusal := f.subscribe("c", func() {}); refusal == nil || refusal.Code != 403 {
@@ -90,7 +94,7 @@ func TestOpsFeed(t *testing.T) {
 		if asked.Load() != 5 || b.Next() != nil {
 			t.Errorf("asked %d times, want none after the last has left", asked.Load())
 		}
-		// Who comes back is told what is, not what was.
+		// A subscription that comes back gets the present state, not an old one.
 		c, _ := f.subscribe("b", func() {})
 		if got := told(t, c); got != "" && got != `ops,"ops":{"n":6}}` {
 			t.Errorf("got %q, want what is now", got)
@@ -117,7 +121,7 @@ func allLeft(t *testing.T, f *opsFeed) {
 	f.work.Wait()
 }
 
-// A socket subscribes to what operators see beside live queries, and may leave it.
+// A socket subscribes to the operators' view in addition to live queries, and may leave it.
 func TestOps_socket(t *testing.T) {
 	b := start(t, func(c *Config) {
 		c.Ops = func(context.Context) ([]byte, error) { return []byte(`{"n":1}`), nil }
@@ -126,7 +130,7 @@ func TestOps_socket(t *testing.T) {
 	c := b.dial()
 	c.send(`{"type":"subscribe","id":"both","ops":true,"query":{"start":1}}`)
 	if m := c.read(); m.Type != "error" || m.Error.Code != 400 {
-		t.Errorf("ops beside a query: %s, want 400", m.raw)
+		t.Errorf("ops and a query: %s, want 400", m.raw)
 	}
 	c.send(`{"type":"subscribe","id":"o","ops":true}`)
 	for range 3 {

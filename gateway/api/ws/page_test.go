@@ -75,9 +75,17 @@ func (s *script) ask(_ context.Context, q live.Question, _ time.Time) (live.Answ
 // percent answers the expressions of the page.
 func (s *script) percent(q live.Question) (live.Answer, error) {
 	if strings.Contains(string(q.Body), `"a /"`) {
-		return live.Answer{}, &live.Error{Code: 400, Message: "1:4 parsing error in 'a /': want a variable, a number or ("}
+		return live.Answer{}, &live.Error{
+			Code:    400,
+			Message: "1:4 parsing error in 'a /': want a variable, a number or (",
+		}
 	}
-	r := live.Result{Metric: "percent", Key: "1", Tags: map[string]string{"host": "web01"}, Points: points(0, 25.0, 10, 50.0)}
+	r := live.Result{
+		Metric: "percent",
+		Key:    "1",
+		Tags:   map[string]string{"host": "web01"},
+		Points: points(0, 25.0, 10, 50.0),
+	}
 	if s.step > 0 {
 		r.Points = points(0, 25.0, 10, 50.0, 20, 20.0)
 	}
@@ -210,7 +218,8 @@ func TestPage_closeCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []int{websocket.CloseGoingAway, websocket.CloseProtocolError, websocket.CloseUnsupportedData, websocket.ClosePolicyViolation, websocket.CloseMessageTooBig, websocket.CloseTryAgainLater} {
+	for _, code := range []int{websocket.CloseGoingAway, websocket.CloseProtocolError, websocket.CloseUnsupportedData,
+		websocket.ClosePolicyViolation, websocket.CloseMessageTooBig, websocket.CloseTryAgainLater} {
 		if !strings.Contains(string(text), fmt.Sprintf("| %d |", code)) {
 			t.Errorf("close code %d is not on the page", code)
 		}

@@ -1,14 +1,13 @@
 // Package ws serves live queries over WebSocket at /api/ws with the subprotocol
 // downpour.v1. A socket has many subscriptions, each with an id that the client
-// chooses. Messages are JSON text, and Arrow IPC as binary messages where the client
-// asks for that.
+// chooses. Messages are JSON text, and Arrow IPC as binary messages if the client
+// requests that.
 //
-// A socket has one reading and one writing goroutine and no queue of data. The
-// writer is woken, takes one update from each of its subscriptions in turn, and
-// writes it; short ones of one tick leave together, in one write. What a slow client
-// misses meanwhile is merged by package live. Package
-// pace decides whether a client is too slow, so the server's connections must be
-// those of pace.Listen.
+// A socket has one reading and one writing goroutine and no queue of data. The writer
+// is woken, takes one update from each of its subscriptions in rotation, and writes it;
+// short ones of one tick leave together, in one write. Package live merges the updates
+// that a slow client misses. Package pace decides whether a client is too slow, so the
+// server's connections must be those of pace.Listen.
 //
 //	close codes   1001 the server stops      1008 token, policy
 //	              1003 binary from a client  1009 message over 64 KiB
@@ -43,22 +42,22 @@ const Subprotocol = "downpour.v1"
 // scripts set no header of a WebSocket.
 const bearerPrefix = "bearer."
 
-// Config says how sockets are served. Zero values take the defaults.
+// Config is how sockets are served. Zero values mean the defaults.
 type Config struct {
 	Hub *live.Hub
 
-	// AllowOrigins are browser origins beside the server's own.
+	// AllowOrigins are browser origins in addition to the server's own.
 	AllowOrigins origin.List
 
-	// Authorize tells whether a token may read; nil allows everybody. The token is
-	// that of the subprotocol bearer.TOKEN, or of the Authorization header, or
-	// empty. It is checked again at every ping.
+	// Authorize reports whether a token may read; nil allows everybody. The token is
+	// that of the subprotocol bearer.TOKEN, or of the Authorization header, or empty.
+	// It is checked again at every ping.
 	Authorize func(token string) bool
 
 	// Ops returns what operators see, as a JSON object; nil if there is nothing to see. It is
 	// called while one of them has subscribed to it, and must return when ctx ends.
 	Ops func(ctx context.Context) ([]byte, error)
-	// AuthorizeOps tells whether a token may see it; nil allows everybody.
+	// AuthorizeOps reports whether a token may see it; nil allows everybody.
 	AuthorizeOps func(token string) bool
 	OpsEvery     time.Duration // between two of them; 2 s
 
@@ -67,7 +66,7 @@ type Config struct {
 	ReadLimit     int64         // bytes of a client's message; 64 KiB
 	CloseWait     time.Duration // to send a close frame; 10 s
 	PingEvery     time.Duration // 20 s
-	PongWait      time.Duration // for a pong; 60 s, plus the time that what was sent takes at Pace
+	PongWait      time.Duration // for a pong; 60 s, plus the time of the sent bytes at Pace
 	Pace          pace.Limits   // those of the listener
 	Log           *slog.Logger  // slog.Default
 }
@@ -118,7 +117,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Close tells every client that the server stops, and waits until their sockets are
+// Close notifies every client that the server stops, and waits until their sockets are
 // closed or ctx ends. New sockets are refused from then on.
 func (s *Server) Close(ctx context.Context) error {
 	// Under the lock, so that countSocket adds no socket once Wait has begun.
@@ -169,8 +168,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// The handler returns, so that the HTTP server frees what it keeps for a
-	// request: buffers and headers take more memory than the socket itself.
+	// The handler returns, so that the HTTP server frees its memory of a request: buffers and
+	// headers take more memory than the socket itself.
 	go s.serve(conn, taken.conn, token)
 }
 
@@ -195,12 +194,15 @@ func (s *Server) checkRequest(r *http.Request) (token string, status int, reason
 	// Every browser sends the Origin of a WebSocket. Clients without one are
 	// programs, which no other site can misuse.
 	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
-		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
+		return "", http.StatusForbidden,
+			fmt.Sprintf(
+				"Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
 	}
 
 	protocols := websocket.Subprotocols(r)
 	if !slices.Contains(protocols, Subprotocol) {
-		return "", http.StatusBadRequest, fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
+		return "", http.StatusBadRequest,
+			fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
 	}
 
 	token = tokenOf(r, protocols)

@@ -35,7 +35,8 @@ func (s *slow) Read(b []byte) (int, error) {
 
 // inMemory serves on connections in memory; end stops it. What is around a connection sees what the
 // client reads.
-func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(conn *slow, around ...func(net.Conn) net.Conn) *client, end func()) {
+func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(conn *slow,
+	around ...func(net.Conn) net.Conn) *client, end func()) {
 	t.Helper()
 	b = &bench{t: t}
 	b.hub = live.New(live.Config{Ask: b.ask, Interval: interval, Log: quiet})
@@ -51,7 +52,10 @@ func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(conn *s
 		for _, f := range around {
 			conn.Conn = f(conn.Conn)
 		}
-		d := websocket.Dialer{Subprotocols: []string{Subprotocol}, NetDial: func(string, string) (net.Conn, error) { return conn, nil }}
+		d := websocket.Dialer{
+			Subprotocols: []string{Subprotocol},
+			NetDial:      func(string, string) (net.Conn, error) { return conn, nil },
+		}
 		ws, _, err := d.Dial("ws://gateway/api/ws", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +139,8 @@ func TestStalledReader(t *testing.T) {
 			reader.until("delta", "a")
 		}
 		if took := time.Since(began); deltas < 50 || took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("disconnected after %s, in which the other had %d deltas; want 10 to 11 s and 50 deltas or more", took, deltas)
+			t.Errorf("disconnected after %s, in which the other had %d deltas; want 10 to 11 s and 50 deltas or more",
+				took, deltas)
 		}
 	})
 }

@@ -57,8 +57,8 @@ func newSocket(s *Server, conn *websocket.Conn, writes *together, token string) 
 	return k
 }
 
-// serve runs the writer beside the reader and returns when both have ended and
-// all subscriptions are closed.
+// serve runs the writer and the reader and returns when both have ended and all
+// subscriptions are closed.
 func (k *socket) serve(stopping context.Context) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -76,7 +76,8 @@ func (k *socket) serve(stopping context.Context) {
 // cut ends the socket without a close frame, because it is in the middle of a
 // message. The hub calls it under its locks, so it must not block.
 func (k *socket) cut() {
-	k.server.cfg.Log.Info("stream: socket cut off", "error", "what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
+	k.server.cfg.Log.Info("stream: socket cut off", "error",
+		"what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
 	go k.conn.Close() // Close of a TLS connection may wait to send its alert
 }
 
@@ -90,7 +91,7 @@ func (k *socket) wakeUp() {
 	k.wakeNow()
 }
 
-// wakeNow makes the writer look for updates at once. It never blocks.
+// wakeNow makes the writer check for updates immediately. It never blocks.
 func (k *socket) wakeNow() {
 	select {
 	case k.wake <- struct{}{}:
@@ -108,7 +109,8 @@ func (k *socket) read() {
 	for {
 		kind, data, err := k.conn.ReadMessage()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote", k.conn.RemoteAddr())
+			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote",
+				k.conn.RemoteAddr())
 		}
 		if err != nil {
 			return
@@ -150,11 +152,18 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mu.subs[*m.ID] != nil {
-		// Temporary, because the subscription of that id goes on.
-		return &live.Error{Code: 409, Message: fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID), Temporary: true}
+		// Temporary, because the subscription of that id continues.
+		return &live.Error{
+			Code:      409,
+			Message:   fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID),
+			Temporary: true,
+		}
 	}
 	if n := len(k.mu.subs); n >= k.server.cfg.Subscriptions {
-		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
+		return &live.Error{
+			Code:    429,
+			Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n),
+		}
 	}
 
 	s := &subscriber{id: *m.ID, quoted: quote(*m.ID), arrow: m.Format == formatArrow}
@@ -186,8 +195,8 @@ func (k *socket) open(m *clientMessage) (source, *live.Error) {
 	return sub, nil
 }
 
-// unsubscribe ends a subscription. It says nothing about one that does not exist,
-// because the message that ends it may just be on its way.
+// unsubscribe ends a subscription. It ignores one that does not exist, because the message of its
+// end may be on its way.
 func (k *socket) unsubscribe(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -25,13 +25,15 @@ func TestSnapshotThenDelta(t *testing.T) {
 	}
 	c.send(`{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`)
 	m := c.read()
-	want := fmt.Sprintf(`{"type":"snapshot","id":"a","epoch":%q,"seq":1,"results":[{"queryIndex":0,"metric":"m","tags":{"host":"a"},"aggregateTags":[],"dps":[[1,1.0]]}]}`, m.Epoch)
+	want := fmt.Sprintf(
+		`{"type":"snapshot","id":"a","epoch":%q,"seq":1,"results":[{"queryIndex":0,"metric":"m","tags":{"host":"a"},"aggregateTags":[],"dps":[[1,1.0]]}]}`, m.Epoch)
 	if m.raw != want {
 		t.Errorf("first message\n%s, want\n%s", m.raw, want)
 	}
 	b.n.Store(2)
 	m = c.read()
-	want = fmt.Sprintf(`{"type":"delta","id":"a","epoch":%q,"seq":2,"groups":[],"removed":[],"upserts":[{"group":0,"dps":[[1,2.0]]}],"deletes":[],"finalBefore":0}`, m.Epoch)
+	want = fmt.Sprintf(
+		`{"type":"delta","id":"a","epoch":%q,"seq":2,"groups":[],"removed":[],"upserts":[{"group":0,"dps":[[1,2.0]]}],"deletes":[],"finalBefore":0}`, m.Epoch)
 	if m.raw != want {
 		t.Errorf("second message\n%s, want\n%s", m.raw, want)
 	}
@@ -142,7 +144,8 @@ func TestResumeOverANewSocket(t *testing.T) {
 	c.conn.Close()
 	b.n.Add(1)
 	c = b.dial()
-	c.send(fmt.Sprintf(`{"type":"subscribe","id":"z","query":{"start":"1h-ago"},"resume":{"epoch":%q,"seq":%d}}`, m.Epoch, m.Seq))
+	c.send(fmt.Sprintf(`{"type":"subscribe","id":"z","query":{"start":"1h-ago"},"resume":{"epoch":%q,"seq":%d}}`,
+		m.Epoch, m.Seq))
 	answer := c.read()
 	if strings.Contains(answer.raw, `"upserts":[]`) { // nothing had changed yet
 		answer = c.read()
@@ -190,7 +193,8 @@ func TestRefusals(t *testing.T) {
 		{"listed origin", ok, header("Origin", "https://grafana.example"), 101, ""},
 		{"no origin", ok, nil, 101, ""},
 		{"token in header", ok[:1], header("Authorization", "Bearer sesame"), 101, ""},
-		{"foreign origin", ok, header("Origin", "http://evil.example"), 403, `Origin "http://evil.example" is not allowed`},
+		{"foreign origin", ok, header("Origin", "http://evil.example"), 403,
+			`Origin "http://evil.example" is not allowed`},
 		{"other port", ok, header("Origin", "http://127.0.0.1:1"), 403, "DOWNPOUR_ALLOW_ORIGINS"},
 		{"null origin", ok, header("Origin", "null"), 403, "not allowed"},
 		{"other subprotocol", []string{"graphql-transport-ws"}, nil, 400, `want "downpour.v1"`},

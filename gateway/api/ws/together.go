@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// together is a connection of which several messages leave in one write: while hold is
-// set, what is written is kept, and goes in front of the first write after that. A write
-// costs the processor far more than a short message does, and a tick has one message for
-// each panel of a dashboard.
+// together is a connection whose messages can leave in one write: while hold is set,
+// written bytes are kept, and precede the first write after that. A write costs the
+// processor far more than a short message does, and a tick has one message for each
+// panel of a dashboard.
 //
 //	hold      Write(delta of a)   kept
 //	          Write(delta of b)   kept
@@ -25,11 +25,11 @@ type together struct {
 	net.Conn
 	hold     atomic.Bool
 	kept     *[]byte   // nil while nothing is kept
-	deadline time.Time // of writes, as it was set last
+	deadline time.Time // of writes, as last set
 }
 
 const (
-	// keptBytes bounds what is kept of a connection. A longer message is written at once.
+	// keptBytes bounds the kept bytes of a connection. A longer message is written immediately.
 	keptBytes = 16 << 10
 	// control is the bit of a frame's first byte that all control frames have.
 	control = 0x08
@@ -38,9 +38,9 @@ const (
 // buffers hold what is kept: most connections keep nothing most of the time.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, keptBytes); return &b }}
 
-// Write keeps b, or writes it behind what is kept. It keeps no control frame, because a
-// close frame may be the last one. The middle of a long message may look like one; then
-// it is written a little sooner than need be.
+// Write keeps b, or writes it after the kept bytes. It keeps no control frame, because
+// a close frame may be the last one. The middle of a long message may look like one;
+// then it is written a little sooner than need be.
 func (c *together) Write(b []byte) (int, error) {
 	kept := 0
 	if c.kept != nil {
@@ -91,7 +91,7 @@ func (c *together) keep(b []byte) {
 	*c.kept = append(*c.kept, b...)
 }
 
-// writeKept writes what is kept. After an error the connection is of no use any more.
+// writeKept writes the kept bytes. After an error the connection is unusable.
 func (c *together) writeKept() error {
 	_, err := c.Conn.Write(*c.kept)
 	*c.kept = (*c.kept)[:0]

@@ -127,7 +127,8 @@ func TestTickInOneWrite(t *testing.T) {
 					last[*m.ID] = m
 				}
 				if late := time.Since(due); late > most {
-					t.Errorf("%d subscriptions, tick %d: the last delta came %s after the tick, want %s at most", subscriptions, tick, late, most)
+					t.Errorf("%d subscriptions, tick %d: the last delta came %s after the tick, want %s at most",
+						subscriptions, tick, late, most)
 				}
 				if got := conn.reads.Load() - before; got != 1 {
 					t.Errorf("%d subscriptions, tick %d: %d writes, want 1", subscriptions, tick, got)

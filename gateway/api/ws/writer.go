@@ -26,7 +26,8 @@ func (k *socket) write(stopping context.Context) {
 		alive := true
 		select {
 		case <-stopping.Done():
-			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway, "the server stops; come back after a pause of random length")
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway,
+				"the server stops; come back after a pause of random length")
 			return
 		case reply := <-k.replies:
 			alive = k.send(websocket.TextMessage, false, reply)
@@ -41,9 +42,8 @@ func (k *socket) write(stopping context.Context) {
 	}
 }
 
-// ping sends a heartbeat, which scripts in browsers can see, and a ping, which asks for a
-// sign of life. It checks the token again. It returns false when the socket is
-// over.
+// ping sends a heartbeat, which scripts in browsers can see, and a ping, which requires
+// a pong. It checks the token again. It returns false when the socket is over.
 func (k *socket) ping() bool {
 	cfg := &k.server.cfg
 	if cfg.Authorize != nil && !cfg.Authorize(k.token) {
@@ -64,10 +64,10 @@ type update struct {
 	*live.Update
 }
 
-// sendUpdates sends one update of each subscription. Those that had one may have another,
-// as an error behind an answer: they are asked once more, and then the writer is woken
-// again instead of going on, so that replies, pings and the other subscriptions of the
-// socket are not held up. It returns false when the socket is over.
+// sendUpdates sends one update of each subscription. Those that had one may have another, as an
+// error after an answer: they are checked once more, and then the writer is woken again instead of
+// continuing, so that replies, pings and the other subscriptions of the socket are not delayed. It
+// returns false when the socket is over.
 func (k *socket) sendUpdates(stopping context.Context) bool {
 	subs, closed := k.subscribers()
 	if closed {
@@ -92,8 +92,8 @@ func (k *socket) sendUpdates(stopping context.Context) bool {
 // short, and returns those that had one. It returns false when the socket is over, or the
 // server stops.
 func (k *socket) sendRound(stopping context.Context, subs []*subscriber) (had []*subscriber, sent bool) {
-	// Each is sent once it is known whether another one follows, with which it leaves. No
-	// more than one is taken in advance, because what waits for a slow client grows old.
+	// Each is sent once it is known whether another one follows, with which it leaves. At most one
+	// is taken in advance, because waiting updates of a slow client grow old.
 	var last update
 	for _, s := range subs {
 		u := s.sub.Next()
@@ -124,21 +124,21 @@ func (k *socket) subscribers() (subs []*subscriber, closed bool) {
 	return append(subs, k.mu.order...), k.mu.closed
 }
 
-// sendUpdate sends one update in the format that the subscription asked for, and removes
-// the subscription if the update ends it. More says that another message follows. It
+// sendUpdate sends one update in the subscription's format, and removes the
+// subscription if the update ends it. more is set if another message follows. It
 // returns false when the socket is over, or the server stops.
 func (k *socket) sendUpdate(stopping context.Context, u update, more bool) bool {
 	if stopping.Err() != nil {
 		return false
 	}
-	// Before it is sent: a client that has read it may subscribe with the same id at once.
+	// Before it is sent: a client that has read it may immediately subscribe with the same id.
 	if u.Ends() {
 		k.drop(u.of)
 	}
 	return k.sendFormat(u, more)
 }
 
-// sendFormat sends one update in the format that the subscription asked for.
+// sendFormat sends one update in the subscription's format.
 func (k *socket) sendFormat(u update, more bool) bool {
 	k.head = appendHead(k.head[:0], u.Kind, u.of.quoted)
 	head := k.head
@@ -162,15 +162,16 @@ func (k *socket) sendFormat(u update, more bool) bool {
 func (k *socket) cannotEncode(err error) bool {
 	k.server.cfg.Log.Warn("stream: an update could not be written", "error", err)
 	if errors.Is(err, live.ErrNoMemory) {
-		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater, "there is no memory for the message; try again later")
+		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater,
+			"there is no memory for the message; try again later")
 	}
 	return false
 }
 
-// send sends one message made of several parts, which may be shared with other
-// sockets. With more, another message follows at once, and a short one may leave
-// together with it. It returns false if the client does not take it: after half a
-// message nothing else can be sent on a socket.
+// send sends one message made of several parts, which may be shared with other sockets.
+// With more, another message follows immediately, and a short one may leave together
+// with it. It returns false if the client does not accept it: after half a message
+// nothing else can be sent on a socket.
 func (k *socket) send(kind int, more bool, parts ...[]byte) bool {
 	k.writes.hold.Store(true)
 	w, err := k.conn.NextWriter(kind)
@@ -193,8 +194,8 @@ func (k *socket) send(kind int, more bool, parts ...[]byte) bool {
 // frameBytes bounds the bytes of one frame of a large message.
 const frameBytes = 64 << 10
 
-// writeAll writes a message but for its end, frame by frame, so that the bytes that a slow
-// client has received count before the message is complete.
+// writeAll writes a message except its end, frame by frame, so that the bytes that a
+// slow client has received count before the message is complete.
 func (k *socket) writeAll(w io.Writer, parts [][]byte) error {
 	for _, p := range parts {
 		for frame := range slices.Chunk(p, frameBytes) {

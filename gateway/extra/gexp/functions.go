@@ -40,10 +40,14 @@ func init() {
 		"shift":          timeShift,
 	}
 	for names, operator := range map[string]operator{
-		"sum sumSeries": add, "difference diffSeries": subtract, "multiply multiplySeries": multiply, "divide divideSeries": divide,
+		"sum sumSeries": add, "difference diffSeries": subtract, "multiply multiplySeries": multiply,
+		"divide divideSeries": divide,
 	} {
 		for name := range strings.FieldsSeq(names) {
-			functions[name] = func(ev *evaluation, args [][]value, _ []string) ([]value, error) { return ev.pairs(operator, args) }
+			functions[name] = func(ev *evaluation, args [][]value,
+				_ []string) ([]value, error) {
+				return ev.pairs(operator, args)
+			}
 		}
 	}
 }

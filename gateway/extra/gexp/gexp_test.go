@@ -70,7 +70,8 @@ func show(all []Series, err error) string {
 			t, v := s.Points.At(k)
 			points = append(points, fmt.Sprintf("%d:%v", t/1000, v))
 		}
-		lines = append(lines, fmt.Sprintf("%s{%s}%v %s", s.Metric, strings.Join(tags, ","), s.AggregateTags, strings.Join(points, " ")))
+		lines = append(lines, fmt.Sprintf("%s{%s}%v %s", s.Metric, strings.Join(tags, ","), s.AggregateTags,
+			strings.Join(points, " ")))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -103,14 +104,19 @@ func TestEvaluate(t *testing.T) {
 	f("highestCurrent(sum:a,2)", "a{host=x}[dc] 10:1", []Series{series(1, "", nil), series(1, "x", 1)})
 	// At the last time x has no point: as in OpenTSDB it then has the value of y, and comes first.
 	f("highestCurrent(sum:a,1)", "a{host=x}[dc] 10:9", []Series{series(1, "x", 9), series(1, "y", 1, 2)})
-	f("sum(sum:b,sum:a)", "a{host=x}[dc] 10:5.0 20:7.0", []Series{series(2, "x", 1, 2)}, []Series{series(1, "x", 4, 5.0)})
-	f("diffSeries(sum:a,sum:b)", "a{host=x}[dc] 10:1.0\nb{}[dc] 10:-2.0", []Series{series(1, "x", 1)}, []Series{series(2, "y", 2)})
-	f("divide(sum:a,sum:b)", "a{host=x}[dc] 10:0.0 20:0.5 30:0.0", []Series{series(1, "x", 7, 1, nan)}, []Series{series(2, "x", 0, 2, 3)})
-	f("multiply(sum:a,sum:b)", "a{}[dc] 10:2.0 30:6.0", []Series{series(1, "", 1, nil, 2)}, []Series{series(2, "", nil, 2, 3)})
+	f("sum(sum:b,sum:a)", "a{host=x}[dc] 10:5.0 20:7.0", []Series{series(2, "x", 1, 2)},
+		[]Series{series(1, "x", 4, 5.0)})
+	f("diffSeries(sum:a,sum:b)", "a{host=x}[dc] 10:1.0\nb{}[dc] 10:-2.0", []Series{series(1, "x", 1)},
+		[]Series{series(2, "y", 2)})
+	f("divide(sum:a,sum:b)", "a{host=x}[dc] 10:0.0 20:0.5 30:0.0", []Series{series(1, "x", 7, 1, nan)},
+		[]Series{series(2, "x", 0, 2, 3)})
+	f("multiply(sum:a,sum:b)", "a{}[dc] 10:2.0 30:6.0", []Series{series(1, "", 1, nil, 2)},
+		[]Series{series(2, "", nil, 2, 3)})
 	f("sum(sum:a,sum:b)", "No more elements", []Series{series(1, "", 1)}, []Series{series(2, "", 2, 3)})
 	f("alias(sum(sum:a,sum:b),x)", "-1", []Series{series(1, "", 1)}, []Series{series(2, "", 2, 3)})
 	f("alias(absolute(sum(sum:a,sum:b)),x)", "x{}[] 10:1.0", []Series{series(1, "", 1)}, []Series{series(2, "", -2)})
-	f("sum(alias(sum:a,x),sum:b)", "Wrong id.length = 0 which is != 3 required for 'metrics'", []Series{series(1, "", 1)}, []Series{series(2, "", 2, 3)})
+	f("sum(alias(sum:a,x),sum:b)", "Wrong id.length = 0 which is != 3 required for 'metrics'",
+		[]Series{series(1, "", 1)}, []Series{series(2, "", 2, 3)})
 
 	f("timeShift(sum:a,'1min')", "a{}[dc] 70:1 80:2", []Series{series(1, "", 1, 2)})
 	f("timeShift(sum:a,'1000sec')", "a{}[dc] ", []Series{series(1, "", 1, 2)})
@@ -159,7 +165,8 @@ func TestEvaluate_parameters(t *testing.T) {
 func TestEvaluate_leavesData(t *testing.T) {
 	data := []Series{series(1, "x", -1, -2)}
 	before := show(data, nil)
-	for _, text := range []string{"absolute(sum:a)", "scale(sum:a,3)", "alias(sum:a,x)", "timeShift(sum:a,'1min')", "absolute(timeShift(sum:a,'1min'))"} {
+	for _, text := range []string{"absolute(sum:a)", "scale(sum:a,3)", "alias(sum:a,x)", "timeShift(sum:a,'1min')",
+		"absolute(timeShift(sum:a,'1min'))"} {
 		if _, err := evaluate(text, data); err != nil {
 			t.Fatal(err)
 		}
@@ -228,15 +235,19 @@ func TestEvaluate_isBounded(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	for _, text := range []string{"absolute(sum:a)", "scale(sum:a,2)", "alias(sum:a,x)", "movingAverage(sum:a,3)", "sum(sum:a,sum:b)"} {
+	for _, text := range []string{"absolute(sum:a)", "scale(sum:a,2)", "alias(sum:a,x)", "movingAverage(sum:a,3)",
+		"sum(sum:a,sum:b)"} {
 		left := int64(n*pointBytes - 1)
-		if _, err := evaluateIn(Env{End: n, Guard: limited{t.Context(), &left}}, text, data...); !errors.Is(err, errMemory) {
+		if _, err := evaluateIn(Env{End: n, Guard: limited{t.Context(), &left}}, text,
+			data...); !errors.Is(err, errMemory) {
 			t.Errorf("%s: %v, want an error about memory", text, err)
 		}
 	}
-	for _, text := range []string{"movingAverage(sum:a,3)", "sum(sum:a,sum:b)", "highestMax(sum:a,1)", "scale(sum:a,2)"} {
+	for _, text := range []string{"movingAverage(sum:a,3)", "sum(sum:a,sum:b)", "highestMax(sum:a,1)",
+		"scale(sum:a,2)"} {
 		left := int64(math.MaxInt64)
-		if _, err := evaluateIn(Env{End: n, Guard: limited{ended, &left}}, text, data...); !errors.Is(err, context.Canceled) {
+		if _, err := evaluateIn(Env{End: n, Guard: limited{ended, &left}}, text,
+			data...); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want that the context has ended", text, err)
 		}
 	}
@@ -291,7 +302,8 @@ func TestMovingAverage_equalsNaive(t *testing.T) {
 			}
 			want.Append(in.Points.Time[i], encoding.FloatValue(mean))
 		}
-		if diff := cmp.Diff(show([]Series{{Points: want}}, nil), show([]Series{{Points: got[0].Points}}, nil)); diff != "" {
+		if diff := cmp.Diff(show([]Series{{Points: want}}, nil),
+			show([]Series{{Points: got[0].Points}}, nil)); diff != "" {
 			t.Fatalf("want -, got +: %s", diff)
 		}
 	})
@@ -330,7 +342,8 @@ func TestHighestMax_equalsNaive(t *testing.T) {
 }
 
 func ExampleParse() {
-	e, err := Parse([]string{"diffSeries(sum:5m-avg:cpu.user{host=*},timeShift(sum:5m-avg:cpu.user{host=*},'1week'))"}, query.MaxSubQueries)
+	e, err := Parse([]string{"diffSeries(sum:5m-avg:cpu.user{host=*},timeShift(sum:5m-avg:cpu.user{host=*},'1week'))"},
+		query.MaxSubQueries)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -152,7 +152,8 @@ func nameLength(s string) int {
 		return 1
 	}
 	for i, r := range s {
-		known := unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsDigit(r) || strings.ContainsRune("-_#/$@|.'[]", r)
+		known := unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsDigit(r) ||
+			strings.ContainsRune("-_#/$@|.'[]", r)
 		if !known {
 			return i
 		}

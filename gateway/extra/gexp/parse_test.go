@@ -58,7 +58,8 @@ func TestParse(t *testing.T) {
 		t.Helper()
 		_, err := Parse([]string{text}, 64)
 		var refused *query.Error
-		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || refused.Message != "Failed to parse "+text || refused.Details != details {
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest ||
+			refused.Message != "Failed to parse "+text || refused.Details != details {
 			t.Errorf("%q: %v (%+v), want that it cannot be parsed: %s", text, err, refused, details)
 		}
 	}
@@ -79,12 +80,18 @@ func TestParse(t *testing.T) {
 	}{
 		{"", 1, "the end", function}, {"(sum:a)", 1, `"("`, function}, {"%", 1, `"%"`, function},
 		{"scale", 6, "the end", open}, {"scale sum:a", 7, `"sum"`, open}, {"a:b(c)", 2, `":"`, open},
-		{"scale(", 7, "the end", argument}, {"scale()", 7, `")"`, argument}, {"scale(sum:a,)", 13, `")"`, argument}, {"sum(scale(sum:a,2),", 20, "the end", argument},
-		{"scale(sum:a", 12, "the end", behindArg}, {"scale(sum:a 2)", 13, `"2"`, behindArg}, {"scale(sum:a{b=c}{d=e})", 17, `"{"`, behindArg},
-		{"scale(sum:a,'5 min')", 16, `"min'"`, behindArg}, {"scale(sum:straße,5%)", 19, `"%"`, behindArg}, {"sum(scale(sum:a,2", 18, "the end", behindArg},
-		{"scale(sum:)", 11, `")"`, part}, {"scale(sum::a)", 11, `":"`, part}, {"scale(sum:a:b:c:d)", 17, `"d"`, "at most 4 parts of a metric"},
-		{"scale(sum:a{})", 13, `"}"`, tag}, {"scale(sum:a{b})", 14, `"}"`, tag}, {"scale(sum:a{b=c,})", 17, `"}"`, tag}, {"scale(sum:rate{counter}:a)", 23, `"}"`, tag},
-		{"scale(sum:a{b=c)", 16, `")"`, behindTag}, {"scale(sum:a{b=c*})", 16, `"*"`, behindTag}, {"scale(sum:a{b=c:d})", 16, `":"`, behindTag},
+		{"scale(", 7, "the end", argument}, {"scale()", 7, `")"`, argument}, {"scale(sum:a,)", 13, `")"`, argument},
+		{"sum(scale(sum:a,2),", 20, "the end", argument},
+		{"scale(sum:a", 12, "the end", behindArg}, {"scale(sum:a 2)", 13, `"2"`, behindArg},
+		{"scale(sum:a{b=c}{d=e})", 17, `"{"`, behindArg},
+		{"scale(sum:a,'5 min')", 16, `"min'"`, behindArg}, {"scale(sum:straße,5%)", 19, `"%"`, behindArg},
+		{"sum(scale(sum:a,2", 18, "the end", behindArg},
+		{"scale(sum:)", 11, `")"`, part}, {"scale(sum::a)", 11, `":"`, part},
+		{"scale(sum:a:b:c:d)", 17, `"d"`, "at most 4 parts of a metric"},
+		{"scale(sum:a{})", 13, `"}"`, tag}, {"scale(sum:a{b})", 14, `"}"`, tag},
+		{"scale(sum:a{b=c,})", 17, `"}"`, tag}, {"scale(sum:rate{counter}:a)", 23, `"}"`, tag},
+		{"scale(sum:a{b=c)", 16, `")"`, behindTag}, {"scale(sum:a{b=c*})", 16, `"*"`, behindTag},
+		{"scale(sum:a{b=c:d})", 16, `":"`, behindTag},
 	} {
 		fails(f.text, fmt.Sprintf("character %d: got %s, want %s", f.at, f.got, f.want))
 	}
@@ -116,7 +123,8 @@ func TestParse_bounds(t *testing.T) {
 // No text makes the parser panic or exceed its bound of metrics, and expressions that are written
 // as text again are parsed to the same expressions.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"scale(sum:a{b=*},10)", "sum(shift(sum:1m-avg:rate:a,'1hr'),max:b)&&", "alias(sum:a,@b,'c d')", "*(*:*,*)", "absolute(sum:\xff)"} {
+	for _, text := range []string{"scale(sum:a{b=*},10)", "sum(shift(sum:1m-avg:rate:a,'1hr'),max:b)&&",
+		"alias(sum:a,@b,'c d')", "*(*:*,*)", "absolute(sum:\xff)"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

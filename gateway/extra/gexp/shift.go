@@ -45,7 +45,8 @@ func parseShift(params []string) (int64, error) {
 	if !ok {
 		return 0, query.RunFault("Invalid timeshift parameter: %s", text)
 	}
-	ms, ok := map[string]int64{"sec": second, "min": minute, "hr": hour, "day": day, "days": day, "week": week, "weeks": week}[unit]
+	ms, ok := map[string]int64{"sec": second, "min": minute, "hr": hour, "day": day, "days": day, "week": week,
+		"weeks": week}[unit]
 	if !ok {
 		// OpenTSDB's message has the closing quote too.
 		return 0, query.RunFault("unknown time unit=%s'", unit)

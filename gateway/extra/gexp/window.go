@@ -106,7 +106,8 @@ func parseWindow(params []string) (w window, err error) {
 		if !ok {
 			return w, query.RunFault("Invalid moving window parameter: %s", text)
 		}
-		ms, ok := map[string]int64{"s": second, "sec": second, "m": minute, "min": minute, "h": hour, "hr": hour, "hour": hour, "d": day, "day": day}[unit]
+		ms, ok := map[string]int64{"s": second, "sec": second, "m": minute, "min": minute, "h": hour, "hr": hour,
+			"hour": hour, "d": day, "day": day}[unit]
 		if !ok {
 			return w, query.RunFault("Unknown time unit=%s in window=%s", unit, text)
 		}

@@ -483,7 +483,7 @@ func TestFsck_puts(t *testing.T) {
 					}}, err
 				}
 				text := p.fsck("", "--full-scan", "--fix-all")
-				if !strings.Contains(text, "left: the row has changed meanwhile") || p.counter("Rows Changed Meanwhile") != "1" {
+				if !strings.Contains(text, "left: the row has changed since it was read") || p.counter("Rows Changed Meanwhile") != "1" {
 					t.Errorf("put %d, want that the row is left because it has changed:\n%s", i, text)
 				}
 			}

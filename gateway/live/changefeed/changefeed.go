@@ -1,20 +1,19 @@
-// Package changefeed keeps the answers of live queries up to date from the rows. At
-// each tick it finds out which rows have changed, reads those, and has the views
-// of package incremental changed by them. It is the live.Source of a gateway.
+// Package changefeed keeps the answers of live queries up to date from the rows. At each tick it
+// finds the rows that have changed, reads those, and updates the views of package incremental. It
+// is the live.Source of a gateway.
 //
 //	rows ──▶ finder: which have changed ──▶ view (package incremental) ──▶ live.Answer
 //
-// The embedded store itself tells which rows have changed (watched). HBase does
-// not; its rows are scanned at two speeds (poller). Each tick compiles the query
-// again with its end at now. While only the bounds of the answer move, the views
-// stay. When anything else in a plan is different (the hours that it reads, the tag
-// values that a wildcard stands for), the view is loaded again, as a fresh query
-// would be run.
+// The embedded store itself reports which rows have changed (watched). HBase does not;
+// its rows are scanned at two speeds (poller). Each tick compiles the query again with
+// its end at now. While only the bounds of the answer move, the views are kept. When
+// anything else in a plan is different (the hours that it reads, the tag values of a
+// wildcard), the view is loaded again, as a fresh query would be run.
 //
 // A sub-query is run in full at each tick instead if incremental.Covers refuses its
-// plan, if its view would take more memory than Config.ViewBytes, or if there is
-// no row to read. Whatever goes wrong while changes are taken in makes the view be
-// loaded again: there is one answer, that of the rows.
+// plan, if its view would take more memory than Config.ViewBytes, or if there is no row
+// to read. After any fault in an update the view is loaded again: there is one answer,
+// that of the rows.
 //
 // The metrics of a request for expressions are sub-queries, too. When one of them has
 // changed, the tables are computed again from the groups that the views hold.
@@ -53,7 +52,7 @@ type Config struct {
 	Refusal func(err error) error
 	// ViewBytes bounds the memory of one view. Default 128 MiB.
 	ViewBytes int64
-	// Poll says how rows of a store that cannot be watched are scanned for changes.
+	// Poll is how rows of a store that cannot be watched are scanned for changes.
 	Poll Poll
 	// Log gets what goes wrong. Default slog.Default().
 	Log *slog.Logger
@@ -114,15 +113,14 @@ func (f *Feed) Open(q live.Question) live.Source {
 
 // question is what a source answers, in one of its forms.
 type question interface {
-	// read returns the query that reads what the answer is made of.
+	// read returns the query that reads the rows of the answer.
 	read(ctx context.Context, p query.Parser) (*query.Query, error)
 
-	// answer makes the answer of what each sub-query brings. whole says that it must be
-	// complete. The error may be an *exp.DataError, after which the question is asked
-	// again with what has changed since.
+	// answer makes the answer from each sub-query's news. whole is set if it must be complete. The
+	// error may be an *exp.DataError, after which the next tick tries again with the changes since.
 	answer(ctx context.Context, subs []*subQuery, all []news, whole bool) (live.Answer, error)
 
-	// bytes returns the memory that the question holds beside its sub-queries.
+	// bytes returns the memory of the question without its sub-queries.
 	bytes() int64
 }
 
@@ -148,8 +146,7 @@ func (s *source) Changed() <-chan struct{} {
 // Close frees the views and ends the watches.
 func (s *source) Close() { s.reset() }
 
-// signalChanged tells the reader of Changed that there may be news. It never
-// blocks.
+// signalChanged signals on Changed that there may be news. It never blocks.
 func (s *source) signalChanged() {
 	select {
 	case s.changed <- struct{}{}:
@@ -170,8 +167,8 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.feed.cfg.Timeout)
 	defer cancel()
 
-	// When the clock was set back, points that were shown may lie in the future
-	// now. Views can only move forward.
+	// When the clock was set back, points that were shown may now be in the future. Views can only
+	// move forward.
 	if now.Before(s.last) {
 		s.reset()
 	}

@@ -6,10 +6,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// delay measures how far the timestamps of cells lie behind the moments at which the
-// cells can first be read: by how much a region server's clock is behind ours, how
-// long its log takes, how late a replicated cell comes. It is measured on cells that
-// the scan before is known not to have seen.
+// delay measures how long after their timestamps cells can first be read: by how much a
+// region server's clock is behind ours, how long its log takes, how late a replicated
+// cell comes. It is measured on cells that the scan before is known not to have seen.
 type delay struct {
 	scanned        time.Time     // when the scan before began; zero for none
 	recent, before time.Duration // the longest of this period and of the last one

@@ -2,8 +2,8 @@ package changefeed
 
 import "errors"
 
-// Errors of a tick. Each makes the sub-query's view be loaded again, and with it
-// the finder of changed rows; the answer stays right.
+// Errors of a tick. After each the sub-query's view is loaded again, with a new finder of changed
+// rows; the answer stays right.
 var (
 	// errTooLarge is returned when a view and its finder hold more than
 	// Config.ViewBytes. The sub-query is run in full from then on.

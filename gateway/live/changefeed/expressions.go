@@ -18,7 +18,8 @@ import (
 )
 
 // expQuestion is a live query of /api/query/exp. Its sub-queries are its metrics, at all
-// times of their rows. It remembers what their groups are; their points stay in the views.
+// times of their rows. It keeps a description of their groups; their points stay in the
+// views.
 type expQuestion struct {
 	body     json.RawMessage
 	lastRead *engine.Expressions // at the last tick
@@ -32,8 +33,8 @@ func (x *expQuestion) read(ctx context.Context, parser query.Parser) (_ *query.Q
 	if x.lastRead, err = engine.ReadExpressions(ctx, x.body, parser); err != nil {
 		return nil, err
 	}
-	// Over HTTP this error comes behind those of the data. Here it would come again with
-	// each subscription, each time for views that are loaded in vain.
+	// Over HTTP this error comes after those of the data. Here it would come with each
+	// subscription, each time after loading views for nothing.
 	return x.lastRead.Query, x.lastRead.Request.Joinable()
 }
 
@@ -95,7 +96,7 @@ func (x *expQuestion) take(all []news) {
 
 // results returns the groups of all sub-queries with their points: those of the view, or
 // those that came with the news. They are in the order of the engine's answers, which
-// decides which of two series that look alike counts.
+// decides which of two equally named series counts.
 func (x *expQuestion) results(subs []*subQuery, all []news) (out []engine.Result) {
 	for i, sub := range subs {
 		if sub.view == nil { // its news are all groups, always
@@ -124,14 +125,15 @@ func (x *expQuestion) passed(results []engine.Result) bool {
 	})
 }
 
-// resultBytes is about what a result takes beside its points.
+// resultBytes is about the size of a result without its points.
 const resultBytes = 500
 
 // TableResults computes the outputs of a request from the results of its query, and returns
 // them as groups of a live answer, one for each series of an output: Metric is the output's
 // id, QueryIndex its place. outputs is the number of outputs. As for other live queries, memory
 // alone bounds the answer. Errors are those of engine.Expressions.Tables.
-func TableResults(ctx context.Context, x *engine.Expressions, results []engine.Result) (out []live.Result, outputs int, err error) {
+func TableResults(ctx context.Context, x *engine.Expressions,
+	results []engine.Result) (out []live.Result, outputs int, err error) {
 	anyNumber := func(int) error { return nil }
 	tables, err := x.Tables(ctx, results, anyNumber)
 	if err != nil {
@@ -140,14 +142,19 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 
 	for i := range tables {
 		t := &tables[i]
-		seen := map[string]int{} // how often the tags came in this table
+		seen := map[string]int{} // number of series with these tags in this table
 		for k := range t.Series {
 			// 17 bytes: a point's time, its value, and whether it is a float.
 			if err := memory.Reserve(ctx, resultBytes+int64(len(t.Columns[k]))*17); err != nil {
 				return nil, 0, err
 			}
 
-			r := live.Result{QueryIndex: i, Metric: t.ID, Tags: map[string]string{}, Points: columnPoints(t.Times, t.Columns[k])}
+			r := live.Result{
+				QueryIndex: i,
+				Metric:     t.ID,
+				Tags:       map[string]string{},
+				Points:     columnPoints(t.Times, t.Columns[k]),
+			}
 			for _, tag := range t.Series[k].Tags {
 				r.Tags[tag.K] = tag.V
 			}
@@ -155,7 +162,7 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 				r.AggregateTags = append(r.AggregateTags, tag.Name)
 			}
 
-			// Series with equal tags stay apart by their number.
+			// A number distinguishes series with equal tags.
 			name := seriesKey(&t.Series[k])
 			seen[name]++
 			r.Key = strconv.Itoa(seen[name]) + "\x00" + name
@@ -165,7 +172,7 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 	return out, len(tables), nil
 }
 
-// columnPoints returns a column of a table as points of their own.
+// columnPoints returns a column of a table as separate points.
 func columnPoints(times []int64, column []float64) encoding.Points {
 	// An output that is repeated has no times and no values.
 	n := len(column)

@@ -49,27 +49,37 @@ func (w *world) openExp(body string, over store.Reader, poll Poll) *source {
 // over metrics that have views and some that have none.
 func drawExp(t *rapid.T) string {
 	start := draw(t, "start", `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, fmt.Sprint(epoch.UnixMilli()-3_600_123))
-	span := fmt.Sprintf(`"start":%s,"aggregator":"%s"`, start, draw(t, "aggregator", "sum", "avg", "max", "none", "count"))
-	span += draw(t, "downsampler", "", "", `,"downsampler":{"interval":"1m","aggregator":"avg"}`, `,"downsampler":{"interval":"7m","aggregator":"max"}`, `,"downsampler":{"interval":"90d","aggregator":"sum"}`)
+	span := fmt.Sprintf(`"start":%s,"aggregator":"%s"`, start,
+		draw(t, "aggregator", "sum", "avg", "max", "none", "count"))
+	span += draw(t, "downsampler", "", "", `,"downsampler":{"interval":"1m","aggregator":"avg"}`,
+		`,"downsampler":{"interval":"7m","aggregator":"max"}`, `,"downsampler":{"interval":"90d","aggregator":"sum"}`)
 	span += draw(t, "rate", "", "", `,"rate":true`)
 
 	metric := func(id, name string) string {
 		m := fmt.Sprintf(`{"id":%q,"metric":%q`, id, name)
 		m += draw(t, "filter", "", `,"filter":"hosts"`, `,"filter":"hosts"`, `,"filter":"all"`, `,"filter":"some"`)
-		return m + draw(t, "own aggregator", "", "", `,"aggregator":"min"`) + draw(t, "fill", "", `,"fillPolicy":{"policy":"nan"}`, `,"fillPolicy":{"policy":"scalar","value":3}`) + "}"
+		return m + draw(t, "own aggregator", "", "", `,"aggregator":"min"`) +
+			draw(t, "fill", "", `,"fillPolicy":{"policy":"nan"}`, `,"fillPolicy":{"policy":"scalar","value":3}`) + "}"
 	}
 	join := func() string {
-		return fmt.Sprintf(`{"operator":"%s","useQueryTags":%t,"includeAggTags":%t,"useGroupTags":%t}`, draw(t, "operator", "union", "intersection"),
-			rapid.Bool().Draw(t, "query tags"), rapid.Bool().Draw(t, "aggregated tags"), rapid.Bool().Draw(t, "group tags"))
+		return fmt.Sprintf(`{"operator":"%s","useQueryTags":%t,"includeAggTags":%t,"useGroupTags":%t}`,
+			draw(t, "operator", "union", "intersection"),
+			rapid.Bool().Draw(t, "query tags"), rapid.Bool().Draw(t, "aggregated tags"),
+			rapid.Bool().Draw(t, "group tags"))
 	}
-	expressions := fmt.Sprintf(`{"id":"e","expr":"%s","join":%s}`, draw(t, "expression", "a / (a + b) * 100", "a + b", "a > b ? a : b", "b - 1.5", "-a % 7d", "a > 5 ? a : 0"), join())
+	expressions := fmt.Sprintf(`{"id":"e","expr":"%s","join":%s}`,
+		draw(t, "expression", "a / (a + b) * 100", "a + b", "a > b ? a : b", "b - 1.5", "-a % 7d", "a > 5 ? a : 0"),
+		join())
 	if rapid.Bool().Draw(t, "nested") {
 		expressions += fmt.Sprintf(`,{"id":"f","expr":"e * 2 + c","join":%s}`, join())
 	}
-	outputs := draw(t, "outputs", "", `,"outputs":[{"id":"e"}]`, `,"outputs":[{"id":"a"},{"id":"e"},{"id":"e"},{"id":"nothing"}]`, `,"outputs":[{"id":"f"},{"id":"b"}]`)
-	return fmt.Sprintf(`{"time":{%s},"filters":[{"id":"hosts","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]},{"id":"all","tags":[]},`+
-		`{"id":"some","tags":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":true},{"type":"literal_or","tagk":"dc","filter":"x","groupBy":false}]}],`+
-		`"metrics":[%s,%s,%s],"expressions":[%s]%s}`, span, metric("a", "m"), metric("b", draw(t, "second", "m", "n", "n")), metric("c", "n"), expressions, outputs)
+	outputs := draw(t, "outputs", "", `,"outputs":[{"id":"e"}]`,
+		`,"outputs":[{"id":"a"},{"id":"e"},{"id":"e"},{"id":"nothing"}]`, `,"outputs":[{"id":"f"},{"id":"b"}]`)
+	return fmt.Sprintf(
+		`{"time":{%s},"filters":[{"id":"hosts","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]},{"id":"all","tags":[]},`+
+			`{"id":"some","tags":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":true},{"type":"literal_or","tagk":"dc","filter":"x","groupBy":false}]}],`+
+			`"metrics":[%s,%s,%s],"expressions":[%s]%s}`, span, metric("a", "m"),
+		metric("b", draw(t, "second", "m", "n", "n")), metric("c", "n"), expressions, outputs)
 }
 
 // tickTables compares the source's next answer with a fresh one.
@@ -176,7 +186,8 @@ func TestExp_waitsForSeries(t *testing.T) {
 		t.Fatalf("after the point that was missing: %+v, %v; want one whole group", a, err)
 	}
 	r := &a.Results[0]
-	if at, v := r.Points.At(0); r.Metric != "e" || r.Tags["host"] != "a" || at != epoch.UnixMilli()-1000 || v != encoding.FloatValue(2) {
+	if at, v := r.Points.At(0); r.Metric != "e" || r.Tags["host"] != "a" || at != epoch.UnixMilli()-1000 ||
+		v != encoding.FloatValue(2) {
 		t.Errorf("%+v, want e of host a with 2", r)
 	}
 }
@@ -185,8 +196,10 @@ func TestExp_waitsForSeries(t *testing.T) {
 // asked.
 func TestExp_refusesBeforeItReads(t *testing.T) {
 	for body, want := range map[string]string{
-		strings.NewReplacer(`"id":"a"`, `"id":"Aa"`, "a / b", "Aa / b").Replace(ratio):                                "Missing results for variable Aa",
-		strings.Replace(ratio, `"expressions":[`, `"expressions":[{"id":"f","expr":"E2"},{"id":"E2","expr":"a"},`, 1): "Missing results for variable E2",
+		strings.NewReplacer(`"id":"a"`, `"id":"Aa"`, "a / b",
+			"Aa / b").Replace(ratio): "Missing results for variable Aa",
+		strings.Replace(ratio, `"expressions":[`, `"expressions":[{"id":"f","expr":"E2"},{"id":"E2","expr":"a"},`,
+			1): "Missing results for variable E2",
 	} {
 		w, s, _ := expWorld(t, body)
 		for range 3 {

@@ -91,9 +91,11 @@ func differs(before, after picture, start, final int64) string {
 		for t := range times {
 			is, here := g.points[t]
 			was, there := old.points[t]
-			same := here == there && is.Float == was.Float && (is.Bits == was.Bits || is.Double() != is.Double() && was.Double() != was.Double())
+			same := here == there && is.Float == was.Float &&
+				(is.Bits == was.Bits || is.Double() != is.Double() && was.Double() != was.Double())
 			if t < final && t >= start && !same {
-				return fmt.Sprintf("group %x at %d: was %v %v, is %v %v", key, t, there, was.Double(), here, is.Double())
+				return fmt.Sprintf("group %x at %d: was %v %v, is %v %v", key, t, there, was.Double(), here,
+					is.Double())
 			}
 		}
 	}
@@ -137,7 +139,8 @@ func TestFinalBefore(t *testing.T) {
 			if a.FinalBefore > plan.Start {
 				promised++
 			}
-			o.world.clock = o.world.clock.Add(time.Duration(rapid.IntRange(1, 200_000).Draw(rt, "wait")) * time.Millisecond)
+			o.world.clock = o.world.clock.Add(time.Duration(rapid.IntRange(1, 200_000).Draw(rt,
+				"wait")) * time.Millisecond)
 			o.gone()
 			for range rapid.IntRange(0, 3).Draw(rt, "points") {
 				if len(o.names) > 0 {
@@ -174,7 +177,8 @@ func TestLaw_polledInOrder(t *testing.T) {
 					}
 				}
 			}
-			o.world.clock = o.world.clock.Add(time.Duration(rapid.IntRange(1, 200_000).Draw(rt, "wait")) * time.Millisecond)
+			o.world.clock = o.world.clock.Add(time.Duration(rapid.IntRange(1, 200_000).Draw(rt,
+				"wait")) * time.Millisecond)
 			for range rapid.IntRange(0, 4).Draw(rt, "points") {
 				name := rapid.SampledFrom(o.names).Draw(rt, "name")
 				o.world.cells = rapid.IntRange(0, 9).Draw(rt, "appended") > 0
@@ -183,7 +187,12 @@ func TestLaw_polledInOrder(t *testing.T) {
 					o.write(name, o.last[name])
 				case 1:
 					key, _ := o.world.row(o.last[name], o.made[name]...)
-					o.world.apply(store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)})
+					o.world.apply(store.Mutation{
+						Row:       key,
+						Family:    "t",
+						Qualifier: []byte{1, 0, 0},
+						Value:     []byte(`{"startTime":1}`),
+					})
 				case 2:
 					key, _ := o.world.row(o.last[name], o.made[name]...)
 					o.world.compact(rt, key)
@@ -217,13 +226,16 @@ func TestFinalBefore_values(t *testing.T) {
 		{`"aggregator":"sum","downsample":"1m-avg-zero",` + ab, last / minute * minute},
 		{`"aggregator":"sum","rate":true,` + ab, last},
 		{`"aggregator":"sum","rate":true,"downsample":"1m-avg",` + ab, last / minute * minute},
-		{`"aggregator":"sum","downsample":"0all-sum",` + ab, 0},                 // run in full, so nothing is final
-		{`"aggregator":"sum","tags":{"host":"once"}`, now - 3*second},           // its one point
-		{`"aggregator":"sum","rate":true,"tags":{"host":"once"}`, 0},            // a second rate lets the first count
-		{`"aggregator":"sum","tags":{"host":"gone"}`, epoch.UnixMilli()},        // the series has ended: a new point would be after now
-		{`"aggregator":"sum","tags":{"host":"gone|once"}`, now - 3*second},      // a series that has ended holds nothing back
-		{`"aggregator":"sum","tags":{"host":"seldom|once"}`, now - 1500*second}, // silent for less than ten times its step
-		{`"aggregator":"sum","tags":{"host":"noted"}`, 0},                       // no point at all
+		{`"aggregator":"sum","downsample":"0all-sum",` + ab, 0},       // run in full, so nothing is final
+		{`"aggregator":"sum","tags":{"host":"once"}`, now - 3*second}, // its one point
+		{`"aggregator":"sum","rate":true,"tags":{"host":"once"}`, 0},  // a second rate lets the first count
+		{`"aggregator":"sum","tags":{"host":"gone"}`,
+			epoch.UnixMilli()}, // the series has ended: a new point would be after now
+		{`"aggregator":"sum","tags":{"host":"gone|once"}`,
+			now - 3*second}, // a series that has ended holds nothing back
+		{`"aggregator":"sum","tags":{"host":"seldom|once"}`,
+			now - 1500*second}, // silent for less than ten times its step
+		{`"aggregator":"sum","tags":{"host":"noted"}`, 0}, // no point at all
 	} {
 		w := newWorld(t, false)
 		put := func(host string, ago int64) {
@@ -243,7 +255,8 @@ func TestFinalBefore_values(t *testing.T) {
 		s := w.openSource(fmt.Sprintf(`{"start":"1h-ago","queries":[{"metric":"m",%s}]}`, c.query), w.store, Poll{})
 		a, err := s.Next(t.Context(), w.clock)
 		if err != nil || a.FinalBefore != c.want {
-			t.Errorf("%s: final before %d, want %d (%+d and %+d s of now); %v", c.query, a.FinalBefore, c.want, (a.FinalBefore-now)/second, (c.want-now)/second, err)
+			t.Errorf("%s: final before %d, want %d (%+d and %+d s of now); %v", c.query, a.FinalBefore, c.want,
+				(a.FinalBefore-now)/second, (c.want-now)/second, err)
 		}
 		s.Close()
 		w.close()

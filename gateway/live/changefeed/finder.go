@@ -7,26 +7,25 @@ import (
 	"downpour/pushdown/store"
 )
 
-// finder tells which rows of a plan have changed since it was asked last.
+// finder finds the rows of a plan that have changed since its last call.
 type finder interface {
-	// find returns the rows that have changed, and what was written to them if the
-	// finder knows. reload tells that any row may have changed: the view must be
-	// loaded again.
+	// find returns the rows that have changed, and their writes if the finder knows them. reload is
+	// set if any row may have changed: the view must be loaded again.
 	find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error)
 
-	// knowsWrites reports whether find may tell what was written to a row. If not,
-	// every row that it returns must be read.
+	// knowsWrites reports whether find may return the writes to a row. If not, every row that it
+	// returns must be read.
 	knowsWrites() bool
 
-	// cachedRow appends the cells of a row that the finder knows as it is now, so
-	// that it need not be read; ok is false if it does not. The cells are views
-	// that are valid until the next find.
+	// cachedRow appends the cells of a row whose current state the finder knows, so
+	// that it need not be read; ok is false if it does not. The cells are views that
+	// are valid until the next find.
 	cachedRow(key []byte, cells []store.Cell) (_ []store.Cell, ok bool)
 
-	// rowsRead tells the finder about rows that were read because of find.
+	// rowsRead gives the finder the rows that were read because of find.
 	rowsRead(rows []store.Row)
 
-	// viewLoaded tells the finder how long it took to load the view.
+	// viewLoaded gives the finder the time that loading the view took.
 	viewLoaded(took time.Duration)
 
 	bytes() int64 // memory that the finder holds

@@ -58,7 +58,8 @@ func newWorld(t testing.TB, fixDuplicates bool) *world { return newCachingWorld(
 func newCachingWorld(t testing.TB, fixDuplicates bool, cache *resultcache.Cache) *world {
 	w := &world{clock: epoch, schema: encoding.DefaultSchema(), uids: map[string]encoding.UID{}}
 	var err error
-	w.store, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: w.schema.RowHours(), Now: w.writing, Logger: quiet})
+	w.store, err = pebble.Open("db",
+		pebble.Options{FS: vfs.NewMem(), Grouping: w.schema.RowHours(), Now: w.writing, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +69,11 @@ func newCachingWorld(t testing.TB, fixDuplicates bool, cache *resultcache.Cache)
 	}
 	w.names = uid.New(uid.Config{Store: w.store, Table: "tsdb-uid", Schema: w.schema, Log: quiet})
 	of := func(cache *resultcache.Cache) *engine.Engine {
-		return engine.New(engine.Config{Names: w.names, Exec: dispatch.New(dispatch.Config{Store: w.store, Log: quiet, ResultCache: cache}),
-			Compile: plan.Options{Schema: w.schema, Table: "tsdb", FixDuplicates: fixDuplicates}})
+		return engine.New(engine.Config{
+			Names:   w.names,
+			Exec:    dispatch.New(dispatch.Config{Store: w.store, Log: quiet, ResultCache: cache}),
+			Compile: plan.Options{Schema: w.schema, Table: "tsdb", FixDuplicates: fixDuplicates},
+		})
 	}
 	w.engine, w.reads = of(cache), of(nil)
 	return w
@@ -104,10 +108,14 @@ func (w *world) uid(kind encoding.UIDKind, name string) encoding.UID {
 func (w *world) row(ms int64, tags ...string) (key []byte, base int64) {
 	var pairs []encoding.TagPair
 	for i := 0; i < len(tags); i += 2 {
-		pairs = append(pairs, encoding.TagPair{K: w.uid(encoding.UIDTagK, tags[i]), V: w.uid(encoding.UIDTagV, tags[i+1])})
+		pairs = append(pairs, encoding.TagPair{
+			K: w.uid(encoding.UIDTagK, tags[i]),
+			V: w.uid(encoding.UIDTagV, tags[i+1]),
+		})
 	}
 	base = ms / 1000 / 3600 * 3600
-	return w.schema.AppendRowKey(nil, w.uid(encoding.UIDMetric, cmp.Or(w.metric, "m")), uint32(base), w.schema.AppendTags(nil, pairs)), base
+	return w.schema.AppendRowKey(nil, w.uid(encoding.UIDMetric, cmp.Or(w.metric, "m")), uint32(base),
+		w.schema.AppendTags(nil, pairs)), base
 }
 
 // point returns the mutation that writes a point.
@@ -121,7 +129,13 @@ func (w *world) point(ms int64, milli bool, v encoding.Value, tags ...string) st
 		value = encoding.AppendInt(nil, v.Int())
 	}
 	q.Width = len(value)
-	m := store.Mutation{Kind: store.Append, Row: key, Family: "t", Qualifier: encoding.AppendColumn, Value: encoding.AppendEntry(nil, q, value)}
+	m := store.Mutation{
+		Kind:      store.Append,
+		Row:       key,
+		Family:    "t",
+		Qualifier: encoding.AppendColumn,
+		Value:     encoding.AppendEntry(nil, q, value),
+	}
 	if w.cells {
 		m.Kind, m.Qualifier, m.Value = store.Put, encoding.AppendQualifier(nil, q), value
 	}
@@ -168,7 +182,10 @@ type pictured struct {
 }
 
 func (p picture) set(r *live.Result) {
-	g := &pictured{about: fmt.Sprint(r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull), points: map[int64]encoding.Value{}}
+	g := &pictured{
+		about:  fmt.Sprint(r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull),
+		points: map[int64]encoding.Value{},
+	}
 	for i := range r.Points.Len() {
 		t, v := r.Points.At(i)
 		g.points[t] = v
@@ -205,7 +222,8 @@ func (p picture) change(c *live.Change) error {
 	}
 	last := int64(math.MinInt64)
 	for _, w := range c.Windows {
-		if w.From <= last || w.To < w.From || bounded(w.From) && w.From%1000 != 0 || bounded(w.To) && (w.To+1)%1000 != 0 {
+		if w.From <= last || w.To < w.From || bounded(w.From) && w.From%1000 != 0 ||
+			bounded(w.To) && (w.To+1)%1000 != 0 {
 			return fmt.Errorf("window %d to %d after %d", w.From, w.To, last)
 		}
 		last = w.To

@@ -19,7 +19,7 @@ type keptCell struct {
 	size      uint8 // bytes of the value
 }
 
-// keptBytes is what a kept cell takes in memory.
+// keptBytes is the memory of a kept cell.
 const keptBytes = 24
 
 // order returns the cell's place in its row, which is that of the qualifier's
@@ -56,17 +56,22 @@ func appendKept(dst []keptCell, cells []store.Cell) (_ []keptCell, ok bool) {
 func appendCells(dst []store.Cell, kept []keptCell) []store.Cell {
 	for i := range kept {
 		k := &kept[i]
-		dst = append(dst, store.Cell{Family: familyData, Qualifier: k.qualifier[:k.width:k.width], Value: k.value[:k.size:k.size], Timestamp: k.timestamp})
+		dst = append(dst, store.Cell{
+			Family:    familyData,
+			Qualifier: k.qualifier[:k.width:k.width],
+			Value:     k.value[:k.size:k.size],
+			Timestamp: k.timestamp,
+		})
 	}
 	return dst
 }
 
 var familyData = []byte(encoding.FamilyData)
 
-// splice puts tail, the present cells of a row from offset cut (ms) on, in the
-// place of the cells that row has there. changed tells whether they differ. lost
-// tells that a cell of row is missing in tail: a compaction may have put its point
-// into another cell, so the row must be read. Both slices are in order.
+// splice replaces a row's cells from offset cut (ms) on by tail, the present ones.
+// changed reports whether they differ. lost is set if a cell of row is missing in tail:
+// a compaction may have put its point into another cell, so the row must be read. Both
+// slices are in order.
 func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool) {
 	i, j := 0, 0 // places in row and in tail
 	for i < len(row) || j < len(tail) {
@@ -78,7 +83,7 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 			}
 			i++
 		case i == len(row) || tail[j].order() < row[i].order():
-			// A new cell. The rest of tail is put in by searching, for nearly always it is the
+			// A new cell. The rest of tail is inserted by search, because nearly always it is the
 			// end.
 			return overlay(row, tail), true, lostAny(row[i:], tail[j:], cut)
 		default:
@@ -91,7 +96,7 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 	return row, changed, false
 }
 
-// lostAny tells whether row has a cell from offset cut on that tail does not have.
+// lostAny reports whether row has a cell from offset cut on that tail does not have.
 func lostAny(row, tail []keptCell, cut int32) bool {
 	for i := range row {
 		if row[i].offset() < cut {
@@ -107,7 +112,8 @@ func lostAny(row, tail []keptCell, cut int32) bool {
 // searchKept returns the place of a cell among cells in order, and whether it is
 // there.
 func searchKept(cells []keptCell, order uint32) (int, bool) {
-	return slices.BinarySearchFunc(cells, order, func(c keptCell, order uint32) int { return cmp.Compare(c.order(), order) })
+	return slices.BinarySearchFunc(cells, order,
+		func(c keptCell, order uint32) int { return cmp.Compare(c.order(), order) })
 }
 
 // overlay returns row with the cells of tail, which replace those with the same

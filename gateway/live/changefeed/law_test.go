@@ -35,7 +35,8 @@ func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFro
 
 // drawQuery draws a query, of every aggregator, fill policy and kind of rate.
 func drawQuery(t *rapid.T) string {
-	return drawQueryFrom(t, `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300), fmt.Sprint(epoch.UnixMilli()-3_600_123))
+	return drawQueryFrom(t, `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300),
+		fmt.Sprint(epoch.UnixMilli()-3_600_123))
 }
 
 // drawQueryFrom draws a query that begins at one of some times.
@@ -51,13 +52,19 @@ func drawQueryFrom(t *rapid.T, starts ...string) string {
 				function = "avg"
 			}
 			interval := draw(t, "interval", "10s", "1m", "1m", "5m", "1h", "7m", "90m", "2h", "1500ms", "0all", "30mc")
-			s += fmt.Sprintf(`,"downsample":"%s-%s%s"`, interval, function, draw(t, "fill", "", "", "-nan", "-null", "-zero"))
+			s += fmt.Sprintf(`,"downsample":"%s-%s%s"`, interval, function,
+				draw(t, "fill", "", "", "-nan", "-null", "-zero"))
 		}
 		if rapid.IntRange(0, 2).Draw(t, "rate") == 0 {
-			s += `,"rate":true` + draw(t, "options", "", `,"rateOptions":{"counter":true}`, `,"rateOptions":{"counter":true,"counterMax":50,"resetValue":3}`, `,"rateOptions":{"counter":true,"dropResets":true}`)
+			s += `,"rate":true` +
+				draw(t, "options", "", `,"rateOptions":{"counter":true}`,
+					`,"rateOptions":{"counter":true,"counterMax":50,"resetValue":3}`,
+					`,"rateOptions":{"counter":true,"dropResets":true}`)
 		}
-		s += draw(t, "filters", "", "", `,"tags":{"host":"*"}`, `,"filters":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":false}]`,
-			`,"filters":[{"type":"wildcard","tagk":"host","filter":"b*","groupBy":true}]`, `,"filters":[{"type":"literal_or","tagk":"host","filter":"a|c","groupBy":true}]`,
+		s += draw(t, "filters", "", "", `,"tags":{"host":"*"}`,
+			`,"filters":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":false}]`,
+			`,"filters":[{"type":"wildcard","tagk":"host","filter":"b*","groupBy":true}]`,
+			`,"filters":[{"type":"literal_or","tagk":"host","filter":"a|c","groupBy":true}]`,
 			`,"filters":[{"type":"not_literal_or","tagk":"dc","filter":"x","groupBy":false}]`)
 		subs = append(subs, s+"}")
 	}
@@ -73,7 +80,8 @@ func (l *law) tags() []string {
 }
 
 func (l *law) value() encoding.Value {
-	return draw(l.T, "value", encoding.IntValue(1), encoding.IntValue(7), encoding.IntValue(-40), encoding.IntValue(300), encoding.IntValue(1<<62),
+	return draw(l.T, "value", encoding.IntValue(1), encoding.IntValue(7), encoding.IntValue(-40),
+		encoding.IntValue(300), encoding.IntValue(1<<62),
 		encoding.FloatValue(1), encoding.FloatValue(0.1), encoding.FloatValue(-2.5), encoding.FloatValue(1e300))
 }
 
@@ -110,7 +118,12 @@ func (l *law) act() {
 		l.world.clock = l.world.clock.Add(time.Duration(rapid.IntRange(1, 70).Draw(l.T, "jump")) * time.Minute)
 	case "annotate":
 		key, _ := l.world.row(l.world.clock.UnixMilli(), l.tags()...)
-		l.world.apply(store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)})
+		l.world.apply(store.Mutation{
+			Row:       key,
+			Family:    "t",
+			Qualifier: []byte{1, 0, 0},
+			Value:     []byte(`{"startTime":1}`),
+		})
 	case "delete":
 		at := l.world.clock.UnixMilli() - int64(rapid.IntRange(0, 3).Draw(l.T, "hour"))*3_600_000
 		key, _ := l.world.row(at, l.tags()...)
@@ -123,7 +136,8 @@ func (l *law) tick() {
 	l.world.clock = l.world.clock.Add(l.step)
 	a, err := l.source.Next(context.Background(), l.world.clock)
 	want, wantErr := l.world.fresh(l.query)
-	one := strings.Count(l.query, `"metric"`) == 1 // with several, any may fail first; so may any row, which the message names after these 12 bytes
+	one := strings.Count(l.query,
+		`"metric"`) == 1 // with several, any may fail first; so may any row, which the message names after these 12 bytes
 	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
 		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}
@@ -214,7 +228,12 @@ func TestLaw_polled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				l := &law{T: rt, world: newWorld(t, rapid.Bool().Draw(rt, "fix duplicates")), deletes: name == "everything", step: time.Millisecond}
+				l := &law{
+					T:       rt,
+					world:   newWorld(t, rapid.Bool().Draw(rt, "fix duplicates")),
+					deletes: name == "everything",
+					step:    time.Millisecond,
+				}
 				l.world.cells = rapid.Bool().Draw(rt, "cells")
 				l.start(unwatched{l.world.store}, poll)
 				l.run()
@@ -231,7 +250,12 @@ func TestLaw_polled(t *testing.T) {
 func TestLaw_olderHours(t *testing.T) {
 	var loads, continued int64
 	rapid.Check(t, func(rt *rapid.T) {
-		l := &law{T: rt, world: newCachingWorld(t, false, resultcache.New(4<<20, nil)), deletes: true, step: time.Millisecond}
+		l := &law{
+			T:       rt,
+			world:   newCachingWorld(t, false, resultcache.New(4<<20, nil)),
+			deletes: true,
+			step:    time.Millisecond,
+		}
 		defer l.world.close()
 		l.world.cells = rapid.Bool().Draw(rt, "cells")
 		over, poll := store.Reader(l.world.store), Poll{}
@@ -260,7 +284,8 @@ func TestLaw_olderHours(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(rt, "act") == 0 {
 				l.act()
 			} else {
-				l.world.apply(l.world.point(l.world.clock.UnixMilli(), false, l.value(), "host", draw(rt, "host", "a", "b", "c")))
+				l.world.apply(l.world.point(l.world.clock.UnixMilli(), false, l.value(), "host",
+					draw(rt, "host", "a", "b", "c")))
 			}
 			l.tick()
 		}
@@ -271,6 +296,7 @@ func TestLaw_olderHours(t *testing.T) {
 	})
 	t.Logf("%d of %d views had their older hours from the cache", continued, loads)
 	if continued < 20 {
-		t.Errorf("%d views had their older hours from the cache, want at least 20, or the cases test too little", continued)
+		t.Errorf("%d views had their older hours from the cache, want at least 20, or the cases test too little",
+			continued)
 	}
 }

@@ -17,8 +17,8 @@ func (p plainQuestion) read(_ context.Context, parser query.Parser) (*query.Quer
 
 func (p plainQuestion) bytes() int64 { return 0 }
 
-// answer returns the news of all sub-queries as they are. What is whole depends on them
-// alone: a sub-query without an earlier answer has all its groups among its news.
+// answer returns the news of all sub-queries unchanged. Whether an answer is whole depends only on
+// them: a sub-query without an earlier answer has all its groups among its news.
 func (p plainQuestion) answer(_ context.Context, subs []*subQuery, all []news, _ bool) (live.Answer, error) {
 	a := live.Answer{Kept: map[int]bool{}}
 	for i := range all {

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Poll says how the rows of a store that cannot be watched are scanned for changes.
-// Zero values take the defaults.
+// Poll is how the rows of a store that cannot be watched are scanned for changes. Zero values mean
+// the defaults.
 type Poll struct {
 	// Overlap is how far, in time of data, the next scan of an open hour begins
 	// before the last point seen of the slowest live series. Default 10 s.
@@ -22,10 +22,10 @@ type Poll struct {
 	// Alive is how long a series without a new point counts as live. Default
 	// 5 min.
 	Alive time.Duration
-	// Late is the time between two scans for late points, which may lie anywhere.
+	// Late is the time between two scans for late points, which may be anywhere.
 	// Default 20 s.
 	Late time.Duration
-	// CheapLoad is how long loading the whole view may take to be the way to find late
+	// CheapLoad is the longest time of loading the whole view for which that is used to find late
 	// points. If it takes longer, they are found by time of writing. Default 1 s.
 	CheapLoad time.Duration
 	// Recheck is the time after which the whole view is loaded in any case.
@@ -49,20 +49,19 @@ const clockSkew = time.Minute
 // poller finds changed rows of a store that cannot be watched. It scans at two
 // speeds.
 //
-// Each tick scans the newest cells of the open hours by a range of columns. The
-// open hours are those of now and later, and the one before in its first minutes. A
-// row whose newest cells are others than at the last scan has changed. That finds
-// points in order, overwritten points near the end, and cells that a compaction
-// took away. Rows of single points are kept whole, so that their changes need no
-// reading. Append columns are scanned by themselves, because both ranges in one
-// scan cost several times as much. A time range would not help: with one new cell
-// in memory the region servers walk all cells, at 5 times the cost of returning
-// them.
+// Each tick scans the newest cells of the open hours by a range of columns. The open
+// hours are the current one and later ones, and for some minutes the one before. A row
+// whose newest cells differ from the last scan has changed. That finds points in order,
+// overwritten points near the end, and cells that a compaction took away. Rows of
+// single points are kept whole, so that their changes need no reading. Append columns
+// are scanned separately, because both ranges in one scan cost several times as much. A
+// time range would not help: with one new cell in memory the region servers walk all
+// cells, at 5 times the cost of returning them.
 //
-// Every Poll.Late it scans for late points. If that is cheap, the whole view is
-// loaded again. Otherwise the open hours' rows are read whole, and of all other
-// hours the keys of cells written since the last such scan. Where cells carry the
-// time of their data instead of that of their writing, only loading finds them.
+// Every Poll.Late it scans for late points. If that is cheap, the whole view is loaded again.
+// Otherwise the open hours' rows are read whole, and in all other hours the keys of cells written
+// since the last such scan. If cells carry the time of their data instead of that of their writing,
+// only loading finds them.
 //
 // "Since" is the start of the last scan for late points, less a minute and less
 // the delay that points in order show of clocks and logs that are behind. A region
@@ -84,7 +83,7 @@ type poller struct {
 	delay      delay
 }
 
-// newPoller returns a poller that knows how the open hours' rows end now.
+// newPoller returns a poller that knows the present end of the open hours' rows.
 func newPoller(ctx context.Context, f *Feed, plan *scanplan.Plan, now time.Time) (*poller, error) {
 	p := &poller{feed: f, plan: plan, hours: map[int64]*hourTails{}, lateScan: now, rechecked: now}
 	// Which rows have changed does not matter: the view is loaded after this.
@@ -98,7 +97,7 @@ func (p *poller) close()                        {}
 func (p *poller) knowsWrites() bool             { return false } // it compares keys and qualifiers
 func (p *poller) bytes() int64                  { return p.keptBytes }
 
-// find returns the changed rows; what was written to them is not known.
+// find returns the changed rows; their writes are unknown.
 func (p *poller) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
 	keys, reload, err := p.changedKeys(ctx, now)
 	for _, key := range keys {
@@ -124,28 +123,29 @@ func (p *poller) changedKeys(ctx context.Context, now time.Time) (keys [][]byte,
 	if keys, err = p.scanTails(ctx, now); err != nil || !late {
 		return keys, false, err
 	}
-	// Of closed hours only: scanTails has read the open ones whole, after rewind. A cell may
-	// become readable later than its timestamp says, so the scan begins earlier.
+	// Of closed hours only: scanTails has read the open ones whole, after rewind. A cell may become
+	// readable later than its timestamp, so the scan begins earlier.
 	written, err := p.writtenSince(ctx, since.Add(-clockSkew-p.delay.longest()), now)
 	return append(keys, written...), false, err
 }
 
-// rewind has the next scan read the rows of the open hours whole: for late points,
-// and for series that are live, but slower than the cut knows.
+// rewind makes the next scan read the rows of the open hours whole: for late points, and for live
+// series that are slower than the cut assumes.
 func (p *poller) rewind() {
 	for _, h := range p.hours {
 		h.cut = 0
 	}
 }
 
-// mustReload tells whether a scan for late points is to load the whole view.
+// mustReload reports whether a scan for late points must load the whole view.
 func (p *poller) mustReload(now time.Time) bool {
 	cfg := &p.feed.cfg.Poll
 	// Loading is also cheap if the scan by time of writing has taken even longer.
 	cheap := p.loadTook <= cfg.CheapLoad || p.rangeTook > p.loadTook
 
 	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
-		p.feed.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
+		p.feed.cfg.Log.Warn(
+			"live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
 			"takes", p.loadTook, "table", p.plan.Table)
 	}
 	// A long load must not take more than a twentieth of the time.
@@ -156,11 +156,12 @@ func (p *poller) mustReload(now time.Time) bool {
 // since a time.
 func (p *poller) writtenSince(ctx context.Context, since, now time.Time) (keys [][]byte, err error) {
 	start := time.Now()
-	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true}, func(rows []store.Row) {
-		for _, r := range rows {
-			keys = append(keys, append([]byte(nil), r.Key...))
-		}
-	})
+	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true},
+		func(rows []store.Row) {
+			for _, r := range rows {
+				keys = append(keys, append([]byte(nil), r.Key...))
+			}
+		})
 	p.rangeTook = time.Since(start) // mustReload compares it with the time of loading
 	return keys, err
 }
@@ -174,7 +175,7 @@ func (p *poller) firstOpen(now time.Time) int64 {
 	if now.Sub(time.Unix(open, 0)) < openAfterEnd {
 		open -= encoding.RowSeconds
 	}
-	// A plan that ends before now may have no open hour: then nothing lies from here to
+	// A plan that ends before now may have no open hour: then there are no rows from here to
 	// plan.To.
 	return min(max(open, p.plan.From), p.plan.To)
 }
@@ -278,7 +279,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 			part.Range.Stop = p.hourKey(r, to)
 		}
 
-		// Without a cache of key prefixes, which changes the cost alone.
+		// Without a cache of key prefixes, which changes only the cost.
 		access := operator.ChooseFilter(&part)
 		if access.Nothing { // the tag predicates admit no key of the part
 			continue

@@ -28,7 +28,12 @@ func newPolled(t *testing.T, poll Poll) *polledTest { return newPolledAt(t, poll
 
 // newPolledAt is newPolled with a clock of the store's writes that is behind.
 func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
-	p := &polledTest{T: t, world: newWorld(t, true), query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`, seen: picture{}}
+	p := &polledTest{
+		T:     t,
+		world: newWorld(t, true),
+		query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`,
+		seen:  picture{},
+	}
 	t.Cleanup(p.world.close)
 	p.cells, p.behind = true, behind
 	p.stamp.Store(0)
@@ -146,7 +151,8 @@ func TestPoller_late(t *testing.T) {
 // The clock of the region servers may be behind the gateway's or ahead of it. Points in order show
 // by how much, and the look for late points allows for that.
 func TestPoller_clockBehind(t *testing.T) {
-	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute, "ahead": -9 * time.Minute} {
+	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute,
+		"ahead": -9 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			p := newPolledAt(t, Poll{Late: 20 * time.Second, CheapLoad: 1, Recheck: 1000 * time.Hour}, behind)
 			for _, cells := range []bool{true, false} {

@@ -12,9 +12,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// While nobody writes, a watched store is not read, and a store that cannot be read
-// any more would go unnoticed. So every few seconds a probe reads the next few rows
-// of the plan.
+// Without writes, a watched store is not read, and an unreadable store would go
+// unnoticed. So every few seconds a probe reads the next few rows of the plan.
 const (
 	probeEvery = 3 * time.Second
 	probeRows  = 64 // in one probe
@@ -26,7 +25,7 @@ type probe struct {
 	plan  *scanplan.Plan
 	last  time.Time // of the last probe
 	part  int       // index of the plan's range to read next
-	from  []byte    // key to go on at in that range; nil at its start
+	from  []byte    // key at which to continue in that range; nil at its start
 }
 
 // run reads the next rows if it is time to. It returns why they cannot be read.
@@ -45,7 +44,7 @@ func (p *probe) run(ctx context.Context, now time.Time) error {
 		return unreadable(ctx, err)
 	}
 
-	// Fewer rows than asked for: the range is read to its end.
+	// Fewer rows than requested: the range is read to its end.
 	if len(rows) < probeRows {
 		p.part, p.from = (p.part+1)%len(p.plan.Ranges), nil
 		return nil
@@ -56,7 +55,14 @@ func (p *probe) run(ctx context.Context, now time.Time) error {
 
 // readKeys returns the keys of the first probeRows rows of a range.
 func (p *probe) readKeys(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, err error) {
-	scan := store.Scan{Table: p.plan.Table, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, MaxRows: probeRows, KeysOnly: true}
+	scan := store.Scan{
+		Table:    p.plan.Table,
+		Family:   encoding.FamilyData,
+		Start:    r.Start,
+		Stop:     r.Stop,
+		MaxRows:  probeRows,
+		KeysOnly: true,
+	}
 	for row, err := range store.Rows(ctx, p.store, scan) {
 		if err != nil {
 			return nil, err
@@ -66,11 +72,11 @@ func (p *probe) readKeys(ctx context.Context, r scanplan.KeyRange) (keys [][]byt
 	return keys, nil
 }
 
-// unreadable marks a read error of a store in this process as
-// dispatch.ErrUnreachable. Running the query in full would only try again for as
-// long as a query may take, while the subscriber should be told at once.
+// unreadable marks a read error of a store in this process as dispatch.ErrUnreachable.
+// Running the query in full would only try again for as long as a query may take, while
+// the subscriber should get the error immediately.
 func unreadable(ctx context.Context, err error) error {
-	if ctx.Err() != nil { // the tick was ended, which says nothing of the store
+	if ctx.Err() != nil { // the tick was ended, which is no fault of the store
 		return err
 	}
 	return fmt.Errorf("%w: %w", dispatch.ErrUnreachable, err)

@@ -22,7 +22,8 @@ func TestWatched_rangesGo(t *testing.T) {
 			t.Cleanup(w.close)
 			for at := time.Duration(0); at < 7*time.Hour; at += 10 * time.Minute {
 				for i, host := range []string{"a", "b"} {
-					w.apply(w.point(w.clock.Add(-at).UnixMilli(), true, encoding.IntValue(int64(at/time.Minute)+int64(i)), "host", host))
+					w.apply(w.point(w.clock.Add(-at).UnixMilli(), true,
+						encoding.IntValue(int64(at/time.Minute)+int64(i)), "host", host))
 				}
 			}
 			for range 3 { // remembered, if there is a cache
@@ -37,7 +38,10 @@ func TestWatched_rangesGo(t *testing.T) {
 				tick()
 				metric := w.uid(encoding.UIDMetric, "m")
 				cut := uint32(w.clock.Add(-hours*time.Hour).Unix()) / encoding.RowSeconds * encoding.RowSeconds
-				r := store.KeyRange{Start: w.schema.AppendRangeKey(nil, 0, metric, 0), Stop: w.schema.AppendRangeKey(nil, 0, metric, cut)}
+				r := store.KeyRange{
+					Start: w.schema.AppendRangeKey(nil, 0, metric, 0),
+					Stop:  w.schema.AppendRangeKey(nil, 0, metric, cut),
+				}
 				if err := w.store.DeleteRows(t.Context(), "tsdb", []store.KeyRange{r}); err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,7 @@ import (
 )
 
 // replaceRows reads the units (see incremental.Unit) of changed rows and takes them
-// into the view. It returns incremental.ErrStale if a row of the view is gone.
+// into the view. It returns incremental.ErrStale if a row of the view was deleted.
 func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
 	plan := s.prepared.Plan
 	keys, err := unitKeys(plan, changed)
@@ -49,10 +49,10 @@ func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
 	return s.view.Replace(keys, records)
 }
 
-// decodingPlan returns the plan by which rows that were read again become batches.
-// A watched store reports points, and the view can go on with a bucket only if it
-// has seen the points in it: so it gets points. Otherwise it gets buckets, which
-// take less memory.
+// decodingPlan returns the plan by which rows that were read again become batches. A
+// watched store reports points, and the view can continue a bucket only if it has seen
+// the points in it: so it gets points. Otherwise it gets buckets, which take less
+// memory.
 func (s *subQuery) decodingPlan() *scanplan.Plan {
 	if s.feed.cfg.Store.Features().Watch == nil {
 		return s.prepared.Plan
@@ -109,8 +109,8 @@ func unitKeys(plan *scanplan.Plan, changed [][]byte) (keys [][]byte, err error) 
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// anyGone tells whether a changed row whose span is in the view does not exist any
-// more. rows are the rows that were read, ascending.
+// anyGone reports whether a changed row whose span is in the view no longer exists. rows are the
+// rows that were read, ascending.
 func (s *subQuery) anyGone(changed [][]byte, rows []store.Row) bool {
 	var span []byte
 	for _, key := range changed {
@@ -123,7 +123,7 @@ func (s *subQuery) anyGone(changed [][]byte, rows []store.Row) bool {
 	return false
 }
 
-// rowsInRange returns the rows whose keys lie in a range. rows are ascending.
+// rowsInRange returns the rows whose keys are in a range. rows are ascending.
 func rowsInRange(rows []store.Row, r scanplan.KeyRange) []store.Row {
 	i, _ := searchRow(rows, r.Start)
 	j := len(rows)
@@ -143,7 +143,8 @@ func searchRow(rows []store.Row, key []byte) (int, bool) {
 // which lie in one range of the plan. The part is the whole range, so that no
 // bucket is cut. The caller releases the batches, also those that are returned with
 // an error.
-func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row, dst []batch.Record) ([]batch.Record, error) {
+func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row,
+	dst []batch.Record) ([]batch.Record, error) {
 	op, err := operator.FromRows(&scanplan.Part{Plan: *plan, Range: r}, rows, operator.Options{})
 	if err != nil {
 		return dst, err

@@ -229,7 +229,8 @@ func (s *subQuery) loadFrom(ctx context.Context, older *stage.OlderHours) (*incr
 
 // newView returns an empty view.
 func (s *subQuery) newView(ctx context.Context, p *scanplan.Plan) (*incremental.View, error) {
-	return incremental.New(p, s.nameFilter(), incremental.Bounds{Bytes: s.feed.cfg.ViewBytes, Guard: memory.NewLease(ctx)})
+	return incremental.New(p, s.nameFilter(),
+		incremental.Bounds{Bytes: s.feed.cfg.ViewBytes, Guard: memory.NewLease(ctx)})
 }
 
 // nameFilter returns the filter on names that the plan cannot express, nil for

@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// hourTails knows how the rows of one hour end: their cells from the offset cut on.
-// A scan compares the cells that it reads with them.
+// hourTails has the ends of the rows of one hour: their cells from the offset cut on. A
+// scan compares the cells that it reads with them.
 //
 //	scanStarted, compareRow and compareAppended for each row, scanEnded
 type hourTails struct {
@@ -28,8 +28,8 @@ type hourTails struct {
 // rowTail is the end of one row, or all of it.
 type rowTail struct {
 	// If kept is set, the whole row is in row. Only rows whose cells have one point
-	// each are kept. Of other rows, hashes has the cells from the cut on, in order
-	// of qualifier.
+	// each are kept. For other rows, hashes has the cells from the cut on, in order of
+	// qualifier.
 	kept   bool
 	row    []keptCell
 	hashes []cellHash
@@ -52,8 +52,8 @@ const everywhere = math.MaxInt32
 
 var seed = maphash.MakeSeed()
 
-// newHourTails returns the tails of an hour of which nothing is known. keptBytes
-// counts the kept rows of all hours, up to keptLimit.
+// newHourTails returns the tails of an unread hour. keptBytes counts the kept rows of
+// all hours, up to keptLimit.
 func newHourTails(keptBytes *int64, keptLimit int64) *hourTails {
 	return &hourTails{rows: map[string]*rowTail{}, keptBytes: keptBytes, keptLimit: keptLimit}
 }
@@ -75,10 +75,9 @@ func (h *hourTails) columns() []store.KeyRange {
 	return []store.KeyRange{{Start: seconds, Stop: []byte{0xF0}}, {Start: millis}}
 }
 
-// appendColumn returns the range of the append column, 05 00 00. It is nil where
-// columns has that column already: for a cut in the first minutes. It is scanned by
-// itself, because another range in the same scan makes that several times as
-// expensive.
+// appendColumn returns the range of the append column, 05 00 00. It is nil if columns already has
+// that column: for a cut in the first minutes. It is scanned separately, because another range
+// makes a scan several times as expensive.
 func (h *hourTails) appendColumn() []store.KeyRange {
 	if h.cut/1000<<4 <= 0x0500 {
 		return nil
@@ -105,7 +104,7 @@ func (h *hourTails) findOrAdd(key []byte, now time.Time) *rowTail {
 func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *timestamps, d *delay) {
 	t := h.findOrAdd(r.Key, now)
 	t.scan = h.scan
-	// Otherwise the append column comes in a scan of its own, see compareAppended.
+	// Otherwise the append column is scanned separately, see compareAppended.
 	if h.appendColumn() == nil {
 		h.checkAppended(t, r, d)
 	}
@@ -133,7 +132,7 @@ func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *times
 	}
 
 	if last := lastOffset(r, t.last); last > t.last {
-		d.observeRow(r, t.last) // while t.last still tells which cells are new
+		d.observeRow(r, t.last) // while t.last still shows which cells are new
 		t.last, t.grew = last, now
 	}
 }
@@ -157,7 +156,7 @@ func (h *hourTails) spliceKept(t *rowTail) {
 
 	switch {
 	case lost && h.cut == 0 && len(h.cells) > 0:
-		h.keep(t, h.cells) // the scan has read the whole row; one without cells may be gone, and is read
+		h.keep(t, h.cells) // the scan has read the whole row; one without cells may have been deleted, and is read
 	case lost:
 		h.stopKeeping(t) // what became of the cell is not in the tail: read the row
 	}
@@ -189,8 +188,8 @@ func (h *hourTails) close() {
 	}
 }
 
-// compareHashes compares the end of a row that is not kept. The append column is
-// left to checkAppended.
+// compareHashes compares the end of a row that is not kept. checkAppended compares the append
+// column.
 func (h *hourTails) compareHashes(t *rowTail, r *store.Row) {
 	hashes := make([]cellHash, 0, len(r.Cells))
 	for i := range r.Cells {
@@ -203,7 +202,7 @@ func (h *hourTails) compareHashes(t *rowTail, r *store.Row) {
 	t.hashes = hashes
 }
 
-// compareAppended compares the append column of a row, which was scanned by itself.
+// compareAppended compares the append column of a row, which was scanned separately.
 func (h *hourTails) compareAppended(r *store.Row, now time.Time, d *delay) {
 	h.checkAppended(h.findOrAdd(r.Key, now), r, d)
 }
@@ -220,7 +219,7 @@ func (h *hourTails) checkAppended(t *rowTail, r *store.Row, d *delay) {
 		return
 	}
 
-	// A column that is seen for the first time need not be new, and tells nothing of delays.
+	// A column that is seen for the first time need not be new, and is no measure of delays.
 	if t.appended != 0 && now != 0 {
 		d.observe(timestamp)
 	}
@@ -293,7 +292,7 @@ func (h *hourTails) scanEnded(now time.Time, cfg *Poll) (changed [][]byte) {
 	return changed
 }
 
-// rowEmpty takes in that the scan has found no cells of a row from the cut on.
+// rowEmpty records that the scan has found no cells of a row from the cut on.
 func (h *hourTails) rowEmpty(t *rowTail) {
 	if t.kept {
 		h.cells = h.cells[:0]
@@ -326,13 +325,13 @@ func (h *hourTails) rowRead(r *store.Row, now time.Time) {
 // timestamps judges by new cells whether cells carry the time of their data instead
 // of the time of their writing.
 type timestamps struct {
-	cells    int  // looked at
+	cells    int  // checked
 	dataTime int  // of them, those that carry the time of their point
 	reported bool // see firstReport
 }
 
 const (
-	// enoughTimestamps is how many cells are looked at before judging.
+	// enoughTimestamps is how many cells are checked before a decision.
 	enoughTimestamps = 8
 	// maxTimestamps is after how many cells the judgement is final.
 	maxTimestamps = 1 << 20
@@ -350,8 +349,8 @@ func (s *timestamps) observe(c *store.Cell, offset int32, base int64) {
 	}
 }
 
-// areDataTime tells whether most cells carry data time. By chance, written in the
-// very millisecond of its point, one in a thousand does.
+// areDataTime reports whether most cells carry data time. One in a thousand does by chance, if it
+// is written in the millisecond of its point.
 func (s *timestamps) areDataTime() bool { return s.cells >= enoughTimestamps && s.dataTime*2 > s.cells }
 
 // firstReport returns true at its first call.

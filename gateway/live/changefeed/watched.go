@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// watched is the finder of a store that tells what changes.
+// watched is the finder of a store that reports its changes.
 type watched struct {
 	store.Watch
 	probe probe
@@ -16,7 +16,8 @@ type watched struct {
 
 // watchPlan begins to watch the rows of a plan. changed is called when there may be
 // news.
-func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error), plan *scanplan.Plan, changed func()) (store.Watch, error) {
+func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error), plan *scanplan.Plan,
+	changed func()) (store.Watch, error) {
 	ranges := make([]store.KeyRange, len(plan.Ranges))
 	for i, r := range plan.Ranges {
 		ranges[i] = store.KeyRange{Start: r.Start, Stop: r.Stop}
@@ -24,8 +25,8 @@ func watchPlan(open func(string, []store.KeyRange, func()) (store.Watch, error),
 	return open(plan.Table, ranges, changed)
 }
 
-// find returns the rows that were written since the last call. It never asks for a
-// reload: if the watch has lost something, the error is errLost.
+// find returns the rows that were written since the last call. It never sets reload: if the watch
+// has lost something, the error is errLost.
 func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
 	if err := w.probe.run(ctx, now); err != nil {
 		return nil, false, err

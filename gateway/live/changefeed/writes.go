@@ -7,14 +7,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// extend takes in what was written as far as the view can without reading, and
-// returns the keys of the rows that must be read.
+// extend applies writes as far as the view can without reading, and returns the keys of the rows
+// that must be read.
 //
 // From its first change on that is more than added points, a row is read at every
 // change. A watch may report a write after a change that became visible later, and
-// taking in the write then would bring back what the change has removed. Whatever a
-// new watch reports has happened after it was opened, so a view that is loaded
-// again begins without such rows.
+// applying the write then would restore what the change has removed. A new watch
+// reports only changes after its opening, so a view that is loaded again begins without
+// such rows.
 func (s *subQuery) extend(changes []store.Change) (toRead [][]byte, err error) {
 	for i := range changes {
 		c := &changes[i]
@@ -50,7 +50,7 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 	}
 
 	if !s.view.Known(s.span) && !operator.Admits(plan, s.span) {
-		return true, nil // the plan's filters refuse the row, whatever is in it
+		return true, nil // the plan's filters refuse the row, with any contents
 	}
 	// Points of a write that is reported later might be among what this change has removed,
 	// see extend.
@@ -63,9 +63,9 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 // maxAlwaysRead bounds the rows of subQuery.alwaysRead.
 const maxAlwaysRead = 64 << 10
 
-// readFromNowOn has a row read at every change from now on. A finder that knows no
-// writes has every row read anyway, so there is nothing to remember: a long-lived
-// query on HBase would else reach maxAlwaysRead by its rows alone.
+// readFromNowOn makes a row be read at every change from now on. With a finder that knows no writes
+// every row is read anyway, so nothing is recorded: otherwise a long-lived query on HBase would
+// reach maxAlwaysRead by its rows alone.
 func (s *subQuery) readFromNowOn(row []byte) error {
 	if !s.finder.knowsWrites() {
 		return nil
@@ -81,9 +81,8 @@ func (s *subQuery) readFromNowOn(row []byte) error {
 	return nil
 }
 
-// decodeWrites decodes the points that were written to a row into s.points.
-// onlyPoints tells that the writes do nothing but add points, ascending that these
-// are in order of time.
+// decodeWrites decodes the points that were written to a row into s.points. onlyPoints
+// is set if the writes only add points, ascending if these are in order of time.
 func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascending bool) {
 	s.points.Reset()
 	if c.Cut { // what was written is not known, or not all
@@ -92,14 +91,15 @@ func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascen
 	for i := range c.Writes {
 		w := &c.Writes[i]
 		s.decoder.Reset(base)
-		if !addsPoints(w) || s.decoder.Add(w.Qualifier, w.Value, w.Timestamp) != nil || s.decoder.Finish(&s.points) != nil {
+		if !addsPoints(w) || s.decoder.Add(w.Qualifier, w.Value, w.Timestamp) != nil ||
+			s.decoder.Finish(&s.points) != nil {
 			return false, false
 		}
 	}
 	return true, isAscending(s.points.Time)
 }
 
-// addsPoints tells whether a write is an append to the append column, or a put of a
+// addsPoints reports whether a write is an append to the append column, or a put of a
 // cell with one point. If the put overwrites a cell, it does take a point away; but then
 // its time is not later than all others, so View.Extend refuses it and the row is read.
 func addsPoints(w *store.Mutation) bool {
@@ -112,7 +112,7 @@ func addsPoints(w *store.Mutation) bool {
 	return w.Kind == store.Put && offsetOf(w.Qualifier) != everywhere
 }
 
-// isAscending tells whether each time is later than the one before.
+// isAscending reports whether each time is later than the one before.
 func isAscending(times []int64) bool {
 	for i := 1; i < len(times); i++ {
 		if times[i] <= times[i-1] {

@@ -21,8 +21,10 @@ import (
 // Points in order are taken in without reading their rows, except in a bucket that began before the
 // view was loaded. Late points need their rows to be read.
 func TestWatched_inOrder(t *testing.T) {
-	for query, reads := range map[string]int64{`"aggregator":"sum"`: 0, `"aggregator":"max","rate":true`: 0, `"aggregator":"sum","downsample":"10s-avg"`: 0,
-		`"aggregator":"sum","downsample":"1m-p99-zero"`: 2, `"aggregator":"avg","downsample":"1h-dev","tags":{"host":"*"}`: 2} {
+	for query, reads := range map[string]int64{`"aggregator":"sum"`: 0, `"aggregator":"max","rate":true`: 0,
+		`"aggregator":"sum","downsample":"10s-avg"`:                    0,
+		`"aggregator":"sum","downsample":"1m-p99-zero"`:                2,
+		`"aggregator":"avg","downsample":"1h-dev","tags":{"host":"*"}`: 2} {
 		w := newWorld(t, false)
 		t.Cleanup(w.close)
 		tick := w.ticking(t, fmt.Sprintf(`{"start":"2h-ago","queries":[{"metric":"m",%s}]}`, query))
@@ -32,12 +34,14 @@ func TestWatched_inOrder(t *testing.T) {
 			for range 30 {
 				w.clock = w.clock.Add(10 * time.Second)
 				for _, h := range []string{"a", "b"} {
-					w.apply(w.point(w.clock.UnixMilli(), true, encoding.FloatValue(0.1*float64(w.clock.Unix()%100)), "host", h))
+					w.apply(w.point(w.clock.UnixMilli(), true, encoding.FloatValue(0.1*float64(w.clock.Unix()%100)),
+						"host", h))
 				}
 				tick()
 			}
 			if s := tick(); s.Rows-before.Rows != reads || s.Changed-before.Changed != 60 {
-				t.Errorf("%s: %d rows were read for %d changes, want %d for 60", query, s.Rows-before.Rows, s.Changed-before.Changed, reads)
+				t.Errorf("%s: %d rows were read for %d changes, want %d for 60", query, s.Rows-before.Rows,
+					s.Changed-before.Changed, reads)
 			}
 			reads = 0
 		}
@@ -45,7 +49,8 @@ func TestWatched_inOrder(t *testing.T) {
 		w.apply(w.point(w.clock.UnixMilli()-5000, true, encoding.IntValue(1), "host", "a"))
 		tick()
 		now := w.clock.UnixMilli()
-		w.apply(w.point(now+2, true, encoding.IntValue(2), "host", "b"), w.point(now+1, true, encoding.IntValue(2), "host", "b"))
+		w.apply(w.point(now+2, true, encoding.IntValue(2), "host", "b"),
+			w.point(now+1, true, encoding.IntValue(2), "host", "b"))
 		if s := tick(); s.Rows-before.Rows != 2 {
 			t.Errorf("%s: %d rows read for two late points, want 2", query, s.Rows-before.Rows)
 		}
@@ -127,7 +132,12 @@ func reportedLate(t *testing.T, kind store.MutationKind) {
 	w.apply(added)
 	w.apply(gone)
 	for _, m := range []store.Mutation{gone, added} {
-		over.report = func(*tardyWatch) []store.Change { return []store.Change{{Row: m.Row, Writes: []store.Mutation{m}}} }
+		over.report = func(*tardyWatch) []store.Change {
+			return []store.Change{{
+				Row:    m.Row,
+				Writes: []store.Mutation{m},
+			}}
+		}
 		next()
 		fresh, err := w.fresh(query)
 		if diff := cmp.Diff(fresh.lines(), seen.lines()); diff != "" || err != nil {

@@ -29,14 +29,24 @@ func (m *meter) Check() error { return nil }
 func filledView(hours int64, series int, within Bounds) (*View, error) {
 	schema := encoding.DefaultSchema()
 	metric := encoding.UID{0, 0, 1}
-	t, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + hours*3600, Start: testHour * 1000, End: (testHour+hours*3600)*1000 - 1,
-		Downsample: &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero}, Aggregator: "none"}, nil, within)
+	t, err := New(&scanplan.Plan{
+		Schema:     schema,
+		Metric:     metric,
+		From:       testHour,
+		To:         testHour + hours*3600,
+		Start:      testHour * 1000,
+		End:        (testHour+hours*3600)*1000 - 1,
+		Downsample: &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero},
+		Aggregator: "none",
+	}, nil, within)
 	if err != nil {
 		return nil, err
 	}
 	load := t.Load()
 	for i := range series {
-		row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(i >> 8), byte(i)}}}))
+		row := schema.AppendRowKey(nil, metric, uint32(testHour),
+			schema.AppendTags(nil,
+				[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(i >> 8), byte(i)}}}))
 		s := batch.Series{Span: schema.AppendSpan(nil, row), Time: []int64{bucketAt}, Value: []float64{1}}
 		if err := load.addSeries("", &s); err != nil {
 			return nil, err

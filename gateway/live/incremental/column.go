@@ -29,8 +29,7 @@ func (c *column) points() encoding.Points {
 
 func (c *column) len() int { return len(c.Time) }
 
-// pointBytes is what a point takes in memory: time, value, and whether it is a
-// float.
+// pointBytes is the memory of a point: time, value, and whether it is a float.
 const pointBytes = 17
 
 // slice returns a view of the points i to j, half-open.
@@ -45,9 +44,9 @@ func (c *column) slice(i, j int) column {
 	return s
 }
 
-// equalAt tells whether point i equals d's point j in time, type and value. In a
-// column of doubles any two NaNs are equal. In a column of points as stored the
-// bits are compared, so a NaN with other bits differs; at worst it is sent again.
+// equalAt reports whether point i equals d's point j in time, type and value. In a
+// column of doubles any two NaNs are equal. In a column of points as stored the bits
+// are compared, so a NaN with other bits differs; at worst it is sent again.
 func (c *column) equalAt(i int, d *column, j int) bool {
 	if c.Time[i] != d.Time[j] {
 		return false
@@ -87,7 +86,7 @@ func replaceRange[T any](s []T, i, j int, with []T) []T {
 
 // indexFrom returns the index of the first time that is not before t.
 func indexFrom(times []int64, t int64) int {
-	// Most searches are for the end: look at the last four times first.
+	// Most searches are for the end: try the last four times first.
 	n := len(times)
 	for k := range 4 {
 		if n-k == 0 || times[n-k-1] < t {

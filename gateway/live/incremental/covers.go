@@ -43,9 +43,9 @@ func Covers(p *scanplan.Plan) (reason string) {
 // hour is the time that one row covers, ms.
 const hour = encoding.RowSeconds * 1000
 
-// Unit returns the length in ms of the stretches of time, counted from 1970, that
-// hold both whole rows and whole buckets of a plan: the least common multiple of
-// the hour and the downsampling interval.
+// Unit returns the length in ms of the intervals of time, counted from 1970, that hold
+// both whole rows and whole buckets of a plan: the least common multiple of the hour
+// and the downsampling interval.
 func Unit(p *scanplan.Plan) int64 {
 	if p.Downsample == nil || p.Downsample.Interval <= 0 {
 		return hour
@@ -58,12 +58,12 @@ func Unit(p *scanplan.Plan) int64 {
 	return p.Downsample.Interval / a * hour
 }
 
-// UnitKeys appends to dst the keys of all rows of the unit that a row lies in,
-// within the plan's scan range: what must be read when that row changes.
+// UnitKeys appends to dst the keys of all rows of a row's unit, within the plan's scan range: they
+// must be read when that row changes.
 func UnitKeys(dst [][]byte, p *scanplan.Plan, row []byte) ([][]byte, error) {
 	k, err := p.Schema.ParseRowKey(row)
 	if err != nil {
-		return dst, fmt.Errorf("incremental: cannot tell which rows to read again: %w", err)
+		return dst, fmt.Errorf("incremental: cannot determine which rows to read again: %w", err)
 	}
 
 	unit := Unit(p) / 1000

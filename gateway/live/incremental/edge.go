@@ -6,9 +6,9 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// edge holds copies of the last points of a member's output column. The edges of a
-// group lie side by side in memory. Aggregating the newest points again reads them
-// instead of every member's columns, which are spread all over the memory.
+// edge holds copies of the last points of a member's output column. The edges of a group are
+// adjacent in memory. Aggregating the newest points again reads them instead of every member's
+// columns, which are scattered.
 type edge struct {
 	time     [edgePoints]int64
 	bits     [edgePoints]uint64
@@ -41,7 +41,7 @@ func (e *edge) set(c *column) {
 // last points e holds. ok is false if that needs points before those.
 func (e *edge) contribution(w Window, rates bool) (s aggregate.Series, ok bool) {
 	times := e.time[:e.n]
-	// The point before the window counts too, and it may be one that e has no copy of.
+	// The point before the window counts too, and e may not have a copy of it.
 	if !e.complete && (e.n == 0 || times[0] >= w.From) {
 		return s, false
 	}
@@ -59,10 +59,10 @@ func (c *column) contribution(w Window, rates bool) aggregate.Series {
 }
 
 // contributing returns the places, half-open, of the points that matter within a
-// window. On either side that is one point more than lies in it, because
-// interpolation between that point and the next uses its value and its type. Of
-// rates it is at least the first two, because the first counts at all times before
-// the second.
+// window. On either side that is one point more than the window has, because
+// interpolation between that point and the next uses its value and its type. For rates
+// it is at least the first two, because the first counts at all times before the
+// second.
 func contributing(times []int64, w Window, rates bool) (i, j int) {
 	i, j = max(indexFrom(times, w.From)-1, 0), min(indexAfter(times, w.To)+1, len(times))
 	if rates && i == 0 {
@@ -97,8 +97,7 @@ func (t *View) memberSeries(dst []aggregate.Series, g *group, w Window) []aggreg
 	return dst
 }
 
-// makeEdges makes the edges of a group's members, and tells each member its place among
-// them.
+// makeEdges makes the edges of a group's members, and sets each member's place among them.
 func (t *View) makeEdges(g *group) {
 	g.edges = make([]edge, len(g.members))
 	for i, s := range g.members {

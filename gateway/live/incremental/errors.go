@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrStale is returned when rows have lost points: a view cannot tell what remains of
-// them. A new one must be loaded.
+// ErrStale is returned when rows have lost points: a view cannot know what remains of them. A new
+// one must be loaded.
 var ErrStale = errors.New("incremental: rows lost points, the view must be loaded again")
 
 // ErrSeam is returned when rows change what a view has from a stretch of older hours. A new

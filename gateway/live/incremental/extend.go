@@ -14,16 +14,16 @@ type openBucket struct {
 	state aggregate.State // of the bucket's points
 }
 
-// Extend takes in points, ascending, that were added to the rows of a span. It
-// returns true if the view has taken them in. It returns false, and changes
-// nothing, if the rows must be read: the points are not later than all others of
-// the span, or the view does not know enough about the span's last bucket.
+// Extend applies points, ascending, that were added to the rows of a span. It returns
+// true if the view has applied them. It returns false, and changes nothing, if the rows
+// must be read: the points are not later than all others of the span, or the view does
+// not know enough about the span's last bucket.
 func (t *View) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 	s := t.spans[string(id)]
 	switch {
 	case s == nil: // a new span enters the view with its row
 		return false, nil
-	case s.group == nil: // a filter refuses the span, whatever its points
+	case s.group == nil: // a filter refuses the span, with any points
 		return true, nil
 	case s.base.len() == 0 || p.Len() == 0: // no points to compare
 		return false, nil
@@ -40,8 +40,8 @@ func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err erro
 	open, last := &s.open, s.base.Time[s.base.len()-1]
 	switch {
 	case p.Time[0] >= last+t.interval():
-		// The points begin another bucket: what is in the last one does not
-		// matter, and it stays as it is.
+		// The points begin another bucket: the contents of the last one do not matter, and it does
+		// not change.
 		open.known = false
 	case !open.known || open.start != last || p.Time[0] <= open.last: // its points are not known, or the new one is late
 		return false, nil
@@ -59,8 +59,8 @@ func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err erro
 	return true, t.replaceBase(s, t.newBuckets.Time[0], always.To, t.newBuckets)
 }
 
-// addToBucket adds a point to the open bucket. If the point lies in another one, it
-// emits the open bucket first and begins the point's.
+// addToBucket adds a point to the open bucket. If the point is in another one, it emits the open
+// bucket first and begins the point's.
 func (t *View) addToBucket(open *openBucket, at int64, value []float64) {
 	if start := t.bucketer.BucketStart(at); !open.known || start != open.start {
 		t.emitBucket(open) // nothing if its points are not known

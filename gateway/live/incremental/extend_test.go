@@ -72,9 +72,18 @@ func testView(t *testing.T) (*View, []byte) {
 	t.Helper()
 	schema := encoding.DefaultSchema()
 	metric, one := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
-	row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: one, V: one}}))
-	view, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + 3600, Start: testHour * 1000, End: (testHour+3600)*1000 - 1,
-		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}, Aggregator: "sum"}, nil, Bounds{})
+	row := schema.AppendRowKey(nil, metric, uint32(testHour),
+		schema.AppendTags(nil, []encoding.TagPair{{K: one, V: one}}))
+	view, err := New(&scanplan.Plan{
+		Schema:     schema,
+		Metric:     metric,
+		From:       testHour,
+		To:         testHour + 3600,
+		Start:      testHour * 1000,
+		End:        (testHour+3600)*1000 - 1,
+		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone},
+		Aggregator: "sum",
+	}, nil, Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type group struct {
 	first, next int // the shown points are points[first:next]
 }
 
-// Change says how a group differs from what was returned last.
+// Change is the difference of a group from the last returned one.
 type Change struct {
 	// Group always has Key. It has Spans, Tags, Aggregated and all Points only if
 	// Full is set.
@@ -74,8 +74,8 @@ func (t *View) Groups(shown Window) ([]merge.Group, error) {
 	return out, nil
 }
 
-// Changes trims the answer to shown and returns what differs from what Groups or
-// Changes returned last. Neither end of shown may lie before that of the last call.
+// Changes trims the answer to shown and returns the differences since the last call of Groups or
+// Changes. Neither end of shown may be before that of the last call.
 func (t *View) Changes(shown Window) ([]Change, error) {
 	if err := t.aggregateDirty(); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (t *View) Points(key string) encoding.Points {
 	return encoding.Points{Time: g.points.Time[i:j:j], Bits: g.points.Bits[i:j:j], Float: g.points.Float[i:j:j]}
 }
 
-// reserveCopy asks the guard before copies of points are returned. They do not
-// count as the view's.
+// reserveCopy calls the guard before copies of points are returned. They do not count
+// as the view's.
 func (t *View) reserveCopy(points int) error {
 	if t.bounds.Guard == nil {
 		return nil
@@ -166,7 +166,11 @@ func (t *View) changeOf(g *group) Change {
 
 // copyPoints copies the points i to j, half-open.
 func copyPoints(p encoding.Points, i, j int) encoding.Points {
-	return encoding.Points{Time: slices.Clone(p.Time[i:j]), Bits: slices.Clone(p.Bits[i:j]), Float: slices.Clone(p.Float[i:j])}
+	return encoding.Points{
+		Time:  slices.Clone(p.Time[i:j]),
+		Bits:  slices.Clone(p.Bits[i:j]),
+		Float: slices.Clone(p.Float[i:j]),
+	}
 }
 
 // fullGroup returns a group with its shown points as a merger would return it, but
@@ -209,7 +213,7 @@ type scratchGuard struct {
 	reserved int64 // from the view's guard
 }
 
-// Reserve asks the view's guard for what exceeds earlier reservations.
+// Reserve reserves at the view's guard what exceeds earlier reservations.
 func (g *scratchGuard) Reserve(n int64) error {
 	g.used += n
 	if outer := g.view.bounds.Guard; outer != nil && g.used > g.reserved {
@@ -221,7 +225,7 @@ func (g *scratchGuard) Reserve(n int64) error {
 	return nil
 }
 
-// Check asks the view's guard.
+// Check calls the view's guard.
 func (g *scratchGuard) Check() error { return g.view.Check() }
 
 // scratch is the memory that aggregations work in. All views share a pool of it,
@@ -235,8 +239,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxPooledSeries is how many series a scratch may have room for and still go back
-// to the pool: one huge group must not keep its memory for ever.
+// maxPooledSeries is the largest number of series of a scratch that goes back to the pool: one huge
+// group must not keep its memory for ever.
 const maxPooledSeries = 16 << 10
 
 // recycle returns the scratch to the pool.
@@ -258,7 +262,7 @@ func (t *View) aggregateWindow(s *scratch, g *group, w Window) error {
 	s.result.Reset()
 	s.guard.used = 0
 
-	// always begins before 1970, where no point lies. Covers refuses plans with fixes.
+	// always begins before 1970, where there are no points. Covers refuses plans with fixes.
 	q := aggregate.Query{From: p.From, To: p.To, Start: max(w.From, 0), End: w.To, Rate: p.Rate != nil}
 	if err := s.aggregator.Aggregate(t.fn, q, s.series, &s.result); err != nil {
 		return err

@@ -18,7 +18,7 @@ type Load struct {
 	bytes int64 // held by parts, counted as the view's
 }
 
-// partColumn holds what one row of a batch says about a span.
+// partColumn holds the data of a span in one row of a batch.
 type partColumn struct {
 	part    string // the part's start key, for the order
 	buckets column
@@ -29,8 +29,8 @@ type partColumn struct {
 // Load begins to fill a new view.
 func (t *View) Load() *Load { return &Load{view: t, parts: map[*series][]partColumn{}} }
 
-// Add takes batches of one part. It copies what it needs. Parts may come in any
-// order; the batches of one part come in the part's order.
+// Add adds batches of one part. It copies what it needs. Parts may come in any order;
+// the batches of one part come in the part's order.
 func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 	var s batch.Series
 	for _, rec := range records {
@@ -76,8 +76,8 @@ func (l *Load) addSeries(part string, s *batch.Series) error {
 	return nil
 }
 
-// checkSpans is after how many spans Finish asks the guard whether to go on. It is
-// small because each span may have as many buckets as the grid.
+// checkSpans is after how many spans Finish checks the guard. It is small because each
+// span may have as many buckets as the grid.
 const checkSpans = 16
 
 // Finish makes the columns of all spans. The Load must not be used afterwards.
@@ -98,7 +98,9 @@ func (l *Load) Finish() error {
 		// Parts that overlap would make an answer that looks right and is wrong.
 		for i := 1; i < c.len(); i++ {
 			if c.Time[i] <= c.Time[i-1] {
-				return fmt.Errorf("incremental: cannot join the parts of span %X: time %d follows %d, want ascending times", sp.id, c.Time[i], c.Time[i-1])
+				return fmt.Errorf(
+					"incremental: cannot join the parts of span %X: time %d follows %d, want ascending times", sp.id,
+					c.Time[i], c.Time[i-1])
 			}
 		}
 
@@ -153,8 +155,8 @@ func (t *View) joinParts(parts []partColumn) column {
 	return doubleColumn(slices.Clone(times), slices.Clone(buckets))
 }
 
-// initFilled makes the filled column of a span whose points all lie outside the
-// buckets. No change of its base column has made it.
+// initFilled makes the filled column of a span whose points are all outside the buckets, because no
+// change of its base column does.
 func (t *View) initFilled(s *series) error {
 	if !s.hasData || t.grid == nil || s.filled.Time != nil {
 		return nil
@@ -168,10 +170,10 @@ func (t *View) initFilled(s *series) error {
 	return err
 }
 
-// Replace takes in rows that were read again. rows are their keys: for each changed
-// span all rows of a unit, or none of them. records are the batches made of these
-// rows by the plan, or by the plan without its downsampling. If nothing was read of
-// a span that has points in the view, its rows are gone: the error is ErrStale.
+// Replace applies rows that were read again. rows are their keys: for each changed span
+// all rows of a unit, or none of them. records are the batches made of these rows by
+// the plan, or by the plan without its downsampling. If nothing was read of a span that
+// has points in the view, its rows were deleted: the error is ErrStale.
 func (t *View) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load()
 	defer l.release()
@@ -204,8 +206,8 @@ func (t *View) replaceUnits(sp *series, starts map[int64]bool, parts []partColum
 		}
 	}
 
-	// A span without buckets may have points outside of them. It has lost its
-	// points if nothing that was read says that there are any.
+	// A span without buckets may have points outside of them. It has lost its points if no row that
+	// was read shows any.
 	if sp.hasData && sp.base.len() == 0 && !slices.ContainsFunc(parts, func(p partColumn) bool { return p.hasData }) {
 		return ErrStale
 	}
@@ -219,8 +221,8 @@ func (t *View) replaceUnits(sp *series, starts map[int64]bool, parts []partColum
 	return nil
 }
 
-// unitsOf returns the spans of rows, and for each the starts (ms) of the units that
-// its rows lie in. Spans without a group are left out.
+// unitsOf returns the spans of rows, and for each the starts (ms) of its rows' units. Spans without
+// a group are left out.
 func (t *View) unitsOf(rows [][]byte) (map[*series]map[int64]bool, error) {
 	units := map[*series]map[int64]bool{}
 	var id []byte

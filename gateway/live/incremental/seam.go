@@ -6,16 +6,16 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// A view can begin where a stretch of older hours ends (merge.Stretch). Of its groups it
-// then has the stretch's final points, and of its series their tails, from which it goes on
-// as a merger that continues the stretch would:
+// A view can begin where a stretch of older hours ends (merge.Stretch). It then has the final
+// points of the stretch's groups, and the tails of its series, and continues from there as a merger
+// of the stretch would:
 //
 //	        stretch                 cut   seam
 //	series             (not held) ...x--x--|--x--x--x    columns: tail, then rows
 //	group   x--x--x--x--x--x--x--x--x--x--x|--x--x--x    points: final before the cut
 //
-// Nothing before the cut is aggregated again. What would change it gives ErrSeam, and the
-// caller loads a view of all rows.
+// Nothing before the cut is aggregated again. A change there gives ErrSeam, and the caller loads a
+// view of all rows.
 
 // Continue gives a new view the older hours that it does not load; seam is their end, s. The
 // view's plan is the stretch's ContinuedPlan of a plan that begins at the seam. Continue comes
@@ -37,8 +37,8 @@ func (l *Load) Continue(st *merge.Stretch, seam int64) error {
 	return nil
 }
 
-// addMember adds the tail of a span. No part has an empty start key, so that it comes before
-// what all parts have.
+// addMember adds the tail of a span. No part has an empty start key, so the tail comes before the
+// rows of all parts.
 func (l *Load) addMember(m *merge.StretchMember) error {
 	sp, err := l.view.findOrAdd(m.Span)
 	if err != nil || sp.group == nil {
@@ -78,7 +78,7 @@ func (t *View) continueGroup(g *group) error {
 	return nil
 }
 
-// checkSeam returns ErrSeam if what a span has after the seam changes final points.
+// checkSeam returns ErrSeam if a span's points after the seam change final points.
 func (t *View) checkSeam(s *series) error {
 	if t.stretch == nil || !s.hasData {
 		return nil
@@ -96,9 +96,8 @@ func (t *View) checkSeam(s *series) error {
 	return nil
 }
 
-// Seam returns the time, s, before which the view has no rows of its own, only what a stretch
-// made of them; 0 if it has all. Where a row of an earlier hour has changed, a view of all
-// rows must be loaded.
+// Seam returns the time, s, before which the view has no rows, only a stretch made of them; 0 if it
+// has all. If a row of an earlier hour has changed, a view of all rows must be loaded.
 func (t *View) Seam() int64 { return t.seam / 1000 }
 
 // lastTimes returns the times of the last point that a series has in the view or had before

@@ -33,17 +33,17 @@ func (t *View) output(s *series) *column {
 	return &s.base
 }
 
-// replaceBase puts the points of with in the place of the base column's points from
-// begin to end (ms, half-open), and carries the difference through the later
-// stages. It returns ErrStale if points go and none come.
+// replaceBase replaces the base column's points from begin to end (ms, half-open) by those of with,
+// and passes the difference to the later stages. It returns ErrStale if all points would be
+// removed.
 func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	lo, hi := indexFrom(s.base.Time, begin), indexFrom(s.base.Time, end)
 	if with.len() == 0 && hi > lo {
 		return ErrStale
 	}
 
-	// Most of a unit that is read again is as it was: find the equal points at
-	// both ends. Only what lies between goes on.
+	// Most of a unit that is read again has not changed: find the equal points at both ends. Only
+	// the rest is passed on.
 	n := with.len()
 	head := 0
 	for head < n && lo+head < hi && s.base.equalAt(lo+head, &with, head) {
@@ -87,8 +87,8 @@ func extent(a, b *column) (w Window) {
 	return w
 }
 
-// updateStages carries a change of the base column through filling and rates. The
-// base has new points i to j, half-open, and old and new ones lie within w.
+// updateStages carries a change of the base column through filling and rates. The base
+// has new points i to j, half-open, and old and new ones are within w.
 func (t *View) updateStages(s *series, w Window, i, j int) error {
 	c := &s.base
 	if t.grid != nil {
@@ -98,7 +98,7 @@ func (t *View) updateStages(s *series, w Window, i, j int) error {
 		}
 		c = &s.filled
 		if i == j {
-			return nil // the change lies after the grid's end
+			return nil // the change is after the grid's end
 		}
 	}
 
@@ -189,9 +189,8 @@ func (t *View) computeRates(c *column) ([]int64, []float64, error) {
 	return rate.Doubles(t.plan.Rate, c.Time, c.Value, nil, nil)
 }
 
-// outputChanged has the span's group aggregated again where a change of the output
-// column can be seen: points i to j, half-open, are new, or points between i-1 and
-// i are gone.
+// outputChanged marks the span's group to be aggregated again where a change of the output column
+// has effects: points i to j, half-open, are new, or points between i-1 and i were removed.
 func (t *View) outputChanged(s *series, i, j int) {
 	c := t.output(s)
 	if s.group.edges != nil { // memberSeries makes them when they are first needed

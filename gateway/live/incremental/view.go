@@ -1,16 +1,15 @@
-// Package incremental keeps the answer of one scan plan up to date by aggregating
-// only what has changed. It is pure: rows come in as the batches that package
-// operator makes of them, and what comes out are the windows of time in which
-// groups have other points than before, with those points.
+// Package incremental keeps the answer of one scan plan up to date by aggregating only
+// what has changed. It is pure: its input is rows as the batches of package operator,
+// and its output the windows of time in which groups have changed, with their points.
 //
 // For each span (a series under one salt) a View keeps one column per stage of the
 // arithmetic, and for each group the aggregated points of the whole scan range:
 //
 //	rows ──▶ base: points or buckets ──▶ filled ──▶ rates ──▶ group's points
 //
-// Rows are taken in by unit, the smallest stretch of time that holds whole rows and
-// whole buckets (Unit). The points of a unit are replaced as a whole, never added
-// to. From the base column on, only what differs goes to the next stage.
+// Rows are applied by unit, the smallest interval of time that holds whole rows and
+// whole buckets (Unit). The points of a unit are replaced as a whole, never added to.
+// From the base column on, only what differs goes to the next stage.
 //
 // A changed point changes its group from the member's point before it to the
 // member's point after it, because of interpolation, value types and rates. The
@@ -18,8 +17,8 @@
 // result equals that of merging everything (package merge) to the last bit.
 //
 // Plans that Covers refuses, and changes that take points away from rows, are not
-// handled: the caller loads a new view. One of many hours may begin where those end that
-// do not change any more (seam.go).
+// handled: the caller loads a new view. A view of many hours may begin after those that
+// no longer change (seam.go).
 package incremental
 
 import (
@@ -58,7 +57,7 @@ type View struct {
 	bytes  int64               // held now
 	bounds Bounds
 
-	stretch *merge.Stretch // of older hours, that the view goes on from; nil for none
+	stretch *merge.Stretch // of older hours, which the view continues; nil for none
 	seam    int64          // ms: the end of these hours, 0 without
 
 	shown Window // the window that Groups or Changes has trimmed the answer to last
@@ -68,13 +67,13 @@ type View struct {
 type Bounds struct {
 	// Bytes is the most that the view may hold; 0 is no bound.
 	Bytes int64
-	// Guard is asked before the view holds more, and whether to go on. Nil allows
+	// Guard is called before the view holds more, and to check whether to continue. Nil allows
 	// everything.
 	Guard aggregate.Guard
 }
 
-// New returns an empty view for a plan that Covers accepts. keep is called once
-// for each span and tells whether it passes the filters on names; nil keeps all.
+// New returns an empty view for a plan that Covers accepts. keep is called once for each span and
+// reports whether it passes the filters on names; nil keeps all.
 //
 // New, and every method that makes the view larger, returns a *LimitError or the
 // guard's error when a bound is reached.
@@ -109,7 +108,8 @@ func (t *View) prepareBuckets() (err error) {
 	// Two points and a long time can make a grid of billions of buckets: refuse it
 	// before it is allocated.
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
-		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes", t.bucketer.GridLen(), p.MaxBytes)
+		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes",
+			t.bucketer.GridLen(), p.MaxBytes)
 	}
 	t.bucketer.Guarded(t) // the grid counts as the view's memory
 	if t.grid, err = t.bucketer.Grid(); err != nil {
@@ -151,8 +151,8 @@ func (t *View) Check() error {
 	return t.bounds.Guard.Check()
 }
 
-// Known tells whether a span is in the view and belongs to a group. It is false
-// for a span that the view has not met and for one that it has refused.
+// Known reports whether a span is in the view and belongs to a group. It is false for an unknown
+// and for a refused span.
 func (t *View) Known(span []byte) bool {
 	s := t.spans[string(span)]
 	return s != nil && s.group != nil
@@ -177,7 +177,7 @@ func (t *View) findOrAdd(id []byte) (*series, error) {
 		return nil, err
 	}
 
-	// A refused span is entered too, so that the filter is not asked again.
+	// A refused span is entered too, so that the filter is not called again.
 	t.spans[string(s.id)] = s
 	if key, ok := t.plan.AppendGroupKey(nil, s.id); ok && keep {
 		return s, t.addMember(s, key)
@@ -185,7 +185,7 @@ func (t *View) findOrAdd(id []byte) (*series, error) {
 	return s, nil
 }
 
-// seriesBytes is about what a span takes in memory without its columns.
+// seriesBytes is about the memory of a span without its columns.
 const seriesBytes = 590
 
 // addMember makes a span a member of the group with the given key, and creates the

@@ -37,8 +37,8 @@ func (t *View) FinalBefore(now int64) int64 {
 	return max(final, 0)
 }
 
-// watermark says what the next point of one member can change. The watermarks of a
-// group lie side by side in memory, as its edges do.
+// watermark is what the next point of one member can change. The watermarks of a group are adjacent
+// in memory, as its edges are.
 type watermark struct {
 	hasData     bool  // false: only annotations; a first point makes it a new series
 	activeUntil int64 // ms; the series ends then if no point comes
@@ -87,17 +87,17 @@ func (t *View) interval() int64 {
 // earliestChange returns the first time (ms) at which the next point of a series
 // can change its group, 0 if that may be any time.
 //
-// The next point lies in the series' last bucket or later. Interpolation draws a
-// line from the value before it to the new one. So the group changes after the
-// value before: of buckets from the next bucket on; of points as stored from that
-// point itself on, because the type of the next point decides the type there.
+// The next point is in the series' last bucket or later. Interpolation draws a line from the value
+// before it to the new one. So the group changes after the value before: with buckets from the next
+// bucket on; with points as stored from that point itself on, because the type of the next point
+// decides the type there.
 func (t *View) earliestChange(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
 		return 0 // or it has ended before the seam: its next point needs a new view
 	}
 
-	// open is the first time at which the next point of the base can lie.
+	// open is the first possible time of the next point of the base.
 	open := s.base.Time[n-1]
 	if t.bucketer == nil {
 		open++
@@ -109,7 +109,7 @@ func (t *View) earliestChange(s *series) int64 {
 	case t.plan.Rate != nil && before < 2:
 		return 0 // a second rate makes the first count at all times before it
 	case before == 0 && s.tail != nil && s.tail.Last[1] >= 0 && s.tail.Last[1] < open:
-		return min(open, s.tail.Last[1]+t.interval()) // the value before lies before the seam
+		return min(open, s.tail.Last[1]+t.interval()) // the value before is before the seam
 	case before == 0:
 		return open
 	}

@@ -38,8 +38,8 @@ func mergeWindows(windows []Window) []Window {
 // points of a second in which anything has changed.
 func wholeSeconds(windows []Window) []Window {
 	for i, w := range windows {
-		// The ends of always are no times: they stay as they are.
-		// The added 1000 makes the remainder of a negative time positive.
+		// The ends of always are no times: they are not changed. The added 1000 makes
+		// the remainder of a negative time positive.
 		if w.From > always.From {
 			w.From -= (w.From%1000 + 1000) % 1000
 		}

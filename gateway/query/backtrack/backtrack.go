@@ -5,11 +5,12 @@
 //	(?>a+)b, a++b      atomic groups and possessive quantifiers
 //	\bdb\b             borders of words, with letters beyond ASCII
 //
-// An expression is parsed as java.util.regex does up to Java 18, and compiled to a program of instructions for a
-// machine that tries one way after the other. It remembers the places from which it has failed, and does not try them
-// again. With back-references, and repetitions of what may take nothing, failing depends on more than the place: nothing is
-// remembered then, and the ways may grow exponentially. Therefore steps are counted, and beyond a bound the search ends with
-// ErrSteps. Where Java's meaning is not known here for certain, Compile returns what that is.
+// An expression is parsed as java.util.regex does up to Java 18, and compiled to a program of
+// instructions for a machine that tries one path after the other. It remembers the positions from
+// which it has failed, and does not try them again. With back-references, and repetitions of parts
+// that may match nothing, failing depends on more than the position: nothing is remembered then,
+// and the paths may grow exponentially. Therefore steps are counted, and beyond a bound the search
+// ends with ErrSteps. If Java's meaning is not certain here, Compile returns the construct.
 // Source: java.util.regex.Pattern.
 package backtrack
 
@@ -23,12 +24,12 @@ import (
 const (
 	// maxInstructions bounds its program.
 	maxInstructions = 5_000
-	// maxDepth bounds how deep groups stand in one another.
+	// maxDepth bounds the nesting of groups.
 	maxDepth = 100
 )
 
-// The steps that all searches of one expression may take: some for the first ones, and more for each name, so that an
-// expression that is in use for long, on ever more names, does not come to its end.
+// The steps that all searches of one expression may take: a base, and more for each name, so that
+// an expression that is used for long, on more and more names, does not exhaust them.
 const (
 	firstSteps = 5_000_000 // a quarter of a second, on a busy machine
 	nameSteps  = 10_000
@@ -40,7 +41,7 @@ var ErrSteps = errors.New("it takes too many steps")
 // Unsupported is returned by Compile for an expression that Java takes, and that is not known here.
 type Unsupported struct {
 	What string
-	// Otherwise says that engines of linear time take it, and find it in other names than Java.
+	// Otherwise is set if engines of linear time accept it, and find it in other names than Java.
 	Otherwise bool
 }
 
@@ -55,7 +56,7 @@ func unsupported(format string, args ...any) error {
 type Expression struct {
 	program   []instruction
 	registers int
-	stateless bool // what is found from a place on depends on nothing before it
+	stateless bool // matches from a position on depend on nothing before it
 	atStart   bool // it can begin at the start of a name only
 	prefix    string
 
@@ -87,13 +88,19 @@ func Compile(text string) (*Expression, error) {
 // Instructions returns the length of the program.
 func (e *Expression) Instructions() int { return len(e.program) }
 
-// Prefix returns a text with which each name begins in which the expression is found, often "".
+// Prefix returns a common prefix of all names in which the expression is found, often "".
 func (e *Expression) Prefix() string { return e.prefix }
 
 // Find reports whether the expression is found anywhere in a name. The error is ErrSteps.
 func (e *Expression) Find(name string) (bool, error) {
 	may := firstSteps + nameSteps*e.names.Add(1) - e.steps.Load()
-	m := machine{program: e.program, text: []rune(name), registers: make([]int, e.registers), stateless: e.stateless, left: may}
+	m := machine{
+		program:   e.program,
+		text:      []rune(name),
+		registers: make([]int, e.registers),
+		stateless: e.stateless,
+		left:      may,
+	}
 	found := m.find(e.atStart)
 	e.steps.Add(may - m.left)
 	if m.left < 0 {

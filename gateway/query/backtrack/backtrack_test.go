@@ -24,7 +24,8 @@ func compile(t *testing.T, text string) *Expression {
 //fault:failure-of-another-place |= mask => &^= mask
 func TestExpression_steps(t *testing.T) {
 	long := strings.Repeat("a", 200)
-	for _, text := range []string{`^(a+)+$(?=)`, `(?!)(a|aa)+b`, `^(?:a|a|aa)*+b`, `^(?=(a|ab|b)+c)`, `(?:(?:a+)+)+\b!`, `^(?!(?:a+)+b)c`} {
+	for _, text := range []string{`^(a+)+$(?=)`, `(?!)(a|aa)+b`, `^(?:a|a|aa)*+b`, `^(?=(a|ab|b)+c)`,
+		`(?:(?:a+)+)+\b!`, `^(?!(?:a+)+b)c`} {
 		e := compile(t, text)
 		if _, err := e.Find(long); err != nil || e.steps.Load() > 1_000_000 {
 			t.Errorf("%s: %v after %d steps, want at most a million", text, err, e.steps.Load())
@@ -121,7 +122,8 @@ func drawn(r *rand.Rand, depth int) string {
 	return b.String()
 }
 
-// Drawn expressions of which RE2 has all are found in the names in which RE2 finds them, whether failures are kept or not.
+// Drawn expressions that RE2 knows completely are found in the names in which RE2 finds them,
+// whether failures are kept or not.
 func TestExpression_drawn(t *testing.T) {
 	r := seedtest.Rand(t)
 	for taken := 0; taken < 3_000; {
@@ -168,7 +170,8 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		found, err := e.Find(name)
-		if found && err == nil && !strings.HasPrefix(strings.ToValidUTF8(name, "\ufffd"), e.Prefix()) && strings.ToValidUTF8(name, "") == name {
+		if found && err == nil && !strings.HasPrefix(strings.ToValidUTF8(name, "\ufffd"), e.Prefix()) &&
+			strings.ToValidUTF8(name, "") == name {
 			t.Errorf("%q is found in %q, which has not its prefix %q", text, name, e.Prefix())
 		}
 	})

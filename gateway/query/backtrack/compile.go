@@ -1,12 +1,12 @@
 package backtrack
 
-// op says what an instruction does.
+// op is the operation of an instruction.
 type op int
 
 const (
 	opSet      op = iota // take a character of set, which costs x
-	opSplit              // go on at x and, if that finds nothing, at y
-	opJump               // go on at x
+	opSplit              // continue at x and, if that finds nothing, at y
+	opJump               // continue at x
 	opKeep               // keep the place in register x
 	opTurn               // go on at y if the place is the one in register x: a turn of a loop has taken nothing
 	opSub                // run what follows by itself, up to its opDone, and go on at y: an atomic group, or a look
@@ -110,7 +110,7 @@ func (c *compiler) choice(ways []*node) error {
 	return nil
 }
 
-// sub adds what is run by itself.
+// sub adds a subprogram.
 func (c *compiler) sub(n *node) error {
 	at := c.add(instruction{op: opSub})
 	if n.kind == nodeLook {
@@ -128,7 +128,7 @@ func (c *compiler) sub(n *node) error {
 
 // repeat adds a repetition: as often as it must be, and then as often as it may.
 func (c *compiler) repeat(n *node) error {
-	// Java leaves a repetition at a turn that takes nothing, even before the minimum.
+	// Java ends a repetition at an iteration that matches nothing, even before the minimum.
 	if of := n.subs[0]; n.min > 1 && of.least() == 0 && !of.certain() {
 		return &Unsupported{What: "a repetition, more than once, of what may take nothing", Otherwise: true}
 	}
@@ -162,7 +162,7 @@ func (c *compiler) repeat(n *node) error {
 	return nil
 }
 
-// split adds the choice between another turn, which follows, and the end, see exit.
+// split adds the choice between another iteration, which follows, and the end, see exit.
 func (c *compiler) split(lazy bool) int {
 	at := c.add(instruction{op: opSplit})
 	c.exit(at, !lazy, at+1)
@@ -188,7 +188,7 @@ func (c *compiler) loop(n *node) error {
 		return err
 	}
 
-	// A turn that takes nothing ends the repetition.
+	// An iteration that matches nothing ends the repetition.
 	register := c.registers
 	c.registers++
 	c.turns = true

@@ -10,7 +10,8 @@ import (
 )
 
 // places are escapes that find no character.
-var places = map[rune]kind{'A': nodeBegin, 'G': nodeBegin, 'z': nodeEnd, 'Z': nodeEnd, 'b': nodeBorder, 'B': nodeNoBorder}
+var places = map[rune]kind{'A': nodeBegin, 'G': nodeBegin, 'z': nodeEnd, 'Z': nodeEnd, 'b': nodeBorder,
+	'B': nodeNoBorder}
 
 // escape reads a backslash and what belongs to it, outside of a class.
 func (p *parser) escape() ([]*node, error) {
@@ -35,8 +36,14 @@ func (p *parser) escape() ([]*node, error) {
 		return p.namedReference()
 	case c == 'R':
 		p.at += 2
-		pair := &node{kind: nodeSequence, subs: []*node{{kind: nodeSet, set: ranges("\r\r")}, {kind: nodeSet, set: newline}}}
-		return one(&node{kind: nodeAtomic, subs: []*node{{kind: nodeChoice, subs: []*node{pair, {kind: nodeSet, set: verticals}}}}})
+		pair := &node{
+			kind: nodeSequence,
+			subs: []*node{{kind: nodeSet, set: ranges("\r\r")}, {kind: nodeSet, set: newline}},
+		}
+		return one(&node{
+			kind: nodeAtomic,
+			subs: []*node{{kind: nodeChoice, subs: []*node{pair, {kind: nodeSet, set: verticals}}}},
+		})
 	}
 	s, err := p.escapedSet()
 	switch {
@@ -51,7 +58,7 @@ func (p *parser) escape() ([]*node, error) {
 	return one(p.literal(c))
 }
 
-// quotation reads what stands between \Q and \E, or the end.
+// quotation reads the text between \Q and \E, or the end.
 func (p *parser) quotation() (out []*node) {
 	for p.more() && !p.eat(`\E`) {
 		out = append(out, p.literal(p.text[p.at]))
@@ -93,7 +100,8 @@ func (p *parser) namedReference() ([]*node, error) {
 func (p *parser) referenceTo(n int) ([]*node, error) {
 	switch {
 	case !p.closed[n]:
-		return nil, unsupported("a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
+		return nil, unsupported(
+			"a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
 	case p.has("i"):
 		return nil, unsupported("a back-reference that ignores case")
 	}
@@ -101,7 +109,7 @@ func (p *parser) referenceTo(n int) ([]*node, error) {
 	return []*node{{kind: nodeReference, n: n}}, nil
 }
 
-// escapedSet reads an escape that stands for a set of characters; nil for any other.
+// escapedSet reads an escape for a set of characters; nil for any other.
 func (p *parser) escapedSet() (*set, error) {
 	c := p.text[p.at+1]
 	if s, ok := classes[unicode.ToLower(c)]; ok && c < unicode.MaxASCII {
@@ -136,7 +144,8 @@ func (p *parser) property(negative bool) (*set, error) {
 		}
 	}
 	// Which letters these find with (?i) depends on Java's version.
-	if p.has("i") && slices.Contains([]string{"Lu", "Ll", "Lt", "LC", "Lower", "Upper"}, strings.TrimPrefix(name, "Is")) {
+	if p.has("i") && slices.Contains([]string{"Lu", "Ll", "Lt", "LC", "Lower", "Upper"},
+		strings.TrimPrefix(name, "Is")) {
 		return nil, unsupported(`\p{%s} that ignores case`, name)
 	}
 	s := properties[name]
@@ -155,7 +164,7 @@ func (p *parser) property(negative bool) (*set, error) {
 // escapedLetters are the characters of escapes of one letter.
 var escapedLetters = map[rune]rune{'a': 7, 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escapedCharacter reads an escape that stands for one character.
+// escapedCharacter reads an escape for one character.
 func (p *parser) escapedCharacter() (rune, error) {
 	if p.at+1 >= len(p.text) {
 		return 0, errors.New(`a \ at the end`)
@@ -181,7 +190,7 @@ func (p *parser) escapedCharacter() (rune, error) {
 	return c, nil
 }
 
-// octal reads up to three digits behind \0, up to 0377.
+// octal reads up to three digits after \0, up to 0377.
 func (p *parser) octal() (rune, error) {
 	begin, n := p.at, rune(0)
 	for p.more() && p.at < begin+3 && p.text[p.at] >= '0' && p.text[p.at] <= '7' && 8*n+p.text[p.at]-'0' <= 0o377 {

@@ -73,7 +73,8 @@ func (n *node) length() (least, most int, ok bool) {
 	return 0, 0, true // a look or a place
 }
 
-// least returns a lower bound of the characters that a part takes. Above 0, each turn of a loop gets further.
+// least returns a lower bound of the characters that a part takes. Above 0, each iteration of a
+// loop gets further.
 func (n *node) least() (least int) {
 	switch n.kind {
 	case nodeSet:

@@ -34,7 +34,7 @@ func (p *parser) ahead(s string) bool {
 	return true
 }
 
-// eat passes over s if the rest begins with it.
+// eat skips s if the rest begins with it.
 func (p *parser) eat(s string) bool {
 	if !p.ahead(s) {
 		return false
@@ -45,7 +45,7 @@ func (p *parser) eat(s string) bool {
 
 func (p *parser) has(flag string) bool { return strings.Contains(p.flags, flag) }
 
-// skip passes over blanks and comments where the flag x says so.
+// skip skips blanks and comments if the flag x is set.
 func (p *parser) skip() {
 	for p.has("x") && p.more() {
 		switch c := p.text[p.at]; {
@@ -122,7 +122,7 @@ func (p *parser) sequence() (*node, error) {
 	return out, nil
 }
 
-// quantified reads what may stand behind a part.
+// quantified reads the quantifier after a part, if any.
 func (p *parser) quantified(of *node) (*node, error) {
 	p.skip()
 	out := &node{kind: nodeRepeat, subs: []*node{of}}
@@ -146,7 +146,7 @@ func (p *parser) quantified(of *node) (*node, error) {
 	switch {
 	case p.eat("?"):
 		out.lazy = true
-	case p.eat("+"): // each turn is atomic in Java, too
+	case p.eat("+"): // each iteration is atomic in Java, too
 		out.subs[0] = &node{kind: nodeAtomic, subs: []*node{of}}
 		out = &node{kind: nodeAtomic, subs: []*node{out}}
 		p.hide(of)
@@ -157,8 +157,8 @@ func (p *parser) quantified(of *node) (*node, error) {
 	return out, nil
 }
 
-// nothingBefore returns the error of a quantifier behind none of what can be repeated, nil for any other character.
-// For Java { repeats an empty expression there.
+// nothingBefore returns the error of a quantifier without a part to repeat, nil for any
+// other character. For Java { repeats an empty expression there.
 func nothingBefore(c rune) error {
 	switch c {
 	case '*', '+', '?':
@@ -247,7 +247,8 @@ func (p *parser) literal(c rune) *node {
 }
 
 // looks are the groups that find nothing themselves.
-var looks = map[string]node{"(?=": {}, "(?!": {negative: true}, "(?<=": {behind: true}, "(?<!": {behind: true, negative: true}}
+var looks = map[string]node{"(?=": {}, "(?!": {negative: true}, "(?<=": {behind: true},
+	"(?<!": {behind: true, negative: true}}
 
 // group reads a group, or flags, which are no node.
 func (p *parser) group() (*node, error) {
@@ -280,8 +281,8 @@ func (p *parser) captured(n int) (*node, error) {
 	return out, err
 }
 
-// hide makes references to the groups in a part an error. In a look and in an atomic group Java leaves them as they
-// were found even where it takes another way afterwards.
+// hide makes references to the groups in a part an error. In a look and in an atomic group Java
+// keeps their matches even if it backtracks afterwards.
 func (p *parser) hide(in *node) {
 	if in == nil {
 		return
@@ -294,8 +295,8 @@ func (p *parser) hide(in *node) {
 	}
 }
 
-// hideRepeated hides the groups in a repetition, except one that is the whole of a turn which takes something. Java gives
-// turns back without the groups that they have found.
+// hideRepeated hides the groups in a repetition, except one that is a whole iteration and matches
+// something. Java gives iterations back without the groups that they have found.
 func (p *parser) hideRepeated(n *node) {
 	of := n.subs[0]
 	if n.optional {
@@ -330,7 +331,8 @@ func (p *parser) look(of *node) (*node, error) {
 	}
 	p.hide(out)
 	if _, _, ok := out.subs[0].length(); of.behind && !ok {
-		return nil, unsupported("a look-behind without an obvious maximum of its length") // which Java takes since 13, sometimes
+		return nil, unsupported(
+			"a look-behind without an obvious maximum of its length") // which Java takes since 13, sometimes
 	}
 	return out, nil
 }

@@ -99,7 +99,8 @@ func (m *machine) run(at, place, end int) (int, bool) {
 	}
 }
 
-// maxStack bounds the memory of a search, to 6 MiB. One that needs more is taken for one of too many steps.
+// maxStack bounds the memory of a search, to 6 MiB. One that needs more ends as one of too many
+// steps.
 const maxStack = 1 << 18
 
 func (m *machine) push(c choice) {
@@ -169,7 +170,7 @@ func (m *machine) sub(at, place int, l *look) (int, bool) {
 	default:
 		_, ok = m.run(at, place, -1)
 	}
-	if l.negative { // what it has found counts for nothing, and so do its other ways
+	if l.negative { // its matches and its other paths do not count
 		for ; len(m.stack) > base; m.stack = m.stack[:len(m.stack)-1] {
 			if last := m.stack[len(m.stack)-1]; last.kind == restore {
 				m.registers[last.at] = last.place

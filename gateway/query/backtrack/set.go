@@ -43,7 +43,7 @@ func (s *set) pack() {
 // tableCost is what a look-up in a table costs, in comparisons with a range.
 const tableCost = 16
 
-// cost is what a look at the set costs at most, in comparisons with a range.
+// cost is the most that a test of the set costs, in comparisons with a range.
 func (s *set) cost() (n int) {
 	for _, i := range s.items {
 		switch {
@@ -106,7 +106,7 @@ func ranges(pairs string) *set {
 
 func (s *set) not() *set { return &set{items: s.items, negative: !s.negative} }
 
-// The characters that a dot does not stand for, without flags and with d.
+// The characters that a dot does not match, without flags and with d.
 var (
 	lineEnds  = ranges("\n\n\r\r\u0085\u0085\u2028\u2029")
 	newline   = ranges("\n\n")
@@ -125,8 +125,10 @@ var classes = map[rune]*set{
 
 // properties are those of \p{…} that are Java's own, all of ASCII.
 var properties = map[string]*set{
-	"Lower": ranges("az"), "Upper": ranges("AZ"), "ASCII": ranges("\x00\x7f"), "Alpha": ranges("azAZ"), "Digit": ranges("09"), "Alnum": ranges("azAZ09"),
-	"Punct": ranges("!/:@[`{~"), "Graph": ranges("!~"), "Print": ranges(" ~"), "Blank": ranges("  \t\t"), "Cntrl": ranges("\x00\x1f\x7f\x7f"),
+	"Lower": ranges("az"), "Upper": ranges("AZ"), "ASCII": ranges("\x00\x7f"), "Alpha": ranges("azAZ"),
+	"Digit": ranges("09"), "Alnum": ranges("azAZ09"),
+	"Punct": ranges("!/:@[`{~"), "Graph": ranges("!~"), "Print": ranges(" ~"), "Blank": ranges("  \t\t"),
+	"Cntrl":  ranges("\x00\x1f\x7f\x7f"),
 	"XDigit": ranges("09afAF"), "Space": ranges("\t\r  "),
 }
 

@@ -9,19 +9,18 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// Aggregation says what the parts of a run may answer with; see scanplan.Mode. The
-// texts are the values of the query parameter mode.
+// Aggregation is the form of the answers that the parts of a run may give; see
+// scanplan.Mode. The texts are the values of the query parameter mode.
 type Aggregation string
 
 const (
 	// PerSeries has every part answer with the columns of each series.
 	PerSeries Aggregation = "strict"
-	// Auto has parts answer with partial aggregates where that ships less and gives
-	// the same bits as PerSeries. Where the merge finds out that it would not, it
-	// fails with merge.ErrOrder.
+	// Auto makes parts answer with partial aggregates where that ships less and gives the same bits
+	// as PerSeries. If the merge finds that it would not, it fails with merge.ErrOrder.
 	Auto Aggregation = ""
-	// PartialAggregation has parts answer with partial aggregates wherever the
-	// aggregator has them. The last bits of sums may differ from those of PerSeries.
+	// PartialAggregation makes parts answer with partial aggregates whenever the aggregator has
+	// them. The last bits of sums may differ from those of PerSeries.
 	PartialAggregation Aggregation = "partial"
 )
 
@@ -40,16 +39,17 @@ type aggregationChoice struct {
 	aligned bool // with aligned aggregates, if each part is of whole hours; then partial is false
 }
 
-// places says where the parts of a plan can be executed.
+// places is where the parts of a plan can be executed.
 type places struct {
 	remote     bool            // there is a healthy pushdown server
 	sideBySide bool            // see Config.SideBySide
 	path       operator.Access // of the plan's first range
 }
 
-// Bounds of a plan whose hours are read side by side, beside operator.MaxHoursSideBySide.
-// A series contributes to each bucket between its first and its last point: with many more
-// buckets than a series has points that would cost more than it saves.
+// Bounds of a plan whose hours are read side by side, in addition to
+// operator.MaxHoursSideBySide. A series contributes to each bucket between its first and
+// its last point: with many more buckets than a series has points that would cost more
+// than it saves.
 const maxBucketsSideBySide = 400
 
 // sideBySideFits reports whether a plan's hours can be read side by side, as one part. It has
@@ -60,7 +60,8 @@ func (p *places) sideBySideFits(plan *scanplan.Plan) bool {
 	}
 	hours, ok := plan.WholeHours(plan.Ranges[0])
 	return ok && hours.From == plan.From && hours.To == plan.To &&
-		(hours.To-hours.From)/encoding.RowSeconds <= operator.MaxHoursSideBySide && hours.Grid(plan.Downsample) <= maxBucketsSideBySide
+		(hours.To-hours.From)/encoding.RowSeconds <= operator.MaxHoursSideBySide &&
+		hours.Grid(plan.Downsample) <= maxBucketsSideBySide
 }
 
 // chooseAggregation decides for a whole plan. In this process nothing is shipped, so that
@@ -86,10 +87,13 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 		return aggregationChoice{reason: "OpenTSDB's errors are put right series by series"}
 	case plan.Rollup != nil:
 		return aggregationChoice{reason: "rollups are few values, and their series are shipped"}
-	// A plan without buckets costs least where its series have points at the same times. Whether
-	// they do parts find out.
+	// A plan without buckets costs least where its series have points at the same times. The parts
+	// check whether they do.
 	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan):
-		return aggregationChoice{aligned: true, reason: "no buckets: aggregated row by row if all series have points at the same times"}
+		return aggregationChoice{
+			aligned: true,
+			reason:  "no buckets: aggregated row by row if all series have points at the same times",
+		}
 	case plan.Rate != nil:
 		return aggregationChoice{reason: "rates need both points of every series"}
 	case !plan.Downsample.DividesHour():
@@ -129,9 +133,9 @@ func chooseHistogramAggregation(plan *scanplan.Plan, how Aggregation) aggregatio
 	return aggregationChoice{partial: true, reason: "histograms add up in any order"}
 }
 
-// mode returns the mode of one part. A part that cuts an hour is per-series: a
-// bucket's partial aggregate over some of the hour's series would have to be added
-// to that of another part. Only histograms are added so.
+// mode returns the mode of one part. A part that cuts an hour is per-series: otherwise a bucket's
+// partial aggregate over some of the hour's series would have to be added to that of another part,
+// which is possible only for histograms.
 func (c aggregationChoice) mode(plan *scanplan.Plan, r scanplan.KeyRange) scanplan.Mode {
 	if plan.Histograms != nil && c.partial {
 		return scanplan.PartialAggregation
@@ -145,8 +149,8 @@ func (c aggregationChoice) mode(plan *scanplan.Plan, r scanplan.KeyRange) scanpl
 	return scanplan.PerSeries
 }
 
-// cutAroundSplitHours adds the borders of each hour that a border lies inside of, so
-// that only that hour is per-series and its neighbours are whole.
+// cutAroundSplitHours adds the borders of each hour that a border divides, so that only that hour
+// is per-series and its neighbours are whole.
 func cutAroundSplitHours(plan *scanplan.Plan, r scanplan.KeyRange, borders [][]byte) [][]byte {
 	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
 	for _, b := range borders {

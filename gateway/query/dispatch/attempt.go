@@ -58,7 +58,14 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 // open starts a part at a place.
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Prefixes: r.e.cfg.Seek, SideBySide: r.e.cfg.SideBySide, Budget: r.opts.Budget, Proving: r.opts.Proving})
+		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part,
+			operator.Options{
+				Mem:        r.e.cfg.Mem,
+				Prefixes:   r.e.cfg.Seek,
+				SideBySide: r.e.cfg.SideBySide,
+				Budget:     r.opts.Budget,
+				Proving:    r.opts.Proving,
+			})
 	}
 	return r.e.cfg.Servers[place].Open(part, r.opts.Budget)
 }

@@ -31,18 +31,30 @@ func BenchmarkSparse(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	if err := st.CreateTable(b.Context(), store.TableSpec{Name: operatortest.Table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+	if err := st.CreateTable(b.Context(),
+		store.TableSpec{
+			Name:     operatortest.Table,
+			Families: []store.FamilySpec{{Name: encoding.FamilyData}},
+		}); err != nil {
 		b.Fatal(err)
 	}
 	for n := range hours * 2 {
 		var mutations []store.Mutation
 		for i := range *sparseSeries {
 			host := i % hosts
-			tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, host+1), operatortest.Tag(2, i+5000), operatortest.Tag(3, host%zones+1)})
+			tags := s.AppendTags(nil,
+				[]encoding.TagPair{operatortest.Tag(1, host+1), operatortest.Tag(2, i+5000),
+					operatortest.Tag(3, host%zones+1)})
 			at := int64(base + n*1800)
 			q, v := operatortest.Encode(at*1000, encoding.IntValue(int64((i*7919+n)%1001)))
-			mutations = append(mutations, store.Mutation{Kind: store.Append, Row: s.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(at)), tags),
-				Family: encoding.FamilyData, Qualifier: encoding.AppendColumn, Value: encoding.AppendEntry(nil, q, v)})
+			mutations = append(mutations,
+				store.Mutation{
+					Kind:      store.Append,
+					Row:       s.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(at)), tags),
+					Family:    encoding.FamilyData,
+					Qualifier: encoding.AppendColumn,
+					Value:     encoding.AppendEntry(nil, q, v),
+				})
 			if len(mutations) == 5000 || i == *sparseSeries-1 {
 				if err := st.Apply(b.Context(), operatortest.Table, mutations); err != nil {
 					b.Fatal(err)

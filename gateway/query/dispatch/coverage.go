@@ -7,9 +7,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// coverage records which key intervals of a plan were accepted. It keeps the
-// opposite: the wanted intervals that were not accepted yet. It is for one
-// goroutine.
+// coverage records which key intervals of a plan were accepted. It stores the opposite:
+// the wanted intervals not yet accepted. It is for one goroutine.
 type coverage struct {
 	holes []scanplan.KeyRange // ascending, disjoint
 }
@@ -21,7 +20,7 @@ func newCoverage(wanted []scanplan.KeyRange) *coverage {
 
 // accept marks an interval as accepted. It returns false, and changes nothing, if any
 // key of the interval is not wanted or was accepted before. The caller must then
-// throw away what was read of it.
+// discard its records.
 func (c *coverage) accept(r scanplan.KeyRange) bool {
 	if empty(r) {
 		return false
@@ -32,7 +31,7 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 			continue
 		}
 
-		// The interval lies inside this hole. What is left are the hole's ends.
+		// The interval lies inside this hole. The hole's ends remain.
 		var rest []scanplan.KeyRange
 		if left := (scanplan.KeyRange{Start: hole.Start, Stop: r.Start}); !bytes.Equal(hole.Start, r.Start) {
 			rest = append(rest, left)
@@ -46,7 +45,7 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 	return false
 }
 
-// missing lists the wanted intervals that were not accepted yet, ascending.
+// missing lists the wanted intervals not yet accepted, ascending.
 func (c *coverage) missing() []scanplan.KeyRange { return slices.Clone(c.holes) }
 
 // complete reports whether everything wanted was accepted.

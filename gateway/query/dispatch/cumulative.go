@@ -14,8 +14,8 @@ import (
 // i is the bytes of all hours before the plan's i-th, the last element is the total.
 //
 // A position in it is a number of hours since the plan's first. A key inside an hour
-// has the position of the hour's middle, because nothing says how many of the hour's
-// bytes lie before it.
+// has the position of the hour's middle, because it is unknown how many of the hour's
+// bytes come before it.
 type cumulativeBytes []float64
 
 // accumulate makes cumulativeBytes from the bytes of each hour.
@@ -38,13 +38,13 @@ func (c cumulativeBytes) before(position float64) float64 {
 	return c[h] + (c[h+1]-c[h])*(position-float64(h))
 }
 
-// cuts divides the hours between two positions into stretches of about size bytes.
-// It returns the hour at which each stretch but the first begins. An hour is never
+// cuts divides the hours between two positions into ranges of about size bytes. It
+// returns the hour at which each range except the first begins. An hour is never
 // divided. firstHour is the number of the plan's first hour since 1970.
 func (c cumulativeBytes) cuts(firstHour int64, from, to, size float64) (hours []int) {
 	for {
 		goal := c.before(from) + size
-		// A rest of up to one and a half sizes stays one stretch.
+		// A rest of up to one and a half sizes stays one range.
 		if c.before(to) < goal+size/2 {
 			return hours
 		}
@@ -56,19 +56,19 @@ func (c cumulativeBytes) cuts(firstHour int64, from, to, size float64) (hours []
 	}
 }
 
-// cut returns an hour, not before from, before which about goal bytes lie. Of the
-// hours that miss the goal by at most slack it takes the one whose number since 1970
-// is divisible by the highest power of two. So a time window that moves is cut at the
-// same hours again, wherever it begins, and the cached answers of its parts are
-// found. from and the result count hours from the plan's first, whose number since 1970
-// is firstHour.
+// cut returns an hour, not before from, that has about goal bytes before it. Among the
+// hours that miss the goal by at most slack it takes the one whose number since 1970 is
+// divisible by the highest power of two. So a moving time window is cut at the same
+// hours, no matter where it begins, and the cached answers of its parts are found. from
+// and the result count hours from the plan's first, whose number since 1970 is
+// firstHour.
 func (c cumulativeBytes) cut(firstHour int64, from int, goal, slack float64) (best int) {
 	h := from
 	for h < len(c)-1 && c[h] < goal-slack {
 		h++
 	}
-	// h may lie beyond the slack already, where an hour is very large. Then the hour
-	// before it is taken if that one is nearer.
+	// h may already be beyond the slack, if an hour is very large. Then the hour before it is taken
+	// if that one is nearer.
 	if c[h] > goal+slack && h > from && goal-c[h-1] <= c[h]-goal {
 		return h - 1
 	}
@@ -92,7 +92,7 @@ func hourPositions(plan *scanplan.Plan, r scanplan.KeyRange) (from, to float64) 
 	}
 
 	from = min(max(hourPosition(plan, r.Start[head:]), 0), to)
-	// A stop in another salt bucket or metric lies behind all hours of this one.
+	// A stop in another salt bucket or metric comes after all hours of this one.
 	if len(r.Stop) > head && bytes.Equal(r.Stop[:head], r.Start[:head]) {
 		to = min(max(hourPosition(plan, r.Stop[head:]), from), to)
 	}

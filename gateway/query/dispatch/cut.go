@@ -18,8 +18,7 @@ type part struct {
 	Bytes        int64 // estimate of the bytes it will read; 0 where nothing is known
 }
 
-// cutGoal says how many parts a plan should be cut into, and what is known of its
-// rows.
+// cutGoal is the number of parts into which a plan should be cut, and the known sizes of its rows.
 type cutGoal struct {
 	parts int             // about this many keep all places busy
 	path  operator.Access // access path of the first range, which is like that of all
@@ -31,9 +30,9 @@ type cutGoal struct {
 // these are known, else of equally many hours. regions are in key order and may
 // cover more than the plan. The parts are exactly the plan's ranges, ascending.
 //
-// Where a bucket reaches over the end of a row, every cut leaves buckets open, whose
-// points must be shipped; calendar buckets cannot be cut at all. Such a plan is cut
-// into its salt buckets only. One whose hours are read side by side is not cut.
+// If buckets extend over the end of a row, every cut leaves buckets open, whose points
+// must be shipped; calendar buckets cannot be cut at all. Such a plan is cut into its
+// salt buckets only. One whose hours are read side by side is not cut.
 func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice aggregationChoice) []part {
 	var parts []part
 	betweenBuckets := cutsBetweenBuckets(plan)
@@ -41,11 +40,11 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 		var borders [][]byte
 		if betweenBuckets && !choice.whole {
 			borders = regionBorders(r, regions)
-			// A range with few rows to look at, or none, is not worth more than one scan.
+			// A range with few rows to read, or none, is not worth more than one scan.
 			if !goal.path.Nothing && !goal.path.Few {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}
-			// Of histograms an hour's halves add up; of all else a whole hour is wanted.
+			// The halves of an hour of histograms can be added up; all else needs whole hours.
 			if choice.partial && plan.Histograms == nil {
 				borders = cutAroundSplitHours(plan, r, borders)
 			}
@@ -77,14 +76,14 @@ func wholeHours(plan *scanplan.Plan, parts []part) bool {
 	return true
 }
 
-// cutsBetweenBuckets reports whether every cut between rows is a cut between buckets, or
-// harms no bucket: the histograms of one are added up wherever they come from.
+// cutsBetweenBuckets reports whether every cut between rows is a cut between buckets, or harmless:
+// histograms of one bucket are added up across parts.
 func cutsBetweenBuckets(p *scanplan.Plan) bool {
 	return p.Downsample == nil || p.Histograms != nil || p.BucketsInRows()
 }
 
-// hourBorders returns the keys between hours at which a range is cut beside the
-// region boundaries inside it.
+// hourBorders returns the keys between hours at which a range is cut in addition to the region
+// boundaries inside it.
 func (g cutGoal) hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte) [][]byte {
 	if g.bytes != nil {
 		return bordersByBytes(plan, r, regionBorders, g.bytes, g.partBytes(plan))
@@ -95,9 +94,8 @@ func (g cutGoal) hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, regionBor
 
 // partBytes returns how many bytes a part of the plan should have, all salt buckets
 // counted together as cumulativeBytes does. That is the total divided by the wanted
-// number of parts, raised where parts would not be worth their cost and lowered where
-// they would take too long; yet every slot gets a part, if parts of minPartBytes
-// allow it.
+// number of parts, raised if parts would not be worth their cost and lowered if they
+// would take too long; but every slot gets a part, if parts of minPartBytes allow it.
 func (g cutGoal) partBytes(plan *scanplan.Plan) float64 {
 	total, parts := g.bytes.total(), float64(g.parts)
 	size := min(max(total/parts, goodPartBytes), maxPartBytes)
@@ -127,12 +125,12 @@ func regionBorders(r scanplan.KeyRange, regions []store.Region) (borders [][]byt
 	return borders
 }
 
-// strictlyInside reports whether key lies in r and is not its start.
+// strictlyInside reports whether key is in r and is not its start.
 func strictlyInside(r scanplan.KeyRange, key []byte) bool {
 	return bytes.Compare(key, r.Start) > 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0)
 }
 
-// bordersByHours divides a range into n stretches of about equally many hours.
+// bordersByHours divides a range into n ranges of about equally many hours.
 func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
 	// A range that is not inside one salt bucket has no key between two of its hours.
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
@@ -148,9 +146,10 @@ func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders []
 	return borders
 }
 
-// bordersByBytes divides a range between hours into stretches of about partBytes
-// bytes. Each count starts at a region boundary, where a part ends anyway.
-func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes, partBytes float64) (borders [][]byte) {
+// bordersByBytes divides a range between hours into ranges of about partBytes bytes. Each count
+// starts at a region boundary, where a part ends anyway.
+func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes,
+	partBytes float64) (borders [][]byte) {
 	// A range that is not inside one salt bucket has no key between two of its hours.
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
@@ -179,10 +178,16 @@ func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
 	start := r.Start
 	for _, b := range borders {
-		parts = append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: b}, RegionServer: regionServer(regions, start)})
+		parts = append(parts, part{
+			Range:        scanplan.KeyRange{Start: start, Stop: b},
+			RegionServer: regionServer(regions, start),
+		})
 		start = b //fault:cut-loses-a-row TestCut_property
 	}
-	return append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, RegionServer: regionServer(regions, start)})
+	return append(parts, part{
+		Range:        scanplan.KeyRange{Start: start, Stop: r.Stop},
+		RegionServer: regionServer(regions, start),
+	})
 }
 
 // regionServer returns the server of the region that holds key, "" if no region

@@ -50,15 +50,18 @@ func TestCutting_oneAnswer(t *testing.T) {
 		for _, how := range []struct {
 			Aggregation
 			rounding, sideBySide bool
-		}{{PerSeries, false, false}, {Auto, false, false}, {Auto, false, true}, {PartialAggregation, false, false}, {PartialAggregation, true, false}} {
+		}{{PerSeries, false, false}, {Auto, false, false}, {Auto, false, true}, {PartialAggregation, false, false},
+			{PartialAggregation, true, false}} {
 			got, stats, err := c.run(t, how.Aggregation, how.rounding, how.sideBySide)
-			if errors.Is(err, merge.ErrOrder) && how.Aggregation != PerSeries && (!how.sideBySide || c.plan.Downsample == nil) {
+			if errors.Is(err, merge.ErrOrder) && how.Aggregation != PerSeries &&
+				(!how.sideBySide || c.plan.Downsample == nil) {
 				refused++
 				continue
 			}
 			if wantErr != nil || err != nil {
 				if fmt.Sprint(err) != fmt.Sprint(wantErr) {
-					t.Fatalf("seed %d, case %d, mode %q: error %v, want %v\n%s", seed, i, how.Aggregation, err, wantErr, c.plan.String())
+					t.Fatalf("seed %d, case %d, mode %q: error %v, want %v\n%s", seed, i, how.Aggregation, err,
+						wantErr, c.plan.String())
 				}
 				continue
 			}
@@ -75,16 +78,20 @@ func TestCutting_oneAnswer(t *testing.T) {
 				proven++
 			}
 			if diff := c.differ(want, got, how.rounding); diff != "" {
-				t.Fatalf("seed %d, case %d, mode %q, side by side %t, %d of %d parts are partial: %s\n%s", seed, i, how.Aggregation, how.sideBySide, stats.Partial, stats.Parts, diff, c.plan.String())
+				t.Fatalf("seed %d, case %d, mode %q, side by side %t, %d of %d parts are partial: %s\n%s", seed, i,
+					how.Aggregation, how.sideBySide, stats.Partial, stats.Parts, diff, c.plan.String())
 			}
 			for _, g := range want {
 				values += g.Points.Len()
 			}
 		}
 	}
-	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes, %d side by side", values, partials, proven, refused, sized, side)
-	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 || side < 200 {
-		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes, %d side by side: too few, so that the cases test too little", values, partials, proven, refused, sized, side)
+	t.Logf(
+		"%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes, %d side by side", values, partials, proven, refused, sized, side)
+	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 ||
+		side < 200 {
+		t.Errorf(
+			"%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes, %d side by side: too few, so that the cases test too little", values, partials, proven, refused, sized, side)
 	}
 }
 
@@ -133,7 +140,9 @@ func randomCutting(rng *rand.Rand) *cutting {
 	c.plan = operatortest.Plan(s, metric, base, base+hours*3600)
 	c.plan.Start += rng.Int64N(1800_000)
 	c.plan.End -= rng.Int64N(1800_000)
-	c.plan.Aggregator = scanplan.Aggregator(pick(rng, append(aggregate.Names(), "sum", "sum", "avg", "zimsum", "pfsum", "squareSum", "min", "max", "count", "mimmax", "first", "last", "diff")...))
+	c.plan.Aggregator = scanplan.Aggregator(pick(rng,
+		append(aggregate.Names(), "sum", "sum", "avg", "zimsum", "pfsum", "squareSum", "min", "max", "count", "mimmax",
+			"first", "last", "diff")...))
 	if zeros && rng.IntN(2) == 0 {
 		c.plan.Aggregator = pick[scanplan.Aggregator](rng, "min", "max")
 	}
@@ -167,7 +176,8 @@ func randomDownsample(rng *rand.Rand) *scanplan.Downsample {
 	minutes := pick[int64](rng, 5, 5, 10, 15, 20, 30, 60, 7, 120)
 	d := &scanplan.Downsample{Interval: minutes * 60_000, Count: int(minutes), Unit: "m"}
 	d.Function = scanplan.Aggregator(pick(rng, "avg", "sum", "max", "count", "last", "p75"))
-	d.Fill = pick(rng, scanplan.FillNone, scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero)
+	d.Fill = pick(rng, scanplan.FillNone, scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull,
+		scanplan.FillZero)
 	return d
 }
 
@@ -210,7 +220,8 @@ func wildValue(rng *rand.Rand) encoding.Value {
 	case 0:
 		return encoding.FloatValue(pick(rng, math.NaN(), math.NaN(), math.NaN(), math.Inf(1), math.Inf(-1)))
 	case 1:
-		return encoding.FloatValue(pick(rng, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 1<<53, 1<<53+2))
+		return encoding.FloatValue(pick(rng, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022,
+			1<<53, 1<<53+2))
 	}
 	return encoding.FloatValue(math.Ldexp(float64(rng.IntN(8)-3), rng.IntN(2000)-1040))
 }
@@ -301,14 +312,15 @@ func (c *cutting) run(t *testing.T, how Aggregation, rounding, sideBySide bool) 
 	if c.hours != nil {
 		e.sizes.set(&c.plan, c.hours)
 	}
-	stats, err := e.Run(t.Context(), &c.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
-		for _, r := range records {
-			if err := m.Add(part, r); err != nil {
-				return err
+	stats, err := e.Run(t.Context(), &c.plan, Options{Aggregation: how},
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			for _, r := range records {
+				if err := m.Add(part, r); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, stats, err
 	}
@@ -323,7 +335,8 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 	}
 	for i := range want {
 		w, g := &want[i], &got[i]
-		if fmt.Sprint(w.Key, w.Tags, w.Aggregated, w.TSUIDs, w.Points.Time) != fmt.Sprint(g.Key, g.Tags, g.Aggregated, g.TSUIDs, g.Points.Time) {
+		if fmt.Sprint(w.Key, w.Tags, w.Aggregated, w.TSUIDs,
+			w.Points.Time) != fmt.Sprint(g.Key, g.Tags, g.Aggregated, g.TSUIDs, g.Points.Time) {
 			return fmt.Sprintf("group %d is %v %v, want %v %v", i, g.Key, g.Points.Time, w.Key, w.Points.Time)
 		}
 		for k := range w.Points.Len() {
@@ -332,7 +345,8 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 			if a == b || nan(a) && nan(b) || rounding && c.close(a.Double(), b.Double()) {
 				continue
 			}
-			return fmt.Sprintf("group %d at %d has %v (%016X), want %v (%016X)", i, ms, b.Double(), b.Bits, a.Double(), a.Bits)
+			return fmt.Sprintf("group %d at %d has %v (%016X), want %v (%016X)", i, ms, b.Double(), b.Bits, a.Double(),
+				a.Bits)
 		}
 	}
 	return ""

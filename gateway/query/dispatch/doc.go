@@ -1,17 +1,17 @@
-// Package dispatch executes scan plans. It cuts a plan's key ranges into parts,
-// sends each part to the pushdown server beside its rows or executes it in this
-// process, and hands every accepted part to the caller exactly once.
+// Package dispatch executes scan plans. It cuts a plan's key ranges into parts, sends
+// each part to the pushdown server next to its rows or executes it in this process, and
+// passes every accepted part to the caller exactly once.
 //
 // A part is an interval of row keys, not a region. A row is atomic, so disjoint
-// intervals that together make up the plan's ranges return every row once,
-// whatever splits, moves or dies in the meantime. Regions only decide where a part
-// is sent.
+// intervals that together make up the plan's ranges return every row once, even if
+// regions split or move or servers die in the meantime. Regions only decide where a
+// part is sent.
 //
-// Parts end at region boundaries and between hours. As long as nothing is known of
-// the rows, all parts have about equally many hours; once a run has reported how
-// many bytes each hour of the metric takes, they have about equally many bytes. On the
-// embedded store a plan of few hours is one part, where that gives the same bits: its hours
-// are read side by side, which needs the least memory if series are many.
+// Parts end at region boundaries and between hours. While the sizes of rows are unknown,
+// all parts have about equally many hours; once a run has reported how many bytes each hour
+// of the metric takes, they have about equally many bytes. On the embedded store a plan of
+// few hours is one part, if that gives the same bits: its hours are read side by side,
+// which needs the least memory if series are many.
 //
 // The coverage records which key intervals were accepted. The records of an
 // attempt are held back until the attempt has ended without an error, an interval

@@ -12,7 +12,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Errors of Executor.Run, beside those of the operators (operator.ErrBadPlan,
+// Errors of Executor.Run, in addition to those of the operators (operator.ErrBadPlan,
 // *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDenied, store.ErrDamaged)
 // and those of the sink.
 var (
@@ -25,8 +25,8 @@ var (
 )
 
 // IncompleteError is returned when the deadline came and some key ranges were missing
-// because their parts had failed. All other ranges have been handed to the sink. The API
-// answers HTTP 503.
+// because their parts had failed. All other ranges have been passed to the sink. The
+// API answers HTTP 503.
 type IncompleteError struct {
 	Ranges []scanplan.KeyRange // the missing ranges, ascending; at least one
 	Err    error               // the last failure
@@ -51,24 +51,25 @@ func isFinal(err error, inProcess bool) bool {
 	switch {
 	case errors.As(err, &data), errors.As(err, &limit), errors.As(err, &crooked):
 		return true
-	case memory.Refused(err): // this process's memory, wherever the part was executed
+	case memory.Refused(err): // this process's memory, even if the part was executed elsewhere
 		return true
 	case errors.As(err, &fault):
-		return inProcess // where every other attempt would be, too, or which was the other one
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
-		// A plan that a server refuses may only be too new for it, and another place
-		// may reach what this server did not. Only the refusal of this process is
-		// final.
+		return inProcess // where another attempt would be, too, or this was that attempt
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied),
+		errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
+		// A plan that a server refuses may only be too new for it, and another place may reach what
+		// this server could not. Only the refusal of this process is final.
 		return inProcess
 	}
 
 	return false
 }
 
-// withoutPlace returns the error of an attempt as clients see it. What a server, or the
-// connection to it, has failed with names addresses, which are for the log and the trace.
+// withoutPlace returns the error of an attempt as clients see it. Errors of a server or its
+// connection name addresses, which are only for the log and the trace.
 func withoutPlace(err error) error {
-	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding, wire.ErrBusy} {
+	for _, kind := range []error{wire.ErrServer, wire.ErrMisfit, wire.ErrIncomplete, wire.ErrStalled, wire.ErrEnding,
+		wire.ErrBusy} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -61,10 +61,11 @@ func ExampleExecutor_Run() {
 
 	e := New(Config{Store: table, Local: 1})
 	batches := 0
-	stats, err := e.Run(context.Background(), &plan, Options{Aggregation: PerSeries}, func(part scanplan.KeyRange, records []batch.Record) error {
-		batches += len(records)
-		return nil
-	})
+	stats, err := e.Run(context.Background(), &plan, Options{Aggregation: PerSeries},
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			batches += len(records)
+			return nil
+		})
 	fmt.Println(stats.Parts, "parts,", stats.Points, "points,", batches, "batches,", err)
 	// Output:
 	// 4 parts, 240 points, 4 batches, <nil>

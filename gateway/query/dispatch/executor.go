@@ -19,24 +19,23 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Config says where plans are executed. Only Store is required.
+// Config is where plans are executed. Only Store is required.
 type Config struct {
 	// Store is read by parts that are executed in this process, which happens when
 	// no pushdown server is configured or healthy. It also lists the regions.
 	Store store.Reader
 	// Servers are the pushdown servers, see client.Client.
 	Servers []Server
-	// Rollups are the tables that there are beside the data table. A server that does not
-	// name one of them in its hello gets none of its parts.
+	// Rollups are the tables in addition to the data table. A server that does not name one of them
+	// in its hello gets no parts of it.
 	Rollups []string
-	// Local bounds how many parts one run executes in this process at once.
-	// Default: the number of CPUs.
+	// Local bounds how many parts one run executes in this process concurrently. Default: the
+	// number of CPUs.
 	Local int
-	// PerServer bounds how many parts one run has on one server at once.
-	// Default 4.
+	// PerServer bounds how many parts one run has on one server concurrently. Default 4.
 	PerServer int
-	// SideBySide says that scans of Store cost nothing while nobody reads on, as those of
-	// the embedded store do: the hours of a plan may be read side by side.
+	// SideBySide is set if idle scans of Store cost nothing, as those of the embedded store: the
+	// hours of a plan may be read side by side.
 	SideBySide bool
 	// ResultCache keeps the answers of parts that are executed in this process; nil
 	// for no result cache.
@@ -61,8 +60,8 @@ const (
 	maxRetryPause = 2 * time.Second
 )
 
-// partsPerSlot is how many parts are cut for each part that can run at once. More
-// than one, so that a slot does not idle while another one works on a long part.
+// partsPerSlot is how many parts are cut for each part that can run concurrently. More than one, so
+// that a slot is not idle while another one works on a long part.
 const partsPerSlot = 4
 
 // Executor executes plans. Its methods may be called from many goroutines.
@@ -144,7 +143,7 @@ type Attempt struct {
 	Err          error
 }
 
-// Options say how Run executes a plan. The zero value lets the planner choose the
+// Options are how Run executes a plan. The zero value lets the planner choose the
 // aggregation, and demands a complete answer.
 type Options struct {
 	Aggregation Aggregation
@@ -159,11 +158,11 @@ type Options struct {
 	Trace bool
 }
 
-// Run executes a plan and hands the records of its parts to the sink. It returns nil
-// when the sink has received all of the plan's ranges, each key exactly once. After
-// an error the sink has received only some of them; an *IncompleteError lists those
-// that are missing. Run waits for stores and servers until the context's deadline.
-// The errors are listed in errors.go.
+// Run executes a plan and passes the records of its parts to the sink. It returns nil
+// when the sink has received all of the plan's ranges, each key exactly once. After an
+// error the sink has received only some of them; an *IncompleteError lists those that
+// are missing. Run waits for stores and servers until the context's deadline. The
+// errors are listed in errors.go.
 func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, sink Sink) (Stats, error) {
 	if err := plan.Validate(); err != nil {
 		return Stats{}, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
@@ -193,18 +192,17 @@ type PlannedPart struct {
 	Mode   string               `json:"mode"`   // strict (per-series), partial or aligned
 	Why    string               `json:"why"`    // the reason for Mode
 	Rows   string               `json:"rows"`   // the access path: how rows are selected in the store
-	// Bytes estimates how many bytes the part will read from the store, from what
-	// earlier queries read there. It is 0, and left out, where nothing is known.
+	// Bytes estimates how many bytes the part will read from the store, from earlier queries. It is
+	// 0, and omitted, if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Filter is the row filter that the store's servers are asked to evaluate, where
-	// the store can describe it.
+	// Filter is the row filter that the store's servers evaluate, if the store can describe it.
 	Filter string `json:"filter,omitempty"`
 	// ResultCache is "kept" if the part is executed in this process and its answer
 	// is in the result cache: it is given again if no row has changed.
 	ResultCache string `json:"resultCache,omitempty"`
 }
 
-// InProcess stands for this process where a server is named.
+// InProcess is this process in place of a server's name.
 const InProcess = "in-process"
 
 // filterDescriber is a store that has rows filtered by its servers and can describe
@@ -248,9 +246,9 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 	return planned, nil
 }
 
-// AggregatesPartially reports whether Run would have parts answer with partial aggregates, or
-// with aligned ones of a single group: with few points, which may turn out not to give the
-// answer. Aligned ones of many groups may be as many points as are read.
+// AggregatesPartially reports whether Run would make parts answer with partial aggregates, or with
+// aligned ones of a single group: with few points, which may prove insufficient. Aligned ones of
+// many groups may be as many points as are read.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
 	remote := slices.Contains(e.servers.healthy(plan.Table), true)
@@ -263,8 +261,8 @@ func (e *Executor) SideBySide(plan *scanplan.Plan) bool {
 	return chooseAggregation(plan, Auto, e.places(plan, false)).whole
 }
 
-// places returns where the parts of a plan can be executed. All ranges of a plan differ in
-// their salt alone, so the first range's access path stands for all.
+// places returns where the parts of a plan can be executed. All ranges of a plan differ only in
+// their salt, so the first range's access path represents all.
 func (e *Executor) places(plan *scanplan.Plan, remote bool) places {
 	path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
 	return places{remote: remote, sideBySide: e.cfg.SideBySide, path: path}
@@ -277,8 +275,8 @@ type partition struct {
 	skipsRows bool // the access path may leave out rows of the parts' hours
 }
 
-// partition cuts a plan at the boundaries that its regions have now. Without
-// servers it does not matter where rows are held, so the store is not asked.
+// partition cuts a plan at the boundaries that its regions have now. Without servers the location
+// of rows does not matter, so it is not read.
 func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
 	e.servers.checkHealth(ctx)
 	slots, remote := e.cfg.Local, false
@@ -302,9 +300,8 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 	return p, nil
 }
 
-// planRegions lists the regions that hold a plan's rows, or held them a moment ago. It asks the
-// store until the context ends, because a table whose regions are moving may answer a
-// moment later.
+// planRegions lists the regions that hold a plan's rows, or held them a moment ago. It retries
+// until the context ends, because a table whose regions are moving may answer a moment later.
 func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
 	began := time.Now()
@@ -319,7 +316,7 @@ func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]stor
 			e.regions.set(plan.Table, regions, began)
 			return overlapping(regions, start, stop), nil
 		}
-		// Once ctx has ended, the error may say no more than that, and the wait ends the loop.
+		// Once ctx has ended, the error may be only that, and the wait ends the loop.
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			return nil, fmt.Errorf("cannot list the regions of table %s: %w", plan.Table, err)
 		}
@@ -329,9 +326,8 @@ func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]stor
 	}
 }
 
-// unlessContext returns err, or nil if err says no more than that the context ended.
-// An unavailable store is a failure of its own, even where its error wraps the
-// context's.
+// unlessContext returns err, or nil if err is only the context's end. An unavailable store is a
+// separate failure, even if its error wraps the context's.
 func unlessContext(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err

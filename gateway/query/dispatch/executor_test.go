@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a server that executes parts on a store and fails as told.
+// scripted is a server that executes parts on a store and fails by its script.
 type scripted struct {
 	name, beside string
 	store        store.Reader
@@ -262,8 +262,8 @@ func (f *flaky) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	return f.Store.Scan(ctx, s)
 }
 
-// Explain tells where parts go: to the server beside their region, else to any healthy server, else
-// they are executed in process.
+// Explain shows where parts go: to the server next to their region, else to any healthy
+// server, else they are executed in process.
 func TestExplain(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -358,7 +358,7 @@ func (h *hanging) DropCaches(ctx context.Context) error {
 }
 
 // A cached answer of a server whose version token could not be proven is discarded and the server
-// asked again at once. It counts as failed only if the next answer is unproven, too.
+// retried immediately. It counts as failed only if the next answer is unproven, too.
 func TestRun_unproven(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -614,7 +614,7 @@ func TestRun_missing(t *testing.T) {
 	})
 }
 
-// An incomplete answer tells what has failed and not where: the log has the address.
+// An incomplete answer has the cause of the failure and not the place: the log has the address.
 func TestRun_missingNamesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)

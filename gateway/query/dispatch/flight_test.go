@@ -60,7 +60,8 @@ func TestRun_flight(t *testing.T) {
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	f := func(remote bool) {
 		t.Helper()
-		for _, d := range []*scanplan.Downsample{nil, {Interval: 60_000, Function: "avg", Fill: "none"}, {Interval: 420_000, Function: "avg", Fill: "none"}} {
+		for _, d := range []*scanplan.Downsample{nil, {Interval: 60_000, Function: "avg", Fill: "none"},
+			{Interval: 420_000, Function: "avg", Fill: "none"}} {
 			plan.Downsample = d
 			got := answer{}
 			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))

@@ -28,8 +28,13 @@ func TestCutting_histograms(t *testing.T) {
 		}
 		for row := range c.store.Rows {
 			r := &c.store.Rows[row]
-			h := encoding.NewHistogram([]encoding.HistogramBucket{{Lower: float32(rng.IntN(3)), Upper: 3, Count: int64(rng.IntN(9))}}, 1, 0)
-			c.store.Cell(r.Key, encoding.AppendHistogramQualifier(nil, int32(rng.IntN(60))*60_000, false), encoding.AppendHistogram([]byte{9}, &h), 1)
+			h := encoding.NewHistogram([]encoding.HistogramBucket{{
+				Lower: float32(rng.IntN(3)),
+				Upper: 3,
+				Count: int64(rng.IntN(9)),
+			}}, 1, 0)
+			c.store.Cell(r.Key, encoding.AppendHistogramQualifier(nil, int32(rng.IntN(60))*60_000, false),
+				encoding.AppendHistogram([]byte{9}, &h), 1)
 		}
 		want, err := c.one()
 		if err != nil {
@@ -37,8 +42,10 @@ func TestCutting_histograms(t *testing.T) {
 		}
 		for _, how := range []Aggregation{PerSeries, Auto} {
 			got, stats, err := c.run(t, how, false, false)
-			if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); err != nil || diff != "" {
-				t.Fatalf("seed %d, case %d, mode %q: %v, want -, got +: %s\n%s", seed, i, how, err, diff, c.plan.String())
+			if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); err != nil ||
+				diff != "" {
+				t.Fatalf("seed %d, case %d, mode %q: %v, want -, got +: %s\n%s", seed, i, how, err, diff,
+					c.plan.String())
 			}
 			partial += stats.Partial
 			borders += stats.Parts
@@ -62,7 +69,8 @@ func TestChooseAggregation_histograms(t *testing.T) {
 		}
 	}
 	f(true, Auto, func(*scanplan.Plan) {})
-	f(true, PartialAggregation, func(p *scanplan.Plan) { p.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum"} })
+	f(true, PartialAggregation,
+		func(p *scanplan.Plan) { p.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum"} })
 	f(true, Auto, func(p *scanplan.Plan) { p.Downsample = &scanplan.Downsample{All: true, Function: "sum"} })
 	f(false, PerSeries, func(*scanplan.Plan) {})
 	f(false, Auto, func(p *scanplan.Plan) { p.Aggregator = scanplan.None })

@@ -17,8 +17,9 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	m, s := &operatortest.Store{}, encoding.DefaultSchema()
 	for i := range 10 {
 		m.Load(s, metric, operatortest.Series{
-			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1)},
-			Points: operatortest.Every(base, base+4*3600, step, func(j int) float64 { return float64(i) + float64(j%100)/7 }),
+			Tags: []encoding.TagPair{operatortest.Tag(1, i+1)},
+			Points: operatortest.Every(base, base+4*3600, step,
+				func(j int) float64 { return float64(i) + float64(j%100)/7 }),
 		})
 	}
 	return m, s
@@ -30,14 +31,15 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, byte
 	plan.MaxBytes = bytes
 	m := merge.New(&plan, nil)
 	m.AllowRounding()
-	stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
-		for _, r := range records {
-			if err := m.Add(part, r); err != nil {
-				return err
+	stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how},
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			for _, r := range records {
+				if err := m.Add(part, r); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err == nil {
 		_, err = m.Finish()
 	}
@@ -48,7 +50,8 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, byte
 func tooMuch(err error) bool {
 	var part *operator.LimitError
 	var merged *merge.MemoryError
-	return errors.As(err, &part) && (part.What == operator.Memory || part.What == operator.States) || errors.As(err, &merged)
+	return errors.As(err, &part) && (part.What == operator.Memory || part.What == operator.States) ||
+		errors.As(err, &merged)
 }
 
 // leastBytes is the memory that a plan needs, to a hundredth.
@@ -78,13 +81,20 @@ func TestRun_memoryByPoints(t *testing.T) {
 			m, s := stepTable(step)
 			plan := operatortest.Plan(s, metric, base, base+4*3600)
 			plan.Aggregator = "sum"
-			plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
+			plan.Downsample = &scanplan.Downsample{
+				Interval: 300_000,
+				Count:    5,
+				Unit:     "m",
+				Function: "avg",
+				Fill:     scanplan.FillNone,
+			}
 			stats, err := within(t, overFlight(t, m, s), plan, how, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := 10 * 4 * 3600 / step; stats.Points != want || stats.Remote != stats.Parts {
-				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote, stats.Parts, want)
+				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote,
+					stats.Parts, want)
 			}
 			e := overFlight(t, m, s)
 			if _, err := within(t, e, plan, how, 0); err != nil { // later runs know the sizes of hours
@@ -95,7 +105,8 @@ func TestRun_memoryByPoints(t *testing.T) {
 				need, shipped = least, stats.ShippedBytes
 			}
 			if least > need+need/20 || stats.ShippedBytes > shipped+shipped/20 {
-				t.Errorf("%s, a point every %d s: needs %d bytes and ships %d, want at most %d and %d, as with a point every 48 s", how, step, least, stats.ShippedBytes, need, shipped)
+				t.Errorf(
+					"%s, a point every %d s: needs %d bytes and ships %d, want at most %d and %d, as with a point every 48 s", how, step, least, stats.ShippedBytes, need, shipped)
 			}
 		}
 		t.Logf("%s: needs %d bytes, ships %d", how, need, shipped)

@@ -14,16 +14,16 @@ import (
 const (
 	StateHealthy   = "healthy"
 	StateAway      = "away"      // it has failed, and gets nothing for a while
-	StateUnchecked = "unchecked" // nobody has asked it lately: it is asked before the next query
+	StateUnchecked = "unchecked" // not checked lately: it is checked before the next query
 )
 
-// PlaceStats is what an operator is told of one place where parts are executed. Counts are those
-// of the last hour.
+// PlaceStats is an operator's view of one place where parts are executed. Counts are
+// those of the last hour.
 type PlaceStats struct {
 	Address string // of a pushdown server, or InProcess
-	Beside  string // the region server beside it, "" if it has named none, and for this process
+	Beside  string // its region server, "" if it has named none, and for this process
 	State   string // "" for this process
-	Regions int    // that are read there, of the table that was asked about
+	Regions int    // of the requested table that are read there
 
 	Parts   int64 // accepted
 	Failed  int64 // attempts
@@ -44,9 +44,9 @@ type PlaceRun struct {
 // maxRuns bounds the runs of one table.
 const maxRuns = 1000
 
-// Places returns what is known of all places, the pushdown servers in the order of the settings
-// and this process last, and where the regions of a table are read, in the order of their keys.
-// There are none if no query has listed them since the start. It asks nobody.
+// Places returns the state of all places, the pushdown servers in the order of the settings and
+// this process last, and where the regions of a table are read, in the order of their keys. There
+// are none if no query has listed them since the start. It makes no calls.
 func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 	now := time.Now()
 	for i, s := range e.cfg.Servers {
@@ -74,8 +74,8 @@ func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 	return places, runs
 }
 
-// addState adds the region server beside a server, its state, and the error of its last health check
-// that failed, if no attempt has failed since.
+// addState adds a server's region server, its state, and the error of its last health
+// check that failed, if no attempt has failed since.
 func (r *registry) addState(i int, now time.Time, p *PlaceStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *registry) addState(i int, now time.Time, p *PlaceStats) {
 	}
 }
 
-// last returns the regions of a table as they were listed last, however long ago.
+// last returns the regions of a table as they were listed last.
 func (l *regionLists) last(table string) []store.Region {
 	l.mu.Lock()
 	defer l.mu.Unlock()

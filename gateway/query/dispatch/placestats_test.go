@@ -25,7 +25,15 @@ func TestTally(t *testing.T) {
 	c.count(ctx, noon, time.Second, 7, resultcache.ErrUnproven)
 	gone()
 	c.count(ctx, noon, time.Second, 7, errors.New("gone"))
-	want := PlaceStats{Parts: 2, Failed: 1, Bytes: 150, Mean: 2 * time.Second, Longest: 3 * time.Second, LastError: strings.Repeat("x", 500), LastFail: noon}
+	want := PlaceStats{
+		Parts:     2,
+		Failed:    1,
+		Bytes:     150,
+		Mean:      2 * time.Second,
+		Longest:   3 * time.Second,
+		LastError: strings.Repeat("x", 500),
+		LastFail:  noon,
+	}
 	if diff := cmp.Diff(want, c.stats(noon)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -34,20 +42,22 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// Regions are counted where they are read: at the server beside them, else in this process. Runs
-// are of neighbours.
+// Regions are counted where they are read: at the server next to them, else in this
+// process. Runs are of neighbours.
 func TestExecutor_Places(t *testing.T) {
 	beside := []string{"a:1", "b:1"}
 	e := New(Config{Servers: []Server{&named{address: "pa:2"}, &named{address: "pb:2"}}})
 	for i, b := range beside {
 		e.servers.mu.entries[i] = serverHealth{regionServer: b, checked: time.Now()}
 	}
-	e.regions.set("t", []store.Region{{Server: "a:1"}, {Server: "a:1"}, {Server: "b:1"}, {Server: "a:1"}}, time.Now().Add(-time.Hour))
+	e.regions.set("t", []store.Region{{Server: "a:1"}, {Server: "a:1"}, {Server: "b:1"}, {Server: "a:1"}},
+		time.Now().Add(-time.Hour))
 	places, runs := e.Places("t")
 	if diff := cmp.Diff([]PlaceRun{{0, 2}, {1, 1}, {0, 1}}, runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	want := []PlaceStats{{Address: "pa:2", Beside: "a:1", State: StateHealthy, Regions: 3}, {Address: "pb:2", Beside: "b:1", State: StateHealthy, Regions: 1}, {Address: InProcess}}
+	want := []PlaceStats{{Address: "pa:2", Beside: "a:1", State: StateHealthy, Regions: 3},
+		{Address: "pb:2", Beside: "b:1", State: StateHealthy, Regions: 1}, {Address: InProcess}}
 	if diff := cmp.Diff(want, places); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
@@ -67,7 +77,7 @@ func TestExecutor_Places(t *testing.T) {
 	}
 }
 
-// named is a server of which only the address matters.
+// named is a server with only an address.
 type named struct {
 	Server
 	address string

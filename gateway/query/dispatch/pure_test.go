@@ -121,7 +121,9 @@ func TestCut_property(t *testing.T) {
 		}
 		plan := operatortest.Plan(s, metric, base, base+rapid.Int64Range(1, 30).Draw(t, "rows")*row)
 		if daily {
-			plan.Rollup = &scanplan.Rollup{Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}}
+			plan.Rollup = &scanplan.Rollup{
+				Layout: encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}},
+			}
 			plan.Downsample = &scanplan.Downsample{Interval: 3_600_000, Function: "sum", Fill: scanplan.FillNone}
 		}
 		if rapid.Bool().Draw(t, "straddling") {
@@ -160,7 +162,8 @@ func TestCut_property(t *testing.T) {
 // drawHours draws the bytes of each hour: none, few, or more than a part may have.
 func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
 	n := int((plan.To - plan.From) / encoding.RowSeconds)
-	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, minPartBytes / 3, minPartBytes, maxPartBytes / 2, 3 * maxPartBytes}), n, n).Draw(t, "bytes")
+	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, minPartBytes / 3, minPartBytes, maxPartBytes / 2,
+		3 * maxPartBytes}), n, n).Draw(t, "bytes")
 }
 
 func checkPart(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) {
@@ -177,7 +180,8 @@ func checkPart(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) 
 func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
 	var borders [][]byte
 	for range rapid.IntRange(0, 6).Draw(t, "borders") {
-		k := plan.Schema.AppendRangeKey(nil, rapid.IntRange(0, 5).Draw(t, "bucket"), metric, uint32(base+rapid.IntRange(-1, 30).Draw(t, "hour")*3600))
+		k := plan.Schema.AppendRangeKey(nil, rapid.IntRange(0, 5).Draw(t, "bucket"), metric,
+			uint32(base+rapid.IntRange(-1, 30).Draw(t, "hour")*3600))
 		borders = append(borders, append(k, rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "rest")...))
 	}
 	slices.SortFunc(borders, bytes.Compare)
@@ -197,7 +201,9 @@ func TestCut_hours(t *testing.T) {
 		t.Errorf("%d parts, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cutPlan(&plan, nil, cutGoal{parts: 100, path: operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)}, aggregationChoice{}); len(got) != 1 {
+	if got := cutPlan(&plan, nil,
+		cutGoal{parts: 100, path: operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)},
+		aggregationChoice{}); len(got) != 1 {
 		t.Errorf("%d parts of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
@@ -211,12 +217,17 @@ func TestCut_hours(t *testing.T) {
 // one that looked at many.
 func TestCut_memory(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	memory := access.NewPrefixCache()
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f := func(want int) {
 		t.Helper()
-		if got := cutPlan(&plan, nil, cutGoal{parts: 4, path: operator.ChooseAccess(&part, memory)}, aggregationChoice{}); len(got) != want {
+		if got := cutPlan(&plan, nil, cutGoal{parts: 4, path: operator.ChooseAccess(&part, memory)},
+			aggregationChoice{}); len(got) != want {
 			t.Errorf("%d parts, want %d", len(got), want)
 		}
 	}
@@ -231,9 +242,14 @@ func TestCut_memory(t *testing.T) {
 func TestRun_memory(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	memory := access.NewPrefixCache()
-	operator.RecordScan(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	operator.RecordScan(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]},
+		operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
 	for _, c := range []struct {
 		seek *access.PrefixCache
 		one  bool
@@ -251,7 +267,11 @@ func TestRun_memory(t *testing.T) {
 // where they seek, and sizes of hours say nothing of what they read.
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+100_000*3600)
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(2),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	known := newSizes()
 	known.learn(&plan, []partRead{{plan.Ranges[0], operator.Stats{Rows: 1 << 20, Bytes: 1 << 40}}})
 	path := operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)
@@ -307,7 +327,8 @@ func TestCutPlan_aligned(t *testing.T) {
 	f("a region that cuts an hour", false, as, Auto, append(hour, 0, 0, 1))
 	f("asked for per series", false, as, PerSeries)
 	f("rate", true, func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{} }, Auto)
-	f("rate that drops resets", false, func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{Counter: true, DropResets: true} }, Auto)
+	f("rate that drops resets", false,
+		func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{Counter: true, DropResets: true} }, Auto)
 	f("none", false, func(p *scanplan.Plan) { p.Aggregator = scanplan.None }, Auto)
 	f("median", false, func(p *scanplan.Plan) { p.Aggregator = "median" }, Auto)
 	f("corrections", false, func(p *scanplan.Plan) { p.Fix = scanplan.FixGaps }, Auto)

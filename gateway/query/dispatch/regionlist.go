@@ -9,8 +9,9 @@ import (
 )
 
 // regionsFor is how long the regions of a table count as known. Listing them is a scan of
-// HBase's meta table, which costs more than the rest of a small query. What has moved since
-// only makes a part be read from farther away: parts are key intervals wherever regions end.
+// HBase's meta table, which costs more than the rest of a small query. A region that has
+// moved since is only read from farther away: parts are key intervals, independent of
+// regions.
 const regionsFor = 5 * time.Second
 
 // maxRegionTables bounds the tables whose regions are kept: raw data and rollups.
@@ -41,7 +42,7 @@ func (l *regionLists) get(table string, now time.Time) ([]store.Region, bool) {
 	return e.regions, true
 }
 
-// set keeps all regions of a table, which were asked for at the time at.
+// set keeps all regions of a table, which were requested at the time at.
 func (l *regionLists) set(table string, regions []store.Region, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

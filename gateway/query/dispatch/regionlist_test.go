@@ -41,7 +41,8 @@ func TestRun_listsRegionsOnce(t *testing.T) {
 		t.Helper()
 		plan := operatortest.Plan(s, metric, from, to)
 		parts := 0
-		if _, err := e.Run(t.Context(), &plan, Options{}, func(scanplan.KeyRange, []batch.Record) error { parts++; return nil }); err != nil {
+		if _, err := e.Run(t.Context(), &plan, Options{},
+			func(scanplan.KeyRange, []batch.Record) error { parts++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.listed.Load(); got != want || parts == 0 {
@@ -62,7 +63,8 @@ func TestRun_listsRegionsOnce(t *testing.T) {
 func TestRegionLists(t *testing.T) {
 	var l regionLists
 	now := time.Unix(1000, 0)
-	one := []store.Region{{Stop: []byte("b"), Server: "x"}, {Start: []byte("b"), Stop: []byte("c"), Server: "y"}, {Start: []byte("c"), Server: "z"}}
+	one := []store.Region{{Stop: []byte("b"), Server: "x"}, {Start: []byte("b"), Stop: []byte("c"), Server: "y"},
+		{Start: []byte("c"), Server: "z"}}
 	l.set("t", one, now)
 	f := func(table string, at time.Time, want bool) {
 		t.Helper()
@@ -83,7 +85,8 @@ func TestRegionLists(t *testing.T) {
 		}
 		return all
 	}
-	for _, c := range [][3]string{{"", "", "xyz"}, {"a", "b", "x"}, {"b", "c", "y"}, {"b", "", "yz"}, {"c", "d", "z"}, {"", "a", "x"}, {"aa", "ba", "xy"}} {
+	for _, c := range [][3]string{{"", "", "xyz"}, {"a", "b", "x"}, {"b", "c", "y"}, {"b", "", "yz"}, {"c", "d", "z"},
+		{"", "a", "x"}, {"aa", "ba", "xy"}} {
 		if got := servers(c[0], c[1]); got != c[2] {
 			t.Errorf("[%q, %q): regions of %s, want %s", c[0], c[1], got, c[2])
 		}

@@ -21,8 +21,7 @@ import (
 type Server interface {
 	// Address returns the server's host:port.
 	Address() string
-	// Hello is the health check. It returns the region server that the pushdown
-	// server stands beside.
+	// Hello is the health check. It returns the region server next to the pushdown server.
 	Hello(ctx context.Context) (wire.Hello, error)
 	// DropCaches empties the server's result cache.
 	DropCaches(ctx context.Context) error
@@ -39,9 +38,9 @@ const (
 	maxBackoff    = 2 * time.Second  // the backoff doubles up to this, so that a server that is back is soon used again
 )
 
-// registry is what the executor knows of its pushdown servers, shared by all runs. A
-// server that failed gets no parts for a while, so that one that hangs or is down
-// does not delay every query.
+// registry is the state of the executor's pushdown servers, shared by all runs. A
+// server that failed gets no parts for a while, so that one that hangs or is down does
+// not delay every query.
 type registry struct {
 	servers []Server
 	rollups []string // tables that only servers read which name them in their hello
@@ -55,7 +54,7 @@ type registry struct {
 
 // serverHealth is the last known state of a server.
 type serverHealth struct {
-	regionServer string        // host:port of the region server beside it, "" if it named none
+	regionServer string        // host:port of the region server next to it, "" if it named none
 	rollups      []string      // the rollup tables that it reads
 	checked      time.Time     // when a health check was last answered; zero after a failure
 	checking     bool          // a health check runs in the background
@@ -71,7 +70,7 @@ func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry
 	return r
 }
 
-// checkHealth checks all servers whose last answer is too old, all at once, and waits
+// checkHealth checks all servers whose last answer is too old, concurrently, and waits
 // for the answers. A server that has failed is checked in the background, so that no
 // query waits for a server that may hang.
 func (r *registry) checkHealth(ctx context.Context) {
@@ -88,9 +87,9 @@ func (r *registry) checkHealth(ctx context.Context) {
 }
 
 // claimCheck reports whether a server is due for a health check, and whether it has
-// failed before. If both hold, the check is the caller's: nobody else gets it until
-// it has ended. A server that has not failed may be checked by several callers at once,
-// because each of them waits for the answer.
+// failed before. If both hold, only this caller may check it until the check has ended.
+// A server that has not failed may be checked by several callers concurrently, because
+// each of them waits for the answer.
 func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +101,7 @@ func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 	return due, failedBefore
 }
 
-// check asks one server and records the outcome.
+// check checks one server and records the outcome.
 func (r *registry) check(ctx context.Context, i int) {
 	inner, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
@@ -112,7 +111,7 @@ func (r *registry) check(ctx context.Context, i int) {
 		err = compatible(h)
 	}
 	if err != nil {
-		// A query that was cancelled meanwhile says nothing about the server.
+		// The cancellation of the query is no failure of the server.
 		if ctx.Err() == nil {
 			r.markFailed(i)
 			r.keepError(i, err)
@@ -124,13 +123,20 @@ func (r *registry) check(ctx context.Context, i int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &r.mu.entries[i]
-	*e = serverHealth{regionServer: h.Beside, rollups: h.Rollups, checked: time.Now(), lastError: e.lastError, lastFail: e.lastFail}
+	*e = serverHealth{
+		regionServer: h.Beside,
+		rollups:      h.Rollups,
+		checked:      time.Now(),
+		lastError:    e.lastError,
+		lastFail:     e.lastFail,
+	}
 }
 
 // compatible returns an error for a server of another release with which each part would fail.
 func compatible(h wire.Hello) error {
 	if h.Batch != batch.Version || h.Plan != scanplan.Version {
-		return fmt.Errorf("%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
+		return fmt.Errorf(
+			"%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
 			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, scanplan.Version)
 	}
 	return nil
@@ -143,7 +149,7 @@ func (r *registry) keepError(i int, err error) {
 	r.mu.entries[i].lastError, r.mu.entries[i].lastFail = textOf(err), time.Now()
 }
 
-// dropCaches tells all servers at once, those that failed lately included.
+// dropCaches calls all servers concurrently, including those that failed lately.
 func (r *registry) dropCaches(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
@@ -216,21 +222,21 @@ func (r *registry) candidates(table, regionServer string, turn int) (order []int
 // Closeness of a pushdown server to the rows of a part.
 const (
 	elsewhere  = iota
-	sameHost   // beside another region server on the same host
-	sameServer // beside the region server that holds the rows
+	sameHost   // next to another region server on the same host
+	sameServer // next to the region server that holds the rows
 )
 
-// closeness compares the region server that a pushdown server stands beside with the
-// one that holds a row, both host:port.
-func closeness(beside, holder string) int {
-	if beside == "" || holder == "" {
+// closeness compares the region server of a pushdown server with the one that holds a row, both
+// host:port.
+func closeness(regionServer, holder string) int {
+	if regionServer == "" || holder == "" {
 		return elsewhere
 	}
-	if beside == holder {
+	if regionServer == holder {
 		return sameServer
 	}
 
-	a, _, errA := net.SplitHostPort(beside)
+	a, _, errA := net.SplitHostPort(regionServer)
 	b, _, errB := net.SplitHostPort(holder)
 	if errA == nil && errB == nil && a == b {
 		return sameHost

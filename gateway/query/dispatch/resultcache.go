@@ -22,12 +22,13 @@ const (
 	StretchAnswer PlanAnswer = "stretch"
 )
 
-// LookupPlan looks up a plan's answer in the result cache; it is called before Run,
-// so that the version tokens it takes are older than the rows that Run reads. It
-// returns nil if nothing can be cached. Only an answer whose parts were all executed
-// in this process can be, see Stats.CacheComplete: pushdown servers read rows over
-// connections of their own, about which a version token taken here proves nothing.
-func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer, proofs *resultcache.Proofs) *resultcache.PlanLookup {
+// LookupPlan looks up a plan's answer in the result cache; it is called before Run, so
+// that the version tokens it takes are older than the rows that Run reads. It returns
+// nil if nothing can be cached. Only an answer whose parts were all executed in this
+// process can be, see Stats.CacheComplete: pushdown servers read rows over their own
+// connections, for which a version token taken here is no proof.
+func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer,
+	proofs *resultcache.Proofs) *resultcache.PlanLookup {
 	if len(e.cfg.Servers) > 0 {
 		return nil
 	}
@@ -41,14 +42,14 @@ func (e *Executor) HoldsPlan(plan *scanplan.Plan, name PlanAnswer) bool {
 
 // CacheComplete reports whether all parts were executed in this process, and each was
 // answered from the result cache or read under a version token that held until its end.
-// Then what is made of their answers may be cached, even if they themselves are too large.
+// Then the result of their answers may be cached, even if they themselves are too
+// large.
 func (s *Stats) CacheComplete() bool {
 	return s.Remote == 0 && s.Parts > 0 && len(s.Missing) == 0 && s.CacheHits+s.CacheProven == int64(s.Parts)
 }
 
-// FromCache returns the counts of an answer that is given again from the result
-// cache. Rows, cells, bytes and points stay those that the answer was made of; the
-// counts of work done are zero.
+// FromCache returns the counts of an answer from the result cache. Rows, cells, bytes and points
+// are those that the answer was made of; the counts of work are zero.
 func (s Stats) FromCache() Stats {
 	s.Attempts, s.Discarded, s.Trace = 0, 0, nil
 	s.RPCs, s.Resumes, s.Batches, s.ShippedBytes = 0, 0, 0, 0

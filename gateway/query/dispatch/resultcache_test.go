@@ -31,7 +31,8 @@ func (nothing) Bytes() int64 { return 1 }
 func TestLookupPlan(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
-	for name, servers := range map[string][]Server{"in process": nil, "a server": {&scripted{name: "one:1", store: m}}} {
+	for name, servers := range map[string][]Server{"in process": nil,
+		"a server": {&scripted{name: "one:1", store: m}}} {
 		e := New(Config{Store: resting{m}, Servers: servers, ResultCache: resultcache.New(1<<20, nil)})
 		found := 0
 		for range 5 { // the second run knows sizes, and cuts the plan differently
@@ -73,7 +74,12 @@ func TestStats_CacheComplete(t *testing.T) {
 }
 
 func TestStats_FromCache(t *testing.T) {
-	s := Stats{Parts: 3, Attempts: 4, Discarded: 1, Stats: operator.Stats{Rows: 5, Bytes: 6, Points: 7, RPCs: 8, ScanTime: 9, CacheStored: 3}}
+	s := Stats{
+		Parts:     3,
+		Attempts:  4,
+		Discarded: 1,
+		Stats:     operator.Stats{Rows: 5, Bytes: 6, Points: 7, RPCs: 8, ScanTime: 9, CacheStored: 3},
+	}
 	want := Stats{Parts: 3, Stats: operator.Stats{Rows: 5, Bytes: 6, Points: 7, CacheHits: 3}}
 	if got := s.FromCache(); got.Stats != want.Stats || got.Parts != 3 || got.Attempts != 0 || got.Discarded != 0 {
 		t.Errorf("%+v, want %+v", got, want)

@@ -17,7 +17,7 @@ import (
 // is an index of Config.Servers.
 const local = -1
 
-// pendingPart is a part that is not accepted yet.
+// pendingPart is a part that is not yet accepted.
 type pendingPart struct {
 	part
 	turn      int           // rotates the choice among equally close servers
@@ -60,7 +60,7 @@ type run struct {
 	sink      Sink
 	coverage  *coverage
 	stats     Stats
-	skipsRows bool       // what parts read says nothing about whole hours
+	skipsRows bool       // the parts' reads are not whole hours
 	read      []partRead // what the accepted parts read
 
 	waiting   []*pendingPart
@@ -73,8 +73,15 @@ type run struct {
 // newRun makes a run whose parts all wait for their first attempt.
 func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partition) *run {
 	r := &run{
-		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), skipsRows: p.skipsRows,
-		busy: map[int]int{}, results: make(chan partAttempt),
+		e:         e,
+		plan:      plan,
+		opts:      opts,
+		began:     time.Now(),
+		sink:      sink,
+		coverage:  newCoverage(plan.Ranges),
+		skipsRows: p.skipsRows,
+		busy:      map[int]int{},
+		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
 		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[int]bool{}})
@@ -82,8 +89,8 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 	return r
 }
 
-// execute starts attempts and accepts their results until the coverage is complete
-// or nothing more can come.
+// execute starts attempts and accepts their results until the coverage is complete or no result can
+// come.
 func (r *run) execute(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	// In reverse order: cancel ends the attempts that drain awaits.
@@ -91,9 +98,8 @@ func (r *run) execute(ctx context.Context) error {
 	defer cancel()
 
 	for !r.coverage.complete() {
-		// After the context has ended, the attempts that still run end with it. They
-		// are awaited, because only their errors tell a slow store from one that
-		// cannot be reached.
+		// After the context has ended, the attempts that still run end with it. They are awaited,
+		// because only their errors distinguish a slow store from one that cannot be reached.
 		if ctx.Err() == nil {
 			r.launch(inner)
 		} else if r.running == 0 {
@@ -139,10 +145,10 @@ func (r *run) launch(ctx context.Context) {
 	r.waiting = rest
 }
 
-// choosePlace chooses where a part is executed next: at the best server that has
-// not failed it, or in this process if none is left. free is false while that place
-// is full: waiting for the server beside the rows costs less than reading them over
-// the network.
+// choosePlace chooses where a part is executed next: at the best server that has not
+// failed it, or in this process if none is left. free is false while that place is
+// full: waiting for the server next to the rows costs less than reading them over the
+// network.
 func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
 	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
 		if !p.failedAt[i] {
@@ -162,7 +168,7 @@ func (r *run) awaitAttempt(ctx context.Context) *partAttempt {
 		timer = t.C
 	}
 
-	// Once ctx has ended there is nothing to start any more, only attempts to await.
+	// Once ctx has ended nothing more is started; attempts are only awaited.
 	done := ctx.Done()
 	if ctx.Err() != nil {
 		done, timer = nil, nil
@@ -205,7 +211,8 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	r.heldBytes.Add(-recordBytes(a.records))
 	if again := r.panickedAgain(a); again || isFinal(a.err, a.place == local) {
 		if a.place != local {
-			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place",
+				r.placeName(a.place), "err", a.err)
 		}
 		return a.err
 	}
@@ -228,8 +235,13 @@ func (r *run) panickedAgain(a *partAttempt) bool {
 	if !errors.As(a.err, &fault) {
 		return false
 	}
-	plan, _ := (&scanplan.Part{Plan: *r.plan, Range: a.part.Range, Mode: a.part.Mode}).MarshalTicket() // of what was checked before
-	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place", r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
+	plan, _ := (&scanplan.Part{
+		Plan:  *r.plan,
+		Range: a.part.Range,
+		Mode:  a.part.Mode,
+	}).MarshalTicket() // of what was checked before
+	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place",
+		r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
 	again := a.part.panicked
 	a.part.panicked = true
 	return again
@@ -247,7 +259,7 @@ func (r *run) traceAttempt(a *partAttempt) {
 	})
 }
 
-// accept marks a part as covered and hands its records to the sink. Their bytes stay
+// accept marks a part as covered and passes its records to the sink. Their bytes stay
 // counted in heldBytes, because the plan's MaxBytes bounds all parts of a run together.
 func (r *run) accept(a *partAttempt) error {
 	// Parts do not overlap, and each has one attempt at a time. So this is only a guard
@@ -263,7 +275,7 @@ func (r *run) accept(a *partAttempt) error {
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
-		// In this process the operator itself has noted what it read.
+		// In this process the operator itself has recorded its scan.
 		operator.RecordScan(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
 	if a.part.Mode == scanplan.PartialAggregation {
@@ -276,11 +288,11 @@ func (r *run) accept(a *partAttempt) error {
 }
 
 // scheduleRetry decides where and when the part of a failed attempt is tried again:
-// at once at another place, or after a pause if this process has failed it too.
+// immediately at another place, or after a pause if this process has failed it too.
 func (r *run) scheduleRetry(a *partAttempt) {
 	p := a.part
-	// A region was opened again since a cached answer was made. The place has found
-	// that out, and reads the rows now; it has not failed, unless that happens again.
+	// A region was opened again since a cached answer was made. The place has noticed that, and
+	// reads the rows now; it has not failed, unless that happens again.
 	if errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {
 		p.unproven = true
 		return
@@ -292,7 +304,7 @@ func (r *run) scheduleRetry(a *partAttempt) {
 		return
 	}
 
-	// A region may have moved, and its rows be beside another server.
+	// A region may have moved, and its rows be next to another server.
 	r.e.regions.forget(r.plan.Table)
 	r.e.cfg.Log.Warn("retrying a part", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
 	p.failedAt[a.place] = true

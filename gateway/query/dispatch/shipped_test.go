@@ -16,8 +16,8 @@ import (
 
 // hosts returns a table of hosts like that of the bench: 1,000 series with a point every 10 s,
 // integers from 0 to 100, and the tags host, region (of 9), dc (of 27) and rack (of 100). cells is
-// the size of its rows in single cells, with what HBase stores beside key, qualifier and value;
-// compacted is that in one compacted cell an hour, without it.
+// the size of its rows in single cells, with HBase's overhead in addition to key, qualifier and
+// value; compacted is that in one compacted cell an hour, without it.
 func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatortest.Store, cells, compacted int64) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m = &operatortest.Store{BlockRows: 500, Keep: true}
@@ -30,12 +30,14 @@ func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatorte
 			points.Bits[k], points.Float[k] = uint64(value), false
 		}
 		m.Load(s, metric, operatortest.Series{Points: points, Tags: []encoding.TagPair{
-			operatortest.Tag(1, 200+uids[i]), operatortest.Tag(2, 1+i%27%9), operatortest.Tag(3, 10+i%27), operatortest.Tag(4, 40+(i*7+i/100)%100),
+			operatortest.Tag(1, 200+uids[i]), operatortest.Tag(2, 1+i%27%9), operatortest.Tag(3, 10+i%27),
+			operatortest.Tag(4, 40+(i*7+i/100)%100),
 		}})
 	}
 	for _, r := range m.Rows {
 		for _, c := range r.Cells {
-			cells += int64(len(c.Qualifier)/2) * int64(len(r.Key)+1+2+1+8+1+12) // key, family, qualifier, value, stamp, type, lengths
+			cells += int64(len(c.Qualifier)/2) * int64(len(r.Key)+1+2+1+8+1+
+				12) // key, family, qualifier, value, stamp, type, lengths
 			compacted += int64(len(r.Key) + len(c.Qualifier) + len(c.Value))
 		}
 	}
@@ -74,7 +76,8 @@ func TestShipped_onePercent(t *testing.T) {
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(t, m, s)
 		f := func(how Aggregation, most int64) {
-			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
+			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how},
+				func(scanplan.KeyRange, []batch.Record) error { return nil })
 			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
 				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
 			}
@@ -101,7 +104,8 @@ func BenchmarkShipped(b *testing.B) {
 				var stats Stats
 				for b.Loop() {
 					var err error
-					if stats, err = e.Run(b.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
+					if stats, err = e.Run(b.Context(), &plan, Options{Aggregation: how},
+						func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -135,7 +139,11 @@ func TestExplain_fewRows(t *testing.T) {
 		}
 	}
 	f(Auto, "partial")
-	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(217)}}}
+	plan.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(1),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(217)},
+	}}
 	f(Auto, "strict")
 	f(PartialAggregation, "partial")
 }

@@ -84,7 +84,8 @@ func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	defer cancel()
 	var servers []*scripted
 	for i := range w.dice(4) {
-		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: w.store, mem: w.mem})
+		servers = append(servers,
+			&scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: w.store, mem: w.mem})
 	}
 	cfg := quiet(&flaky{Store: w.store, fail: func() bool { return w.dice(8) == 0 }}, w.mem, servers...)
 	for i, s := range servers {
@@ -93,14 +94,15 @@ func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	e := New(cfg)
 	for {
 		m := merge.New(&w.plan, nil)
-		_, err = e.Run(ctx, &w.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
-			for _, r := range records {
-				if err := m.Add(part, r); err != nil {
-					return err
+		_, err = e.Run(ctx, &w.plan, Options{Aggregation: how},
+			func(part scanplan.KeyRange, records []batch.Record) error {
+				for _, r := range records {
+					if err := m.Add(part, r); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if err == nil {
 			groups, err = m.Finish()
 		}

@@ -11,15 +11,15 @@ import (
 // How many bytes a part should read, where the bytes of the plan's hours are known.
 const (
 	// minPartBytes is too little to be worth a cut. A part costs about a millisecond
-	// even beside its rows: a scan is opened, a ticket sent, and the names of its
+	// even next to its rows: a scan is opened, a ticket sent, and the names of its
 	// series are shipped once more. Reading this many bytes takes about five.
 	minPartBytes = 1 << 20
 	// goodPartBytes is where that cost becomes small. Parts are smaller only if there
 	// would not be one for each slot otherwise.
 	goodPartBytes = 2 << 20
-	// maxPartBytes is read within about a second. So a part whose server dies costs no
-	// more than a second again, what an attempt holds back until its end stays small,
-	// and no place works on a long part when all others are done.
+	// maxPartBytes is read within about a second. So a part whose server dies costs at most one
+	// more second, the records that an attempt holds back until its end stay few, and no place
+	// works on a long part when all others are done.
 	maxPartBytes = 64 << 20
 	// maxParts bounds the parts of a run. Beyond it parts become larger.
 	maxParts = 1024
@@ -34,20 +34,18 @@ const (
 
 const hoursPerDay = 24
 
-// maxPlanHours is how long a plan may be whose hours are looked at one by one: 15
-// years. Longer ones mostly reach back to before there was any data, and are cut into
-// stretches of equally many hours.
+// maxPlanHours is the longest plan whose hours are considered one by one: 15 years. Longer ones
+// usually begin before there was any data, and are cut into ranges of equally many hours.
 const maxPlanHours = 1 << 17
 
 func tooLong(plan *scanplan.Plan) bool {
 	return (plan.To-plan.From)/encoding.RowSeconds > maxPlanHours
 }
 
-// sizes knows how many bytes the rows of each hour of a metric take, from what
-// executed parts have reported. So it needs no extra request, and it counts what
-// parts spend their time on: bytes as they come from the store, cells in memstores
-// and rows that are not compacted yet included. A wrong or old size makes parts of
-// uneven length, never another answer, because parts are disjoint key intervals
+// sizes knows how many bytes the rows of each hour of a metric take, from the reports of executed
+// parts. So it needs no extra request, and it counts the real work of parts: bytes as they come
+// from the store, including cells in memstores and rows that are not yet compacted. A wrong or old
+// size makes parts of uneven length, never another answer, because parts are disjoint key intervals
 // wherever they are cut. Its methods may be called from many goroutines.
 type sizes struct {
 	mu       sync.Mutex
@@ -72,10 +70,10 @@ func newSizes() *sizes {
 	return &sizes{days: map[dayKey]*day{}, meanHour: map[metricKey]float64{}}
 }
 
-// estimate returns the bytes of a plan's hours. An hour that is not known counts as
-// the mean of the plan's known hours, or else of the metric's last run. It returns
-// nil where nothing is known, and where the access path may look at so few rows that the
-// size of whole hours says nothing.
+// estimate returns the bytes of a plan's hours. An hour that is not known counts as the
+// mean of the plan's known hours, or else of the metric's last run. It returns nil if
+// nothing is known, or if the access path may read so few rows that the size of whole
+// hours is meaningless.
 func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBytes {
 	if path.Nothing || path.Few || path.Long > 0 || tooLong(plan) {
 		return nil
@@ -159,7 +157,7 @@ func (s *sizes) learn(plan *scanplan.Plan, parts []partRead) {
 	for i := range parts {
 		all.Add(parts[i].Stats)
 	}
-	// If the row filter rejected every row, nobody knows how large rows are.
+	// If the row filter rejected every row, the size of rows is unknown.
 	if all.Rows == 0 && all.RowsScanned > 0 {
 		return
 	}

@@ -56,14 +56,15 @@ func TestCut_bytes(t *testing.T) {
 	f("too little for two slots", 1, 2*partsPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
 	f("as many as wanted", 1, 2, []float64{4, 4, 4, 4}, "0-2 8.0", "2-4 8.0")
 	f("one an hour at most", 1, 8, []float64{4, 4}, "0-1 4.0", "1-2 4.0")
-	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0", "4-5 64.0")
+	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0",
+		"4-5 64.0")
 	f("a heavy hour", 1, 2, []float64{1, 1, 20, 1, 1}, "0-2 2.0", "2-3 20.0", "3-5 2.0")
 	f("each salt bucket", 2, 4, []float64{4, 4, 4, 4}, "0-2 4.0", "2-4 4.0", "0-2 4.0", "2-4 4.0")
 	f("salt buckets too small to be cut", 4, 16, []float64{1, 1}, "0-2 0.5", "0-2 0.5", "0-2 0.5", "0-2 0.5")
 }
 
 // Parts are cut inside each region, from its first border to the next, and an hour in which a
-// border lies counts half for either side.
+// border is counts half for either side.
 func TestCut_bytesFromBorders(t *testing.T) {
 	f := func(hours []float64, hour int64, tags []byte, want ...string) {
 		t.Helper()
@@ -91,7 +92,8 @@ func TestCut_movingWindow(t *testing.T) {
 		for _, moved := range []int64{0, rapid.Int64Range(1, 30).Draw(t, "moved")} {
 			plan := operatortest.Plan(encoding.DefaultSchema(), metric, base+moved*3600, base+(moved+long)*3600)
 			borders := map[int64]bool{}
-			for _, p := range cutPlan(&plan, nil, cutGoal{parts: 8, bytes: accumulate(slices.Repeat([]float64{hour}, long))}, aggregationChoice{}) {
+			for _, p := range cutPlan(&plan, nil,
+				cutGoal{parts: 8, bytes: accumulate(slices.Repeat([]float64{hour}, long))}, aggregationChoice{}) {
 				from, _ := hourRange(&plan, p.Range)
 				if at := moved + int64(from); at > long/2 && at < long-long/8 {
 					borders[at] = true
@@ -133,7 +135,8 @@ func TestCut_bytesProperty(t *testing.T) {
 			from, to := hourRange(&plan, p.Range)
 			largest := slices.Max(hours[from:to])
 			if most := 1.5*size + largest; to-from > 1 && float64(p.Bytes) > most {
-				t.Fatalf("a part of %d bytes, want at most 1.5 times %f and the largest hour, %f", p.Bytes, size, largest)
+				t.Fatalf("a part of %d bytes, want at most 1.5 times %f and the largest hour, %f", p.Bytes, size,
+					largest)
 			}
 			sum += p.Bytes
 		}
@@ -174,11 +177,13 @@ func TestSizes_learn(t *testing.T) {
 		t.Errorf("%v is known of hours that were never read, want nothing", w)
 	}
 	bytes := func(n int64) operator.Stats { return operator.Stats{Bytes: n, Rows: 1, RowsScanned: 1} }
-	f([]float64{10, 10, 40, 0}, part(0, 0, 2, bytes(20)), part(0, 2, 3, bytes(30)), part(0, 3, 4, bytes(0)), part(1, 0, 4, operator.Stats{}), part(1, 2, 3, bytes(10)))
+	f([]float64{10, 10, 40, 0}, part(0, 0, 2, bytes(20)), part(0, 2, 3, bytes(30)), part(0, 3, 4, bytes(0)),
+		part(1, 0, 4, operator.Stats{}), part(1, 2, 3, bytes(10)))
 	f([]float64{5, 105, 100, 0}, part(0, 0, 1.5, bytes(10)), part(0, 1.5, 3, bytes(200)))
 	// Rows that a filter left out count as large as the others, because they were read, too.
-	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}), part(0, 2, 4, operator.Stats{RowsScanned: 12}))
-	// A run that has returned no row tells nothing about sizes.
+	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}),
+		part(0, 2, 4, operator.Stats{RowsScanned: 12}))
+	// A run without rows reveals nothing about sizes.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
 	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
 		if w := z.estimate(&plan, rows); w != nil {
@@ -246,7 +251,8 @@ func TestRun_bySize(t *testing.T) {
 		t.Error(diff)
 	}
 	if cold.Parts <= len(plan.Ranges) || warm.Parts != len(plan.Ranges) {
-		t.Errorf("%d parts, then %d, want more than %d while the sizes are unknown, then one a salt bucket, as the rows are few", cold.Parts, warm.Parts, len(plan.Ranges))
+		t.Errorf(
+			"%d parts, then %d, want more than %d while the sizes are unknown, then one a salt bucket, as the rows are few", cold.Parts, warm.Parts, len(plan.Ranges))
 	}
 	infos, err := e.Explain(t.Context(), &plan, PerSeries)
 	if err != nil {
@@ -272,7 +278,11 @@ func TestRun_seekingTeachesNothing(t *testing.T) {
 	e := New(quiet(m, nil))
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	sought := plan
-	sought.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	sought.Tags = []scanplan.TagPredicate{{
+		TagK:   operatortest.UID(1),
+		Op:     scanplan.In,
+		Values: []encoding.UID{operatortest.UID(1)},
+	}}
 	for _, p := range []*scanplan.Plan{&sought, &plan} {
 		stats, err := e.Run(t.Context(), p, Options{Aggregation: PerSeries}, answer{}.sink(t))
 		if err != nil || stats.Rows == 0 {
@@ -290,7 +300,8 @@ func TestRun_incompleteTeachesNothing(t *testing.T) {
 	e := New(quiet(m, nil))
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	full := fmt.Errorf("full")
-	if _, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
+	if _, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries},
+		func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
 		t.Fatal("no error")
 	}
 	if w := e.sizes.estimate(&plan, operator.Access{}); w != nil {

@@ -14,9 +14,9 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// Answer is a query's answer whose points are not made yet: all rows are read and all
-// groups are known. Its reader asks for the points group by group and can send each
-// group before the next one is merged. It is for one goroutine.
+// Answer is a query's answer whose points are not yet made: all rows are read and all groups are
+// known. Its reader gets the points group by group and can send each group before the next one is
+// merged. It is for one goroutine.
 type Answer struct {
 	// Results are those of Run in the same order, without annotations. Each has its
 	// points after Fill.
@@ -29,10 +29,10 @@ type Answer struct {
 	log  *slog.Logger
 }
 
-// Open reads what all sub-queries need and describes their groups. If there are more
-// sub-queries than are executed at once, it also makes the points of all groups,
-// because the rows of all sub-queries would be in memory at a time otherwise. It
-// returns the errors of Run.
+// Open reads the rows of all sub-queries and describes their groups. If there are more
+// sub-queries than are executed concurrently, it also makes the points of all groups,
+// because otherwise the rows of all sub-queries would be in memory together. It returns
+// the errors of Run.
 func (e *Engine) Open(ctx context.Context, q *query.Query, opts Options) (*Answer, error) {
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
@@ -86,9 +86,10 @@ func (e *Engine) openSubQuery(ctx context.Context, r *stage.Request) (o openSubQ
 		return o, nil
 	}
 	// Partial aggregates and rollups make few points, and the plan may have to be executed
-	// again, or another one; the lines of histograms are made of one sum: there is nothing
-	// to win by making the points later.
-	if r.Sub.Histogram() || r.Plan.Rollup != nil || len(r.Made) > 0 || r.Plan.Fix&scanplan.FixDamaged != 0 || e.stages.AggregatesPartially(ctx, r) {
+	// again, or another one; the lines of histograms are made of one sum: making the
+	// points later would gain nothing.
+	if r.Sub.Histogram() || r.Plan.Rollup != nil || len(r.Made) > 0 || r.Plan.Fix&scanplan.FixDamaged != 0 ||
+		e.stages.AggregatesPartially(ctx, r) {
 		o.results, o.stats, err = e.answerSubQuery(ctx, r)
 		return o, err
 	}
@@ -147,8 +148,8 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 	return a
 }
 
-// Fill makes the points of result i if they are not made yet. ctx bounds this step
-// alone and need not be that of Open.
+// Fill makes the points of result i if they are not yet made. ctx bounds only this step and need
+// not be that of Open.
 func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	if a.fill == nil || a.fill[i] == nil {
 		return nil
@@ -163,7 +164,7 @@ func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// Free releases the memory of the mergers. No more points can be made then.
+// Free releases the memory of the mergers. After that no points can be made.
 func (a *Answer) Free() {
 	for _, free := range a.free {
 		free()

@@ -46,9 +46,15 @@ func BenchmarkLiving(b *testing.B) {
 		}
 	}
 	put := func(n, hour, from, to int) {
-		tags := s.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte((n + 1) >> 8), byte(n + 1)}}})
+		tags := s.AppendTags(nil,
+			[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte((n + 1) >> 8), byte(n + 1)}}})
 		base := int64(hourZero + 3600*hour)
-		m := store.Mutation{Kind: store.Append, Row: s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(base), tags), Family: encoding.FamilyData, Qualifier: encoding.AppendColumn}
+		m := store.Mutation{
+			Kind:      store.Append,
+			Row:       s.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(base), tags),
+			Family:    encoding.FamilyData,
+			Qualifier: encoding.AppendColumn,
+		}
 		for i := from; i < to; i++ {
 			q, value := operatortest.Encode((base+60*int64(i))*1000, encoding.FloatValue(float64(n+i)/7))
 			m.Value = encoding.AppendEntry(m.Value, q, value)
@@ -66,9 +72,13 @@ func BenchmarkLiving(b *testing.B) {
 		b.Fatal(err)
 	}
 
-	e := New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, ResultCache: resultcache.New(256<<20, nil)}),
-		Compile: plan.Options{Schema: s, Table: "tsdb"}})
-	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-avg"}]}`, hourZero, hourZero+hours*3600-1)
+	e := New(Config{
+		Names:   names,
+		Exec:    dispatch.New(dispatch.Config{Store: st, ResultCache: resultcache.New(256<<20, nil)}),
+		Compile: plan.Options{Schema: s, Table: "tsdb"},
+	})
+	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-avg"}]}`,
+		hourZero, hourZero+hours*3600-1)
 	q, err := query.ParseJSON([]byte(body), time.Now())
 	if err != nil {
 		b.Fatal(err)

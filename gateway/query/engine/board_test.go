@@ -51,7 +51,8 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 		b.schema.SaltWidth, b.schema.SaltBuckets = 1, 3
 	}
 	names := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: b.schema})
-	for kind, list := range map[encoding.UIDKind][]string{encoding.UIDMetric: {"m"}, encoding.UIDTagK: {"host", "dc"}, encoding.UIDTagV: {"a", "b", "c"}} {
+	for kind, list := range map[encoding.UIDKind][]string{encoding.UIDMetric: {"m"}, encoding.UIDTagK: {"host", "dc"},
+		encoding.UIDTagV: {"a", "b", "c"}} {
 		for _, name := range list {
 			if _, err := names.Assign(t.Context(), kind, name); err != nil {
 				t.Fatal(err)
@@ -59,13 +60,17 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 		}
 	}
 	engine := func(cache *resultcache.Cache) *Engine {
-		return New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, ResultCache: cache}), Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
+		return New(Config{
+			Names:   names,
+			Exec:    dispatch.New(dispatch.Config{Store: st, ResultCache: cache}),
+			Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
 			Budget: func(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
 				if b.budget == nil {
 					return operator.NewBudget(0, 0)
 				}
 				return b.budget(ctx, q, s)
-			}})
+			},
+		})
 	}
 	b.caching, b.reading = engine(b.cache), engine(nil)
 	for range 80 {
@@ -86,18 +91,21 @@ func (b *board) readSideBySide() {
 func (b *board) change() {
 	b.Helper()
 	one := func(n int) encoding.UID { return encoding.UID{0, 0, byte(1 + b.rng.IntN(n))} }
-	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
+	tags := b.schema.AppendTags(nil,
+		[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
 	base := uint32(hourZero + 3600*b.rng.IntN(boardHours))
 	m := store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags), Family: encoding.FamilyData}
 	at := int64(base) + 300*int64(b.rng.IntN(12))
-	q, value := operatortest.Encode(at*1000, encoding.IntValue(int64(b.rng.IntN(100))-50)) // 1 byte: all values of a time have one qualifier
+	q, value := operatortest.Encode(at*1000,
+		encoding.IntValue(int64(b.rng.IntN(100))-50)) // 1 byte: all values of a time have one qualifier
 	m.Qualifier, m.Value = encoding.AppendQualifier(nil, q), value
 	switch b.rng.IntN(8) {
 	case 0:
 		m.Kind, m.Value = store.DeleteCell, nil
 	case 1:
 		m.Qualifier = encoding.AppendAnnotationQualifier(nil, at)
-		m.Value = encoding.AppendAnnotation(nil, encoding.Annotation{StartTime: at, Description: fmt.Sprint(b.rng.IntN(9))})
+		m.Value = encoding.AppendAnnotation(nil,
+			encoding.Annotation{StartTime: at, Description: fmt.Sprint(b.rng.IntN(9))})
 	}
 	b.apply(m)
 }
@@ -115,8 +123,10 @@ func (b *board) panel() *query.Query {
 	start := hourZero + 3600*b.rng.IntN(2) + 60*b.rng.IntN(60)
 	end := start + 3600*(1+b.rng.IntN(2))
 	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
-	body := fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":%v,"mode":%q,"queries":[{"metric":"m","aggregator":%q,"downsample":%q,"rate":%v,"tags":%s}]}`,
-		start, end, b.rng.IntN(3) == 0, one("", "", "strict", "partial"), one("sum", "avg", "max", "none"), one("5m-avg", "1h-sum", "0all-sum", "7m-max", "10m-sum-zero"),
+	body := fmt.Sprintf(
+		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":%v,"mode":%q,"queries":[{"metric":"m","aggregator":%q,"downsample":%q,"rate":%v,"tags":%s}]}`,
+		start, end, b.rng.IntN(3) == 0, one("", "", "strict", "partial"), one("sum", "avg", "max", "none"),
+		one("5m-avg", "1h-sum", "0all-sum", "7m-max", "10m-sum-zero"),
 		b.rng.IntN(4) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
 	q, err := query.ParseJSON([]byte(body), time.Now())
 	if err != nil {
@@ -182,7 +192,13 @@ func specs() []store.TableSpec {
 }
 
 func embedded(t *testing.T) store.Store {
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	st, err := pebble.Open("db",
+		pebble.Options{
+			FS:        vfs.NewMem(),
+			Grouping:  encoding.DefaultSchema().RowHours(),
+			Logger:    slog.New(slog.DiscardHandler),
+			IdleFlush: -1,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

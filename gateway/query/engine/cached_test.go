@@ -35,7 +35,8 @@ func TestLaw_cached(t *testing.T) {
 			})
 		}
 		if whole < 8 {
-			t.Errorf("%s: %d answers were whole from the result cache, want at least 8, or the cases test too little", name, whole)
+			t.Errorf("%s: %d answers were whole from the result cache, want at least 8, or the cases test too little",
+				name, whole)
 		}
 	}
 }
@@ -43,7 +44,8 @@ func TestLaw_cached(t *testing.T) {
 // question returns a query for five-minute sums of all series.
 func (b *board) question(start, end int64) *query.Query {
 	b.Helper()
-	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-sum"}]}`, start, end)
+	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-sum"}]}`,
+		start, end)
 	q, err := query.ParseJSON([]byte(body), time.Now())
 	if err != nil {
 		b.Fatal(err)
@@ -81,13 +83,18 @@ func TestCached_infinity(t *testing.T) {
 		const at = hourZero + 3000
 		q, value := operatortest.Encode(at*1000, encoding.FloatValue(1.7e308))
 		tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, host}}})
-		b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags), Family: encoding.FamilyData,
-			Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+		b.apply(store.Mutation{
+			Row:       b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags),
+			Family:    encoding.FamilyData,
+			Qualifier: encoding.AppendQualifier(nil, q),
+			Value:     value,
+		})
 	}
 	for range 4 {
 		b.ask(b.question(hourZero, hourZero+2700))
 		var infinity *aggregate.InfinityError
-		if _, _, err := b.caching.Run(t.Context(), b.question(hourZero, hourZero+3300), Options{}); !errors.As(err, &infinity) {
+		if _, _, err := b.caching.Run(t.Context(), b.question(hourZero, hourZero+3300),
+			Options{}); !errors.As(err, &infinity) {
 			t.Errorf("error %v, want one of an infinite sum", err)
 		}
 	}
@@ -103,14 +110,21 @@ func TestCached_dataTime(t *testing.T) {
 			at := int64(hourZero) + boardHours*3600 + i*60
 			q, value := operatortest.Encode(at*1000, encoding.IntValue(i))
 			tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
-			b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.KeyTime(encoding.Hour(at)), tags), Family: encoding.FamilyData,
-				Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: at*1000 + stamp})
+			b.apply(store.Mutation{
+				Row:       b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.KeyTime(encoding.Hour(at)), tags),
+				Family:    encoding.FamilyData,
+				Qualifier: encoding.AppendQualifier(nil, q),
+				Value:     value,
+				Timestamp: at*1000 + stamp,
+			})
 		}
 		for range 5 {
 			b.ask(b.question(hourZero+boardHours*3600, hourZero+boardHours*3600+1800))
 		}
 		if n := b.cache.Counts().PlanHits; (n > 0) != (stamp > 0) {
-			t.Errorf("cells with the time %s: %d answers whole from the result cache, want some only with that of writing", name, n)
+			t.Errorf(
+				"cells with the time %s: %d answers whole from the result cache, want some only with that of writing",
+				name, n)
 		}
 	}
 }
@@ -119,12 +133,14 @@ func TestCached_dataTime(t *testing.T) {
 // acknowledged before the query, or a later one, and no goroutine sees an older value again.
 func TestCached_whileWriting(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(4, 4)), embedded(t))
-	const at, first = hourZero + 3600*boardHours, 1000 // an hour without other points; all values have 2 bytes, and so one qualifier
+	const at, first = hourZero +
+		3600*boardHours, 1000 // an hour without other points; all values have 2 bytes, and so one qualifier
 	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
 	put := func(n int64) error {
 		q, value := operatortest.Encode(at*1000, encoding.IntValue(n))
-		return b.store.Apply(context.Background(), "tsdb", []store.Mutation{{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, at, tags),
-			Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value}})
+		return b.store.Apply(context.Background(), "tsdb",
+			[]store.Mutation{{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, at, tags),
+				Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value}})
 	}
 	if err := put(first); err != nil {
 		t.Fatal(err)
@@ -156,7 +172,8 @@ func TestCached_whileWriting(t *testing.T) {
 		})
 	}
 	for n := int64(first + 1); n <= first+60; n++ {
-		for before := asked.Load(); n%4 == 0 && asked.Load() < before+12 && !t.Failed(); { // so that answers are kept between writes
+		for before := asked.Load(); n%4 == 0 && asked.Load() < before+12 &&
+			!t.Failed(); { // so that answers are kept between writes
 		}
 		if err := put(n); err != nil {
 			t.Error(err)

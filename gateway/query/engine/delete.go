@@ -18,8 +18,8 @@ type Rows interface {
 }
 
 // Delete removes the rows that the query reads. These are whole hours with all their
-// points and annotations, also those outside the query's own times. Rows of series
-// that the post filter rejects stay. It returns the number of rows removed; without an
+// points and annotations, also those outside the query's own times. Rows of series that
+// the post filter rejects are kept. It returns the number of rows removed; without an
 // error all of them are removed durably. Source: SaltScanner and TsdbQuery.ScannerCB,
 // their delete.
 func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted int, err error) {
@@ -30,8 +30,8 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	if err := refuseRollups(plans, "deletes"); err != nil {
 		return 0, err
 	}
-	// The rows of histograms hold points too, which the answer does not show. All sub-queries
-	// are looked at before the first row is deleted.
+	// The rows of histograms hold points too, which the answer does not show. All sub-queries are
+	// checked before the first row is deleted.
 	for _, p := range plans {
 		if p.sub.Histogram() {
 			return 0, errDeletesHistograms(p.sub.Index)
@@ -63,11 +63,12 @@ func refuseRollups(plans []subPlan, does string) error {
 	return nil
 }
 
-// errDeletesHistograms is the error of a query that deletes and reads histograms. Their rows
-// hold points, too, which nobody has seen in the answer: OpenTSDB deletes them.
+// errDeletesHistograms is the error of a query that deletes and reads histograms. Their rows hold
+// points, too, which the answer does not show: OpenTSDB deletes them.
 func errDeletesHistograms(i int) error {
 	e := query.Bad("A query that deletes cannot read histograms, as sub query %d does", i)
-	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: that deletes both"
+	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: " +
+		"that deletes both"
 	return e
 }
 
@@ -94,7 +95,8 @@ func (e *Engine) deletePlan(ctx context.Context, p subPlan, rows Rows) (deleted 
 
 // rowDeletions returns mutations that delete the rows whose series passes keep; nil
 // passes all.
-func (e *Engine) rowDeletions(keys [][]byte, keep func(span []byte) (bool, error)) (deletions []store.Mutation, err error) {
+func (e *Engine) rowDeletions(keys [][]byte,
+	keep func(span []byte) (bool, error)) (deletions []store.Mutation, err error) {
 	var span []byte
 	for _, key := range keys {
 		if keep != nil {

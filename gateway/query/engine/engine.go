@@ -94,7 +94,7 @@ func (e *Engine) DropCaches(ctx context.Context) error { return e.cfg.Exec.DropC
 type Stats struct {
 	dispatch.Stats
 	Groups, PointsOut int // of the answer
-	// Trace is the work as a tree, nil unless the query asks for it.
+	// Trace is the work as a tree, nil unless the query requests it.
 	Trace *trace.Node
 	// Queries are the counts of each sub-query, by index.
 	Queries []dispatch.Stats
@@ -174,7 +174,8 @@ func (e *Engine) groups(ctx context.Context, r *stage.Request) (stage.Answer, er
 	defer e.logPlan(r)
 	a, err := e.stages.Groups(ctx, r)
 	if err == nil && a.Stats.Damaged > 0 {
-		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", a.Stats.Damaged, "first", a.Stats.DamagedRow)
+		e.cfg.Log.Warn("damaged rows were left out of an answer, as fix=damaged asks", "rows", a.Stats.Damaged,
+			"first", a.Stats.DamagedRow)
 	}
 	return a, err
 }
@@ -183,7 +184,8 @@ func (e *Engine) groups(ctx context.Context, r *stage.Request) (stage.Answer, er
 func (e *Engine) logPlan(r *stage.Request) {
 	if v := recover(); v != nil {
 		part, _ := json.Marshal(r.Plan)
-		e.cfg.Log.Error("a query panicked, which is a fault of the program", "panic", v, "plan", string(part), "stack", string(debug.Stack()))
+		e.cfg.Log.Error("a query panicked, which is a fault of the program", "panic", v, "plan", string(part), "stack",
+			string(debug.Stack()))
 		panic(v) // see recovered
 	}
 }

@@ -20,10 +20,12 @@ func TestAnswer_panics(t *testing.T) {
 	a := newAnswer(e.cfg.Log, []openSubQuery{{results: make([]Result, 1)}})
 	a.fill[0] = func(context.Context) (encoding.Points, error) { panic("no such column") }
 	var failed *query.Error
-	if err := a.Fill(t.Context(), 0); !errors.As(err, &failed) || failed.Status != 500 || failed.Message != "Internal error" {
+	if err := a.Fill(t.Context(), 0); !errors.As(err, &failed) || failed.Status != 500 ||
+		failed.Message != "Internal error" {
 		t.Errorf("got %v, want status 500, Internal error", err)
 	}
-	if text := logged.String(); !strings.Contains(text, `panic="no such column"`) || !strings.Contains(text, "engine_test.go") {
+	if text := logged.String(); !strings.Contains(text, `panic="no such column"`) ||
+		!strings.Contains(text, "engine_test.go") {
 		t.Errorf("logged %q, want the panic and where it was", text)
 	}
 }

@@ -33,11 +33,12 @@ func ReadExpressions(ctx context.Context, body []byte, parser query.Parser) (*Ex
 	return &Expressions{request, q, bySub}, nil
 }
 
-// Tables computes the outputs of results, which are what Run answers to x.Query. It is bounded
-// by the account of memory of ctx and its end, and by the values that permit allows, which is
-// told their number so far. The results are not changed, but the times of a table may be those
-// of a result. Errors are those of the bounds, or an *exp.DataError.
-func (x *Expressions) Tables(ctx context.Context, results []Result, permit func(values int) error) ([]exp.Table, error) {
+// Tables computes the outputs of results, which are Run's answer to x.Query. It is bounded by the
+// memory account and the end of ctx, and by permit, which is called with the number of values so
+// far. The results are not changed, but a table may share its times with a result. Errors are those
+// of the bounds, or an *exp.DataError.
+func (x *Expressions) Tables(ctx context.Context, results []Result,
+	permit func(values int) error) ([]exp.Table, error) {
 	values := 0
 	return x.Request.Tables(x.groups(results), x.Query.Start, x.Query.End, exp.Bounds{
 		Reserve: func(n int64) error { return memory.Reserve(ctx, n) },
@@ -68,7 +69,11 @@ func (x *Expressions) groups(results []Result) [][]exp.Group {
 // expGroup returns a result of a metric as a group: its tags with their UIDs, by which it is
 // joined. A result with annotations and no points does not name its metric.
 func expGroup(r *Result, metric string) exp.Group {
-	g := exp.Group{Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}}, Points: r.Points, Bare: r.Metric == ""}
+	g := exp.Group{
+		Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}},
+		Points: r.Points,
+		Bare:   r.Metric == "",
+	}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
 	}

@@ -14,8 +14,8 @@ type Explained struct {
 	// ResultCache is "kept" if the answer of the whole plan is in the result cache: it
 	// is given again if no row has changed.
 	ResultCache string `json:"resultCache,omitempty"`
-	// Rollups says which rollups, made by ourselves, are read in place of raw rows, and why
-	// not others; it is empty if none are made.
+	// Rollups describes which of our own rollups are read in place of raw rows, and why not others;
+	// it is empty if none are made.
 	Rollups string `json:"rollups,omitempty"`
 }
 

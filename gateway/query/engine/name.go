@@ -29,14 +29,21 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 	out := make([]Result, len(groups))
 	for i := range groups {
 		g := &groups[i]
-		r := Result{Query: p.sub.Index, Key: string(g.Key), Points: g.Points, HasNotes: len(g.Notes) > 0, TagUIDs: g.Tags, AggregateUIDs: g.Aggregated}
+		r := Result{
+			Query:         p.sub.Index,
+			Key:           string(g.Key),
+			Points:        g.Points,
+			HasNotes:      len(g.Notes) > 0,
+			TagUIDs:       g.Tags,
+			AggregateUIDs: g.Aggregated,
+		}
 		r.NaNIsNull = p.Plan.Downsample != nil && p.Plan.Downsample.Fill == scanplan.FillNull
 		// OpenTSDB writes a group that has annotations and no points without the
 		// metric's name.
 		if len(g.Spans) > 0 {
 			r.Metric = metric + g.Suffix
 		}
-		// The lines of one group of histograms need keys of their own.
+		// The lines of one group of histograms need separate keys.
 		if g.Suffix != "" {
 			r.Key += "\x00" + g.Suffix
 		}
@@ -49,7 +56,7 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 		if q.ShowTSUIDs {
 			r.TSUIDs = hexTSUIDs(g.TSUIDs)
 		}
-		// HasNotes counts those outside of the query, too: the answer then has an empty list.
+		// HasNotes includes those outside of the query: the answer then has an empty list.
 		r.Annotations = annotationsInside(g.Notes, q)
 		out[i] = r
 	}
@@ -106,8 +113,8 @@ func nameless(err error) error {
 }
 
 // annotationsInside returns the annotations that start inside the query, as the API
-// writes them. They are sorted by start, compared as the stored number whether that is
-// in seconds or ms; those of equal start stay in the order of their spans.
+// writes them. They are sorted by start, compared as the stored number, in seconds or
+// ms alike; those of equal start keep the order of their spans.
 // Source: HttpJsonSerializer, its annotations; Annotation.compareTo.
 func annotationsInside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
 	var parsed []encoding.Annotation

@@ -10,8 +10,8 @@ import (
 // maxPlans is how many plans of one request are collected.
 const maxPlans = 16
 
-// Plans collects the scan plans that a request compiles, so that its log can name them, also
-// those of a query that fails. It may be used from many goroutines. A nil one collects nothing.
+// Plans collects the scan plans that a request compiles, so that its log can name them, even if the
+// query fails. It may be used from many goroutines. A nil one collects nothing.
 type Plans struct {
 	mu    sync.Mutex
 	plans []*scanplan.Plan
@@ -36,8 +36,8 @@ func (p *Plans) add(plans []subPlan) {
 	}
 }
 
-// Texts returns the plans as text, each once, and how many more there were. A query that was asked
-// again has its plans once.
+// Texts returns the plans as text, each once, and how many more there were. A retried query has its
+// plans once.
 func (p *Plans) Texts() (texts []string, more int) {
 	if p == nil {
 		return nil, 0

@@ -55,7 +55,7 @@ func (p *Prepared) unbounded(ctx context.Context) *stage.Request {
 	return r
 }
 
-// Empty reports whether the answer is empty whatever rows there are.
+// Empty reports whether the answer is empty for any rows.
 func (p *Prepared) Empty() bool { return p.Nothing != "" }
 
 // Index returns the sub-query's place in the query.
@@ -73,8 +73,8 @@ func (p *Prepared) Keep(ctx context.Context) func(span []byte) (bool, error) {
 	return p.engine.spanFilter(ctx, p.subPlan())
 }
 
-// Execute executes the plan with per-series aggregation, hands the records of its parts
-// to the sink, and counts the work.
+// Execute executes the plan with per-series aggregation, passes the records of its parts to the
+// sink, and counts the work.
 func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.Stats, error) {
 	return p.engine.stages.Execute(ctx, p.unbounded(ctx), sink)
 }
@@ -86,7 +86,8 @@ func (p *Prepared) OlderHours(ctx context.Context) (*stage.OlderHours, error) {
 }
 
 // ExecuteNewer executes the plan from the seam on, as Execute does.
-func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	return p.engine.stages.ExecuteNewer(ctx, p.unbounded(ctx), older, sink)
 }
 
@@ -96,13 +97,14 @@ func (p *Prepared) Named(ctx context.Context, groups []merge.Group) ([]Result, e
 }
 
 // Same reports whether two preparations of a sub-query read the same rows and make the
-// same of them, so that they differ at most in the times that the answer is trimmed
-// to. After any change of names, here or by another process, they do not: what groups
-// are called, and which a filter on names admits, may have changed.
+// same of them, so that they differ at most in the times that the answer is trimmed to.
+// After any change of names, here or by another process, they do not: names of groups,
+// and those that a filter on names admits, may have changed.
 func (p *Prepared) Same(o *Prepared) bool {
 	a, b := *p.Plan, *o.Plan
 	a.Start, a.End, b.Start, b.End = 0, 0, 0, 0
-	return p.names == o.names && p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) && samePostFilter(p.PostFilter, o.PostFilter)
+	return p.names == o.names && p.Empty() == o.Empty() && p.Index() == o.Index() && reflect.DeepEqual(&a, &b) &&
+		samePostFilter(p.PostFilter, o.PostFilter)
 }
 
 func samePostFilter(a, b *plan.PostFilter) bool {

@@ -77,7 +77,7 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 }
 
 // compileSubQuery looks up the names of sub-query i and compiles its plan. It sets in q
-// what answers with showQuery tell of the sub-query. An unknown name is a
+// what answers with showQuery show of the sub-query. An unknown name is a
 // *query.UnknownNameError.
 func (e *Engine) compileSubQuery(ctx context.Context, q *query.Query, i int) (*plan.Compiled, error) {
 	s := &q.Queries[i]
@@ -142,7 +142,7 @@ func (e *Engine) lookUpNames(ctx context.Context, needs plan.Needs) (n plan.Name
 	return n, nil
 }
 
-// listedValueBytes is about what a value takes in a list beside its name.
+// listedValueBytes is about the size of a value in a list without its name.
 const listedValueBytes = 64
 
 // listTagValues lists up to limit tag values that begin with a prefix.
@@ -157,8 +157,8 @@ func (e *Engine) listTagValues(ctx context.Context, prefix string, limit int) (l
 
 // dropTSUIDsByName removes the TSUIDs from a plan that its post filter rejects. Their
 // rows are not read then, so that a damaged row among them does not fail the query.
-// OpenTSDB, too, applies the filters before it looks at a row's cells. A TSUID with a
-// UID that has no name stays, because whether it has rows is not known yet.
+// OpenTSDB, too, applies the filters before it reads a row's cells. A TSUID with a UID
+// that has no name is kept, because it is still unknown whether it has rows.
 // Source: SaltScanner.ScannerCB.
 func (e *Engine) dropTSUIDsByName(ctx context.Context, c *plan.Compiled) error {
 	if c.PostFilter == nil || len(c.Plan.TSUIDs) == 0 {
@@ -199,7 +199,7 @@ func (e *Engine) spanFilter(ctx context.Context, p subPlan) func(span []byte) (b
 func (e *Engine) passesPostFilter(ctx context.Context, f *plan.PostFilter, tags []byte) (keep bool, err error) {
 	keep = f.Keep(func(tagk encoding.UID) (string, bool) {
 		v, ok := e.cfg.Compile.Schema.Tag(tags, tagk)
-		// After an error the result does not count, and no more names are looked up.
+		// After an error the result is void, and no more names are looked up.
 		if !ok || err != nil {
 			return "", false
 		}

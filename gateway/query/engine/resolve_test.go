@@ -34,7 +34,8 @@ func namesOnly(t *testing.T) *Engine {
 	for _, n := range []struct {
 		kind  encoding.UIDKind
 		names []string
-	}{{encoding.UIDMetric, []string{"m"}}, {encoding.UIDTagK, []string{"host", "dc"}}, {encoding.UIDTagV, []string{"a", "b", "c"}}} {
+	}{{encoding.UIDMetric, []string{"m"}}, {encoding.UIDTagK, []string{"host", "dc"}},
+		{encoding.UIDTagV, []string{"a", "b", "c"}}} {
 		for _, name := range n.names {
 			if _, err := d.Assign(t.Context(), n.kind, name); err != nil {
 				t.Fatal(err)
@@ -51,7 +52,8 @@ func TestCompile_dropsTSUIDsByName(t *testing.T) {
 	const hostA, hostB, nameless, dcA = "000001000001000001", "000001000001000002", "000001000001000009", "000001000002000001"
 	f := func(filters string, want ...string) {
 		t.Helper()
-		body := fmt.Sprintf(`{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","tsuids":[%q,%q,%q,%q],"filters":[%s]}]}`,
+		body := fmt.Sprintf(
+			`{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","tsuids":[%q,%q,%q,%q],"filters":[%s]}]}`,
 			hostA, hostB, nameless, dcA, filters)
 		q, err := query.ParseJSON([]byte(body), time.Now())
 		if err != nil {

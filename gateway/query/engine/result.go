@@ -30,11 +30,11 @@ type Result struct {
 	// null.
 	NaNIsNull bool
 	// Annotations are those of the members that start inside the query, as stored.
-	// HasNotes reports whether the scan met any, at whatever time.
+	// HasNotes reports whether the scan found any, at any time.
 	Annotations []json.RawMessage
 	HasNotes    bool
 	// GlobalAnnotations are the annotations of no series that start inside the query;
-	// nil where the query does not ask for them or its hours have none. The engine
-	// leaves it nil; its caller fills it.
+	// nil if the query does not request them or its hours have none. The engine leaves
+	// it nil; its caller fills it.
 	GlobalAnnotations []json.RawMessage
 }

@@ -125,9 +125,17 @@ func (h *held) right(q *query.Query, a answered) {
 // overwrite overwrites a point in the first hour.
 func (b *board) overwrite(v int64) {
 	b.Helper()
-	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}, {K: encoding.UID{0, 0, 2}, V: encoding.UID{0, 0, 1}}})
-	q, value := operatortest.Encode((hourZero+607)*1000, encoding.IntValue(v<<32)) // 8 bytes: all values have one qualifier
-	b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+	tags := b.schema.AppendTags(nil,
+		[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}},
+			{K: encoding.UID{0, 0, 2}, V: encoding.UID{0, 0, 1}}})
+	q, value := operatortest.Encode((hourZero+607)*1000,
+		encoding.IntValue(v<<32)) // 8 bytes: all values have one qualifier
+	b.apply(store.Mutation{
+		Row:       b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags),
+		Family:    encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q),
+		Value:     value,
+	})
 }
 
 // numberOf returns a value, whatever its kind.
@@ -167,7 +175,8 @@ func TestShared_readsAfterTheAsk(t *testing.T) {
 		h.overwrite(1)
 		if caching {
 			for range 3 { // the last is in the result cache, until something is written
-				h.right(h.question(hourZero, hourZero+7000), <-start(t.Context(), e, h.question(hourZero, hourZero+7000)))
+				h.right(h.question(hourZero, hourZero+7000),
+					<-start(t.Context(), e, h.question(hourZero, hourZero+7000)))
 			}
 			h.overwrite(2)
 		}
@@ -410,11 +419,16 @@ func TestShared_not(t *testing.T) {
 	running := start(t.Context(), e, first)
 	<-read
 	for name, change := range map[string]func(*query.Query){
-		"delete":          func(q *query.Query) { q.Delete = true },
-		"allow partial":   func(q *query.Query) { q.AllowPartial = true },
-		"two sub-queries": func(q *query.Query) { second := q.Queries[0]; second.Index = 1; q.Queries = append(q.Queries, second) },
-		"other hours":     func(q *query.Query) { q.End += 3_600_000 },
-		"another mode":    func(q *query.Query) { q.Mode = "partial" },
+		"delete":        func(q *query.Query) { q.Delete = true },
+		"allow partial": func(q *query.Query) { q.AllowPartial = true },
+		"two sub-queries": func(
+			q *query.Query) {
+			second := q.Queries[0]
+			second.Index = 1
+			q.Queries = append(q.Queries, second)
+		},
+		"other hours":  func(q *query.Query) { q.End += 3_600_000 },
+		"another mode": func(q *query.Query) { q.Mode = "partial" },
 	} {
 		q := h.question(hourZero, hourZero+7000)
 		change(q)
@@ -452,7 +466,8 @@ func TestLaw_sharedOnStore(t *testing.T) {
 							return
 						default:
 						}
-						body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max","downsample":"5m-max"}]}`, hourZero+50*(i%5), hourZero+7000)
+						body := fmt.Sprintf(
+							`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max","downsample":"5m-max"}]}`, hourZero+50*(i%5), hourZero+7000)
 						q, err := query.ParseJSON([]byte(body), time.Now())
 						if err != nil {
 							t.Error(err)
@@ -471,7 +486,8 @@ func TestLaw_sharedOnStore(t *testing.T) {
 							}
 						}
 						if newest < want {
-							t.Errorf("an answer has write %d, want %d, which was acknowledged before it was asked for", newest, want)
+							t.Errorf("an answer has write %d, want %d, which was acknowledged before it was asked for",
+								newest, want)
 						}
 					}
 				})
@@ -483,7 +499,8 @@ func TestLaw_sharedOnStore(t *testing.T) {
 			}
 			close(done)
 			viewers.Wait()
-			t.Log(strings.Join([]string{"shared:", fmt.Sprint(b.caching.SharedAnswers()), fmt.Sprint(b.reading.SharedAnswers())}, " "))
+			t.Log(strings.Join([]string{"shared:", fmt.Sprint(b.caching.SharedAnswers()),
+				fmt.Sprint(b.reading.SharedAnswers())}, " "))
 		})
 	}
 }

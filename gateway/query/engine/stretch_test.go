@@ -25,9 +25,12 @@ import (
 func (b *board) wall() *query.Query {
 	b.Helper()
 	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
-	body := fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"mode":%q,"queries":[{"metric":"m","aggregator":%q,%s"rate":%v,"tags":%s}]}`,
-		hourZero, hourZero+boardHours*3600-1-b.rng.IntN(3000), one("", "", "strict", "partial"), one("sum", "avg", "max", "none", "count", "p90"),
-		one(``, `"downsample":"5m-avg",`, `"downsample":"1h-sum",`, `"downsample":"10m-sum-zero",`, `"downsample":"5m-avg-nan",`),
+	body := fmt.Sprintf(
+		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"mode":%q,"queries":[{"metric":"m","aggregator":%q,%s"rate":%v,"tags":%s}]}`,
+		hourZero, hourZero+boardHours*3600-1-b.rng.IntN(3000), one("", "", "strict", "partial"),
+		one("sum", "avg", "max", "none", "count", "p90"),
+		one(``, `"downsample":"5m-avg",`, `"downsample":"1h-sum",`, `"downsample":"10m-sum-zero",`,
+			`"downsample":"5m-avg-nan",`),
 		b.rng.IntN(3) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
 	q, err := query.ParseJSON([]byte(body), time.Now())
 	if err != nil {
@@ -45,11 +48,17 @@ func (b *board) putAt(hour int) {
 // pointAt draws what putAt puts.
 func (b *board) pointAt(hour int) store.Mutation {
 	one := func(n int) encoding.UID { return encoding.UID{0, 0, byte(1 + b.rng.IntN(n))} }
-	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
+	tags := b.schema.AppendTags(nil,
+		[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
 	base := uint32(hourZero + 3600*hour)
-	q, value := operatortest.Encode((int64(base)+int64(10*b.rng.IntN(360)))*1000, encoding.IntValue(int64(b.rng.IntN(100))-50))
-	return store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags), Family: encoding.FamilyData,
-		Qualifier: encoding.AppendQualifier(nil, q), Value: value}
+	q, value := operatortest.Encode((int64(base)+int64(10*b.rng.IntN(360)))*1000,
+		encoding.IntValue(int64(b.rng.IntN(100))-50))
+	return store.Mutation{
+		Row:       b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags),
+		Family:    encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q),
+		Value:     value,
+	}
 }
 
 // traced asks and returns the trace as text.
@@ -78,7 +87,8 @@ func TestStretch_living(t *testing.T) {
 	total := 0
 	for i := range 4 {
 		seed := seedtest.Of(t) + 100*uint64(i)
-		for rand.New(rand.NewPCG(seed, 0)).IntN(3) == 0 { // newBoard would salt the rows; the store counts changes by hour only of others
+		for rand.New(rand.NewPCG(seed,
+			0)).IntN(3) == 0 { // newBoard would salt the rows; the store counts changes by hour only of others
 			seed++
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -114,7 +124,8 @@ func TestStretch_living(t *testing.T) {
 	}
 }
 
-// While points are written to older hours before every query, no stretch is made: it would be in vain.
+// While points are written to older hours before every query, no stretch is made: it would be
+// useless.
 func TestStretch_notInVain(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(6, 6)), embedded(t))
 	for range 200 {
@@ -161,7 +172,9 @@ func TestStretch_ofLargeParts(t *testing.T) {
 		}
 	}
 	if c := cache.Counts(); found == 0 || c.Kept != 1 {
-		t.Errorf("the older hours came from memory %d times, and %d answers are kept; want some, and the stretch alone", found, c.Kept)
+		t.Errorf(
+			"the older hours came from memory %d times, and %d answers are kept; want some, and the stretch alone",
+			found, c.Kept)
 	}
 }
 
@@ -172,7 +185,10 @@ func TestStretch_tooLarge(t *testing.T) {
 		b.putAt(boardHours - 2) // every series goes on until the seam
 	}
 	cfg := b.caching.cfg
-	cfg.Exec = dispatch.New(dispatch.Config{Store: b.store, ResultCache: resultcache.New(8<<10, nil)}) // one answer may take 1 KiB
+	cfg.Exec = dispatch.New(dispatch.Config{
+		Store:       b.store,
+		ResultCache: resultcache.New(8<<10, nil),
+	}) // one answer may take 1 KiB
 	b.caching = New(cfg)
 
 	q := b.question(hourZero, hourZero+boardHours*3600-1)
@@ -200,13 +216,18 @@ func TestStretch_manySeries(t *testing.T) {
 		want bool
 	}{{3, false}, {6, true}} { // there are 6 series
 		b.readSideBySide()
-		b.caching.stages = stage.New(stage.Config{Exec: b.caching.cfg.Exec, Log: b.caching.cfg.Log, StretchSeries: c.most})
+		b.caching.stages = stage.New(stage.Config{
+			Exec:          b.caching.cfg.Exec,
+			Log:           b.caching.cfg.Log,
+			StretchSeries: c.most,
+		})
 		q := b.question(hourZero, hourZero+boardHours*3600-1)
 		made := false
 		for range 6 {
 			b.putAt(boardHours - 1)
 			_, text := b.traced(q)
-			made = made || strings.Contains(text, "merge older hours") || strings.Contains(text, "older hours from memory")
+			made = made || strings.Contains(text, "merge older hours") ||
+				strings.Contains(text, "older hours from memory")
 		}
 		if made != c.want {
 			t.Errorf("stretches of up to %d series: made is %t, want %t", c.most, made, c.want)
@@ -263,12 +284,14 @@ func TestStretch_unproven(t *testing.T) {
 	for hour := range boardHours {
 		b.putAt(hour)
 	}
-	q, err := query.ParseJSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`, hourZero, hourZero+boardHours*3600-1), time.Now())
+	q, err := query.ParseJSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`,
+		hourZero, hourZero+boardHours*3600-1), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, text := b.traced(q); strings.Contains(text, "answered from memory") || strings.Contains(text, "from memory, merged") {
+		if _, text := b.traced(q); strings.Contains(text, "answered from memory") ||
+			strings.Contains(text, "from memory, merged") {
 			t.Errorf("trace %s: want nothing from memory", text)
 		}
 	}

@@ -13,11 +13,10 @@ import (
 // subQueriesAtOnce is how many sub-queries of one query are executed at a time.
 const subQueriesAtOnce = 2
 
-// forEach calls work for sub-queries 0 to n-1, subQueriesAtOnce at a time. It returns the
-// error of the first in their order that fails, whichever fails first in time: an answer
-// must not depend on which is faster. So a failure ends the sub-queries behind it, and
-// those before it go on. An error that is found late, see foundLate, comes after those that
-// are not, and ends none.
+// forEach calls work for sub-queries 0 to n-1, subQueriesAtOnce at a time. It returns the error of
+// the first one in order that fails, not the first in time: an answer must not depend on speed. So
+// a failure ends the sub-queries after it, and those before it continue. An error that is found
+// late, see foundLate, comes after the others, and ends none.
 func (e *Engine) forEach(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
 	// Alone it needs no goroutine, whose small stack a query would have to grow several times.
 	if n == 1 {

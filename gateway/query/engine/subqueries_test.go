@@ -47,7 +47,8 @@ func TestForEach_firstInOrder(t *testing.T) {
 	if !errors.Is(err, second) {
 		t.Errorf("an infinite value before another error: got %v, want %v", err, second)
 	}
-	if err := e.forEach(t.Context(), 2, func(context.Context, int) error { return infinity }); !errors.Is(err, infinity) {
+	if err := e.forEach(t.Context(), 2,
+		func(context.Context, int) error { return infinity }); !errors.Is(err, infinity) {
 		t.Errorf("infinite values alone: got %v, want %v", err, infinity)
 	}
 

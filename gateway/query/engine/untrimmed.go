@@ -20,7 +20,8 @@ type Untrimmed struct {
 // out[i] are the groups of queries[i]. The answer of a plan with one bucket for the whole query has
 // no other times. Stats.Queries are by the index of the sub-query. The errors are those
 // of Run. The points may be shared with the result cache and must not be changed.
-func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query, opts Options) (out [][]Untrimmed, total Stats, err error) {
+func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query,
+	opts Options) (out [][]Untrimmed, total Stats, err error) {
 	plans := make([]subPlan, len(queries))
 	for i, q := range queries {
 		compiled, err := e.compileQuery(ctx, q)
@@ -57,7 +58,7 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query, opts 
 
 // untrimmedGroups answers one request.
 func (e *Engine) untrimmedGroups(ctx context.Context, r *stage.Request) ([]Untrimmed, dispatch.Stats, error) {
-	// Functions of several series take points, of which such a sub-query has none.
+	// Functions of several series need points, which such a sub-query lacks.
 	if r.Sub.Histogram() {
 		return nil, dispatch.Stats{}, nil
 	}

@@ -2,13 +2,13 @@ package exp
 
 // Bounds are what computing the tables may take of its process.
 type Bounds struct {
-	// Reserve is asked before memory is allocated, in bytes, and Release gives back what
-	// is not needed any more. What the tables hold at the end stays reserved.
+	// Reserve is called before memory is allocated, in bytes, and Release when memory is no longer
+	// needed. The tables' memory stays reserved at the end.
 	Reserve func(bytes int64) error
 	Release func(bytes int64)
 	// Check returns why the work should end, nil while it should not.
 	Check func() error
-	// Points is told the number of values of an output before they are computed.
+	// Points is called with the number of values of an output before they are computed.
 	Points func(n int) error
 }
 
@@ -16,7 +16,7 @@ type Bounds struct {
 // the shortest parts of one are an output and an operator.
 const ParsedBytes = 40
 
-// begin asks whether to go on, and reserves memory for a column.
+// begin checks whether to continue, and reserves memory for a column.
 func (b Bounds) begin(bytes int64) error {
 	if err := b.Check(); err != nil {
 		return err

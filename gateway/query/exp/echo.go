@@ -103,7 +103,14 @@ type echoOutput struct {
 }
 
 func (t *Time) echo() echoTime {
-	e := echoTime{Start: t.Start, End: t.End, Timezone: t.Timezone, Aggregator: t.Aggregator, Rate: t.Rate, RollupUsage: t.RollupUsage}
+	e := echoTime{
+		Start:       t.Start,
+		End:         t.End,
+		Timezone:    t.Timezone,
+		Aggregator:  t.Aggregator,
+		Rate:        t.Rate,
+		RollupUsage: t.RollupUsage,
+	}
 	if d := t.Downsampler; d != nil {
 		e.Downsampler = &echoDownsampler{d.Interval, d.Aggregator, d.Fill}
 	}

@@ -2,7 +2,7 @@ package exp
 
 import "downpour/gateway/query"
 
-// DataError is returned for groups of which the tables cannot be computed: no series of an
+// DataError is returned if the tables of groups cannot be computed: no series of an
 // intersection belong together, or an expression has no result for a value. The same
 // request may be answered when there are other points. It unwraps to the *query.Error that
 // the API answers.

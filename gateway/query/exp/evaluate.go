@@ -41,7 +41,7 @@ type variable struct {
 	fill       float64
 }
 
-// labelBytes is about what the labels of a series take, beside what they share.
+// labelBytes is about the size of the labels of a series, without shared parts.
 const labelBytes = 300
 
 // Tables computes the outputs of the groups of all metrics, which are by the metrics'
@@ -49,13 +49,18 @@ const labelBytes = 300
 // groups are not changed, and the times of a table may be those of a group. The error is
 // one of the bounds, or a *DataError.
 func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
-	c := &computation{request: r, bounds: b, metrics: make([]*variable, len(r.Metrics)), computed: make([]*table, len(r.Expressions))}
+	c := &computation{
+		request:  r,
+		bounds:   b,
+		metrics:  make([]*variable, len(r.Metrics)),
+		computed: make([]*table, len(r.Expressions)),
+	}
 	for i := range r.Metrics {
 		c.metrics[i] = r.metricVariable(i, withoutBare(groups[i]))
 	}
 
-	// All are joined before one is evaluated: an empty intersection is an error whether an
-	// output needs it or not, and OpenTSDB finds it before what cannot be evaluated.
+	// All are joined before one is evaluated: an empty intersection is an error whether an output
+	// needs it or not, and OpenTSDB reports it before errors of evaluation.
 	for _, i := range r.order {
 		if err := c.join(i); err != nil {
 			return nil, err
@@ -108,15 +113,15 @@ func withoutBare(groups []Group) []Group {
 	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Bare })
 }
 
-// outputs returns the outputs that are there: those asked for, or all expressions, or
-// all metrics if there are none.
+// outputs returns the existing outputs: the requested ones, or all expressions, or all metrics if
+// there are none.
 func (r *Request) outputs() (out []OutputRef) {
 	for _, o := range r.Outputs {
 		if o.ID != nil && (r.metric(*o.ID) >= 0 || r.expression(*o.ID) >= 0) {
 			out = append(out, o)
 		}
 	}
-	// What was asked for stands, even if none of it is there.
+	// A request for outputs counts, even if none of them exists.
 	if len(r.Outputs) > 0 {
 		return out
 	}
@@ -155,7 +160,7 @@ func (r *Request) needed() []bool {
 }
 
 // metricVariable returns metric i as a variable: its groups as series, 0 where one has no point
-// unless a fill policy says otherwise, and the keys that its filter names, for joins.
+// unless a fill policy sets another value, and the keys that its filter names, for joins.
 func (r *Request) metricVariable(i int, groups []Group) *variable {
 	m := &r.Metrics[i]
 	v := &variable{id: *m.ID, series: make([]series, len(groups))}
@@ -186,8 +191,8 @@ type computation struct {
 type table struct {
 	variable // whose series have the columns
 
-	variables []*variable // of which it is computed
-	rows      []row       // of which its series are made
+	variables []*variable // its operands
+	rows      []row       // the rows of its series
 	steps     []*series
 	times     []int64
 }
@@ -233,7 +238,7 @@ func (c *computation) join(i int) error {
 	return nil
 }
 
-// Joinable returns the error that Tables has whatever the groups are, nil if none.
+// Joinable returns the error of Tables for any groups, nil if none.
 func (r *Request) Joinable() error {
 	for _, i := range r.order {
 		if err := r.Expressions[i].joinable(); err != nil {
@@ -246,8 +251,8 @@ func (r *Request) Joinable() error {
 // joinable returns the error of a variable whose results are never found.
 func (e *Expression) joinable() error {
 	for _, name := range e.parsed.Variables {
-		// OpenTSDB looks results up in lower case, and finds none of such a name. Here they
-		// could be found, but a request would then depend on which of the two answers it.
+		// OpenTSDB looks results up in lower case, and finds none with such a name. Here they could
+		// be found, but then a request would depend on which of the two answers it.
 		if name != strings.ToLower(name) {
 			return query.RunFault("Missing results for variable %s", name)
 		}
@@ -291,7 +296,7 @@ func (c *computation) fillTable(t *table, e *Expression) error {
 		aligned[i] = make([]float64, n)
 	}
 
-	none := make([]float64, n) // what a variable without the series gives, whatever its fill policy
+	none := make([]float64, n) // values of a variable without the series, with any fill policy
 	columns := make([][]float64, len(t.variables))
 
 	for k, r := range t.rows {
@@ -321,7 +326,7 @@ func within(times []int64, start, end int64) (from, to int) {
 	return from, max(from, to)
 }
 
-// trimmed returns the table as an output. Without a single time it has no series.
+// trimmed returns the table as an output. Without times it has no series.
 func (t *table) trimmed(start, end int64) Table {
 	if len(t.times) == 0 {
 		return Table{}
@@ -343,8 +348,8 @@ func (t *table) trimmed(start, end int64) Table {
 	return out
 }
 
-// metricTable returns a metric as an output: all its points, and 0 where a series has
-// none, whatever its fill policy.
+// metricTable returns a metric as an output: all its points, and 0 where a series has none, with
+// any fill policy.
 func (c *computation) metricTable(v *variable) (Table, error) {
 	t := Table{First: math.MaxInt64} // what OpenTSDB gives where there is no point
 	lists := make([][]int64, len(v.series))

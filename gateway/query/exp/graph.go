@@ -2,8 +2,8 @@ package exp
 
 import "downpour/gateway/query"
 
-// inOrder returns the expressions by their index, each behind those that it uses. The
-// error names one that uses itself, by way of others or not.
+// inOrder returns the expressions by their index, each after those that it uses. The error names
+// one that uses itself, directly or indirectly.
 // Source: QueryExecutor, its graph of expressions.
 func (r *Request) inOrder() ([]int, error) {
 	uses := make([][]int, len(r.Expressions))

@@ -21,7 +21,7 @@ type TagKey struct {
 	UID  encoding.UID
 }
 
-// Labels are what a series is told apart by.
+// Labels distinguish a series from others.
 type Labels struct {
 	Metrics    []string // sorted
 	Tags       []Tag    // ascending by the UIDs of their keys
@@ -62,15 +62,15 @@ func (j Join) compares(key string, filterTags []filterTag) bool {
 	return slices.ContainsFunc(filterTags, func(f filterTag) bool { return f.key == key && (f.grouped || !j.UseGroupTags) })
 }
 
-// row is a series of a table: what it is made of.
+// row is the series that make up one series of a table.
 type row struct {
 	key     string
 	members []int // the series of each variable, -1 where it has none
 }
 
-// join returns the series of an expression, in the order of their keys, and as steps all
-// series whose times become those of the table. Of two series of one variable with equal
-// keys the later one counts. The error is a *DataError: an intersection is empty.
+// join returns the series of an expression, in the order of their keys, and as steps all series
+// whose times become those of the table. If two series of one variable have equal keys the later
+// one counts. The error is a *DataError: an intersection is empty.
 // Source: UnionIterator, IntersectionIterator.
 func join(j Join, variables []*variable) (rows []row, steps []*series, err error) {
 	byKey := map[string][]int{}
@@ -94,8 +94,7 @@ func join(j Join, variables []*variable) (rows []row, steps []*series, err error
 		}
 		rows = append(rows, row{key, members})
 	}
-	// Where no variable has a series, OpenTSDB does not come so far as to look for some in
-	// common.
+	// If no variable has a series, OpenTSDB does not get to the search for common ones.
 	if j.Operator == "intersection" && len(rows) == 0 && len(byKey) > 0 {
 		return nil, nil, &DataError{"No intersections found: " + sizes(variables)}
 	}
@@ -116,9 +115,9 @@ func join(j Join, variables []*variable) (rows []row, steps []*series, err error
 
 // stepped reports whether an intersection steps through series s of variable i: members
 // are the last series with its key, by variable, and before are the variables that
-// OpenTSDB walks before this one. It drops all series of a variable whose key one before
-// it lacks. Of a key that one behind it lacks it drops the last series alone; those that
-// this one replaced go on giving times.
+// OpenTSDB walks before this one. It drops all series of a variable whose key an
+// earlier variable lacks. If a later variable lacks the key it drops only the last
+// series; those that this one replaced still give times.
 func stepped(members []int, before []int, i, s int) bool {
 	if !slices.Contains(members, -1) {
 		return true
@@ -131,7 +130,7 @@ func stepped(members []int, before []int, i, s int) bool {
 	return members[i] != s
 }
 
-// sizes tells how many series each variable has, for the error of an empty intersection.
+// sizes lists how many series each variable has, for the error of an empty intersection.
 func sizes(variables []*variable) string {
 	var parts []string
 	for _, v := range variables {

@@ -8,7 +8,7 @@ import (
 	"downpour/gateway/jackson"
 )
 
-// object is a JSON object whose values are not read yet.
+// object is a JSON object whose values are not yet read.
 type object map[string]jackson.Raw
 
 // readObject reads an object; nil for null or nothing.
@@ -102,7 +102,8 @@ func (o object) flag(key string, otherwise bool) (bool, error) {
 	}
 	v, err := t.AsBool()
 	if err != nil {
-		return false, fmt.Errorf("Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(o[key]))
+		return false, fmt.Errorf(
+			"Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(o[key]))
 	}
 	return v, nil
 }
@@ -116,7 +117,8 @@ func (o object) number(key string) (float64, error) {
 	}
 	v, err := t.AsDouble()
 	if err != nil || math.IsInf(v, 0) {
-		return 0, fmt.Errorf("Cannot deserialize value of type `double` from %s: not a valid double value", shown(o[key]))
+		return 0, fmt.Errorf("Cannot deserialize value of type `double` from %s: not a valid double value",
+			shown(o[key]))
 	}
 	return v, nil
 }

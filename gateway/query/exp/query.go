@@ -9,7 +9,12 @@ import (
 // Query returns the query of /api/query that reads the request's metrics, and the
 // sub-query of each of them. Equal metrics have one. All errors are *query.Error.
 func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err error) {
-	q = &query.Query{StartText: value(r.Time.Start), EndText: value(r.Time.End), Timezone: value(r.Time.Timezone), Untrimmed: true}
+	q = &query.Query{
+		StartText: value(r.Time.Start),
+		EndText:   value(r.Time.End),
+		Timezone:  value(r.Time.Timezone),
+		Untrimmed: true,
+	}
 	known := map[string]int{}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
@@ -31,11 +36,17 @@ func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err e
 	return q, bySub, parser.Complete(q)
 }
 
-// subQuery returns the sub-query that reads a metric. The downsampler's fill policy is left out,
-// as in OpenTSDB.
+// subQuery returns the sub-query that reads a metric. The downsampler's fill policy is ignored, as
+// in OpenTSDB.
 func (r *Request) subQuery(m *Metric, aggregator string) query.SubQuery {
 	// The two flags are on as in a sub-query of /api/query that does not set them.
-	s := query.SubQuery{Metric: *m.Metric, Aggregator: aggregator, Rate: r.Time.Rate, UseFuzzyFilter: true, UseMultiGets: true}
+	s := query.SubQuery{
+		Metric:         *m.Metric,
+		Aggregator:     aggregator,
+		Rate:           r.Time.Rate,
+		UseFuzzyFilter: true,
+		UseMultiGets:   true,
+	}
 	if u := value(r.Time.RollupUsage); u != "" {
 		s.RollupUsage = query.ParseRollupUsage(u)
 	}

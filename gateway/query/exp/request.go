@@ -33,7 +33,7 @@ type Request struct {
 	Expressions []Expression
 	Outputs     []OutputRef
 
-	order []int // expressions, each behind those that it uses
+	order []int // expressions, each after those that it uses
 }
 
 // Time is what all metrics have in common.
@@ -74,7 +74,7 @@ type Expression struct {
 	parsed *expression.Expression
 }
 
-// Join says which series of several variables belong together.
+// Join is which series of several variables belong together.
 type Join struct {
 	// Operator is "union" or "intersection", "" if a join is given without one.
 	Operator string
@@ -82,22 +82,22 @@ type Join struct {
 	UseQueryTags bool
 	// IncludeAggTags makes the keys of aggregated tags part of what is compared.
 	IncludeAggTags bool
-	// UseGroupTags leaves of the common tags those that the metric's filter groups by;
+	// UseGroupTags keeps only those common tags that the metric's filter groups by;
 	// OpenTSDB has no such field.
 	UseGroupTags bool
 }
 
-// OutputRef is an output that is asked for: the id of a metric or an expression.
+// OutputRef is a requested output: the id of a metric or an expression.
 type OutputRef struct{ ID, Alias *string }
 
-// Fill says what stands where a series has no point.
+// Fill is the value where a series has no point.
 type Fill struct {
 	Policy string
 	Value  float64
 }
 
-// Parse reads and checks the body of a request. parser says what times mean, and bounds
-// the metrics as sub-queries. All errors are *query.Error.
+// Parse reads and checks the body of a request. parser parses times, and bounds the metrics as
+// sub-queries. All errors are *query.Error.
 func Parse(body []byte, parser query.Parser) (*Request, error) {
 	r, err := read(body, parser.MaxSubQueries())
 	if err == nil {
@@ -109,7 +109,7 @@ func Parse(body []byte, parser query.Parser) (*Request, error) {
 	return r, asFault(err)
 }
 
-// asFault returns a *query.Error: the 400 for whatever is none yet.
+// asFault returns err as a *query.Error: a 400 for any other error.
 func asFault(err error) error {
 	var known *query.Error
 	if err == nil || errors.As(err, &known) {
@@ -188,7 +188,8 @@ func (r *Request) readTime(raw jackson.Raw) error {
 		return fault("missing time")
 	}
 	t := &r.Time
-	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone}, {"aggregator", &t.Aggregator}, {"rollupUsage", &t.RollupUsage}}); err != nil {
+	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone},
+		{"aggregator", &t.Aggregator}, {"rollupUsage", &t.RollupUsage}}); err != nil {
 		return err
 	}
 	if t.Rate, err = o.flag("rate", false); err != nil {
@@ -257,13 +258,14 @@ func value(s *string) string {
 	return *s
 }
 
-// readMetric reads one metric; what is not given stays nil.
+// readMetric reads one metric; missing fields stay nil.
 func readMetric(raw jackson.Raw) (m Metric, err error) {
 	o, err := readObject(raw, "metric")
 	if err != nil {
 		return m, err
 	}
-	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter}, {"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
+	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter},
+		{"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
 		return m, err
 	}
 	m.Fill, err = readFill(o)

@@ -50,8 +50,10 @@ func TestParse_faults(t *testing.T) {
 	f("[]", "want an object")
 	f("null", "missing time")
 	parts("missing time", `"metrics":[]`)
-	for _, wrong := range []string{`{}`, `{"start":"nope","aggregator":"sum"}`, `{"start":1,"end":"nope","aggregator":"sum"}`, `{"start":1}`, `{"start":1,"aggregator":"nope"}`,
-		`{"start":1,"aggregator":"sum","downsampler":{"interval":"1x","aggregator":"avg"}}`, `{"start":1,"aggregator":"sum","downsampler":{"interval":"1m"}}`} {
+	for _, wrong := range []string{`{}`, `{"start":"nope","aggregator":"sum"}`,
+		`{"start":1,"end":"nope","aggregator":"sum"}`, `{"start":1}`, `{"start":1,"aggregator":"nope"}`,
+		`{"start":1,"aggregator":"sum","downsampler":{"interval":"1x","aggregator":"avg"}}`,
+		`{"start":1,"aggregator":"sum","downsampler":{"interval":"1m"}}`} {
 		parts("Invalid time", `"time":`+wrong, `"metrics":[]`)
 	}
 	parts("only \"true\" or \"false\"", `"time":{"start":1,"aggregator":"sum","rate":"yes"}`)
@@ -59,20 +61,26 @@ func TestParse_faults(t *testing.T) {
 	parts("duplicated metric id: a", aTime, `"metrics":[{"id":"a"},{"id":"a"}]`)
 	parts("duplicated filter id: f", aTime, `"metrics":[{"id":"a"}],"filters":[{"id":"f"},{"id":"f"}]`)
 	parts("Duplicated variable or expression id: a", aTime, `"metrics":[{"id":"a"}],"expressions":[{"id":"a"}]`)
-	for _, wrong := range []string{`"id":"a"`, `"metric":"m"`, `"id":"7","metric":"m"`, `"id":"a-b","metric":"m"`, `"id":"a","metric":"m","aggregator":"nope"`, `"id":"a","metric":"m","timeOffset":"nope"`} {
+	for _, wrong := range []string{`"id":"a"`, `"metric":"m"`, `"id":"7","metric":"m"`, `"id":"a-b","metric":"m"`,
+		`"id":"a","metric":"m","aggregator":"nope"`, `"id":"a","metric":"m","timeOffset":"nope"`} {
 		parts("Invalid metric at index 0", aTime, `"metrics":[{`+wrong+`}]`, `"filters":[{}]`)
 	}
-	parts("Invalid filter at index 0", aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"filters":[{}]`, `"expressions":[{}]`)
+	parts("Invalid filter at index 0", aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"filters":[{}]`,
+		`"expressions":[{}]`)
 	parts("Invalid expression at index 0", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e"}]`)
 	parts("parsing error in 'a +'", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"a +","join":{}}]`)
-	parts("The set operator cannot be null", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"a","join":{}}]`)
-	parts("Unrecognized set operator: cross", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"a","join":{"operator":"cross"}}]`)
-	parts("unrecognized filter id f1 in metric a", aTime, `"filters":[]`, twoMetrics, `"expressions":[{"id":"e","expr":"zz"}]`)
+	parts("The set operator cannot be null", aTime, aFilter, twoMetrics,
+		`"expressions":[{"id":"e","expr":"a","join":{}}]`)
+	parts("Unrecognized set operator: cross", aTime, aFilter, twoMetrics,
+		`"expressions":[{"id":"e","expr":"a","join":{"operator":"cross"}}]`)
+	parts("unrecognized filter id f1 in metric a", aTime, `"filters":[]`, twoMetrics,
+		`"expressions":[{"id":"e","expr":"zz"}]`)
 	parts("didn't appear to have any variables", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"1"}]`)
 	parts("Expression [a + zz] was missing input zz", aTime, twoMetrics, `"expressions":[{"id":"e","expr":"a + zz"}]`)
 	parts("No filter defined: f1", aTime, twoMetrics)
 	parts("null pointer", aTime, `"filters":[{"id":"f1"}]`, twoMetrics)
-	parts("Could not find a tag value filter", aTime, `"filters":[{"id":"f1","tags":[{"type":"nope","tagk":"k","filter":"*"}]}]`, twoMetrics)
+	parts("Could not find a tag value filter", aTime,
+		`"filters":[{"id":"f1","tags":[{"type":"nope","tagk":"k","filter":"*"}]}]`, twoMetrics)
 
 	fill := func(policy string) string { return `"metrics":[{"id":"a","metric":"m","fillPolicy":` + policy + `}]` }
 	parts("Unrecognized fill policy: nope", aTime, fill(`{"policy":"nope"}`))
@@ -80,8 +88,10 @@ func TestParse_faults(t *testing.T) {
 	parts("The value for ZERO must be 0", aTime, fill(`{"policy":"zero","value":3}`))
 	parts("not a valid double", aTime, fill(`{"value":"x"}`))
 
-	parts("Self referencing expression found: e", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"e + a"}]`)
-	parts("Circular reference found: g", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"f"},{"id":"f","expr":"g"},{"id":"g","expr":"e + a"}]`)
+	parts("Self referencing expression found: e", aTime, aFilter, twoMetrics,
+		`"expressions":[{"id":"e","expr":"e + a"}]`)
+	parts("Circular reference found: g", aTime, aFilter, twoMetrics,
+		`"expressions":[{"id":"e","expr":"f"},{"id":"f","expr":"g"},{"id":"g","expr":"e + a"}]`)
 }
 
 // The numbers of metrics, expressions, outputs, filters and tags of a request are bounded.
@@ -106,14 +116,17 @@ func TestParse_bounds(t *testing.T) {
 	f("Too many outputs, at most 128", aTime, twoMetrics, `"outputs":`+many(129, `{"id":"a%d"}`))
 	f("Too many filters, at most 256", aTime, twoMetrics, `"filters":`+many(257, `{"id":"f%d"}`))
 	half := many(129, `{"type":"wildcard","tagk":"k%d","filter":"*"}`)
-	f("Too many tags, at most 127", aTime, twoMetrics, `"filters":[{"id":"f1","tags":`+half+`},{"id":"f2","tags":`+half+`}]`)
+	f("Too many tags, at most 127", aTime, twoMetrics,
+		`"filters":[{"id":"f1","tags":`+half+`},{"id":"f2","tags":`+half+`}]`)
 }
 
 // A request is written as OpenTSDB repeats it: fields that were not given are null, numbers given
 // for texts are texts, and defaults are filled in. Keys that differ in case are ignored.
 func TestRequest_MarshalJSON(t *testing.T) {
-	r := request(t, `"time":{"start":1363651200,"AGGREGATOR":"x","aggregator":"sum","rate":"true","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"NAN"}}}`,
-		`"metrics":[{"id":"a","metric":"m","fillPolicy":{"value":2}}]`, `"expressions":[{"id":"e","expr":"a","join":{"operator":"UNION","includeAggTags":false}}]`, `"outputs":[{}]`)
+	r := request(
+		t, `"time":{"start":1363651200,"AGGREGATOR":"x","aggregator":"sum","rate":"true","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"NAN"}}}`,
+		`"metrics":[{"id":"a","metric":"m","fillPolicy":{"value":2}}]`,
+		`"expressions":[{"id":"e","expr":"a","join":{"operator":"UNION","includeAggTags":false}}]`, `"outputs":[{}]`)
 	got, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +145,8 @@ func TestRequest_MarshalJSON(t *testing.T) {
 // Fields that only Downpour has are repeated if they were given, and take effect in the query and
 // the join.
 func TestRequest_ownFields(t *testing.T) {
-	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rollupUsage":"rollup_raw"}`, `"metrics":[{"id":"a","metric":"m"}]`,
+	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rollupUsage":"rollup_raw"}`,
+		`"metrics":[{"id":"a","metric":"m"}]`,
 		`"expressions":[{"id":"e","expr":"a","join":{"operator":"intersection","useGroupTags":true}}]`)
 	if j := r.Expressions[0].Join; j != (Join{Operator: "intersection", IncludeAggTags: true, UseGroupTags: true}) {
 		t.Errorf("join %+v", j)
@@ -154,7 +168,8 @@ func TestRequest_ownFields(t *testing.T) {
 
 // Equal metrics become one sub-query, and the fill policy of a downsampler has no effect.
 func TestRequest_Query(t *testing.T) {
-	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rate":true,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"zero"}}}`, aFilter,
+	r := request(
+		t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rate":true,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"zero"}}}`, aFilter,
 		`"metrics":[{"id":"a","metric":"m","filter":"f1"},{"id":"b","metric":"m","filter":"f1","aggregator":"sum"},{"id":"c","metric":"m"},{"id":"d","metric":"m","filter":"f1","aggregator":"max"}]`)
 	q, bySub, err := r.Query(parser)
 	if err != nil {
@@ -163,16 +178,20 @@ func TestRequest_Query(t *testing.T) {
 	if d := cmp.Diff([]int{0, 0, 1, 2}, bySub); d != "" {
 		t.Errorf("sub-queries: -want +got\n%s", d)
 	}
-	if s := q.Queries[0]; !q.Untrimmed || !s.Rate || s.DownsampleText != "1m-avg" || s.Aggregator != "sum" || len(s.Filters) != 1 || q.Queries[2].Aggregator != "max" {
+	if s := q.Queries[0]; !q.Untrimmed || !s.Rate || s.DownsampleText != "1m-avg" || s.Aggregator != "sum" ||
+		len(s.Filters) != 1 || q.Queries[2].Aggregator != "max" {
 		t.Errorf("%+v, %+v", q, s)
 	}
 
-	r = request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"SUM"}`, `"metrics":[{"id":"a","metric":"m"}]`)
+	r = request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"SUM"}`,
+		`"metrics":[{"id":"a","metric":"m"}]`)
 	if _, _, err := r.Query(parser); err == nil || err.Error() != "No such aggregation function: SUM" {
 		t.Errorf("error %v", err)
 	}
-	r = request(t, `"time":{"start":1363651200,"end":1363651200,"aggregator":"sum"}`, `"metrics":[{"id":"a","metric":"m"}]`)
-	if _, _, err := r.Query(parser); err == nil || err.Error() != "End time [1363651200000] must be greater than the start time [1363651200000]" {
+	r = request(t, `"time":{"start":1363651200,"end":1363651200,"aggregator":"sum"}`,
+		`"metrics":[{"id":"a","metric":"m"}]`)
+	if _, _, err := r.Query(parser); err == nil ||
+		err.Error() != "End time [1363651200000] must be greater than the start time [1363651200000]" {
 		t.Errorf("error %v", err)
 	}
 }

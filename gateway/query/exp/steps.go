@@ -32,7 +32,7 @@ func number(v encoding.Value) float64 {
 }
 
 // align sets dst to the series' values at times, which contain all of its own or not.
-// Where it has none, or NaN, fill stands.
+// Where it has none, or NaN, the value is fill.
 func (s *series) align(dst []float64, times []int64, fill float64) {
 	at := 0
 	for i, t := range times {
@@ -61,7 +61,7 @@ func (s *series) scatter(dst []float64, times []int64) {
 }
 
 // unionOf returns all times of several ascending lists, each once. The result may be one
-// of the lists; owned reports that it is memory of its own, which was reserved.
+// of the lists; owned reports that it has its own, reserved memory.
 func unionOf(lists [][]int64, b Bounds) (times []int64, owned bool, err error) {
 	switch len(lists) {
 	case 0:
@@ -70,7 +70,7 @@ func unionOf(lists [][]int64, b Bounds) (times []int64, owned bool, err error) {
 		return lists[0], false, nil
 	}
 
-	// By halves, so that each time is copied as often as the lists can be halved.
+	// By halves, so that each time is copied a logarithmic number of times.
 	half := len(lists) / 2
 	left, ownsLeft, err := unionOf(lists[:half], b)
 	if err != nil {

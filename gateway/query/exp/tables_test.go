@@ -17,7 +17,12 @@ import (
 )
 
 // unbounded allows everything.
-var unbounded = Bounds{Reserve: func(int64) error { return nil }, Release: func(int64) {}, Check: func() error { return nil }, Points: func(int) error { return nil }}
+var unbounded = Bounds{
+	Reserve: func(int64) error { return nil },
+	Release: func(int64) {},
+	Check:   func() error { return nil },
+	Points:  func(int) error { return nil },
+}
 
 // group makes a series with a tag host, or without tags for "", from values by time.
 func group(metric, host string, values map[int64]float64) Group {
@@ -58,12 +63,14 @@ func tables(t *testing.T, r *Request, start, end int64, groups ...[]Group) []Tab
 }
 
 func twoVariables(expressions, outputs string) []string {
-	return []string{aTime, `"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}]`, `"expressions":` + expressions, `"outputs":` + outputs}
+	return []string{
+		aTime, `"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}]`, `"expressions":` + expressions, `"outputs":` + outputs}
 }
 
 var (
-	onHosts = []Group{group("m", "x", map[int64]float64{1: 10, 2: 20, 4: 40}), group("m", "y", map[int64]float64{1: 11})}
-	onOne   = []Group{group("n", "x", map[int64]float64{2: 2, 3: math.NaN()})}
+	onHosts = []Group{group("m", "x", map[int64]float64{1: 10, 2: 20, 4: 40}),
+		group("m", "y", map[int64]float64{1: 11})}
+	onOne = []Group{group("n", "x", map[int64]float64{2: 2, 3: math.NaN()})}
 )
 
 // In a union a series without a point at a time has the fill value of its metric, by default 0, and
@@ -74,7 +81,8 @@ func TestTables_union(t *testing.T) {
 	if d := cmp.Diff([]string{"2: 22 0", "3: 7 0"}, rows(&got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if got.First != 2 || got.Last != 3 || *got.Alias != "sum" || !slices.Equal(got.Series[0].Metrics, []string{"m", "n"}) {
+	if got.First != 2 || got.Last != 3 || *got.Alias != "sum" ||
+		!slices.Equal(got.Series[0].Metrics, []string{"m", "n"}) {
 		t.Errorf("got %+v, want the times 2 to 3, the alias sum and the metrics m and n", got)
 	}
 }
@@ -98,7 +106,9 @@ func TestTables_intersection(t *testing.T) {
 // If two series of a variable have the same key, the later one replaces the earlier one. An
 // intersection then still has rows at the times of the earlier one, without its values.
 func TestTables_replaced(t *testing.T) {
-	r := request(t, twoVariables(`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
+	r := request(
+		t, twoVariables(
+			`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
 	twice := []Group{group("m", "x", map[int64]float64{7: 70}), onHosts[0]}
 	got := tables(t, r, 0, 9, twice, onOne)
 	want := [][]string{{"1: 10", "2: 20", "4: 40", "7: 0"}, {"1: 17", "2: 22", "3: 7", "4: 47", "7: 7"}}
@@ -124,7 +134,8 @@ func TestTables_replaced(t *testing.T) {
 func TestTables_bare(t *testing.T) {
 	bare := Group{Labels: Labels{Metrics: []string{"m"}}, Bare: true}
 	groups := []Group{group("m", "p", map[int64]float64{1: 5}), bare}
-	r := request(t, aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"expressions":[{"id":"e","expr":"a + 1"}]`, `"outputs":[{"id":"a"},{"id":"e"}]`)
+	r := request(t, aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"expressions":[{"id":"e","expr":"a + 1"}]`,
+		`"outputs":[{"id":"a"},{"id":"e"}]`)
 	tables, err := r.Tables([][]Group{groups}, 0, 9, unbounded)
 	if err != nil || len(tables) != 2 {
 		t.Fatalf("%d tables, %v", len(tables), err)
@@ -147,7 +158,8 @@ func TestTables_errors(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		// Errors that do not depend on the groups are known without them.
-		if err := r.Joinable(); (err != nil) != strings.HasPrefix(want, "Missing") || err != nil && err.Error() != want {
+		if err := r.Joinable(); (err != nil) != strings.HasPrefix(want, "Missing") ||
+			err != nil && err.Error() != want {
 			t.Errorf("joinable: error %v, that of the tables is %s", err, want)
 		}
 	}
@@ -155,15 +167,19 @@ func TestTables_errors(t *testing.T) {
 	f("Missing results for variable Cpu", `[{"id":"Cpu","metric":"m"}]`, `[{"id":"e","expr":"Cpu + 1"}]`, onHosts)
 	f("Missing results for variable E0", `[`+a+`]`, `[{"id":"E0","expr":"a"},{"id":"f","expr":"E0"}]`, onHosts)
 	f("No intersections found: e has 2 series, b has 1 series", `[`+a+`,`+b+`]`,
-		`[{"id":"e","expr":"a > 0 ? 1 : a"},{"id":"f","expr":"e + b","join":{"operator":"intersection"}}]`, onHosts, []Group{group("n", "q", nil)})
+		`[{"id":"e","expr":"a > 0 ? 1 : a"},{"id":"f","expr":"e + b","join":{"operator":"intersection"}}]`, onHosts,
+		[]Group{group("n", "q", nil)})
 }
 
 // An expression that is used in another one has its values at its own times, and elsewhere the
 // value of its fill policy, NaN by default.
 func TestTables_nested(t *testing.T) {
-	r := request(t, twoVariables(`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`, `[{"id":"g"},{"id":"h"}]`)...)
+	r := request(
+		t, twoVariables(
+			`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`, `[{"id":"g"},{"id":"h"}]`)...)
 	got := tables(t, r, 1, 3, onHosts[:1], []Group{group("n", "x", map[int64]float64{2: 2, 3: 3})})
-	if d := cmp.Diff([][]string{{"1: 110", "2: 24", "3: 6"}, {"1: NaN", "2: 24", "3: 6"}}, [][]string{rows(&got[0]), rows(&got[1])}); d != "" {
+	if d := cmp.Diff([][]string{{"1: 110", "2: 24", "3: 6"}, {"1: NaN", "2: 24", "3: 6"}},
+		[][]string{rows(&got[0]), rows(&got[1])}); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -171,13 +187,15 @@ func TestTables_nested(t *testing.T) {
 // A metric that is an output has all its points, also outside of the query, and 0 elsewhere. An
 // expression that is an output twice has its rows only once, and Last is 0 if there is one row.
 func TestTables_outputs(t *testing.T) {
-	r := request(t, twoVariables(`[{"id":"e","expr":"b"}]`, `[{"id":"b"},{"id":"zz"},{"id":"e"},{"id":"e"},{"id":"b"},{}]`)...)
+	r := request(t, twoVariables(`[{"id":"e","expr":"b"}]`,
+		`[{"id":"b"},{"id":"zz"},{"id":"e"},{"id":"e"},{"id":"b"},{}]`)...)
 	got := tables(t, r, 2, 2, onHosts, append(slices.Clone(onOne), group("n", "y", map[int64]float64{9: 9})))
 	var ids []string
 	for i := range got {
 		ids = append(ids, fmt.Sprint(got[i].ID, rows(&got[i]), got[i].First, got[i].Last, len(got[i].Series)))
 	}
-	want := []string{"b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2", "e[2: 2 7] 2 0 2", "e[] 0 0 2", "b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2"}
+	want := []string{"b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2", "e[2: 2 7] 2 0 2", "e[] 0 0 2",
+		"b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2"}
 	if d := cmp.Diff(want, ids); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -203,7 +221,8 @@ func TestTables_bounds(t *testing.T) {
 	// three times, whose list is that of a series and takes no memory.
 	const want = 3*labelBytes + 4*8 + 2*4*8 + 2*3*8
 	if _, err := r.Tables(groups, 0, 9, b); err != nil || held != want || checks < reservations {
-		t.Fatalf("%d bytes held after %d reservations, %d checks, error %v, want %d", held, reservations, checks, err, want)
+		t.Fatalf("%d bytes held after %d reservations, %d checks, error %v, want %d", held, reservations, checks, err,
+			want)
 	}
 
 	for last := range reservations {
@@ -230,7 +249,8 @@ func TestTables_bounds(t *testing.T) {
 func drawGroups(t *rapid.T, metric string) (out []Group) {
 	for _, host := range []string{"x", "y", "z"} {
 		if rapid.Bool().Draw(t, "there") {
-			values := rapid.MapOfN(rapid.Int64Range(0, 9), rapid.SampledFrom([]float64{0, 1, 2, -3, math.NaN()}), 0, 6).Draw(t, metric+host)
+			values := rapid.MapOfN(rapid.Int64Range(0, 9), rapid.SampledFrom([]float64{0, 1, 2, -3, math.NaN()}), 0,
+				6).Draw(t, metric+host)
 			out = append(out, group(metric, host, values))
 		}
 	}
@@ -241,7 +261,8 @@ func drawGroups(t *rapid.T, metric string) (out []Group) {
 func TestTablesArePoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		operator := rapid.SampledFrom([]string{"union", "intersection"}).Draw(t, "operator")
-		r, err := Parse([]byte(`{`+aTime+`,"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}],"expressions":[{"id":"e","expr":"a * 10 + b","join":{"operator":"`+operator+`"}}]}`), parser)
+		r, err := Parse([]byte(`{`+aTime+
+			`,"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}],"expressions":[{"id":"e","expr":"a * 10 + b","join":{"operator":"`+operator+`"}}]}`), parser)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,8 +384,11 @@ func TestJoin_laws(t *testing.T) {
 }
 
 func TestLabels_key(t *testing.T) {
-	l := Labels{Tags: []Tag{{"dc", "lga", encoding.TagPair{K: encoding.UID{1}, V: encoding.UID{2}}}, {"host", "x", encoding.TagPair{K: encoding.UID{3}, V: encoding.UID{4}}}},
-		Aggregated: []TagKey{{"rack", encoding.UID{5}}}}
+	l := Labels{
+		Tags: []Tag{{"dc", "lga", encoding.TagPair{K: encoding.UID{1}, V: encoding.UID{2}}},
+			{"host", "x", encoding.TagPair{K: encoding.UID{3}, V: encoding.UID{4}}}},
+		Aggregated: []TagKey{{"rack", encoding.UID{5}}},
+	}
 	f := func(j Join, want string, filterTags ...filterTag) {
 		t.Helper()
 		if got := l.key(j, filterTags); got != want {

@@ -94,7 +94,7 @@ func (r *Request) checkReferences() error {
 		}
 	}
 
-	// What OpenTSDB finds only when it looks the filters up.
+	// Faults that OpenTSDB finds only when it looks the filters up.
 	for i := range r.Metrics {
 		id := value(r.Metrics[i].Filter)
 		f := r.filter(id)

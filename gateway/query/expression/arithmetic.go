@@ -19,7 +19,8 @@ const (
 )
 
 // javaClasses are the names under which errors show the kinds.
-var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.Integer", "java.lang.Long", "java.math.BigInteger", "java.lang.Boolean"}
+var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.Integer", "java.lang.Long",
+	"java.math.BigInteger", "java.lang.Boolean"}
 
 func (k kind) isInteger() bool { return k == integer || k == long || k == bigInteger }
 
@@ -29,7 +30,8 @@ func (k kind) isFloating() bool { return k == double || k == float }
 // integer.
 const maxExact = 1<<53 - 1
 
-var errInexact = errors.New("integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
+var errInexact = errors.New(
+	"integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
 
 // compute applies a binary operator to two values. The error is about a comparison that
 // is computed with an integer or a comparison, or an integer beyond maxExact.
@@ -40,7 +42,7 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 	case "||":
 		return fromBool(truth(l) || truth(r)), boolean, nil
 	case "==", "!=":
-		// Of a comparison and a number, the number counts as true or false.
+		// With a comparison, a number counts as true or false.
 		if lk == boolean || rk == boolean {
 			l, r = fromBool(truth(l)), fromBool(truth(r))
 		}
@@ -71,7 +73,7 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 		return doubles(operator, l, r), double, nil
 	case lk.isInteger() && rk.isInteger():
 		return integers(operator, l, r, lk, rk)
-	// What is left is a comparison with an integer or with another comparison.
+	// The remaining case is a comparison with an integer or with another comparison.
 	case operator == "/" || operator == "%":
 		return 0, double, nil // what cannot be divided is 0
 	}
@@ -87,7 +89,8 @@ func ordered(operator string) bool {
 }
 
 func errComparison(operator string) error {
-	return fmt.Errorf("a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
+	return fmt.Errorf(
+		"a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
 }
 
 // doubles applies an arithmetic operator. Division and modulo by zero give 0.
@@ -145,8 +148,8 @@ func integers(operator string, l, r float64, lk, rk kind) (float64, kind, error)
 	return out, narrowest(out, max(lk, rk)), nil
 }
 
-// narrowest returns the kind of an integer that was computed of integers, of which the
-// widest is given.
+// narrowest returns the kind of an integer that was computed from integers, given the widest of
+// them.
 func narrowest(v float64, widest kind) kind {
 	if widest == integer && v != float64(int32(v)) {
 		return long
@@ -256,7 +259,7 @@ func foldBinary(n *binary) (node, error) {
 	return &binary{n.operator, left, right}, nil
 }
 
-// foldChoice folds the parts of a choice. Of a constant condition one branch is left.
+// foldChoice folds the parts of a choice. A constant condition keeps one branch.
 func foldChoice(n *choice) (node, error) {
 	out := &choice{}
 	for _, part := range []struct {

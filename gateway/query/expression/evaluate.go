@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// blockRows is how many rows are evaluated at a time. What is between the operators
-// then stays in the processor's cache, and takes the same memory for any number of rows.
+// blockRows is how many rows are evaluated at a time. Intermediate values then stay in the
+// processor's cache, and take the same memory for any number of rows.
 const blockRows = 512
 
-// ScratchBytes bounds the memory that an Evaluate takes beside its columns: a block of
-// values and kinds for each that waits for another, of which a nesting has at most one
-// for each level of operators and two more.
+// ScratchBytes bounds the memory that an Evaluate takes in addition to its columns: a block of
+// values and kinds for each pending operand; a nesting has at most one for each level of operators
+// and two more.
 const ScratchBytes = (9 + 2) * MaxDepth * blockRows * 9
 
-// ResultError is returned if a row's result is a number of a type that OpenTSDB does not
-// take: a constant alone, such as 0.0 in a > 5 ? a : 0.0.
+// ResultError is returned if a row's result is a number of a type that OpenTSDB does not accept: a
+// constant alone, such as 0.0 in a > 5 ? a : 0.0.
 type ResultError struct {
 	Class string // of Java
 	Text  string // the expression
@@ -23,12 +23,13 @@ type ResultError struct {
 
 // Error returns OpenTSDB's text. Source: ExpressionIterator.next.
 func (e *ResultError) Error() string {
-	return fmt.Sprintf("Expression returned a result of type: %s for expression '%s': write numbers that are a result by themselves with the suffix d", e.Class, e.Text)
+	return fmt.Sprintf(
+		"Expression returned a result of type: %s for expression '%s': write numbers that are a result by themselves with the suffix d", e.Class, e.Text)
 }
 
 // Evaluate sets dst to the expression's values, row by row. columns are those of
-// Variables, as long as dst; none may be dst. The error is a *ResultError, or says what
-// cannot be computed; dst is undefined then.
+// Variables, as long as dst; none may be dst. The error is a *ResultError, or describes
+// what cannot be computed; dst is undefined then.
 func (e *Expression) Evaluate(dst []float64, columns [][]float64) error {
 	ev := evaluator{columns: columns}
 	for from := 0; from < len(dst); from += blockRows {
@@ -181,8 +182,8 @@ func arithmetic(operator string) bool {
 	return false
 }
 
-// computeDoubles is doubles for columns, with loops of their own for what is cheaper
-// than to look at the operator.
+// computeDoubles is doubles for columns, with separate loops for operations that are cheaper than
+// the switch on the operator.
 func computeDoubles(operator string, out, l, r []float64) {
 	// With equal lengths the compiler leaves out bounds checks in the loops.
 	l, r = l[:len(out)], r[:len(out)]

@@ -15,7 +15,8 @@ import (
 // drawText draws the text of an expression of the variables a, b and c.
 func drawText(t *rapid.T, depth int) string {
 	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "leaf") == 0 {
-		return rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "7", "0", "2", "1.5", "0.1d", "3l", "2f"}).Draw(t, "value")
+		return rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "7", "0", "2", "1.5", "0.1d", "3l", "2f"}).Draw(t,
+			"value")
 	}
 	part := func() string { return drawText(t, depth-1) }
 	switch rapid.IntRange(0, 9).Draw(t, "form") {
@@ -26,7 +27,8 @@ func drawText(t *rapid.T, depth int) string {
 	case 2:
 		return "(" + part() + " ?: " + part() + ")"
 	}
-	operators := []string{"+", "-", "*", "/", "%", "+", "-", "*", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "eq", "lt", "&&", "||", "and", "or", "&", "|", "^"}
+	operators := []string{"+", "-", "*", "/", "%", "+", "-", "*", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "eq",
+		"lt", "&&", "||", "and", "or", "&", "|", "^"}
 	text := part() + " " + rapid.SampledFrom(operators).Draw(t, "operator") + " " + part()
 	if rapid.Bool().Draw(t, "parentheses") {
 		return "(" + text + ")"
@@ -100,7 +102,8 @@ func TestColumnsArePoints(t *testing.T) {
 		}
 		n := rapid.SampledFrom([]int{1, 3, blockRows, blockRows + 1}).Draw(t, "rows")
 		columns := make([][]float64, len(e.Variables))
-		pool := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, -1, 2, 7, -7, 0.5, 1e300, math.NaN(), math.Copysign(0, -1)}), 8, 8).Draw(t, "values")
+		pool := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, -1, 2, 7, -7, 0.5, 1e300, math.NaN(),
+			math.Copysign(0, -1)}), 8, 8).Draw(t, "values")
 		for i := range columns {
 			columns[i] = make([]float64, n)
 			for k := range columns[i] {
@@ -120,7 +123,8 @@ func TestColumnsArePoints(t *testing.T) {
 			if err != nil || kind != double && kind != boolean {
 				t.Fatalf("%s of %v: %v, %v; as columns %v", e, row, err, kind, got[k])
 			}
-			if !cmp.Equal(want, got[k], cmpopts.EquateNaNs()) || math.Signbit(want) != math.Signbit(got[k]) && !math.IsNaN(want) {
+			if !cmp.Equal(want, got[k], cmpopts.EquateNaNs()) ||
+				math.Signbit(want) != math.Signbit(got[k]) && !math.IsNaN(want) {
 				t.Fatalf("%s of %v: %v, as columns %v", e, row, want, got[k])
 			}
 			compared++
@@ -132,7 +136,8 @@ func TestColumnsArePoints(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"a + b", "a > 1 ? a : 0.0", "a ?: b", "-~!a", "1.5f * a % 7l", "((a", "a;b", "x = a", "not a and b"} {
+	for _, seed := range []string{"a + b", "a > 1 ? a : 0.0", "a ?: b", "-~!a", "1.5f * a % 7l", "((a", "a;b", "x = a",
+		"not a and b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -13,18 +13,20 @@ type SyntaxError struct {
 	Reason string
 }
 
-// Error begins as JEXL's text does, behind its class name.
+// Error begins as JEXL's text does, after its class name.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("1:%d parsing error in '%s': %s", e.Column, e.Text, e.Reason)
 }
 
 // symbols are the operators that are no words, longer ones first where one begins
 // another.
-var symbols = []string{"?:", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^", "~", "?", ":", "(", ")"}
+var symbols = []string{"?:", "==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "&", "|", "^",
+	"~", "?", ":", "(", ")"}
 
-// words are operators that are written as words, with the symbols that they stand for.
+// words are operators that are written as words, with their symbols.
 var words = map[string]string{
-	"div": "/", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&", "or": "||", "not": "!",
+	"div": "/", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&&",
+	"or": "||", "not": "!",
 }
 
 // reserved are JEXL's other words: it would not take them for variables.
@@ -47,7 +49,7 @@ type lexer struct {
 	at   int // bytes read
 }
 
-// next returns the next token, the zero token but for its column at the end.
+// next returns the next token, at the end the zero token with its column.
 func (l *lexer) next() (token, error) {
 	for l.at < len(l.text) && strings.IndexByte(" \t\r\n\f", l.text[l.at]) >= 0 {
 		l.at++
@@ -102,7 +104,7 @@ func (l *lexer) word(t token) (token, error) {
 	return t, nil
 }
 
-// number reads digits, perhaps with a point and digits behind it, and a suffix.
+// number reads digits, perhaps with a point and more digits, and a suffix.
 func (l *lexer) number(t token) (token, error) {
 	from := l.at
 	l.digits()
@@ -119,7 +121,8 @@ func (l *lexer) number(t token) (token, error) {
 		l.at++
 	}
 	if l.at < len(l.text) && (isLetter(l.text[l.at]) || isDigit(l.text[l.at]) || l.text[l.at] == '.') {
-		return t, l.fault(t.column, "a number has digits, a point between digits, and one letter behind them, no exponent")
+		return t, l.fault(t.column,
+			"a number has digits, a point between digits, and one letter behind them, no exponent")
 	}
 
 	c, reason := newConstant(digits, point, suffix)

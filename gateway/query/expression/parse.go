@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Limits of an expression. One beyond them is refused: it comes from outside, and its
-// tree is walked by calls that call themselves.
+// Limits of an expression. One beyond them is refused: it comes from outside, and its tree is
+// walked recursively.
 const (
 	// MaxLength bounds the bytes of the text. People write some hundred.
 	MaxLength = 4096
@@ -35,7 +35,11 @@ func (e *Expression) String() string { return e.root.String() }
 // on constants cannot be computed.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxLength {
-		return nil, &SyntaxError{Text: strings.ToValidUTF8(text[:64], "") + "…", Column: MaxLength + 1, Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength)}
+		return nil, &SyntaxError{
+			Text:   strings.ToValidUTF8(text[:64], "") + "…",
+			Column: MaxLength + 1,
+			Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength),
+		}
 	}
 
 	p := &parser{lexer: lexer{text: text}}
@@ -51,15 +55,15 @@ func Parse(text string) (*Expression, error) {
 	}
 
 	e := &Expression{Text: text, Variables: p.variables, root: root}
-	// What cannot be computed is an error only where there is a row to compute it for.
+	// An impossible operation is an error only if there is a row.
 	if e.folded, err = fold(root); err != nil {
 		e.folded = root
 	}
 	return e, nil
 }
 
-// parser is a recursive descent parser. Its methods parse one rule each and leave the
-// first token behind it in token.
+// parser is a recursive descent parser. Its methods parse one rule each and leave the first token
+// after it in token.
 type parser struct {
 	lexer
 	token     token
@@ -118,8 +122,7 @@ func (p *parser) choice() (node, error) {
 	return condition, nil
 }
 
-// branch passes over the present token, which is ?, :, ?: or (, and parses the choice behind
-// it.
+// branch skips the present token, which is ?, :, ?: or (, and parses the choice after it.
 func (p *parser) branch() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -135,10 +138,11 @@ var levels = []struct {
 	chains    bool
 }{
 	{[]string{"||"}, true}, {[]string{"&&"}, true}, {[]string{"|"}, true}, {[]string{"^"}, true}, {[]string{"&"}, true},
-	{[]string{"==", "!="}, false}, {[]string{"<", "<=", ">", ">="}, false}, {[]string{"+", "-"}, true}, {[]string{"*", "/", "%"}, true},
+	{[]string{"==", "!="}, false}, {[]string{"<", "<=", ">", ">="}, false}, {[]string{"+", "-"}, true},
+	{[]string{"*", "/", "%"}, true},
 }
 
-// binary parses operations of a level and of those behind it in levels, which bind more.
+// binary parses operations of a level and of later ones in levels, which bind more.
 func (p *parser) binary(level int) (node, error) {
 	if level == len(levels) {
 		return p.unary()
@@ -202,7 +206,7 @@ func (p *parser) primary() (out node, err error) {
 		}
 		return &variable{t.variable, i}, nil
 	case t.operator == "(":
-		// branch passes over the parenthesis: inside it any expression may stand.
+		// branch skips the parenthesis: any expression may be inside.
 		if out, err = p.branch(); err != nil {
 			return nil, err
 		}

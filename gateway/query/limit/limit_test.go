@@ -115,7 +115,8 @@ func TestLimits_heavy(t *testing.T) {
 
 		third, entryThird := l.Enter(t.Context(), memory.Query)
 		var limit *operator.LimitError
-		if err := budget(third).Spend(third, 11, 0); !errors.As(err, &limit) || limit.What != operator.Queries || limit.Limit != 1 {
+		if err := budget(third).Spend(third, 11, 0); !errors.As(err, &limit) || limit.What != operator.Queries ||
+			limit.Limit != 1 {
 			t.Errorf("got %v, want a refusal", err)
 		}
 		entryThird.Close()

@@ -122,7 +122,8 @@ func parseOverrides(text []byte) (items []item, err error) {
 		case it.Regex == "":
 			return nil, fmt.Errorf("entry %d: regex is empty", i)
 		case it.ByteLimit < 0, it.DataPointsLimit < 0:
-			return nil, fmt.Errorf("entry %d: byteLimit %d, dataPointsLimit %d, want at least 0", i, it.ByteLimit, it.DataPointsLimit)
+			return nil, fmt.Errorf("entry %d: byteLimit %d, dataPointsLimit %d, want at least 0", i, it.ByteLimit,
+				it.DataPointsLimit)
 		}
 		if it.pattern, err = regexp.Compile(it.Regex); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i, err)

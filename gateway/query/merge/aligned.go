@@ -74,7 +74,8 @@ func (m *Merger) addAligned(part scanplan.KeyRange, rec batch.Record) error {
 
 // alignedPart returns the entry of a part.
 func (m *Merger) alignedPart(start string) *alignedPart {
-	i, found := slices.BinarySearchFunc(m.alignedParts, start, func(p *alignedPart, start string) int { return strings.Compare(p.start, start) })
+	i, found := slices.BinarySearchFunc(m.alignedParts, start,
+		func(p *alignedPart, start string) int { return strings.Compare(p.start, start) })
 	if !found {
 		m.alignedParts = slices.Insert(m.alignedParts, i, &alignedPart{start: start, groups: map[string]*alignedRow{}})
 	}
@@ -96,7 +97,8 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 	note, edge := 0, 0
 	for i, id := range row.Spans {
 		if i > 0 && bytes.Compare(row.Spans[i-1], id) >= 0 {
-			return nil, fmt.Errorf("merge: span %X follows %X in the part from %X, want them ascending", id, row.Spans[i-1], p.start)
+			return nil, fmt.Errorf("merge: span %X follows %X in the part from %X, want them ascending", id,
+				row.Spans[i-1], p.start)
 		}
 		// The name filter drops no span here: a query with one aggregates per series, see
 		// the engine's aggregationFor.
@@ -121,7 +123,11 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 		}
 
 		sp.hasData = true
-		member := alignedMember{span: sp, late: row.Flags[i]&batch.SpanLate != 0, early: row.Flags[i]&batch.SpanEarly != 0}
+		member := alignedMember{
+			span:  sp,
+			late:  row.Flags[i]&batch.SpanLate != 0,
+			early: row.Flags[i]&batch.SpanEarly != 0,
+		}
 		if m.plan.Rate != nil {
 			if edge+batch.Edges(row.Flags[i]) > len(row.EdgeBits) {
 				return nil, fmt.Errorf("merge: group %X lacks edges in the part from %X", row.Group, p.start)
@@ -138,7 +144,8 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 		a.members = append(a.members, member)
 	}
 	if (len(a.members) > 0) != (len(a.time) > 0) {
-		return nil, fmt.Errorf("merge: group %X has %d members with points and %d times in the part from %X", row.Group, len(a.members), len(a.time), p.start)
+		return nil, fmt.Errorf("merge: group %X has %d members with points and %d times in the part from %X",
+			row.Group, len(a.members), len(a.time), p.start)
 	}
 	return a, nil
 }
@@ -154,7 +161,8 @@ func (a *aggregation) alignedRows(key []byte) ([]*alignedRow, error) {
 		}
 		n := len(rows)
 		if n > 0 && rows[n-1].time[len(rows[n-1].time)-1] >= row.time[0] {
-			return nil, fmt.Errorf("merge: a part begins at %d, another goes on until %d", row.time[0], rows[n-1].time[len(rows[n-1].time)-1])
+			return nil, fmt.Errorf("merge: a part begins at %d, another goes on until %d", row.time[0],
+				rows[n-1].time[len(rows[n-1].time)-1])
 		}
 		// Integers and doubles are aggregated in doubles together.
 		if n > 0 && rows[n-1].floats != row.floats {

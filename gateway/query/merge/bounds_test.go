@@ -82,7 +82,8 @@ func boundedCases() (out []bounded) {
 		}
 		return []batch.Record{record(rows...)}
 	}
-	add := func(name string, to int64, d *scanplan.Downsample, rate *scanplan.Rate, aggregator scanplan.Aggregator, steps int, records []batch.Record) {
+	add := func(name string, to int64, d *scanplan.Downsample, rate *scanplan.Rate, aggregator scanplan.Aggregator,
+		steps int, records []batch.Record) {
 		p := newPlan(s, uid(1), base*1000, to*1000, d)
 		p.Aggregator, p.Rate = aggregator, rate
 		out = append(out, bounded{name, p, records, steps})
@@ -92,9 +93,26 @@ func boundedCases() (out []bounded) {
 	fill := &scanplan.Downsample{Interval: 10_000, Function: "avg", Fill: scanplan.FillZero}
 	add("two points, buckets filled", end, fill, nil, "sum", buckets, two)
 	add("two points, rates of filled buckets", end, fill, &scanplan.Rate{}, "sum", buckets, two)
-	add("two points, calendar buckets filled", end, &scanplan.Downsample{Interval: 60_000, Calendar: true, Count: 1, Unit: "m", Zone: "Europe/Berlin", Function: "avg", Fill: scanplan.FillNaN},
+	add("two points, calendar buckets filled", end,
+		&scanplan.Downsample{
+			Interval: 60_000,
+			Calendar: true,
+			Count:    1,
+			Unit:     "m",
+			Zone:     "Europe/Berlin",
+			Function: "avg",
+			Fill:     scanplan.FillNaN,
+		},
 		nil, "max", int(end-base)/60, two)
-	months := &scanplan.Downsample{Interval: 30 * 86_400_000, Calendar: true, Count: 1, Unit: "n", Zone: "UTC", Function: "avg", Fill: scanplan.FillZero}
+	months := &scanplan.Downsample{
+		Interval: 30 * 86_400_000,
+		Calendar: true,
+		Count:    1,
+		Unit:     "n",
+		Zone:     "UTC",
+		Function: "avg",
+		Fill:     scanplan.FillZero,
+	}
 	many := func(k, i int) int64 { return (base + int64(i)*10) * 1000 }
 	add("many series", base+7200, nil, nil, "p99", 1000*300, rows(1000, 300, many))
 	own := func(k, i int) int64 { return (base+int64(i)*10)*1000 + int64(k) }
@@ -134,7 +152,8 @@ func TestBounds_end(t *testing.T) {
 		for _, ends := range []int{1, 2, free.checks / 2, free.checks} {
 			l := &fakeRequest{maxBytes: plenty, maxPoints: plenty, endsAt: max(1, ends)}
 			if _, err := c.run(l); !errors.Is(err, errEnded) || l.late > 0 {
-				t.Errorf("%s, ended at check %d of %d: got %v and %d more calls, want the end and none", c.name, ends, free.checks, err, l.late)
+				t.Errorf("%s, ended at check %d of %d: got %v and %d more calls, want the end and none", c.name, ends,
+					free.checks, err, l.late)
 			}
 			if l.held != 0 {
 				t.Errorf("%s, ended at check %d: %d bytes are still held", c.name, ends, l.held)
@@ -170,7 +189,8 @@ func TestBounds_memory(t *testing.T) {
 			}
 			// Columns that grow leave garbage behind, which counts as allocated.
 			if most := 2*l.peak + 4<<20; grown > most {
-				t.Errorf("%s with %d %% of the memory: %d bytes were allocated, %d reserved", c.name, share, grown, l.peak)
+				t.Errorf("%s with %d %% of the memory: %d bytes were allocated, %d reserved", c.name, share, grown,
+					l.peak)
 			}
 		}
 	}

@@ -133,12 +133,15 @@ func differ(got, want []result) string {
 	}
 	for i := range got {
 		g, w := &got[i], &want[i]
-		if g.Metric != w.Metric || fmt.Sprint(g.Tags) != fmt.Sprint(w.Tags) || fmt.Sprint(g.AggregateTags) != fmt.Sprint(w.AggregateTags) {
-			return fmt.Sprintf("group %d: %s %v %v, want %s %v %v", i, g.Metric, g.Tags, g.AggregateTags, w.Metric, w.Tags, w.AggregateTags)
+		if g.Metric != w.Metric || fmt.Sprint(g.Tags) != fmt.Sprint(w.Tags) ||
+			fmt.Sprint(g.AggregateTags) != fmt.Sprint(w.AggregateTags) {
+			return fmt.Sprintf("group %d: %s %v %v, want %s %v %v", i, g.Metric, g.Tags, g.AggregateTags, w.Metric,
+				w.Tags, w.AggregateTags)
 		}
 		for k, v := range w.Dps {
 			if g.Dps[k] != v {
-				return fmt.Sprintf("group %d at %s: %s, want %s (%d points, want %d)", i, k, g.Dps[k], v, len(g.Dps), len(w.Dps))
+				return fmt.Sprintf("group %d at %s: %s, want %s (%d points, want %d)", i, k, g.Dps[k], v, len(g.Dps),
+					len(w.Dps))
 			}
 		}
 		if len(g.Dps) != len(w.Dps) || !slices.Equal(g.Order, w.Order) {
@@ -185,7 +188,8 @@ func TestConformance(t *testing.T) {
 
 // replay answers one request and describes how the answer differs from the recorded one, "" for
 // not at all.
-func (w *world) replay(t *testing.T, path string, q *request, status int, response json.RawMessage, pick choose) string {
+func (w *world) replay(t *testing.T, path string, q *request, status int, response json.RawMessage,
+	pick choose) string {
 	p, chosen, err := w.compile(q)
 	var got []Group
 	if err == nil {

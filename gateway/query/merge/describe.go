@@ -86,5 +86,6 @@ func sameTags(s encoding.Schema, a, b []byte, checked []bool) bool {
 // search returns the place of a tag key among pairs, which are ascending by key,
 // and whether it is there.
 func search(pairs []encoding.TagPair, k encoding.UID) (int, bool) {
-	return slices.BinarySearchFunc(pairs, k, func(p encoding.TagPair, k encoding.UID) int { return bytes.Compare(p.K, k) })
+	return slices.BinarySearchFunc(pairs, k,
+		func(p encoding.TagPair, k encoding.UID) int { return bytes.Compare(p.K, k) })
 }

@@ -47,7 +47,8 @@ func TestDescribeTags(t *testing.T) {
 			}
 		}
 		gotTags, gotAggregated := DescribeTags(s, spans)
-		if d := cmp.Diff(tags, gotTags, cmpopts.EquateEmpty()) + cmp.Diff(aggregated, gotAggregated, cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(tags, gotTags, cmpopts.EquateEmpty()) +
+			cmp.Diff(aggregated, gotAggregated, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("spans %x: want -, got +: %s", spans, d)
 		}
 	})

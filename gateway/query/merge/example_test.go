@@ -17,7 +17,10 @@ func ExampleMerger() {
 	schema := encoding.DefaultSchema()
 	metric, host := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
 	const hour0, hour1, end = 1356998400, 1357002000, 1357005600
-	first := scanplan.KeyRange{Start: schema.AppendRangeKey(nil, 0, metric, hour0), Stop: schema.AppendRangeKey(nil, 0, metric, hour1)}
+	first := scanplan.KeyRange{
+		Start: schema.AppendRangeKey(nil, 0, metric, hour0),
+		Stop:  schema.AppendRangeKey(nil, 0, metric, hour1),
+	}
 	second := scanplan.KeyRange{Start: first.Stop, Stop: schema.AppendRangeKey(nil, 0, metric, end)}
 	plan := &scanplan.Plan{
 		Version: scanplan.Version, Schema: schema, Table: "tsdb", Metric: metric, Aggregator: "sum",

@@ -34,7 +34,15 @@ type choose func(n int) int
 // newPlan makes a plan with the scan range that OpenTSDB reads. start and end
 // are ms. Source: TsdbQuery.getScanStartTimeSeconds, getScanEndTimeSeconds.
 func newPlan(schema encoding.Schema, metric encoding.UID, start, end int64, d *scanplan.Downsample) *scanplan.Plan {
-	p := &scanplan.Plan{Version: scanplan.Version, Schema: schema, Table: "tsdb", Metric: metric, Start: start, End: end, Downsample: d}
+	p := &scanplan.Plan{
+		Version:    scanplan.Version,
+		Schema:     schema,
+		Table:      "tsdb",
+		Metric:     metric,
+		Start:      start,
+		End:        end,
+		Downsample: d,
+	}
 	from, to := start/1000, end/1000+1
 	if d == nil || d.All {
 		to += 3600 - to%3600
@@ -217,7 +225,8 @@ func whole(p *scanplan.Plan, all []series) ([]Group, error) {
 func text(groups []Group) string {
 	out := ""
 	for _, g := range groups {
-		out += fmt.Sprintf("group %x spans %x tags %v aggregated %v tsuids %v notes %q\n", g.Key, g.Spans, g.Tags, g.Aggregated, g.TSUIDs, g.Notes)
+		out += fmt.Sprintf("group %x spans %x tags %v aggregated %v tsuids %v notes %q\n", g.Key, g.Spans, g.Tags,
+			g.Aggregated, g.TSUIDs, g.Notes)
 		for i := range g.Points.Len() {
 			ms, v := g.Points.At(i)
 			if !v.Float {

@@ -205,7 +205,8 @@ func (m *Merger) isSpan(key string, members []*seriesData) bool {
 }
 
 // appendLines appends the lines of a group: first its percentiles, then its buckets.
-func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*seriesData, notes []histogramNote) ([]Group, error) {
+func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*seriesData,
+	notes []histogramNote) ([]Group, error) {
 	// In span order, as the members of any group; described.Spans is searched below.
 	slices.SortFunc(members, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })
 	described := Group{Key: []byte(g.Key)}
@@ -268,16 +269,20 @@ type bucketLine struct {
 
 // bucketLines returns the lines of a histogram's buckets.
 func bucketLines(first *encoding.Histogram) []bucketLine {
-	lines := []bucketLine{{"_UNDERFLOW", func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Underflow) }}}
+	lines := []bucketLine{{"_UNDERFLOW",
+		func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Underflow) }}}
 	for _, b := range slices.Clone(first.Buckets) {
 		suffix := "_" + javaFloat(b.Lower) + "_" + javaFloat(b.Upper)
-		lines = append(lines, bucketLine{suffix, func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Count(&b)) }})
+		lines = append(lines, bucketLine{suffix,
+			func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Count(&b)) }})
 	}
-	return append(lines, bucketLine{"_OVERFLOW", func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Overflow) }})
+	return append(lines, bucketLine{"_OVERFLOW",
+		func(h *encoding.Histogram) encoding.Value { return encoding.IntValue(h.Overflow) }})
 }
 
 // newLine makes one line of a group. Its number of points is known before they are made.
-func (m *Merger) newLine(described *Group, suffix string, times []int64, value func(*encoding.Histogram) encoding.Value, g *histogram.Group) (Group, error) {
+func (m *Merger) newLine(described *Group, suffix string, times []int64,
+	value func(*encoding.Histogram) encoding.Value, g *histogram.Group) (Group, error) {
 	line := *described
 	line.Suffix = suffix
 

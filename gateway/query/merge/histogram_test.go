@@ -28,7 +28,7 @@ type histogramSeries struct {
 
 const testCodec = 42
 
-// histogramTable stores histograms, and a point beside them in each row.
+// histogramTable stores histograms, and a point next to them in each row.
 func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSeries) *operatortest.Store {
 	m := &operatortest.Store{}
 	for _, one := range all {
@@ -36,7 +36,8 @@ func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSerie
 		for t, h := range one.at {
 			base := encoding.KeyTime(encoding.Hour(t / 1000))
 			key := s.AppendRowKey(nil, metric, base, tags)
-			m.Cell(key, encoding.AppendHistogramQualifier(nil, int32(t-int64(base)*1000), t%1000 != 0), encoding.AppendHistogram([]byte{testCodec}, &h), 1)
+			m.Cell(key, encoding.AppendHistogramQualifier(nil, int32(t-int64(base)*1000), t%1000 != 0),
+				encoding.AppendHistogram([]byte{testCodec}, &h), 1)
 			m.Cell(key, []byte{0, 0}, []byte{7}, 1) // a point
 		}
 	}
@@ -44,7 +45,8 @@ func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSerie
 }
 
 // readHistograms executes a plan in parts and merges them.
-func readHistograms(t *testing.T, m *operatortest.Store, p *scanplan.Plan, mode scanplan.Mode, ranges []scanplan.KeyRange, flush int, keep func([]byte) (bool, error)) ([]Group, error) {
+func readHistograms(t *testing.T, m *operatortest.Store, p *scanplan.Plan, mode scanplan.Mode,
+	ranges []scanplan.KeyRange, flush int, keep func([]byte) (bool, error)) ([]Group, error) {
 	t.Helper()
 	mem := arrowmemory.NewCheckedAllocator(arrowmemory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -105,7 +107,8 @@ func modelGroups(p *scanplan.Plan, all []histogramSeries) map[string]*modelGroup
 				g = &modelGroup{at: map[int64]map[string]int64{}}
 				groups[string(key)] = g
 			}
-			if tsuid := p.Schema.SpanTSUID(span); !slices.ContainsFunc(g.tsuids, func(o []byte) bool { return bytes.Equal(o, tsuid) }) {
+			if tsuid := p.Schema.SpanTSUID(span); !slices.ContainsFunc(g.tsuids,
+				func(o []byte) bool { return bytes.Equal(o, tsuid) }) {
 				g.tsuids = append(g.tsuids, tsuid)
 			}
 
@@ -187,7 +190,10 @@ func TestHistograms_anyCut(t *testing.T) {
 		const base = 1_356_998_400
 		var all []histogramSeries
 		for v := range 1 + r.IntN(5) {
-			one := histogramSeries{tags: []encoding.TagPair{operatortest.Tag(1, v+1), operatortest.Tag(2, v%2+1)}, at: map[int64]encoding.Histogram{}}
+			one := histogramSeries{
+				tags: []encoding.TagPair{operatortest.Tag(1, v+1), operatortest.Tag(2, v%2+1)},
+				at:   map[int64]encoding.Histogram{},
+			}
 			for range r.IntN(30) {
 				at := int64(base+r.IntN(6*3600))*1000 + int64(r.IntN(2)*250)
 				if r.IntN(2) == 0 {
@@ -196,7 +202,8 @@ func TestHistograms_anyCut(t *testing.T) {
 				var buckets []encoding.HistogramBucket
 				for range r.IntN(4) {
 					lower := float32(r.IntN(4))
-					buckets = append(buckets, encoding.HistogramBucket{Lower: lower, Upper: lower + 1, Count: int64(r.IntN(9))})
+					buckets = append(buckets,
+						encoding.HistogramBucket{Lower: lower, Upper: lower + 1, Count: int64(r.IntN(9))})
 				}
 				one.at[at] = encoding.NewHistogram(buckets, int64(r.IntN(3)), int64(r.IntN(3)))
 			}
@@ -213,7 +220,8 @@ func TestHistograms_anyCut(t *testing.T) {
 		p.Histograms = &scanplan.Histograms{Codec: testCodec, Buckets: true}
 		p.Aggregator = []scanplan.Aggregator{"sum", scanplan.None}[r.IntN(2)]
 		if p.Aggregator == "sum" {
-			p.GroupBy = [][]encoding.UID{nil, {operatortest.UID(2)}, {operatortest.UID(1), operatortest.UID(2)}}[r.IntN(3)]
+			p.GroupBy = [][]encoding.UID{nil, {operatortest.UID(2)},
+				{operatortest.UID(1), operatortest.UID(2)}}[r.IntN(3)]
 		}
 		mode := scanplan.PerSeries
 		if r.IntN(2) == 0 && (d == nil || !d.Calendar) {
@@ -221,7 +229,8 @@ func TestHistograms_anyCut(t *testing.T) {
 		}
 
 		m := histogramTable(schema, metric, all)
-		groups, err := readHistograms(t, m, p, mode, cut(p, nil, func(n int) int { return r.IntN(n) }), 1+r.IntN(3000), nil)
+		groups, err := readHistograms(t, m, p, mode, cut(p, nil, func(n int) int { return r.IntN(n) }), 1+r.IntN(3000),
+			nil)
 		if err != nil {
 			t.Fatalf("seed %d, round %d: %v", seed, round, err)
 		}
@@ -243,8 +252,9 @@ func twoHosts() (*scanplan.Plan, []histogramSeries) {
 	p.Histograms = &scanplan.Histograms{Codec: testCodec, Percentiles: []float32{50, 99.9}, Buckets: true}
 	return &p, []histogramSeries{
 		{[]encoding.TagPair{operatortest.Tag(1, 1)}, map[int64]encoding.Histogram{
-			base * 1000:       encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: 1}}, 0, 0),
-			base*1000 + 60000: encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 5, Upper: 6, Count: 2}}, 3, 4)}},
+			base * 1000: encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: 1}}, 0, 0),
+			base*1000 + 60000: encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 5, Upper: 6, Count: 2}}, 3,
+				4)}},
 		{[]encoding.TagPair{operatortest.Tag(1, 2)}, map[int64]encoding.Histogram{
 			base * 1000: encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 1, Upper: 2, Count: 2}}, 0, 0)}},
 	}
@@ -283,14 +293,17 @@ func TestHistograms_lines(t *testing.T) {
 	// A filter on names drops a series before it is added.
 	second := func(span []byte) (bool, error) { return span[len(span)-1] == 2, nil }
 	p.Histograms.Percentiles = []float32{0}
-	f(scanplan.PerSeries, second, "_pct_0.0 [000001000001000002] 400000=-1.0", "_UNDERFLOW [000001000001000002] 400000=0",
+	f(scanplan.PerSeries, second, "_pct_0.0 [000001000001000002] 400000=-1.0",
+		"_UNDERFLOW [000001000001000002] 400000=0",
 		"_1.0_2.0 [000001000001000002] 400000=2", "_OVERFLOW [000001000001000002] 400000=0")
 
-	// The first histogram gives the buckets even if it lies before the query's start.
+	// The first histogram gives the buckets even if it is before the query's start.
 	p.Start += 60_000
 	p.Histograms.Percentiles = nil
-	f(scanplan.PartialAggregation, nil, "_UNDERFLOW [000001000001000001 000001000001000002] 460000=3", "_0.0_1.0 [000001000001000001 000001000001000002] 460000=0",
-		"_1.0_2.0 [000001000001000001 000001000001000002] 460000=0", "_OVERFLOW [000001000001000001 000001000001000002] 460000=4")
+	f(scanplan.PartialAggregation, nil, "_UNDERFLOW [000001000001000001 000001000001000002] 460000=3",
+		"_0.0_1.0 [000001000001000001 000001000001000002] 460000=0",
+		"_1.0_2.0 [000001000001000001 000001000001000002] 460000=0",
+		"_OVERFLOW [000001000001000001 000001000001000002] 460000=4")
 }
 
 // A histogram of another codec, a damaged one, or too little memory fails the query.
@@ -334,7 +347,11 @@ func TestHistograms_order(t *testing.T) {
 	w := batch.NewHistogramWriter(arrowmemory.DefaultAllocator)
 	defer w.Release()
 	for _, i := range []int{1, 0} {
-		row := batch.Histograms{Spans: [][]byte{spans[i]}, NoteSpan: [][]byte{spans[i], spans[2]}, Notes: [][]byte{{byte('a' + i)}, {'c'}}}
+		row := batch.Histograms{
+			Spans:    [][]byte{spans[i]},
+			NoteSpan: [][]byte{spans[i], spans[2]},
+			Notes:    [][]byte{{byte('a' + i)}, {'c'}},
+		}
 		for ms, h := range all[i].at {
 			row.Add(ms, &h)
 		}
@@ -351,7 +368,8 @@ func TestHistograms_order(t *testing.T) {
 	if err != nil || len(groups) == 0 {
 		t.Fatalf("%d groups, error %v", len(groups), err)
 	}
-	if diff := cmp.Diff([][][]byte{spans[:2], {{'a'}, {'b'}}}, [][][]byte{groups[0].Spans, groups[0].Notes}); diff != "" {
+	if diff := cmp.Diff([][][]byte{spans[:2], {{'a'}, {'b'}}},
+		[][][]byte{groups[0].Spans, groups[0].Notes}); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
 
@@ -363,7 +381,8 @@ func TestHistograms_order(t *testing.T) {
 
 // Floats are written as Java 17 writes them, Float.toString included exponents.
 func TestJavaFloat(t *testing.T) {
-	for want, f := range map[string]float32{"0.0": 0, "50.0": 50, "99.9": 99.9, "0.001": 0.001, "9.0E-4": 0.0009, "9999999.0": 9999999, "1.0E7": 1e7,
+	for want, f := range map[string]float32{"0.0": 0, "50.0": 50, "99.9": 99.9, "0.001": 0.001, "9.0E-4": 0.0009,
+		"9999999.0": 9999999, "1.0E7": 1e7,
 		"1.25E10": 1.25e10, "-10.0": -10, "3.4028235E38": 3.4028235e38, "-1.5E-5": -1.5e-5} {
 		if got := javaFloat(f); got != want {
 			t.Errorf("%v is %s, want %s", f, got, want)

@@ -26,7 +26,8 @@ func (m *memory) copySegment(part string, s *batch.Series) *segment {
 		c.time, c.value = m.buckets.copyOf(s.Time, m.times.copy), m.values.copy(s.Value)
 	}
 	if s.Raw.Len() > 0 {
-		c.raw.Time, c.raw.Bits, c.raw.Float = m.points.copyOf(s.Raw.Time, m.times.copy), m.bits.copy(s.Raw.Bits), m.floats.copy(s.Raw.Float)
+		c.raw.Time, c.raw.Bits, c.raw.Float = m.points.copyOf(s.Raw.Time, m.times.copy), m.bits.copy(s.Raw.Bits),
+			m.floats.copy(s.Raw.Float)
 	}
 	for _, n := range s.Notes {
 		c.notes = append(c.notes, m.bytes.copy(n))

@@ -37,7 +37,8 @@ func TestTimes_shared(t *testing.T) {
 		}
 	}
 	same := func(a, b []int64) bool { return &a[0] == &b[0] }
-	if k := m.kept; !same(k[0].first.time, k[2].first.time) || same(k[0].first.time, k[0].last.time) || same(k[2].first.time, k[3].first.time) {
+	if k := m.kept; !same(k[0].first.time, k[2].first.time) || same(k[0].first.time, k[0].last.time) ||
+		same(k[2].first.time, k[3].first.time) {
 		t.Error("segments: want one list for the same times, and other lists for other times")
 	}
 	a, err := m.newAggregation()

@@ -91,9 +91,11 @@ func drawDownsample(t *rapid.T) *scanplan.Downsample {
 		return nil
 	}
 	d := &scanplan.Downsample{
-		Function: scanplan.Aggregator(rapid.SampledFrom([]string{"sum", "avg", "p50", "last", "dev"}).Draw(t, "function")),
-		Fill:     rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t, "fill"),
-		Zone:     "America/New_York",
+		Function: scanplan.Aggregator(rapid.SampledFrom([]string{"sum", "avg", "p50", "last", "dev"}).Draw(t,
+			"function")),
+		Fill: rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN,
+			scanplan.FillZero}).Draw(t, "fill"),
+		Zone: "America/New_York",
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "form") {
 	case 0:
@@ -111,7 +113,11 @@ func drawPlan(t *rapid.T, s encoding.Schema) *scanplan.Plan {
 	p := newPlan(s, uid(1), start, start+rapid.Int64Range(1, 7_200_000).Draw(t, "length"), drawDownsample(t))
 	p.Aggregator = scanplan.Aggregator(rapid.SampledFrom(aggregate.Names()).Draw(t, "aggregator"))
 	if rapid.IntRange(0, 2).Draw(t, "rate") == 0 {
-		p.Rate = &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: 1000, DropResets: rapid.Bool().Draw(t, "drop")}
+		p.Rate = &scanplan.Rate{
+			Counter:    rapid.Bool().Draw(t, "counter"),
+			CounterMax: 1000,
+			DropResets: rapid.Bool().Draw(t, "drop"),
+		}
 	}
 	for k := uint64(1); k <= 2; k++ {
 		if rapid.Bool().Draw(t, "group by") {
@@ -183,7 +189,8 @@ func TestTags(t *testing.T) {
 			t.Errorf("%s: %v, want -, got +: %s", name, err, diff)
 		}
 	}
-	all := []series{tagged(s, one, 1, 1), tagged(s, one, 1, 1, 2, 1), tagged(s, one, 1, 2, 3, 5), tagged(s, one, 1, 1, 4, 1)}
+	all := []series{tagged(s, one, 1, 1), tagged(s, one, 1, 1, 2, 1), tagged(s, one, 1, 2, 3, 5),
+		tagged(s, one, 1, 1, 4, 1)}
 	f("all in one", plan("sum"), all, ": 2=1 3=5 4=1 1*")
 	f("by tag 1", plan("sum", 1), all, "1: 1=1 2=1 4=1", "2: 1=2 3=5")
 	f("by tags 1 and 2", plan("sum", 1, 2), all, "11: 1=1 2=1")
@@ -203,7 +210,8 @@ func TestAnnotationsAlone(t *testing.T) {
 		one.notes = [][]byte{[]byte(`{"n":1}`)}
 		return one
 	}
-	all := []series{tagged(s, ints(0, 1), 1, 2), noted(tagged(s, encoding.Points{}, 1, 1)), noted(tagged(s, encoding.Points{}, 1, 2, 2, 7))}
+	all := []series{tagged(s, ints(0, 1), 1, 2), noted(tagged(s, encoding.Points{}, 1, 1)),
+		noted(tagged(s, encoding.Points{}, 1, 2, 2, 7))}
 	groups, err := whole(plan("sum", 1), all)
 	if diff := cmp.Diff([]string{"1:", "2: 1=2"}, shape(groups)); err != nil || diff != "" {
 		t.Fatalf("%v, want -, got +: %s", err, diff)
@@ -227,7 +235,7 @@ func TestPaddingOnly(t *testing.T) {
 	}
 }
 
-// A series that lies under two salts is two members of its group, with the same TSUID.
+// A series under two salts is two members of its group, with the same TSUID.
 func TestTSUIDsOfSaltedSpans(t *testing.T) {
 	s := encoding.DefaultSchema()
 	s.SaltWidth = 1
@@ -270,7 +278,8 @@ func TestKeep(t *testing.T) {
 	})
 	for part := range 2 {
 		r := scanplan.KeyRange{Start: []byte{byte(part)}}
-		rows := []batch.Series{{Span: all[0].span(s), Raw: ints(int64(part), 1)}, {Span: all[1].span(s), Raw: ints(int64(part), 2)}}
+		rows := []batch.Series{{Span: all[0].span(s), Raw: ints(int64(part), 1)},
+			{Span: all[1].span(s), Raw: ints(int64(part), 2)}}
 		if err := m.Add(r, record(rows...)); err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +305,8 @@ func TestOverlap(t *testing.T) {
 	span := tagged(s, encoding.Points{}, 1, 1)
 	m := New(p, nil)
 	for _, offset := range []int64{0, 20} {
-		if err := m.Add(p.Ranges[0], record(batch.Series{Span: span.span(s), Raw: ints(offset, 1, offset+60, 2)})); err != nil {
+		if err := m.Add(p.Ranges[0],
+			record(batch.Series{Span: span.span(s), Raw: ints(offset, 1, offset+60, 2)})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,7 +337,8 @@ func TestMemory(t *testing.T) {
 
 // A grid that takes all of MaxBytes is made, one that takes more is not.
 func TestMemory_grid(t *testing.T) {
-	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
+	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000,
+		&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
 	var c columns
 	if err := c.init(p, New(p, nil)); err != nil {
 		t.Fatal(err)
@@ -349,12 +360,13 @@ func TestRate_of1970(t *testing.T) {
 	p.Aggregator, p.Rate = "sum", &scanplan.Rate{}
 	var points encoding.Points
 	points.Append(5000, encoding.IntValue(1))
-	if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil || !strings.Contains(err.Error(), "Next timestamp (0)") {
+	if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil ||
+		!strings.Contains(err.Error(), "Next timestamp (0)") {
 		t.Errorf("got %v, want that time 0 is not after 0", err)
 	}
 }
 
-// An infinite sum fails a query only if its time lies in the query.
+// An infinite sum fails a query only if its time is in the query.
 func TestInfinityOnlyInsideTheQuery(t *testing.T) {
 	s := encoding.DefaultSchema()
 	var p encoding.Points

@@ -69,9 +69,15 @@ func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
 
 	hours, ok := m.plan.WholeHours(part)
 	if !ok || !m.plan.Downsample.DividesHour() {
-		return nil, fmt.Errorf("merge: partial aggregates of the part from %s to %s, want whole hours", part.Start, part.Stop)
+		return nil, fmt.Errorf("merge: partial aggregates of the part from %s to %s, want whole hours", part.Start,
+			part.Stop)
 	}
-	p := &partialPart{start: string(part.Start), hours: hours, groups: map[string]*groupPartial{}, whole: m.isWhole(part)}
+	p := &partialPart{
+		start:  string(part.Start),
+		hours:  hours,
+		groups: map[string]*groupPartial{},
+		whole:  m.isWhole(part),
+	}
 	p.from = m.gridIndex(hours.From * 1000)
 	p.to = p.from + hours.Grid(m.plan.Downsample)
 	m.partialParts = append(m.partialParts, p)

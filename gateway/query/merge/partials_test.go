@@ -41,7 +41,10 @@ func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
 	p.From, p.To = base/3600*3600, base/3600*3600+3600
 	p.Start, p.End = p.From*1000, p.To*1000-1
 	for i := range p.Ranges {
-		p.Ranges[i] = scanplan.KeyRange{Start: s.AppendRangeKey(nil, i, uid(1), uint32(p.From)), Stop: s.AppendRangeKey(nil, i, uid(1), uint32(p.To))}
+		p.Ranges[i] = scanplan.KeyRange{
+			Start: s.AppendRangeKey(nil, i, uid(1), uint32(p.From)),
+			Stop:  s.AppendRangeKey(nil, i, uid(1), uint32(p.To)),
+		}
 	}
 	p.Aggregator = aggregator
 	return p
@@ -76,7 +79,7 @@ func TestPartials_overflow(t *testing.T) {
 }
 
 // The sums of two salts are added up if their proofs show that nothing is rounded. Otherwise the
-// second part is refused when it is added, unless rounding is allowed or its time lies outside of
+// second part is refused when it is added, unless rounding is allowed or its time is outside of
 // the query.
 func TestPartials_proof(t *testing.T) {
 	f := func(name string, wantAdd, wantFinish error, change func(*Merger), b *batch.Partial) {
@@ -113,15 +116,19 @@ func TestPartials_proof(t *testing.T) {
 		r.Low, r.High, r.Live[2] = nil, nil, 2
 		return r
 	}())
-	f("known by itself", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
-	f("known not to fit", ErrOrder, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0.1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("known by itself", nil, nil, asIs,
+		func() *batch.Partial { r := partialRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("known not to fit", ErrOrder, nil, asIs,
+		func() *batch.Partial { r := partialRow(p, 1, 0.1, 0, 1); r.Low, r.High = nil, nil; return r }())
 	f("rounding allowed", nil, nil, (*Merger).AllowRounding, partialRow(p, 1, 0.5, -1, 0))
-	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding, partialRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
+	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding,
+		partialRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
 	f("before the query", nil, nil, func(m *Merger) { m.plan.Start += 2*900_000 + 1 }, partialRow(p, 1, 0.5, -1, 0))
 	f("at its start", ErrOrder, nil, func(m *Merger) { m.plan.Start += 2 * 900_000 }, partialRow(p, 1, 0.5, -1, 0))
 	f("behind the query", nil, nil, func(m *Merger) { m.plan.End -= 2 * 900_000 }, partialRow(p, 1, 0.5, -1, 0))
 	f("at its end", ErrOrder, nil, func(m *Merger) { m.plan.End -= 2*900_000 - 1 }, partialRow(p, 1, 0.5, -1, 0))
-	f("not live there", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
+	f("not live there", nil, nil, asIs,
+		func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
 }
 
 // Where several parts of a salt follow each other, empty buckets are filled only where none of them
@@ -131,7 +138,10 @@ func TestPartials_filledOnce(t *testing.T) {
 	p.To, p.End, p.Downsample.Fill = p.To+3600, p.End+3_600_000, scanplan.FillZero
 	m := New(p, nil)
 	for _, from := range []int64{p.From, p.From + 3600} {
-		part := scanplan.KeyRange{Start: p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from)), Stop: p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from+3600))}
+		part := scanplan.KeyRange{
+			Start: p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from)),
+			Stop:  p.Schema.AppendRangeKey(nil, 0, uid(1), uint32(from+3600)),
+		}
 		row := partialRow(p, 0, 5, 0, 1)
 		row.Low, row.High = nil, nil
 		if err := m.Add(part, partialBatch(row)); err != nil {

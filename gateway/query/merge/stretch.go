@@ -228,7 +228,8 @@ func (a *aggregation) setTail(st *Stretch, sm *StretchMember, t []int64, cut int
 
 // tail returns a copy of a span's buckets, or else of its stored points, from the one at
 // begin on, or from the one before that.
-func (c *columns) tail(segments []*segment, begin int64, oneMore bool) (times []int64, values []float64, raw encoding.Points) {
+func (c *columns) tail(segments []*segment, begin int64,
+	oneMore bool) (times []int64, values []float64, raw encoding.Points) {
 	first := func(t []int64) int {
 		i, _ := slices.BinarySearch(t, begin)
 		if oneMore {

@@ -37,7 +37,8 @@ func stretchWorld(rng *rand.Rand, s encoding.Schema) (all []series) {
 		if rng.IntN(3) == 0 {
 			gap, ms = 1+rng.Int64N(2_000_000), ms+rng.Int64N(3_000_000)
 		}
-		for end := ms + stretchHours*3_600_000; ms < min(end, (base+stretchHours*3600)*1000) && points.Len() < 200; ms += gap {
+		for end := ms + stretchHours*3_600_000; ms < min(end, (base+stretchHours*3600)*1000) &&
+			points.Len() < 200; ms += gap {
 			switch rng.IntN(40) {
 			case 0:
 				ms += gap * rng.Int64N(100) // a pause, or a late beginning
@@ -84,7 +85,8 @@ func stretchPlan(rng *rand.Rand, s encoding.Schema) *scanplan.Plan {
 	if rng.IntN(3) > 0 {
 		d = &scanplan.Downsample{
 			Function: []scanplan.Aggregator{"sum", "avg", "last", "count"}[rng.IntN(4)],
-			Fill:     []scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero}[rng.IntN(5)],
+			Fill: []scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull,
+				scanplan.FillZero}[rng.IntN(5)],
 			Interval: []int64{60_000, 300_000, 900_000, 3_600_000}[rng.IntN(4)],
 		}
 	}
@@ -171,7 +173,8 @@ func TestStretch(t *testing.T) {
 		}
 	}
 	if same < worlds || seams < worlds/10 {
-		t.Errorf("%d comparisons and %d seams of %d plans, want at least %d and %d", same, seams, worlds, worlds, worlds/10)
+		t.Errorf("%d comparisons and %d seams of %d plans, want at least %d and %d", same, seams, worlds, worlds,
+			worlds/10)
 	}
 	t.Logf("%d comparisons of %d plans; %d seams that newer rows change", same, worlds, seams)
 }
@@ -184,7 +187,10 @@ func TestStretch_memory(t *testing.T) {
 		all, p := stretchWorld(rng, s), stretchPlan(rng, s)
 		held := int64(0)
 		m := New(p, nil)
-		m.SetBounds(Bounds{Reserve: func(n int64) error { held += n; return nil }, Release: func(n int64) { held -= n }})
+		m.SetBounds(Bounds{
+			Reserve: func(n int64) error { held += n; return nil },
+			Release: func(n int64) { held -= n },
+		})
 		if err := addTo(m, p, all, rng.IntN); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +200,8 @@ func TestStretch_memory(t *testing.T) {
 		}
 		m.Free()
 		if held < st.Bytes() || st.Bytes() < int64(len(st.members))*stretchMemberBytes {
-			t.Fatalf("%d bytes are counted for a stretch of %d members that takes %d", held, len(st.members), st.Bytes())
+			t.Fatalf("%d bytes are counted for a stretch of %d members that takes %d", held, len(st.members),
+				st.Bytes())
 		}
 	}
 }

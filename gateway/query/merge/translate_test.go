@@ -49,7 +49,8 @@ func parseDownsample(q *request, text string) (*scanplan.Downsample, error) {
 	}
 	d.Count, _ = strconv.Atoi(m[1])
 	d.Unit = m[2]
-	unit := map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "n": 2_592_000_000, "y": 31_536_000_000}
+	unit := map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000,
+		"n": 2_592_000_000, "y": 31_536_000_000}
 	d.Interval = int64(d.Count) * unit[d.Unit]
 	if d.Interval == 0 {
 		return nil, errBad
@@ -72,7 +73,12 @@ func (w *world) compile(q *request) (*scanplan.Plan, []series, error) {
 	p.Aggregator = scanplan.Aggregator(sub.Aggregator)
 	if sub.Rate {
 		o := sub.RateOptions
-		p.Rate = &scanplan.Rate{Counter: o.Counter, DropResets: o.DropResets, CounterMax: number(o.CounterMax, math.MaxInt64), ResetValue: number(o.ResetValue, 0)}
+		p.Rate = &scanplan.Rate{
+			Counter:    o.Counter,
+			DropResets: o.DropResets,
+			CounterMax: number(o.CounterMax, math.MaxInt64),
+			ResetValue: number(o.ResetValue, 0),
+		}
 	}
 	groupBy := map[string]bool{}
 	for _, f := range sub.Filters {
@@ -170,7 +176,8 @@ func (w *world) filter(sub *subQuery) (func(tags map[string]string) bool, error)
 	}
 	for k, values := range literals {
 		if !anyValue[k] {
-			conditions = append(conditions, func(tags map[string]string) bool { return slices.Contains(values, tags[k]) })
+			conditions = append(conditions,
+				func(tags map[string]string) bool { return slices.Contains(values, tags[k]) })
 		}
 	}
 	keys := map[string]bool{}
@@ -220,7 +227,8 @@ func wildcard(filter string) (func(v string) bool, error) {
 		if len(pieces) == 0 {
 			return true
 		}
-		if front && !behind && !strings.HasSuffix(v, pieces[len(pieces)-1]) || behind && !front && !strings.HasPrefix(v, pieces[0]) {
+		if front && !behind && !strings.HasSuffix(v, pieces[len(pieces)-1]) ||
+			behind && !front && !strings.HasPrefix(v, pieces[0]) {
 			return false
 		}
 		at := 0

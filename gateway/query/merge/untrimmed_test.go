@@ -12,8 +12,9 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// The answer of a plan is the part of its untrimmed plan's answer that lies in the plan's bounds.
-// Only an infinite value outside of the bounds may fail the untrimmed plan and not the plan.
+// The answer of a plan is the part of its untrimmed plan's answer that is in the plan's
+// bounds. Only an infinite value outside of the bounds may fail the untrimmed plan and not
+// the plan.
 func TestUntrimmedAnswersAll(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -21,7 +22,8 @@ func TestUntrimmedAnswersAll(t *testing.T) {
 		s.SaltWidth, s.SaltBuckets = rapid.IntRange(0, 1).Draw(t, "salt width"), 3
 		all := drawWorld(t, s)
 		p := drawPlan(t, s)
-		p.Fix = scanplan.Fixes(rapid.IntRange(0, int(scanplan.FixRateStart|scanplan.FixGaps|scanplan.FixIntegers)).Draw(t, "fix"))
+		p.Fix = scanplan.Fixes(rapid.IntRange(0,
+			int(scanplan.FixRateStart|scanplan.FixGaps|scanplan.FixIntegers)).Draw(t, "fix"))
 		want, wantErr := whole(p, all)
 		wide := p.Untrimmed()
 		got, err := whole(&wide, all)

@@ -118,6 +118,7 @@ func (m *Merger) copyBuckets(p *partialPart, row *batch.Partial) (*aggregate.Par
 	case 0:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
+		return nil, fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live),
+			p.start, size)
 	}
 }

@@ -91,7 +91,13 @@ type Compiled struct {
 // (metric, then filter by filter), then what fails at run time, then limits.
 func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error) {
 	sub := &q.Queries[i]
-	c := &compiler{query: q, sub: sub, names: names, opt: opt, out: &Compiled{Plan: newPlan(q, sub, opt), start: q.Start, end: q.End, wholeSeconds: q.WholeSeconds}}
+	c := &compiler{
+		query: q,
+		sub:   sub,
+		names: names,
+		opt:   opt,
+		out:   &Compiled{Plan: newPlan(q, sub, opt), start: q.Start, end: q.End, wholeSeconds: q.WholeSeconds},
+	}
 	compileSeries := c.byMetric
 	if len(sub.TSUIDs) > 0 {
 		compileSeries = c.byTSUID
@@ -140,7 +146,11 @@ func newPlan(q *query.Query, sub *query.SubQuery, opt Options) *scanplan.Plan {
 func (c *compiler) readHistograms() {
 	p := c.out.Plan
 	// Every negative codec means that none is configured.
-	p.Histograms = &scanplan.Histograms{Codec: max(scanplan.NoCodec, c.opt.HistogramCodec), Percentiles: c.sub.Percentiles, Buckets: c.sub.ShowHistogramBuckets}
+	p.Histograms = &scanplan.Histograms{
+		Codec:       max(scanplan.NoCodec, c.opt.HistogramCodec),
+		Percentiles: c.sub.Percentiles,
+		Buckets:     c.sub.ShowHistogramBuckets,
+	}
 	p.Rate, p.Fix, p.FixDuplicates = nil, 0, false
 	if p.Downsample != nil {
 		p.Downsample.Fill = scanplan.FillNone
@@ -208,7 +218,8 @@ func (c *compiler) checkFill(d *scanplan.Downsample) error {
 		return nil
 	}
 	if n := (p.End-p.Start)/d.Interval + 1; n > c.opt.MaxFilled {
-		return query.TooMuch("Downsampling %s over this time fills %d buckets for each series, at most %d", d, n, c.opt.MaxFilled)
+		return query.TooMuch("Downsampling %s over this time fills %d buckets for each series, at most %d", d, n,
+			c.opt.MaxFilled)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 // A query is compiled in two steps: NeedsOf lists the names to look up, and Compile makes
 // a scan plan of their UIDs.
 func ExampleCompile() {
-	values := url.Values{"start": {"1356998400"}, "end": {"1357002000"}, "m": {"sum:1m-avg:sys.cpu.user{host=web01|web02}"}}
+	values := url.Values{"start": {"1356998400"}, "end": {"1357002000"},
+		"m": {"sum:1m-avg:sys.cpu.user{host=web01|web02}"}}
 	q, err := query.ParseURI(values, time.Unix(1357002000, 0))
 	if err != nil {
 		fmt.Println(err)

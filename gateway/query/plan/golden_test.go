@@ -43,7 +43,12 @@ func uid(list []string, name string) encoding.UID {
 
 // look looks up the names that are needed.
 func (d dictionary) look(n Needs) Names {
-	out := Names{Metric: uid(d.metrics, n.Metric), TagKs: map[string]encoding.UID{}, TagVs: map[string]encoding.UID{}, Lists: map[string]List{}}
+	out := Names{
+		Metric: uid(d.metrics, n.Metric),
+		TagKs:  map[string]encoding.UID{},
+		TagVs:  map[string]encoding.UID{},
+		Lists:  map[string]List{},
+	}
 	for _, k := range n.TagKs {
 		if u := uid(d.tagks, k); u != nil {
 			out.TagKs[k] = u
@@ -63,7 +68,8 @@ func (d dictionary) look(n Needs) Names {
 			if list.Complete = len(list.Values) < n.Limit; !list.Complete {
 				break
 			}
-			list.Values = append(list.Values, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: v, UID: uid(d.tagvs, v)})
+			list.Values = append(list.Values,
+				encoding.UIDMapping{Kind: encoding.UIDTagV, Name: v, UID: uid(d.tagvs, v)})
 		}
 		out.Lists[p] = list
 	}
@@ -109,7 +115,8 @@ func run(t *testing.T, script string) string {
 	values.Set("end", end)
 	q, err := query.ParseURI(values, time.Unix(1.7e9, 0))
 	if post != "" {
-		q, err = query.ParseJSON(fmt.Appendf(nil, `{"start":%q,"end":%q,"queries":[%s]}`, start, end, post), time.Unix(1.7e9, 0))
+		q, err = query.ParseJSON(fmt.Appendf(nil, `{"start":%q,"end":%q,"queries":[%s]}`, start, end, post),
+			time.Unix(1.7e9, 0))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", script, err)

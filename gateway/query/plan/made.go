@@ -27,7 +27,8 @@ type MadeSource struct {
 var exactOver = map[scanplan.Aggregator]bool{"min": true, "max": true, "mimmin": true, "mimmax": true, "count": true}
 
 // fromMade are the downsampling functions that have a value made of rollups.
-var fromMade = map[scanplan.Aggregator]bool{"sum": true, "zimsum": true, "avg": true, "min": true, "max": true, "mimmin": true, "mimmax": true, "count": true}
+var fromMade = map[scanplan.Aggregator]bool{"sum": true, "zimsum": true, "avg": true, "min": true, "max": true,
+	"mimmin": true, "mimmax": true, "count": true}
 
 // madeSources returns the rollups that may take the place of raw data, the longest interval
 // first, or why there are none.
@@ -62,8 +63,12 @@ func (c *compiler) madeSources() (out []MadeSource, why string) {
 			why = "mode=strict, and sums of sums round in another order"
 			continue
 		}
-		out = append(out, MadeSource{Interval: i, Align: multiple(d.Interval/1000, encoding.RowSeconds), downsample: *columns.downsample(d),
-			rollup: scanplan.Rollup{Layout: i.Layout, Column: columns.value, Count: columns.count}})
+		out = append(out, MadeSource{
+			Interval:   i,
+			Align:      multiple(d.Interval/1000, encoding.RowSeconds),
+			downsample: *columns.downsample(d),
+			rollup:     scanplan.Rollup{Layout: i.Layout, Column: columns.value, Count: columns.count},
+		})
 	}
 	if len(out) > 0 {
 		why = ""

@@ -154,8 +154,16 @@ func TestCompile_model(t *testing.T) {
 			}
 			filters = append(filters, f)
 		}
-		opt := Options{Schema: encoding.DefaultSchema(), SkipUnresolved: true, ExpansionLimit: rapid.IntRange(1, 6).Draw(t, "limit")}
-		q := &query.Query{Start: 1000, End: 2000, Queries: []query.SubQuery{{Aggregator: "sum", Metric: "m", Filters: filters}}}
+		opt := Options{
+			Schema:         encoding.DefaultSchema(),
+			SkipUnresolved: true,
+			ExpansionLimit: rapid.IntRange(1, 6).Draw(t, "limit"),
+		}
+		q := &query.Query{
+			Start:   1000,
+			End:     2000,
+			Queries: []query.SubQuery{{Aggregator: "sum", Metric: "m", Filters: filters}},
+		}
 		needs := NeedsOf(&q.Queries[0], opt)
 		c, err := Compile(q, 0, d.look(needs), opt)
 		if err != nil {
@@ -195,7 +203,8 @@ func TestCompile_model(t *testing.T) {
 // A filter whose list of names is missing becomes a post filter, and its tag predicate only wants
 // the key.
 func TestCompile_withoutLists(t *testing.T) {
-	q, err := query.ParseURI(map[string][]string{"start": {"1"}, "m": {"sum:sys.cpu{host=web*,dc=not_iliteral_or(LGA)}"}}, time.Unix(1e9, 0))
+	q, err := query.ParseURI(map[string][]string{"start": {"1"},
+		"m": {"sum:sys.cpu{host=web*,dc=not_iliteral_or(LGA)}"}}, time.Unix(1e9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +216,8 @@ func TestCompile_withoutLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.PostFilter == nil || len(c.PostFilter.TagKs()) != 2 || c.Plan.Tags[0].Op != scanplan.Present {
-		t.Errorf("got %s%v, want a post filter on both keys, and a predicate that wants the first one", c.Plan, c.PostFilter)
+		t.Errorf("got %s%v, want a post filter on both keys, and a predicate that wants the first one", c.Plan,
+			c.PostFilter)
 	}
 	// If a query has a metric, the post filter does not keep a series without the key.
 	if c.PostFilter.Keep(func(encoding.UID) (string, bool) { return "", false }) {

@@ -74,8 +74,13 @@ func (c *compiler) sources() ([]source, error) {
 	// What raw data is downsampled to is not the interval that was asked for, but that of
 	// the table where the query gave up.
 	rawAfter := func(i *rollup.Interval) source {
-		raw.downsample = &scanplan.Downsample{Interval: i.Layout.Interval * 1000, Count: int(i.Layout.Interval), Unit: "s",
-			Function: columns.function, Fill: c.sub.Downsample.Fill}
+		raw.downsample = &scanplan.Downsample{
+			Interval: i.Layout.Interval * 1000,
+			Count:    int(i.Layout.Interval),
+			Unit:     "s",
+			Function: columns.function,
+			Fill:     c.sub.Downsample.Fill,
+		}
 		return raw
 	}
 

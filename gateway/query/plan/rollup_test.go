@@ -27,7 +27,11 @@ func rollupOptions(t *testing.T) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Schema: encoding.DefaultSchema(), Table: "tsdb", Rollups: &Rollups{Config: c, TagKey: "dc", RawValue: "lga"}}
+	return Options{
+		Schema:  encoding.DefaultSchema(),
+		Table:   "tsdb",
+		Rollups: &Rollups{Config: c, TagKey: "dc", RawValue: "lga"},
+	}
 }
 
 // compileURI compiles an m= over the three hours from 2013-01-02 03:04:05 on.
@@ -106,9 +110,11 @@ func TestCompile_rollups(t *testing.T) {
 	f("sum:sys.cpu{dc=sjc}", "raw pre")
 
 	// Fallbacks.
-	f("sum:1d-mimmax-zero:rollup_fallback:sys.cpu", "1d r1d 1356998400-1359676800 1d-mimmax-zero column 3; 1h r1h "+hours+" 1d-mimmax-zero column 3; "+
-		"10m r10m 1357084800-1357128000 1d-mimmax-zero column 3; raw tsdb 1357095600-1357110000 600s-max-zero")
-	f("sum:1d-count:rollup_fallback_raw:sys.cpu{dc=sjc}", "1d r1d-pre 1356998400-1359676800 1d-sum-none column 1; raw pre 1357084800-1357171200 86400s-count-none")
+	f("sum:1d-mimmax-zero:rollup_fallback:sys.cpu",
+		"1d r1d 1356998400-1359676800 1d-mimmax-zero column 3; 1h r1h "+hours+" 1d-mimmax-zero column 3; "+
+			"10m r10m 1357084800-1357128000 1d-mimmax-zero column 3; raw tsdb 1357095600-1357110000 600s-max-zero")
+	f("sum:1d-count:rollup_fallback_raw:sys.cpu{dc=sjc}",
+		"1d r1d-pre 1356998400-1359676800 1d-sum-none column 1; raw pre 1357084800-1357171200 86400s-count-none")
 	f("sum:30m-sum:rollup_nofallback:sys.cpu", "10m r10m 1357084800-1357128000 30m-sum-none column 0")
 }
 
@@ -125,8 +131,8 @@ func TestCompile_rollupWithoutColumn(t *testing.T) {
 	f("sum:1h-last:sys.nope", "No such name for 'metrics': 'sys.nope'")
 }
 
-// A split lies at the start of a bucket. Its raw part scans from there on, or for a rate from one
-// bucket earlier.
+// A split is at the start of a bucket. Its raw part scans from there on, or for a rate
+// from one bucket earlier.
 func TestCompile_split(t *testing.T) {
 	f := func(m string, now int64, want string) {
 		t.Helper()
@@ -138,8 +144,10 @@ func TestCompile_split(t *testing.T) {
 		}
 		got := fmt.Sprintf("%s to %d", c.Reads, c.Plan.End)
 		if rest := c.Rest(); rest != nil {
-			got += fmt.Sprintf(", %s %s %d-%d from %d", rest.Reads, rest.Plan.Table, rest.Plan.From, rest.Plan.To, rest.Plan.Start)
-			if rest.Plan.Rollup != nil || rest.Fallback() != nil || rest.Rest() != nil || rest.Plan.End != 1357106645000 {
+			got += fmt.Sprintf(", %s %s %d-%d from %d", rest.Reads, rest.Plan.Table, rest.Plan.From, rest.Plan.To,
+				rest.Plan.Start)
+			if rest.Plan.Rollup != nil || rest.Fallback() != nil || rest.Rest() != nil ||
+				rest.Plan.End != 1357106645000 {
 				t.Errorf("%s: the rest is not a plan that reads only raw data, to the end", m)
 			}
 		}
@@ -151,24 +159,28 @@ func TestCompile_split(t *testing.T) {
 	f("sum:1h-sum:sys.cpu", end+7200, "1h to 1357106645000")
 	f("sum:1h-sum:sys.cpu", end+7199, "1h to 1357106399999, raw tsdb 1357106400-1357110000 from 1357106400000")
 	f("sum:rate:1h-sum:sys.cpu", end+7199, "1h to 1357106399999, raw tsdb 1357102800-1357110000 from 1357106400000")
-	f("sum:2h-sum:rollup_fallback_raw:pre-agg:sys.cpu", end+7199, "1h to 1357106399999, raw pre 1357106400-1357113600 from 1357106400000")
+	f("sum:2h-sum:rollup_fallback_raw:pre-agg:sys.cpu", end+7199,
+		"1h to 1357106399999, raw pre 1357106400-1357113600 from 1357106400000")
 	f("sum:1h-sum:sys.cpu", 1357095845+7200, "raw to 1357106645000")
 	f("sum:1h-sum:sys.cpu", 0, "raw to 1357106645000")
 	f("sum:10m-sum:sys.cpu", 0, "10m to 1357106645000") // its table has no delaySla
 	f("sum:1h-sum:rollup_raw:sys.cpu", end+7199, "raw to 1357106645000")
 }
 
-// The range of a rollup's rows holds the query's start and lies in the table, also for times that
-// no row key can hold.
+// The range of a rollup's rows holds the query's start and is in the table, also for
+// times that no row key can hold.
 func TestRollupRange_ends(t *testing.T) {
-	for _, span := range []encoding.RowSpan{{Count: 1, Unit: "h"}, {Count: 6, Unit: "h"}, {Count: 1, Unit: "d"}, {Count: 1, Unit: "n"}, {Count: 1, Unit: "y"}} {
+	for _, span := range []encoding.RowSpan{{Count: 1, Unit: "h"}, {Count: 6, Unit: "h"}, {Count: 1, Unit: "d"},
+		{Count: 1, Unit: "n"}, {Count: 1, Unit: "y"}} {
 		l := encoding.RollupLayout{Interval: span.Seconds() / 12, Span: span}
 		for _, start := range []int64{0, 1, 1 << 42, 1 << 45} {
 			for _, rate := range []bool{false, true} {
 				from, to := rollupRange(start, start+1, l, rate)
 				p := &scanplan.Plan{Rollup: &scanplan.Rollup{Layout: l}}
-				if from < 0 || from >= to || p.RowBase(from) != from || p.RowBase(to) != to || from > maxBaseTime || p.RowBase(to-1) > maxBaseTime {
-					t.Errorf("%s from %d: rows from %d to %d, want some, whole, and none beyond the table", span, start, from, to)
+				if from < 0 || from >= to || p.RowBase(from) != from || p.RowBase(to) != to || from > maxBaseTime ||
+					p.RowBase(to-1) > maxBaseTime {
+					t.Errorf("%s from %d: rows from %d to %d, want some, whole, and none beyond the table", span,
+						start, from, to)
 				}
 				if at := start / 1000; at < maxBaseTime && (at < from || at >= to) {
 					t.Errorf("%s: rows from %d to %d do not hold %d", span, from, to, at)

@@ -73,7 +73,13 @@ func (n *Node) Add(name string, took time.Duration, attributes map[string]any) *
 	if n == nil {
 		return nil
 	}
-	c := &Node{Name: name, MS: milliseconds(took), At: milliseconds(time.Since(n.queryBegan) - took), Attributes: attributes, queryBegan: n.queryBegan}
+	c := &Node{
+		Name:       name,
+		MS:         milliseconds(took),
+		At:         milliseconds(time.Since(n.queryBegan) - took),
+		Attributes: attributes,
+		queryBegan: n.queryBegan,
+	}
 	n.Children = append(n.Children, c)
 	return c
 }
@@ -84,7 +90,12 @@ func (n *Node) AddAttempts(attempts []dispatch.Attempt) {
 		return
 	}
 	for _, a := range attempts {
-		c := &Node{Name: "part", At: n.At + milliseconds(a.Began), MS: milliseconds(a.Took), Attributes: attemptAttributes(a)}
+		c := &Node{
+			Name:       "part",
+			At:         n.At + milliseconds(a.Began),
+			MS:         milliseconds(a.Took),
+			Attributes: attemptAttributes(a),
+		}
 		for _, op := range []struct {
 			name string
 			took time.Duration
@@ -135,7 +146,8 @@ func cacheOutcome(s operator.Stats) string {
 func Counts(s dispatch.Stats) map[string]any {
 	return map[string]any{
 		"parts": s.Parts, "remote": s.Remote, "partial": s.Partial, "attempts": s.Attempts, "discarded": s.Discarded,
-		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points, "cacheHits": s.CacheHits,
+		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points,
+		"cacheHits": s.CacheHits,
 	}
 }
 

@@ -1,6 +1,7 @@
-// Command pushdown is the server beside a region server: see package pushdown/rpc/server.
-// It is configured by DOWNPOUR_* variables; -print-config shows them. With -probe /healthz
-// or -probe /readyz it asks the server that runs with these variables, and ends.
+// Command pushdown is the server that runs next to a region server: see package
+// pushdown/rpc/server. It is configured by DOWNPOUR_* variables; -print-config shows them.
+// With -probe /healthz or -probe /readyz it queries the server that runs with these
+// variables, and ends.
 package main
 
 import (
@@ -49,11 +50,12 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	flags := flag.NewFlagSet("pushdown", flag.ContinueOnError)
 	flags.SetOutput(logs)
 	printConfig := flags.Bool("print-config", false, "print the effective configuration and end")
-	path := flags.String("probe", "", "ask the server that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
+	path := flags.String("probe", "",
+		"ask the server that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return nil // the usage was asked for, and printed
+			return nil // the usage was requested, and printed
 		}
 		return err
 	}
@@ -83,11 +85,13 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 // readConfig reads the environment. The store has no default here: an embedded
 // one belongs to one process, and that is the gateway.
 func readConfig() (cfg settings.Pushdown, err error) {
-	if err := errors.Join(env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}), settings.Unknown(os.Environ())); err != nil {
+	if err := errors.Join(env.ParseWithOptions(&cfg, env.Options{FuncMap: settings.NumberParsers[env.ParserFunc]()}),
+		settings.Unknown(os.Environ())); err != nil {
 		return cfg, err
 	}
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
-		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
+		return cfg, errors.New(
+			"DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
 	}
 	return cfg, cfg.Validate()
 }
@@ -107,7 +111,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
 	// that its tables and layout were not.
 	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
-		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
+		log.Warn(
+			"an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
 	}
 
 	families := []store.Families{{Table: cfg.TableData, Names: []string{encoding.FamilyData}}}
@@ -128,7 +133,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 
 	if compacting != nil {
 		work.Go(func() { lasting.Run(ctx, log, "compaction", func() { compacting.Run(ctx) }) })
-		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", cfg.CompactMargin, "beside", cfg.Beside)
+		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN",
+			cfg.CompactMargin, "beside", cfg.Beside)
 	}
 	work.Go(func() {
 		lasting.Run(ctx, log, "store", func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
@@ -148,8 +154,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	return err
 }
 
-// rightsAgain is after how long HBase is first asked again for our rights, 0 for the default of store.ReadCheck. Only
-// tests set it.
+// rightsAgain is the time until our rights on HBase are checked again, 0 for the default of
+// store.ReadCheck. Only tests set it.
 var rightsAgain time.Duration
 
 // assemble builds the server and, if rows are to be compacted, the worker that does it. It
@@ -191,8 +197,18 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 		metrics = append(metrics, compacting)
 	}
 	serving, err = server.NewServer(server.Config{
-		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(),
-		Allow: allow(tokens, cfg.PushdownCA != ""), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Metrics: metrics, Log: log,
+		Program:     "pushdown " + version.Version,
+		Beside:      cfg.Beside,
+		Table:       cfg.TableData,
+		Rollups:     cfg.RollupTables(),
+		Schema:      cfg.Schema(),
+		Allow:       allow(tokens, cfg.PushdownCA != ""),
+		TLS:         tls,
+		ResultCache: resultcache.New(pool.Cache(bytes), log),
+		Memory:      pool,
+		Seek:        cfg.SeekMemory(),
+		Metrics:     metrics,
+		Log:         log,
 	}, st)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, st.Close())
@@ -200,8 +216,8 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 	return serving, compacting, st, nil
 }
 
-// compactor returns the worker that compacts rows in the background, nil if there is to be
-// none. parts tells how many parts of queries run.
+// compactor returns the worker that compacts rows in the background, nil if it is off. parts
+// returns how many parts of queries run.
 func compactor(cfg *settings.Pushdown, st store.Store, log *slog.Logger, parts func() int) (*background.Worker, error) {
 	rate, err := cfg.CompactRate()
 	if rate == 0 || err != nil {
@@ -217,8 +233,8 @@ func compactor(cfg *settings.Pushdown, st store.Store, log *slog.Logger, parts f
 	return w, nil
 }
 
-// allow returns the function that admits callers by their token. Without a token
-// file it returns nil, and everybody may read.
+// allow returns the function that admits callers by their token. Without a token file it returns
+// nil, and all may read.
 func allow(tokens *auth.Tokens, certified bool) func(token string) bool {
 	switch {
 	case tokens == nil && certified:

@@ -44,7 +44,8 @@ func clean(t *testing.T, set ...string) {
 func TestRun_version(t *testing.T) {
 	clean(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil || out.String() != version.String()+"\n" {
+	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil ||
+		out.String() != version.String()+"\n" {
 		t.Errorf("printed %q, error %v, want the version and no error", &out, err)
 	}
 }
@@ -89,21 +90,23 @@ func TestRun_printConfig(t *testing.T) {
 	if err := run(t.Context(), []string{"-print-config"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"DOWNPOUR_STORE=hbase:zk:2181", "DOWNPOUR_BESIDE=rs1:16020", "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:4280", "DOWNPOUR_SALT_WIDTH=0"} {
+	for _, line := range []string{"DOWNPOUR_STORE=hbase:zk:2181", "DOWNPOUR_BESIDE=rs1:16020",
+		"DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:4280", "DOWNPOUR_SALT_WIDTH=0"} {
 		if !strings.Contains("\n"+out.String(), "\n"+line+"\n") {
 			t.Errorf("no line %s in\n%s", line, &out)
 		}
 	}
 }
 
-// The program serves until it is told to end, with token and TLS when it is
-// given them.
+// The program serves until it is stopped, with token and TLS when they are set.
 func TestRun_serves(t *testing.T) {
 	dir := t.TempDir()
 	tokens, made := filepath.Join(dir, "tokens"), authtest.NewCertificate(t)
 	write(t, tokens, []byte("# who may\nwrite wwwwwwwwwwwwwwww\nread rrrrrrrrrrrrrrrr\n"))
-	clean(t, "DOWNPOUR_STORE=pebble:"+filepath.Join(dir, "data"), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0", "DOWNPOUR_BESIDE=rs1:16020",
-		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile, "DOWNPOUR_OPENTSDB_CONF=opentsdb.conf")
+	clean(t, "DOWNPOUR_STORE=pebble:"+filepath.Join(dir, "data"), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0",
+		"DOWNPOUR_BESIDE=rs1:16020",
+		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile,
+		"DOWNPOUR_OPENTSDB_CONF=opentsdb.conf")
 	ctx, stop := context.WithCancel(t.Context())
 	reader, logs := io.Pipe()
 	done := make(chan error, 1)
@@ -139,7 +142,8 @@ func TestRun_serves(t *testing.T) {
 	if err := run(ctx, []string{"-probe", "/healthz"}, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if err := run(ctx, []string{"-probe", "/readyz"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "503") {
+	if err := run(ctx, []string{"-probe", "/readyz"}, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("a store without tables: error %v, want the status 503", err)
 	}
 	stop()
@@ -149,8 +153,8 @@ func TestRun_serves(t *testing.T) {
 	logs.Close()
 }
 
-// A server that is told only while it runs that it may not read everything ends with the error of a start. One that may
-// serves until it is told to end.
+// A server that learns only while it runs that it may not read everything ends with the error of a
+// start. One that may read serves until it is stopped.
 func TestRun_rights(t *testing.T) {
 	rightsAgain = time.Millisecond
 	defer func() { rightsAgain = 0 }()
@@ -163,7 +167,10 @@ func TestRun_rights(t *testing.T) {
 			away.Store(true)
 			fake.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 				if call.Method == "HasUserPermissions" && away.Load() {
-					return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}
+					return hbasefake.Fault{
+						Kind:      hbasefake.Refuse,
+						Exception: "org.apache.hadoop.hbase.DoNotRetryIOException",
+					}
 				}
 				return hbasefake.Fault{}
 			})
@@ -189,9 +196,11 @@ func TestRun_rights(t *testing.T) {
 			}
 			err := <-done
 			if len(denied) == 0 && (err != nil || !strings.Contains(wrote.String(), `msg="all tables may be read"`)) {
-				t.Errorf("got %v, want no error and that it was told; the log:\n%s", err, &wrote)
+				t.Errorf("got %v, want no error and a log of it; the log:\n%s", err, &wrote)
 			}
-			if len(denied) > 0 && (!errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:") || !strings.Contains(wrote.String(), "the pushdown server ends")) {
+			if len(denied) > 0 &&
+				(!errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:") ||
+					!strings.Contains(wrote.String(), "the pushdown server ends")) {
 				t.Errorf("got %v, want a right that is lacking; the log:\n%s", err, &wrote)
 			}
 		})
@@ -199,7 +208,7 @@ func TestRun_rights(t *testing.T) {
 }
 
 // listening waits for a warning and the address in the program's log, and returns the address. It
-// goes on reading, so that the program is not held up.
+// keeps reading, so that the program is not blocked.
 func listening(t *testing.T, logs *io.PipeReader) string {
 	t.Helper()
 	address := make(chan string, 1)
@@ -209,7 +218,8 @@ func listening(t *testing.T, logs *io.PipeReader) string {
 		for {
 			n, err := logs.Read(b)
 			text = append(text, b[:n]...)
-			if m := regexp.MustCompile(`(?s)opentsdb.conf is read by gateways alone.*listens" address=(\S+)`).FindSubmatch(text); m != nil {
+			if m := regexp.MustCompile(
+				`(?s)opentsdb.conf is read by gateways alone.*listens" address=(\S+)`).FindSubmatch(text); m != nil {
 				select {
 				case address <- string(m[1]):
 				default:

@@ -18,7 +18,7 @@ const (
 	listsOfRegions = "lists of regions"
 )
 
-// calls counts what workers ask of their stores.
+// calls counts the calls of workers to their stores.
 type calls struct {
 	mu sync.Mutex
 	of map[string]int
@@ -78,8 +78,10 @@ func TestWorker_calls(t *testing.T) {
 			pass(time.Hour)
 			of := counts.take()
 			w.Logf("%d regions: in the second hour %v", regions, of)
-			if of[writesOfLeases] > 5*regions || of[readsOfLeases] > 8*regions || of[firstRows] > regions+regions/10 || of[listsOfRegions] > 3*61 {
-				w.Errorf("%d regions: %v, want at most 5 writes and 8 reads of leases and one look-up a region, and a list a minute", regions, of)
+			if of[writesOfLeases] > 5*regions || of[readsOfLeases] > 8*regions || of[firstRows] > regions+regions/10 ||
+				of[listsOfRegions] > 3*61 {
+				w.Errorf(
+					"%d regions: %v, want at most 5 writes and 8 reads of leases and one look-up a region, and a list a minute", regions, of)
 			}
 			cancel()
 			w.all.Wait()
@@ -87,7 +89,8 @@ func TestWorker_calls(t *testing.T) {
 	}
 }
 
-// TestWorker_killedOfMany: of many regions that all have work, that of a dead worker is taken over within 60 s, too.
+// TestWorker_killedOfMany: even among many regions that all have work, that of a dead worker is
+// taken over within 60 s.
 func TestWorker_killedOfMany(t *testing.T) {
 	var splits [][]byte
 	for i := range 99 {

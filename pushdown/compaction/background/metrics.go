@@ -18,13 +18,19 @@ func failure(t *totals) { t.failures++ }
 var numbers = metrics.Numbers[totals]{
 	counter("rows_total", "Rows of points that were looked at.", func(t *totals) int64 { return t.Rows }),
 	counter("compacted_total", "Rows that became one cell.", func(t *totals) int64 { return t.Compacted }),
-	counter("cells_total", "Cells of points that the compacted rows had before.", func(t *totals) int64 { return t.Cells }),
-	counter("bytes_before_total", "Bytes of qualifiers and values of these cells.", func(t *totals) int64 { return t.Bytes }),
-	counter("bytes_after_total", "Bytes of qualifiers and values of the merged cells.", func(t *totals) int64 { return t.BytesNow }),
-	counter("versions_deleted_total", "Versions of cells that were deleted.", func(t *totals) int64 { return t.Versions }),
-	counter("intervals_total", "Intervals of hours of a region that are done.", func(t *totals) int64 { return t.intervals }),
+	counter("cells_total", "Cells of points that the compacted rows had before.",
+		func(t *totals) int64 { return t.Cells }),
+	counter("bytes_before_total", "Bytes of qualifiers and values of these cells.",
+		func(t *totals) int64 { return t.Bytes }),
+	counter("bytes_after_total", "Bytes of qualifiers and values of the merged cells.",
+		func(t *totals) int64 { return t.BytesNow }),
+	counter("versions_deleted_total", "Versions of cells that were deleted.",
+		func(t *totals) int64 { return t.Versions }),
+	counter("intervals_total", "Intervals of hours of a region that are done.",
+		func(t *totals) int64 { return t.intervals }),
 	counter("failures_total", "Failed units of work; they are retried.", func(t *totals) int64 { return t.failures }),
-	counter("held_total", "Times that another worker had the lease of a region.", func(t *totals) int64 { return t.held }),
+	counter("held_total", "Times that another worker had the lease of a region.",
+		func(t *totals) int64 { return t.held }),
 }
 
 func counter(name, help string, value func(*totals) int64) metrics.Number[totals] {
@@ -32,9 +38,12 @@ func counter(name, help string, value func(*totals) int64) metrics.Number[totals
 }
 
 var (
-	leftDesc    = prometheus.NewDesc("downpour_compaction_left_total", "Rows that were left as they are, by reason.", []string{"reason"}, nil)
-	rateDesc    = prometheus.NewDesc("downpour_compaction_rate", "Rows a second that are compacted at most now; less than DOWNPOUR_COMPACT while calls are slow.", nil, nil)
-	yieldedDesc = prometheus.NewDesc("downpour_compaction_yielded_seconds_total", "Time for which the work has waited while queries ran.", nil, nil)
+	leftDesc = prometheus.NewDesc("downpour_compaction_left_total", "Rows that were left as they are, by reason.",
+		[]string{"reason"}, nil)
+	rateDesc = prometheus.NewDesc("downpour_compaction_rate",
+		"Rows a second that are compacted at most now; less than DOWNPOUR_COMPACT while calls are slow.", nil, nil)
+	yieldedDesc = prometheus.NewDesc("downpour_compaction_yielded_seconds_total",
+		"Time for which the work has waited while queries ran.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

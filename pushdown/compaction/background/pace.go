@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What a page of rows costs, and each of its rows that is only looked at, where one that is
-// compacted costs 1. A page may have no rows: then a metric was looked up.
+// The cost of a page of rows, and of each row that is only read; a row that is compacted costs 1. A
+// page without rows is the look-up of a metric.
 const (
 	pageCost = 1
 	lookCost = 0.1
@@ -25,14 +25,15 @@ func costOf(c compaction.Counts) float64 {
 // so that little work comes at once.
 func pageRows(rate float64) int { return int(max(1, min(64, rate/4))) }
 
-// timed is a store that tells a pacer how long its calls take.
+// timed is a store that reports to a pacer how long its calls take.
 type timed struct {
 	store.Versioned
 	pace *pacer.Pacer
 }
 
 // Versions implements store.Versioned.
-func (t timed) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
+func (t timed) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	maxRows int) ([]store.VersionRow, []byte, error) {
 	began := time.Now()
 	rows, next, err := t.Versioned.Versions(ctx, table, family, keys, maxRows)
 	versions := 0

@@ -44,12 +44,12 @@ type span struct {
 
 // progress is how far the rows of a region are compacted, the state of its lease.
 type progress struct {
-	// Stop is the first key behind those that this is about, empty at the table's end.
+	// Stop is the first key after the region, empty at the table's end.
 	Stop key `json:"stop"`
 	// Done are the hours that are done, ascending, with a hole between each two.
 	Done []span `json:"done"`
-	// Oldest is the time of the region's oldest row, as of the last interval; 0 if none was
-	// done yet.
+	// Oldest is the time of the region's oldest row, as of the last interval; 0 before the first
+	// interval.
 	Oldest int64 `json:"oldest"`
 	// Again is the time before which hours were read a second time, or need not be.
 	Again int64 `json:"again"`
@@ -65,7 +65,7 @@ type work struct {
 	Second bool  `json:"second,omitempty"` // the hours are done already
 	At     key   `json:"at"`               // rows before it are done
 	Oldest int64 `json:"oldest"`           // time of the oldest row that was seen
-	Rows   int64 `json:"rows"`             // that were looked at
+	Rows   int64 `json:"rows"`             // that were read
 }
 
 // parseProgress reads the state of a lease, nil if there is none yet.

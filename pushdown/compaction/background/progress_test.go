@@ -14,7 +14,7 @@ import (
 
 const hour = encoding.RowSeconds
 
-// TestProgress: whenever hours are sealed and however often the work is cut, each hour with
+// TestProgress: whenever hours are sealed and however often the work is interrupted, each hour with
 // rows is done once, newer ones first, and read a second time once; then nothing is left.
 func TestProgress(t *testing.T) {
 	seed := seedtest.Of(t)
@@ -90,8 +90,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgress_empty: hours without rows are left behind in growing steps, and a region without
-// rows has no older hours.
+// TestProgress_empty: hours without rows are passed in growing steps, and a region
+// without rows has no older hours.
 func TestProgress_empty(t *testing.T) {
 	start := int64(1_700_000_000 / hour * hour)
 	var p progress

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// refusals are what region servers answer to writes for as long as it lasts: their memory is full,
-// the region is nowhere, the table may take no more room, the file system has none.
+// refusals are lasting refusals of writes by region servers: their memory is full, the region is
+// not open, the table is over its quota, the file system is full.
 var refusals = []string{
 	"org.apache.hadoop.hbase.RegionTooBusyException",
 	"org.apache.hadoop.hbase.NotServingRegionException",
@@ -52,8 +52,9 @@ func (w *world) after(d time.Duration) {
 }
 
 // TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The
-// log says it, all points are there, also where a merged cell was put and its parts were not deleted. A
-// worker that is ended meanwhile has kept how far it was, and another one goes on from there.
+// log says it, all points are there, also where a merged cell was put and its parts were not
+// deleted. A worker that is ended in that time has saved its progress, and another one continues
+// from there.
 //
 //fault:compaction-takes-what-failed-for-done failed == nil => true
 func TestWorker_noWrites(t *testing.T) {
@@ -98,7 +99,7 @@ func (w *world) refuseWrites(r *hbasefake.RefusedWrites) {
 	if r.First > 0 && done == 0 {
 		w.Errorf("%s: nothing was done before writes were refused", what)
 	}
-	// Where the state could be saved, only what was refused is looked at again.
+	// If the state could be saved, only refused rows are read again.
 	if n := looked(a, b); n < int64(w.rows) || !r.Single && n > int64(w.rows)+20 {
 		w.Errorf("%s: %d rows were looked at, %d of them before, want each of %d once", what, n, done, w.rows)
 	}

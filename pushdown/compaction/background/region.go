@@ -14,25 +14,25 @@ import (
 	"downpour/pushdown/store"
 )
 
-// region is a region and what this process knows of it.
+// region is a region with this process's knowledge of it.
 type region struct {
 	store.KeyRange
-	due     time.Time // when to look at it again
-	glanced time.Time // when its lease was last read
-	dead    bool      // its holder was seen to be dead
-	warned  string    // its last warning
-	last    *progress // as this process has saved it; nil if it has not
-	parent  *progress // of the region that it was a part of, nil if that is not known
+	due        time.Time // when to check it again
+	leasesRead time.Time // when its lease was last read
+	dead       bool      // its holder was seen to be dead
+	warned     string    // its last warning
+	last       *progress // as this process has saved it; nil if it has not
+	parent     *progress // of the region that it was a part of, nil if that is not known
 
-	// Of the interval that is being worked on, in this process.
+	// Of the current interval, in this process.
 	counts compaction.Counts
 	took   time.Duration
 }
 
-// work does a piece of work under the lease of a region, and returns how long nothing is to be
-// done in it.
+// work works on a region for some seconds under its lease, and returns how long there is nothing to
+// do in it.
 func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time.Duration, err error) {
-	// The process has other work, which goes on.
+	// The process has other work, which continues.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -58,7 +58,7 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 		if failed == nil { //fault:compaction-takes-what-failed-for-done TestWorker_noWrites
 			p.finish()
 		}
-		// What was done is saved also if something has failed since, or the process ends.
+		// Progress is saved also after an error, or if the process ends.
 		if err := w.save(context.WithoutCancel(ctx), l, r, p); err != nil {
 			return 0, errors.Join(failed, err)
 		}
@@ -83,7 +83,7 @@ func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
 	if len(p.Done) == 0 && p.Work == nil && r.parent != nil {
 		p = *r.parent
 		p.Done = slices.Clone(p.Done)
-		p.Work = nil // it may be behind this region
+		p.Work = nil // it may be after this region
 		p.fit(r.Stop)
 	}
 	r.parent = nil
@@ -93,8 +93,13 @@ func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
 // walk works on an interval until a time.
 func (w *Worker) walk(ctx context.Context, r *region, interval *work, until time.Time) error {
 	job := compaction.Job{
-		Store: timed{w.cfg.Store.Features().Versioned, w.pace}, Table: w.cfg.Table, Schema: w.cfg.Schema, FixDuplicates: w.cfg.FixDuplicates,
-		Margin: w.cfg.Margin, Now: w.cfg.Now, PageRows: pageRows(w.cfg.Rate),
+		Store:         timed{w.cfg.Store.Features().Versioned, w.pace},
+		Table:         w.cfg.Table,
+		Schema:        w.cfg.Schema,
+		FixDuplicates: w.cfg.FixDuplicates,
+		Margin:        w.cfg.Margin,
+		Now:           w.cfg.Now,
+		PageRows:      pageRows(w.cfg.Rate),
 		Before: func(ctx context.Context) error {
 			if !time.Now().Before(until) || w.urgent(ctx) {
 				return errPause
@@ -126,7 +131,8 @@ func (w *Worker) save(ctx context.Context, l *lease.Lease, r *region, p progress
 func (w *Worker) finished(r *region, interval *work) {
 	w.totals.Add(func(t *totals) { t.intervals++ })
 	hour := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
-	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from", hour(interval.From), "to", hour(interval.To),
+	w.cfg.Log.Info("rows compacted", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "from",
+		hour(interval.From), "to", hour(interval.To),
 		"second look", interval.Second, "done", r.counts.String(), "took", r.took.Round(time.Millisecond))
 	r.counts, r.took = compaction.Counts{}, 0
 }

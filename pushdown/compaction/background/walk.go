@@ -12,13 +12,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// errPause ends a walk that is to go on later.
+// errPause ends a walk that will continue later.
 var errPause = errors.New("the time of this piece of work is over")
 
-// walk compacts the rows of an interval of hours in a region, from work.At on. In row keys
-// the time stands behind the metric: of each metric the first row is looked up, then the rows
-// of the interval are read. An error of job.Before ends it; work.At says where to go on.
-func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work, count func(compaction.Counts)) error {
+// walk compacts the rows of an interval of hours in a region, from work.At on. In row keys the time
+// comes after the metric: for each metric the first row is looked up, then the rows of the interval
+// are read. An error of job.Before ends it; work.At is where to continue.
+func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work,
+	count func(compaction.Counts)) error {
 	at := region.Start
 	if bytes.Compare(w.At, at) > 0 {
 		at = w.At
@@ -54,7 +55,7 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 				return err
 			}
 		} else {
-			count(compaction.Counts{}) // the look-up has its cost, too
+			count(compaction.Counts{}) // the look-up has a cost, too
 		}
 		next := after(prefix)
 		if next == nil {
@@ -66,7 +67,8 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 }
 
 // compactRows compacts rows of one metric.
-func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w *work, count func(compaction.Counts)) error {
+func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w *work,
+	count func(compaction.Counts)) error {
 	job.Reached = func(done compaction.Counts, next []byte) {
 		w.Rows += done.Rows
 		if next != nil {
@@ -79,7 +81,14 @@ func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w
 
 // firstKey returns the first key of a range that is there, nil if there is none.
 func firstKey(ctx context.Context, from store.Reader, table string, keys store.KeyRange) ([]byte, error) {
-	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData, MaxRows: 1, KeysOnly: true}
+	scan := store.Scan{
+		Table:    table,
+		Start:    keys.Start,
+		Stop:     keys.Stop,
+		Family:   encoding.FamilyData,
+		MaxRows:  1,
+		KeysOnly: true,
+	}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for the first row from %x on: %w", keys.Start, err)
@@ -94,7 +103,7 @@ func withTime(prefix []byte, seconds int64) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Clone(prefix), encoding.KeyTime(seconds))
 }
 
-// after returns the first key behind all that begin with prefix, nil if there is none.
+// after returns the first key after all that begin with prefix, nil if there is none.
 func after(prefix []byte) []byte {
 	stop := bytes.Clone(prefix)
 	for i := len(stop) - 1; i >= 0; i-- {

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// pieceTime is how long a lease is held, so that others who want it wait little, and a
-	// region that a dead holder has is looked at again soon.
+	// pieceTime is how long a lease is held: short, so that others need not wait long, and a region
+	// of a dead holder is checked again soon.
 	pieceTime = 8 * time.Second
-	// rest is how long a region is left between two pieces: longer than the time between two
-	// tries of those who wait for its lease.
+	// rest is the pause of a region between two leases: longer than the interval in which others
+	// try to get its lease.
 	rest = 3 * time.Second
 	// heldWait is the time until a region is tried again whose lease another has.
 	heldWait = 5 * time.Second
@@ -38,15 +38,15 @@ const (
 	// call reads the leases of all that are due.
 	spread = 30 * time.Minute
 	slot   = time.Minute
-	// glanceEvery is how old may be what is known of the leases of regions that are due, so that a
-	// holder's death is seen within 60 s; glanceMost is how many are read at a time then, and glanceNear how many
-	// when others have been faster.
-	glanceEvery = 5 * time.Second
-	glanceMost  = 2000
-	glanceNear  = 64
+	// readEvery is how old the known leases of due regions may be, so that a holder's death is
+	// noticed within 60 s; readMost is how many are read at a time then, and readNear how many when
+	// others have been faster.
+	readEvery = 5 * time.Second
+	readMost  = 2000
+	readNear  = 64
 )
 
-// Config says what is compacted, and how.
+// Config is what is compacted, and how.
 type Config struct {
 	Store         store.Store // keeps versions of cells
 	Table         string
@@ -54,15 +54,15 @@ type Config struct {
 	FixDuplicates bool
 	// Margin is that of compaction.Job.
 	Margin time.Duration
-	// Rate is how many rows a second are compacted at most. Of rows that need nothing ten times
-	// as many are read.
+	// Rate is the most rows per second that are compacted. Rows that need no compaction are read
+	// ten times as fast.
 	Rate float64
-	// Beside is the region server, host:port, whose regions are compacted, with those of servers beside which
-	// no worker lives; empty for all.
+	// Beside is the region server, host:port, whose regions are compacted, with those of servers
+	// without a living worker; empty for all.
 	Beside string
 	// Leases takes the leases of regions. New sets its Gone.
 	Leases *lease.Keeper
-	// Busy tells how many queries, or parts of them, run in this process; nil for none.
+	// Busy returns how many queries, or parts of them, run in this process; nil for none.
 	Busy func() int
 	// Now is the clock of hours. Default time.Now.
 	Now func() time.Time
@@ -76,18 +76,18 @@ type Worker struct {
 	totals metrics.Totals[totals]
 	dead   dead
 
-	// Of the goroutine that runs.
-	all     []store.Region // of the table, in the order of keys
-	listed  time.Time
-	looked  time.Time       // when it was last seen which other workers live
-	alone   map[string]bool // region servers beside which none does
-	regions []*region       // those of all that are this worker's
-	warned  string          // the last warning about all regions
-	now     *region         // that is worked on, nil between two pieces
-	after   []byte          // the first key of the region of the last piece
-	late    bool            // another had that region, or has done its work
-	glanced time.Time       // when leases were read
-	seen    []byte          // the first key of the last region whose lease was read
+	// Of the goroutine of Run.
+	all        []store.Region // of the table, in the order of keys
+	listed     time.Time
+	looked     time.Time       // when it was last seen which other workers live
+	alone      map[string]bool // region servers without a living worker
+	regions    []*region       // those of all that are this worker's
+	warned     string          // the last warning about all regions
+	now        *region         // that is worked on, nil between two regions
+	after      []byte          // the first key of the last region
+	late       bool            // another had that region, or has done its work
+	leasesRead time.Time       // when leases were read
+	seen       []byte          // the first key of the last region whose lease was read
 }
 
 // New returns a worker that has not begun.
@@ -110,12 +110,12 @@ func On(st store.Store, state string, cfg Config) (*Worker, error) {
 	return New(cfg), nil
 }
 
-// Run compacts until ctx ends. No error ends it: what fails is logged and tried again.
+// Run compacts until ctx ends. No error ends it: failures are logged and retried.
 func (w *Worker) Run(ctx context.Context) {
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	var holding sync.WaitGroup
+	defer holding.Wait()
 	if w.cfg.Beside != "" {
-		beside.Go(func() { w.stayBeside(ctx) })
+		holding.Go(func() { w.holdServer(ctx) })
 	}
 
 	lasting.Rounds(ctx, func(ctx context.Context) (time.Duration, error) {
@@ -160,7 +160,8 @@ func (w *Worker) list(ctx context.Context) error {
 		return err
 	}
 	if len(all) > 0 && len(w.regions) == 0 {
-		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others", len(all))
+		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others",
+			len(all))
 	}
 	w.listed = time.Now()
 	return nil
@@ -183,7 +184,7 @@ func (w *Worker) share(ctx context.Context) error {
 			mine = append(mine, w.known(r, before))
 		}
 	}
-	// Several workers begin in different places, so that they want different leases.
+	// Several workers begin at different regions, so that they try different leases.
 	if w.after == nil && len(mine) > 0 {
 		w.after = mine[rand.IntN(len(mine))].Start
 	}
@@ -202,24 +203,25 @@ func (w *Worker) known(r store.Region, before map[string]*region) *region {
 	next := &region{KeyRange: keys}
 	for _, old := range w.regions {
 		// Its own keys may have been cut already.
-		if whole := old.last; whole != nil && (store.KeyRange{Start: old.Start, Stop: whole.Stop}).Contains(keys.Start) {
+		if whole := old.last; whole != nil &&
+			(store.KeyRange{Start: old.Start, Stop: whole.Stop}).Contains(keys.Start) {
 			next.parent = whole
 		}
 	}
 	return next
 }
 
-// round does a piece of work on one region after the other, until none is due or the list of them is old. It
+// round works on one region after the other, until none is due or the list of them is old. It
 // returns how long there is nothing to do.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	for ctx.Err() == nil && !w.listed.IsZero() && time.Since(w.listed) < listEvery {
-		if w.cfg.Beside != "" && time.Since(w.looked) >= glanceEvery && w.share(ctx) != nil {
+		if w.cfg.Beside != "" && time.Since(w.looked) >= readEvery && w.share(ctx) != nil {
 			w.listed = time.Time{} // list has the error
 			return 0
 		}
 		r, next := w.choose(ctx)
 		if r == nil && w.cfg.Beside != "" {
-			return max(0, min(time.Until(next), glanceEvery))
+			return max(0, min(time.Until(next), readEvery))
 		}
 		if r == nil {
 			return max(0, time.Until(next))
@@ -231,8 +233,8 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 	return 0
 }
 
-// choose returns the region to work on, nil if none is due before next: one whose holder has died, or else that
-// which comes next in the order of keys.
+// choose returns the region to work on, nil if none is due before next: one whose holder has died,
+// or else the next in the order of keys.
 func (w *Worker) choose(ctx context.Context) (r *region, next time.Time) {
 	for {
 		r, next = w.nextDue()
@@ -241,19 +243,19 @@ func (w *Worker) choose(ctx context.Context) (r *region, next time.Time) {
 		}
 		var look []*region
 		switch {
-		case time.Since(r.glanced) >= glanceEvery:
-			look, w.seen = w.unseen(w.seen, glanceMost)
+		case time.Since(r.leasesRead) >= readEvery:
+			look, w.seen = w.unseen(w.seen, readMost)
 		case w.late:
-			look, _ = w.unseen(w.after, glanceNear)
+			look, _ = w.unseen(w.after, readNear)
 		default:
 			return r, next
 		}
 		w.late = false
-		if err := w.glance(ctx, look); err != nil {
+		if err := w.readLeases(ctx, look); err != nil {
 			return r, next // Try has the error, for each region
 		}
-		// Of very many not all are read at a time.
-		if time.Since(r.glanced) >= glanceEvery {
+		// If there are very many, not all are read at a time.
+		if time.Since(r.leasesRead) >= readEvery {
 			return r, next
 		}
 	}
@@ -287,8 +289,8 @@ func (w *Worker) nextDue() (r *region, next time.Time) {
 	return r, next
 }
 
-// piece works on a region for some seconds, if nobody else does, and says when the next piece
-// is due.
+// piece works on a region for some seconds, if no other process does, and sets when it is due
+// again.
 func (w *Worker) piece(ctx context.Context, r *region) {
 	r.dead = false
 	l, ok, err := w.cfg.Leases.Try(ctx, compaction.LeaseName(w.cfg.Table, r.Start))
@@ -316,7 +318,8 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 		w.listed = time.Time{} // it may be that of leases, which list makes
 	}
 	if text := err.Error(); text != r.warned {
-		w.cfg.Log.Warn("cannot compact the rows of a region; retrying", "table", w.cfg.Table, "region", fmt.Sprintf("%x", r.Start), "err", text)
+		w.cfg.Log.Warn("cannot compact the rows of a region; retrying", "table", w.cfg.Table, "region",
+			fmt.Sprintf("%x", r.Start), "err", text)
 		r.warned = text
 	}
 }

@@ -58,7 +58,11 @@ func (w *world) lines(with string) (out []string) {
 func simulate(t *testing.T, splits [][]byte, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-		st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)})
+		st, err := hbase.Open(hbase.Config{
+			Quorum: fake.Address(),
+			Dial:   fake.Dial,
+			Logger: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +84,8 @@ func pass(d time.Duration) {
 // rowKey is the key of a series' row, hours before the bubble's first one.
 func rowKey(metric, series byte, ago int) []byte {
 	base := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix() - int64(ago)*hour
-	return encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, metric}, uint32(base), []byte{0, 0, 1, 0, 0, series})
+	return encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, metric}, uint32(base),
+		[]byte{0, 0, 1, 0, 0, series})
 }
 
 // put writes a point to a row, at a time in the row's hour.
@@ -90,7 +95,8 @@ func (w *world) put(key []byte, second byte) {
 		w.Fatal(err)
 	}
 	q := encoding.AppendQualifier(nil, encoding.Qualifier{OffsetMS: int32(second) * 1000, Width: 1})
-	w.fake.PutAt("tsdb", string(key), encoding.FamilyData, string(q), string(second), int64(k.BaseTime)*1000+3_000_123+int64(second))
+	w.fake.PutAt("tsdb", string(key), encoding.FamilyData, string(q), string(second),
+		int64(k.BaseTime)*1000+3_000_123+int64(second))
 }
 
 // fill writes rows of two cells.
@@ -107,11 +113,18 @@ func (w *world) fill(metrics, series, hours int) {
 	}
 }
 
-// worker starts a worker. What it asks of the store can be hung up.
+// worker starts a worker. Its calls to the store can be blocked.
 func (w *world) worker(ctx context.Context, change func(*Config)) (*Worker, *hanging) {
 	h := &hanging{Store: w.st}
-	cfg := Config{Store: h, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin, Rate: 10_000, Log: slog.New(slog.NewTextHandler(w, nil)),
-		Leases: &lease.Keeper{Store: h, Table: "state", Holder: lease.Holder()}}
+	cfg := Config{
+		Store:  h,
+		Table:  "tsdb",
+		Schema: encoding.DefaultSchema(),
+		Margin: margin,
+		Rate:   10_000,
+		Log:    slog.New(slog.NewTextHandler(w, nil)),
+		Leases: &lease.Keeper{Store: h, Table: "state", Holder: lease.Holder()},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -160,7 +173,8 @@ func (h *hanging) Get(ctx context.Context, table, family string, keys [][]byte) 
 	return h.Store.Get(ctx, table, family, keys)
 }
 
-func (h *hanging) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (h *hanging) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	if err := h.pass(ctx); err != nil {
 		return false, err
 	}
@@ -168,7 +182,8 @@ func (h *hanging) CompareAndPut(ctx context.Context, table string, cell store.Ce
 	return h.Store.CompareAndPut(ctx, table, cell, expected, value)
 }
 
-func (h *hanging) Versions(ctx context.Context, table, family string, keys store.KeyRange, rows int) ([]store.VersionRow, []byte, error) {
+func (h *hanging) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	rows int) ([]store.VersionRow, []byte, error) {
 	if h.before != nil {
 		h.before()
 	}
@@ -219,7 +234,8 @@ func TestWorker(t *testing.T) {
 			w.Errorf("%d rows were looked at, want each of %d once", n, w.rows)
 		}
 		intervals := w.lines("rows compacted")
-		for _, region := range []string{`region=""`, fmt.Sprintf("region=%x", rowKey(2, 3, 8)), fmt.Sprintf("region=%x", rowKey(3, 0, 40))} {
+		for _, region := range []string{`region=""`, fmt.Sprintf("region=%x", rowKey(2, 3, 8)),
+			fmt.Sprintf("region=%x", rowKey(3, 0, 40))} {
 			var of []string
 			for _, line := range intervals {
 				if strings.Contains(line, region) {
@@ -272,12 +288,13 @@ func checkMetrics(w *world, worker *Worker) {
 			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	if got["downpour_compaction_compacted_total"] != float64(w.rows) || got["downpour_compaction_rate"] != 10_000 || got["downpour_compaction_left_total"] == 0 || got["downpour_compaction_intervals_total"] < 12 {
+	if got["downpour_compaction_compacted_total"] != float64(w.rows) || got["downpour_compaction_rate"] != 10_000 ||
+		got["downpour_compaction_left_total"] == 0 || got["downpour_compaction_intervals_total"] < 12 {
 		w.Errorf("metrics: %v", got)
 	}
 }
 
-// TestWorker_two: of two workers each row is read by one, and where one stops, the other goes on.
+// TestWorker_two: each row is read by one of two workers, and where one stops, the other continues.
 func TestWorker_two(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 40, 6)
@@ -357,16 +374,16 @@ func (w *world) standIn(ctx context.Context, server string) (release func()) {
 		w.Fatal(err)
 	}
 	keeper := &lease.Keeper{Store: w.st, Table: "state", Holder: lease.Holder()}
-	l, ok, err := keeper.Try(ctx, besideName("tsdb", server))
+	l, ok, err := keeper.Try(ctx, serverLease("tsdb", server))
 	if !ok {
 		w.Fatal(err)
 	}
 	return func() { l.Release(w.Context()) }
 }
 
-// TestWorker_beside: a worker takes the regions of its own region server, also once one has
+// TestWorker_ofServer: a worker takes the regions of its own region server, also once one has
 // moved there; a region that was split is not read again.
-func TestWorker_beside(t *testing.T) {
+func TestWorker_ofServer(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 5, 10)
 		regions := w.onTwoServers()
@@ -390,15 +407,16 @@ func TestWorker_beside(t *testing.T) {
 	})
 }
 
-// TestWorker_besideKilled: when the worker beside another region server dies, that server's regions are taken over
-// within 60 s.
-func TestWorker_besideKilled(t *testing.T) {
+// TestWorker_ofKilledServer: when the worker of another region server dies, that server's regions
+// are taken over within 60 s.
+func TestWorker_ofKilledServer(t *testing.T) {
 	simulate(t, [][]byte{rowKey(2, 0, 40)}, func(w *world) {
 		w.fill(2, 5, 10)
 		regions := w.onTwoServers()
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		// Of two workers that begin in the same moment, each may find that the other is not there yet, and take its regions.
+		// If two workers begin in the same moment, each may not see the other yet, and take its
+		// regions.
 		release := w.standIn(ctx, regions[0].Server)
 		_, dies := w.worker(ctx, func(c *Config) { c.Beside, c.Rate = regions[1].Server, 0.01 })
 		synctest.Wait()
@@ -411,15 +429,16 @@ func TestWorker_besideKilled(t *testing.T) {
 		dies.kill()
 		time.Sleep(time.Minute)
 		if n := looked(lives); n <= int64(w.rows/2) {
-			w.Errorf("a minute after the other has died %d rows were looked at, want more than the %d of the own server", n, w.rows/2)
+			w.Errorf(
+				"a minute after the other has died %d rows were looked at, want more than the %d of the own server", n,
+				w.rows/2)
 		}
 		cancel()
 		w.all.Wait()
 	})
 }
 
-// TestWorker_refused: a table that keeps deleted cells is left alone until it does not, which
-// is logged once.
+// TestWorker_refused: a table that keeps deleted cells is not compacted, which is logged once.
 func TestWorker_refused(t *testing.T) {
 	simulate(t, nil, func(w *world) {
 		w.fill(1, 2, 2)

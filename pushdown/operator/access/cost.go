@@ -1,75 +1,75 @@
 package access
 
 // There are two ways to read the rows that have a wanted tag: to seek from key range to key range, a
-// few in each hour, or to look at every row. Which one costs less depends on how many
-// rows an hour has, and nobody knows that. A part of few hours seeks: that costs at worst a few
-// milliseconds too much. A part of many hours has a look at its first rows, and goes on for a
-// stretch of hours in the way that would have cost less for these.
+// few in each hour, or to read every row. Which one costs less depends on the number of rows in an
+// hour, which is unknown. A part of few hours seeks: that costs at worst a few milliseconds too
+// much. A part of many hours probes its first rows, and reads a section of hours in the way that
+// would have cost less for these.
 
-// Prices are in bytes of rows: looking at a row that is not wanted costs rowPrice, and bytePrice for
-// each of its bytes; a key range of an hour with rows costs rangePrice, for it is made, sent and
-// sought. That of an hour without rows is not sought and costs a twentieth.
+// Prices are in bytes of rows: reading a row that is not wanted costs rowPrice, and bytePrice for
+// each of its bytes; a key range of an hour with rows costs rangePrice, because it is made, sent
+// and sought. The range of an hour without rows is not sought and costs a twentieth.
 //
 // On HBase, one host by two ranges an hour, over 600 hours of compacted rows of 60 points, 3, 10, 30
-// and 200 in an hour: 26, 16, 27 and 27 ms by seeking, 14, 28, 54 and 208 ms by looking. Of rows of
-// one point, 10 in an hour, 650 ms of processor time for 20,000 hours either way.
+// and 200 in an hour: 26, 16, 27 and 27 ms by seeking, 14, 28, 54 and 208 ms by reading every row.
+// For rows of one point, 10 in an hour, 650 ms of processor time for 20,000 hours either way.
 const (
 	rowPrice   = 450
 	bytePrice  = 1
 	rangePrice = 2500
 )
 
-// Sizes of looks and stretches.
+// Sizes of probes and sections.
 const (
-	// hoursOfLook is the number of hours to which one can seek for what a look costs, and leastRows
-	// and leastBytes are how much costs little compared with the call itself.
-	hoursOfLook = 4
-	leastRows   = 128
-	leastBytes  = 64 << 10
-	// ShortStretch is how many hours the shortest stretch has: looks cost a fraction of seeking.
-	ShortStretch = 16 * hoursOfLook
-	// fewRanges are made in a millisecond or two: as many a part may have for nothing.
+	// hoursOfProbe is the number of hours to which one can seek for the cost of a probe, and
+	// leastRows and leastBytes are sizes that cost little compared with the call itself.
+	hoursOfProbe = 4
+	leastRows    = 128
+	leastBytes   = 64 << 10
+	// ShortSection is the number of hours of the shortest section: probes cost a fraction of
+	// seeking.
+	ShortSection = 16 * hoursOfProbe
+	// fewRanges are made in a millisecond or two: a part may have as many without a probe.
 	fewRanges = 2048
-	// growth is how many times the hours behind a look its stretch may have, and how many times
-	// those of the stretch before.
+	// growth limits the hours of a section: so many times those of its probe, or of the section
+	// before.
 	growth = 4
 )
 
-// Long reports whether a part of so many hours has a look at its rows before it seeks, if each hour
-// has so many ranges.
+// Long reports whether a part probes its rows before it seeks, given its hours and the ranges in
+// each.
 func Long(hours int64, ranges int) bool {
-	return hours >= ShortStretch && hours*int64(ranges) > fewRanges
+	return hours >= ShortSection && hours*int64(ranges) > fewRanges
 }
 
-// Look is what a look has seen.
-type Look struct {
+// Probe is what a probe has seen.
+type Probe struct {
 	Rows  int64
 	Bytes int64 // of these rows
 	Hours int64 // from the first row's to the last one's, both counted
-	// All says that no row follows.
+	// All is set if no row follows.
 	All bool
 }
 
-// LookAt is how many rows, and how many of their bytes, a look reads, if an hour has so many ranges:
-// it ends with whichever comes first.
-func LookAt(ranges int) (rows int, bytes int64) {
-	price := hoursOfLook * rangePrice * ranges
+// ProbeSize is how many rows and bytes a probe reads at most, if an hour has so many ranges.
+func ProbeSize(ranges int) (rows int, bytes int64) {
+	price := hoursOfProbe * rangePrice * ranges
 	return max(leastRows, price/(2*rowPrice)), max(leastBytes, int64(price/bytePrice))
 }
 
-// Seeks reports whether seeking would have cost less where the look was.
-func (l Look) Seeks(ranges int) bool {
+// Seeks reports whether seeking would have cost less for the rows of the probe.
+func (l Probe) Seeks(ranges int) bool {
 	return rowPrice*l.Rows+bytePrice*l.Bytes > rangePrice*l.Hours*int64(ranges)
 }
 
-// Stretch returns for how many hours a look is believed, given those of the stretch before, which
-// was read in the same way; 0 if there is none.
-func (l Look) Stretch(before int64) int64 {
-	return max(ShortStretch, growth*l.Hours, growth*before)
+// Section returns for how many hours a probe is trusted, given those of the section before, if that
+// was read in the same way, else 0.
+func (l Probe) Section(before int64) int64 {
+	return max(ShortSection, growth*l.Hours, growth*before)
 }
 
-// Shorter returns half of a stretch at whose end the other way costs less, and whether the end of
-// that half needs a look, too.
-func Shorter(stretch int64) (int64, bool) {
-	return max(stretch/2, ShortStretch), stretch > ShortStretch
+// Shorter halves a section at whose end the other way costs less. It reports whether the end of
+// that half needs a probe, too.
+func Shorter(section int64) (int64, bool) {
+	return max(section/2, ShortSection), section > ShortSection
 }

@@ -2,7 +2,7 @@ package access
 
 import "testing"
 
-// A part of few hours, or of few ranges, has no look.
+// A part of few hours, or of few ranges, has no probe.
 func TestLong(t *testing.T) {
 	for _, c := range []struct {
 		hours  int64
@@ -18,9 +18,9 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// Seeking pays where the rows of an hour are many or large. A look takes what seeking takes in four
-// hours, and at least 128 rows or 64 KiB.
-func TestLook(t *testing.T) {
+// Seeking pays where the rows of an hour are many or large. A probe costs as much as seeking in
+// four hours, and reads at least 128 rows or 64 KiB.
+func TestProbe(t *testing.T) {
 	for _, c := range []struct {
 		rows, bytes, hours int64
 		ranges             int
@@ -35,30 +35,31 @@ func TestLook(t *testing.T) {
 		{128, 128 * 50, 128, 2, false}, // of one point
 		{500, 500 * 50, 1, 101, false}, // fewer than a hundred values are worth
 	} {
-		if got := (Look{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
-			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges, got, c.want)
+		if got := (Probe{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
+			t.Errorf("%d rows of %d bytes in %d hours with %d ranges: %t, want %t", c.rows, c.bytes, c.hours, c.ranges,
+				got, c.want)
 		}
 	}
 	for ranges, want := range map[int][2]int64{1: {128, 65536}, 2: {128, 65536}, 101: {1122, 1_010_000}} {
-		if rows, bytes := LookAt(ranges); int64(rows) != want[0] || bytes != want[1] {
-			t.Errorf("a look of %d ranges an hour reads %d rows and %d bytes, want %v", ranges, rows, bytes, want)
+		if rows, bytes := ProbeSize(ranges); int64(rows) != want[0] || bytes != want[1] {
+			t.Errorf("a probe of %d ranges an hour reads %d rows and %d bytes, want %v", ranges, rows, bytes, want)
 		}
 	}
 }
 
-// A stretch has four times the hours that are known to be like it, and shrinks by half where they
-// are not, down to 64 hours.
-func TestStretch(t *testing.T) {
+// A section has four times the hours known to be similar, and is halved if its end is not similar,
+// down to 64 hours.
+func TestSection(t *testing.T) {
 	for _, c := range []struct{ before, hours, want int64 }{{0, 1, 64}, {0, 100, 400}, {400, 100, 1600}, {64, 1, 256}} {
-		if got := (Look{Hours: c.hours}).Stretch(c.before); got != c.want {
-			t.Errorf("after %d hours, a look of %d: %d, want %d", c.before, c.hours, got, c.want)
+		if got := (Probe{Hours: c.hours}).Section(c.before); got != c.want {
+			t.Errorf("after %d hours, a probe of %d: %d, want %d", c.before, c.hours, got, c.want)
 		}
 	}
-	n, looks := int64(1000), 0
-	for more := true; more; looks++ {
+	n, probes := int64(1000), 0
+	for more := true; more; probes++ {
 		n, more = Shorter(n)
 	}
-	if n != 64 || looks != 5 {
-		t.Errorf("%d hours after %d looks, want 64 after 5", n, looks)
+	if n != 64 || probes != 5 {
+		t.Errorf("%d hours after %d probes, want 64 after 5", n, probes)
 	}
 }

@@ -24,9 +24,8 @@ const (
 	// fewRows is a number of rows in an hour that is not worth being read in
 	// parallel.
 	fewRows = 32
-	// wastedRows is how many rows of an hour that are not wanted may be looked at
-	// before learning prefixes is worth its cost, and wastedRowsPerRange how many
-	// more for each range.
+	// wastedRows is how many unwanted rows of an hour may be read before learning prefixes is worth
+	// its cost, and wastedRowsPerRange how many more for each range.
 	wastedRows         = 64
 	wastedRowsPerRange = 4
 	// maxPause bounds the number of scans between two times of learning.
@@ -57,10 +56,10 @@ func Wanted(p *scanplan.Plan) (tags []scanplan.TagPredicate) {
 	return tags
 }
 
-// PrefixCache holds known key prefixes, and how many rows parts look at in vain. It
-// decides when learning prefixes is worth its cost. It is for many goroutines, its
-// size is bounded, and it never has to be invalidated: see the package comment. A
-// nil PrefixCache is empty and learns nothing.
+// PrefixCache holds known key prefixes, and how many unwanted rows parts have read. It
+// decides when learning prefixes is worth its cost. It is for many goroutines, its size
+// is bounded, and it never has to be invalidated: see the package comment. A nil
+// PrefixCache is empty and learns nothing.
 type PrefixCache struct {
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -72,7 +71,7 @@ type PrefixCache struct {
 type entry struct {
 	used     uint64 // clock of its last use
 	known    Known
-	wasted   ScanCost // the last scan that looked at many rows in vain
+	wasted   ScanCost // the last scan that read many unwanted rows
 	scans    int      // such scans since prefixes were last learned
 	pause    int      // such scans to wait for before learning again
 	learning bool     // between BeginLearning and EndLearning
@@ -94,10 +93,10 @@ type Known struct {
 	// whose prefixes are unknown or too many. The slice is nil if nothing was
 	// learned.
 	Prefixes []*Prefixes
-	// Few says that the last part looked at few rows.
+	// Few is set if the last part read few rows.
 	Few bool
-	// Clean says that no row lay between the known prefixes of all wanted tags, when
-	// they were learned and since: a filter for such rows is not needed.
+	// Clean is set if no row was between the known prefixes of all wanted tags, when they were
+	// learned and since: a filter for such rows is not needed.
 	Clean bool
 }
 
@@ -119,11 +118,11 @@ func (c *PrefixCache) Lookup(key string) Known {
 	return Known{}
 }
 
-// ScanCost is what the scan of a part looked at.
+// ScanCost is the work of a part's scan.
 type ScanCost struct {
 	From, To int64         // base times of its rows, s, half-open
 	Ranges   int64         // key ranges in all hours together
-	Scanned  int64         // rows that servers looked at
+	Scanned  int64         // rows that servers read
 	Wanted   int64         // those among them that the plan admits
 	Took     time.Duration // to read them
 }
@@ -133,7 +132,7 @@ func (s *ScanCost) hours() int64 { return (s.To - s.From) / encoding.RowSeconds 
 
 // Record takes note of what a scan cost.
 func (c *PrefixCache) Record(key string, s ScanCost) {
-	// A scan without rows says nothing about where rows are.
+	// A scan without rows does not show where rows are.
 	if c == nil || s.Scanned == 0 || s.hours() <= 0 {
 		return
 	}
@@ -150,22 +149,21 @@ func (c *PrefixCache) Record(key string, s ScanCost) {
 	}
 }
 
-// Learning says what the caller of BeginLearning shall learn.
+// Learning is what the caller of BeginLearning shall learn.
 type Learning struct {
 	From, To int64         // base times between which there are rows, half-open
 	Limit    int           // prefixes of a tag key; more are of no use
 	Within   time.Duration // learning is not worth more time
 }
 
-// Learning may take a few times as long as a scan that looked at rows in vain,
-// between these bounds.
+// Learning may take a few times as long as the wasteful scan, between these bounds.
 const (
 	minLearning = 250 * time.Millisecond
 	maxLearning = 2 * time.Second
 )
 
 // BeginLearning reports whether the caller shall learn the prefixes of a key now. If
-// so, it must call EndLearning. Only one caller at a time learns those of a key.
+// so, it must call EndLearning. One caller at a time learns those of a key.
 func (c *PrefixCache) BeginLearning(key string) (Learning, bool) {
 	if c == nil {
 		return Learning{}, false
@@ -174,14 +172,13 @@ func (c *PrefixCache) BeginLearning(key string) (Learning, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
-	// No scan has looked at rows in vain, somebody learns already, or it is too early to learn
-	// again.
+	// No scan has wasted reads, another caller is learning, or it is too early to learn again.
 	if e == nil || e.learning || e.scans <= e.pause {
 		return Learning{}, false
 	}
 
 	e.learning = true
-	// Rows of an hour that seeking would spare: it pays from RowsPerPrefix of them on.
+	// Rows of an hour that seeking would skip: it pays from RowsPerPrefix of them on.
 	rows := (e.wasted.Scanned - e.wasted.Wanted) / e.wasted.hours()
 	return Learning{From: e.wasted.From, To: e.wasted.To, Limit: int(min(rows/RowsPerPrefix, MaxPrefixes)),
 		Within: min(max(4*e.wasted.Took, minLearning), maxLearning)}, true
@@ -195,8 +192,8 @@ func (c *PrefixCache) EndLearning(key string, prefixes []*Prefixes, err error) {
 	e := c.entry(key)
 	e.learning, e.scans = false, 0
 
-	// The table may change, so prefixes are learned again, after more and more scans
-	// in vain; after an error sooner.
+	// The table may change, so prefixes are learned again, after more and more wasteful scans;
+	// after an error sooner.
 	if err != nil {
 		e.pause = min(2*e.pause+1, maxPause)
 		return
@@ -218,8 +215,8 @@ func (c *PrefixCache) EndLearning(key string, prefixes []*Prefixes, err error) {
 	c.updateSize(key, e)
 }
 
-// entry returns the entry of a key, which it makes if there is none. The entry that
-// was not used for the longest time is evicted if there are too many.
+// entry returns the entry of a key, which it makes if there is none. The least recently used entry
+// is evicted if there are too many.
 func (c *PrefixCache) entry(key string) *entry {
 	e := c.entries[key]
 	if e == nil {
@@ -251,8 +248,8 @@ func (c *PrefixCache) use(e *entry) {
 	e.used = c.clock
 }
 
-// evict removes the entry that was not used for the longest time and whose prefixes
-// nobody is learning. It returns false if there is none.
+// evict removes the least recently used entry whose prefixes are not being learned. It returns
+// false if there is none.
 func (c *PrefixCache) evict() bool {
 	oldest, at := "", c.clock+1
 	for key, e := range c.entries {

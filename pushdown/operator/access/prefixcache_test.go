@@ -23,15 +23,19 @@ func prefixes(n int) *access.Prefixes {
 	return h
 }
 
-// A scan that looks at many rows in vain makes one caller learn prefixes. Further such scans make
-// a caller learn again, each time after more of them.
+// A scan that reads many unwanted rows makes one caller learn prefixes. Further such
+// scans make a caller learn again, each time after more of them.
 func TestPrefixCache(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
 	begin := func(want bool) {
 		t.Helper()
 		task, ok := m.BeginLearning("a")
-		if ok != want || ok && task != (access.Learning{To: 6 * 3600, Limit: 999 / access.RowsPerPrefix, Within: 2 * time.Second}) {
+		if ok != want || ok && task != (access.Learning{
+			To:     6 * 3600,
+			Limit:  999 / access.RowsPerPrefix,
+			Within: 2 * time.Second,
+		}) {
 			t.Fatalf("begin %t with %+v, want %t", ok, task, want)
 		}
 	}
@@ -49,7 +53,8 @@ func TestPrefixCache(t *testing.T) {
 	m.Record("a", walk)
 	begin(false) // somebody is learning already
 	m.EndLearning("a", []*access.Prefixes{nil, prefixes(3)}, nil)
-	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 || known.Clean {
+	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 ||
+		known.Clean {
 		t.Errorf("known is %+v, want no prefixes of the first tag, 4 of the second, not clean", known)
 	}
 	for pause := 4; pause < 1000; pause = 4*pause + 4 {
@@ -64,14 +69,14 @@ func TestPrefixCache(t *testing.T) {
 			t.Fatal("the prefixes are gone")
 		}
 	}
-	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it says nothing
+	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it shows nothing
 	if m.Lookup("a").Few {
 		t.Error("hours without rows changed what is known")
 	}
 }
 
-// Once the prefixes of all wanted tags are learned, they are clean, until a scan looks at many
-// rows in vain. Prefixes that are learned later join those that are known.
+// Once the prefixes of all wanted tags are learned, they are clean, until a scan reads many
+// unwanted rows. Prefixes that are learned later join those that are known.
 func TestPrefixCache_clean(t *testing.T) {
 	m := access.NewPrefixCache()
 	m.EndLearning("a", []*access.Prefixes{prefixes(3), prefixes(5)}, nil)
@@ -92,7 +97,7 @@ func TestPrefixCache_clean(t *testing.T) {
 	}
 }
 
-// After learning has failed no prefixes are known, and the second scan in vain learns again.
+// After learning has failed no prefixes are known, and the second wasteful scan learns again.
 func TestPrefixCache_fault(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := func(want bool) {
@@ -111,7 +116,7 @@ func TestPrefixCache_fault(t *testing.T) {
 	walk(true)
 }
 
-// The cache is bounded; what was used last stays.
+// The cache is bounded; recently used entries stay.
 func TestPrefixCache_bounded(t *testing.T) {
 	m := access.NewPrefixCache()
 	few := access.ScanCost{To: 3600, Scanned: 1, Wanted: 1}
@@ -157,8 +162,10 @@ func TestCacheKey(t *testing.T) {
 	part := func(salt, metric byte, tags ...scanplan.TagPredicate) string {
 		s := encoding.DefaultSchema()
 		s.SaltWidth = 1
-		return access.CacheKey(&scanplan.Part{Plan: scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
-			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}}})
+		return access.CacheKey(&scanplan.Part{
+			Plan:  scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
+			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}},
+		})
 	}
 	in := func(k byte) scanplan.TagPredicate {
 		return scanplan.TagPredicate{TagK: encoding.UID{0, 0, k}, Op: scanplan.In}
@@ -167,7 +174,8 @@ func TestCacheKey(t *testing.T) {
 	if part(0, 1, in(1)) != part(0, 1, in(1), present) {
 		t.Error("a tag that may have any value changes the key")
 	}
-	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)), part(0, 1, in(1), in(2))}
+	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)),
+		part(0, 1, in(1), in(2))}
 	if slices.Sort(names); len(slices.Compact(names)) != 5 {
 		t.Errorf("two parts have one key: %q", names)
 	}

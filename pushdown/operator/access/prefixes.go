@@ -10,13 +10,13 @@ import (
 )
 
 // Prefixes are the known key prefixes of one tag key; the empty one is always among
-// them. Once a value is shared nothing is added to it any more.
+// them. Once a value is shared it does not change.
 type Prefixes struct {
 	tagk  encoding.UID
 	width int // of a tag pair
 	// prefixes are the key prefixes in ascending order, each followed by the tag key.
-	// In this order the stretches of keys that follow them are disjoint and ascend:
-	// a prefix that continues another one continues it with a smaller tag key.
+	// In this order the ranges of keys that follow them are disjoint and ascend: a
+	// prefix that extends another one extends it with a smaller tag key.
 	prefixes [][]byte
 }
 
@@ -78,7 +78,7 @@ func (p *Prefixes) MaxRanges(values int) int { return len(p.prefixes) * (values 
 // values, which ascend. The ranges ascend and are disjoint; some may touch. hour is
 // the beginning of the hour's keys: salt, metric and base time.
 func (p *Prefixes) Append(dst []store.KeyRange, hour []byte, values []encoding.UID) []store.KeyRange {
-	// In each round, at is where the keys begin that were not decided on yet.
+	// In each round, at is the first key that is not yet decided on.
 	at := hour
 	for _, prefix := range p.prefixes {
 		key := slices.Concat(hour, prefix)
@@ -101,8 +101,8 @@ func (p *Prefixes) Append(dst []store.KeyRange, hour []byte, values []encoding.U
 	return dst // the empty prefix comes last, and its end is the end of the hour
 }
 
-// Intersect returns the ranges of keys that lie in a range of both lists. In each
-// list ranges ascend and are disjoint.
+// Intersect returns the ranges of keys that are in a range of both lists. In each list
+// ranges ascend and are disjoint.
 func Intersect(a, b []store.KeyRange) (both []store.KeyRange) {
 	for len(a) > 0 && len(b) > 0 {
 		start, stop := a[0].Start, a[0].Stop

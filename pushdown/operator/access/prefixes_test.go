@@ -21,7 +21,8 @@ func drawUID(t *rapid.T, name string) encoding.UID { return rapid.SampledFrom(ui
 
 // drawTags draws the tags of a row.
 func drawTags(t *rapid.T) []byte {
-	keys := rapid.SliceOfNDistinct(rapid.SampledFrom(uids), 0, 5, func(u encoding.UID) string { return string(u) }).Draw(t, "tag keys")
+	keys := rapid.SliceOfNDistinct(rapid.SampledFrom(uids), 0, 5,
+		func(u encoding.UID) string { return string(u) }).Draw(t, "tag keys")
 	var pairs []encoding.TagPair
 	for _, k := range keys {
 		pairs = append(pairs, encoding.TagPair{K: k, V: drawUID(t, "tag value")})
@@ -30,7 +31,8 @@ func drawTags(t *rapid.T) []byte {
 }
 
 func drawValues(t *rapid.T) []encoding.UID {
-	values := rapid.SliceOfNDistinct(rapid.SampledFrom(uids), 1, 4, func(u encoding.UID) string { return string(u) }).Draw(t, "values")
+	values := rapid.SliceOfNDistinct(rapid.SampledFrom(uids), 1, 4,
+		func(u encoding.UID) string { return string(u) }).Draw(t, "values")
 	slices.SortFunc(values, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
 	return values
 }
@@ -41,8 +43,8 @@ func inside(ranges []store.KeyRange, key []byte) bool {
 	return slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }
 
-// Whatever prefixes are known, a row with the wanted tag is in a range; a row without
-// it is in none if its prefix is known. Ranges ascend and are disjoint.
+// Regardless of the known prefixes, a row with the wanted tag is in a range; a row
+// without it is in none if its prefix is known. Ranges ascend and are disjoint.
 func TestPrefixes_anyRows(t *testing.T) {
 	s := encoding.DefaultSchema()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,7 +58,8 @@ func TestPrefixes_anyRows(t *testing.T) {
 		}
 		ranges := prefixes.Append(nil, hour, values)
 		if prefixes.Len() != len(known) || len(ranges) > prefixes.MaxRanges(len(values)) {
-			t.Fatalf("%d prefixes, want %d; %d ranges, want at most %d", prefixes.Len(), len(known), len(ranges), prefixes.MaxRanges(len(values)))
+			t.Fatalf("%d prefixes, want %d; %d ranges, want at most %d", prefixes.Len(), len(known), len(ranges),
+				prefixes.MaxRanges(len(values)))
 		}
 		for i := 1; i < len(ranges); i++ {
 			if bytes.Compare(ranges[i-1].Stop, ranges[i].Start) > 0 {
@@ -102,7 +105,8 @@ func TestIntersect(t *testing.T) {
 			}
 		}
 		for i, r := range both {
-			if len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0 || i > 0 && bytes.Compare(both[i-1].Stop, r.Start) > 0 {
+			if len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0 ||
+				i > 0 && bytes.Compare(both[i-1].Stop, r.Start) > 0 {
 				t.Fatalf("%x is empty or out of order", both)
 			}
 		}

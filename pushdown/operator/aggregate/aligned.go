@@ -7,10 +7,9 @@ import (
 )
 
 // Aligned aggregates a group whose members all have points at the same times: there is no
-// gap, so that nothing is interpolated, and each time has the values of all members in span
-// order, as in Group.Aggregate. Values are added column by column, and all of them are
-// integers, or all doubles. The zero Aligned has no function; Reset gives it one. It is for
-// one goroutine.
+// gap to interpolate, and each time has the values of all members in span order, as in
+// Group.Aggregate. Values are added column by column, and all of them are integers, or all
+// doubles. The zero Aligned has no function; Reset gives it one. It is for one goroutine.
 type Aligned struct {
 	f       *Function
 	floats  bool
@@ -21,8 +20,8 @@ type Aligned struct {
 // Aligns reports whether Aligned can compute f: it keeps no values, and aggregates some.
 func (f *Function) Aligns() bool { return f.Class != Holistic && !f.identity }
 
-// Reset begins the aggregation of size times by a function that Aligns. floats says that
-// values are doubles.
+// Reset begins the aggregation of size times by a function that Aligns. floats is set if values are
+// doubles.
 func (a *Aligned) Reset(f *Function, floats bool, size int) {
 	a.f, a.floats, a.size = f, floats, size
 	if floats {
@@ -32,8 +31,8 @@ func (a *Aligned) Reset(f *Function, floats bool, size int) {
 	}
 }
 
-// Add adds the values of the next member in span order: encoding.Value.Bits, of integers or
-// of doubles as Reset was told, one for each time.
+// Add adds the values of the next member in span order: encoding.Value.Bits, of integers or of
+// doubles as set by Reset, one for each time.
 func (a *Aligned) Add(bits []uint64) {
 	if a.floats {
 		a.f.double.add(&a.columns, 0, doublesOf(bits))

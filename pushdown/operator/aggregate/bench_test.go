@@ -48,7 +48,8 @@ func BenchmarkGroup(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(values), "ns/point")
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(all)*out.Len()), "ns/contribution")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(all)*out.Len()),
+				"ns/contribution")
 		})
 	}
 	buckets := benchmarkSeries(1000, 73, 300_000, "grid")

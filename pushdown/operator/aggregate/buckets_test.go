@@ -14,7 +14,8 @@ import (
 //
 //fault:nan-kept-in-a-sum-of-buckets => if false {
 func TestBuckets_equalOneByOne(t *testing.T) {
-	value := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 0.1, 1e300, math.Inf(1), math.Inf(-1), math.NaN()}))
+	value := rapid.OneOf(rapid.Float64(),
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 0.1, 1e300, math.Inf(1), math.Inf(-1), math.NaN()}))
 	rapid.Check(t, func(t *rapid.T) {
 		even := rapid.IntRange(0, 5).Draw(t, "size of all")
 		var values []float64

@@ -107,13 +107,15 @@ func TestFixIntegers(t *testing.T) {
 			if name == "none" || name == "mult" {
 				continue
 			}
-			got, want := fixed(t, scanplan.Aggregator(name), scanplan.FixIntegers, members), fixed(t, scanplan.Aggregator(name), 0, doubles)
+			got, want := fixed(t, scanplan.Aggregator(name), scanplan.FixIntegers, members),
+				fixed(t, scanplan.Aggregator(name), 0, doubles)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d: %s: %s", seed, name, diff)
 			}
 		}
 	}
-	wide := []Series{{Time: []int64{1000}, Bits: []uint64{math.MaxInt64}, Float: []bool{false}}, {Time: []int64{1000}, Bits: []uint64{1}, Float: []bool{false}}}
+	wide := []Series{{Time: []int64{1000}, Bits: []uint64{math.MaxInt64}, Float: []bool{false}},
+		{Time: []int64{1000}, Bits: []uint64{1}, Float: []bool{false}}}
 	if _, v := ptr(fixed(t, "sum", scanplan.FixIntegers, wide)).At(0); v.Double() != 1<<63 {
 		t.Errorf("got %v, want 2^63: the sum must not wrap around", v.Double())
 	}

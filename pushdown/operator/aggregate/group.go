@@ -9,8 +9,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Series is one member of a group: the stored points of a span, or what downsampling
-// and rate made of them. The columns have equal lengths; times ascend.
+// Series is one member of a group: the stored points of a span, or the result of downsampling and
+// rate. The columns have equal lengths; times ascend.
 type Series struct {
 	Time []int64 // ms
 	// Value are the values as doubles. It may be nil if Bits and Float are set.
@@ -21,7 +21,7 @@ type Series struct {
 	Float []bool
 }
 
-// Query says for which times a group is aggregated, and how.
+// Query is for which times a group is aggregated, and how.
 type Query struct {
 	From, To   int64 // scan range, s: members begin at From, nothing is emitted after To
 	Start, End int64 // ms, both inclusive: times that are emitted
@@ -35,8 +35,8 @@ type Query struct {
 // 1970. It is not emitted, but contributes up to the second one.
 func (q *Query) BogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
 
-// ownOnly reports whether a member contributes only at times at which it has a point of
-// its own, none that is interpolated between two.
+// ownOnly reports whether a member contributes only at times of its own points, and is not
+// interpolated between two.
 func (q *Query) ownOnly(f *Function) bool {
 	return f.gapsFixable && q.Fix&scanplan.FixGaps != 0
 }
@@ -79,8 +79,8 @@ type scratch[T any] struct{ contribution, result []T }
 // pointBytes is the memory of a point of the result: time, bits, type.
 const pointBytes = 17
 
-// checkMembers is the number of members of a block after which the guard is asked
-// again; each of them takes at most blockTimes steps.
+// checkMembers is the number of members of a block after which the guard is checked again; each of
+// them takes at most blockTimes steps.
 const checkMembers = 64
 
 // blockTimes is the number of timestamps that are worked on together: few enough
@@ -153,7 +153,7 @@ func (g *Group) blockSize(f *Function) int {
 	return min(blockTimes, max(16, gatherValues/g.columns.width))
 }
 
-// typing says which types the points of a stretch of the result have.
+// typing is the types of the points in a range of the result.
 type typing uint8
 
 const (
@@ -187,9 +187,10 @@ func (k typing) of(float []bool) typing {
 	return mixed
 }
 
-// block aggregates one block of timestamps and appends it to out. float says for each
-// time of a mixed block whether its point is a double; other blocks have none.
-func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool, out *encoding.Points) error {
+// block aggregates one block of timestamps and appends it to out. float is, for each time of a
+// mixed block, whether its point is a double; other blocks have none.
+func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool,
+	out *encoding.Points) error {
 	// At which of the block's times does each member contribute? Also between its
 	// points, by interpolation.
 	for i := range g.members {
@@ -242,13 +243,14 @@ func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, bloc
 
 // pass adds what each member contributes to the accumulators of the block, in span
 // order, and computes the results. Its errors are the guard's.
-func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64, values func(*member) []T) error {
+func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64,
+	values func(*member) []T) error {
 	c := &g.columns
 	f.reset(c, len(block))
 	s.contribution = sized(s.contribution, len(block), 0)
 
 	for i := range g.members {
-		// Not at the first member: Aggregate asks the guard before each block.
+		// Not at the first member: Aggregate checks the guard before each block.
 		if i%checkMembers == checkMembers-1 {
 			if err := g.Guard.Check(); err != nil {
 				return err

@@ -212,7 +212,8 @@ func TestGroup_memory(t *testing.T) {
 		t.Errorf("reserved %d bytes for %d points, want %d each", guard.bytes, n, pointBytes)
 	}
 	got := []int{cap(out.Time), cap(out.Bits), cap(out.Float)}
-	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)), cap(slices.Grow([]bool(nil), n))}
+	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)),
+		cap(slices.Grow([]bool(nil), n))}
 	if !slices.Equal(got, want) {
 		t.Errorf("columns of %d points have room for %v, want %v", n, got, want)
 	}
@@ -269,7 +270,7 @@ func TestWorkedExamples(t *testing.T) {
 	f("count", 1, 2, 2, 2, 1)
 	f("first", 10, 0, 20, 0, 30)
 
-	// What is assumed in gaps is beyond all values, negative ones too.
+	// The value assumed in gaps is beyond all values, negative ones too.
 	c, d := points(base, 0, -10, 60, -20, 120, -30), points(base, 30, -1, 90, -4)
 	a, b, c, d = c, d, a, b
 	f("mimmax", -10, -1, -20, -4, -30)

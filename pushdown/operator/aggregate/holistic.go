@@ -122,8 +122,8 @@ func percentile(p float64, long estimate) arithmetic {
 	}
 }
 
-// quantile returns quantile q of values, which it reorders. number converts a value
-// to a double and keeps the order. position says at which rank the quantile lies.
+// quantile returns quantile q of values, which it reorders. number converts a value to
+// a double and keeps the order. position is the rank of the quantile.
 // Source: commons-math3, Percentile.EstimationType.estimate.
 func quantile(values []int64, number func(int64) float64, q float64, position estimate) float64 {
 	n := len(values)

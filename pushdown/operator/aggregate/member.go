@@ -191,7 +191,7 @@ func (g *Group) union(q Query) ([]int64, error) {
 		if q.BogusStart() {
 			t = t[1:]
 		}
-		// Most columns lie inside: then all members may share one slice, which the
+		// Most columns are inside: then all members may share one slice, which the
 		// timeline recognises.
 		if len(t) > 0 && (t[0] < first || t[len(t)-1] > last) {
 			t = t[from(t, first):]
@@ -215,8 +215,7 @@ func (m *member) markFloats(times []int64, float []bool) {
 			continue
 		}
 
-		// The stretch of consecutive floats that begins with k has one interval of
-		// times.
+		// The run of consecutive floats that begins with k has one interval of times.
 		begin, end := 0, 0
 		if k > 0 {
 			begin = from(times, m.time[k-1])
@@ -276,7 +275,7 @@ func (m *member) locate(block []int64) {
 		m.at = from(block, m.time[0])
 	}
 	if m.end < len(m.time) {
-		return // goes on after the block
+		return // continues after the block
 	}
 
 	// If it ended before the block, no time is left; at is 0 then.

@@ -40,7 +40,8 @@ func (s *naiveSeries) load() {
 
 // naiveGroup returns the points of a group and the time of the first infinite
 // one, or 0.
-func naiveGroup(name string, method Interpolation, q Query, members []encoding.Points) (out encoding.Points, infinite int64) {
+func naiveGroup(name string, method Interpolation, q Query,
+	members []encoding.Points) (out encoding.Points, infinite int64) {
 	series := make([]*naiveSeries, len(members))
 	for i, p := range members {
 		s := &naiveSeries{rest: p}

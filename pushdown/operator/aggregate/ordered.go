@@ -14,8 +14,8 @@ var (
 	differences = arithmetic{diffScalar, diffDouble, diffLong}
 )
 
-// updateDiff takes the first value that is not NaN as the first, and each one after it, NaN too,
-// as the last.
+// updateDiff keeps the first value that is not NaN as the first, and each one after it, NaN too, as
+// the last.
 func updateDiff(s *State, values []float64) {
 	for _, v := range values {
 		switch {

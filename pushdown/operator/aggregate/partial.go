@@ -2,16 +2,16 @@ package aggregate
 
 import "math"
 
-// Mergeability says under which conditions partial aggregates of a function merge
-// to the same bits as the values themselves would. Each of them was computed from
-// some of a group's series and some of their hours.
+// Mergeability is the condition under which partial aggregates of a function merge to
+// the same bits as the values themselves would. Each of them was computed from some of
+// a group's series and some of their hours.
 type Mergeability struct {
 	// AnyOrder: partial aggregates at one time merge exactly in any order.
 	AnyOrder bool
 	// InOrder: they merge exactly if they are merged in span order.
 	InOrder bool
-	// Proven: they merge exactly where Proof.Exact says so. Sums of doubles need
-	// that: a+(b+c) is not (a+b)+c.
+	// Proven: they merge exactly where Proof.Exact is true. Sums of doubles need that:
+	// a+(b+c) is not (a+b)+c.
 	Proven bool
 	// Gaps: what a member contributes between two parts can be added to a finished
 	// partial aggregate and changes no bit, because the policy's value is 0 in a

@@ -27,7 +27,8 @@ func TestPartial_equalsGroup(t *testing.T) {
 			s := &members[i]
 			for _, ms := range grid {
 				if rapid.Bool().Draw(t, "point") {
-					s.Time, s.Value = append(s.Time, ms), append(s.Value, rapid.Float64Range(-100, 100).Draw(t, "value"))
+					s.Time, s.Value = append(s.Time, ms),
+						append(s.Value, rapid.Float64Range(-100, 100).Draw(t, "value"))
 				}
 			}
 			scratch = f.AddMember(p, grid, *s, scratch)
@@ -112,7 +113,8 @@ func TestProof_exact(t *testing.T) {
 	f("infinite", false, inf)
 	f("infinite among others", false, 1, -inf)
 	squares := summed("squareSum", 3, -5)
-	if !squares.Exact(0) || squares.Bound[0] != 34 || summed("squareSum", 1<<26, 1).Bound[0] != 1<<52+1 || summed("squareSum", 1<<27, 1).Exact(0) {
+	if !squares.Exact(0) || squares.Bound[0] != 34 || summed("squareSum", 1<<26, 1).Bound[0] != 1<<52+1 ||
+		summed("squareSum", 1<<27, 1).Exact(0) {
 		t.Errorf("squares %+v, want the proof of the squares, which are what is added", squares.Proof)
 	}
 }
@@ -123,7 +125,8 @@ func TestProof_example(t *testing.T) {
 	low, high := p.Shipped()
 	otherLow, otherHigh := other.Shipped()
 	if p.A[0] != -0.5 || low[0] != -1 || high[0] != 4 || otherLow[0] != 3 || otherHigh[0] != 10 {
-		t.Errorf("sum %v: low %v, high %v; of 1000: low %v, high %v; want sum -0.5, -1, 4, and 3, 10", p.A, low, high, otherLow, otherHigh)
+		t.Errorf("sum %v: low %v, high %v; of 1000: low %v, high %v; want sum -0.5, -1, 4, and 3, 10", p.A, low, high,
+			otherLow, otherHigh)
 	}
 	if zeros, _ := summed("sum", 0, 0).Shipped(); zeros[0] != 32767 {
 		t.Errorf("low of zeros %v, want 32767", zeros)
@@ -136,7 +139,8 @@ func drawAddends(t *rapid.T) (out []float64) {
 	spread := rapid.SampledFrom([]int{1, 10, 30, 45, 60}).Draw(t, "spread")
 	most := int64(1) << rapid.IntRange(1, 53).Draw(t, "bits")
 	for range rapid.IntRange(2, 30).Draw(t, "addends") {
-		x := math.Ldexp(float64(rapid.Int64Range(-most, most).Draw(t, "digits")), scale+rapid.IntRange(0, spread).Draw(t, "shift"))
+		x := math.Ldexp(float64(rapid.Int64Range(-most, most).Draw(t, "digits")),
+			scale+rapid.IntRange(0, spread).Draw(t, "shift"))
 		out = append(out, rapid.SampledFrom([]float64{x, x, x, x, 0, math.Copysign(0, -1), nan}).Draw(t, "addend"))
 	}
 	return out
@@ -171,10 +175,12 @@ func sameInAnyOrder(t interface{ Fatalf(string, ...any) }, rng *rand.Rand, adden
 		got := shuffled(rng, "sum", addends)
 		proven = proven || got.Exact(0)
 		if got.Exact(0) && !want.Exact(0) {
-			t.Fatalf("%v are proven in pieces (2^%d, %g) and not as a whole (2^%d, %g)", addends, got.Low[0], got.Bound[0], want.Low[0], want.Bound[0])
+			t.Fatalf("%v are proven in pieces (2^%d, %g) and not as a whole (2^%d, %g)", addends, got.Low[0],
+				got.Bound[0], want.Low[0], want.Bound[0])
 		}
 		if proven && math.Float64bits(got.A[0]) != math.Float64bits(want.A[0]) {
-			t.Fatalf("%v add up to %v and to %v, and are proven: 2^%d, %g", addends, want.A[0], got.A[0], want.Low[0], want.Bound[0])
+			t.Fatalf("%v add up to %v and to %v, and are proven: 2^%d, %g", addends, want.A[0], got.A[0], want.Low[0],
+				want.Bound[0])
 		}
 	}
 	return proven
@@ -244,7 +250,8 @@ func TestProof_shipped(t *testing.T) {
 		got.Receive(p.Shipped())
 		for i := range 3 {
 			if got.Bound[i] < p.Bound[i] || got.Exact(i) && !p.Exact(i) {
-				t.Fatalf("shipped %d %g, received %d %g, want a bound that is no smaller and no more proven", p.Low[i], p.Bound[i], got.Low[i], got.Bound[i])
+				t.Fatalf("shipped %d %g, received %d %g, want a bound that is no smaller and no more proven", p.Low[i],
+					p.Bound[i], got.Low[i], got.Bound[i])
 			}
 		}
 	})
@@ -252,7 +259,8 @@ func TestProof_shipped(t *testing.T) {
 		one := summed("sum", x)
 		low, high := one.Shipped()
 		if one.Receive(low, high); len(low)+len(high) > 0 || !one.Exact(0) || x == x && one.Bound[0] != math.Abs(x) {
-			t.Errorf("%v alone ships %v, %v and is received as %+v, want nothing shipped and an exact sum", x, low, high, one.Proof)
+			t.Errorf("%v alone ships %v, %v and is received as %+v, want nothing shipped and an exact sum", x, low,
+				high, one.Proof)
 		}
 		two := summed("sum", x, 0)
 		if low, high = two.Shipped(); len(low) != 1 || len(high) != 1 {
@@ -263,7 +271,8 @@ func TestProof_shipped(t *testing.T) {
 		p, one := summed("sum", addends...), summed("sum", 1)
 		low, high := p.Shipped()
 		if p.Receive(low, high); low != nil || high != nil || p.Exact(0) || p.ExactWith(0, &one.Proof, 0) {
-			t.Errorf("%v ship %v, %v and are received as %+v, want nothing shipped and nothing proven", addends, low, high, p.Proof)
+			t.Errorf("%v ship %v, %v and are received as %+v, want nothing shipped and nothing proven", addends, low,
+				high, p.Proof)
 		}
 	}
 	inf := summed("sum", math.Inf(-1))

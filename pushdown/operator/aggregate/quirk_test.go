@@ -8,7 +8,7 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// at applies a group's function to values that all stand at one time.
+// at applies a group's function to values of one time.
 func at(t *testing.T, name scanplan.Aggregator, values ...encoding.Value) encoding.Value {
 	t.Helper()
 	fn, ok := Lookup(name)

@@ -1,8 +1,8 @@
 package aggregate
 
-// table is every aggregator with all that distinguishes it from the others: no
-// other code asks for a function by its name. Interpolations and arithmetic are
-// those of OpenTSDB 2.4.1; 2.4.0 differs in the value of MIN for doubles.
+// table has all traits of every aggregator: no other code compares names of functions.
+// Interpolations and arithmetic are those of OpenTSDB 2.4.1; 2.4.0 differs in the value
+// of MIN for doubles.
 var table = [...]Function{
 	{Name: "sum", Class: Distributive, Interpolation: LERP, arithmetic: sums, merging: mergeSums},
 	{Name: "zimsum", Class: Distributive, Interpolation: ZIM, arithmetic: sums, merging: mergeSumsOverZeros},
@@ -12,8 +12,21 @@ var table = [...]Function{
 	{Name: "mimmin", Class: Distributive, Interpolation: MAX, arithmetic: minima, merging: mergeExtremes},
 	{Name: "mimmax", Class: Distributive, Interpolation: MIN, arithmetic: maxima, merging: mergeExtremes},
 	{Name: "mult", Class: Distributive, Interpolation: LERP, arithmetic: products, merging: mergeProducts},
-	{Name: "squareSum", Class: Distributive, Interpolation: ZIM, arithmetic: sumsOfSquares, merging: mergeSumsOfSquares},
-	{Name: "count", Class: Distributive, Interpolation: ZIM, arithmetic: counts, merging: mergeCounts, gapsFixable: true},
+	{
+		Name:          "squareSum",
+		Class:         Distributive,
+		Interpolation: ZIM,
+		arithmetic:    sumsOfSquares,
+		merging:       mergeSumsOfSquares,
+	},
+	{
+		Name:          "count",
+		Class:         Distributive,
+		Interpolation: ZIM,
+		arithmetic:    counts,
+		merging:       mergeCounts,
+		gapsFixable:   true,
+	},
 
 	{Name: "avg", Class: Algebraic, Interpolation: LERP, arithmetic: averages, merging: mergeSums},
 	{Name: "dev", Class: Algebraic, Interpolation: LERP, arithmetic: deviations, merging: mergeDeviations},

@@ -13,7 +13,7 @@ type timeline struct {
 	runs []run
 	free [][]int64
 
-	guard Guard // is asked before memory is allocated
+	guard Guard // checked before memory is allocated
 }
 
 // run is an ascending column. It is memory of the timeline if owned is set, else a

@@ -18,7 +18,8 @@ func BenchmarkBucketer(b *testing.B) {
 	for _, function := range []scanplan.Aggregator{"avg", "sum", "min", "count", "last", "dev", "p95"} {
 		for name, interval := range map[string]int64{"10s": 10_000, "1m": 60_000, "5m": 300_000} {
 			b.Run(string(function)+"/"+name, func(b *testing.B) {
-				bucketer, err := New(&scanplan.Downsample{Interval: interval, Function: function}, 1_599_998_400, 1_600_023_600, 0, 0)
+				bucketer, err := New(&scanplan.Downsample{Interval: interval, Function: function}, 1_599_998_400,
+					1_600_023_600, 0, 0)
 				if err != nil {
 					b.Fatal(err)
 				}

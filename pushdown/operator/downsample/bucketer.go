@@ -39,7 +39,7 @@ type Bucketer struct {
 	guard                   aggregate.Guard
 }
 
-// bucketing says where buckets are. All times are in ms.
+// bucketing is where buckets are. All times are in ms.
 type bucketing interface {
 	// bounds returns the start and end of the bucket of t. For one series t ascends
 	// from call to call; prev is the end of the bucket before, or math.MinInt64 for the
@@ -112,7 +112,7 @@ func (b *Bucketer) Points(times []int64, values []float64) {
 			b.openAt(times[0])
 		}
 
-		// The points up to the bucket's end are added at once.
+		// The points up to the bucket's end are added in one call.
 		n := countBefore(times, b.end)
 		b.fn.Update(&b.state, values[:n])
 		times, values = times[n:], values[n:]
@@ -133,7 +133,8 @@ func countBefore(times []int64, end int64) int {
 // time and offsets are the times of its points from there, ascending, all in ms. It
 // replaces Points and Finish for intervals that divide the hour, for which no bucket has
 // points of two rows. No bucket may be open: AppendHour uses the same state.
-func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
+func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32,
+	doubles []float64) ([]int64, []float64) {
 	width, size := int32(b.width), 0
 	b.ends = b.ends[:0]
 
@@ -147,10 +148,11 @@ func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offse
 	return times, b.fn.Buckets(&b.state, values, doubles, b.ends)
 }
 
-// sizeOf returns the number of leading offsets before end. guess is tried first: mostly
-// a bucket has as many points as the one before it.
+// sizeOf returns the number of leading offsets before end. guess is tried first: usually a bucket
+// has as many points as the one before it.
 func sizeOf(offsets []int32, end int32, guess int) int {
-	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end && (guess == len(offsets) || offsets[guess] >= end) {
+	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end &&
+		(guess == len(offsets) || offsets[guess] >= end) {
 		return guess
 	}
 
@@ -174,7 +176,7 @@ func (b *Bucketer) Buckets(times []int64, values []float64) {
 	b.close()
 	b.times = append(b.times, times...)
 	b.values = append(b.values, values...)
-	b.end = math.MinInt64 // where the last of them ends is not known: the next is found anew
+	b.end = math.MinInt64 // the end of the last one is unknown: the next is searched
 }
 
 // Held is the bytes of memory that the series' buckets take.

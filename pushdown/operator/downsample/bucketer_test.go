@@ -29,7 +29,8 @@ func names() (out []string) {
 }
 
 // naive buckets one series by a map, with a fixed interval.
-func naive(t *rapid.T, function string, interval, from int64, times []int64, values []float64) (outTimes []int64, outValues []float64) {
+func naive(t *rapid.T, function string, interval, from int64, times []int64,
+	values []float64) (outTimes []int64, outValues []float64) {
 	fn, ok := aggregate.Lookup(scanplan.Aggregator(function))
 	if !ok {
 		t.Fatalf("no function %s", function)
@@ -110,7 +111,7 @@ func TestFixedEqualsNaive(t *testing.T) {
 	})
 }
 
-// wholeBuckets tells whether the points [at, end) share no bucket with points before or after.
+// wholeBuckets reports whether the points [at, end) share no bucket with points before or after.
 func wholeBuckets(interval int64, times []int64, at, end int) bool {
 	return (at == 0 || times[at-1]/interval < times[at]/interval) &&
 		(end == len(times) || times[end-1]/interval < times[end]/interval)
@@ -153,14 +154,17 @@ func TestNewErrors(t *testing.T) {
 	f("cannot use the NONE aggregator for downsampling", scanplan.Downsample{Function: "none", Interval: 1})
 	f("downsample: interval 0 ms", scanplan.Downsample{Function: "sum"})
 	f("unhandled fill policy", scanplan.Downsample{Function: "sum", Interval: 1, Fill: "scalar"})
-	f("The timezone specification could not be found", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "h", Zone: "Mars/Base"})
-	f("downsample: calendar unit \"q\"", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "q"})
+	f("The timezone specification could not be found",
+		scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "h", Zone: "Mars/Base"})
+	f("downsample: calendar unit \"q\"",
+		scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "q"})
 	f("downsample: 0 calendar units", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Unit: "h"})
 }
 
-// TestGridOfIntervalBesideTheScan: if the interval, as 7 minutes, does not divide the scan's
-// start, the grid begins with the bucket that begins before it, which stays empty.
-func TestGridOfIntervalBesideTheScan(t *testing.T) {
+// TestGridOfIntervalAcrossTheScanStart: if the interval, as 7 minutes, does not divide
+// the scan's start, the grid begins with the bucket that begins before it, which stays
+// empty.
+func TestGridOfIntervalAcrossTheScanStart(t *testing.T) {
 	b, err := New(&scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNaN}, 3600, 7200, 0, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +181,8 @@ func TestGridOfIntervalBesideTheScan(t *testing.T) {
 		return out
 	}
 	if grid[0] != 3_360_000 || grid[len(grid)-1] != 6_720_000 || len(grid) != 9 || b.GridLen() < 9 {
-		t.Errorf("got grid %v, length %d, want 9 buckets from 3360000 to 6720000 and a length of at least 9", grid, b.GridLen())
+		t.Errorf("got grid %v, length %d, want 9 buckets from 3360000 to 6720000 and a length of at least 9", grid,
+			b.GridLen())
 	}
 	b.Points([]int64{3_600_000, 3_780_000}, []float64{1, 2}) // the first in a bucket that begins before the scan
 	times, values := b.Finish()
@@ -204,7 +209,15 @@ func TestBucketStart(t *testing.T) {
 func TestCalendarBuckets(t *testing.T) {
 	f := func(zone string, n int, unit, first, last string, want ...string) {
 		t.Helper()
-		d := &scanplan.Downsample{Interval: 1, Calendar: true, Count: n, Unit: unit, Zone: zone, Function: "count", Fill: scanplan.FillNone}
+		d := &scanplan.Downsample{
+			Interval: 1,
+			Calendar: true,
+			Count:    n,
+			Unit:     unit,
+			Zone:     zone,
+			Function: "count",
+			Fill:     scanplan.FillNone,
+		}
 		loc, err := time.LoadLocation(zone)
 		if err != nil {
 			t.Fatal(err)
@@ -234,19 +247,24 @@ func TestCalendarBuckets(t *testing.T) {
 	}
 	f("UTC", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
 	// A day of 23 hours, and one of 25.
-	f("America/New_York", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
+	f("America/New_York", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00",
+		"2013-03-11 00:00")
 	f("Europe/Berlin", 1, "d", "2013-10-27 00:00", "2013-10-28 01:00", "2013-10-27 00:00", "2013-10-28 00:00")
 	// Midnight is skipped on the 20th; the days after begin at 01:00 too.
-	f("America/Sao_Paulo", 1, "d", "2013-10-18 12:00", "2013-10-22 02:00", "2013-10-18 00:00", "2013-10-19 00:00", "2013-10-20 01:00", "2013-10-21 01:00", "2013-10-22 01:00")
+	f("America/Sao_Paulo", 1, "d", "2013-10-18 12:00", "2013-10-22 02:00", "2013-10-18 00:00", "2013-10-19 00:00",
+		"2013-10-20 01:00", "2013-10-21 01:00", "2013-10-22 01:00")
 	f("America/Sao_Paulo", 1, "d", "2013-10-21 12:00", "2013-10-22 02:00", "2013-10-21 01:00", "2013-10-22 01:00")
 	// Clocks go back by half an hour, from 02:00 to 01:30.
-	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00", "2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
-	f("Asia/Kathmandu", 6, "h", "2013-03-10 05:00", "2013-03-10 13:00", "2013-03-10 00:00", "2013-03-10 06:00", "2013-03-10 12:00")
+	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00",
+		"2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
+	f("Asia/Kathmandu", 6, "h", "2013-03-10 05:00", "2013-03-10 13:00", "2013-03-10 00:00", "2013-03-10 06:00",
+		"2013-03-10 12:00")
 	f("UTC", 1, "w", "2013-03-13 00:00", "2013-03-17 01:00", "2013-03-10 00:00", "2013-03-17 00:00")
 	// Two weeks are found without steps from January, which would come through a Sunday without midnight.
 	f("America/Sao_Paulo", 2, "w", "2017-12-13 00:00", "2017-12-25 00:00", "2017-12-10 00:00", "2017-12-24 00:00")
 	f("America/Sao_Paulo", 3, "w", "2017-12-13 00:00", "2017-12-13 00:00", "2017-12-10 01:00")
-	// Weeks are counted from that of January with the same number. In 1974 clocks skipped midnight on the 13th of January.
+	// Weeks are counted from that of January with the same number. In 1974 clocks skipped midnight on the 13th of
+	// January.
 	f("America/Montevideo", 3, "w", "1974-02-15 00:00", "1974-02-15 00:00", "1974-02-10 01:30")
 	// The hour before three is skipped, so that the hour of three begins with the change.
 	f("America/New_York", 15, "m", "2013-03-10 03:00", "2013-03-10 03:15", "2013-03-10 03:00", "2013-03-10 03:15")
@@ -273,8 +291,10 @@ func (r *reserved) Reserve(n int64) error { r.bytes += n; return nil }
 // the reading of a series begins, and the grid, whose memory is reserved.
 func TestCalendar_equalsFixed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.SampledFrom([]scanplan.Downsample{{Unit: "ms", Count: 250, Interval: 250}, {Unit: "s", Count: 15, Interval: 15_000},
-			{Unit: "m", Count: 30, Interval: 1_800_000}, {Unit: "h", Count: 6, Interval: 21_600_000}, {Unit: "d", Count: 1, Interval: 86_400_000}}).Draw(t, "of")
+		d := rapid.SampledFrom([]scanplan.Downsample{{Unit: "ms", Count: 250, Interval: 250},
+			{Unit: "s", Count: 15, Interval: 15_000},
+			{Unit: "m", Count: 30, Interval: 1_800_000}, {Unit: "h", Count: 6, Interval: 21_600_000},
+			{Unit: "d", Count: 1, Interval: 86_400_000}}).Draw(t, "of")
 		d.Function, d.Fill = "sum", scanplan.FillNaN
 		from := rapid.Int64Range(0, 1<<31).Draw(t, "from")
 		if rapid.Bool().Draw(t, "from the start of a bucket") {
@@ -297,16 +317,23 @@ func TestCalendar_equalsFixed(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(grids[0], grids[1]); diff != "" || firsts[0] != firsts[1] {
-			t.Errorf("%d%s from %d to %d: first %d and %d, grid fixed -, calendar +: %s", d.Count, d.Unit, from, to, firsts[0], firsts[1], diff)
+			t.Errorf("%d%s from %d to %d: first %d and %d, grid fixed -, calendar +: %s", d.Count, d.Unit, from, to,
+				firsts[0], firsts[1], diff)
 		}
 	})
 }
 
-// Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the first of the two
-// for all series but those whose first point comes after the second, and no point is lost. Weeks that
-// follow begin together.
+// Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the
+// first of the two for all series except those whose first point comes after the
+// second, and no point is lost. Weeks that follow begin together.
 func TestCalendar_midnightTwice(t *testing.T) {
-	c, err := newCalendar(&scanplan.Downsample{Count: 1, Unit: "w", Zone: "Atlantic/Azores", Calendar: true, Interval: 7 * 86_400_000})
+	c, err := newCalendar(&scanplan.Downsample{
+		Count:    1,
+		Unit:     "w",
+		Zone:     "Atlantic/Azores",
+		Calendar: true,
+		Interval: 7 * 86_400_000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +345,8 @@ func TestCalendar_midnightTwice(t *testing.T) {
 		{next - 1, math.MinInt64, second}, {next - 1, first, first}, // at the week's end
 	} {
 		if start, end := c.bounds(test.at, test.prev); start != test.want || end != next {
-			t.Errorf("point at %d, bucket before ends at %d: got %d to %d, want %d to %d", test.at, test.prev, start, end, test.want, int64(next))
+			t.Errorf("point at %d, bucket before ends at %d: got %d to %d, want %d to %d", test.at, test.prev, start,
+				end, test.want, int64(next))
 		}
 	}
 }
@@ -344,8 +372,10 @@ func TestFillOfAnotherPhase(t *testing.T) {
 //fault:point-at-the-border-of-two-buckets >= => >
 func TestAppendHour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
-			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		d := &scanplan.Downsample{
+			Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function")),
+		}
 		b, err := New(d, 3600, 7200, 0, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -377,8 +407,10 @@ func TestAppendHour(t *testing.T) {
 // of the same points.
 func TestAppendEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
-			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		d := &scanplan.Downsample{
+			Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function")),
+		}
 		b, err := New(d, 3600, 7200, 0, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -392,7 +424,8 @@ func TestAppendEven(t *testing.T) {
 		until := rapid.IntRange(first+step+1, 3600).Draw(t, "until")
 		for at := first; at < until; at += step {
 			value := encoding.AppendInt(nil, int64(wide+rapid.IntRange(0, 100).Draw(t, "value")))
-			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)}, value)
+			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)},
+				value)
 		}
 		var row encoding.RowDecoder
 		even, ok := row.OnlyEven(encoding.AppendColumn, entries)
@@ -421,7 +454,14 @@ func TestBucketer_place(t *testing.T) {
 		d := &scanplan.Downsample{Function: "count", Interval: []int64{60_000, 300_000, 420_000, 7_200_000}[r.IntN(4)]}
 		switch r.IntN(3) {
 		case 0:
-			d = &scanplan.Downsample{Function: "count", Interval: 3_600_000, Count: 1 + r.IntN(7), Unit: []string{"m", "h", "d"}[r.IntN(3)], Calendar: true, Zone: "Europe/Berlin"}
+			d = &scanplan.Downsample{
+				Function: "count",
+				Interval: 3_600_000,
+				Count:    1 + r.IntN(7),
+				Unit:     []string{"m", "h", "d"}[r.IntN(3)],
+				Calendar: true,
+				Zone:     "Europe/Berlin",
+			}
 		case 1:
 			d = &scanplan.Downsample{Function: "count", All: true}
 		}

@@ -163,8 +163,8 @@ func (c *calendar) anchor(t int64) int64 {
 	w.ms = 0
 
 	// Buckets that divide the next larger unit are counted from its start, others from
-	// the start of the unit above that: 15m from the hour, 7m from the day. From here on
-	// unit is the one whose buckets are counted from the same start.
+	// the start of the unit above that: 15m from the hour, 7m from the day. From here
+	// on unit is the largest whose buckets are counted from the same start.
 	unit := c.unit
 	if per, ok := alignment[unit]; ok && per%c.n != 0 {
 		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]

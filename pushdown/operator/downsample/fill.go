@@ -25,7 +25,7 @@ func (b *Bucketer) Fills() bool {
 	return b.width > 0 && fills
 }
 
-// checkBuckets is the number of buckets of a grid after which the guard is asked again.
+// checkBuckets is the number of buckets of a grid after which the guard is checked again.
 const checkBuckets = 1 << 16
 
 // GridLen is about the number of buckets of the grid; for calendar buckets it may be a
@@ -37,14 +37,14 @@ func (b *Bucketer) GridLen() int64 {
 	return (b.gridTo-b.gridFrom)/b.width + 2
 }
 
-// Guarded sets the guard that Grid and Fill ask for memory and time.
+// Guarded sets the guard of Grid and Fill.
 func (b *Bucketer) Guarded(g aggregate.Guard) { b.guard = g }
 
 // gridBytes is the bytes of a bucket of the grid: its stamp and its start.
 const gridBytes = 16
 
 // Grid returns the stamps, in ms, of all buckets that a filled series has. They are the
-// same for every series; nil if the plan does not fill. Some may lie before the scan
+// same for every series; nil if the plan does not fill. Some may be before the scan
 // range or outside the query: rates need them. Errors are the guard's.
 func (b *Bucketer) Grid() ([]int64, error) {
 	if b.grid != nil || !b.Fills() {

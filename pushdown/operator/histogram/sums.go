@@ -1,6 +1,6 @@
-// Package histogram adds up the histograms of groups, time by time. Adding them is free
-// of order, so that a part adds up what it finds, and the gateway adds up parts. It
-// knows no store, network or clock. Source: HistogramAggregationIterator.
+// Package histogram adds up the histograms of groups, time by time. The order of
+// additions does not matter, so a part adds up what it finds, and the gateway adds up
+// parts. It knows no store, network or clock. Source: HistogramAggregationIterator.
 package histogram
 
 import (
@@ -25,7 +25,7 @@ type Group struct {
 }
 
 // Bytes of a group without its key, of a histogram without its buckets, and of a
-// bucket, each with what maps take for it.
+// bucket, each with its share of a map.
 const (
 	groupBytes     = 200
 	histogramBytes = int64(unsafe.Sizeof(encoding.Histogram{})) + 48

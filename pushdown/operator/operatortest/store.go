@@ -15,7 +15,7 @@ import (
 )
 
 // Store is a store.Reader over rows in memory. It overwrites the keys and values of a
-// block when the next one is asked for, so that a view that was kept is noticed. Set
+// block when the next one is requested, so that a view that was kept is noticed. Set
 // its fields before use.
 type Store struct {
 	Rows []store.Row // ascending by key
@@ -24,8 +24,8 @@ type Store struct {
 	// Loose makes the store ignore filters, which a store may do, and the bounds of
 	// the scan, which it may not.
 	Loose bool
-	// Borders are the first keys of all regions but the first. Servers are the
-	// servers of the regions, used in turn.
+	// Borders are the first keys of all regions but the first. Servers are the servers
+	// of the regions, used in rotation.
 	Borders [][]byte
 	Servers []string
 	// Fail, if set, is called before each block. Its error ends the scan. It may
@@ -33,7 +33,7 @@ type Store struct {
 	Fail func(ctx context.Context, block int) error
 	// Away makes Regions fail with store.ErrUnavailable.
 	Away atomic.Bool
-	// NextBytes, if set, is what scanners say that the next block takes, see store.Scanner.
+	// NextBytes, if set, is the scanners' estimate of the next block, see store.Scanner.
 	NextBytes int64
 	// Keep does not overwrite blocks, for benchmarks.
 	Keep bool
@@ -137,7 +137,7 @@ func (s *scanner) count(rows []store.Row) {
 	}
 }
 
-// overwrite overwrites the last block, which the caller must not use any more.
+// overwrite overwrites the last block, which the caller must no longer use.
 func (s *scanner) overwrite() {
 	for _, r := range s.block {
 		fill(r.Key)
@@ -159,7 +159,10 @@ func cloneRow(r store.Row) store.Row {
 	out := store.Row{Key: bytes.Clone(r.Key)}
 	for _, c := range r.Cells {
 		out.Cells = append(out.Cells, store.Cell{
-			Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp,
+			Family:    bytes.Clone(c.Family),
+			Qualifier: bytes.Clone(c.Qualifier),
+			Value:     bytes.Clone(c.Value),
+			Timestamp: c.Timestamp,
 		})
 	}
 	return out
@@ -220,8 +223,14 @@ func (m *Store) Cell(key, qualifier, value []byte, timestamp int64) {
 		m.Rows = slices.Insert(m.Rows, i, store.Row{Key: bytes.Clone(key)})
 	}
 
-	c := store.Cell{Family: []byte(encoding.FamilyData), Qualifier: bytes.Clone(qualifier), Value: bytes.Clone(value), Timestamp: timestamp}
+	c := store.Cell{
+		Family:    []byte(encoding.FamilyData),
+		Qualifier: bytes.Clone(qualifier),
+		Value:     bytes.Clone(value),
+		Timestamp: timestamp,
+	}
 	cells := m.Rows[i].Cells
-	at, _ := slices.BinarySearchFunc(cells, qualifier, func(c store.Cell, q []byte) int { return bytes.Compare(c.Qualifier, q) })
+	at, _ := slices.BinarySearchFunc(cells, qualifier,
+		func(c store.Cell, q []byte) int { return bytes.Compare(c.Qualifier, q) })
 	m.Rows[i].Cells = slices.Insert(cells, at, c)
 }

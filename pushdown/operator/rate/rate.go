@@ -35,7 +35,8 @@ func Points(r *scanplan.Rate, p encoding.Points, times []int64, values []float64
 
 // Doubles appends the rates of downsampled values as Points does. It may work in place:
 // times and values may be inTimes[:0] and inValues[:0].
-func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int64, values []float64) ([]int64, []float64, error) {
+func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int64,
+	values []float64) ([]int64, []float64, error) {
 	var t0 int64
 	// The point before the first one is the integer 0, which as a double is 0.0.
 	prev := 0.0
@@ -66,7 +67,8 @@ func seconds(t0, t1 int64) float64 { return float64(t1-t0) / 1000 }
 
 // orderError has OpenTSDB's wording.
 func orderError(t0, t1 int64) error {
-	return fmt.Errorf("rate: Next timestamp (%d) is supposed to be strictly greater than the previous one (%d), but it's not", t1, t0)
+	return fmt.Errorf(
+		"rate: Next timestamp (%d) is supposed to be strictly greater than the previous one (%d), but it's not", t1, t0)
 }
 
 // pointRate returns the rate between two stored points; ok is false if it is a reset
@@ -86,7 +88,7 @@ func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (v float
 // doubleRate is pointRate for doubles.
 func doubleRate(r *scanplan.Rate, prev, next, dt float64) (v float64, ok bool) {
 	difference := next - prev
-	// So written, a difference of NaN is no fall of the counter.
+	// In this form, a difference of NaN is no fall of the counter.
 	if !r.Counter || !(difference < 0) {
 		return difference / dt, true
 	}
@@ -108,12 +110,12 @@ func rollover(r *scanplan.Rate, difference, dt float64) (float64, bool) {
 	return v, true
 }
 
-// Column fills out with the rates of stored points, one for each: what Points makes of them
-// where r drops no resets. prev is the point before them, seconds are the distances of each
-// point from the one before it. float has the type of each value; without it all are doubles
-// if isFloat is set, else integers.
+// Column fills out with the rates of stored points, one for each, as Points does if r drops
+// no resets. prev is the point before them, seconds is the distance of each point from the
+// one before it. float has the type of each value; without it all are doubles if isFloat is
+// set, else integers.
 func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, isFloat bool, seconds, out []float64) {
-	// All columns are equally long. The slicing says so to the compiler.
+	// All columns are equally long. The slicing lets the compiler use that.
 	seconds, out = seconds[:len(bits)], out[:len(bits)]
 	switch {
 	case float != nil || prev.Float != isFloat:

@@ -41,7 +41,8 @@ func TestPoints(t *testing.T) {
 	f("plain", scanplan.Rate{}, ints(5, 25, 15), 0.5, 2, -1)
 	f("wraps", scanplan.Rate{}, ints(-2, math.MaxInt64), -0.2, float64(math.MinInt64+1)/10)
 	f("rollover", counter, ints(65500, 5), 6550, 4)
-	f("rollover in integers", scanplan.Rate{Counter: true, CounterMax: math.MaxInt64}, ints(math.MaxInt64-3, 1), float64(math.MaxInt64)/10, 0.4)
+	f("rollover in integers", scanplan.Rate{Counter: true, CounterMax: math.MaxInt64}, ints(math.MaxInt64-3, 1),
+		float64(math.MaxInt64)/10, 0.4)
 	f("rollover of doubles", counter, floats(65500.5, 5.5), 6550.05, 4)
 	f("reset", scanplan.Rate{Counter: true, CounterMax: 65535, ResetValue: 3}, ints(65500, 5, 105), 6550, 0, 10)
 	f("drop", scanplan.Rate{Counter: true, DropResets: true}, ints(100, 5, 25), 10, 2)
@@ -63,8 +64,12 @@ func TestPointsAtTheEpoch(t *testing.T) {
 func TestDoublesEqualPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.OneOf(rapid.Float64Range(-10, 10), rapid.Just(math.NaN()))).Draw(t, "values")
-		r := scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), DropResets: rapid.Bool().Draw(t, "drop"),
-			CounterMax: rapid.SampledFrom([]int64{10, math.MaxInt64}).Draw(t, "max"), ResetValue: rapid.Int64Range(-1, 2).Draw(t, "reset")}
+		r := scanplan.Rate{
+			Counter:    rapid.Bool().Draw(t, "counter"),
+			DropResets: rapid.Bool().Draw(t, "drop"),
+			CounterMax: rapid.SampledFrom([]int64{10, math.MaxInt64}).Draw(t, "max"),
+			ResetValue: rapid.Int64Range(-1, 2).Draw(t, "reset"),
+		}
 		p := floats(values...)
 		wantTimes, want, err := Points(&r, p, nil, nil)
 		if err != nil {
@@ -94,14 +99,19 @@ func text(times []int64, values []float64) (out []uint64) {
 //fault:rates-from-the-first-point =>
 func TestColumnEqualsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"), ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset")}
+		r := &scanplan.Rate{
+			Counter:    rapid.Bool().Draw(t, "counter"),
+			CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"),
+			ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset"),
+		}
 		types := rapid.SampledFrom([]string{"ints", "floats", "mixed"}).Draw(t, "types")
 		var p encoding.Points
 		for at, n := int64(0), rapid.IntRange(2, 9).Draw(t, "points"); p.Len() < n; {
 			at += rapid.Int64Range(1, 5000).Draw(t, "step")
 			v := encoding.IntValue(rapid.Int64().Draw(t, "int"))
 			if types == "floats" || types == "mixed" && rapid.Bool().Draw(t, "is float") {
-				v = encoding.FloatValue(rapid.SampledFrom([]float64{0, 1.5, -1e300, math.NaN(), math.Inf(1), 0.1}).Draw(t, "float"))
+				v = encoding.FloatValue(rapid.SampledFrom([]float64{0, 1.5, -1e300, math.NaN(), math.Inf(1),
+					0.1}).Draw(t, "float"))
 			}
 			p.Append(at, v)
 		}

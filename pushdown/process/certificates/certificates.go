@@ -1,6 +1,6 @@
-// Package certificates keeps what TLS needs of files: the authorities that are trusted, and
-// a certificate of our own with its key. The files are read again when they are needed, so
-// that certificates can be replaced while a process runs.
+// Package certificates reads the files of TLS: the authorities that are trusted, and our own
+// certificate with its key. Files that have changed are read again, so that certificates can be
+// replaced while a process runs.
 package certificates
 
 import (
@@ -20,7 +20,7 @@ type Files struct {
 	// Roots has the certificates of the authorities that are trusted; empty means the
 	// system's.
 	Roots string
-	// AndSystem has the system's authorities trusted beside those of Roots.
+	// AndSystem trusts the system's authorities in addition to those of Roots.
 	AndSystem bool
 	// Cert and Key are our certificate, with those between it and its authority, and its
 	// key; both or none.
@@ -55,9 +55,9 @@ func Open(files Files, log *slog.Logger) (*Reader, error) {
 	return r, r.readAgain()
 }
 
-// Current returns the authorities that are trusted, nil for the system's, and our
-// certificate, nil if there is none. They are those of the files as they are now. While
-// these are wrong, as when one of two has been replaced, the last good ones stay.
+// Current returns the authorities that are trusted, nil for the system's, and our certificate, nil
+// if there is none, as the files have them now. While the files are invalid, as when one of two has
+// been replaced, the last valid ones are kept.
 func (r *Reader) Current() (roots *x509.CertPool, pair *tls.Certificate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,14 +73,15 @@ func (r *Reader) Current() (roots *x509.CertPool, pair *tls.Certificate) {
 	return r.pool, r.pair
 }
 
-// readAgain reads the files and keeps what they have. On an error all stays as it was.
-// Their contents are compared and not their times, which a copy may keep.
+// readAgain reads the files and keeps their contents. An error changes nothing. Contents are
+// compared and not times, which a copy may keep.
 func (r *Reader) readAgain() error {
 	now, err := r.files.contents()
 	if err != nil {
 		return err
 	}
-	same := bytes.Equal(now.roots, r.read.roots) && bytes.Equal(now.cert, r.read.cert) && bytes.Equal(now.key, r.read.key)
+	same := bytes.Equal(now.roots, r.read.roots) && bytes.Equal(now.cert, r.read.cert) &&
+		bytes.Equal(now.key, r.read.key)
 	if same && (r.pool != nil || r.pair != nil) {
 		return nil
 	}
@@ -114,9 +115,9 @@ func (r *Reader) readAgain() error {
 	return nil
 }
 
-// parseAuthorities returns all certificates of a PEM file, in which keys may stand, too. A file
-// that is just being written ends inside a certificate: it is refused as a whole, because what
-// it has so far would not trust all that it is to trust.
+// parseAuthorities returns all certificates of a PEM file, which may have keys, too. A file that is
+// being written ends inside a certificate: it is refused as a whole, because some authorities are
+// still missing.
 func parseAuthorities(text []byte) (all []*x509.Certificate, err error) {
 	for rest := text; ; {
 		var block *pem.Block
@@ -168,6 +169,10 @@ func Verify(sent []*x509.Certificate, roots *x509.CertPool, use x509.ExtKeyUsage
 	for _, c := range sent[1:] {
 		between.AddCert(c)
 	}
-	_, err := sent[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{use}})
+	_, err := sent[0].Verify(x509.VerifyOptions{
+		Roots:         roots,
+		Intermediates: between,
+		KeyUsages:     []x509.ExtKeyUsage{use},
+	})
 	return err
 }

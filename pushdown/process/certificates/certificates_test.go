@@ -12,8 +12,8 @@ import (
 	"downpour/pushdown/process/certificates/certificatestest"
 )
 
-// Replaced certificates are used at once, also if one file is replaced after the other:
-// between, those of before stay, and one line says why.
+// Replaced certificates are used immediately, also if one file is replaced after the other: in
+// between, the old ones are kept, and one log line has the reason.
 func TestReader_replaced(t *testing.T) {
 	ca := certificatestest.NewCA(t)
 	first, second := ca.Issue("one.example"), ca.Issue("two.example")
@@ -60,7 +60,7 @@ func TestReader_replaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, _ := r.Current(); after == nil {
-		t.Error("without the file nobody is trusted, want who was before")
+		t.Error("without the file no authority is trusted, want the previous ones")
 	}
 }
 
@@ -75,7 +75,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// What is wrong at the start is an error that names the file.
+// A fault at the start is an error that names the file.
 func TestOpen_refuses(t *testing.T) {
 	ca := certificatestest.NewCA(t)
 	one, two := ca.Issue("one"), ca.Issue("two")
@@ -92,7 +92,7 @@ func TestOpen_refuses(t *testing.T) {
 	f(Files{Cert: one.KeyFile, Key: one.KeyFile}, one.KeyFile)
 }
 
-// Without files the system's authorities count, and there is no certificate.
+// Without files the system's authorities are trusted, and there is no certificate.
 func TestReader_nothing(t *testing.T) {
 	r, err := Open(Files{}, nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestReader_nothing(t *testing.T) {
 }
 
 // A file of authorities that is just being written, or has a damaged one among others, is refused
-// as a whole: those of before stay.
+// as a whole: the previous ones are kept.
 func TestReader_tornAuthorities(t *testing.T) {
 	one, two := certificatestest.NewCA(t), certificatestest.NewCA(t)
 	read := func(name string) string {
@@ -128,9 +128,10 @@ func TestReader_tornAuthorities(t *testing.T) {
 	}
 	before, _ := r.Current()
 	for what, text := range map[string]string{
-		"torn":    both[:len(both)-100],
-		"damaged": strings.Replace(both, read(two.File), "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", 1),
-		"empty":   "",
+		"torn": both[:len(both)-100],
+		"damaged": strings.Replace(both, read(two.File),
+			"-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", 1),
+		"empty": "",
 	} {
 		write(text)
 		if after, _ := r.Current(); !after.Equal(before) {

@@ -38,9 +38,9 @@ func Pace(least int64, gogc string) (stop func()) {
 	}
 }
 
-// Limit makes Go collect garbage as often as it takes to stay within so many bytes,
-// unless GOMEMLIMIT is set: a heap that doubles between two collections would otherwise
-// grow to twice what the process may hold. 0 is no bound.
+// Limit makes Go collect garbage often enough to stay within so many bytes, unless GOMEMLIMIT is
+// set: a heap that doubles between two collections would otherwise grow to twice the process's
+// budget. 0 is no bound.
 func Limit(bytes int64) {
 	if bytes > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(bytes)
@@ -58,8 +58,8 @@ type pacer struct {
 // collection.
 type canary struct{ _ *pacer }
 
-// adjust sets the percentage by what the last collection has found, and has itself
-// called after the next one.
+// adjust sets the percentage by the result of the last collection, and schedules itself after the
+// next one.
 func (p *pacer) adjust() {
 	if p.ended.Load() {
 		return
@@ -68,14 +68,15 @@ func (p *pacer) adjust() {
 		p.percent.Store(want)
 		debug.SetGCPercent(int(want))
 	}
-	// Nothing refers to the canary, so that the next collection takes it.
+	// Nothing refers to the canary, so the next collection frees it.
 	runtime.AddCleanup(new(canary), (*pacer).adjust, p)
 }
 
 // scannedBytes returns the bytes of which GOGC is a percentage: live data, stacks and
 // globals.
 func scannedBytes() (sum int64) {
-	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(found)
 	for _, s := range found {
 		sum += int64(s.Value.Uint64())
@@ -93,6 +94,6 @@ func percent(scanned, least int64) int64 {
 	return max(defaultPercent, least*100/max(scanned, minHeap))
 }
 
-// differsEnough tells whether a percentage differs so much from the old one that it is
-// worth setting, which stops the process for an instant.
+// differsEnough reports whether a percentage differs enough from the old one to be set, which stops
+// the process for an instant.
 func differsEnough(old, want int64) bool { return want > old+old/8 || want < old-old/8 }

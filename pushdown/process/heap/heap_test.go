@@ -10,7 +10,8 @@ import (
 
 func TestPercent(t *testing.T) {
 	for _, c := range []struct{ found, least, want int64 }{
-		{8 << 20, 64 << 20, 800}, {64 << 20, 64 << 20, 100}, {1 << 30, 64 << 20, 100}, {0, 64 << 20, 1600}, {1 << 20, 64 << 20, 1600},
+		{8 << 20, 64 << 20, 800}, {64 << 20, 64 << 20, 100}, {1 << 30, 64 << 20, 100}, {0, 64 << 20, 1600},
+		{1 << 20, 64 << 20, 1600},
 	} {
 		if got := percent(c.found, c.least); got != c.want {
 			t.Errorf("%d bytes found: got %d percent, want %d", c.found, got, c.want)
@@ -48,7 +49,9 @@ func TestPace(t *testing.T) {
 	t.Logf("collections: %d as usual, %d paced, %d after", before, paced, after)
 	const want = mib / 64
 	if paced == 0 || paced > 3*want || before < 3*paced || after < 3*paced {
-		t.Errorf("collections: %d as usual, %d paced, %d after, want at most some %d paced and several times as many else", before, paced, after, want)
+		t.Errorf(
+			"collections: %d as usual, %d paced, %d after, want at most some %d paced and several times as many else",
+			before, paced, after, want)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/process/wait"
 )
 
-// Pause is how long work rests after a panic: what led to it may be there for long.
+// Pause is how long work pauses after a panic: its cause may last.
 const Pause = time.Minute
 
 // Run does some work until it returns. After a panic, which it logs, it does the work again, unless
@@ -24,7 +24,8 @@ func Run(ctx context.Context, log *slog.Logger, name string, work func()) {
 func panics(log *slog.Logger, name string, work func()) (yes bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			log.Error("work in the background panicked, which is a fault of the program; it begins again in a minute", "work", name, "panic", v, "stack", string(debug.Stack()))
+			log.Error("work in the background panicked, which is a fault of the program; it begins again in a minute",
+				"work", name, "panic", v, "stack", string(debug.Stack()))
 			yes = true
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Work that panics begins again after a pause, and the process goes on; the log has the panic.
+// Work that panics begins again after a pause, and the process continues; the log has the panic.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -23,7 +23,8 @@ func TestRun(t *testing.T) {
 		if got := time.Since(began); times != 3 || got != 2*Pause {
 			t.Errorf("worked %d times in %s, want 3 times in %s", times, got, 2*Pause)
 		}
-		if got := text.String(); strings.Count(got, "work=counting panic=miscounted") != 2 || !strings.Contains(got, "lasting_test.go") {
+		if got := text.String(); strings.Count(got, "work=counting panic=miscounted") != 2 ||
+			!strings.Contains(got, "lasting_test.go") {
 			t.Errorf("logged %s, want two panics and where they were", got)
 		}
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Rounds come after the pause that each asks for. An error is reported and ends nothing, but what fails because the
-// work has ended is not.
+// Each round sets the pause before the next. An error is reported and ends nothing, but failures
+// because the work has ended are not reported.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())

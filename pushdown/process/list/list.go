@@ -45,7 +45,7 @@ func Usable[T any](entries []string, parse func(string) (T, error)) (usable []T,
 	return nil, unusable, err
 }
 
-// Warn logs each of the errors of entries that are left out of the list of a variable.
+// Warn logs the error of each entry that is skipped in the list of a variable.
 func Warn(log *slog.Logger, variable string, unusable []error) {
 	for _, err := range unusable {
 		log.Warn("ignoring an unusable entry of a list", "variable", variable, "err", err)

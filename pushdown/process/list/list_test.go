@@ -14,7 +14,8 @@ import (
 
 func TestSplit(t *testing.T) {
 	for text, want := range map[string][]string{
-		"": nil, " ": nil, ",": nil, "a": {"a"}, "a,b": {"a", "b"}, " a , b,": {"a", "b"}, "a,\tb\n,,c d": {"a", "b", "c d"},
+		"": nil, " ": nil, ",": nil, "a": {"a"}, "a,b": {"a", "b"}, " a , b,": {"a", "b"},
+		"a,\tb\n,,c d": {"a", "b", "c d"},
 	} {
 		if d := cmp.Diff(want, Split(text)); d != "" {
 			t.Errorf("%q: -want +got\n%s", text, d)
@@ -22,7 +23,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// One bad entry is left out and told, however many are good. Without a good one it is an error.
+// A bad entry is skipped and logged if there are good ones. Without a good one it is an error.
 func TestUsable(t *testing.T) {
 	number := func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
@@ -31,7 +32,7 @@ func TestUsable(t *testing.T) {
 		}
 		return n, nil
 	}
-	f := func(entries, want, told, fault string) {
+	f := func(entries, want, logged, fault string) {
 		t.Helper()
 		usable, unusable, err := Usable(strings.Split(entries, ","), number)
 		var log bytes.Buffer
@@ -39,8 +40,10 @@ func TestUsable(t *testing.T) {
 		switch {
 		case fmt.Sprint(usable) != want:
 			t.Errorf("%q: got %v, want %s", entries, usable, want)
-		case told == "" && log.Len() > 0, told != "" && (!strings.Contains(log.String(), told) || !strings.Contains(log.String(), "variable=DOWNPOUR_NUMBERS")):
-			t.Errorf("%q: logged %s, want %q", entries, &log, told)
+		case logged == "" && log.Len() > 0,
+			logged != "" && (!strings.Contains(log.String(), logged) ||
+				!strings.Contains(log.String(), "variable=DOWNPOUR_NUMBERS")):
+			t.Errorf("%q: logged %s, want %q", entries, &log, logged)
 		case fault == "" && err != nil, fault != "" && (err == nil || err.Error() != fault):
 			t.Errorf("%q: error %v, want %q", entries, err, fault)
 		}

@@ -1,4 +1,4 @@
-// Package login reads as whom, and by what, we log in to Kerberos.
+// Package login reads the principal and the credentials with which we log in to Kerberos.
 package login
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Login is a keytab with our principal, or a ticket cache, whose file may be left to KRB5CCNAME. The zero value is
-// no authentication.
+// Login is a keytab with our principal, or a ticket cache, whose file may come from
+// KRB5CCNAME. The zero value is no authentication.
 type Login struct {
 	Keytab, Principal string // the principal is name[/host][@REALM], the host may be _HOST
 	Cache             bool
@@ -20,7 +20,7 @@ type Login struct {
 //	cache:/run/downpour/tickets
 //	cache
 func Parse(text string) (Login, error) {
-	// The value is left out: it may be a password, which some expect to go there.
+	// The value is not shown: it may be a password, set here by mistake.
 	wrong := errors.New("DOWNPOUR_HBASE_KERBEROS: got another form, want keytab:FILE:PRINCIPAL, cache:FILE or cache")
 	kind, rest, given := strings.Cut(text, ":")
 	switch {

@@ -22,8 +22,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v, -want +got\n%s", text, err, d)
 		}
 	}
-	for _, text := range []string{"keytab", "keytab:", "keytab:/k", "keytab:/k:", "keytab::p", "cache:", "ccache:/x", "/k", "on", ":", "5eCr3t", "password:5eCr3t", "p@R:5eCr3t"} {
-		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HBASE_KERBEROS") || strings.Contains(err.Error(), "5eCr3t") {
+	for _, text := range []string{"keytab", "keytab:", "keytab:/k", "keytab:/k:", "keytab::p", "cache:", "ccache:/x",
+		"/k", "on", ":", "5eCr3t", "password:5eCr3t", "p@R:5eCr3t"} {
+		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HBASE_KERBEROS") ||
+			strings.Contains(err.Error(), "5eCr3t") {
 			t.Errorf("%q: got %+v, %v, want an error that names the variable and not its value", text, got, err)
 		}
 	}

@@ -25,7 +25,7 @@ type Account struct {
 	spare  int64 // taken from the pool and not reserved by the request
 	closed bool
 
-	// What was taken from the pool, by share. The pool's lock guards these.
+	// Bytes taken from the pool, by share. The pool's lock guards these.
 	own, common int64
 }
 
@@ -54,7 +54,7 @@ func (a *Account) Heavy(at int64, wait func(context.Context) error) {
 // requests to give memory back, at most for Patience and not after ctx has ended. It
 // returns a *LimitError, a *BusyError, or the cause of ctx's end.
 func (a *Account) Reserve(ctx context.Context, n int64) error {
-	// A lease that holds enough already asks for nothing, or less.
+	// A lease that already holds enough reserves nothing, or a negative number.
 	if a == nil || n <= 0 {
 		return nil
 	}
@@ -67,16 +67,16 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 		a.mu.Unlock()
 		return nil
 	}
-	// What is spare is part of this reservation now: other goroutines of the request
-	// must not use it meanwhile.
+	// Spare bytes are now part of this reservation: other goroutines of the request must not use
+	// them.
 	spared := a.spare
 	a.spare = 0
 	heavy := a.heavy != nil && a.used+n > a.heavyAt
 	a.mu.Unlock()
 
-	// The lock is not held while the reservation waits: other goroutines of the
-	// request go on, and one of them may be the one that gives memory back. Whole steps
-	// are taken, so that most reservations find enough that is spare.
+	// The lock is not held while the reservation waits: other goroutines of the request continue,
+	// and one of them may be the one that releases memory. Whole steps are taken, so that most
+	// reservations find enough spare bytes.
 	taken := (missing + step - 1) / step * step
 	err := error(nil)
 	if heavy { // it waits for its turn before it takes more
@@ -93,7 +93,7 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 		a.spare += spared
 		a.returnSpare()
 		return err
-	case a.closed: // the request has ended meanwhile
+	case a.closed: // the request has ended
 		a.pool.giveBack(a, taken+spared)
 		return context.Canceled
 	}
@@ -102,7 +102,7 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Try reserves n more bytes if they are free, and tells whether they were. It is for
+// Try reserves n more bytes if they are free, and reports whether they were. It is for
 // memory that the request can do without.
 func (a *Account) Try(n int64) bool {
 	if a == nil || n <= 0 {
@@ -143,8 +143,8 @@ func (a *Account) Release(n int64) {
 	a.returnSpare()
 }
 
-// returnSpare gives spare bytes back to the pool, all but a step, which the next
-// reservation can have without the pool's lock. The caller holds the account's lock.
+// returnSpare returns spare bytes to the pool except one step, which the next reservation can take
+// without the pool's lock. The caller holds the account's lock.
 func (a *Account) returnSpare() {
 	keep := int64(step)
 	if a.closed {
@@ -167,7 +167,7 @@ func (a *Account) Held() int64 {
 	return a.used
 }
 
-// Close gives everything back. A Release after it does nothing.
+// Close releases everything. A Release after it does nothing.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -194,8 +194,8 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 		p.mu.Unlock()
 		return err
 	}
-	// Those that wait already come first in the common share. Nobody waits for what is
-	// free in the share of its class.
+	// Earlier waiters come first in the common share. Free bytes in the share of a class have no
+	// waiters.
 	if p.takeOwnLocked(a, n) || len(p.queue) == 0 && p.takeCommonLocked(a, n) {
 		p.mu.Unlock()
 		return nil
@@ -203,7 +203,7 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 
 	w := &waiter{account: a, bytes: n, done: make(chan error, 1)}
 	p.queue = append(p.queue, w)
-	// With this reservation everybody who holds memory may be waiting.
+	// With this reservation all holders of memory may be waiting.
 	p.breakDeadlockLocked()
 	p.mu.Unlock()
 
@@ -219,7 +219,7 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 	}
 }
 
-// tryReserve takes n bytes if they are free and nobody waits for them.
+// tryReserve takes n bytes if they are free and have no waiters.
 func (p *Pool) tryReserve(a *Account, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,8 +237,8 @@ func (p *Pool) checkLimitLocked(a *Account, n int64) error {
 	return nil
 }
 
-// fitsOwnLocked tells whether the share of the account's class has n bytes for it. Of
-// queries, only small ones have a share; large writes may use half of theirs.
+// fitsOwnLocked reports whether the share of the account's class has n bytes for it. Only small
+// queries have a share; large writes may use half of theirs.
 func (p *Pool) fitsOwnLocked(a *Account, n int64) bool {
 	s := &p.own[a.class]
 	small := a.common == 0 && a.own+n <= p.smallLimit
@@ -265,9 +265,8 @@ func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	a.common += n
 	p.holds[a.class] += n
 
-	// A query that is not small any more leaves the share of queries, if all of it
-	// fits into the common share: large queries, which may wait long, would else
-	// hold up small ones.
+	// A query that is no longer small leaves the share of queries, if all of it fits into the
+	// common share: otherwise large queries, which may wait long, would hold up small ones.
 	if a.class == Query && a.own > 0 && p.common.fits(a.own) {
 		p.common.used += a.own
 		p.own[Query].used -= a.own
@@ -277,8 +276,7 @@ func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	return true
 }
 
-// giveBack gives n bytes back, those of the common share first, and serves those that
-// wait.
+// giveBack returns n bytes, those of the common share first, and serves waiters.
 func (p *Pool) giveBack(a *Account, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -290,7 +288,7 @@ func (p *Pool) giveBack(a *Account, n int64) {
 	a.own -= n - common
 	p.own[a.class].used -= n - common
 	p.serveWaitersLocked()
-	// Of those that were not served, each may hold what another one waits for.
+	// Each waiter that was not served may hold what another one waits for.
 	p.breakDeadlockLocked()
 }
 
@@ -317,8 +315,8 @@ func (p *Pool) serveWaitersLocked() {
 	}
 }
 
-// stopWaiting removes a waiter from its queue, p.queue or p.turns, and returns err. If the
-// waiter was served at the same moment, it returns what that resulted in.
+// stopWaiting removes a waiter from its queue, p.queue or p.turns, and returns err. If the waiter
+// was served at the same moment, it returns that result.
 func (p *Pool) stopWaiting(queue *[]*waiter, w *waiter, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -329,13 +327,12 @@ func (p *Pool) stopWaiting(queue *[]*waiter, w *waiter, err error) error {
 	}
 	*queue = slices.Delete(*queue, i, i+1)
 	p.refused[w.account.class]++
-	p.serveWaitersLocked() // it may have blocked those that came later
+	p.serveWaitersLocked() // it may have blocked later ones
 	return err
 }
 
-// refusedFirst tells whether a is refused before b: a large request before a small
-// one, whose end would free little, and of two large or two small ones the one that has not
-// the turn, or the younger.
+// refusedFirst reports whether a is refused before b: a large request before a small one, whose end
+// would free little; of two large or two small ones the one without the turn, or the younger.
 func (p *Pool) refusedFirst(a, b *Account) bool {
 	if largeA, largeB := a.common > p.smallLimit, b.common > p.smallLimit; largeA != largeB {
 		return largeA
@@ -346,12 +343,12 @@ func (p *Pool) refusedFirst(a, b *Account) bool {
 	return a.number > b.number
 }
 
-// breakDeadlockLocked ends a deadlock. If everything that is held of the common share
-// is held by requests that wait for more, or for the turn, none of them would ever end. The
-// youngest of them is refused, so that the oldest goes on. A request that holds little is
-// refused only if all of them do, because its end would free too little.
+// breakDeadlockLocked ends a deadlock. If the whole common share is held by requests
+// that wait for more, or for the turn, none of them would ever end. The youngest of
+// them is refused, so that the oldest continues. A request that holds little is refused
+// only if all of them do, because its end would free too little.
 func (p *Pool) breakDeadlockLocked() {
-	// Who waits for the turn alone gets it once the one that has it has ended.
+	// A request that waits only for the turn gets it when its holder has ended.
 	if len(p.queue) == 0 {
 		return
 	}

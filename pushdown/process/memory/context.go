@@ -21,9 +21,9 @@ func Reserve(ctx context.Context, n int64) error { return Of(ctx).Reserve(ctx, n
 // Release gives n bytes back to the account of a context.
 func Release(ctx context.Context, n int64) { Of(ctx).Release(n) }
 
-// Lease is the part of an account that one step of a request holds. It counts what the
-// step has reserved, so that Close can give it back. It also tells the step when to end;
-// see Check. It is for one goroutine.
+// Lease is the part of an account that one step of a request holds. It counts the step's
+// reservations, so that Close can release them. It also makes the step end in time; see Check. It
+// is for one goroutine.
 type Lease struct {
 	ctx  context.Context
 	held int64
@@ -41,8 +41,8 @@ func (l *Lease) Reserve(n int64) error {
 	return nil
 }
 
-// Grow makes the lease hold n bytes, if it holds fewer. It is for a step that knows how
-// much it holds in all, not how much more it needs.
+// Grow makes the lease hold n bytes, if it holds fewer. It is for a step that knows its total and
+// not the increase.
 func (l *Lease) Grow(n int64) error { return l.Reserve(n - l.held) }
 
 // Release gives n bytes back.
@@ -52,7 +52,7 @@ func (l *Lease) Release(n int64) {
 	Release(l.ctx, n)
 }
 
-// Check returns the cause of the context's end, nil while the step may go on.
+// Check returns the cause of the context's end, nil while the step may continue.
 func (l *Lease) Check() error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Budget returns the bytes that a process may hold, and in words where the number comes
-// from: GOMEMLIMIT if that is set, else what the operator asks for, else a quarter of
-// the memory of the machine or its cgroup. asked is 0 if the operator asks for nothing.
-func Budget(asked int64) (bytes int64, from string) {
-	// A negative limit changes nothing: this only asks for the one in force.
+// Budget returns the bytes that a process may hold, and in words the origin of the number:
+// GOMEMLIMIT if that is set, else the setting, else a quarter of the memory of the machine or its
+// cgroup. setting is 0 if there is none.
+func Budget(setting int64) (bytes int64, from string) {
+	// A negative limit changes nothing: this only reads the current one.
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return max(limit, Least), "GOMEMLIMIT"
 	}
-	if asked > 0 {
-		return asked, "DOWNPOUR_MEMORY"
+	if setting > 0 {
+		return setting, "DOWNPOUR_MEMORY"
 	}
 	bytes, from = machine("/")
 	return max(bytes/4, Least), "a quarter of " + from
 }
 
-// unknownMachine is what a machine is assumed to have if it does not tell.
+// unknownMachine is what a machine is assumed to have if that is unknown.
 const unknownMachine = 4 << 30
 
 // machine returns the memory of the machine, or the bound of the tightest cgroup that
@@ -59,7 +59,7 @@ func memTotal(root string) (bytes int64, from string) {
 			}
 		}
 	}
-	return unknownMachine, "4 GiB, because the machine does not tell its memory"
+	return unknownMachine, "4 GiB, because the memory of the machine is unknown"
 }
 
 // cgroups returns the folders of the cgroups whose bounds hold for the process: its own

@@ -26,14 +26,16 @@ func TestMachine(t *testing.T) {
 	}
 	const meminfo = "MemTotal:       24571280 kB\nMemFree:        23000000 kB\n"
 	const total = 24571280 << 10
-	f(unknownMachine, "4 GiB, because the machine does not tell its memory", nil)
+	f(unknownMachine, "4 GiB, because the memory of the machine is unknown", nil)
 	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo})
 	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo,
 		"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "max\n"})
 	f(1<<30, "the cgroup's memory", map[string]string{"proc/meminfo": meminfo,
-		"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "2147483648\n", "sys/fs/cgroup/a.slice/memory.max": "1073741824\n"})
+		"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "2147483648\n",
+		"sys/fs/cgroup/a.slice/memory.max": "1073741824\n"})
 	f(1<<30, "the cgroup's memory", map[string]string{"proc/meminfo": meminfo,
-		"proc/self/cgroup": "9:cpu,memory:/docker/4f\n1:name=systemd:/x\n", "sys/fs/cgroup/memory/docker/4f/memory.limit_in_bytes": "1073741824\n"})
+		"proc/self/cgroup": "9:cpu,memory:/docker/4f\n1:name=systemd:/x\n",
+		"sys/fs/cgroup/memory/docker/4f/memory.limit_in_bytes": "1073741824\n"})
 	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo, // no bound in cgroup version 1
 		"proc/self/cgroup": "9:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"})
 }

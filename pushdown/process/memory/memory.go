@@ -1,21 +1,21 @@
 // Package memory is the process's budget of bytes. Code that is about to hold bytes for
 // a client (a query's columns, a body being read, a live query's state) reserves them
-// first, in an account of the request, and the account gives everything back when the
+// first, in an account of the request, and the account releases everything when the
 // request ends. A reservation that does not fit waits, in the order of arrival, or is
 // refused: with a *LimitError when the request alone is too large, with a *BusyError
 // when others hold the memory.
 //
 // The budget has three shares, so that no kind of work can starve another:
 //
-//	query   queries as long as they are small, which therefore pass large ones
+//	query   queries as long as they are small, which therefore overtake large ones
 //	write   bodies and batches of puts; half of it only for small ones
-//	common  everything else, and what does not fit its own share
+//	common  everything else, and reservations that do not fit their own share
 //
 // Caches take their bytes from the budget once, at start (Pool.Cache).
 //
-// Reservations are estimates of what Go will allocate; they are made for some KiB at
-// once, never point by point. The pool keeps a quarter of the process's memory free for
-// what nobody counts: garbage, stacks, buffers of connections.
+// Reservations are estimates of what Go will allocate; each is of some KiB, never of one point. The
+// pool keeps a quarter of the process's memory free for uncounted memory: garbage, stacks, buffers
+// of connections.
 package memory
 
 import (
@@ -46,7 +46,7 @@ const (
 	Patience = 10 * time.Second
 	// Least is the smallest budget that a process can work with.
 	Least = 64 << 20
-	// step is the least that an account takes from the pool at once.
+	// step is the least that an account takes from the pool in one call.
 	step = 64 << 10
 )
 
@@ -71,7 +71,7 @@ type Pool struct {
 // share is a part of the budget, in bytes.
 type share struct{ size, used int64 }
 
-// fits tells whether n more bytes are free.
+// fits reports whether n more bytes are free.
 func (s *share) fits(n int64) bool { return s.used+n <= s.size }
 
 // waiter is a reservation that waits for memory.
@@ -83,7 +83,7 @@ type waiter struct {
 
 // Reservations may hold three quarters of the process's memory. An eighth of these is
 // the share of queries, and an eighth that of writes. A request is small up to 1/32 of
-// such a share, within bounds, so that many are served at once.
+// such a share, within bounds, so that many are served concurrently.
 const (
 	reservable = 3.0 / 4
 	ownShare   = 1.0 / 8
@@ -161,7 +161,13 @@ func (p *Pool) Stats() Stats {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Total: p.total, Caches: p.caches, Held: p.holds, Waiting: len(p.queue) + len(p.turns), Refused: p.refused}
+	return Stats{
+		Total:   p.total,
+		Caches:  p.caches,
+		Held:    p.holds,
+		Waiting: len(p.queue) + len(p.turns),
+		Refused: p.refused,
+	}
 }
 
 // LimitError is returned when a request is too large by itself.
@@ -174,7 +180,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the request needs %d bytes of memory or more, one request may have %d", e.Need, e.Limit)
 }
 
-// Refused tells whether an error is one of this package's refusals.
+// Refused reports whether an error is one of this package's refusals.
 func Refused(err error) bool {
 	var large *LimitError
 	var busy *BusyError

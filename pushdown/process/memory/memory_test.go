@@ -26,7 +26,7 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 	var own [classes]int64
 	var common int64
 	for _, a := range accounts {
-		// A reservation that waits has set aside what was spare.
+		// A waiting reservation has taken the spare bytes.
 		waiting := int64(0)
 		for _, w := range p.queue {
 			if w.account == a {
@@ -44,7 +44,8 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 			t.Errorf("%s: %d bytes of its share are taken, accounts have %d", Class(c), p.own[c].used, own[c])
 		}
 		if p.own[c].used > p.own[c].size {
-			t.Errorf("%s: %d bytes of its share of %d are taken, want no more than it has", Class(c), p.own[c].used, p.own[c].size)
+			t.Errorf("%s: %d bytes of its share of %d are taken, want no more than it has", Class(c), p.own[c].used,
+				p.own[c].size)
 		}
 	}
 	if p.common.used != common || common > p.common.size {
@@ -74,13 +75,14 @@ func TestAccount_nil(t *testing.T) {
 	}
 }
 
-// One request may have half of what is common and no more, even if it is alone.
+// One request may have half of the common share and no more, even if it is alone.
 func TestAccount_tooLarge(t *testing.T) {
 	p := New(128 * mib)
 	a := p.Open(Query)
 	reserve(t, a, 3*mib)
 	var limit *LimitError
-	if err := a.Reserve(context.Background(), p.accountLimit+maxSmall+1); !errors.As(err, &limit) || limit.Limit != p.accountLimit {
+	if err := a.Reserve(context.Background(), p.accountLimit+maxSmall+1); !errors.As(err, &limit) ||
+		limit.Limit != p.accountLimit {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
 	check(t, p, a)
@@ -179,8 +181,8 @@ func TestPool_deadlockOfOthers(t *testing.T) {
 	})
 }
 
-// Reservations of one account that wait at once get no more together than the account
-// may have, however much has become free: the one that is too much is refused.
+// Concurrent reservations of one account get no more together than the account may have, even if
+// more is free: the one that exceeds it is refused.
 //
 //fault:waiters-pass-the-limit w.bytes => 0
 func TestAccount_waitersTogether(t *testing.T) {
@@ -288,8 +290,8 @@ func TestAccount_waitEnds(t *testing.T) {
 	})
 }
 
-// Requests that hold all the memory and each wait for more would wait for ever:
-// the youngest is refused at once, and the others end.
+// Requests that hold all the memory and each wait for more would wait for ever: the
+// youngest is refused immediately, and the others end.
 func TestPool_deadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
@@ -323,10 +325,12 @@ func TestPool_deadlock(t *testing.T) {
 		}
 		group.Wait()
 		if served == 0 || refused == 0 || time.Since(began) >= Patience {
-			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused, time.Since(began))
+			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused,
+				time.Since(began))
 		}
 		if p.common.used != 0 || p.own[Query].used != 0 || len(p.queue) != 0 {
-			t.Errorf("%d bytes in common and %d of the queries' share are taken, %d wait, want none", p.common.used, p.own[Query].used, len(p.queue))
+			t.Errorf("%d bytes in common and %d of the queries' share are taken, %d wait, want none", p.common.used,
+				p.own[Query].used, len(p.queue))
 		}
 	})
 }
@@ -336,10 +340,10 @@ func TestAccount_Try(t *testing.T) {
 	p := New(128 * mib)
 	a, b := p.Open(Live), p.Open(Live)
 	if !a.Try(p.accountLimit) || a.Try(step) {
-		t.Error("one account may have half of what is common, no more")
+		t.Error("one account may have half of the common share, no more")
 	}
 	if !b.Try(p.accountLimit-step) || b.Try(2*step) || !b.Try(step) {
-		t.Error("want what is free, no more")
+		t.Error("want the free bytes, no more")
 	}
 	check(t, p, a, b)
 	b.Close()
@@ -372,7 +376,8 @@ func TestPool_Cache(t *testing.T) {
 		t.Errorf("got %d bytes, want a twentieth", share)
 	}
 	if got := p.Cache(mib); got != mib || p.common.size != common-share-mib || p.Stats().Caches != share+mib {
-		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got, p.common.size, p.Stats().Caches)
+		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got,
+			p.common.size, p.Stats().Caches)
 	}
 	for budget, want := range map[int64]int64{1024 * mib: 128 * mib, 128 * mib: 128 * mib / 20} {
 		if got := New(budget).LargeCache(1 << 40); got != want {
@@ -408,8 +413,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestPool_conserves: whatever requests do, they never hold more than there is, and nothing at
-// the end.
+// TestPool_conserves: requests never hold more than there is, and nothing at the end.
 func TestPool_conserves(t *testing.T) {
 	seed := seedtest.Of(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -441,7 +445,7 @@ func TestPool_conserves(t *testing.T) {
 			}
 			group.Go(func() {
 				defer cancel()
-				if i%3 == 0 { // the request ends, whatever its goroutines do
+				if i%3 == 0 { // the request ends, even if its goroutines still run
 					<-ctx.Done()
 					a.Close()
 				}
@@ -457,7 +461,8 @@ func TestPool_conserves(t *testing.T) {
 		group.Wait()
 		check(t, p, accounts...)
 		if p.common.used != 0 || p.holds != [classes]int64{} || len(p.queue) != 0 {
-			t.Errorf("%d bytes are held in common, %v by class, %d wait, want none", p.common.used, p.holds, len(p.queue))
+			t.Errorf("%d bytes are held in common, %v by class, %d wait, want none", p.common.used, p.holds,
+				len(p.queue))
 		}
 	})
 }

@@ -8,10 +8,13 @@ func Metrics(p *Pool) prometheus.Collector { return poolMetrics{p} }
 type poolMetrics struct{ pool *Pool }
 
 var (
-	limitMetric   = prometheus.NewDesc("downpour_memory_limit_bytes", "Bytes that queries, puts, live queries and caches together may hold.", nil, nil)
-	heldMetric    = prometheus.NewDesc("downpour_memory_held_bytes", "Bytes reserved, by what holds them: query, write, live or cache.", []string{"holder"}, nil)
+	limitMetric = prometheus.NewDesc("downpour_memory_limit_bytes",
+		"Bytes that queries, puts, live queries and caches together may hold.", nil, nil)
+	heldMetric = prometheus.NewDesc("downpour_memory_held_bytes",
+		"Bytes reserved, by what holds them: query, write, live or cache.", []string{"holder"}, nil)
 	waitingMetric = prometheus.NewDesc("downpour_memory_waiting", "Reservations that wait for memory.", nil, nil)
-	refusedMetric = prometheus.NewDesc("downpour_memory_refused_total", "Reservations refused, by what asked for them.", []string{"holder"}, nil)
+	refusedMetric = prometheus.NewDesc("downpour_memory_refused_total", "Refused reservations, by their holder.",
+		[]string{"holder"}, nil)
 )
 
 // Describe implements prometheus.Collector.

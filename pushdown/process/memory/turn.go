@@ -15,14 +15,13 @@ func (a *Account) Class() Class {
 	return a.class
 }
 
-// Turn is for a request that was refused memory because others held it, and has given back
-// what it can: it waits until it may try again. One account of the pool has the turn at a
-// time, so that those that were refused do not take the memory from each other again. They
-// get it in the order in which they ask. end gives it to the next one; it must be called.
+// Turn is for a request that was refused memory because others held it, and has released what it
+// can: it waits until it may try again. One account of the pool has the turn at a time, so that
+// refused requests do not take the memory from each other again. They get it in the order of their
+// calls. end passes it to the next one; it must be called.
 //
-// Turn returns refused, with other numbers, if the turn does not come within patience or if
-// what the request still holds keeps everybody else from going on, and the cause of ctx's
-// end.
+// Turn returns refused, with other numbers, if the turn does not come within patience or if the
+// memory that the request still holds blocks all others, and the cause of ctx's end.
 func (a *Account) Turn(ctx context.Context, refused *BusyError, patience time.Duration) (end func(), err error) {
 	if a == nil {
 		return func() {}, nil
@@ -32,7 +31,7 @@ func (a *Account) Turn(ctx context.Context, refused *BusyError, patience time.Du
 	p.mu.Lock()
 	p.turns = append(p.turns, w)
 	p.nextTurnLocked()
-	// Who waits here gives nothing back meanwhile.
+	// A waiter here releases nothing.
 	p.breakDeadlockLocked()
 	p.mu.Unlock()
 

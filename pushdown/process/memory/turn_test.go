@@ -10,8 +10,8 @@ import (
 
 var refusal = &BusyError{Need: 3 * mib}
 
-// One account has the turn at a time; the others get it in the order in which they ask, but for
-// those that have left.
+// One account has the turn at a time; the others get it in the order of their calls, except those
+// that have left.
 func TestTurn_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
@@ -60,21 +60,21 @@ func TestTurn_order(t *testing.T) {
 			t.Errorf("an account has the turn at the end, or %d wait", len(p.turns))
 		}
 
-		// Who waits too long is refused as before.
+		// A request that waits too long is refused as before.
 		if end, err = p.Open(Query).Turn(t.Context(), refusal, Patience); err != nil {
 			t.Fatal(err)
 		}
 		defer end()
 		var busy *BusyError
-		if _, err := p.Open(Query).Turn(t.Context(), refusal, Patience); !errors.As(err, &busy) || busy.Need != refusal.Need {
+		if _, err := p.Open(Query).Turn(t.Context(), refusal, Patience); !errors.As(err, &busy) ||
+			busy.Need != refusal.Need {
 			t.Errorf("%v, want that it is refused %d bytes", err, refusal.Need)
 		}
 	})
 }
 
-// What those that wait for the turn still hold is what the one that has it waits for: nobody would
-// go on for ever. The youngest of those that wait for it is refused, and the one that has it is
-// served, though it is younger.
+// The holder of the turn waits for memory of those that wait for the turn: a deadlock. The youngest
+// of these is refused, and the holder is served, though it is younger.
 func TestTurn_deadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)

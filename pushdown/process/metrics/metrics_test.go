@@ -27,7 +27,8 @@ func TestWithHBase(t *testing.T) {
 	}
 	var names []string
 	for _, f := range families {
-		if name := f.GetName(); strings.HasSuffix(name, "_test_total") || name == "go_goroutines" || name == "process_start_time_seconds" {
+		if name := f.GetName(); strings.HasSuffix(name, "_test_total") || name == "go_goroutines" ||
+			name == "process_start_time_seconds" {
 			names = append(names, name)
 		}
 		if len(f.GetMetric()) != 1 && f.GetName() == "go_goroutines" {
@@ -35,7 +36,8 @@ func TestWithHBase(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"downpour_test_total", "go_goroutines", "gohbase_test_total", "process_start_time_seconds"}; !slices.Equal(names, want) {
+	if want := []string{"downpour_test_total", "go_goroutines", "gohbase_test_total",
+		"process_start_time_seconds"}; !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
 }
@@ -70,7 +72,8 @@ func TestNumbers(t *testing.T) {
 	}
 	got := ""
 	for _, f := range families {
-		got += fmt.Sprintf("%s %s %g;", f.GetName(), f.GetType(), f.GetMetric()[0].GetCounter().GetValue()+f.GetMetric()[0].GetGauge().GetValue())
+		got += fmt.Sprintf("%s %s %g;", f.GetName(), f.GetType(),
+			f.GetMetric()[0].GetCounter().GetValue()+f.GetMetric()[0].GetGauge().GetValue())
 	}
 	if want := "downpour_test_done_total COUNTER 5;downpour_test_left GAUGE 4;"; got != want {
 		t.Errorf("got %s, want %s", got, want)

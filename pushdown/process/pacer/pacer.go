@@ -1,5 +1,5 @@
-// Package pacer keeps work in the background calm: it keeps a rate, waits while queries run, and
-// slows down while the store's calls take longer than they did.
+// Package pacer slows down background work: it keeps a rate, waits while queries run, and slows
+// down while the store's calls take longer than before.
 package pacer
 
 import (
@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// YieldMost is how long a page waits at most while queries run: where they always do,
-	// the work goes on slowly.
+	// YieldMost is how long a page waits at most while queries run: if they always do, the work
+	// continues slowly.
 	YieldMost = 5 * time.Second
 	// YieldLook is the time between two looks whether queries still run.
 	YieldLook = 50 * time.Millisecond
-	// Slowest is the part of the rate that is left where calls stay slow.
+	// Slowest is the part of the rate that remains while calls are slow.
 	Slowest = 1.0 / 16
 )
 
-// Pacer says when the next page of work may begin. Its methods may be called from many
-// goroutines; pages come one after another.
+// Pacer decides when the next page of work may begin. Its methods may be called from
+// many goroutines; pages come one after another.
 type Pacer struct {
 	most float64    // cost a second
 	busy func() int // queries, or parts of them, that run
@@ -34,8 +34,8 @@ type Pacer struct {
 	yielded     time.Duration // in all
 }
 
-// New returns a pacer of a rate, in whatever Done counts. busy tells how many queries run; nil
-// for none.
+// New returns a pacer of a rate, in the unit of Done. busy returns how many queries run; nil for
+// none.
 func New(most float64, busy func() int) *Pacer {
 	if busy == nil {
 		busy = func() int { return 0 }
@@ -67,12 +67,12 @@ func (p *Pacer) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Done tells what the page that has ended has cost.
+// Done reports the cost of a page after its end.
 func (p *Pacer) Done(cost float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	// Where the store's servers have much to do their calls take longer, whoever it is for.
+	// Calls of loaded servers take longer, no matter who causes the load.
 	if p.reads.slow() || p.changes.slow() {
 		p.rate = max(p.rate*0.7, p.most*Slowest)
 	} else {
@@ -88,14 +88,14 @@ func (p *Pacer) State() (rate float64, yielded time.Duration) {
 	return p.rate, p.yielded
 }
 
-// Read tells of a call that has read, and of how many units of work it was.
+// Read reports a call that has read, and its units of work.
 func (p *Pacer) Read(took time.Duration, units float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reads.add(took, units)
 }
 
-// Changed tells of a call that has written.
+// Changed reports a call that has written.
 func (p *Pacer) Changed(took time.Duration, units float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ type callTime struct {
 
 const (
 	latelyShare = 0.2    // of a call in lately
-	forget      = 1.002  // by which best grows with each call, so that it follows what stays
+	forget      = 1.002  // by which best grows with each call, so that it follows lasting changes
 	slowFactor  = 2      // lately is slow if it is so many times best
 	slowLeast   = 200e-6 // and so much longer, in seconds: shorter ones are noise
 )

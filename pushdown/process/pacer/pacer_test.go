@@ -63,11 +63,11 @@ func TestPacer_yields(t *testing.T) {
 			parts.Store(0)
 		}()
 		if took := pages(t, p, 1, 0); took < 2*time.Second || took > 2*time.Second+YieldLook {
-			t.Errorf("a page took %v beside a query of 2 s", took)
+			t.Errorf("a page took %v during a query of 2 s", took)
 		}
 		parts.Store(3)
 		if took := pages(t, p, 1, 0); took < YieldMost || took > YieldMost+YieldLook {
-			t.Errorf("a page took %v beside queries without end, want %v", took, YieldMost)
+			t.Errorf("a page took %v during endless queries, want %v", took, YieldMost)
 		}
 		if _, yielded := p.State(); yielded < 7*time.Second || yielded > 8*time.Second {
 			t.Errorf("yielded for %v, want 7 s", yielded)

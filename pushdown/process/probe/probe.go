@@ -1,5 +1,5 @@
-// Package probe asks a program of ours whether it lives or is ready, for places that can
-// run nothing but the program itself: a container has no curl.
+// Package probe checks whether a program of ours is alive or ready, for places that can run only
+// the program itself: a container has no curl.
 package probe
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// The paths that can be asked for.
+// The paths that can be requested.
 const (
 	Health = "/healthz" // the process lives
 	Ready  = "/readyz"  // it would accept puts and queries, or parts
 )
 
-// timeout bounds a question. Ready may wait for the store for 2 s before it answers 503.
+// timeout bounds a request. Ready may wait for the store for 2 s before it answers 503.
 const timeout = 5 * time.Second
 
 // URL returns where a program that listens on HOST:PORT is reached from its own machine, ""
@@ -41,9 +41,9 @@ func URL(listen string, secure bool) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Ask asks the program at url, see URL, for a path, and returns an error unless the answer is
-// 200. A certificate is not verified: it names the host as others know it, and neither a
-// secret is sent nor anything but a yes believed.
+// Ask requests a path of the program at url, see URL, and returns an error unless the answer is
+// 200. The certificate is not verified: it has the host's public name, no secret is sent, and only
+// the status is used.
 func Ask(ctx context.Context, url, path string) error {
 	if path != Health && path != Ready {
 		return fmt.Errorf("probe: got %q, want %s or %s", path, Health, Ready)
@@ -65,6 +65,6 @@ func Ask(ctx context.Context, url, path string) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil
 	}
-	why, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10)) // the status says enough
+	why, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10)) // the status suffices
 	return fmt.Errorf("probe: %s%s answers %s: %s", url, path, answer.Status, strings.TrimSpace(string(why)))
 }

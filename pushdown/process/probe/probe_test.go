@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// The address to ask is one that can be connected to, wherever the program listens.
+// The probed address can be connected to, wherever the program listens.
 func TestURL(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:4242": "http://127.0.0.1:4242", ":4242": "http://127.0.0.1:4242", "0.0.0.0:1": "http://127.0.0.1:1",
-		"[::]:4242": "http://127.0.0.1:4242", "[::1]:4242": "http://[::1]:4242", "rs1:4280": "http://rs1:4280", "4242": "",
+		"[::]:4242": "http://127.0.0.1:4242", "[::1]:4242": "http://[::1]:4242", "rs1:4280": "http://rs1:4280",
+		"4242": "",
 	} {
 		if got := URL(listen, false); got != want {
 			t.Errorf("%s: got %q, want %q", listen, got, want)
@@ -22,7 +23,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Only an answer of 200 is a yes. A no has the program's own words.
+// Only an answer of 200 is success. A failure has the program's own text.
 func TestAsk(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == Ready {
@@ -32,7 +33,7 @@ func TestAsk(t *testing.T) {
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer plain.Close()
 	defer secure.Close()
-	const gone = "http://127.0.0.1:1" // a port that is given to nobody who asks for any
+	const gone = "http://127.0.0.1:1" // a port that is never assigned automatically
 
 	f := func(url, path, want string) {
 		t.Helper()

@@ -35,8 +35,7 @@ func (c *Common) checkListen(variable, address string) error {
 }
 
 // CheckAddress returns an error for an address, to connect to or to compare with, that
-// is not a host and a port: it would never connect, or never compare equal, and nobody
-// would notice.
+// is not a host and a port: it would silently never connect, or never compare equal.
 func CheckAddress(variable, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if n, bad := strconv.ParseUint(port, 10, 16); err == nil && host != "" && bad == nil && n > 0 {
@@ -45,8 +44,8 @@ func CheckAddress(variable, address string) error {
 	return fmt.Errorf("%s: got %q, want HOST:PORT", variable, address)
 }
 
-// Loopback tells whether HOST:PORT can be reached from this machine only. It asks no
-// name server. An empty host listens everywhere.
+// Loopback reports whether HOST:PORT can be reached from this machine only. It resolves no names.
+// An empty host listens everywhere.
 func Loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -55,7 +54,7 @@ func Loopback(address string) (bool, error) {
 	if host == "localhost" {
 		return true, nil
 	}
-	// Any other name may stand for any address.
+	// Any other name may have any address.
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
@@ -65,7 +64,8 @@ func Loopback(address string) (bool, error) {
 func (c *Common) certificates(roots string, log *slog.Logger) (*certificates.Reader, error) {
 	r, err := certificates.Open(certificates.Files{Roots: roots, Cert: c.TLSCert, Key: c.TLSKey}, log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s, DOWNPOUR_PUSHDOWN_CA=%s: %w", c.TLSCert, c.TLSKey, roots, err)
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s, DOWNPOUR_PUSHDOWN_CA=%s: %w", c.TLSCert,
+			c.TLSKey, roots, err)
 	}
 	return r, nil
 }
@@ -84,14 +84,17 @@ func (c *Common) ServerTLS(log *slog.Logger) (*tls.Config, error) {
 }
 
 func serverTLS(r *certificates.Reader) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		_, pair := r.Current()
-		return pair, nil
-	}}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			_, pair := r.Current()
+			return pair, nil
+		},
+	}
 }
 
 // PushdownServerTLS is ServerTLS of a pushdown server. With PushdownCA clients may show a
-// certificate, which must then be one of that authority; who shows none needs a token.
+// certificate, which must then be one of that authority; without one they need a token.
 func (c *Common) PushdownServerTLS(log *slog.Logger) (*tls.Config, error) {
 	if c.PushdownCA == "" {
 		return c.ServerTLS(log)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// All paths to an embedded store give one address, whether it is there yet or not.
+// All paths to an embedded store give one address, whether it exists or not.
 func TestStoreAddress(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -20,8 +20,9 @@ func TestStoreAddress(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for given, want := range map[string]string{
-		"pebble:real": "pebble:" + dir + "/real", "pebble:link": "pebble:" + dir + "/real", "pebble:" + dir + "/link": "pebble:" + dir + "/real",
-		"pebble:link/not/yet": "pebble:" + dir + "/real/not/yet", "hbase:zk1:2181": "hbase:zk1:2181",
+		"pebble:real": "pebble:" + dir + "/real", "pebble:link": "pebble:" + dir + "/real",
+		"pebble:" + dir + "/link": "pebble:" + dir + "/real",
+		"pebble:link/not/yet":     "pebble:" + dir + "/real/not/yet", "hbase:zk1:2181": "hbase:zk1:2181",
 	} {
 		if got := (&Common{Store: given}).StoreAddress(); got != want {
 			t.Errorf("%s: got %s, want %s", given, got, want)

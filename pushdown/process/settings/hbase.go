@@ -8,15 +8,15 @@ import (
 	"downpour/pushdown/process/login"
 )
 
-// HBaseSecurity says how HBase's servers are connected to. Its fields are those of
+// HBaseSecurity is how we connect to HBase's servers. Its fields are those of
 // open.Security.
 type HBaseSecurity struct {
 	// Kerberos is keytab:FILE:PRINCIPAL, cache:FILE, cache for the file that KRB5CCNAME names, or
 	// empty for no authentication. The principal is ours, name[/host][@REALM]; the host may be _HOST for
 	// this machine's name.
 	Kerberos string `env:"DOWNPOUR_HBASE_KERBEROS"`
-	// JAAS is instead the path of a login configuration of Java's, in whose section JAASSection keytab or
-	// ticket cache and our principal stand.
+	// JAAS is instead the path of a Java login configuration, whose section JAASSection has the
+	// keytab or ticket cache and our principal.
 	JAAS        string `env:"DOWNPOUR_HBASE_JAAS"`
 	JAASSection string `env:"DOWNPOUR_HBASE_JAAS_SECTION" envDefault:"Client"`
 	// ServerPrincipal and MasterPrincipal are those of region servers and masters; the
@@ -28,8 +28,8 @@ type HBaseSecurity struct {
 	Protection string `env:"DOWNPOUR_HBASE_PROTECTION"`
 	// AllowSimple lets a server do without authentication although Kerberos is set.
 	AllowSimple bool `env:"DOWNPOUR_HBASE_ALLOW_SIMPLE" envDefault:"false"`
-	// CheckRights asks HBase at the start whether its own access control lets us read all of the tables. It
-	// knows nothing of rights that another system grants, such as Apache Ranger.
+	// CheckRights checks at start whether HBase's own access control lets us read all of the
+	// tables. It cannot see rights that another system grants, such as Apache Ranger.
 	CheckRights bool `env:"DOWNPOUR_HBASE_CHECK_RIGHTS" envDefault:"true"`
 	// Krb5Conf is the path of krb5.conf, files with colons between them; empty is that of Krb5Config. Krb5Config and
 	// TicketCache are the variables of all Kerberos programs.
@@ -38,8 +38,8 @@ type HBaseSecurity struct {
 	TicketCache string `env:"KRB5CCNAME"`
 
 	// TLS is off, on for the system's authorities, or the path of a PEM file with those that
-	// are trusted. ClientCert and ClientKey are our certificate, where servers ask for one;
-	// both are set or none. VerifyHost wants the server's name in its certificate.
+	// are trusted. ClientCert and ClientKey are our certificate, for servers that require
+	// one; both are set or none. VerifyHost requires the server's name in its certificate.
 	TLS        string `env:"DOWNPOUR_HBASE_TLS" envDefault:"off"`
 	ClientCert string `env:"DOWNPOUR_HBASE_TLS_CERT"`
 	ClientKey  string `env:"DOWNPOUR_HBASE_TLS_KEY"`
@@ -51,9 +51,10 @@ func (s *HBaseSecurity) validate() (errs []error) {
 	if _, err := login.Parse(s.Kerberos); err != nil {
 		errs = append(errs, err)
 	}
-	// It would not be known as whom we are meant to log in.
+	// The principal would be ambiguous.
 	if s.Kerberos != "" && s.JAAS != "" {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of both"))
+		errs = append(
+			errs, errors.New("DOWNPOUR_HBASE_JAAS: DOWNPOUR_HBASE_KERBEROS is set, too; want only one of both"))
 	}
 
 	for name := range strings.SplitSeq(s.Protection, ",") {
@@ -65,7 +66,9 @@ func (s *HBaseSecurity) validate() (errs []error) {
 			}
 			fallthrough
 		default:
-			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
+			errs = append(errs,
+				fmt.Errorf(
+					"DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
 		}
 	}
 	return append(errs, s.validateTLS()...)
@@ -74,15 +77,21 @@ func (s *HBaseSecurity) validate() (errs []error) {
 // validateTLS returns the faults of the settings of TLS.
 func (s *HBaseSecurity) validateTLS() (errs []error) {
 	if (s.ClientCert == "") != (s.ClientKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
 	}
 	// Whoever sets one of them thinks that TLS is spoken.
 	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
 	}
-	// Whoever has any certificate of a public authority would be taken for HBase.
+	// Any holder of a certificate of a public authority would be accepted as HBase.
 	if s.TLS == "on" && !s.VerifyHost {
-		errs = append(errs, errors.New("DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
 	}
 	return errs
 }

@@ -15,22 +15,27 @@ const prefix = "DOWNPOUR_"
 // because both may be started from one environment.
 var gatewayOnly = []string{
 	"DOWNPOUR_LISTEN", "DOWNPOUR_OPENTSDB_CONF", "DOWNPOUR_AUTO_METRICS", "DOWNPOUR_AUTO_TAGKS", "DOWNPOUR_AUTO_TAGVS",
-	"DOWNPOUR_MAX_TAGS", "DOWNPOUR_ALLOW_SPECIALCHARS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_ENABLE_APPENDS", "DOWNPOUR_HISTOGRAMS",
+	"DOWNPOUR_MAX_TAGS", "DOWNPOUR_ALLOW_SPECIALCHARS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_ENABLE_APPENDS",
+	"DOWNPOUR_HISTOGRAMS",
 	"DOWNPOUR_SKIP_UNRESOLVED_TAGVS", "DOWNPOUR_EXPANSION_LIMIT", "DOWNPOUR_TIMEZONE",
 	"DOWNPOUR_LIMIT_BYTES", "DOWNPOUR_LIMIT_BYTES_OVERRIDE", "DOWNPOUR_LIMIT_POINTS", "DOWNPOUR_LIMIT_POINTS_OVERRIDE",
 	"DOWNPOUR_LIMIT_CONNECTIONS", "DOWNPOUR_LIMIT_QUERIES",
-	"DOWNPOUR_ROLLUP_TAG_KEY", "DOWNPOUR_ROLLUP_RAW_VALUE", "DOWNPOUR_ROLLUP_TAG_RAW", "DOWNPOUR_ROLLUP_BLOCK_DERIVED", "DOWNPOUR_ROLLUP_SPLIT",
+	"DOWNPOUR_ROLLUP_TAG_KEY", "DOWNPOUR_ROLLUP_RAW_VALUE", "DOWNPOUR_ROLLUP_TAG_RAW", "DOWNPOUR_ROLLUP_BLOCK_DERIVED",
+	"DOWNPOUR_ROLLUP_SPLIT",
 	"DOWNPOUR_ROLLUP_RATE",
-	"DOWNPOUR_LIMIT_OVERRIDES", "DOWNPOUR_LIMIT_MEMORY", "DOWNPOUR_LIMIT_NAME", "DOWNPOUR_LIMIT_JSON", "DOWNPOUR_LIMIT_ARROW",
+	"DOWNPOUR_LIMIT_OVERRIDES", "DOWNPOUR_LIMIT_MEMORY", "DOWNPOUR_LIMIT_NAME", "DOWNPOUR_LIMIT_JSON",
+	"DOWNPOUR_LIMIT_ARROW",
 	"DOWNPOUR_HEAVY_QUERIES", "DOWNPOUR_HEAVY_POINTS", "DOWNPOUR_FIX",
 	"DOWNPOUR_ALLOW_DELETE", "DOWNPOUR_MODE", "DOWNPOUR_META_TRACKING", "DOWNPOUR_META_INCREMENTING",
 	"DOWNPOUR_META_REALTIME_TS", "DOWNPOUR_META_REALTIME_UID", "DOWNPOUR_TREE_PROCESSING",
-	"DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_PUT_TIMEOUT", "DOWNPOUR_SLOW_QUERY", "DOWNPOUR_DRAIN", "DOWNPOUR_PUSHDOWN", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_ALLOW_ORIGINS", "DOWNPOUR_ALLOW_HOSTS", "DOWNPOUR_ALLOW_IMAGES", "DOWNPOUR_PROFILING",
+	"DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_PUT_TIMEOUT", "DOWNPOUR_SLOW_QUERY", "DOWNPOUR_DRAIN", "DOWNPOUR_PUSHDOWN",
+	"DOWNPOUR_SELF_METRICS", "DOWNPOUR_ALLOW_ORIGINS", "DOWNPOUR_ALLOW_HOSTS", "DOWNPOUR_ALLOW_IMAGES",
+	"DOWNPOUR_PROFILING",
 	"DOWNPOUR_RETENTION",
 }
 
-// renamed has the new names of renamed variables, so that an error can name them to
-// whoever still sets the old one.
+// renamed has the new names of renamed variables, so that an error can name them if an old one is
+// set.
 var renamed = map[string]string{"DOWNPOUR_SUMMARIES": "DOWNPOUR_RESULT_CACHE"}
 
 // Known returns the names of all variables that a Downpour program reads, sorted.
@@ -43,14 +48,14 @@ func Known() []string {
 	return names
 }
 
-// errEmptyTLS refuses a variable that is set to nothing, as by a template that lacks its value. Elsewhere
-// that means the default; here it would send in the clear what was meant to be encrypted.
+// errEmptyTLS refuses a variable that is set to nothing, as by a template without its value. For
+// others that means the default; here it would disable encryption.
 var errEmptyTLS = errors.New("DOWNPOUR_HBASE_TLS: got nothing, want off, on or the path of a file with authorities")
 
 // Unknown returns an error that names every variable of environ ("NAME=value", as
 // os.Environ returns them) that begins with DOWNPOUR_ and that no program knows. A
-// misspelt name would otherwise leave a default in force, and nobody would notice. So would an
-// empty DOWNPOUR_HBASE_TLS.
+// misspelt name would otherwise silently leave a default in force. So would an empty
+// DOWNPOUR_HBASE_TLS.
 func Unknown(environ []string) error {
 	known := Known()
 	var errs []error

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// LogConfig says what the log of a program shows.
+// LogConfig is what the log of a program shows.
 type LogConfig struct {
 	// LogLevel is the least level of the lines that are written: debug, info, warn or error.
 	LogLevel string `env:"DOWNPOUR_LOG_LEVEL" envDefault:"info"`
@@ -19,11 +19,12 @@ type LogConfig struct {
 
 // logLevels are the levels by the names that LogLevel has.
 var logLevels = map[string]slog.Level{
-	"": slog.LevelInfo, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	"": slog.LevelInfo, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+	"error": slog.LevelError,
 }
 
-// Logger returns the log that the settings ask for, on w. Each record is one line, and none has
-// terminal codes, whatever names clients send: both forms escape what cannot be printed.
+// Logger returns the log of the settings, on w. Each record is one line, and none has terminal
+// codes, whatever names clients send: both forms escape unprintable characters.
 func (c *LogConfig) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: logLevels[strings.ToLower(c.LogLevel)]}
 	if c.LogFormat == "json" {

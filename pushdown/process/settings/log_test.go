@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// A line has the form and the least level that the settings say.
+// A line has the form and the least level of the settings.
 func TestLogConfig_Logger(t *testing.T) {
 	f := func(c LogConfig, json bool, lines int) {
 		t.Helper()

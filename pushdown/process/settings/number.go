@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// NumberForm says what ParseNumber takes, for errors.
+// NumberForm describes the numbers of ParseNumber, for errors.
 const NumberForm = "a number, such as 500, 1M (1,000,000) or 64MiB (67,108,864)"
 
-// ParseNumber parses a number of bytes or of anything else. K, M, G or T behind it, in capitals, stands for a power of
-// 1,000; with an i behind that, of 1,024. A B at the end says that it is bytes, and changes nothing:
+// ParseNumber parses a number of bytes or of anything else. K, M, G or T after it, in capitals, is
+// a power of 1,000; with an i after that, of 1,024. A B at the end, for bytes, changes nothing:
 //
 //	500    1M = 1,000,000    4GB = 4,000,000,000    64Mi = 64MiB = 67,108,864    -1
 func ParseNumber(text string) (int64, error) {
@@ -29,7 +29,7 @@ func ParseNumber(text string) (int64, error) {
 	return n * factor, nil
 }
 
-// units are the factors by what stands behind the digits.
+// units are the factors by the letters after the digits.
 var units = func() map[string]int64 {
 	all := map[string]int64{"": 1, "B": 1}
 	decimal, binary := int64(1), int64(1)

@@ -39,14 +39,14 @@ type Common struct {
 	MetricWidth int `env:"DOWNPOUR_UID_WIDTH_METRIC" envDefault:"3"`
 	TagKWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGK" envDefault:"3"`
 	TagVWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGV" envDefault:"3"`
-	// Seek allows skip scans: queries for some series learn which tags come before
-	// the wanted ones in row keys, so that later queries seek to their rows.
+	// Seek allows skip scans: queries for a few series learn which tags come before the wanted ones
+	// in row keys, so that later queries seek to their rows.
 	Seek bool `env:"DOWNPOUR_SEEK" envDefault:"true"`
 	// ResultCache bounds the memory of the result cache, in bytes; "off" caches
 	// nothing.
 	ResultCache string `env:"DOWNPOUR_RESULT_CACHE" envDefault:"128MiB"`
-	// ResultCacheProof says by what it is known on HBase that rows have not changed:
-	// exact or timestamps.
+	// ResultCacheProof is how it is proven on HBase that rows have not changed: exact or
+	// timestamps.
 	ResultCacheProof string `env:"DOWNPOUR_RESULT_CACHE_PROOF" envDefault:"exact"`
 
 	HBaseSecurity
@@ -62,7 +62,8 @@ type Common struct {
 	TLSCert string `env:"DOWNPOUR_TLS_CERT"`
 	TLSKey  string `env:"DOWNPOUR_TLS_KEY"`
 	// PushdownCA is the path of a PEM file with the authority of the certificates of gateways
-	// and pushdown servers: mutual TLS between them, in place of tokens or beside them.
+	// and pushdown servers: mutual TLS between them, in place of tokens or in addition to
+	// them.
 	PushdownCA string `env:"DOWNPOUR_PUSHDOWN_CA"`
 	// Insecure allows listening beyond loopback without a token file.
 	Insecure bool `env:"DOWNPOUR_INSECURE" envDefault:"false"`
@@ -80,11 +81,11 @@ type Pushdown struct {
 	Compaction
 	// FixDuplicates makes the newer of two values of one time count when rows are compacted.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
-	// TableState is the table of what Downpour itself keeps, such as leases of jobs.
+	// TableState is the table of Downpour's own data, such as leases of jobs.
 	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
 }
 
-// Validate returns all faults at once, each with the name of its variable.
+// Validate returns all faults together, each with the name of its variable.
 func (c *Pushdown) Validate() error {
 	err := c.Common.Validate(pushdownListen, c.Listen)
 	if c.Beside != "" {
@@ -98,7 +99,8 @@ func (c *Pushdown) validateState() error {
 	if rate, _ := c.CompactRate(); rate == 0 {
 		return nil
 	}
-	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" || slices.Contains(other, c.TableState) {
+	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" ||
+		slices.Contains(other, c.TableState) {
 		return fmt.Errorf("DOWNPOUR_TABLE_STATE: got %q, want a table of its own", c.TableState)
 	}
 	return nil
@@ -130,17 +132,17 @@ func (c *Common) ResultCacheBytes() (int64, error) {
 
 	n, err := ParseNumber(c.ResultCache)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB", c.ResultCache)
+		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB",
+			c.ResultCache)
 	}
 	return n, nil
 }
 
-// ProofByTimestamps tells whether rows of HBase may be proven unchanged by the timestamps
-// of changes.
+// ProofByTimestamps reports whether rows of HBase may be proven unchanged by the timestamps of
+// changes.
 func (c *Common) ProofByTimestamps() bool { return c.ResultCacheProof == "timestamps" }
 
-// MemoryBytes returns the budget of memory that the operator asks for, 0 for the
-// default.
+// MemoryBytes returns the budget of memory that is set, 0 for the default.
 func (c *Common) MemoryBytes() (int64, error) {
 	if c.Memory == "" {
 		return 0, nil
@@ -148,7 +150,8 @@ func (c *Common) MemoryBytes() (int64, error) {
 
 	n, err := ParseNumber(c.Memory)
 	if err != nil || n < memory.Least {
-		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB", c.Memory, memory.Least>>20)
+		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB",
+			c.Memory, memory.Least>>20)
 	}
 	return n, nil
 }
@@ -176,8 +179,7 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 func (c *Common) StoreCacheBytes() int64 { return StoreCache(c.embeddedBudget()) }
 
 // OutsideHeap returns how many bytes of the process's budget lie outside of Go's heap:
-// those of the embedded store's cache of blocks and of its memtables, which C's malloc
-// allocates.
+// the embedded store's cache of blocks and its memtables, which C's malloc allocates.
 func (c *Common) OutsideHeap() int64 {
 	budget := c.embeddedBudget()
 	return StoreCache(budget) + min(storeMemTables, budget/8)
@@ -233,11 +235,11 @@ func (c *Common) RollupConfig() (*rollup.Config, error) {
 // madePrefix is before a configuration of rollups that we make ourselves.
 const madePrefix = "auto:"
 
-// RollupsMade tells whether rollups of series are made by ourselves, and by nobody else.
+// RollupsMade reports whether we make the rollups of series ourselves, and nobody else does.
 func (c *Common) RollupsMade() bool { return strings.HasPrefix(c.Rollups, madePrefix) }
 
-// RollupTables returns the tables of a valid configuration's rollups and pre-aggregates,
-// but for the data table.
+// RollupTables returns the tables of a valid configuration's rollups and pre-aggregates, except the
+// data table.
 func (c *Common) RollupTables() (out []string) {
 	config, err := c.RollupConfig()
 	if config == nil || err != nil {
@@ -251,8 +253,8 @@ func (c *Common) RollupTables() (out []string) {
 	return out
 }
 
-// RollupTablesRead returns those of RollupTables that must be readable: all, but of rollups that we make ourselves
-// those of series alone, because nobody makes pre-aggregates there.
+// RollupTablesRead returns those of RollupTables that must be readable: all, or only those of
+// series if we make the rollups ourselves, because then there are no pre-aggregates.
 func (c *Common) RollupTablesRead() []string {
 	config, err := c.RollupConfig()
 	if config == nil || err != nil || !c.RollupsMade() {
@@ -261,7 +263,7 @@ func (c *Common) RollupTablesRead() []string {
 	return config.SeriesTables()
 }
 
-// Embedded tells whether the store is the embedded store.
+// Embedded reports whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
 // StoreAddress returns Store with the whole path of an embedded store, which means the same in any working directory,
@@ -273,7 +275,7 @@ func (c *Common) StoreAddress() string {
 		return c.Store
 	}
 
-	// The end of the path may not be there yet.
+	// The end of the path may not exist yet.
 	for there, rest := path, ""; ; there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest) {
 		if real, err := filepath.EvalSymlinks(there); err == nil {
 			return "pebble:" + filepath.Join(real, rest)
@@ -284,13 +286,15 @@ func (c *Common) StoreAddress() string {
 	}
 }
 
-// Validate returns all faults at once, each with the name of its variable. listen is the
-// address to listen on, and variable the name of its variable.
+// Validate returns all faults together, each with the name of its variable. listen is
+// the address to listen on, and variable the name of its variable.
 func (c *Common) Validate(variable, listen string) error {
 	var errs []error
 	kind, where, _ := strings.Cut(c.Store, ":")
 	if where == "" || kind != "pebble" && kind != "hbase" && kind != "hbase+rpc" {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
+		errs = append(
+			errs, fmt.Errorf(
+				"DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
 	}
 
 	if err := c.Schema().Validate(); err != nil {
@@ -313,10 +317,13 @@ func (c *Common) Validate(variable, listen string) error {
 	errs = append(errs, c.LogConfig.validate()...)
 	errs = append(errs, c.HBaseSecurity.validate()...)
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
+		errs = append(
+			errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
 	}
 	if c.PushdownCA != "" && (c.TLSCert == "" || c.TLSKey == "") {
-		errs = append(errs, errors.New("DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
+		errs = append(
+			errs, errors.New(
+				"DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
 	}
 	return errors.Join(append(errs, c.checkListen(variable, listen))...)
 }

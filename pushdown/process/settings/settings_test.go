@@ -48,7 +48,8 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.Kerberos, c.JAAS = "keytab:/k:p", "/jaas" }, "127.0.0.1:1", "want only one of both")
 	f(func(c *Common) { c.JAAS = "/jaas" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.TLS, c.ClientCert = "on", "cert" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS_KEY")
-	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "off", "cert", "key" }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS: got off")
+	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "off", "cert", "key" }, "127.0.0.1:1",
+		"DOWNPOUR_HBASE_TLS: got off")
 	f(func(c *Common) { c.TLS, c.ClientCert, c.ClientKey = "/ca.pem", "cert", "key" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.TLS, c.VerifyHost = "on", false }, "127.0.0.1:1", "DOWNPOUR_HBASE_TLS_VERIFY_HOST")
 	f(func(c *Common) { c.TLS, c.VerifyHost = "on", true }, "127.0.0.1:1", "")
@@ -70,13 +71,16 @@ func TestCommon_Validate(t *testing.T) {
 //fault:number-of-decimal-bytes binary*1024 => decimal
 func TestParseNumber(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "17": 17, "-1": -1, "-2K": -2000, "0B": 0, "7B": 7,
-		"1K": 1000, "1KB": 1000, "1Ki": 1024, "3KiB": 3 << 10, "1M": 1_000_000, "2 MiB": 2 << 20, "2Mi": 2 << 20, "4GB": 4_000_000_000, "4GiB": 4 << 30,
-		"1T": 1_000_000_000_000, "8388607TiB": 8388607 << 40, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
+		"1K": 1000, "1KB": 1000, "1Ki": 1024, "3KiB": 3 << 10, "1M": 1_000_000, "2 MiB": 2 << 20, "2Mi": 2 << 20,
+		"4GB": 4_000_000_000, "4GiB": 4 << 30,
+		"1T": 1_000_000_000_000, "8388607TiB": 8388607 << 40, "9223372036854775807": math.MaxInt64,
+		"-9223372036854775808": math.MinInt64} {
 		if got, err := ParseNumber(text); got != want || err != nil {
 			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", " ", "x", "1.5GiB", "GiB", "M", "8388608TiB", "-8388609TiB", "9223372036854775808", "4 4", "1m", "1k", "1MM", "1i", "1Bi", "1iB", "1M1", "1 ", "0x1", "1_0", "1e6"} {
+	for _, text := range []string{"", " ", "x", "1.5GiB", "GiB", "M", "8388608TiB", "-8388609TiB",
+		"9223372036854775808", "4 4", "1m", "1k", "1MM", "1i", "1Bi", "1iB", "1M1", "1 ", "0x1", "1_0", "1e6"} {
 		if got, err := ParseNumber(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(text)) {
 			t.Errorf("%q: got %d, %v, want an error that quotes it", text, got, err)
 		}
@@ -85,7 +89,8 @@ func TestParseNumber(t *testing.T) {
 
 func TestCheckAddress(t *testing.T) {
 	for address, ok := range map[string]bool{"host:16020": true, "127.0.0.1:1": true, "[::1]:65535": true,
-		"host": false, ":4280": false, "host:": false, "host:0": false, "host:65536": false, "host:http": false, "::1": false, "hbase:host:2181": false} {
+		"host": false, ":4280": false, "host:": false, "host:0": false, "host:65536": false, "host:http": false,
+		"::1": false, "hbase:host:2181": false} {
 		if err := CheckAddress("X", address); (err == nil) != ok {
 			t.Errorf("%q: got %v, want accepted %t", address, err, ok)
 		}
@@ -97,10 +102,12 @@ func TestUnknown(t *testing.T) {
 		t.Error(err)
 	}
 	err := Unknown([]string{"DOWNPOUR_STOER=x", "DOWNPOUR_LISTENS=y"})
-	if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STOER") || !strings.Contains(err.Error(), "DOWNPOUR_LISTENS") {
+	if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STOER") ||
+		!strings.Contains(err.Error(), "DOWNPOUR_LISTENS") {
 		t.Errorf("got %v, want both names", err)
 	}
-	if err := Unknown([]string{"DOWNPOUR_HBASE_TLS="}); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HBASE_TLS: got nothing") {
+	if err := Unknown([]string{"DOWNPOUR_HBASE_TLS="}); err == nil ||
+		!strings.Contains(err.Error(), "DOWNPOUR_HBASE_TLS: got nothing") {
 		t.Errorf("got %v, want that an empty DOWNPOUR_HBASE_TLS is refused", err)
 	}
 	if err := Unknown([]string{"DOWNPOUR_HBASE_TLS=off", "DOWNPOUR_HBASE_KERBEROS="}); err != nil {
@@ -114,7 +121,8 @@ func TestList(t *testing.T) {
 		Peers []string `env:"X_PEERS"`
 	}{Common: valid(), Peers: []string{"a:1", "b:2"}}
 	got := List(&c)
-	if diff := cmp.Diff([]Value{{"DOWNPOUR_STORE", "pebble:data"}, {"X_PEERS", "a:1,b:2"}}, []Value{got[0], got[len(got)-1]}); diff != "" {
+	if diff := cmp.Diff([]Value{{"DOWNPOUR_STORE", "pebble:data"}, {"X_PEERS", "a:1,b:2"}},
+		[]Value{got[0], got[len(got)-1]}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -155,7 +163,12 @@ func TestPushdown_certificates(t *testing.T) {
 func TestPushdown_compaction(t *testing.T) {
 	f := func(want string, rate float64, change func(*Pushdown)) {
 		t.Helper()
-		c := Pushdown{Common: valid(), Listen: "127.0.0.1:4280", Compaction: Compaction{Compact: "500", CompactMargin: time.Minute}, TableState: "state"}
+		c := Pushdown{
+			Common:     valid(),
+			Listen:     "127.0.0.1:4280",
+			Compaction: Compaction{Compact: "500", CompactMargin: time.Minute},
+			TableState: "state",
+		}
 		c.Store = "hbase:localhost:2181"
 		change(&c)
 		err := c.Validate()

@@ -9,14 +9,13 @@ import (
 	"downpour/encoding/zones"
 )
 
-// Version is the version by semantic versioning. /api/version and the telnet
-// command version answer with OpenTSDB's instead, which is what clients ask for.
+// Version is the version by semantic versioning. /api/version and the telnet command
+// version answer with OpenTSDB's instead, which clients check.
 const Version = "0.1.0"
 
-// String is what a program prints when it is asked for its version, such as
-// "downpour 0.1.0, commit 073d1483c0de, go1.26.0, time zones 2025c, without C": what was
-// built, with which Go and time zones, and whether the embedded store's cache is outside of
-// Go's heap.
+// String is what a program prints as its version, such as "downpour 0.1.0, commit
+// 073d1483c0de, go1.26.0, time zones 2025c, without C": what was built, with which Go and
+// time zones, and whether the embedded store's cache is outside of Go's heap.
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -25,7 +24,7 @@ func String() string {
 	return describe(info)
 }
 
-// describe says what is known of a build. A build outside of a checkout has no commit.
+// describe describes a build. A build outside of a checkout has no commit.
 func describe(info *debug.BuildInfo) string {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {

@@ -26,11 +26,14 @@ func TestDescribe(t *testing.T) {
 		settings map[string]string
 		want     string
 	}{
-		{"from a checkout, with C", map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "false", "CGO_ENABLED": "1"},
+		{"from a checkout, with C",
+			map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "false", "CGO_ENABLED": "1"},
 			"downpour " + Version + ", commit 073d1483c0de, go1.26.0, time zones 2025c"},
-		{"with changes, without C", map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "true", "CGO_ENABLED": "0"},
+		{"with changes, without C",
+			map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "true", "CGO_ENABLED": "0"},
 			"downpour " + Version + ", commit 073d1483c0de with changes, go1.26.0, time zones 2025c, without C"},
-		{"from a folder", map[string]string{"CGO_ENABLED": "1"}, "downpour " + Version + ", go1.26.0, time zones 2025c"},
+		{"from a folder", map[string]string{"CGO_ENABLED": "1"},
+			"downpour " + Version + ", go1.26.0, time zones 2025c"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For waits for d, or until ctx ends, whose error it then returns. There is nothing to wait for
-// where d is not positive: whether ctx has ended is not looked at then.
+// For waits for d, or until ctx ends, whose error it then returns. If d is not positive it returns
+// immediately, even if ctx has ended.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// It waits as long as it is told, no time where none is left, and not beyond its context.
+// It waits for the given time, not at all if that is not positive, and not beyond its context.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())

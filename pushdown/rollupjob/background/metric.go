@@ -17,8 +17,8 @@ const (
 	lookCost = 500
 	// maxDue bounds the metrics that wait to be proven.
 	maxDue = 10_000
-	// leaveFirst and leaveMost are how long some days of a metric are left after they were rolled
-	// up in vain: at first and at most. maxLeft bounds of how many that is known.
+	// leaveFirst and leaveMost are how long days of a metric are skipped after their rollups could
+	// not be proven: at first and at most. maxLeft bounds the number of remembered days.
 	leaveFirst, leaveMost = 24 * time.Hour, 8 * 24 * time.Hour
 	maxLeft               = 200_000
 	// maxFirsts bounds the metrics whose first row is known.
@@ -32,8 +32,8 @@ type days struct {
 	from   int64 // later than the begin of the pass where raw rows are past
 }
 
-// key names the days that a pass of this kind looks at: those of the newest hours are named
-// alike each time.
+// key names the days of a pass of this kind: those of the newest hours have the same name each
+// time.
 func (d *days) key() string {
 	if !d.of.walk {
 		return string(d.metric)
@@ -47,14 +47,14 @@ type due struct {
 	at time.Time
 }
 
-// left is until when some days of a metric are left alone, because nothing proved their rollups.
+// left is until when days of a metric are skipped, because their rollups could not be proven.
 type left struct {
 	until time.Time
 	last  time.Duration // how long that is
 }
 
-// roll rolls a metric up between two times. It is proven at once if nothing was made, else after
-// Config.ProveAfter.
+// roll rolls a metric up between two times. It is proven immediately if nothing was made, else
+// after Config.ProveAfter.
 func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) error {
 	d := days{metric: m.UID, of: of, from: of.from}
 	leave := time.Now().Before(w.left[d.key()].until)
@@ -64,7 +64,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	if err := w.job.Pace(ctx, lookCost); err != nil {
 		return err
 	}
-	// Also of a metric that is left: the walk goes on to where the first row of all is.
+	// Also for a skipped metric: the walk continues to the first row of all metrics.
 	if of.first {
 		delete(w.firsts, string(m.UID)) // of the last walk; an error below must not leave it
 		base, ok, err := w.job.First(ctx, m.UID, 0, math.MaxUint32)
@@ -80,8 +80,8 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 		w.passed = w.passed || !of.walk
 		return nil
 	}
-	// What is rolled up begins with all of the piece that holds from. One more, because retention
-	// goes on since the metrics were listed.
+	// Rolling up begins at the start of the piece that holds from. One more, because retention has
+	// continued since the metrics were listed.
 	if m.From > 0 {
 		d.from = max(d.from, m.From+2*w.piece)
 	}
@@ -92,7 +92,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	if first, known := w.firsts[string(m.UID)]; of.walk && known && first >= of.to {
 		return nil
 	}
-	// Most months of most metrics are as they were the last time.
+	// Most months of most metrics have not changed since the last time.
 	counts, proven, err := w.job.Look(ctx, m.UID, d.from, of.to)
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 	return nil
 }
 
-// noteFirst notes the first raw row of a metric, none if there is none: the walk goes past the months
-// before it without asking for them.
+// noteFirst notes the first raw row of a metric, none if there is none: the walk skips the months
+// before it without reading them.
 func (w *Worker) noteFirst(metric encoding.UID, base int64, any bool) {
 	if !any {
 		base = math.MaxInt64
@@ -130,7 +130,7 @@ func (w *Worker) noteFirst(metric encoding.UID, base int64, any bool) {
 	w.firsts[string(metric)] = base
 }
 
-// prove proves rollups, and leaves them for a while if that is in vain.
+// prove proves rollups, and skips them for a while if that fails.
 func (w *Worker) prove(ctx context.Context, d days) error {
 	counts, err := w.job.Prove(ctx, d.metric, d.from, d.of.to)
 	w.note(&counts)
@@ -156,7 +156,8 @@ func (w *Worker) note(counts *rollupjob.Counts) {
 	w.counts.Add(counts)
 }
 
-// safely calls f with memory of its own. The process has other work, which goes on after a panic.
+// safely calls f with its own memory account. The process has other work, which continues after a
+// panic.
 func (w *Worker) safely(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	account := w.cfg.Memory.Open(memory.Live)
 	defer account.Close()

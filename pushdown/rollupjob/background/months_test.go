@@ -9,8 +9,9 @@ import (
 	"downpour/pushdown/store/storetest"
 )
 
-// TestWorker_months: where nothing has changed, a day's work asks little of each metric and month: what is
-// recorded, and two marks. Of months before a metric's first row it asks nothing, however old others are.
+// TestWorker_months: if nothing has changed, a day's work needs few calls for each metric and
+// month: one for the record, and two for marks. Months before a metric's first row need none,
+// however old other metrics are.
 func TestWorker_months(t *testing.T) {
 	simulate(t, func(w *world) {
 		const young, months = 19, 24
@@ -21,7 +22,7 @@ func TestWorker_months(t *testing.T) {
 		a := &storetest.Counting{Store: w.st}
 		ctx, cancel := context.WithCancel(w.Context())
 		worker := w.worker(ctx, func(c *Config) { c.Alone, c.Store = true, a })
-		// Until the newest hours have no rows any more.
+		// Until the newest hours have no rows.
 		time.Sleep(3 * 24 * time.Hour)
 		synctest.Wait()
 		w.wantProven("at first", born-20*day, born)
@@ -35,9 +36,9 @@ func TestWorker_months(t *testing.T) {
 		const look, day = 3, 30
 		bound := int64((young+1)*(4*(look+1)+1+day+look+1) + months*(look+1))
 		n := a.Asked.Load() - before
-		w.Logf("%d were asked in a day of %d metrics", n, w.metrics)
+		w.Logf("%d calls in a day of %d metrics", n, w.metrics)
 		if n > bound {
-			w.Errorf("%d were asked in a day of %d metrics, want at most %d", n, w.metrics, bound)
+			w.Errorf("%d calls in a day of %d metrics, want at most %d", n, w.metrics, bound)
 		}
 		if n := worker.did().Made - made; n > 2*(young+1) {
 			w.Errorf("%d days were rolled up again", n)

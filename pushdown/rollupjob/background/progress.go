@@ -9,11 +9,11 @@ import (
 
 const (
 	day = 24 * encoding.RowSeconds
-	// grain is the time of which hours are rolled up together.
+	// grain is the time whose hours are rolled up together.
 	grain = 6 * encoding.RowSeconds
-	// recent is the time before the last sealed hour that is looked at each time.
+	// recent is the time before the last sealed hour that is checked each time.
 	recent = 2 * day
-	// window is the time that the walk goes over at once.
+	// window is the time of one step of the walk.
 	window = 32 * day
 	// walkEvery is the time from the begin of one walk to that of the next.
 	walkEvery = day
@@ -63,7 +63,7 @@ type pass struct {
 
 // next returns the pass to work on if the hours before sealed are, nil if there is none now.
 func (p *progress) next(sealed, now int64) *pass {
-	// What was done for a time that is not over is done again: a clock was wrong.
+	// Work for a time in the future is repeated: a clock was wrong.
 	if n := &p.Newest; n.To == 0 || n.Done && n.To != sealed {
 		*n = newest{To: sealed}
 	}

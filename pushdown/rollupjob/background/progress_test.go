@@ -11,8 +11,8 @@ import (
 	"downpour/encoding/seedtest"
 )
 
-// A walk goes over all time from the last sealed hour down to the first row, without a hole; whatever is
-// sealed meanwhile comes before it goes on, and nothing is done twice within a day.
+// A walk goes over all time from the last sealed hour down to the first row, without a hole; hours
+// that are sealed in between come before it continues, and nothing is done twice within a day.
 func TestProgress(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -65,7 +65,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// After a clock that was wrong, what it has done too early is done again.
+// After a clock was wrong, work that was done too early is repeated.
 func TestProgress_clock(t *testing.T) {
 	var p progress
 	const later, now = 10 * 365 * day, 365 * day

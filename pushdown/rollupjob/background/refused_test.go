@@ -38,7 +38,8 @@ func (w *world) wantWhole(want []string) {
 	for metric := 1; metric <= w.metrics; metric++ {
 		for _, r := range w.proven(metric) {
 			for _, c := range want {
-				at := int64(binary.BigEndian.Uint32([]byte(c[3:7]))) + int64(binary.BigEndian.Uint16([]byte(c[len(rowKey(1, 0))+2:]))>>4)*hour
+				at := int64(binary.BigEndian.Uint32([]byte(c[3:7]))) +
+					int64(binary.BigEndian.Uint16([]byte(c[len(rowKey(1, 0))+2:]))>>4)*hour
 				if c[:3] == string(uid(metric)) && at >= r.From && at < r.To && !slices.Contains(there, c) {
 					w.Errorf("metric %d may be read from %+v, and the cell %x is not there", metric, r, c)
 				}
@@ -54,8 +55,8 @@ func (w *world) after(d time.Duration) {
 }
 
 // TestWorker_noWrites: for two hours the servers refuse writes, from the middle of the work on. The log
-// says it, no query reads a rollup of what was not rolled up whole, raw rows stay as they are, and a
-// worker that begins meanwhile makes what an undisturbed one has made.
+// says it, no query reads an incomplete rollup, raw rows do not change, and a worker that begins in
+// that time makes the same rollups as an undisturbed one.
 func TestWorker_noWrites(t *testing.T) {
 	var want []string
 	simulateHBase(t, func(w *world) {
@@ -82,7 +83,8 @@ func TestWorker_noWrites(t *testing.T) {
 			w.worker(brief, nil)
 			w.after(time.Hour)
 			end()
-			if warned := w.lines("level=WARN"); len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
+			if warned := w.lines("level=WARN"); len(warned) == 0 ||
+				!strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
 				t.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
 			}
 			w.wantWhole(want)
@@ -92,7 +94,8 @@ func TestWorker_noWrites(t *testing.T) {
 			w.after(time.Hour)
 			w.wantWhole(want)
 			r.Lift()
-			w.after(50 * time.Hour) // older days are looked at once a day, and what nothing has proven after another one
+			w.after(
+				50 * time.Hour) // older days are looked at once a day, and what nothing has proven after another one
 			cancel()
 			w.all.Wait()
 			if d := cmp.Diff(want, w.cells("r1h")); d != "" {

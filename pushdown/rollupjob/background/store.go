@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// timed is a store that tells a pacer how long its calls take.
+// timed is a store that reports to a pacer how long its calls take.
 type timed struct {
 	store.Cells
 	pace *pacer.Pacer

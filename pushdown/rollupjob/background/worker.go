@@ -46,7 +46,7 @@ type Metric struct {
 	From int64
 }
 
-// Config says what is rolled up, and how.
+// Config is what is rolled up, and how.
 type Config struct {
 	Store store.Store
 	// Job is what rolls up. Its store, its leases and its pace are set here.
@@ -55,14 +55,14 @@ type Config struct {
 	Metrics func(ctx context.Context) iter.Seq2[Metric, error]
 	// Rate is how many raw points a second are read at most.
 	Rate float64
-	// ProveAfter is how long after rollups are made they are proven: a proof can only then hold
-	// beside other writes.
+	// ProveAfter is how long after rollups are made they are proven: only then can a proof hold
+	// despite other writes.
 	ProveAfter time.Duration
 	// Leases takes the lease of this work, and those of metrics.
 	Leases *lease.Keeper
-	// Alone says that no other process has the store, so that this work needs no lease.
+	// Alone is set if no other process has the store, so that this work needs no lease.
 	Alone bool
-	// Busy tells how many queries run in this process; nil for none.
+	// Busy returns how many queries run in this process; nil for none.
 	Busy func() int
 	// Memory is where the work takes its memory from; nil has no bound.
 	Memory *memory.Pool
@@ -77,25 +77,32 @@ type Worker struct {
 	piece  int64 // longest, in s
 	totals metrics.Totals[totals]
 
-	// Of the goroutine that runs.
+	// Of the goroutine of Run.
 	metrics []Metric // by UID
 	listed  time.Time
 	due     []due // by time
 	left    map[string]left
 	firsts  map[string]int64 // the base time of the first raw row of a metric, as the walk found it
-	owed    int64            // points that the pacer was not told of yet
+	owed    int64            // points not yet reported to the pacer
 	passed  bool             // a metric of the newest pass was passed over
 	failed  int              // tries of the metric that is next
 	counts  rollupjob.Counts // of the pass
 	began   time.Time        // of the pass, in this process
 	warned  map[string]bool  // kinds of warnings
-	state   []byte           // as it was saved last, if no other process has the store
+	state   []byte           // last saved state, if no other process has the store
 	saved   time.Time
 }
 
 // New returns a worker that has not begun. The error is that of the rollups' configuration.
 func New(cfg Config) (*Worker, error) {
-	w := &Worker{cfg: cfg, job: cfg.Job, pace: pacer.New(cfg.Rate, cfg.Busy), left: map[string]left{}, firsts: map[string]int64{}, warned: map[string]bool{}}
+	w := &Worker{
+		cfg:    cfg,
+		job:    cfg.Job,
+		pace:   pacer.New(cfg.Rate, cfg.Busy),
+		left:   map[string]left{},
+		firsts: map[string]int64{},
+		warned: map[string]bool{},
+	}
 	w.job.Store, w.job.Leases, w.job.Skip, w.job.Grain = timed{cfg.Store, w.pace}, cfg.Leases, true, grain
 	w.job.Pace = w.pay
 	var err error
@@ -103,12 +110,12 @@ func New(cfg Config) (*Worker, error) {
 	return w, err
 }
 
-// page is how much is read between two waits at least, in points: as much as a page of raw rows,
-// and no more than the rate allows in a second.
+// page is the least that is read between two waits, in points: as much as a page of raw rows, and
+// no more than the rate allows in a second.
 const page = 8 << 10
 
-// pay tells the pacer what was read, in pages: a look at a metric costs little, and where queries
-// always run each wait takes as long as it may.
+// pay reports reads to the pacer, in pages: checking a metric costs little, and if queries always
+// run each wait takes as long as it may.
 func (w *Worker) pay(ctx context.Context, points int64) error {
 	if w.owed += points; float64(w.owed) < min(page, w.cfg.Rate) {
 		return ctx.Err()
@@ -118,7 +125,7 @@ func (w *Worker) pay(ctx context.Context, points int64) error {
 	return w.pace.Wait(ctx)
 }
 
-// Run makes rollups until ctx ends. No error ends it: what fails is logged and tried again.
+// Run makes rollups until ctx ends. No error ends it: failures are logged and retried.
 func (w *Worker) Run(ctx context.Context) {
 	lasting.Rounds(ctx, w.hold, w.failure)
 }
@@ -159,7 +166,7 @@ func (w *Worker) hold(ctx context.Context) (time.Duration, error) {
 	return heldWait, l.Do(ctx, func(ctx context.Context) error { return w.work(ctx, l.State(), l.Save) })
 }
 
-// work goes on from a state until ctx ends or the state cannot be saved.
+// work continues from a state until ctx ends or the state cannot be saved.
 func (w *Worker) work(ctx context.Context, state []byte, save func(ctx context.Context, state []byte) error) error {
 	p, err := parseProgress(state)
 	if err != nil {
@@ -170,7 +177,7 @@ func (w *Worker) work(ctx context.Context, state []byte, save func(ctx context.C
 		if err != nil || bytes.Equal(now, state) {
 			return err
 		}
-		// What was done is saved also if the process ends.
+		// Progress is saved also if the process ends.
 		err = save(context.WithoutCancel(ctx), now)
 		state, w.saved = now, time.Now()
 		return err
@@ -196,7 +203,7 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 	if len(w.due) > 0 && !time.Now().Before(w.due[0].at) {
 		d := w.due[0]
 		w.due = w.due[1:]
-		// What fails is not proven, which the next look at the metric finds.
+		// Failed rollups are not proven, which the next check of the metric finds.
 		err := w.safely(ctx, func(ctx context.Context) error { return w.prove(ctx, d.days) })
 		if err != nil && !errors.Is(err, rollupjob.ErrHeld) {
 			return failedWait, err
@@ -234,7 +241,7 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, err
 	}
-	// Whoever has the metric rolls up what he was told, which may be less.
+	// The lease's holder rolls up its own range, which may be smaller.
 	if errors.Is(err, rollupjob.ErrHeld) {
 		w.passed = w.passed || !of.walk
 		*of.next, w.failed = m.UID, 0
@@ -250,7 +257,7 @@ func (w *Worker) step(ctx context.Context, p *progress) (time.Duration, error) {
 	return untilDue(failedWait), fmt.Errorf("metric %X: %w", []byte(m.UID), err)
 }
 
-// nextMetric returns the first metric behind another; ok is false if there is none.
+// nextMetric returns the first metric after another; ok is false if there is none.
 func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric, ok bool, err error) {
 	if w.listed.IsZero() || time.Since(w.listed) >= listEvery {
 		var all []Metric
@@ -262,7 +269,8 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 		}
 		w.metrics, w.listed = once(all), time.Now()
 	}
-	i, found := slices.BinarySearchFunc(w.metrics, behind, func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
+	i, found := slices.BinarySearchFunc(w.metrics, behind,
+		func(m Metric, uid encoding.UID) int { return bytes.Compare(m.UID, uid) })
 	if found {
 		i++
 	}
@@ -275,14 +283,17 @@ func (w *Worker) nextMetric(ctx context.Context, behind encoding.UID) (m Metric,
 // once returns metrics by their UIDs. A rename that was cut off leaves two names of one UID: it is
 // listed once, as kept the longest of both.
 func once(all []Metric) []Metric {
-	slices.SortFunc(all, func(a, b Metric) int { return cmp.Or(bytes.Compare(a.UID, b.UID), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(all, func(a, b Metric) int {
+		return cmp.Or(bytes.Compare(a.UID, b.UID),
+			cmp.Compare(a.From, b.From))
+	})
 	return slices.CompactFunc(all, func(a, b Metric) bool { return bytes.Equal(a.UID, b.UID) })
 }
 
 // finished logs a pass that has done something, and notes how far all metrics are.
 func (w *Worker) finished(of *pass) {
 	if !of.walk {
-		// What was passed over is not rolled up, so the time of all metrics stands still.
+		// A skipped metric is not rolled up, so the time of all metrics does not advance.
 		if !w.passed {
 			w.totals.Add(func(t *totals) { t.sealed = of.to })
 		}
@@ -290,7 +301,8 @@ func (w *Worker) finished(of *pass) {
 	}
 	if w.counts.Made > 0 {
 		at := func(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04Z") }
-		w.cfg.Log.Info("rollups made", "from", at(of.from), "to", at(of.to), "done", w.counts.String(), "took", time.Since(w.began).Round(time.Millisecond))
+		w.cfg.Log.Info("rollups made", "from", at(of.from), "to", at(of.to), "done", w.counts.String(), "took",
+			time.Since(w.began).Round(time.Millisecond))
 	}
 	w.counts, w.began = rollupjob.Counts{}, time.Now()
 	if !of.walk {

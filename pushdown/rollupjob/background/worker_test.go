@@ -202,11 +202,11 @@ func (w *Worker) did() rollupjob.Counts {
 }
 
 // TestWorker: all hours of all metrics are rolled up and proven, the newest first, and each point is
-// read once; then hours that are sealed meanwhile, days that change, and those that changed long ago.
+// read once; then newly sealed hours, days that change, and those that changed long ago.
 func TestWorker(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.fill(3, 100)
-		w.put(1, born-700*day) // one lies far behind
+		w.put(1, born-700*day) // one is far in the past
 		ctx, cancel := context.WithCancel(w.Context())
 		worker := w.worker(ctx, func(c *Config) { c.Alone = true })
 		time.Sleep(30 * time.Minute)
@@ -332,8 +332,7 @@ func checkMetrics(w *world, worker *Worker) {
 	}
 }
 
-// TestWorker_restart: what a worker has begun the next process goes on with, and no point is read
-// again.
+// TestWorker_restart: the next process continues a worker's work, and no point is read again.
 func TestWorker_restart(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.fill(5, 60)
@@ -356,14 +355,14 @@ func TestWorker_restart(t *testing.T) {
 		cancel()
 		w.all.Wait()
 		w.wantProven("at the end", born-60*day, born)
-		// A month of a metric that was cut is read again as far as it was not recorded.
+		// An interrupted month of a metric is read again as far as it was not recorded.
 		if n := read + worker.did().Points; n > w.points+4*64 || read == 0 {
 			w.Errorf("%d points were read, %d of them by workers that were cut, want each of %d about once", n, read, w.points)
 		}
 	})
 }
 
-// dying is the store of a process that may die: from then on nothing it asks is answered.
+// dying is the store of a process that may die: from then on no call returns.
 type dying struct {
 	*hbase.Store
 	mu    sync.Mutex
@@ -390,7 +389,7 @@ func (m *dying) kill() {
 	m.dead = true
 }
 
-// began returns when raw rows were looked at first.
+// began returns when raw rows were first read.
 func (m *dying) began() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -430,7 +429,7 @@ func (m *dying) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return m.Store.CompareAndPut(ctx, table, cell, expected, value)
 }
 
-// TestWorker_killed: of two processes one works. When it dies the other one goes on within a
+// TestWorker_killed: one of two processes works. When it dies the other one continues within a
 // minute where it was.
 func TestWorker_killed(t *testing.T) {
 	simulateHBase(t, func(w *world) {
@@ -455,7 +454,7 @@ func TestWorker_killed(t *testing.T) {
 		if after := b.began().Sub(death); b.began().IsZero() || after < 30*time.Second {
 			w.Errorf("the second goes on %v after the death, want it within a minute, and not from a living one", after)
 		}
-		// What is done is saved every ten seconds.
+		// Progress is saved every ten seconds.
 		if b.at < looked-10 || b.at > looked || looked < 15 {
 			w.Errorf("the second goes on with metric %d, the first has looked at %d of %d", b.at, looked, w.metrics)
 		}
@@ -468,9 +467,9 @@ func TestWorker_killed(t *testing.T) {
 	})
 }
 
-// TestWorker_vain: where a region of HBase is written to all the time nothing is proven. Then the
-// rows are not read again and again, and the log says why.
-func TestWorker_vain(t *testing.T) {
+// TestWorker_unprovable: if a region of HBase is written to all the time nothing is
+// proven. Then the rows are not read again and again, and the log has the reason.
+func TestWorker_unprovable(t *testing.T) {
 	simulateHBase(t, func(w *world) {
 		w.fill(2, 20)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -516,7 +515,7 @@ func (f *failing) Scan(ctx context.Context, s store.Scan) (store.Scanner, error)
 	return f.Store.Scan(ctx, s)
 }
 
-// TestWorker_fails: what cannot be read is tried again, and told once.
+// TestWorker_fails: unreadable rows are retried, and logged once.
 func TestWorker_fails(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.fill(2, 20)
@@ -537,8 +536,8 @@ func TestWorker_fails(t *testing.T) {
 	})
 }
 
-// TestWorker_retained: where retention has deleted raw rows the rollups of them stay, and raw rows
-// that are past, but not deleted yet, are left alone.
+// TestWorker_retained: where retention has deleted raw rows their rollups are kept, and expired raw
+// rows that are not yet deleted are ignored.
 func TestWorker_retained(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.fill(1, 30)
@@ -612,7 +611,7 @@ func TestWorker_calm(t *testing.T) {
 		for worker.did().Points < w.points && time.Since(began) < time.Hour {
 			time.Sleep(time.Second)
 		}
-		// Rows cost something, too, and looks whether there are any.
+		// Rows have a cost, too, and checks for their existence.
 		if took := time.Since(began); took < time.Duration(w.points)*time.Second/100 || took > 5*time.Minute {
 			w.Errorf("%d points took %v at 100 a second", w.points, took)
 		}
@@ -620,7 +619,7 @@ func TestWorker_calm(t *testing.T) {
 		w.all.Wait()
 
 		ctx, cancel = context.WithCancel(w.Context())
-		// So slow that what there is takes many pages.
+		// So slow that the rows take many pages.
 		worker = w.worker(ctx, func(c *Config) { c.Alone, c.Rate, c.Busy = true, 100, func() int { return 1 } })
 		time.Sleep(time.Minute)
 		cancel()
@@ -631,9 +630,9 @@ func TestWorker_calm(t *testing.T) {
 	})
 }
 
-// Looks at metrics that have no new rows do not wait one by one for queries that always run: a
-// hundred metrics are looked at in a minute, where each look would wait for 5 s.
-func TestWorker_looksBesideQueries(t *testing.T) {
+// Checks of metrics without new rows do not wait one by one for queries that always run: a hundred
+// metrics are checked in a minute, though each check alone would wait for 5 s.
+func TestWorker_checksDuringQueries(t *testing.T) {
 	simulate(t, func(w *world) {
 		var all []Metric
 		for i := range 100 {

@@ -1,8 +1,8 @@
-// Package auth checks tokens for all protocols: HTTP, telnet, WebSocket and the
-// Flight of pushdown servers. A token file has lines of the form "SCOPE TOKEN" or
-// "SCOPE TOKEN NAME" with the scope read, write or admin. Admin includes both others, and a
-// token on several lines has all their scopes. The name says in the log who did what. The
-// file is read again when it changes.
+// Package auth checks tokens for all protocols: HTTP, telnet, WebSocket and the Flight of
+// pushdown servers. A token file has lines of the form "SCOPE TOKEN" or "SCOPE TOKEN NAME"
+// with the scope read, write or admin. Admin includes both others, and a token on several
+// lines has all their scopes. The log has the name of who did what. The file is read again
+// when it changes.
 package auth
 
 import (
@@ -56,9 +56,9 @@ type hashed struct {
 	name  string // or the number of the line
 }
 
-// Load reads a token file. An empty path gives nil, which allows everything. An
-// unknown scope and a short token are errors, and so is a file without a token that
-// has any scope of need: a server that nobody may use is a mistake.
+// Load reads a token file. An empty path gives nil, which allows everything. An unknown
+// scope and a short token are errors, and so is a file without a token that has any
+// scope of need: a server without users is a mistake.
 func Load(path string, need Scope, log *slog.Logger) (*Tokens, error) {
 	if path == "" {
 		return nil, nil
@@ -67,10 +67,11 @@ func Load(path string, need Scope, log *slog.Logger) (*Tokens, error) {
 	return t, t.read()
 }
 
-// Sends returns what gives the token that this program sends to others, which have the same file: of those that
-// have all scopes of need the first one with the fewest, so that what a program could do with it is little. It is
-// that of the file as it is when it is asked for; "" is none, as always without a token file. A file that holds none
-// now is an error. Sends is called once, before other goroutines have t.
+// Sends returns a function that returns the token that this program sends to others, which have the
+// same file: among tokens with all scopes of need the first one with the fewest scopes, so that a
+// program can do little with it. It is read from the current file; "" is none, as always without a
+// token file. A file that now has none is an error. Sends is called once, before other goroutines
+// have t.
 func (t *Tokens) Sends(need Scope) (func() string, error) {
 	if t == nil {
 		return func() string { return "" }, nil
@@ -186,8 +187,7 @@ func (t *Tokens) Name(token string) string {
 
 // find returns what a token allows, and its name. The caller holds the lock.
 func (t *Tokens) find(token string) (scope Scope, name string) {
-	// All tokens are compared, in constant time each, so that the time says nothing
-	// about them.
+	// All tokens are compared, in constant time each, so that the time reveals nothing about them.
 	sum := sha256.Sum256([]byte(token))
 	for _, h := range t.hashes {
 		if subtle.ConstantTimeCompare(sum[:], h.sum[:]) == 1 {
@@ -198,8 +198,8 @@ func (t *Tokens) find(token string) (scope Scope, name string) {
 	return scope, name
 }
 
-// refresh reads a changed file again. A file that cannot be read or is wrong
-// leaves the tokens as they were. The caller holds the lock.
+// refresh reads a changed file again. A file that cannot be read or is invalid does not change the
+// tokens. The caller holds the lock.
 func (t *Tokens) refresh(now time.Time) {
 	if now.Sub(t.checked) < recheckEvery {
 		return
@@ -217,18 +217,20 @@ func (t *Tokens) refresh(now time.Time) {
 	case err != nil:
 		t.log.Warn("cannot read the changed token file; the previous tokens stay valid", "err", err)
 	case t.sends != 0 && t.sent == "":
-		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err", t.lacks(t.sends))
+		t.log.Warn("no token is sent to other programs: the changed token file holds none for that", "err",
+			t.lacks(t.sends))
 	}
 }
 
-// read reads the file. On an error the tokens stay as they were.
+// read reads the file. An error does not change the tokens.
 func (t *Tokens) read() error {
 	entries, info, err := parseFile(t.path)
 	if err != nil {
 		return err
 	}
 	if info.Mode().Perm()&0o004 != 0 { //fault:open-token-file-unnoticed TestTokens_openFile
-		t.log.Warn("every user of this machine may read the token file: take that right away (chmod o-r)", "file", t.path, "mode", info.Mode().Perm())
+		t.log.Warn("every user of this machine may read the token file: take that right away (chmod o-r)", "file",
+			t.path, "mode", info.Mode().Perm())
 	}
 
 	hashes := make([]hashed, len(entries))
@@ -238,7 +240,7 @@ func (t *Tokens) read() error {
 		found |= e.scope
 	}
 
-	// A server that nobody may use is a mistake.
+	// A server without users is a mistake.
 	if found&t.need == 0 {
 		return t.lacks(t.need)
 	}
@@ -263,7 +265,7 @@ func parseFile(path string) (entries []entry, info os.FileInfo, err error) {
 		return nil, nil, fmt.Errorf("cannot read the token file: %w", err)
 	}
 	defer f.Close()
-	// Before the lines are read: a change meanwhile has a later time, and is noticed.
+	// Before the lines are read: a change while they are read has a later time, and is noticed.
 	info, err = f.Stat()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the token file: %w", err)
@@ -291,8 +293,8 @@ func parseFile(path string) (entries []entry, info os.FileInfo, err error) {
 	return entries, info, nil
 }
 
-// shownScope returns a word that is no scope for an error, which goes to the log: not a token, which stands there
-// where the words are the other way round.
+// shownScope returns a word that is no scope for an error, which goes to the log: never a token,
+// which is in that place if the words are swapped.
 func shownScope(word string) string {
 	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 	if len(word) >= MinToken || strings.TrimFunc(word, isLetter) != "" { //fault:token-in-error TestLoad_secrets

@@ -23,7 +23,8 @@ func write(t *testing.T, path, text string, modTime time.Time) {
 
 func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, "# collectors\nwrite collector-0123456789\nread grafana-0123456789\n\nadmin operator-0123456789\nread collector-0123456789\n", time.Unix(1000, 0))
+	write(
+		t, path, "# collectors\nwrite collector-0123456789\nread grafana-0123456789\n\nadmin operator-0123456789\nread collector-0123456789\n", time.Unix(1000, 0))
 	tokens, err := Load(path, All, slog.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestTokens(t *testing.T) {
 	f("operator-0123456789", All)
 
 	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
-	tokens.checked = time.Time{} // so that the file is looked at again
+	tokens.checked = time.Time{} // so that the file is checked again
 	f("grafana-0123456789", 0)
 	f("another-0123456789", Read)
 
@@ -51,7 +52,7 @@ func TestTokens(t *testing.T) {
 	f("another-0123456789", Read)
 }
 
-// A token file that every user of the machine may read is told of, whenever it is read.
+// A token file that every user of the machine may read is logged, whenever it is read.
 //
 //fault:open-token-file-unnoticed 0o004 => 0
 func TestTokens_openFile(t *testing.T) {
@@ -72,7 +73,8 @@ func TestTokens_openFile(t *testing.T) {
 		if err != nil || tokens.Check("grafana-0123456789") != Read {
 			t.Fatalf("mode %o: the token is refused, %v", mode, err)
 		}
-		if n := strings.Count(logged.String(), "every user of this machine may read the token file"); n != want || n > 0 && !strings.Contains(logged.String(), path) {
+		if n := strings.Count(logged.String(), "every user of this machine may read the token file"); n != want ||
+			n > 0 && !strings.Contains(logged.String(), path) {
 			t.Errorf("mode %o: %q, want %d warnings", mode, &logged, want)
 		}
 	}
@@ -105,13 +107,14 @@ func TestLoad_refuses(t *testing.T) {
 	}
 }
 
-// No error tells a word that may be a token, wherever it stands in its line.
+// No error has a word that may be a token, wherever it is in its line.
 //
 //fault:token-in-error isLetter) != "" => isLetter) == "none"
 func TestLoad_secrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	const secret = "5eCr3t-0123456789"
-	for _, line := range []string{secret + " read", secret, "read: " + secret, "read " + secret + " a b", secret + " " + secret, "\"" + secret + "\" read", secret[:9] + " read",
+	for _, line := range []string{secret + " read", secret, "read: " + secret, "read " + secret + " a b",
+		secret + " " + secret, "\"" + secret + "\" read", secret[:9] + " read",
 		"read=" + secret, "read=" + secret + " x", "abcdefghijklmnopq read", "read:" + secret + " name"} {
 		write(t, path, "admin operator-0123456789\n"+line+"\n", time.Unix(1000, 0))
 		_, err := Load(path, All, slog.Default())
@@ -128,7 +131,8 @@ func TestLoad_secrets(t *testing.T) {
 func TestLoad_need(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
-	if _, err := Load(path, Read, slog.Default()); err == nil || !strings.Contains(err.Error(), "no token with scope read") {
+	if _, err := Load(path, Read, slog.Default()); err == nil ||
+		!strings.Contains(err.Error(), "no token with scope read") {
 		t.Errorf("got %v, want an error about scope read", err)
 	}
 	if _, err := Load(path, All, slog.Default()); err != nil {
@@ -138,7 +142,8 @@ func TestLoad_need(t *testing.T) {
 
 func TestFirstOfEach(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, "write collector-0123456789\nread grafana-0123456789\n# read\nwrite importer-0123456789\n", time.Unix(1000, 0))
+	write(t, path, "write collector-0123456789\nread grafana-0123456789\n# read\nwrite importer-0123456789\n",
+		time.Unix(1000, 0))
 	got, err := FirstOfEach(path)
 	want := map[Scope]string{Read: "grafana-0123456789", Write: "collector-0123456789"}
 	if err != nil || !maps.Equal(got, want) {
@@ -163,7 +168,8 @@ func TestFirstOfEach(t *testing.T) {
 //fault:token-of-an-administrator-sent bits.OnesCount8(uint8(scope)) => 0
 func TestTokens_Sends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\nwrite either-0123456789\nread grafana-0123456789\nread reader-0123456789\n", time.Unix(1000, 0))
+	write(
+		t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\nwrite either-0123456789\nread grafana-0123456789\nread reader-0123456789\n", time.Unix(1000, 0))
 	f := func(need Scope, want, wantError string) (*Tokens, func() string) {
 		t.Helper()
 		tokens, err := Load(path, All, slog.Default())
@@ -187,7 +193,7 @@ func TestTokens_Sends(t *testing.T) {
 	change := func(text string, at int64, want string) {
 		t.Helper()
 		write(t, path, text, time.Unix(at, 0))
-		tokens.checked = time.Time{} // so that the file is looked at again
+		tokens.checked = time.Time{} // so that the file is checked again
 		if got := token(); got != want {
 			t.Errorf("after a change: got %q, want %q", got, want)
 		}
@@ -212,12 +218,15 @@ func TestTokens_Sends(t *testing.T) {
 // A token has the name of its first line, or the number of that line.
 func TestTokens_Name(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, "# tokens\nread 0123456789abcdef\nadmin abcdefghij012345 deploy\nwrite 0123456789abcdef collector\n", time.Unix(1000, 0))
+	write(
+		t, path, "# tokens\nread 0123456789abcdef\nadmin abcdefghij012345 deploy\nwrite 0123456789abcdef collector\n",
+		time.Unix(1000, 0))
 	tokens, err := Load(path, All, slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for token, want := range map[string]string{"0123456789abcdef": "line 2", "abcdefghij012345": "deploy", "unknown-0123456789": "", "": ""} {
+	for token, want := range map[string]string{"0123456789abcdef": "line 2", "abcdefghij012345": "deploy",
+		"unknown-0123456789": "", "": ""} {
 		if got := tokens.Name(token); got != want {
 			t.Errorf("%q: got the name %q, want %q", token, got, want)
 		}

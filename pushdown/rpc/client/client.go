@@ -1,6 +1,6 @@
 // Package client executes parts on pushdown servers. Its operators return the same
-// batches and the same errors as those that run in process. Errors are not named after the
-// server: they reach clients, and the caller knows the address of the server.
+// batches and the same errors as those that run in process. Errors do not name the
+// server: they reach clients, and the caller knows the address.
 package client
 
 import (
@@ -56,8 +56,8 @@ type Client struct {
 	flight  flight.FlightServiceClient
 }
 
-// New returns a client for the server at address, host:port. It does not connect. An
-// error says that the address cannot be one.
+// New returns a client for the server at address, host:port. It does not connect. It fails for an
+// invalid address.
 func New(address string, opts Options) (*Client, error) {
 	if opts.Stall <= 0 {
 		opts.Stall = DefaultStall
@@ -113,8 +113,8 @@ func (c *Client) withToken(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, wire.Authorization, wire.Bearer+token)
 }
 
-// Hello asks the server what it is. If there is no answer the error is a
-// wire.ErrServer, or the context's.
+// Hello requests the server's description. Without an answer the error is a wire.ErrServer, or the
+// context's.
 func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionHello})
 	if err != nil {
@@ -173,7 +173,8 @@ type freshTLS struct {
 }
 
 // ClientHandshake makes the handshake of one connection.
-func (f freshTLS) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (f freshTLS) ClientHandshake(ctx context.Context, authority string,
+	c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(f.config()).ClientHandshake(ctx, authority, c)
 }
 

@@ -105,7 +105,8 @@ func (r *remote) receive() (batch.Record, error) {
 
 // open begins the call.
 func (r *remote) open() (err error) {
-	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner), r.budget), &flight.Ticket{Ticket: r.ticket})
+	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner), r.budget),
+		&flight.Ticket{Ticket: r.ticket})
 	if err != nil {
 		return err
 	}
@@ -121,15 +122,15 @@ func (r *remote) endError(ctx context.Context, err error) error {
 		return r.complete(ctx)
 	}
 
-	// The cause of the end comes before what it led to: the end of this Next's context, or
-	// what has ended the call, such as wire.ErrStalled.
+	// The cause of the end comes before its effects: the end of this Next's context, or of the
+	// call, such as wire.ErrStalled.
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), wire.Error(err, nil))
 	}
 	if cause := context.Cause(r.inner); cause != nil {
 		return cause
 	}
-	// The call has not begun, so that there is no trailer.
+	// The call has not begun, so there is no trailer.
 	if r.stream == nil {
 		return wire.Error(err, nil)
 	}
@@ -154,15 +155,14 @@ func withBudget(ctx context.Context, budget operator.Budget) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, key, value)
 }
 
-// complete returns io.EOF if the server has said that it has sent everything, and
-// the budget allows what was read.
+// complete returns io.EOF if the server has marked the end, and the reads are within the budget.
 func (r *remote) complete(ctx context.Context) error {
 	c, err := wire.ParseComplete(r.stream.Trailer(), r.batches)
 	if err != nil { //fault:end-of-stream-error-ignored TestClient_incomplete
 		return err
 	}
 	shipped := r.stats.ShippedBytes
-	// What came is counted here; all else, such as the rows read, only the server knows.
+	// Received data are counted here; only the server knows the rest, such as the rows read.
 	r.stats = c.Stats
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, shipped
 

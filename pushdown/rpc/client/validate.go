@@ -41,9 +41,8 @@ func checkSize(size int) {
 	}
 }
 
-// validate checks what Arrow does not: that lists and byte strings lie within their
-// columns. A record that fails would cause a panic later, where nobody knows any
-// more which server has sent it.
+// validate checks what Arrow does not: that lists and byte strings are within their columns. An
+// invalid record would cause a panic later, where its server is no longer known.
 func validate(r batch.Record) error {
 	for i, column := range r.Columns() {
 		if err := validateColumn(column); err != nil {
@@ -56,7 +55,7 @@ func validate(r batch.Record) error {
 // validateColumn checks a column and the values of its lists.
 func validateColumn(a arrow.Array) error {
 	data := a.Data()
-	// Of an empty column no buffer is looked at, and there may be none.
+	// The buffers of an empty column are not read, and may be absent.
 	if a.Len() == 0 {
 		return nil
 	}
@@ -112,8 +111,8 @@ func bufferLen(data arrow.ArrayData, i int) int {
 }
 
 // schemaGuard is a stream that must begin with the schema exactly as pushdown servers
-// write it. Arrow believes the counts in a schema message and would allocate memory
-// for as many fields.
+// write it. Arrow trusts the counts in a schema message and would allocate memory for
+// as many fields.
 type schemaGuard struct {
 	flight.FlightService_DoGetClient
 	schema *arrow.Schema // nil once it was received
@@ -131,7 +130,7 @@ func (g *schemaGuard) Trailer() metadata.MD {
 }
 
 // Recv returns the next message. It returns an error if the first one is not exactly the
-// schema: Arrow would believe the counts in another one, and allocate as much.
+// schema: Arrow would trust the counts in another one, and allocate as much.
 func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	m, err := g.FlightService_DoGetClient.Recv()
 	g.ended = g.ended || err != nil
@@ -141,7 +140,8 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	}
 
 	if !bytes.Equal(m.GetDataHeader(), schemaMessage(g.schema)) {
-		return nil, fmt.Errorf("%w: the stream does not begin with the schema of batches, version %s", wire.ErrServer, batch.Version)
+		return nil, fmt.Errorf("%w: the stream does not begin with the schema of batches, version %s", wire.ErrServer,
+			batch.Version)
 	}
 	g.schema = nil
 	return m, nil

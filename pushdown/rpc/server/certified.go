@@ -9,14 +9,14 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// A client that has shown a certificate needs no token: Config.TLS takes only those of an
-// authority that is there for it. protocolMux has made the handshake; what follows tells
-// gRPC and HTTP of its outcome.
+// A client that has shown a certificate needs no token: Config.TLS accepts only those of its own
+// authority. protocolMux has made the handshake; the code below passes its outcome to gRPC and
+// HTTP.
 
 // fromMux are the credentials of connections that protocolMux has decrypted.
 type fromMux struct{}
 
-// certified tells whether the client of a connection has shown a certificate.
+// certified reports whether the client of a connection has shown a certificate.
 type certified bool
 
 // AuthType is part of credentials.AuthInfo.
@@ -48,7 +48,7 @@ func isCertified(c net.Conn) certified {
 	return certified(ok && p.certified)
 }
 
-// callCertified tells whether the client of a call has shown a certificate.
+// callCertified reports whether the client of a call has shown a certificate.
 func callCertified(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -58,7 +58,7 @@ func callCertified(ctx context.Context) bool {
 	return ok && bool(shown)
 }
 
-// certifiedKey is where the context of a request has what isCertified says.
+// certifiedKey is the key of isCertified's result in the context of a request.
 type certifiedKey struct{}
 
 // withCertified is the http.Server's ConnContext.
@@ -66,7 +66,7 @@ func withCertified(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, certifiedKey{}, isCertified(c))
 }
 
-// requestCertified tells whether the client of a request of HTTP has shown a certificate.
+// requestCertified reports whether the client of an HTTP request has shown a certificate.
 func requestCertified(ctx context.Context) bool {
 	shown, ok := ctx.Value(certifiedKey{}).(certified)
 	return ok && bool(shown)

@@ -22,7 +22,11 @@ import (
 func identity(t *testing.T, ca *certificatestest.CA, host string) *settings.Common {
 	t.Helper()
 	dir := t.TempDir()
-	c := &settings.Common{TLSCert: filepath.Join(dir, "cert"), TLSKey: filepath.Join(dir, "key"), PushdownCA: filepath.Join(dir, "ca")}
+	c := &settings.Common{
+		TLSCert:    filepath.Join(dir, "cert"),
+		TLSKey:     filepath.Join(dir, "key"),
+		PushdownCA: filepath.Join(dir, "ca"),
+	}
 	reissue(t, c, ca, host)
 	return c
 }
@@ -31,7 +35,8 @@ func identity(t *testing.T, ca *certificatestest.CA, host string) *settings.Comm
 func reissue(t *testing.T, c *settings.Common, ca *certificatestest.CA, host string) {
 	t.Helper()
 	issued := ca.Issue(host)
-	for from, to := range map[string]string{issued.CertFile: c.TLSCert, issued.KeyFile: c.TLSKey, ca.File: c.PushdownCA} {
+	for from, to := range map[string]string{issued.CertFile: c.TLSCert, issued.KeyFile: c.TLSKey,
+		ca.File: c.PushdownCA} {
 		b, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(to, b, 0o600)
@@ -95,12 +100,13 @@ func TestServe_certificates(t *testing.T) {
 	hello("another authority", client.Options{TLS: connecting(t, stranger), Token: always("token of a reader")}, false)
 
 	// The client hears of the refusal before the server has logged it, and one a second is logged: it
-	// is asked again until the log has it.
+	// is called again until the log has it.
 	const refusal = "certificate signed by unknown authority"
 	for end := time.Now().Add(time.Minute); !strings.Contains(logged.String(), refusal) && time.Now().Before(end); {
 		hello("another authority again", client.Options{TLS: connecting(t, stranger)}, false)
 	}
-	if log := logged.String(); !strings.Contains(log, "refused a TLS connection") || !strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, refusal) {
+	if log := logged.String(); !strings.Contains(log, "refused a TLS connection") ||
+		!strings.Contains(log, "peer=127.0.0.1:") || !strings.Contains(log, refusal) {
 		t.Errorf("the log of the server: %s, want who was refused, and why", log)
 	}
 

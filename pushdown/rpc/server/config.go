@@ -1,7 +1,7 @@
-// Package server is the pushdown server, which runs beside a region server. It
-// executes parts of scan plans on the store and streams series batches to gateways
-// over Arrow Flight. It has no state that must survive: a part that a server did
-// not finish is executed elsewhere.
+// Package server is the pushdown server, which runs next to a region server. It
+// executes parts of scan plans on the store and streams series batches to gateways over
+// Arrow Flight. It has no state that must survive: a part that a server did not finish
+// is executed elsewhere.
 package server
 
 import (
@@ -36,7 +36,7 @@ type Config struct {
 	// Rollups are further tables of the same layout that plans may read: those of rollups
 	// and pre-aggregates.
 	Rollups []string
-	// Allow tells whether a token may read; nil allows all.
+	// Allow reports whether a token may read; nil allows all.
 	Allow func(token string) bool
 	// TLS is nil for a plain connection. A client whose certificate it takes needs no
 	// token.
@@ -47,8 +47,8 @@ type Config struct {
 	// Waiting bounds how many parts wait. More are refused, and the gateway has
 	// them executed elsewhere. Default 1024.
 	Waiting int
-	// PartBytes bounds the memory of one part's result, whatever its plan
-	// allows. Default 1 GiB.
+	// PartBytes bounds the memory of one part's result, even if its plan allows more. Default 1
+	// GiB.
 	PartBytes int64
 	// Memory is the pool that parts reserve their memory from; nil is no bound.
 	Memory *memory.Pool
@@ -81,7 +81,7 @@ func (c *Config) Validate() error {
 	return c.Schema.Validate()
 }
 
-// withDefaults sets what is not set, to what the fields' comments say.
+// withDefaults sets unset fields to the defaults in their comments.
 func (c Config) withDefaults() Config {
 	if c.Parts <= 0 {
 		c.Parts = 2 * runtime.GOMAXPROCS(0)

@@ -49,9 +49,13 @@ func newCounters(cache *resultcache.Cache, pool *memory.Pool) *counters {
 	c := &counters{
 		registry: metrics.NewRegistry(),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_pushdown_parts_total",
-			Help: "Parts asked for, by outcome: complete, refused, failed, or cancelled by the gateway."}, []string{"outcome"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downpour_pushdown_part_seconds",
-			Help: "Time of a complete part, waiting for a slot included.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}),
+			Help: "Requested parts, by outcome: complete, refused, failed, or cancelled by the gateway."},
+			[]string{"outcome"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "downpour_pushdown_part_seconds",
+			Help:    "Time of a complete part, waiting for a slot included.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}),
 		running: gauge("parts_running", "Parts being executed."),
 		waiting: gauge("parts_waiting", "Parts that wait for a slot."),
 		ending:  gauge("ending", "1 while the server waits for its last parts."),
@@ -60,7 +64,10 @@ func newCounters(cache *resultcache.Cache, pool *memory.Pool) *counters {
 	c.registry.MustRegister(resultcache.Metrics(cache), memory.Metrics(pool))
 	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending)
 	for name, w := range workCounters {
-		c.work[name] = prometheus.NewCounter(prometheus.CounterOpts{Name: "downpour_pushdown_" + name + "_total", Help: w.help})
+		c.work[name] = prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "downpour_pushdown_" + name + "_total",
+			Help: w.help,
+		})
 		c.registry.MustRegister(c.work[name])
 	}
 	for _, o := range []string{"complete", "refused", "failed", "cancelled"} {
@@ -77,14 +84,15 @@ func (c *counters) countPart(took time.Duration, stats operator.Stats, err error
 		c.seconds.Observe(took.Seconds())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		outcome = "cancelled"
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, wire.ErrMisfit), errors.Is(err, wire.ErrEnding), errors.Is(err, wire.ErrBusy):
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, wire.ErrMisfit), errors.Is(err, wire.ErrEnding),
+		errors.Is(err, wire.ErrBusy):
 		outcome = "refused"
 	default:
 		outcome = "failed"
 	}
 	c.parts.WithLabelValues(outcome).Inc()
 
-	// For an answer from the cache nothing was read or decoded.
+	// An answer from the cache reads and decodes nothing.
 	if stats.CacheHits > 0 {
 		stats = operator.Stats{ShippedBytes: stats.ShippedBytes}
 	}

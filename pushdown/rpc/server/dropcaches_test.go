@@ -26,11 +26,12 @@ func (resting) Version(context.Context, string, string, store.KeyRange) (string,
 	return "1", nil
 }
 
-// After drop-caches a server answers nothing from memory, until a part has been asked for twice
-// again.
+// After drop-caches a server answers nothing from memory, until a part has been queried
+// twice again.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)
-	p := startOn(t, resting{m}, m, func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })
+	p := startOn(t, resting{m}, m,
+		func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	asks := func(want ...int64) {
 		t.Helper()

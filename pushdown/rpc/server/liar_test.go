@@ -142,7 +142,8 @@ func TestClient_badBatches(t *testing.T) {
 		if err != nil {
 			refused++
 		} else if len(l.messages) < len(whole.messages) && rows != wholeRows {
-			t.Errorf("try %d: a message is missing, and the client is content with %d rows, want %d", i, rows, wholeRows)
+			t.Errorf("try %d: a message is missing, and the client is content with %d rows, want %d", i, rows,
+				wholeRows)
 		}
 		if errors.Is(err, errUnsound) {
 			t.Errorf("try %d: %v", i, err)

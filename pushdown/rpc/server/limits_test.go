@@ -114,7 +114,8 @@ func TestDoGet_waitingIsBounded(t *testing.T) {
 	<-scanning
 	all = append(all, p.run(), p.run())
 	p.awaitMetric("downpour_pushdown_parts_waiting 2")
-	if _, err := text(p.open(part())); !errors.Is(err, wire.ErrBusy) || !strings.Contains(err.Error(), "3 parts run or wait") {
+	if _, err := text(p.open(part())); !errors.Is(err, wire.ErrBusy) ||
+		!strings.Contains(err.Error(), "3 parts run or wait") {
 		t.Errorf("the fourth part: %v, want %v", err, wire.ErrBusy)
 	}
 	open()
@@ -155,7 +156,8 @@ func TestDoGet_tickets(t *testing.T) {
 	for i := range wire.MaxTicket / 8 {
 		large.Plan.Tags[0].Values = append(large.Plan.Tags[0].Values, operatortest.UID(i+1))
 	}
-	if _, err := text(p.open(large)); !errors.Is(err, wire.ErrServer) || !strings.Contains(err.Error(), "ResourceExhausted") {
+	if _, err := text(p.open(large)); !errors.Is(err, wire.ErrServer) ||
+		!strings.Contains(err.Error(), "ResourceExhausted") {
 		t.Errorf("a ticket over the limit: %.200v, want ResourceExhausted", err)
 	}
 	newer := part()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The page of metrics, of which names and meanings last, has every metric that a pushdown server
-// exports for itself, and no other.
+// The page of metrics, whose names and meanings are stable, has every metric that a
+// pushdown server exports for itself, and no other.
 func TestMetricsPage(t *testing.T) {
 	p := start(t, points(10), nil)
 	_, exported := p.get("http", "/metrics", "", nil)
@@ -27,7 +27,8 @@ func TestMetricsPage(t *testing.T) {
 		}
 		return slices.Sorted(maps.Keys(found))
 	}
-	got, want := read(page, "(?m)^\\| `(downpour_pushdown_\\w+)` .* \\| ([^|]*) \\|$"), read(exported, `(?m)^# HELP (downpour_pushdown_\w+) (.*)$`)
+	got, want := read(page, "(?m)^\\| `(downpour_pushdown_\\w+)` .* \\| ([^|]*) \\|$"),
+		read(exported, `(?m)^# HELP (downpour_pushdown_\w+) (.*)$`)
 	if !slices.Equal(got, want) || len(want) == 0 {
 		t.Errorf("the page has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// protocolMux divides the connections of one listener by what they begin with:
-// HTTP/2, which is gRPC, and HTTP/1, which asks for health and metrics.
+// protocolMux divides the connections of one listener by their first bytes: HTTP/2, which is gRPC,
+// and HTTP/1, for health and metrics.
 type protocolMux struct {
 	net.Listener
 	tls  *tls.Config // nil for plain connections
@@ -77,8 +77,7 @@ func (m *protocolMux) run() error {
 	for {
 		c, err := m.Accept()
 
-		// Without free file descriptors accepting fails at once: wait until some
-		// are given back.
+		// Without free file descriptors accepting fails immediately: wait until some are closed.
 		var n net.Error
 		if errors.As(err, &n) && n.Timeout() || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -90,7 +89,7 @@ func (m *protocolMux) run() error {
 		}
 
 		pause = 0
-		// While maxHandshakes connections are in their handshake, no further one is looked at.
+		// While maxHandshakes connections are in their handshake, no further one is accepted.
 		handshakes <- struct{}{}
 		m.work.Go(func() {
 			defer func() { <-handshakes }()
@@ -107,8 +106,7 @@ func (m *protocolMux) close() {
 	m.work.Wait()
 }
 
-// route looks at a connection's first bytes and passes it to the listener of its
-// protocol.
+// route reads a connection's first bytes and passes it to the listener of its protocol.
 func (m *protocolMux) route(c net.Conn) {
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	// The end of the server ends the reads below, which know no context.
@@ -146,8 +144,8 @@ func (m *protocolMux) route(c net.Conn) {
 }
 
 // refused logs a handshake that has failed, at most one a second: a client's certificate may be of
-// another authority, or too old, and the client is told little. One that leaves without a word, as a
-// balancer's check of the port does, and the end of the server are no refusals.
+// another authority, or too old, and the client learns little of that. A connection that closes
+// without data, as a balancer's check of the port does, and the end of the server are no refusals.
 func (m *protocolMux) refused(peer net.Addr, err error) {
 	if m.life.Err() != nil || errors.Is(err, io.EOF) {
 		return
@@ -167,7 +165,7 @@ func (m *protocolMux) refused(peer net.Addr, err error) {
 // peekedConn is a connection whose first bytes have been read.
 type peekedConn struct {
 	net.Conn
-	head      []byte // of these bytes, those that Read has not returned yet
+	head      []byte // the bytes not yet returned by Read
 	certified bool   // the client has shown a certificate, which Config.TLS has verified
 }
 

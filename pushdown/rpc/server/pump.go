@@ -32,7 +32,7 @@ func (s *service) startPump(ctx context.Context, op operator.Operator, query str
 				s.cfg.Log.Error("a part panicked as it ended", "panic", v, "stack", string(debug.Stack()))
 			}
 		}()
-		// Closed last: whoever has waited for that knows that op holds no memory any more.
+		// Closed last: after that op holds no memory.
 		defer close(p.out)
 		defer op.Close()
 		if !s.waitForSlot(ctx, p, query) {
@@ -66,7 +66,7 @@ func (s *service) waitForSlot(ctx context.Context, p *pump, query string) bool {
 	return false
 }
 
-// next passes one outcome on and tells whether another will follow.
+// next passes one outcome on and reports whether another will follow.
 func (p *pump) next(ctx context.Context, op operator.Operator) bool {
 	r, err := nextRecovered(ctx, op)
 	p.stats = op.Stats() // read by the receiver of the outcome below

@@ -35,13 +35,16 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 	cfg = cfg.withDefaults()
 
 	s := &Server{cfg: cfg, service: newService(cfg, st)}
-	// Clients ping every 10 s, see client.New. Without a policy gRPC would end their
-	// connections: its own allows a ping in 5 minutes.
+	// Clients ping every 10 s, see client.New. gRPC's default policy would end their connections:
+	// it allows one ping in 5 minutes.
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(wire.MaxTicket),
 		grpc.MaxSendMsgSize(wire.MaxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             5 * time.Second,
+			PermitWithoutStream: true,
+		}),
 		grpc.MaxHeaderListSize(64 << 10),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.StreamInterceptor(s.guardStream),
@@ -55,10 +58,10 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 	return s, nil
 }
 
-// Serve serves Flight and HTTP on l until ctx ends. Then it refuses new parts and
-// those that wait for a slot, and lets the running ones end for at most
-// Config.Drain before it cuts them off. A gateway that sees a refusal or a cut
-// stream has the part executed elsewhere. Serve closes l. It may be called once.
+// Serve serves Flight and HTTP on l until ctx ends. Then it refuses new parts and those
+// that wait for a slot, and lets the running ones end for at most Config.Drain before
+// it cuts them off. After a refusal or a cut stream, a gateway has the part executed
+// elsewhere. Serve closes l. It may be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux, web := newProtocolMux(l, s.cfg.TLS, s.cfg.Log), s.web()
 	accepting := make(chan error, 1)
@@ -77,8 +80,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		<-accepting
 	}
 
-	// Parts that wait for a slot are refused first: GracefulStop waits for them, too. Health
-	// and metrics are answered meanwhile, on connections that are open.
+	// Parts that wait for a slot are refused first: GracefulStop waits for them, too. Until then
+	// health and metrics are answered, on open connections.
 	s.service.startEnding()
 	force := time.AfterFunc(s.cfg.Drain, s.grpc.Stop)
 	defer force.Stop()
@@ -88,7 +91,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Parts returns how many parts run or wait for a slot, for whoever yields to them.
+// Parts returns how many parts run or wait for a slot, for jobs that yield to them.
 func (s *Server) Parts() int { return len(s.service.queue) }
 
 // authorize checks a call's token, unless its client has shown a certificate. The error is a
@@ -107,7 +110,8 @@ func (s *Server) authorize(ctx context.Context) error {
 }
 
 // guardStream is the interceptor of streaming calls.
-func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	next grpc.StreamHandler) (err error) {
 	if err := s.authorize(stream.Context()); err != nil {
 		return err
 	}
@@ -116,7 +120,8 @@ func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 }
 
 // guardUnary is the interceptor of other calls.
-func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (_ any, err error) {
+func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	next grpc.UnaryHandler) (_ any, err error) {
 	// Health checks need no token.
 	if strings.HasPrefix(info.FullMethod, healthService) {
 		return next(ctx, req)

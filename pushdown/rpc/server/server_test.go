@@ -57,10 +57,18 @@ func start(t *testing.T, m *operatortest.Store, change func(*server.Config, *cli
 }
 
 // startOn is start with a reader around the store.
-func startOn(t *testing.T, from store.Reader, m *operatortest.Store, change func(*server.Config, *client.Options)) *peer {
+func startOn(t *testing.T, from store.Reader, m *operatortest.Store,
+	change func(*server.Config, *client.Options)) *peer {
 	t.Helper()
 	p := &peer{t: t, store: m, served: make(chan error, 1), mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
-	cfg := server.Config{Program: "test", Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema(), Mem: p.mem, Drain: 5 * time.Minute}
+	cfg := server.Config{
+		Program: "test",
+		Beside:  "rs1:16020",
+		Table:   operatortest.Table,
+		Schema:  encoding.DefaultSchema(),
+		Mem:     p.mem,
+		Drain:   5 * time.Minute,
+	}
 	opts := client.Options{Mem: operatortest.Poisoned(p.mem), Stall: 5 * time.Minute}
 	if change != nil {
 		change(&cfg, &opts)
@@ -174,7 +182,8 @@ func TestDoGet(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(got) < 1000 {
 			t.Errorf("%d characters: %s", len(got), diff)
 		}
-		if diff := cmp.Diff(here.Stats(), there.Stats(), cmpopts.IgnoreFields(operator.Stats{}, "ShippedBytes", "ScanTime", "DecodeTime", "EmitTime")); diff != "" {
+		if diff := cmp.Diff(here.Stats(), there.Stats(),
+			cmpopts.IgnoreFields(operator.Stats{}, "ShippedBytes", "ScanTime", "DecodeTime", "EmitTime")); diff != "" {
 			t.Errorf("stats: %s", diff)
 		}
 	}
@@ -186,7 +195,14 @@ func TestHello(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := wire.Hello{Program: "test", Plan: scanplan.Version, Batch: batch.Version, Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema()}
+	want := wire.Hello{
+		Program: "test",
+		Plan:    scanplan.Version,
+		Batch:   batch.Version,
+		Beside:  "rs1:16020",
+		Table:   operatortest.Table,
+		Schema:  encoding.DefaultSchema(),
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -213,13 +229,15 @@ func TestDoGet_errors(t *testing.T) {
 	f(points(100), func(p *scanplan.Part) { p.Plan.Schema.SaltWidth = 1 }, wire.ErrMisfit, "salt width 1, buckets 20")
 
 	var limit *operator.LimitError
-	if err := f(points(1), func(p *scanplan.Part) { p.Plan.MaxBytes = 5000 }, nil, "5000"); !errors.As(err, &limit) || limit.Limit != 5000 {
+	if err := f(points(1), func(p *scanplan.Part) { p.Plan.MaxBytes = 5000 }, nil, "5000"); !errors.As(err, &limit) ||
+		limit.Limit != 5000 {
 		t.Errorf("got %v, want a limit error", err)
 	}
 	duplicate := points(100)
 	duplicate.Cell(duplicate.Rows[0].Key, []byte{0x00, 0x01}, []byte{99, 1}, 2)
 	var data *operator.DataError
-	if err := f(duplicate, nil, nil, "Duplicate timestamp for key=[0, 0, 1, 80,"); !errors.As(err, &data) || string(data.Row) != string(duplicate.Rows[0].Key) {
+	if err := f(duplicate, nil, nil, "Duplicate timestamp for key=[0, 0, 1, 80,"); !errors.As(err, &data) ||
+		string(data.Row) != string(duplicate.Rows[0].Key) {
 		t.Errorf("got %v, want a data error", err)
 	}
 	failing := func(err error) *operatortest.Store {
@@ -573,11 +591,13 @@ func TestBudget(t *testing.T) {
 		var limit *operator.LimitError
 		if want == nil {
 			if left, _ := b.Left(); err != nil || points > 0 && left != max(1, points-spent-54_000) {
-				t.Errorf("budget of %d points: %v, %d left, want no error and what the part has not used", points, err, left)
+				t.Errorf("budget of %d points: %v, %d left, want no error and what the part has not used", points, err,
+					left)
 			}
 			return
 		}
-		if !errors.As(err, &limit) || limit.What != want.What || limit.Limit != want.Limit || limit.Need <= limit.Limit {
+		if !errors.As(err, &limit) || limit.What != want.What || limit.Limit != want.Limit ||
+			limit.Need <= limit.Limit {
 			t.Errorf("%d points, %d bytes: got %v, want %v", points, bytes, err, want)
 		}
 	}

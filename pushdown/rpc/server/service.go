@@ -50,7 +50,7 @@ func newService(cfg Config, st store.Reader) *service {
 	}
 }
 
-// ending tells whether the server refuses new parts.
+// ending reports whether the server refuses new parts.
 func (s *service) ending() bool {
 	select {
 	case <-s.drain:
@@ -81,8 +81,7 @@ func (s *service) ListActions(_ *flight.Empty, stream flight.FlightService_ListA
 
 // DoAction executes an action: hello or drop-caches.
 func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActionServer) error {
-	// A gateway checks the server's health by hello: it must not use this one any
-	// more.
+	// A gateway checks the server's health by hello: it must no longer use this one.
 	if s.ending() {
 		return status.Error(codes.Unavailable, wire.ErrEnding.Error())
 	}
@@ -94,7 +93,8 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 		s.cfg.ResultCache.Drop()
 		return nil
 	}
-	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello, wire.ActionDropCaches)
+	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello,
+		wire.ActionDropCaches)
 }
 
 // hello sends what this server is.
@@ -131,14 +131,15 @@ func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGe
 		}
 		var fault *operator.PanicError
 		if errors.As(err, &fault) {
-			s.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "part", string(t.GetTicket()), "stack", fault.Stack)
+			s.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "part",
+				string(t.GetTicket()), "stack", fault.Stack)
 		}
 	}()
 	if s.ending() {
 		return wire.Complete{}, wire.ErrEnding
 	}
 
-	// A full queue refuses at once: another server can begin sooner.
+	// A full queue refuses immediately: another server can begin sooner.
 	select {
 	case s.queue <- struct{}{}:
 		defer func() { <-s.queue }()
@@ -158,13 +159,19 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 		return c, err
 	}
 
-	// What the part reads and holds is bounded: by the query's budget, which comes
-	// with the call, and by this process's memory.
+	// The part's reads and memory are bounded: by the query's budget, which comes with the call,
+	// and by this process's memory.
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	budget := wire.ParseBudget(md)
 	// Before the operator is opened, which takes its bound from the plan.
 	limitError := s.limitMemory(&part.Plan)
-	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek, Budget: operator.NewBudget(budget.Points, budget.Bytes)})
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part,
+		operator.Options{
+			Mem:        s.cfg.Mem,
+			FlushBytes: s.cfg.FlushBytes,
+			Prefixes:   s.cfg.Seek,
+			Budget:     operator.NewBudget(budget.Points, budget.Bytes),
+		})
 	if err != nil {
 		return c, err
 	}
@@ -239,7 +246,7 @@ func memoryError(err error) error {
 	return err
 }
 
-// layout describes what a schema says about the places of things in a row key.
+// layout describes a schema's layout of row keys.
 func layout(s encoding.Schema) string {
 	salt := "no salt"
 	if s.SaltWidth > 0 {
@@ -249,9 +256,8 @@ func layout(s encoding.Schema) string {
 }
 
 // send writes batches as they come, and a heartbeat whenever nothing was sent for
-// Config.Heartbeat. The first one goes at once, because with it goes the schema, with
-// which each stream begins. It returns the number of batches without
-// heartbeats.
+// Config.Heartbeat. The first one is sent immediately, because it carries the schema,
+// with which each stream begins. It returns the number of batches without heartbeats.
 func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batches int64, err error) {
 	if err := w.Write(heartbeat); err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ func newFairSlots(slots int) *fairSlots { return &fairSlots{slots: slots, querie
 // there is one. A part that need not wait gets its slot also after stop.
 func (s *fairSlots) acquire(ctx context.Context, stop <-chan struct{}, query string) bool {
 	s.mu.Lock()
-	// A query's first part never waits, so that a light query passes heavy ones.
+	// A query's first part never waits, so that a light query overtakes heavy ones.
 	if s.running < s.slots || s.queries[query] == 0 {
 		s.takeSlotLocked(query)
 		s.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *fairSlots) releaseLocked(query string) {
 		delete(s.queries, query)
 	}
 
-	// More than one part may start: this one's slot is free, and a waiting part
-	// whose query has none running any more needs no free slot.
+	// More than one part may start: this one's slot is free, and a waiting part whose query has no
+	// running part needs no free slot.
 	for i := s.nextLocked(); i >= 0; i = s.nextLocked() {
 		w := s.waiting[i]
 		s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)

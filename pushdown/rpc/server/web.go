@@ -55,7 +55,12 @@ func (s *Server) web() *http.Server {
 		metrics.ServeHTTP(w, r)
 	})
 	return &http.Server{
-		Handler: mux, ConnContext: withCertified, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler:        mux,
+		ConnContext:    withCertified,
+		ReadTimeout:    10 * time.Second,
+		WriteTimeout:   30 * time.Second,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: 32 << 10,
 	}
 }
 
@@ -69,7 +74,7 @@ type health struct {
 // healthService is the prefix of the health service's methods. They need no token.
 const healthService = "/grpc.health.v1.Health/"
 
-// Check tells whether parts would succeed now. The request names the server ("") or
+// Check reports whether parts would succeed now. The request names the server ("") or
 // Flight.
 func (h health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if n := r.GetService(); n != "" && n != wire.FlightService {

@@ -75,7 +75,8 @@ func TestWeb(t *testing.T) {
 	f("/readyz", 200, "ready")
 	f("/metrics", 200,
 		`downpour_pushdown_parts_total{outcome="complete"} 1`, `downpour_pushdown_parts_total{outcome="refused"} 1`,
-		"downpour_pushdown_points_total 540", "downpour_pushdown_rows_total 15", "downpour_pushdown_parts_running 0", "go_goroutines")
+		"downpour_pushdown_points_total 540", "downpour_pushdown_rows_total 15", "downpour_pushdown_parts_running 0",
+		"go_goroutines")
 	f("/anything", 404)
 	if code := p.health(""); code != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health %s, want serving", code)
@@ -150,12 +151,14 @@ func TestServe_tls(t *testing.T) {
 	if _, err := plain.Hello(ctx); err == nil {
 		t.Error("a plain connection is served")
 	}
-	untrusting, err := grpc.NewClient("passthrough:///"+p.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{})))
+	untrusting, err := grpc.NewClient("passthrough:///"+p.addr,
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer untrusting.Close()
-	if _, err := healthpb.NewHealthClient(untrusting).Check(ctx, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
+	if _, err := healthpb.NewHealthClient(untrusting).Check(ctx,
+		&healthpb.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a client that does not know the certificate: %v, want Unavailable", err)
 	}
 }

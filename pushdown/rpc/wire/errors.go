@@ -75,7 +75,8 @@ func Status(err error) (*status.Status, metadata.MD) {
 	case errors.As(err, &data):
 		return failure(codes.DataLoss, data.Text, detail{Kind: kindData, Row: data.Row})
 	case errors.As(err, &limit):
-		return failure(codes.ResourceExhausted, err.Error(), detail{Kind: kindLimit, What: limit.What, Limit: limit.Limit, Need: limit.Need})
+		return failure(codes.ResourceExhausted, err.Error(),
+			detail{Kind: kindLimit, What: limit.What, Limit: limit.Limit, Need: limit.Need})
 	case errors.Is(err, operator.ErrBadPlan):
 		return failure(codes.InvalidArgument, err.Error(), detail{Kind: kindPlan})
 	case errors.Is(err, ErrMisfit):

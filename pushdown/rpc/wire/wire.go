@@ -7,7 +7,7 @@
 //	            must be thrown away, whatever its status.
 //	DoAction    hello: one result, Hello as JSON.
 //	            drop-caches: no result; the server has dropped its cached answers.
-//	errors      status code and text; the trailer downpour-error tells the kind.
+//	errors      status code and text; the trailer downpour-error has the kind.
 //	metadata    authorization: Bearer TOKEN
 //	            downpour-budget: what the part may read, and which query it
 //	            belongs to; a server may ignore it
@@ -53,10 +53,10 @@ const MaxMessage = 64 << 20
 const MaxTicket = 16 << 20
 
 // Heartbeat is how often a server sends an empty batch while it has nothing else to
-// send. A client gives up when several of them do not come.
+// send. A client gives up when several of them are missing.
 const Heartbeat = 250 * time.Millisecond
 
-// Hello is what a server says about itself.
+// Hello is a server's description of itself.
 type Hello struct {
 	Program string `json:"program"` // "pushdown" and its version
 	Plan    int    `json:"plan"`    // scanplan.Version
@@ -68,8 +68,7 @@ type Hello struct {
 	Schema  encoding.Schema `json:"schema"`
 }
 
-// Complete ends a stream. It says how many batches with rows were sent, and what they
-// cost.
+// Complete ends a stream. It has the number of batches with rows that were sent, and their cost.
 type Complete struct {
 	Batches int64          `json:"batches"`
 	Stats   operator.Stats `json:"stats"`

@@ -24,7 +24,8 @@ func TestComplete(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for _, trailer := range []metadata.MD{nil, metadata.Pairs(TrailerComplete, "3"), metadata.Join(want.Trailer(), want.Trailer())} {
+	for _, trailer := range []metadata.MD{nil, metadata.Pairs(TrailerComplete, "3"),
+		metadata.Join(want.Trailer(), want.Trailer())} {
 		if _, err := ParseComplete(trailer, 3); !errors.Is(err, ErrIncomplete) {
 			t.Errorf("trailer %v: %v, want %v", trailer, err, ErrIncomplete)
 		}
@@ -37,7 +38,8 @@ func TestComplete(t *testing.T) {
 // Every kind of error keeps its sentinel and its text.
 func TestError(t *testing.T) {
 	for _, sentinel := range []error{
-		operator.ErrBadPlan, ErrMisfit, ErrEnding, ErrBusy, resultcache.ErrUnproven, store.ErrNoTable, store.ErrUnavailable, context.Canceled, context.DeadlineExceeded,
+		operator.ErrBadPlan, ErrMisfit, ErrEnding, ErrBusy, resultcache.ErrUnproven, store.ErrNoTable,
+		store.ErrUnavailable, context.Canceled, context.DeadlineExceeded,
 	} {
 		err := fmt.Errorf("because: %w: ünïcode", sentinel)
 		s, trailer := Status(err)
@@ -52,7 +54,8 @@ func TestError(t *testing.T) {
 	}
 	s, trailer = Status(&operator.DataError{Row: []byte{1, 2}, Text: "row 0102"})
 	var data *operator.DataError
-	if got := Error(s.Err(), trailer); !errors.As(got, &data) || data.Text != "row 0102" || string(data.Row) != "\x01\x02" {
+	if got := Error(s.Err(), trailer); !errors.As(got, &data) || data.Text != "row 0102" ||
+		string(data.Row) != "\x01\x02" {
 		t.Errorf("data became %v, want the same DataError", got)
 	}
 	s, trailer = Status(errors.New("surprise"))

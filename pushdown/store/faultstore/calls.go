@@ -46,12 +46,14 @@ func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([
 
 // Regions obeys the rules.
 func (s *Store) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
-	return call(ctx, s, Regions, table, func() ([]store.Region, error) { return s.inner.Regions(ctx, table, start, stop) })
+	return call(ctx, s, Regions, table,
+		func() ([]store.Region, error) { return s.inner.Regions(ctx, table, start, stop) })
 }
 
 // Apply obeys the rules.
 func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
-	_, err := call(ctx, s, Apply, table, func() (struct{}, error) { return struct{}{}, s.inner.Apply(ctx, table, mutations) })
+	_, err := call(ctx, s, Apply, table,
+		func() (struct{}, error) { return struct{}{}, s.inner.Apply(ctx, table, mutations) })
 	return err
 }
 
@@ -61,15 +63,18 @@ func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey,
 }
 
 // CompareAndPut obeys the rules.
-func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	return call(ctx, s, CompareAndPut, table, func() (bool, error) {
 		return s.inner.CompareAndPut(ctx, table, cell, expected, value)
 	})
 }
 
 // Replace obeys the rules.
-func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
-	return call(ctx, s, Replace, table, func() ([]store.Outcome, error) { return s.inner.Replace(ctx, table, family, changes) })
+func (s *Store) Replace(ctx context.Context, table, family string,
+	changes []store.Replacement) ([]store.Outcome, error) {
+	return call(ctx, s, Replace, table,
+		func() ([]store.Outcome, error) { return s.inner.Replace(ctx, table, family, changes) })
 }
 
 // CreateTable is the wrapped store's.
@@ -85,12 +90,13 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 // Close closes the wrapped store.
 func (s *Store) Close() error { return s.inner.Close() }
 
-// Features implements store.Reader. What no rule is about is refused, so that callers take the way that
-// obeys the rules.
+// Features implements store.Reader. Features without rules are absent, so that callers use the
+// calls that obey the rules.
 func (s *Store) Features() store.Features {
 	var versioner store.Versioner
 	if inner := s.inner.Features().Versioner; inner != nil {
-		versioner = store.VersionFunc(func(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+		versioner = store.VersionFunc(func(ctx context.Context, table, family string,
+			r store.KeyRange) (string, error) {
 			return call(ctx, s, Version, table, func() (string, error) { return inner.Version(ctx, table, family, r) })
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Endless is a store whose scans go on for ever, whatever their context says. It shows
+// Endless is a store whose scans continue for ever, even after their context has ended. It shows
 // after how many blocks a loop over a scan ends by itself.
 type Endless struct {
 	store.Store // all other methods

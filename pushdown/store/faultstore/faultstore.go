@@ -44,18 +44,17 @@ type Rule struct {
 	// that starts with Seed.
 	Chance float64
 	Seed   uint64
-	// Delay is how long a call waits first. A context that ends meanwhile ends the
-	// call.
+	// Delay is how long a call waits first. The end of its context ends the call.
 	Delay time.Duration
 	// Err is what the call returns; if it is nil, the call is made after its delay.
 	Err error
-	// After says that Err is returned after the call was made, as when a reply gets
+	// After is set if Err is returned after the call was made, as when a reply gets
 	// lost: a write has happened, and the rows of a read are lost.
 	After bool
 }
 
 // Store is a store whose calls obey rules, except those of store.Admin. It does not embed the wrapped
-// store: no call may go past the rules because nobody has thought of it.
+// store: no call may bypass the rules by oversight.
 type Store struct {
 	inner store.Store
 	mu    sync.Mutex
@@ -106,8 +105,8 @@ func (s *Store) choose(op Op, table string) (f fault) {
 		}
 		r.hit++
 		f.delay += r.Delay
-		// Of errors of one kind the first rule's counts. With one of both kinds the call is
-		// not made.
+		// The first rule with an error of a kind wins. With errors of both kinds the call is not
+		// made.
 		switch {
 		case r.Err == nil || f.before != nil:
 		case !r.After:
@@ -119,7 +118,7 @@ func (s *Store) choose(op Op, table string) (f fault) {
 	return f
 }
 
-// chooses counts a call and tells whether the rule chooses it.
+// chooses counts a call and reports whether the rule chooses it.
 func (r *counted) chooses(op Op, table string) bool {
 	if r.Op != AnyOp && r.Op != op || r.Table != "" && r.Table != table {
 		return false
@@ -129,7 +128,7 @@ func (r *counted) chooses(op Op, table string) bool {
 	return (r.Nth == 0 || r.seen == r.Nth) && (r.Chance == 0 || r.rng.Float64() < r.Chance)
 }
 
-// call makes a call as the rules say.
+// call makes a call under the rules.
 func call[T any](ctx context.Context, s *Store, op Op, table string, do func() (T, error)) (T, error) {
 	var none T
 	f := s.choose(op, table)

@@ -30,7 +30,8 @@ func embedded(t *testing.T) *pebble.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	for _, table := range []string{"a", "b"} {
-		if err := s.CreateTable(t.Context(), store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		if err := s.CreateTable(t.Context(),
+			store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 10 {
@@ -111,12 +112,14 @@ func (l *listener) Increment(_ context.Context, table string, cell store.CellKey
 	return 7, errFault
 }
 
-func (l *listener) CompareAndPut(_ context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (l *listener) CompareAndPut(_ context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	l.heard = fmt.Sprint(table, cell, expected, value)
 	return true, errFault
 }
 
-func (l *listener) Replace(_ context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+func (l *listener) Replace(_ context.Context, table, family string,
+	changes []store.Replacement) ([]store.Outcome, error) {
 	l.heard = fmt.Sprint(table, family, changes)
 	return make([]store.Outcome, 2), errFault
 }
@@ -213,10 +216,12 @@ func TestEveryCall(t *testing.T) {
 			}
 			writes := op == faultstore.Apply || op == faultstore.Increment || op == faultstore.CompareAndPut
 			if now, _ := scan(inner, "a"); (now > before) != (writes && after) {
-				t.Errorf("%s, after %v: %d rows became %d, want more only after a write was done", op, after, before, now)
+				t.Errorf("%s, after %v: %d rows became %d, want more only after a write was done", op, after, before,
+					now)
 			}
 			for other, do := range calls {
-				if err := do(s); other != op && !(op == faultstore.Next && other == faultstore.Scan) && !(op == faultstore.Scan && other == faultstore.Next) && err != nil {
+				if err := do(s); other != op && !(op == faultstore.Next && other == faultstore.Scan) &&
+					!(op == faultstore.Scan && other == faultstore.Next) && err != nil {
 					t.Errorf("rule for %s: %s fails too: %v", op, other, err)
 				}
 			}
@@ -256,7 +261,8 @@ func (nothing) Apply(context.Context, string, []store.Mutation) error { return n
 
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := faultstore.New(nothing{}, faultstore.Rule{Op: faultstore.Apply, Delay: time.Minute}, faultstore.Rule{Nth: 2, Err: errFault})
+		s := faultstore.New(nothing{}, faultstore.Rule{Op: faultstore.Apply, Delay: time.Minute},
+			faultstore.Rule{Nth: 2, Err: errFault})
 		start := time.Now()
 		if err := s.Apply(t.Context(), "a", nil); err != nil || time.Since(start) != time.Minute {
 			t.Errorf("after %v: %v, want a minute and no error", time.Since(start), err)
@@ -264,7 +270,8 @@ func TestDelay(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		if err := s.Apply(ctx, "a", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if err := s.Apply(ctx, "a", nil); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(start) != time.Second {
 			t.Errorf("after %v: %v, want the deadline after a second", time.Since(start), err)
 		}
 	})

@@ -49,9 +49,11 @@ func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.Cell
 	return wrote, calls.Wait()
 }
 
-// putAbsent puts some of the cells, and sets those of wrote that it has put. The puts share a call if the server
-// knows conditions on region actions (HBase 2.4 and later), else each has its own.
-func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, part []int, wrote []bool) error {
+// putAbsent puts some of the cells, and sets wrote for those that it has put. The puts
+// share a call if the server knows conditions on region actions (HBase 2.4 and later),
+// else each has its own.
+func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, part []int,
+	wrote []bool) error {
 	actions := make([]*conditional, len(part))
 	for k, i := range part {
 		var err error
@@ -60,7 +62,7 @@ func (st *Store) putAbsent(ctx context.Context, table string, cells []store.Cell
 		}
 	}
 
-	// A put that is sent again after a lost reply would find the value of the first one, and report
+	// A put that is resent after a lost reply would find the value of the first one, and report
 	// that it had not written.
 	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, regions.SendOnce)
 	for k, i := range part {

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// CreateTable creates a table and returns when all its regions are served.
-// Attributes that are not given get the master's defaults. The attributes are sent
-// as they are, unlike in gohbase's own call, which drops all but eleven names and
-// has defaults of its own.
+// CreateTable creates a table and returns when all its regions are served. Attributes
+// that are not given get the master's defaults. The attributes are sent unchanged,
+// unlike in gohbase's own call, which drops all except eleven names and has its own
+// defaults.
 func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := st.life.Begin(); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 		return err
 	}
 
-	// By the nonce the master recognizes a request that is sent again.
+	// By the nonce the master recognizes a repeated request.
 	response := &pb.CreateTableResponse{}
 	request := &pb.CreateTableRequest{TableSchema: schema, SplitKeys: spec.Splits,
 		NonceGroup: &st.nonces.group, Nonce: st.nonces.next()}
@@ -79,14 +79,16 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 		family := &pb.ColumnFamilySchema{Name: []byte(f.Name)}
 		// HBase 1 has no default for it: it fails with "Cannot parse null string".
 		if _, ok := f.Attributes["VERSIONS"]; !ok {
-			family.Attributes = append(family.Attributes, &pb.BytesBytesPair{First: []byte("VERSIONS"), Second: []byte("1")})
+			family.Attributes = append(family.Attributes,
+				&pb.BytesBytesPair{First: []byte("VERSIONS"), Second: []byte("1")})
 		}
 		for name, value := range f.Attributes {
 			// The master does not know the word.
 			if name == "TTL" && strings.EqualFold(value, "FOREVER") {
 				value = regions.Forever
 			}
-			family.Attributes = append(family.Attributes, &pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
+			family.Attributes = append(family.Attributes,
+				&pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}
 		slices.SortFunc(family.Attributes, func(a, b *pb.BytesBytesPair) int { return bytes.Compare(a.First, b.First) })
 		schema.ColumnFamilies = append(schema.ColumnFamilies, family)
@@ -152,7 +154,8 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 			return store.ErrClosed
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: table %q: %w: the master still works on it", store.ErrUnavailable, table, context.Cause(ctx))
+			return fmt.Errorf("%w: table %q: %w: the master still works on it", store.ErrUnavailable, table,
+				context.Cause(ctx))
 		}
 	}
 }

@@ -16,20 +16,19 @@ import (
 )
 
 // HBase orders the changes of a cell by timestamp, which is the server's clock in
-// milliseconds, before it looks at the order in which they came. So a deletion
-// hides what is written after it in the same millisecond. And each append gets a
-// later timestamp than the one before, so that quick appends run ahead of the
-// clock and hide a put that follows them. Apply therefore waits after deletions
-// and appends until the server's clock has caught up.
+// milliseconds, and only then by their order of arrival. So a deletion hides later
+// writes of the same millisecond. And each append gets a later timestamp than the one
+// before, so that quick appends run ahead of the clock and hide a put that follows
+// them. Apply therefore waits after deletions and appends until the server's clock has
+// caught up.
 //
-// The wait is measured here, by a monotonic clock. It does not matter what time it
-// is here or there, only that the server's clock goes on meanwhile. If that is set
-// back just then, or the region moves to a server whose clock is slow, a put may
-// be hidden until the clock has passed the deletion's timestamp. No client can wait
-// for that, because HBase tells none what time it is there. Nor can a client give
-// the deletion a timestamp of its own: with that of the deleted cells it would
-// still hide a put of the same millisecond, and readers that look for recent
-// changes would not find it.
+// The wait is measured here, by a monotonic clock. It does not matter what time it is
+// here or there, only that the server's clock advances. If it is set back just then, or
+// the region moves to a server whose clock is slow, a put may be hidden until the clock
+// has passed the deletion's timestamp. No client can wait for that, because HBase does
+// not report its time. A client cannot set the deletion's timestamp either: with that
+// of the deleted cells it would still hide a put of the same millisecond, and readers
+// that look for recent changes would not find it.
 const (
 	waitAfterDelete = 2 * time.Millisecond // since its reply
 	waitAfterAppend = time.Millisecond     // since it was sent
@@ -176,8 +175,7 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 	}
 
 	// If a column occurs twice in one operation, a server applies one of the two,
-	// and which one is not defined. So the last put is chosen and appends are
-	// joined here.
+	// undefined which. So the last put is chosen and appends are joined here.
 	type column struct {
 		kind              store.MutationKind // an action that deletes may delete the whole row as well as cells
 		family, qualifier string
@@ -207,7 +205,7 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 		c := columnOf(m)
 		switch {
 		case last[c] != i:
-			// The last mutation of the column stands for all.
+			// The last mutation of the column represents all.
 		case m.Kind == store.Append:
 			a.addCell(m, joined[c])
 		default:
@@ -231,7 +229,7 @@ func (a *action) columnsAscend(mutations []store.Mutation) bool {
 // addCell appends the cell of mutation m, with the given value, to the action.
 func (a *action) addCell(m *store.Mutation, value []byte) {
 	timestamp := m.Timestamp
-	// An append gets a later time than what it adds to has: the server alone knows one.
+	// An append must get a later time than the value before it: only the server knows one.
 	if timestamp == 0 || m.Kind == store.Append {
 		timestamp = cellblock.ServerTime
 	}

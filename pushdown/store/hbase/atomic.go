@@ -26,7 +26,8 @@ func (st *Store) Increment(ctx context.Context, table string, cell store.CellKey
 
 	mutation := cellMutation(cell, pb.MutationProto_INCREMENT, binary.BigEndian.AppendUint64(nil, uint64(delta)))
 	mutation.Nonce = st.nonces.next()
-	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, regions.ResendLost)
+	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group},
+		regions.ResendLost)
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +46,8 @@ func (st *Store) Increment(ctx context.Context, table string, cell store.CellKey
 // CompareAndPut writes a cell if its value is expected. After a lost reply it is
 // not sent again: the second call would find the value of the first one and report
 // that it had not written.
-func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	if err := checkCell(cell.Row, cell.Family); err != nil {
 		return false, err
 	}
@@ -61,7 +63,8 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 
 // checkAndPut writes a cell if its value is expected; an empty one is also that of a cell
 // that does not exist.
-func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	condition, err := valueCondition(cell, expected)
 	if err != nil {
 		return false, err
@@ -76,7 +79,7 @@ func (st *Store) checkAndPut(ctx context.Context, table string, cell store.CellK
 
 	response := call.Response.(*pb.MutateResponse)
 	if response.Processed == nil {
-		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
+		return false, fmt.Errorf("cannot compare and put row %x: the reply lacks whether it wrote", cell.Row)
 	}
 	return response.GetProcessed(), nil
 }
@@ -136,7 +139,8 @@ func nonNil(b []byte) []byte {
 }
 
 // mutate sends one mutation to the region of its row.
-func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy regions.ResendPolicy) (*calls.Call, error) {
+func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest,
+	policy regions.ResendPolicy) (*calls.Call, error) {
 	row := request.Mutation.Row
 	return st.router.CallRow(ctx, table, row, policy, func(ctx context.Context, loc *regions.Location) *calls.Call {
 		// A copy, as the request of an earlier attempt may still be being sent.

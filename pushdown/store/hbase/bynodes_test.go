@@ -11,7 +11,8 @@ import (
 )
 
 // startByNodes starts a fake cluster without ZooKeeper and a store that asks its nodes.
-func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string, change ...func(*Config)) *cluster {
+func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string,
+	change ...func(*Config)) *cluster {
 	t.Helper()
 	fake := hbasefake.For(t, opts)
 	fake.StopZooKeeper()
@@ -68,7 +69,8 @@ func TestParseNodes(t *testing.T) {
 	if err != nil || cmp.Diff([]string{"a:16000", "[::1]:16020"}, got.Nodes) != "" || got.Quorum != "" {
 		t.Errorf("got %v, %q, %v", got.Nodes, got.Quorum, err)
 	}
-	if got, err := ParseNodes("//a, b:16020 ,c:0,"); err != nil || cmp.Diff([]string{"b:16020"}, got.Nodes) != "" || len(got.Unusable) != 2 {
+	if got, err := ParseNodes("//a, b:16020 ,c:0,"); err != nil || cmp.Diff([]string{"b:16020"}, got.Nodes) != "" ||
+		len(got.Unusable) != 2 {
 		t.Errorf("got %v without %v, %v, want one that can be used", got.Nodes, got.Unusable, err)
 	}
 	for _, in := range []string{"", "a:1", "//", "// ,", "//a", "//a:1/hbase", "//a:0", "//a:1?x=y"} {

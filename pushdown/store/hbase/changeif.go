@@ -28,11 +28,11 @@ const (
 // maxConditional bounds the rows of a call of conditional changes.
 const maxConditional = 256
 
-// ChangeIf sends each change as a region action of its own, atomic and with a condition,
-// which the server looks at under the lock of the row. Changes of one region share a call.
-// A call whose reply is lost is sent again, and so are changes that the server refuses for a
-// reason that may pass.
-func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []store.ConditionalChange) ([]bool, error) {
+// ChangeIf sends each change as a region action of its own, atomic and with a condition, which the
+// server checks under the lock of the row. Changes of one region share a call. A call whose reply
+// is lost is sent again, and so are changes that the server refuses for a temporary reason.
+func (st *Store) ChangeIf(ctx context.Context, table, family string,
+	changes []store.ConditionalChange) ([]bool, error) {
 	actions := make([]*conditional, len(changes))
 	for i := range changes {
 		c := &changes[i]
@@ -55,9 +55,10 @@ func (st *Store) ChangeIf(ctx context.Context, table, family string, changes []s
 	return held, nil
 }
 
-// sendAll sends changes, which ascend by row, until servers have looked at the condition of each. It
+// sendAll sends changes, which ascend by row, until servers have checked the condition of each. It
 // returns errUnconditional if one of them cannot.
-func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional, policy regions.ResendPolicy) error {
+func (st *Store) sendAll(ctx context.Context, table, family string, actions []*conditional,
+	policy regions.ResendPolicy) error {
 	if err := st.life.Begin(); err != nil {
 		return err
 	}
@@ -152,10 +153,10 @@ func (a *conditional) add(kind pb.MutationProto_MutationType, cells int) {
 	a.actions = append(a.actions, &pb.Action{Index: proto.Uint32(uint32(len(a.actions))), Mutation: m})
 }
 
-// newCondition translates a condition to filters: it is true if they leave anything of the row.
-// One drops the row if any cell has another timestamp, one if the column lacks the value, and one drops
-// all columns but those from the last wanted one on. That counts columns by the cells that it is shown, so it stands behind
-// the others: these let a cell pass or drop the whole row.
+// newCondition translates a condition to filters: it is true if they admit anything of the row. One drops the row if
+// any cell has another timestamp, one if the column lacks the value, and one drops all columns but those from the
+// last wanted one on. The last counts columns by the cells that it sees, so it comes after the others, which let a
+// cell pass or drop the whole row.
 func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition, error) {
 	if len(c.Stamps) == 0 {
 		return nil, errors.New("condition: got no timestamps")
@@ -166,7 +167,8 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	if c.Cell != nil {
 		const ifMissing, latestOnly = true, true
 		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))
-		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal, ifMissing, latestOnly)
+		there := filter.NewSingleColumnValueFilter([]byte(family), nonNil(c.Cell.Qualifier), filter.Equal, equal,
+			ifMissing, latestOnly)
 		all = append(all, there)
 	}
 	if c.Columns > 0 {
@@ -179,10 +181,11 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	return &pb.Condition{Row: row, Filter: f}, err
 }
 
-// sendConditional sends the first of the actions that one call may hold, to a server that
-// is known to look at their conditions. It returns those that are still to be done, and an error
+// sendConditional sends the first of the actions that one call may hold, to a server
+// that is known to check their conditions. It returns those that remain, and an error
 // if the call or one of its actions has failed.
-func (st *Store) sendConditional(ctx context.Context, table, family string, pending []*conditional) ([]*conditional, error) {
+func (st *Store) sendConditional(ctx context.Context, table, family string,
+	pending []*conditional) ([]*conditional, error) {
 	loc, err := st.router.Locate(ctx, table, pending[0].row)
 	if err != nil {
 		return pending, err
@@ -197,7 +200,8 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	}
 
 	n, size := 0, 0
-	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) && (n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
+	for n < min(len(pending), maxConditional) && loc.Contains(pending[n].row) &&
+		(n == 0 || size+len(pending[n].cells) <= maxOutBytes) {
 		size += len(pending[n].cells)
 		n++
 	}
@@ -215,17 +219,18 @@ func (st *Store) sendConditional(ctx context.Context, table, family string, pend
 	return slices.Concat(failed, rest), err
 }
 
-// What is known of a server's conditions on region actions.
+// Whether a server knows conditions on region actions.
 const (
 	conditionsUntried = iota
 	conditionsKnown
-	conditionsIgnored // changes are carried out whatever they say
+	conditionsIgnored // changes are carried out regardless of them
 )
 
 // tryCondition returns errUnconditional if the server of a connection does not know conditions on
-// region actions. It tries one, once in a connection's life, which does no harm if it is
-// carried out: it deletes a column that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string, row []byte) error {
+// region actions. It tries one, once per connection, with a harmless change: it deletes a column
+// that never exists.
+func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string,
+	row []byte) error {
 	switch c.Conditions.Load() {
 	case conditionsKnown:
 		return nil
@@ -239,7 +244,7 @@ func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.L
 
 	call := conditionalCall(ctx, loc, []*conditional{trial})
 	if err := st.router.CallOn(ctx, c, loc, call); err != nil {
-		// Whatever has become of the trial, nothing that matters was sent.
+		// Whatever the outcome of the trial, it was harmless.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
 	_, err = conditionalOutcomes(call.Response.(*pb.MultiResponse), []*conditional{trial})
@@ -268,8 +273,8 @@ func conditionalCall(ctx context.Context, loc *regions.Location, sent []*conditi
 	return call
 }
 
-// conditionalOutcomes reads which conditions held. It returns the changes that the server
-// has refused to look at, and why it refused one of them.
+// conditionalOutcomes reads which conditions held. It returns the changes whose conditions the
+// server has not checked, and one of the reasons.
 func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (failed []*conditional, err error) {
 	results := response.GetRegionActionResult()
 	if len(results) != len(sent) {
@@ -286,7 +291,7 @@ func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (faile
 		if !ok {
 			return sent, fmt.Errorf("%w: of row %x no outcome came", errUnconditional, sent[i].row)
 		}
-		sent[i].held = held //fault:compaction-takes-every-condition-for-true TestJob_writtenMeanwhile
+		sent[i].held = held //fault:compaction-takes-every-condition-for-true TestJob_writtenInBetween
 	}
 	return failed, err
 }

@@ -88,8 +88,22 @@ func TestChangeIf(t *testing.T) {
 	held, err := c.st.ChangeIf(c.ctx, "t", "t", []store.ConditionalChange{
 		{Row: []byte("r0"), If: store.Condition{Stamps: []int64{200, 100}}, Put: put, Delete: parts},
 		{Row: []byte("r1"), If: store.Condition{Stamps: []int64{100, 201}}, Put: put},
-		{Row: []byte("r2"), If: store.Condition{Stamps: []int64{100, 200}, Cell: &store.Cell{Qualifier: []byte("b"), Value: []byte("2")}}, Delete: parts},
-		{Row: []byte("r3"), If: store.Condition{Stamps: []int64{100, 200}, Cell: &store.Cell{Qualifier: []byte("b"), Value: []byte("3")}}, Delete: parts},
+		{
+			Row: []byte("r2"),
+			If: store.Condition{
+				Stamps: []int64{100, 200},
+				Cell:   &store.Cell{Qualifier: []byte("b"), Value: []byte("2")},
+			},
+			Delete: parts,
+		},
+		{
+			Row: []byte("r3"),
+			If: store.Condition{
+				Stamps: []int64{100, 200},
+				Cell:   &store.Cell{Qualifier: []byte("b"), Value: []byte("3")},
+			},
+			Delete: parts,
+		},
 		{Row: []byte("r4"), If: store.Condition{Stamps: []int64{100, 200}}, Put: put},
 	})
 	if err != nil || fmt.Sprint(held) != "[true false true false false]" {
@@ -103,9 +117,14 @@ func TestChangeIf(t *testing.T) {
 
 	for _, bad := range [][]store.ConditionalChange{
 		{{Row: []byte("r0"), Put: put}},
-		{{Row: []byte("r1"), If: store.Condition{Stamps: []int64{1}}}, {Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}}},
+		{{Row: []byte("r1"), If: store.Condition{Stamps: []int64{1}}},
+			{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}}},
 		{{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}, Put: []store.Cell{{Qualifier: []byte("a")}}}},
-		{{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}, Delete: []store.Version{{Qualifier: []byte("a")}}}},
+		{{
+			Row:    []byte("r0"),
+			If:     store.Condition{Stamps: []int64{1}},
+			Delete: []store.Version{{Qualifier: []byte("a")}},
+		}},
 	} {
 		if _, err := c.st.ChangeIf(c.ctx, "t", "t", bad); err == nil {
 			t.Errorf("%+v: no error", bad)
@@ -113,7 +132,7 @@ func TestChangeIf(t *testing.T) {
 	}
 }
 
-// A server that does not know conditions is told from one that does before anything is deleted.
+// A server that does not know conditions is recognized before anything is deleted.
 func TestCheckVersions_oldServer(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -167,8 +186,9 @@ func TestPutAbsent_calls(t *testing.T) {
 					t.Errorf("row %s: written %v, want %v", cells[i].Row, w, want)
 				}
 			}
-			// Reads, a trial or more for each server, and two calls for a part that lies in two regions.
-			if multi, one := c.Calls("Multi"), c.Calls("Mutate"); old && one != n-1 || !old && (one > 0 || multi > 3*putsAtOnce) {
+			// Reads, a trial or more for each server, and two calls for a part in two regions.
+			if multi, one := c.Calls("Multi"),
+				c.Calls("Mutate"); old && one != n-1 || !old && (one > 0 || multi > 3*putsAtOnce) {
 				t.Errorf("%d calls of Multi, %d of Mutate", multi, one)
 			}
 			got, _, err := c.read(store.Scan{})
@@ -211,7 +231,8 @@ func TestPutAbsent_lostReply(t *testing.T) {
 			return hbasefake.Fault{}
 		})
 		wrote, err := c.st.PutAbsent(c.ctx, "t", cell, [][]byte{[]byte("v")})
-		if want == "" && (err != nil || !wrote[0]) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || !wrote[0]) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("reply %d lost: %v, %v, want %q", lost, wrote, err, want)
 		}
 	}

@@ -16,23 +16,23 @@ import (
 	"downpour/pushdown/store/hbase/unchanged"
 )
 
-// Config says where a cluster is and how long to wait for it. Only Quorum or Nodes is
+// Config is where a cluster is and how long to wait for it. Only Quorum or Nodes is
 // needed; a zero field means its default.
 type Config struct {
 	// Quorum lists the ZooKeeper servers, "host:port[,host:port…]".
 	Quorum string
-	// Nodes lists masters or region servers, "host:port", that are asked in place of
-	// ZooKeeper.
+	// Nodes lists masters or region servers, "host:port", that are queried in place of ZooKeeper.
 	Nodes []string
 	// Unusable are the errors of the servers that were left out of Quorum or Nodes, which Open logs.
 	Unusable []error
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
 	// EffectiveUser is the user name that is sent to the servers; default "root", with
-	// Security our principal. Another one than the principal asks to act for that user.
+	// Security our principal. A name other than the principal requests to act for that
+	// user.
 	EffectiveUser string
-	// RightsElsewhere says that another system than HBase's own access control grants rights, so that
-	// CheckReadable has nobody to ask.
+	// RightsElsewhere is set if another system than HBase's own access control grants rights, so
+	// that CheckReadable cannot check them.
 	RightsElsewhere bool
 	// Logger gets failures that are retried, at debug level, and lost
 	// connections, as warnings. Default: no log.
@@ -63,12 +63,12 @@ type Config struct {
 	RetryTimeout time.Duration
 
 	// VersionTimeout bounds Version and each of its calls to hbase:meta. A version
-	// token only saves work: if a server does not answer this fast, it is better
-	// asked for the rows. Default 1 s.
+	// token only saves work: if a server does not answer this fast, reading the rows is
+	// better. Default 1 s.
 	VersionTimeout time.Duration
 
-	// Proof says by what Version may know that rows have not changed; default
-	// ProofExact.
+	// Proof is the evidence by which Version may know that rows have not changed;
+	// default ProofExact.
 	Proof Proof
 
 	// Security authenticates us to the servers and them to us, by Kerberos; nil uses
@@ -209,7 +209,8 @@ func (c Config) complete() (Config, error) {
 func (c *Config) completeAddress() error {
 	if len(c.Nodes) > 0 {
 		if c.Quorum != "" {
-			return fmt.Errorf("got both ZooKeeper servers %s and bootstrap nodes %s, want one of both", c.Quorum, strings.Join(c.Nodes, ","))
+			return fmt.Errorf("got both ZooKeeper servers %s and bootstrap nodes %s, want one of both", c.Quorum,
+				strings.Join(c.Nodes, ","))
 		}
 		parsed, err := ParseNodes("//" + strings.Join(c.Nodes, ","))
 		c.Nodes = parsed.Nodes
@@ -227,7 +228,7 @@ func (c *Config) completeAddress() error {
 	return nil
 }
 
-// routing says how servers are found and called; scan reads hbase:meta.
+// routing is how servers are found and called; scan reads hbase:meta.
 func (c *Config) routing(scan func(context.Context, store.Scan) (store.Scanner, error)) *regions.Config {
 	return &regions.Config{
 		Calls: &calls.Config{
@@ -257,7 +258,7 @@ type Security = calls.Security
 // Encryption is how connections to the servers are encrypted.
 type Encryption = calls.Encryption
 
-// Proof says by what Version may know that rows have not changed.
+// Proof is the evidence by which Version may know that rows have not changed.
 type Proof = unchanged.Proof
 
 const (

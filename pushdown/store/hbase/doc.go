@@ -1,14 +1,14 @@
 // Package hbase implements store.Store on an HBase cluster. It and the packages below it
-// are the only ones that use gohbase: cellblock < calls < regions <
-// unchanged < hbase. They take from
-// gohbase the framing of calls on a connection, the protobuf messages, the encoding of
-// filters and the look-up in ZooKeeper. Routing, waiting and retrying are done here,
-// because gohbase's own client handles trouble badly: after a lost reply it asks a scanner
-// for more rows again, without the sequence number by which a server would notice, and so
-// loses rows silently; it backs off for up to 30 s; without a deadline it never gives up,
-// and it leaves goroutines running when it is closed before they end.
+// are the only ones that use gohbase: cellblock < calls < regions < unchanged < hbase.
+// They take from gohbase the framing of calls on a connection, the protobuf messages,
+// the encoding of filters and the look-up in ZooKeeper. Routing, waiting and retrying
+// are done here, because gohbase's own client handles trouble badly: after a lost reply
+// it requests more rows of a scanner again, without the sequence number by which a
+// server would notice, and so loses rows silently; it backs off for up to 30 s; without
+// a deadline it never gives up, and it leaves goroutines running when it is closed
+// before they end.
 //
-// # The way of a put
+// # The path of a put
 //
 //   - apply.go: Apply groups the mutations by row and encodes the cells of each
 //     row as one operation, an action.
@@ -16,7 +16,7 @@
 //   - multi.go: the actions go out in rounds. A round sends each server one Multi
 //     call at a time until each action has been sent once; what failed and may
 //     succeed later is sent in the next round.
-//   - window.go: says how many mutations a region gets in one call. A region that
+//   - window.go: limits the mutations that a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
 //   - package regions: finds the region and the server of each row, sends the call there,
 //     forgets the location that proved wrong, and decides about another attempt.
@@ -27,7 +27,7 @@
 // Get (get.go) reads rows with Multi calls, and Replace (replace.go) changes rows if
 // they are as they were read.
 //
-// # The way of a scan
+// # The path of a scan
 //
 //   - scan.go: Scan reads region after region. The server prepares its next reply
 //     while the caller works on the last one. After a failure the scan continues
@@ -52,8 +52,8 @@
 // # The rest
 //
 // store.go opens and closes a Store, config.go is its configuration, admin.go creates
-// tables, errors.go lists the errors. inspect.go says what a version of HBase lacks, rights.go
-// whether all of a table may be read.
+// tables, errors.go lists the errors. inspect.go finds what a version of HBase lacks,
+// rights.go whether all of a table may be read.
 //
 // # Fields beyond gohbase's schema
 //

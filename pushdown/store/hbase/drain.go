@@ -24,7 +24,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 
 	sc := opened.(*scanner)
 	sc.rows.Columns = nil // it needs decoded cells; the server has the filter instead
-	// What reads replies needs the lock that Next would hold.
+	// Reading replies needs the lock that Next would hold.
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if err := st.life.Begin(); err != nil {

@@ -49,7 +49,8 @@ func newFronts(t *testing.T, handle func(net.Conn, func() (net.Conn, error))) *f
 }
 
 // dialer returns a dialer that goes through the fronts to what next would dial.
-func (f *fronts) dialer(next func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func (f *fronts) dialer(next func(context.Context, string,
+	string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		if addr == f.leave {
@@ -94,7 +95,7 @@ func (f *fronts) before(addr string, behind func() (net.Conn, error)) (string, e
 	return f.addrs[addr], nil
 }
 
-// tlsFronts speak TLS with a configuration that is asked for at each connection.
+// tlsFronts speak TLS with a configuration that is fetched at each connection.
 func tlsFronts(t *testing.T, config func() *tls.Config) *fronts {
 	return newFronts(t, func(nc net.Conn, behind func() (net.Conn, error)) {
 		c := tls.Server(nc, config())
@@ -229,23 +230,35 @@ func TestEncrypted_errors(t *testing.T) {
 		any    bool   // takes any name
 		want   string // empty if it works
 	}{
-		{"authority", serverConfig(t, other.Issue("127.0.0.1")), certificates.Files{}, false, "no authority in DOWNPOUR_HBASE_TLS has issued"},
-		{"authority, any name", serverConfig(t, other.Issue("127.0.0.1")), certificates.Files{}, true, "no authority in DOWNPOUR_HBASE_TLS has issued"},
-		{"name", serverConfig(t, ca.Issue("other.example")), certificates.Files{}, false, "DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name"},
+		{"authority", serverConfig(t, other.Issue("127.0.0.1")), certificates.Files{}, false,
+			"no authority in DOWNPOUR_HBASE_TLS has issued"},
+		{"authority, any name", serverConfig(t, other.Issue("127.0.0.1")), certificates.Files{}, true,
+			"no authority in DOWNPOUR_HBASE_TLS has issued"},
+		{"name", serverConfig(t, ca.Issue("other.example")), certificates.Files{}, false,
+			"DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name"},
 		{"any name", serverConfig(t, ca.Issue("other.example")), certificates.Files{}, true, ""},
-		{"expired", serverConfig(t, ca.IssueAt(time.Now().Add(-24*time.Hour), "127.0.0.1")), certificates.Files{}, false, "expired"},
-		{"expired, any name", serverConfig(t, ca.IssueAt(time.Now().Add(-24*time.Hour), "127.0.0.1")), certificates.Files{}, true, "expired"},
-		{"no certificate, 1.2", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)), certificates.Files{}, false, "see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
-		{"no certificate, 1.3", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS13)), certificates.Files{}, false, "see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
-		{"another's certificate", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)), certificates.Files{Cert: theirs.CertFile, Key: theirs.KeyFile}, false, "see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
-		{"mutual, 1.2", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)), certificates.Files{Cert: ours.CertFile, Key: ours.KeyFile}, false, ""},
-		{"mutual, 1.3", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS13)), certificates.Files{Cert: ours.CertFile, Key: ours.KeyFile}, false, ""},
+		{"expired", serverConfig(t, ca.IssueAt(time.Now().Add(-24*time.Hour), "127.0.0.1")), certificates.Files{},
+			false, "expired"},
+		{"expired, any name", serverConfig(t, ca.IssueAt(time.Now().Add(-24*time.Hour), "127.0.0.1")),
+			certificates.Files{}, true, "expired"},
+		{"no certificate, 1.2", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)),
+			certificates.Files{}, false, "see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
+		{"no certificate, 1.3", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS13)),
+			certificates.Files{}, false, "see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
+		{"another's certificate", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)),
+			certificates.Files{Cert: theirs.CertFile, Key: theirs.KeyFile}, false,
+			"see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode"},
+		{"mutual, 1.2", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS12)),
+			certificates.Files{Cert: ours.CertFile, Key: ours.KeyFile}, false, ""},
+		{"mutual, 1.3", serverConfig(t, ca.Issue("127.0.0.1"), demanding(tls.VersionTLS13)),
+			certificates.Files{Cert: ours.CertFile, Key: ours.KeyFile}, false, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.files.Roots = ca.File
 			e := encryption(t, tc.files)
 			e.AnyName = tc.any
-			c := startEncrypted(t, tlsFronts(t, func() *tls.Config { return tc.server }), e, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
+			c := startEncrypted(t, tlsFronts(t, func() *tls.Config { return tc.server }), e,
+				func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
 			c.wantFault(tc.want)
 		})
 	}
@@ -266,7 +279,8 @@ func (c *cluster) wantFault(want string) {
 			break
 		}
 	}
-	if want == "" && err != nil || want != "" && (!errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want)) {
+	if want == "" && err != nil ||
+		want != "" && (!errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want)) {
 		c.Errorf("got %v, want ErrUnavailable with %q", err, want)
 	}
 }
@@ -292,9 +306,11 @@ func TestEncrypted_oneEnd(t *testing.T) {
 		we     bool
 		want   string
 	}{
-		{"we, it answers", answering("\x00\x00\x01\x02\x08\xff\xff"), true, "the server speaks none: it answers 00 00 01 02 08"},
+		{"we, it answers", answering("\x00\x00\x01\x02\x08\xff\xff"), true,
+			"the server speaks none: it answers 00 00 01 02 08"},
 		{"we, it closes", answering(""), true, "closed the connection in the handshake"},
-		{"it, with an alert", answering("\x15\x03\x01\x00\x02\x02\x46"), false, "the server wants it, and DOWNPOUR_HBASE_TLS is off"},
+		{"it, with an alert", answering("\x15\x03\x01\x00\x02\x02\x46"), false,
+			"the server wants it, and DOWNPOUR_HBASE_TLS is off"},
 		{"it, it closes", speaking, false, "as one does that wants TLS (DOWNPOUR_HBASE_TLS is off)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -302,7 +318,8 @@ func TestEncrypted_oneEnd(t *testing.T) {
 			if tc.we {
 				e = encryption(t, certificates.Files{Roots: ca.File})
 			}
-			startEncrypted(t, tc.fronts(t), e, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond }).wantFault(tc.want)
+			startEncrypted(t, tc.fronts(t), e,
+				func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond }).wantFault(tc.want)
 		})
 	}
 }

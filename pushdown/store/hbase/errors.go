@@ -6,9 +6,9 @@ import (
 	"downpour/pushdown/store/hbase/calls"
 )
 
-// The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and
-// so on before a caller sees them; regions.Retrier translates. Each error says which
-// calls.RetryClass it has, where that is not the default (ClassUnknown).
+// The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and so on
+// before a caller sees them; regions.Retrier translates. Each error has its
+// calls.RetryClass, unless that is the default (ClassUnknown).
 
 // Errors of replies.
 var (
@@ -21,7 +21,7 @@ var (
 
 // Errors of writes.
 var (
-	// errWritePending is returned when a region is sent nothing because a write
-	// whose caller has left is not answered yet (ClassRetry).
+	// errWritePending is returned when a region is sent nothing because the reply to a write whose
+	// caller has left is still pending (ClassRetry).
 	errWritePending = calls.NewFault(calls.ClassRetry, "an earlier write is not answered yet")
 )

@@ -24,5 +24,5 @@ func (s *Store) Features() store.Features {
 	}
 }
 
-// NextBytes implements store.Scanner. The servers do not say how large their next reply is.
+// NextBytes implements store.Scanner. The servers do not report the size of their next reply.
 func (s *scanner) NextBytes() int64 { return 0 }

@@ -18,7 +18,7 @@ import (
 type scanFilters struct {
 	ranges  []store.KeyRange // sorted and disjoint; empty: all keys
 	rows    []filter.Filter  // of row keys
-	columns filter.Filter    // nil: all columns; a cellblock.ColumnSet may stand in for it
+	columns filter.Filter    // nil: all columns; a cellblock.ColumnSet may replace it
 	keys    []filter.Filter  // leave the key of a row and one cell
 }
 
@@ -86,10 +86,10 @@ func rowRegex(pattern string) filter.Filter {
 
 // columnFilter returns a filter that admits cells in any of the ranges, which are
 // ascending and disjoint. Several ranges that are prefixes become one filter, which looks
-// each qualifier up among them and lets the server seek over what lies between. A list of
-// filters would do for any ranges, but a server asks every filter of a list about each
-// cell and remembers what each has said: a scan of rollups takes 1.3 to 1.8 times as
-// long. Source: FilterListWithOR, MultipleColumnPrefixFilter.
+// each qualifier up among them and lets the server seek over the cells in between. A list
+// of filters would work for any ranges, but a server calls every filter of a list for
+// each cell and remembers each result: a scan of rollups takes 1.3 to 1.8 times as long.
+// Source: FilterListWithOR, MultipleColumnPrefixFilter.
 func columnFilter(columns []store.KeyRange) filter.Filter {
 	var list []filter.Filter
 	var prefixes [][]byte
@@ -111,7 +111,7 @@ func columnFilter(columns []store.KeyRange) filter.Filter {
 	return filter.NewList(filter.MustPassOne, list...)
 }
 
-// isPrefix tells whether a range is all that begins with its start.
+// isPrefix reports whether a range is all that begins with its start.
 func isPrefix(r store.KeyRange) bool {
 	return len(r.Start) > 0 && bytes.Equal(r.Stop, encoding.PrefixEnd(r.Start))
 }
@@ -142,8 +142,7 @@ func (f *scanFilters) firstWanted(key []byte) ([]byte, bool) {
 	return key, true
 }
 
-// firstEndingAfter returns the index of the first range that contains key or lies
-// after it.
+// firstEndingAfter returns the index of the first range that contains key or comes after it.
 func (f *scanFilters) firstEndingAfter(key []byte) int {
 	return sort.Search(len(f.ranges), func(i int) bool {
 		stop := f.ranges[i].Stop
@@ -154,8 +153,7 @@ func (f *scanFilters) firstEndingAfter(key []byte) int {
 // forRegion returns the filter of a scan over [start, stop), which is one region or
 // the rest of one, with or without that of columns; nil if there is nothing to filter.
 func (f *scanFilters) forRegion(start, stop []byte, columns bool) (*pb.Filter, error) {
-	// Filters of whole rows go first, then that of columns; those that leave only keys see
-	// what is left.
+	// Filters of whole rows go first, then that of columns, and last those that keep only keys.
 	var list []filter.Filter
 	if len(f.ranges) > 0 {
 		list = append(list, f.multiRange(start, stop))

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What servers may lack, and what is done without it. Nothing here decides that: each call finds out for
+// What servers may lack, and the alternative. This is only for the log: each call checks for
 // itself, because region servers of several versions may serve one table.
 const (
 	lacksReadPoint  = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
@@ -22,12 +22,13 @@ const (
 	lacksNodes      = "region servers that are bootstrap nodes (2.5): only masters answer as such"
 )
 
-// fieldStatusOption is GetClusterStatusRequest.options, which gohbase's schema lacks: 0 asks for the
-// version alone. Before 2.0 the master tells everything.
+// fieldStatusOption is GetClusterStatusRequest.options, which gohbase's schema lacks: 0 requests
+// only the version. Before 2.0 the master returns everything.
 const fieldStatusOption = 1
 
-// Inspect is described by store.Features. Read points and states are looked for in one region of the table.
-// Whether a server looks at conditions shows in a change alone, so that is told by the master's version.
+// Inspect is described by store.Features. Read points and states are tested in one region of the
+// table. Whether a server checks conditions shows only in a change, so that is derived from the
+// master's version.
 func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspection, error) {
 	if err := st.life.Begin(); err != nil {
 		return store.Inspection{}, err
@@ -44,7 +45,8 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	} else if errors.Is(err, unchanged.ErrNoState) {
 		found.Lacks = append(found.Lacks, lacksState)
 	} else if err != nil {
-		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version, err)
+		return found, fmt.Errorf("HBase %s: cannot find out whether it proves that rows have not changed: %w", version,
+			err)
 	}
 
 	r, err := parseRelease(version)
@@ -63,18 +65,19 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	return found, nil
 }
 
-// masterVersion asks the master.
+// masterVersion gets the master's version.
 func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
-	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption, protowire.VarintType), 0))
+	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption,
+		protowire.VarintType), 0))
 	if err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
 		return "", err
 	}
 	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
 }
 
-// awaitTokens returns an error if no version token can be had of the table's first region. What may be
-// over soon, as a move of the region, is tried again.
+// awaitTokens returns an error if the table's first region gives no version token. Short faults,
+// such as a move of the region, are retried.
 func (st *Store) awaitTokens(ctx context.Context, table, family string) error {
 	retry := st.router.NewRetrier(ctx, table)
 	for {
@@ -88,7 +91,7 @@ func (st *Store) awaitTokens(ctx context.Context, table, family string) error {
 	}
 }
 
-// release is what a version is told by.
+// release is the comparable part of a version.
 type release struct{ major, minor int }
 
 // parseRelease parses "MAJOR.MINOR…", as of "2.1.0-cdh6.3.4".
@@ -99,7 +102,7 @@ func parseRelease(version string) (r release, err error) {
 	return r, nil
 }
 
-// before tells whether a release came before another.
+// before reports whether a release came before another.
 func (r release) before(major, minor int) bool {
 	return r.major < major || r.major == major && r.minor < minor
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a version lacks is told, and what is done without it is right: what was written is read, nothing is
-// proven that is not, and of cells that must not exist each is written once.
+// The gaps of a version are reported, and the alternatives are right: written cells are
+// read, nothing is proven that is not, and of cells that must not exist each is written
+// once.
 func TestInspect(t *testing.T) {
 	for version, want := range map[string][]string{
 		"1.0.3":           {lacksReadPoint, lacksConditions, lacksTrial},
@@ -43,10 +44,12 @@ func TestInspect(t *testing.T) {
 					break
 				}
 			}
-			if proven := !slices.Contains(want, lacksReadPoint) && !slices.Contains(want, lacksState); proven != (err == nil) {
+			if proven := !slices.Contains(want, lacksReadPoint) &&
+				!slices.Contains(want, lacksState); proven != (err == nil) {
 				t.Errorf("version token: error %v, want a token %v", err, proven)
 			}
-			cells := []store.CellKey{{Row: []byte("r0007"), Family: "t", Qualifier: []byte("q1")}, {Row: []byte("s"), Family: "t", Qualifier: []byte("q")}}
+			cells := []store.CellKey{{Row: []byte("r0007"), Family: "t", Qualifier: []byte("q1")},
+				{Row: []byte("s"), Family: "t", Qualifier: []byte("q")}}
 			wrote, err := c.st.PutAbsent(c.ctx, "t", cells, [][]byte{[]byte("x"), []byte("y")})
 			if err != nil || fmt.Sprint(wrote) != "[false true]" {
 				t.Errorf("put of absent cells: %v, %v, want the second alone", wrote, err)

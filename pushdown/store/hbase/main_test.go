@@ -140,7 +140,8 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("small parts", func(t *testing.T) {
 		t.Parallel()
-		storetest.Run(t, opened(t, hbasefake.Options{Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4}))
+		storetest.Run(t, opened(t,
+			hbasefake.Options{Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4}))
 	})
 }
 
@@ -153,15 +154,22 @@ func TestParseAddress(t *testing.T) {
 		"127.0.0.1:12181/hbase-two": {Quorum: "127.0.0.1:12181", Root: "/hbase-two"},
 		// Blanks, and one entry that cannot be used, do not matter.
 		" zk1:2181, zk2:2182 ,, /x ": {Quorum: "zk1:2181,zk2:2182", Root: "/x"},
-		"zk1:x,zk2:2182":             {Quorum: "zk2:2182", Root: "/hbase", Unusable: []error{errors.New(`host "zk1:x": want HOST:PORT with a port of 1 to 65535`)}},
+		"zk1:x,zk2:2182": {
+			Quorum:   "zk2:2182",
+			Root:     "/hbase",
+			Unusable: []error{errors.New(`host "zk1:x": want HOST:PORT with a port of 1 to 65535`)},
+		},
 	} {
 		got, err := ParseAddress(in)
-		if err != nil || got.Quorum != want.Quorum || got.Root != want.Root || fmt.Sprint(got.Unusable) != fmt.Sprint(want.Unusable) {
-			t.Errorf("%q: %q, %q, without %v, %v, want %q, %q, without %v", in, got.Quorum, got.Root, got.Unusable, err, want.Quorum, want.Root, want.Unusable)
+		if err != nil || got.Quorum != want.Quorum || got.Root != want.Root ||
+			fmt.Sprint(got.Unusable) != fmt.Sprint(want.Unusable) {
+			t.Errorf("%q: %q, %q, without %v, %v, want %q, %q, without %v", in, got.Quorum, got.Root, got.Unusable,
+				err, want.Quorum, want.Root, want.Unusable)
 		}
 	}
 
-	for _, in := range []string{"", "/hbase", " , /hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "zk1:1:2", "zk1:x,zk2:y"} {
+	for _, in := range []string{"", "/hbase", " , /hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "zk1:1:2",
+		"zk1:x,zk2:y"} {
 		if got, err := ParseAddress(in); err == nil {
 			t.Errorf("%q: got %+v, want an error", in, got)
 		}

@@ -26,7 +26,7 @@ const (
 type action struct {
 	row      []byte
 	get      *pb.Get           // nil for a mutation
-	mutation *pb.MutationProto // without cells; it says how many of cells belong to it
+	mutation *pb.MutationProto // without cells; it has the number of its cells
 	cells    []byte            // what the mutation writes, as a cell block
 	origin   []int             // indexes of the caller's mutations
 
@@ -62,11 +62,11 @@ func newNonces() nonces { return nonces{group: rand.Uint64() | 1} }
 // next returns a random nonce; 0 would mean none.
 func (n nonces) next() *uint64 { return proto.Uint64(rand.Uint64() | 1) }
 
-// runActions executes actions, which are all gets or all mutations, on whatever
-// servers hold their rows. Those that fail for a reason that may pass are sent
-// again until ctx ends or, for gets, Config.RetryTimeout has passed without
-// progress. Each action then has its outcome, an error of its own if it failed.
-// runActions itself returns an error only if the store is closed.
+// runActions executes actions, which are all gets or all mutations, on whatever servers
+// hold their rows. Temporary failures are sent again until ctx ends or, for gets,
+// Config.RetryTimeout has passed without progress. Each action then has its outcome, an
+// error of its own if it failed. runActions itself returns an error only if the store
+// is closed.
 func (st *Store) runActions(ctx context.Context, table string, actions []*action) error {
 	if err := st.life.Begin(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 		}
 		pending = left
 
-		// Actions are left over, so there must be a reason to classify.
+		// Some actions remain, so there must be a reason to classify.
 		if err == nil {
 			err = errLeftOut
 		}
@@ -137,10 +137,10 @@ func (st *Store) sendRound(ctx context.Context, table string, actions []*action)
 	return failure
 }
 
-// groupByServer groups actions by their region, and the regions by the address of
-// their server. After a failed look-up the remaining actions are left out: they
-// wait for the next round.
-func (st *Store) groupByServer(ctx context.Context, table string, actions []*action) (map[string][]*regionBatch, error) {
+// groupByServer groups actions by their region, and the regions by the address of their
+// server. After a failed look-up the remaining actions wait for the next round.
+func (st *Store) groupByServer(ctx context.Context, table string,
+	actions []*action) (map[string][]*regionBatch, error) {
 	byRegion := map[*regions.Location]*regionBatch{}
 	servers := map[string][]*regionBatch{}
 	for _, a := range actions {
@@ -203,7 +203,7 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 			continue
 		}
 
-		// Only writes are paced: gets have the largest window, but a bound of their own.
+		// Only writes are paced: gets have the largest window, but their own bound.
 		w := window{size: maxWindow}
 		if b.actions[0].get != nil {
 			room = min(room, maxGets)
@@ -271,10 +271,11 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 	return true, err
 }
 
-// noteFailedWrite tells the pacer of a failed call: regions that lost or refused
-// it get less the next time, and regions whose server may still execute it get no
-// other write until it is known.
-func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch, err error) {
+// noteFailedWrite reports a failed call to the pacer: regions that lost or refused it
+// get less the next time, and regions whose server may still execute it get no other
+// write until it is known.
+func (st *Store) noteFailedWrite(ctx context.Context, c *calls.Conn, call *calls.Call, batches []*regionBatch,
+	err error) {
 	// The caller has left; the call was sent, and is not known to be lost.
 	if c != nil && err == ctx.Err() {
 		st.awaitAbandoned(c, call, batches)
@@ -328,10 +329,9 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 	return call, sent
 }
 
-// applyOutcomes decodes the reply and gives the actions their outcomes. Those that
-// the reply leaves out, or that failed for a reason that may pass, stay
-// unfinished; the error says why. callFailed reports that the reply as a whole cannot
-// be used.
+// applyOutcomes decodes the reply and gives the actions their outcomes. Those that the
+// reply lacks, or that failed for a temporary reason, stay unfinished; the error is the
+// reason. callFailed reports that the reply as a whole cannot be used.
 func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *calls.Call) (callFailed bool, err error) {
 	addr := batches[0].loc.Addr
 	if err := decodeMulti(call.Response.(*pb.MultiResponse), call.Cells, batches); err != nil {
@@ -351,7 +351,7 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 				accepted++
 			default:
 				class, err := a.settleException()
-				if !a.finished { // it is sent again, to wherever the region is by then
+				if !a.finished { // it is sent again, to the region's server at that time
 					st.router.Invalidate(b.loc, nil, err)
 					failure = err
 				}
@@ -363,22 +363,22 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 		case !call.Write:
 			// Reads have no window.
 		case refused:
-			// Whatever else it accepted, the region was sent too much.
+			// Even if it accepted the rest, the region was sent too much.
 			st.pacer.refused(b.loc.Name, call.Began)
 		case accepted > 0:
 			st.pacer.accepted(b.loc.Name, accepted)
 		}
 	}
 
-	// An exception says more about the cause than a gap does.
+	// An exception is more informative than a gap.
 	if failure == nil && leftOut > 0 {
 		failure = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
 	}
 	return false, failure
 }
 
-// settleException finishes the action if its exception is final, or says that the
-// action was done before. It returns the exception and its class.
+// settleException finishes the action if its exception is final, or means that the action was done
+// before. It returns the exception and its class.
 func (a *action) settleException() (calls.RetryClass, error) {
 	err := calls.NewJavaError(a.exception.GetName(), string(a.exception.GetValue()))
 	class := calls.Classify(err)
@@ -391,10 +391,10 @@ func (a *action) settleException() (calls.RetryClass, error) {
 	return class, err
 }
 
-// decodeMulti sets answered, exception and result of the actions to what the reply
-// says. The cells of all results are in block, in the order of the results. A
-// reply that contradicts its request is refused as a whole, because then none of
-// its results can be trusted to belong to its action.
+// decodeMulti sets answered, exception and result of the actions from the reply. The
+// cells of all results are in block, in the order of the results. A reply that
+// contradicts its request is refused as a whole, because then none of its results can
+// be trusted to belong to its action.
 func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatch) error {
 	results := response.GetRegionActionResult()
 	if len(results) != len(batches) {

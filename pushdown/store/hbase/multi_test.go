@@ -35,7 +35,7 @@ func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiRespons
 	})
 }
 
-// changeEach alters the reply to every Multi call; change is told its number, n.
+// changeEach alters the reply to every Multi call; change gets its number, n.
 func (c *cluster) changeEach(change func(n int, m *pb.MultiResponse)) {
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method != "Multi" {
@@ -71,7 +71,8 @@ func (c *cluster) wantRounds(values string) {
 	}
 
 	for i, r := range rows {
-		if got := fmt.Sprintf("%s %s %s", r.Key, r.Cells[0].Value, r.Cells[1].Value); got != fmt.Sprintf("%s %s %s", keys[i], values, values[len(values)-1:]) {
+		if got := fmt.Sprintf("%s %s %s", r.Key, r.Cells[0].Value,
+			r.Cells[1].Value); got != fmt.Sprintf("%s %s %s", keys[i], values, values[len(values)-1:]) {
 			c.Fatalf("got %s, want %s and the last", got, values)
 		}
 	}
@@ -119,9 +120,12 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 		r.ResultOrException = r.ResultOrException[:len(r.ResultOrException)-1]
 	})
 
-	err := c.st.Apply(c.ctx, "t", []store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")}, {Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
+	err := c.st.Apply(c.ctx, "t",
+		[]store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")},
+			{Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
 	var partial *store.ApplyError
-	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {
+	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 ||
+		!strings.Contains(err.Error(), "left out") {
 		t.Fatalf("got %v, want mutation 1 alone to have failed, for it is left out", err)
 	}
 	if n := c.Calls("Multi"); n > regions.MaxUnknowns+2 {
@@ -137,7 +141,8 @@ func TestMulti_lies(t *testing.T) {
 	for name, lie := range map[string]func(*pb.MultiResponse){
 		"an index twice": func(m *pb.MultiResponse) {
 			r := first(m)
-			r.ResultOrException = append(r.ResultOrException, proto.Clone(r.ResultOrException[0]).(*pb.ResultOrException))
+			r.ResultOrException = append(r.ResultOrException,
+				proto.Clone(r.ResultOrException[0]).(*pb.ResultOrException))
 		},
 		"another's index": func(m *pb.MultiResponse) {
 			first(m).ResultOrException[0].Index = first(m).ResultOrException[1].Index
@@ -146,8 +151,11 @@ func TestMulti_lies(t *testing.T) {
 			first(m).ResultOrException[0].Index = m.RegionActionResult[1].ResultOrException[0].Index
 			m.RegionActionResult[1].ResultOrException = m.RegionActionResult[1].ResultOrException[1:]
 		},
-		"an index after the last": func(m *pb.MultiResponse) { first(m).ResultOrException[0].Index = proto.Uint32(1 << 31) },
-		"a region too few":        func(m *pb.MultiResponse) { m.RegionActionResult = m.RegionActionResult[1:] },
+		"an index after the last": func(
+			m *pb.MultiResponse) {
+			first(m).ResultOrException[0].Index = proto.Uint32(1 << 31)
+		},
+		"a region too few": func(m *pb.MultiResponse) { m.RegionActionResult = m.RegionActionResult[1:] },
 		"a region too many": func(m *pb.MultiResponse) {
 			m.RegionActionResult = append(m.RegionActionResult, &pb.RegionActionResult{})
 		},
@@ -175,7 +183,8 @@ func TestMulti_lies(t *testing.T) {
 			if name == "neither result" && err == nil {
 				return // a mutation counts as done without a result
 			}
-			if err == nil || name != "results, and an exception of the region" && !strings.Contains(err.Error(), "127.0.0.1:") {
+			if err == nil || name != "results, and an exception of the region" &&
+				!strings.Contains(err.Error(), "127.0.0.1:") {
 				t.Errorf("every reply so: got %v, want an error that names the server", err)
 			}
 		})

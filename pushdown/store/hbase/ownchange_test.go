@@ -23,7 +23,8 @@ func startStamped(t *testing.T) *stampedCluster {
 	c := &stampedCluster{cluster: start(t, hbasefake.Options{}), clock: &atomic.Int64{}}
 	c.clock.Store(1_800_000_000_000)
 	c.SetClock(c.clock.Load)
-	c.st.prover = unchanged.New(unchanged.Config{Timeout: bound, Proof: ProofTimestamps, Now: c.clock.Load}, c.st.router, c.st.life)
+	c.st.prover = unchanged.New(unchanged.Config{Timeout: bound, Proof: ProofTimestamps, Now: c.clock.Load},
+		c.st.router, c.st.life)
 	c.fill(40)
 	c.Flush("t")
 	return c
@@ -65,7 +66,10 @@ func (c *stampedCluster) rest() string {
 func TestChangeIf_seenByTimestamps(t *testing.T) {
 	c := startStamped(t)
 	for name, change := range map[string]store.ConditionalChange{
-		"put":      {Row: []byte("r0007"), Put: []store.Cell{{Qualifier: []byte("m"), Value: []byte("12"), Timestamp: 5}}},
+		"put": {
+			Row: []byte("r0007"),
+			Put: []store.Cell{{Qualifier: []byte("m"), Value: []byte("12"), Timestamp: 5}},
+		},
 		"deletion": {Row: []byte("r0008"), Delete: []store.Version{{Qualifier: []byte("q9"), Timestamp: 5}}},
 	} {
 		before := c.rest()
@@ -96,7 +100,9 @@ func TestReplace_seenByTimestamps(t *testing.T) {
 	c := startStamped(t)
 	for name, change := range map[string]func(read store.Cell) store.Replacement{
 		"put": func(read store.Cell) store.Replacement {
-			return store.Replacement{Put: []store.Cell{{Qualifier: []byte("z"), Value: []byte("v"), Timestamp: read.Timestamp}}}
+			return store.Replacement{
+				Put: []store.Cell{{Qualifier: []byte("z"), Value: []byte("v"), Timestamp: read.Timestamp}},
+			}
 		},
 		"deletion": func(read store.Cell) store.Replacement { return store.Replacement{Delete: []store.Cell{read}} },
 	} {

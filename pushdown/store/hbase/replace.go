@@ -11,14 +11,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Replace changes rows, beside whoever writes to them:
+// Replace changes rows while others write to them:
 //
-//  1. After a moment the rows are read. Those that are not as they were read before are
-//     left.
+//  1. After a moment the rows are read. Those that have changed since they were read before are
+//     not changed.
 //  2. The new cells are put, each with the timestamp of the newest cell that it replaces, on condition that the row has
 //     as many columns as were read and no other timestamp. Servers before HBase 2.4 know no such condition: there they
 //     are put without.
-//  3. The rows are read again. A row goes on only if it has the new cells and otherwise is
+//  3. The rows are read again. A row continues only if it has the new cells and otherwise is
 //     as before.
 //  4. The old cells are deleted, each up to its own timestamp.
 //  5. Where some were, the rows are read once more. A row that has another cell which is no newer than what was read
@@ -27,12 +27,13 @@ import (
 //
 // Why no write of another is lost:
 //
-//   - After the moment before step 1 the server's clock has passed all timestamps of Read.
-//     Whatever was written with one of these is seen in step 1, and the row has changed;
-//     whatever comes later has a later timestamp. So it stays in front of what step 2 puts,
+//   - After the wait before step 1 the server's clock has passed all timestamps of Read.
+//     A write with one of these is seen in step 1, and the row has changed;
+//     a later write has a later timestamp. So it stays in front of the puts of step 2,
 //     and step 4 does not reach it. A cell that was written over, or deleted alone, between steps 1 and 2 is no part of
-//     what step 2 puts, for the condition is false then. Without a condition it may be: a deleted value comes back, and
-//     an older one lies beside the newer one. A deleted row does not come back, but where a major compaction has dropped the marker.
+//     the puts of step 2, as the condition is false then. Without a condition it may be: a deleted value comes back,
+//     and an older one is next to the newer one. A deleted row comes back only if a major compaction has dropped the
+//     marker.
 //   - Step 3 sees what came in between. Such a row keeps its old cells.
 //   - A deletion of an earlier time may hide what step 2 puts, for ever if a major
 //     compaction comes. Step 3 sees that, and nothing is deleted.
@@ -41,17 +42,24 @@ import (
 //     a new cell has a value in another length (an integer written shorter), readers that
 //     do not resolve duplicates answer with an error, between steps 2 and 4 and after such
 //     an end, until the next run. It is the same if step 3 drops the row.
-//   - Two that replace the same row put their cells with the same timestamps. Only one
-//     that still sees all old cells in step 3 goes on, and both may: then they delete the
+//   - Two jobs that replace the same row put their cells with the same timestamps. Only a job
+//     that still sees all old cells in step 3 continues, and both may: then they delete the
 //     same cells, of which each has put or seen the values.
 //
 // The timestamps must be the servers'. Writers that set their own (OpenTSDB with
 // use_otsdb_timestamp) write a point again with the timestamp that it had: what they put
 // between steps 3 and 4 in a column that is deleted is lost, and later it is hidden by the
 // deletion until a major compaction, as after OpenTSDB's own row compaction.
-func (st *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
-	r := &replacer{rows: st, table: table, family: family, changes: changes, outcomes: make([]store.Outcome, len(changes)),
-		moment: func(ctx context.Context) error { return wait.For(ctx, waitAfterDelete) }}
+func (st *Store) Replace(ctx context.Context, table, family string,
+	changes []store.Replacement) ([]store.Outcome, error) {
+	r := &replacer{
+		rows:     st,
+		table:    table,
+		family:   family,
+		changes:  changes,
+		outcomes: make([]store.Outcome, len(changes)),
+		moment:   func(ctx context.Context) error { return wait.For(ctx, waitAfterDelete) },
+	}
 	return r.outcomes, r.run(ctx)
 }
 
@@ -68,13 +76,13 @@ type replacer struct {
 	table, family string
 	changes       []store.Replacement
 	outcomes      []store.Outcome
-	live          []int // indexes of the changes that go on
+	live          []int // indexes of the changes that continue
 	// moment waits until the server's clock has passed the timestamps that were read.
 	moment func(ctx context.Context) error
 }
 
-// run carries out the steps that Replace lists. Each of them drops from live the changes
-// that do not go on.
+// run carries out the steps that Replace lists. Each of them drops from live the changes that do
+// not continue.
 func (r *replacer) run(ctx context.Context) error {
 	for i := range r.changes {
 		if datable(&r.changes[i]) {
@@ -84,7 +92,7 @@ func (r *replacer) run(ctx context.Context) error {
 		}
 	}
 
-	// From then on every write has a later timestamp than what is put and deleted here.
+	// From then on every write has a later timestamp than the puts and deletions here.
 	if err := r.moment(ctx); err != nil {
 		return err
 	}
@@ -112,14 +120,14 @@ func (r *replacer) run(ctx context.Context) error {
 	return nil
 }
 
-// datable says that all cells of a change have a time of writing. Without
-// one a deletion has no end in time, and would also reach what is written meanwhile.
+// datable reports whether all cells of a change have a time of writing. Without one a deletion has
+// no upper bound in time, and would also remove concurrent writes.
 func datable(c *store.Replacement) bool {
 	timeless := func(x store.Cell) bool { return x.Timestamp <= 0 }
 	return !slices.ContainsFunc(c.Put, timeless) && !slices.ContainsFunc(c.Delete, timeless)
 }
 
-// compare reads the live rows and drops those whose cells are not as wanted says. The
+// compare reads the live rows and drops those whose cells do not satisfy wanted. The
 // outcome of those is store.Hidden, or stays store.Changed.
 func (r *replacer) compare(ctx context.Context, wanted func(*store.Replacement) []store.Cell) error {
 	now, err := r.readAgain(ctx)
@@ -142,8 +150,8 @@ func (r *replacer) compare(ctx context.Context, wanted func(*store.Replacement) 
 }
 
 // dropCompacted drops from live the rows in which a row compaction has put a cell that may hold what
-// was deleted: one that is no newer than what was read, and not what is left of that. Others write with the
-// time of now.
+// was deleted: one that is no newer than the cells that were read, and none of the rest of those.
+// Other writers use the current time.
 func (r *replacer) dropCompacted(ctx context.Context) error {
 	deletes := func(i int) bool { return len(r.changes[i].Delete) > 0 }
 	if !slices.ContainsFunc(r.live, deletes) {
@@ -173,7 +181,7 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 	return nil
 }
 
-// put puts the new cells of the live rows that are still as they were read, and drops the others.
+// put puts the new cells of the live rows that have not changed, and drops the others.
 func (r *replacer) put(ctx context.Context) error {
 	var puts []int
 	for _, i := range r.live {
@@ -261,8 +269,8 @@ func byQualifier(cells []store.Cell) map[string]store.Cell {
 	return by
 }
 
-// hidden says that a row has all cells that were read, and not what was put: a deletion
-// from before hides that, see Replace.
+// hidden reports whether a row has all cells that were read, and not those put: an earlier deletion
+// hides these, see Replace.
 func hidden(c *store.Replacement, cells []store.Cell) bool {
 	now := byQualifier(cells)
 	for _, x := range c.Read.Cells {
@@ -280,7 +288,7 @@ func sameCell(a, b store.Cell) bool {
 }
 
 // changeMarker is the qualifier of a column that never exists. A deletion of it, stamped by
-// the server now, is found by whoever looks for changes by their timestamps: the cells
+// the server now, shows the change to readers that find changes by timestamps: the cells
 // that Replace puts and deletes have old ones, see package unchanged.
 var changeMarker = []byte{0xff}
 
@@ -304,7 +312,13 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 			mutations = append(mutations, marker)
 		}
 		for _, x := range cells {
-			m := store.Mutation{Kind: kind, Row: c.Read.Key, Family: r.family, Qualifier: x.Qualifier, Timestamp: x.Timestamp}
+			m := store.Mutation{
+				Kind:      kind,
+				Row:       c.Read.Key,
+				Family:    r.family,
+				Qualifier: x.Qualifier,
+				Timestamp: x.Timestamp,
+			}
 			if kind == store.Put {
 				m.Value = x.Value
 			}

@@ -64,7 +64,8 @@ func (v *versions) row() (r store.Row) {
 	r.Key = []byte("row")
 	for column := range v.cells {
 		if x, ok := v.get(column); ok {
-			r.Cells = append(r.Cells, store.Cell{Family: []byte("t"), Qualifier: []byte(column), Value: []byte(x.value), Timestamp: x.at})
+			r.Cells = append(r.Cells,
+				store.Cell{Family: []byte("t"), Qualifier: []byte(column), Value: []byte(x.value), Timestamp: x.at})
 		}
 	}
 	slices.SortFunc(r.Cells, func(a, b store.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
@@ -114,7 +115,8 @@ func (v *versions) ChangeIf(ctx context.Context, table, _ string, changes []stor
 	held := make([]bool, len(changes))
 	for i, c := range changes {
 		cells := v.row().Cells
-		held[i] = len(cells) >= c.If.Columns && !slices.ContainsFunc(cells, func(x store.Cell) bool { return !slices.Contains(c.If.Stamps, x.Timestamp) })
+		held[i] = len(cells) >= c.If.Columns &&
+			!slices.ContainsFunc(cells, func(x store.Cell) bool { return !slices.Contains(c.If.Stamps, x.Timestamp) })
 		for _, x := range c.Put {
 			if held[i] {
 				v.put(string(x.Qualifier), string(x.Value), x.Timestamp)
@@ -142,7 +144,8 @@ func TestReplace_compacted(t *testing.T) {
 		column string
 		at     int64
 		want   store.Outcome
-	}{"compaction": {"ab", 990, store.Changed}, "compaction, the column of a part": {"a", 990, store.Changed}, "late point": {"ab", 0, store.Replaced}} {
+	}{"compaction": {"ab", 990, store.Changed}, "compaction, the column of a part": {"a", 990, store.Changed},
+		"late point": {"ab", 0, store.Replaced}} {
 		v := newVersions()
 		v.put("a", "a", 980)
 		v.put("b", "b", 990)
@@ -152,13 +155,23 @@ func TestReplace_compacted(t *testing.T) {
 			}
 		}
 		read := v.row()
-		r := &replacer{rows: v, changes: []store.Replacement{{Read: read, Delete: read.Cells[:1]}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		r := &replacer{
+			rows:     v,
+			changes:  []store.Replacement{{Read: read, Delete: read.Cells[:1]}},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
 		if err := r.run(ctx); err != nil || r.outcomes[0] != tc.want {
 			t.Errorf("%s: %v, %v, want %v; the row has %s", name, r.outcomes[0], err, tc.want, v.text())
 		}
 
 		v.between, read = nil, v.row()
-		r = &replacer{rows: v, changes: []store.Replacement{{Read: read, Delete: read.Cells}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		r = &replacer{
+			rows:     v,
+			changes:  []store.Replacement{{Read: read, Delete: read.Cells}},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
 		if err := r.run(ctx); err != nil || r.outcomes[0] != store.Replaced || v.text() != "" {
 			t.Errorf("%s, again: %v, %v, the row has %s", name, r.outcomes[0], err, v.text())
 		}
@@ -177,7 +190,7 @@ func TestReplace_others(t *testing.T) {
 		v.unconditional = rng.IntN(4) == 0
 
 		// The row has cells a, b, …, each with its own letter; all become the cell "all",
-		// or the first of them is written anew in its place.
+		// or the first of them is rewritten in its place.
 		n := 1 + rng.IntN(4)
 		var all string
 		for i := range n {
@@ -274,7 +287,16 @@ func TestReplace_deletedRow(t *testing.T) {
 				v.remove("", 0)
 			}
 		}
-		r := &replacer{rows: v, changes: []store.Replacement{{Read: read, Put: []store.Cell{{Qualifier: []byte("ab"), Value: []byte("ab"), Timestamp: 950}}, Delete: read.Cells}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		r := &replacer{
+			rows: v,
+			changes: []store.Replacement{{
+				Read:   read,
+				Put:    []store.Cell{{Qualifier: []byte("ab"), Value: []byte("ab"), Timestamp: 950}},
+				Delete: read.Cells,
+			}},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
 		if err := r.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}

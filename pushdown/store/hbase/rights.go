@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Fields of HasUserPermissions, whose messages gohbase's schema lacks. Without a user's name the question is
-// about the caller.
+// Fields of HasUserPermissions, whose messages gohbase's schema lacks. Without a user's name the
+// request is about the caller.
 const (
 	fieldPermission      = 2 // of the request: Permission
 	fieldPermissionType  = 1 // of Permission: enum
@@ -29,9 +29,9 @@ const (
 	fieldHasPermission   = 1 // of the reply: bool, repeated
 )
 
-// CheckReadable is described by store.Features. If HBase checks rights at all, it asks the master for our right to read
-// each family. Who has it on some columns alone does not have it on the family. A table that is not there has nothing
-// that could be left out.
+// CheckReadable is described by store.Features. If HBase checks rights at all, it queries the
+// master for our right to read each family. A right on some columns only is none on the family. A
+// missing table has nothing that could be left out.
 //
 // Source: AccessControl.proto, MasterRpcServices.hasUserPermissions and AccessChecker of HBase 2.5.
 func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
@@ -44,7 +44,8 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 	defer st.life.Done()
 
 	capabilities := &pb.SecurityCapabilitiesResponse{}
-	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{}, capabilities); err != nil {
+	if err := st.router.CallMaster(ctx, "", "getSecurityCapabilities", &pb.SecurityCapabilitiesRequest{},
+		capabilities); err != nil {
 		return cannotAsk(err)
 	}
 	if !slices.Contains(capabilities.GetCapabilities(), pb.SecurityCapabilitiesResponse_AUTHORIZATION) {
@@ -70,15 +71,20 @@ func (st *Store) CheckReadable(ctx context.Context, of []store.Families) error {
 			return cannotAsk(err)
 		}
 		if there {
-			denied = append(denied, fmt.Errorf("%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of families %q of table %q, so HBase may leave out cells and say nothing "+
-				"(if not HBase itself but another system grants rights, such as Apache Ranger, set DOWNPOUR_HBASE_CHECK_RIGHTS=false)", store.ErrDenied, f.Names, f.Table))
+			denied = append(denied,
+				fmt.Errorf(
+					"%w: our user lacks the right READ (in grant of hbase shell: 'R') on all of families %q of "+
+						"table %q, so HBase may leave out cells and say nothing "+
+						"(if not HBase itself but another system grants rights, such as Apache Ranger, set "+
+						"DOWNPOUR_HBASE_CHECK_RIGHTS=false)", store.ErrDenied, f.Names, f.Table))
 		}
 	}
 	return errors.Join(denied...)
 }
 
-// cannotAsk is the error of a question that failed. Of its cause it has the text alone: a refusal to tell rights is
-// none of a right to read. If the master does not know the question, it is an errors.ErrUnsupported.
+// cannotAsk is the error of a failed request. It has only the text of its cause: a refusal to list
+// rights is no refusal of a read. If the master does not know the request, it is an
+// errors.ErrUnsupported.
 func cannotAsk(err error) error {
 	text := fmt.Sprintf("cannot ask the master for our rights: %v", calls.WithoutStack(err))
 	if calls.LacksMethod(err) {
@@ -95,7 +101,7 @@ func (q unknownQuestion) Error() string { return string(q) }
 // Is makes it an errors.ErrUnsupported.
 func (unknownQuestion) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// readQuestion asks for the right to read each family.
+// readQuestion is the request for the right to read each family.
 func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 	var request []byte
 	for _, f := range of {
@@ -105,12 +111,16 @@ func readQuestion(of []store.Families) (*emptypb.Empty, error) {
 		}
 		for _, family := range f.Names {
 			table := protowire.AppendBytes(protowire.AppendTag(nil, fieldPermittedTable, protowire.BytesType), name)
-			table = protowire.AppendString(protowire.AppendTag(table, fieldPermittedFamily, protowire.BytesType), family)
+			table = protowire.AppendString(protowire.AppendTag(table, fieldPermittedFamily, protowire.BytesType),
+				family)
 			table = protowire.AppendVarint(protowire.AppendTag(table, fieldPermittedAction, protowire.VarintType), 0)
 
-			permission := protowire.AppendVarint(protowire.AppendTag(nil, fieldPermissionType, protowire.VarintType), typeTable)
-			permission = protowire.AppendBytes(protowire.AppendTag(permission, fieldTablePermission, protowire.BytesType), table)
-			request = protowire.AppendBytes(protowire.AppendTag(request, fieldPermission, protowire.BytesType), permission)
+			permission := protowire.AppendVarint(protowire.AppendTag(nil, fieldPermissionType, protowire.VarintType),
+				typeTable)
+			permission = protowire.AppendBytes(protowire.AppendTag(permission, fieldTablePermission,
+				protowire.BytesType), table)
+			request = protowire.AppendBytes(protowire.AppendTag(request, fieldPermission, protowire.BytesType),
+				permission)
 		}
 	}
 	m := &emptypb.Empty{}

@@ -13,10 +13,11 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// A right to read that is lacking is told before anything is read, and with the family that it is about. Where
-// nobody checks rights, nothing is lacking; what cannot be asked is told as that.
+// A missing right to read is reported before anything is read, with its family. Without a check of
+// rights nothing is missing; a failed check is reported as such.
 func TestCheckReadable(t *testing.T) {
-	all := []store.Families{{Table: "t", Names: []string{"t"}}, {Table: "gone", Names: []string{"t"}}, {Table: "ns:uid", Names: []string{"id", "name"}}}
+	all := []store.Families{{Table: "t", Names: []string{"t"}}, {Table: "gone", Names: []string{"t"}},
+		{Table: "ns:uid", Names: []string{"id", "name"}}}
 	for name, tc := range map[string]struct {
 		version   string
 		denied    []string // nil: nobody checks rights
@@ -25,15 +26,26 @@ func TestCheckReadable(t *testing.T) {
 		want      []string // of the error
 		unknown   string
 	}{
-		"nobody checks":             {},
-		"all rights":                {denied: []string{}},
-		"others' families":          {denied: []string{"t:x", "other:t", "uid:id"}},
-		"one family":                {denied: []string{"ns:uid:name"}, want: []string{"lacks the right READ (in grant of hbase shell: 'R')", `families ["name"] of table "ns:uid"`}},
-		"two":                       {denied: []string{"t:t", "ns:uid:id"}, want: []string{`families ["t"] of table "t"`, `families ["id"] of table "ns:uid"`}},
+		"nobody checks":    {},
+		"all rights":       {denied: []string{}},
+		"others' families": {denied: []string{"t:x", "other:t", "uid:id"}},
+		"one family": {
+			denied: []string{"ns:uid:name"},
+			want: []string{"lacks the right READ (in grant of hbase shell: 'R')",
+				`families ["name"] of table "ns:uid"`},
+		},
+		"two": {
+			denied: []string{"t:t", "ns:uid:id"},
+			want:   []string{`families ["t"] of table "t"`, `families ["id"] of table "ns:uid"`},
+		},
 		"a table that is not there": {denied: []string{"gone:t"}},
 		"rights elsewhere":          {denied: []string{"t:t"}, elsewhere: true},
-		"not told":                  {denied: []string{"t:t"}, refuse: true, unknown: "cannot ask the master for our rights"},
-		"HBase 2.1":                 {version: "2.1.0", denied: []string{"t:t"}, unknown: "UnsupportedOperationException"},
+		"not told": {
+			denied:  []string{"t:t"},
+			refuse:  true,
+			unknown: "cannot ask the master for our rights",
+		},
+		"HBase 2.1": {version: "2.1.0", denied: []string{"t:t"}, unknown: "UnsupportedOperationException"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, hbasefake.Options{Version: tc.version})
@@ -46,7 +58,10 @@ func TestCheckReadable(t *testing.T) {
 			if tc.refuse {
 				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 					if call.Method == "HasUserPermissions" {
-						return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.security.AccessDeniedException"}
+						return hbasefake.Fault{
+							Kind:      hbasefake.Refuse,
+							Exception: "org.apache.hadoop.hbase.security.AccessDeniedException",
+						}
 					}
 					return hbasefake.Fault{}
 				})
@@ -69,8 +84,9 @@ func TestCheckReadable(t *testing.T) {
 	}
 }
 
-// A server that was not told its rights at the start goes on asking, ever less often, until it is told: then it is
-// quiet, or must end as it would have at the start. A master that does not know the question is asked once.
+// A server that has not learnt its rights at start keeps asking, less and less often, until it does: then
+// it is quiet, or must end as it would have at the start. A master that does not know the question is asked
+// once.
 func TestReadCheck(t *testing.T) {
 	const away, line = 20 * time.Minute, "all tables may be read"
 	of := []store.Families{{Table: "t", Names: []string{"t"}}}
@@ -83,10 +99,24 @@ func TestReadCheck(t *testing.T) {
 		log       []string // in this order
 		questions int      // at most; each asks several times while the master is away
 	}{
-		"granted":             {denied: []string{}, log: []string{"not known", `"asked again"=true`, line}, questions: 25},
-		"nobody checks":       {log: []string{"not known", line}, questions: 25},
-		"denied":              {denied: []string{"t:t"}, want: store.ErrDenied, log: []string{"not known"}, questions: 25},
-		"HBase 2.1":           {version: "2.1.0", denied: []string{"t:t"}, log: []string{"not known", "not known", "UnsupportedOperationException", `"asked again"=false`}, questions: 25},
+		"granted": {
+			denied:    []string{},
+			log:       []string{"not known", `"asked again"=true`, line},
+			questions: 25,
+		},
+		"nobody checks": {log: []string{"not known", line}, questions: 25},
+		"denied": {
+			denied:    []string{"t:t"},
+			want:      store.ErrDenied,
+			log:       []string{"not known"},
+			questions: 25,
+		},
+		"HBase 2.1": {
+			version:   "2.1.0",
+			denied:    []string{"t:t"},
+			log:       []string{"not known", "not known", "UnsupportedOperationException", `"asked again"=false`},
+			questions: 25,
+		},
 		"the process ends":    {stop: 10 * time.Minute, log: []string{"not known"}, questions: 15},
 		"away for five hours": {never: true, stop: 5 * time.Hour, log: strings.Fields(strings.Repeat("known ", 5)), questions: 310},
 	} {
@@ -137,14 +167,18 @@ func TestReadCheck(t *testing.T) {
 	}
 }
 
-// What is told at the start is not asked for again, whatever it was.
+// An answer at start is final.
 func TestReadCheck_told(t *testing.T) {
 	for name, opts := range map[string]hbasefake.Options{"granted": {}, "HBase 2.1": {Version: "2.1.0"}} {
 		t.Run(name, func(t *testing.T) {
 			slowlyOn(t, opts, func(c *cluster) {
 				c.Deny("t:other")
 				questions := &questions{Store: c.st}
-				check := &store.ReadCheck{Store: questions, Of: []store.Families{{Table: "t", Names: []string{"t"}}}, Log: slog.New(slog.DiscardHandler)}
+				check := &store.ReadCheck{
+					Store: questions,
+					Of:    []store.Families{{Table: "t", Names: []string{"t"}}},
+					Log:   slog.New(slog.DiscardHandler),
+				}
 				if err := errors.Join(check.AtStart(c.ctx), check.Await(c.ctx)); err != nil || questions.n != 1 {
 					t.Errorf("%d questions, %v, want one and no error", questions.n, err)
 				}
@@ -173,8 +207,10 @@ func (q *questions) CheckReadable(ctx context.Context, of []store.Families) erro
 // An answer that says nothing of a family is none.
 func TestReadAnswer(t *testing.T) {
 	of := []store.Families{{Table: "t", Names: []string{"a", "b"}}}
-	for name, reply := range map[string][]byte{"none": nil, "one": {8, 1}, "three": {8, 1, 8, 1, 8, 1}, "damaged": {8}} {
-		if _, err := readAnswer(of, reply); err == nil || errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "cannot ask") {
+	for name, reply := range map[string][]byte{"none": nil, "one": {8, 1}, "three": {8, 1, 8, 1, 8, 1},
+		"damaged": {8}} {
+		if _, err := readAnswer(of, reply); err == nil || errors.Is(err, store.ErrDenied) ||
+			!strings.Contains(err.Error(), "cannot ask") {
 			t.Errorf("%s: got %v, want that it cannot be asked", name, err)
 		}
 	}

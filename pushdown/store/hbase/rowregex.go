@@ -17,12 +17,12 @@ import (
 // matches a head of 7 bytes, any number of pairs of 3 + 3 bytes, and tagk 000001
 // with a tagv of 000001 to 000003.
 //
-// Every literal byte is written \xHH, so that none is taken for an operator. Values
-// are written as a trie of bytes, common leading bytes once and last bytes as a
-// class, so that the cost of a row hardly depends on the number of values.
+// Every literal byte is written \xHH, so that none is read as an operator. Values are
+// written as a trie of bytes, common leading bytes once and last bytes as a class, so
+// that the cost of a row hardly depends on the number of values.
 //
-// A key of the layout that KeyPattern describes matches if and only if p.Matches
-// says so. Of other keys the expression may admit more, never fewer.
+// A key of the layout that KeyPattern describes matches if and only if p.Matches is true. The
+// expression may admit more other keys, never fewer.
 func Pattern(p *store.KeyPattern) string {
 	var b strings.Builder
 	b.WriteString("(?s)^")
@@ -30,7 +30,7 @@ func Pattern(p *store.KeyPattern) string {
 
 	step := p.NameLen + p.ValueLen
 	for _, want := range p.Wants {
-		// Other elements may stand before the wanted one.
+		// Other elements may come before the wanted one.
 		if !p.Exact {
 			fmt.Fprintf(&b, "(?:.{%d})*?", step)
 		}
@@ -68,8 +68,8 @@ func checkPattern(p *store.KeyPattern) error {
 	return nil
 }
 
-// sortedValues returns the values in ascending order, as the trie needs them. They
-// are copied only if they are not sorted yet.
+// sortedValues returns the values in ascending order, as the trie needs them. They are copied only
+// if they are not sorted.
 func sortedValues(values [][]byte) [][]byte {
 	if slices.IsSortedFunc(values, bytes.Compare) {
 		return values
@@ -99,7 +99,7 @@ func writeByte(b *strings.Builder, c byte) {
 
 // writeTrie writes values as alternatives. They are sorted and have equal lengths.
 func writeTrie(b *strings.Builder, values [][]byte) {
-	// What the first and the last one share, all share.
+	// All share the common prefix of the first and the last one.
 	shared := commonPrefix(values[0], values[len(values)-1])
 	writeLiteral(b, values[0][:shared])
 

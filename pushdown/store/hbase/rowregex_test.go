@@ -24,11 +24,23 @@ func TestPattern(t *testing.T) {
 	for want, p := range map[string]store.KeyPattern{
 		`(?s)^.{7}`: {Head: 7, NameLen: 3, ValueLen: 3},
 		`(?s)^.{7}(?:.{6})*?\x00\x00\x01\x00\x00[\x01-\x03]`: {Head: 7, NameLen: 3, ValueLen: 3,
-			Wants: []store.Want{{Name: []byte("\x00\x00\x01"), Values: values("\x00\x00\x01", "\x00\x00\x02", "\x00\x00\x03")}}},
+			Wants: []store.Want{{
+				Name:   []byte("\x00\x00\x01"),
+				Values: values("\x00\x00\x01", "\x00\x00\x02", "\x00\x00\x03"),
+			}}},
 		`(?s)^.{7}(?:.{6})*?\x00\x00\x01.{3}(?:.{6})*?\x00\x00\x02\x5c\x45\x0a`: {Head: 7, NameLen: 3, ValueLen: 3,
-			Wants: []store.Want{{Name: []byte("\x00\x00\x01")}, {Name: []byte("\x00\x00\x02"), Values: values("\\E\n")}}},
-		`(?s)^.{8}\x01(?:\x00(?:\x01\x02|\x02[\x00\xfe-\xff])|\xff\x00\x00)\z`: {Head: 8, NameLen: 1, ValueLen: 3, Exact: true,
-			Wants: []store.Want{{Name: []byte{1}, Values: values("\x00\x01\x02", "\x00\x02\x00", "\x00\x02\xfe", "\x00\x02\xff", "\xff\x00\x00")}}},
+			Wants: []store.Want{{Name: []byte("\x00\x00\x01")},
+				{Name: []byte("\x00\x00\x02"), Values: values("\\E\n")}}},
+		`(?s)^.{8}\x01(?:\x00(?:\x01\x02|\x02[\x00\xfe-\xff])|\xff\x00\x00)\z`: {
+			Head:     8,
+			NameLen:  1,
+			ValueLen: 3,
+			Exact:    true,
+			Wants: []store.Want{{
+				Name:   []byte{1},
+				Values: values("\x00\x01\x02", "\x00\x02\x00", "\x00\x02\xfe", "\x00\x02\xff", "\xff\x00\x00"),
+			}},
+		},
 	} {
 		if got := Pattern(&p); got != want {
 			t.Errorf("%+v:\n got %s\nwant %s", p, got, want)
@@ -48,7 +60,8 @@ func latin1(b []byte) string {
 
 // oddBytes are bytes that are special in expressions, line ends for Java, or invalid in
 // UTF-8.
-var oddBytes = []byte{0, 1, 2, '\n', '\r', '\\', 'E', 'Q', '$', '^', '.', '[', ']', '-', 0x80, 0x85, 0xa0, 0xc2, 0xe2, 0xff}
+var oddBytes = []byte{0, 1, 2, '\n', '\r', '\\', 'E', 'Q', '$', '^', '.', '[', ']', '-', 0x80, 0x85, 0xa0, 0xc2, 0xe2,
+	0xff}
 
 // drawPattern draws a pattern and its names, ascending.
 func drawPattern(t *rapid.T) (*store.KeyPattern, [][]byte) {
@@ -135,7 +148,12 @@ func FuzzPattern_values(f *testing.F) {
 		if len(values) == 0 || len(probe) != 3 {
 			return
 		}
-		p := &store.KeyPattern{NameLen: 0, ValueLen: 3, Exact: true, Wants: []store.Want{{Values: sortedValues(values)}}}
+		p := &store.KeyPattern{
+			NameLen:  0,
+			ValueLen: 3,
+			Exact:    true,
+			Wants:    []store.Want{{Values: sortedValues(values)}},
+		}
 		expr, err := regexp.Compile(Pattern(p))
 		if err != nil {
 			t.Fatalf("%s: %v", Pattern(p), err)
@@ -154,7 +172,12 @@ func TestPattern_isShort(t *testing.T) {
 	for i := range 3000 {
 		values = append(values, []byte{0, byte(i >> 8), byte(i)})
 	}
-	p := &store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 3, Wants: []store.Want{{Name: []byte{0, 0, 1}, Values: values}}}
+	p := &store.KeyPattern{
+		Head:     7,
+		NameLen:  3,
+		ValueLen: 3,
+		Wants:    []store.Want{{Name: []byte{0, 0, 1}, Values: values}},
+	}
 	if s := Pattern(p); len(s) > 300 {
 		t.Errorf("got %d bytes, want a few for each of 12 blocks of 256 values: %s", len(s), s)
 	}
@@ -174,7 +197,12 @@ func TestCheckPattern(t *testing.T) {
 }
 
 func TestDescribeFilter(t *testing.T) {
-	pattern := &store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 3, Wants: []store.Want{{Name: []byte{0, 0, 1}, Values: [][]byte{{0, 0, 2}}}}}
+	pattern := &store.KeyPattern{
+		Head:     7,
+		NameLen:  3,
+		ValueLen: 3,
+		Wants:    []store.Want{{Name: []byte{0, 0, 1}, Values: [][]byte{{0, 0, 2}}}},
+	}
 	ranges := []store.KeyRange{{Start: []byte("a"), Stop: []byte("b")}, {Start: []byte("c")}}
 	expr := `regex((?s)^.{7}(?:.{6})*?\x00\x00\x01\x00\x00\x02)`
 	for want, f := range map[string]store.RowFilter{

@@ -61,7 +61,7 @@ type scanner struct {
 	rows         cellblock.Assembler
 	retry        *regions.Retrier
 	stats        store.ScanStats
-	scannedKnown bool  // the servers report how many rows they look at
+	scannedKnown bool  // the servers report how many rows they read
 	err          error // set once the scan has ended; io.EOF at its regular end
 }
 
@@ -103,7 +103,7 @@ func (s *scanner) Stats() store.ScanStats {
 	defer s.mu.Unlock()
 
 	stats := s.stats
-	// The servers do not tell: they have looked at least at the rows that came.
+	// The servers do not report it: they have read at least the returned rows.
 	if !s.scannedKnown {
 		stats.RowsScanned = stats.Rows
 	}
@@ -261,7 +261,7 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 	s.retry.ExtendDeadline()
 	s.countReply(response, len(call.Cells))
 
-	// At its end the server closes the scanner by itself.
+	// At its end the server closes the scanner.
 	scanEnds, regionEnds := replyEnds(response)
 	if scanEnds || regionEnds {
 		s.server.open = false
@@ -269,7 +269,8 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 
 	// Nothing is delivered, and resumeKey stays, until the reply has been checked.
 	if len(response.Results) > 0 {
-		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed, len(response.Results))
+		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", cellblock.ErrMalformed,
+			len(response.Results))
 	}
 	if err := s.addReply(call); err != nil {
 		return nil, err
@@ -288,7 +289,7 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 		s.resumeKey = s.server.loc.Stop
 		s.retry.MadeProgress()
 	}
-	// So many cells of other columns come that a filter at the servers costs less.
+	// There are so many cells of other columns that a filter at the servers costs less.
 	if c := s.rows.Columns; c != nil && !c.EndReply() {
 		s.filterColumns()
 	}
@@ -322,18 +323,18 @@ func (s *scanner) addReply(call *calls.Call) error {
 	return err
 }
 
-// filterColumns lets the servers drop the cells of other columns from now on. It gives
-// up the server scanner, which has no filter for them, and the row of which only a part
-// has come: the next scanner begins at resumeKey.
+// filterColumns lets the servers drop the cells of other columns from now on. It drops the server
+// scanner, which has no filter for them, and an incomplete row: the next scanner begins at
+// resumeKey.
 func (s *scanner) filterColumns() {
 	s.rows.Columns = nil
 	s.releaseServer()
 	s.rows.Reset()
 }
 
-// checkKeys returns an error if a reply's rows are not of the part of the region
-// that is still to be delivered: rows that came before, or rows of another region.
-// It does not check hbase:meta, whose rows are not ordered bytewise.
+// checkKeys returns an error if a reply's rows are not of the undelivered part of the
+// region: rows that came before, or rows of another region. It does not check
+// hbase:meta, whose rows are not ordered bytewise.
 func (s *scanner) checkKeys(rows []store.Row) error {
 	if len(rows) == 0 || s.scan.Table == regions.MetaTable {
 		return nil
@@ -350,9 +351,8 @@ func (s *scanner) checkKeys(rows []store.Row) error {
 // replyEnds reports whether a reply ends the scan, or only its region. An empty
 // reply ends neither: it may be a heartbeat.
 //
-// At a region's end more_results says nothing about the scan: it is also false
-// when the filter admits no more rows, and the filter holds only the ranges of
-// this region.
+// At a region's end more_results does not apply to the scan: it is also false when the
+// filter admits no more rows, and the filter holds only the ranges of this region.
 func replyEnds(response *pb.ScanResponse) (scan, region bool) {
 	region = response.MoreResultsInRegion != nil && !response.GetMoreResultsInRegion()
 	scan = response.MoreResults != nil && !response.GetMoreResults() && !region
@@ -396,9 +396,9 @@ func (s *scanner) countReply(response *pb.ScanResponse, cellBytes int) {
 	}
 }
 
-// resumeAfter prepares to open another server scanner at resumeKey after a
-// failure. It returns an error if the failure is final. A row of which only a part
-// has come is dropped: it is read again as a whole.
+// resumeAfter prepares to open another server scanner at resumeKey after a failure. It
+// returns an error if the failure is final. An incomplete row is dropped: it is read
+// again as a whole.
 func (s *scanner) resumeAfter(err error) error {
 	// Without a connection no server scanner was opened: nothing is resumed.
 	if s.server.conn != nil {

@@ -25,17 +25,21 @@ import (
 // must return the same rows. DropAfter is the one by which rows are lost silently if
 // the client asks again without a sequence number.
 var scanFaults = map[string]func(c *cluster) hbasefake.Fault{
-	"reply lost with the connection": func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropAfter} },
-	"connection broken before":       func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropBefore} },
-	"cells cut":                      func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.CutCells} },
-	"lease expired":                  refuse("org.apache.hadoop.hbase.UnknownScannerException"),
-	"out of order":                   refuse("org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException"),
-	"scanner reset":                  refuse("org.apache.hadoop.hbase.exceptions.ScannerResetException"),
-	"region moved":                   refuse("org.apache.hadoop.hbase.exceptions.RegionMovedException"),
-	"region not served":              refuse("org.apache.hadoop.hbase.NotServingRegionException"),
-	"call queue full":                refuse("org.apache.hadoop.hbase.CallQueueTooBigException"),
-	"server aborted":                 refuse("org.apache.hadoop.hbase.regionserver.RegionServerAbortedException"),
-	"some exception":                 refuse("java.io.IOException"),
+	"reply lost with the connection": func(*cluster) hbasefake.Fault {
+		return hbasefake.Fault{
+			Kind: hbasefake.DropAfter,
+		}
+	},
+	"connection broken before": func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropBefore} },
+	"cells cut":                func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.CutCells} },
+	"lease expired":            refuse("org.apache.hadoop.hbase.UnknownScannerException"),
+	"out of order":             refuse("org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException"),
+	"scanner reset":            refuse("org.apache.hadoop.hbase.exceptions.ScannerResetException"),
+	"region moved":             refuse("org.apache.hadoop.hbase.exceptions.RegionMovedException"),
+	"region not served":        refuse("org.apache.hadoop.hbase.NotServingRegionException"),
+	"call queue full":          refuse("org.apache.hadoop.hbase.CallQueueTooBigException"),
+	"server aborted":           refuse("org.apache.hadoop.hbase.regionserver.RegionServerAbortedException"),
+	"some exception":           refuse("java.io.IOException"),
 }
 
 func refuse(class string) func(*cluster) hbasefake.Fault {
@@ -246,8 +250,8 @@ func TestScan_stats(t *testing.T) {
 	}
 }
 
-// Whatever ranges of columns are asked for, a scan returns and counts just their cells,
-// also where replies cut rows.
+// For any ranges of columns, a scan returns and counts exactly their cells, also where
+// replies cut rows.
 func TestScan_columns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	draw := func(most int) []byte {
@@ -270,7 +274,8 @@ func TestScan_columns(t *testing.T) {
 				r.Cells = append(r.Cells, store.Cell{Qualifier: q})
 			}
 			slices.SortFunc(r.Cells, func(a, b store.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
-			r.Cells = slices.CompactFunc(r.Cells, func(a, b store.Cell) bool { return bytes.Equal(a.Qualifier, b.Qualifier) })
+			r.Cells = slices.CompactFunc(r.Cells,
+				func(a, b store.Cell) bool { return bytes.Equal(a.Qualifier, b.Qualifier) })
 			all = append(all, r)
 		}
 
@@ -307,7 +312,8 @@ func TestScan_columns(t *testing.T) {
 			for _, most := range []bool{false, true} {
 				stats := c.mustRead(store.Scan{Columns: kept, MostInColumns: most}, want)
 				if stats.Cells != int64(len(want)) || stats.Rows != int64(len(rows)) || stats.Resumes != 0 {
-					t.Fatalf("%s, columns %x, most %t: %+v, want %d rows of %d cells", shape, kept, most, stats, len(rows), len(want))
+					t.Fatalf("%s, columns %x, most %t: %+v, want %d rows of %d cells", shape, kept, most, stats,
+						len(rows), len(want))
 				}
 			}
 		}
@@ -360,8 +366,10 @@ func TestScan_mostInColumns(t *testing.T) {
 					return hbasefake.Fault{}
 				})
 				quiet := c.mustRead(scan, want)
-				if filtered != test.filtered || quiet.Resumes != 0 || quiet.Rows != int64(len(want)/3) || quiet.Cells != int64(len(want)) {
-					t.Fatalf("filtered %t, want %t; %+v, want %d rows of 3 cells and no resume", filtered, test.filtered, quiet, len(want)/3)
+				if filtered != test.filtered || quiet.Resumes != 0 || quiet.Rows != int64(len(want)/3) ||
+					quiet.Cells != int64(len(want)) {
+					t.Fatalf("filtered %t, want %t; %+v, want %d rows of 3 cells and no resume", filtered,
+						test.filtered, quiet, len(want)/3)
 				}
 
 				for n := range int(quiet.RPCs) {
@@ -405,7 +413,8 @@ func TestScan_otherColumnsLate(t *testing.T) {
 	// A third of recentBytes is two blocks; further calls are the sample and the second
 	// scanner's.
 	if got := c.mustRead(scan, want); got.Bytes != filtered.Bytes || got.RPCs > filtered.RPCs+6 {
-		t.Errorf("%+v, want the same bytes and at most 6 more calls than with the filter from the start: %+v", got, filtered)
+		t.Errorf("%+v, want the same bytes and at most 6 more calls than with the filter from the start: %+v", got,
+			filtered)
 	}
 }
 
@@ -419,7 +428,8 @@ func TestColumnFilter(t *testing.T) {
 		columns []store.KeyRange
 		want    string
 	}{
-		{[]store.KeyRange{prefix("\x00"), prefix("\x01"), prefix("count:"), prefix("sum:")}, "MultipleColumnPrefixFilter"},
+		{[]store.KeyRange{prefix("\x00"), prefix("\x01"), prefix("count:"), prefix("sum:")},
+			"MultipleColumnPrefixFilter"},
 		{[]store.KeyRange{prefix("\x01\xff"), prefix("\xff")}, "MultipleColumnPrefixFilter"},
 		{[]store.KeyRange{prefix("sum:")}, "ColumnRangeFilter"},
 		{[]store.KeyRange{{Start: []byte("a"), Stop: []byte("c")}, prefix("sum:")}, "FilterList"},
@@ -439,7 +449,10 @@ func TestColumnFilter(t *testing.T) {
 func TestScan_errors(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
-	_, err := c.st.Scan(c.ctx, store.Scan{Table: "t", Columns: []store.KeyRange{{Start: []byte("b"), Stop: []byte("a")}}})
+	_, err := c.st.Scan(c.ctx, store.Scan{
+		Table:   "t",
+		Columns: []store.KeyRange{{Start: []byte("b"), Stop: []byte("a")}},
+	})
 	if err == nil {
 		t.Error("a range that ends before it begins: no error")
 	}
@@ -508,7 +521,10 @@ func TestScan_lies(t *testing.T) {
 
 // Rows that the server has sent already, or rows of another region, are refused.
 func TestScan_otherRows(t *testing.T) {
-	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &regions.Location{Addr: "s:1", Stop: []byte("r0009")}}}
+	s := &scanner{
+		resumeKey: []byte("r0005"),
+		server:    serverScanner{loc: &regions.Location{Addr: "s:1", Stop: []byte("r0009")}},
+	}
 	for _, x := range []struct {
 		keys []string
 		ok   bool

@@ -79,8 +79,8 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 		request.NumberOfRows = proto.Uint32(cellblock.SampleRows)
 	}
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && left < math.MaxInt32 {
-		// Nobody knows whether the server has counted the row of which a part has
-		// come. One row too many does no harm: limitRows cuts it off.
+		// It is unknown whether the server has counted an incomplete row. One row too many does no
+		// harm: limitRows cuts it off.
 		if s.rows.HoldsRow() {
 			left++
 		}
@@ -90,8 +90,7 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 	return request
 }
 
-// closeTimeout bounds what is spent on closing a scanner that nobody reads any
-// more; its lease ends it anyway.
+// closeTimeout bounds the time to close a scanner that is no longer read; its lease ends it anyway.
 const closeTimeout = 10 * time.Second
 
 // closeScanner closes a server scanner, once its call in flight has ended.
@@ -110,7 +109,7 @@ func (st *Store) closeScanner(server serverScanner) {
 			server.id, server.open = response.GetScannerId(), true
 		}
 		if scan, region := replyEnds(response); scan || region {
-			// At its end the server has closed it by itself.
+			// At its end the server has closed it.
 			return
 		}
 	}

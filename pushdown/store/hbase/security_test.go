@@ -91,7 +91,8 @@ func TestSecured_calls(t *testing.T) {
 	for _, protection := range []sasl.Protection{sasl.Authentication, sasl.Integrity, sasl.Privacy} {
 		for _, server := range []kerberostest.Server{{}, {Subkey: true, Piece: 7}, {MaxMessage: 2000, Piece: 1 << 20}} {
 			t.Run(fmt.Sprintf("%v subkey %v piece %d", protection, server.Subkey, server.Piece), func(t *testing.T) {
-				c := startSecured(t, steady(server), func(cfg *Config) { cfg.Security.Protections = sasl.Protections(protection) })
+				c := startSecured(t, steady(server),
+					func(cfg *Config) { cfg.Security.Protections = sasl.Protections(protection) })
 				c.manyCalls()
 			})
 		}
@@ -143,7 +144,8 @@ func TestSecured_changedReply(t *testing.T) {
 
 // What is wrong stands in the error.
 func TestSecured_errors(t *testing.T) {
-	header := append(unhexed(t, "00000033 32 08ffffffff0f 12 2a 0a 24"), "org.apache.hadoop.hbase.BadAuthExcept"[:36]...)
+	header := append(unhexed(t, "00000033 32 08ffffffff0f 12 2a 0a 24"),
+		"org.apache.hadoop.hbase.BadAuthExcept"[:36]...)
 	header = append(header, unhexed(t, "12 02 6e6f")...)
 	for _, tc := range []struct {
 		name   string
@@ -152,14 +154,37 @@ func TestSecured_errors(t *testing.T) {
 		want   string
 	}{
 		{name: "simple", server: kerberostest.Server{Simple: true}, want: "DOWNPOUR_HBASE_ALLOW_SIMPLE"},
-		{name: "refused", server: kerberostest.Server{Refusal: "GSS initiate failed"}, want: "refuses our ticket for hbase/server: javax.security.sasl.SaslException: GSS initiate failed"},
-		{name: "reply of another request", server: kerberostest.Server{WrongTime: true}, want: "has not proven its identity"},
-		{name: "no common protection", server: kerberostest.Server{Offer: sasl.Protections(sasl.Authentication)},
-			change: func(cfg *Config) { cfg.Security.Protections = sasl.Protections(sasl.Privacy) }, want: "the server offers authentication, want privacy"},
-		{name: "principal that the KDC does not know", change: func(cfg *Config) { cfg.Security.RegionServer = "hbase/other" }, want: "does not know the server's principal hbase/other@TEST.EXAMPLE"},
-		{name: "header refused, privacy", server: kerberostest.Server{HeaderRefusal: header}, want: "the server refuses the connection: org.apache.hadoop.hbase.BadAuthExcep: no"},
-		{name: "header refused, authentication", server: kerberostest.Server{HeaderRefusal: header, Offer: sasl.Protections(sasl.Authentication)},
-			want: "the server refuses the connection: org.apache.hadoop.hbase.BadAuthExcep: no"},
+		{
+			name:   "refused",
+			server: kerberostest.Server{Refusal: "GSS initiate failed"},
+			want:   "refuses our ticket for hbase/server: javax.security.sasl.SaslException: GSS initiate failed",
+		},
+		{
+			name:   "reply of another request",
+			server: kerberostest.Server{WrongTime: true},
+			want:   "has not proven its identity",
+		},
+		{
+			name:   "no common protection",
+			server: kerberostest.Server{Offer: sasl.Protections(sasl.Authentication)},
+			change: func(cfg *Config) { cfg.Security.Protections = sasl.Protections(sasl.Privacy) },
+			want:   "the server offers authentication, want privacy",
+		},
+		{
+			name:   "principal that the KDC does not know",
+			change: func(cfg *Config) { cfg.Security.RegionServer = "hbase/other" },
+			want:   "does not know the server's principal hbase/other@TEST.EXAMPLE",
+		},
+		{
+			name:   "header refused, privacy",
+			server: kerberostest.Server{HeaderRefusal: header},
+			want:   "the server refuses the connection: org.apache.hadoop.hbase.BadAuthExcep: no",
+		},
+		{
+			name:   "header refused, authentication",
+			server: kerberostest.Server{HeaderRefusal: header, Offer: sasl.Protections(sasl.Authentication)},
+			want:   "the server refuses the connection: org.apache.hadoop.hbase.BadAuthExcep: no",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := startSecured(t, steady(tc.server), func(cfg *Config) {
@@ -169,11 +194,12 @@ func TestSecured_errors(t *testing.T) {
 				}
 			})
 			c.CreateTable("t", []string{"t"})
-			// A call that comes to a connection which has just ended is told no more than that, and
-			// the next one makes another connection.
+			// A call that comes to a connection which has just ended gets only that
+			// error, and the next one makes another connection.
 			var err error
 			for range 20 {
-				if _, err = c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err == nil || strings.Contains(err.Error(), tc.want) {
+				if _, err = c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err == nil ||
+					strings.Contains(err.Error(), tc.want) {
 					break
 				}
 			}
@@ -195,7 +221,8 @@ func unhexed(t *testing.T, text string) []byte {
 
 // A server without authentication is taken if that is allowed, and works.
 func TestSecured_allowSimple(t *testing.T) {
-	c := startSecured(t, steady(kerberostest.Server{Simple: true}), func(cfg *Config) { cfg.Security.AllowSimple = true })
+	c := startSecured(t, steady(kerberostest.Server{Simple: true}),
+		func(cfg *Config) { cfg.Security.AllowSimple = true })
 	c.CreateTable("t", []string{"t"})
 	c.Put("t", "r", "t", "q", "value")
 	if rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r")}); err != nil || len(rows) != 1 {

@@ -69,7 +69,8 @@ func (l *load) run() {
 	took := time.Since(l.began)
 	l.check()
 	received := l.c.Received()
-	l.c.Logf("%d cells asked in %v, %d received: %.2f times as many", l.asked, took.Round(time.Second/10), received, float64(received)/float64(l.asked))
+	l.c.Logf("%d cells asked in %v, %d received: %.2f times as many", l.asked, took.Round(time.Second/10), received,
+		float64(received)/float64(l.asked))
 	if received > 2*l.asked {
 		l.c.Errorf("the servers got %d cells where %d were asked, want at most twice as many", received, l.asked)
 	}
@@ -80,7 +81,12 @@ func (l *load) run() {
 func (l *load) put(w, b int) {
 	var ms []store.Mutation
 	for i := range l.rows {
-		m := store.Mutation{Row: row(w, i), Family: "t", Qualifier: fmt.Appendf(nil, "q%03d", b), Value: fmt.Appendf(nil, "v%03d", b)}
+		m := store.Mutation{
+			Row:       row(w, i),
+			Family:    "t",
+			Qualifier: fmt.Appendf(nil, "q%03d", b),
+			Value:     fmt.Appendf(nil, "v%03d", b),
+		}
 		if i%3 == 0 {
 			m.Kind, m.Qualifier = store.Append, []byte("appended")
 		}
@@ -229,7 +235,11 @@ func TestSlow_refusesWrites(t *testing.T) {
 				}
 				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 					if call.Method == "Multi" && l.blocked() {
-						return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: tooBusy, Delay: 10 * time.Millisecond}
+						return hbasefake.Fault{
+							Kind:      hbasefake.RefuseActions,
+							Exception: tooBusy,
+							Delay:     10 * time.Millisecond,
+						}
 					}
 					return hbasefake.Fault{Delay: 50 * time.Millisecond}
 				})
@@ -336,8 +346,8 @@ func TestSlow_random(t *testing.T) {
 	}
 }
 
-// identity tells calls apart by what they are and not by when they arrive, so that a seed means the
-// same faults whatever the scheduler does.
+// identity distinguishes calls by their contents and not by their arrival, so that a
+// seed means the same faults whatever the scheduler does.
 type identity struct {
 	server      int
 	method, row string
@@ -486,7 +496,8 @@ func TestSlow_abandonedWrite(t *testing.T) {
 				put := func(value string, patience time.Duration) error {
 					ctx, cancel := context.WithTimeout(context.Background(), patience)
 					defer cancel()
-					return c.st.Apply(ctx, "t", []store.Mutation{{Row: []byte("a"), Family: "t", Qualifier: []byte("q"), Value: []byte(value)}})
+					return c.st.Apply(ctx, "t",
+						[]store.Mutation{{Row: []byte("a"), Family: "t", Qualifier: []byte("q"), Value: []byte(value)}})
 				}
 				if err := put("first", 10*time.Second); !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("got %v, want no answer within 10 s", err)

@@ -51,7 +51,7 @@ func (st *Store) Close() error {
 	st.router.CloseAll()
 	st.life.Wait()
 
-	// The last operations may have opened connections meanwhile.
+	// The last operations may have opened connections since.
 	st.router.CloseAll()
 	return nil
 }

@@ -28,14 +28,16 @@ var versionKinds = map[byte]store.VersionKind{
 // Versions reads rows with a raw scan that is opened and closed in one call. After a
 // failure the call is repeated. Of several puts with one qualifier and timestamp servers
 // return the one that counts.
-func (st *Store) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
+func (st *Store) Versions(ctx context.Context, table, family string, keys store.KeyRange,
+	maxRows int) ([]store.VersionRow, []byte, error) {
 	var region *regions.Location
-	call, err := st.router.CallRow(ctx, table, keys.Start, regions.ResendLost, func(ctx context.Context, loc *regions.Location) *calls.Call {
-		region = loc
-		call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
-		call.Table = table
-		return call
-	})
+	call, err := st.router.CallRow(ctx, table, keys.Start, regions.ResendLost,
+		func(ctx context.Context, loc *regions.Location) *calls.Call {
+			region = loc
+			call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
+			call.Table = table
+			return call
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,14 +50,16 @@ func (st *Store) Versions(ctx context.Context, table, family string, keys store.
 	for i, row := range rows {
 		inside := store.KeyRange{Start: keys.Start, Stop: keys.Stop}.Contains(row.Key) && region.Contains(row.Key)
 		if !inside || i > 0 && bytes.Compare(rows[i-1].Key, row.Key) >= 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply, region.Addr, row.Key, keys.Start)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: row %x, want rows from %x on in order", table, errReply,
+				region.Addr, row.Key, keys.Start)
 		}
 	}
 
-	// A reply that a limit has cut goes on behind its last row.
+	// A reply that a limit has cut continues after its last row.
 	if response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
 		if len(rows) == 0 {
-			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply, region.Addr)
+			return nil, nil, fmt.Errorf("table %q: %w from %s: no row, and not the region's end", table, errReply,
+				region.Addr)
 		}
 		return rows, append(bytes.Clone(rows[len(rows)-1].Key), 0), nil
 	}
@@ -116,9 +120,11 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 			code := cellblock.Type(block)
 			kind, ok := versionKinds[code]
 			if !ok {
-				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion", cellblock.ErrMalformed, code, key)
+				return nil, fmt.Errorf("%w: a cell of type %d in row %x, want a put or a deletion",
+					cellblock.ErrMalformed, code, key)
 			}
-			row.Versions = append(row.Versions, store.Version{Kind: kind, Qualifier: cell.Qualifier, Value: cell.Value, Timestamp: cell.Timestamp})
+			row.Versions = append(row.Versions,
+				store.Version{Kind: kind, Qualifier: cell.Qualifier, Value: cell.Value, Timestamp: cell.Timestamp})
 			block = rest
 		}
 		rows = append(rows, row)
@@ -130,9 +136,9 @@ func decodeVersions(block []byte, counts []uint32) ([]store.VersionRow, error) {
 	return rows, nil
 }
 
-// CheckVersions reads the description of a table, and tries a conditional change. Deletions of versions gain nothing in a
-// family that keeps deleted cells. With the newer behaviour of versions a marker hides only
-// what was written before it, and the store's engine may be one that is not known.
+// CheckVersions reads the description of a table, and tries a conditional change. Deletions of versions gain nothing
+// in a family that keeps deleted cells. With the newer behaviour of versions a marker hides only earlier writes, and
+// the store's engine may be unknown.
 func (st *Store) CheckVersions(ctx context.Context, table, family string) error {
 	schema, err := st.router.Describe(ctx, table)
 	if err != nil {
@@ -148,16 +154,17 @@ func (st *Store) CheckVersions(ctx context.Context, table, family string) error 
 	}
 	for _, name := range []string{"KEEP_DELETED_CELLS", "NEW_VERSION_BEHAVIOR"} {
 		if v, ok := attributes[name]; ok && !strings.EqualFold(v, "false") {
-			return fmt.Errorf("table %q, family %q: %s is %q, want FALSE: old versions of cells would stay, or be hidden by other rules", table, family, name, v)
+			return fmt.Errorf(
+				"table %q, family %q: %s is %q, want FALSE: old versions of cells would stay, or be hidden by other rules", table, family, name, v)
 		}
 	}
 	return st.probeConditions(ctx, table, family)
 }
 
-// probeConditions returns an error if a server does not know conditions on region actions: it
-// would carry out every change. The change here does no harm then, for it deletes nothing
-// that exists.
+// probeConditions returns an error if a server does not know conditions on region actions: it would
+// carry out every change. The change here is harmless then, because it deletes nothing that exists.
 func (st *Store) probeConditions(ctx context.Context, table, family string) error {
-	_, err := st.ChangeIf(ctx, table, family, []store.ConditionalChange{{Row: changeMarker, If: store.Condition{Stamps: []int64{1}}}})
+	_, err := st.ChangeIf(ctx, table, family,
+		[]store.ConditionalChange{{Row: changeMarker, If: store.Condition{Stamps: []int64{1}}}})
 	return err
 }

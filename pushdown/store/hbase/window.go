@@ -7,8 +7,8 @@ import (
 	"downpour/pushdown/store/hbase/regions"
 )
 
-// How many row mutations a region gets in one call. What a region refuses has to
-// be sent again, so a region gets no more than it has lately accepted.
+// How many row mutations a region gets in one call. Refused mutations must be sent again, so a
+// region gets no more than it has lately accepted.
 const (
 	initialWindow = 256        // of a region that was not written to before
 	maxWindow     = maxActions // of a region that accepts everything
@@ -16,11 +16,11 @@ const (
 	windowStep    = 64         // what a window grows by above its threshold
 )
 
-// window is how many row mutations a region gets in one call. It grows and shrinks
-// like TCP's congestion window. A refusal shrinks it to one: the next call finds
-// out whether the region accepts writes again, and little is sent in vain. From
-// there it grows fourfold with each accepted call up to the threshold, half of the
-// size that was refused, and by windowStep from there on.
+// window is how many row mutations a region gets in one call. It grows and shrinks like
+// TCP's congestion window. A refusal shrinks it to one: the next call checks whether
+// the region accepts writes again, and little is wasted. From there it grows fourfold
+// with each accepted call up to the threshold, half of the size that was refused, and
+// by windowStep from there on.
 type window struct {
 	size      int
 	threshold int
@@ -30,7 +30,7 @@ func newWindow() window { return window{size: initialWindow, threshold: maxWindo
 
 // shrinkRefused shrinks the window after a region has refused writes.
 func (w *window) shrinkRefused() {
-	// Further refusals of single mutations say nothing about the threshold.
+	// Further refusals of single mutations do not change the threshold.
 	if w.size > 1 {
 		w.threshold = max(minThreshold, w.size/2)
 	}
@@ -49,8 +49,7 @@ func (w *window) shrinkLost() {
 func (w *window) grow(n int) {
 	switch {
 	case 2*n < w.size:
-		// The call did not fill half of the window, so it says nothing about a
-		// larger one.
+		// The call did not fill half of the window, so it is no evidence for a larger one.
 	case w.size < w.threshold:
 		w.size = min(4*w.size, w.threshold)
 	default:
@@ -66,17 +65,16 @@ const maxPaces = 10_000
 
 // pacer decides when each region is sent writes, and how many.
 //
-// A region that has refused writes gets one call at a time, after longer and
-// longer delays. A region that has not answered a write whose caller has left gets
-// no other write until it answers or can no longer execute the first one: that may
-// still be waiting at the server, and would overwrite what was sent and
-// acknowledged after it.
+// A region that has refused writes gets one call at a time, after longer and longer
+// delays. A region that has not answered a write whose caller has left gets no other
+// write until it answers or can no longer execute the first one: that may still be
+// waiting at the server, and would overwrite later acknowledged writes.
 type pacer struct {
 	mu      sync.Mutex
 	regions map[string]*pace // by region name
 }
 
-// pace is what the pacer knows of one region.
+// pace is the pacer's state of one region.
 type pace struct {
 	window
 	shrunk      time.Time     // when the window last shrank; calls sent before report the same fault
@@ -110,8 +108,8 @@ func (p *pacer) paceLocked(region []byte) *pace {
 	if p.regions == nil {
 		p.regions = map[string]*pace{}
 	}
-	// Regions come and go with splits. A pace with calls under way has to stay,
-	// because their end is counted in it.
+	// Regions come and go with splits. A pace with calls under way must be kept, because their end
+	// is counted in it.
 	if len(p.regions) >= maxPaces {
 		for name, old := range p.regions {
 			if old.abandoned == 0 && old.inFlight == 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // A region refuses writes at random times, for random durations: at most a quarter as
-// many mutations are sent in vain as are accepted in between, and the window is full
-// again after some calls.
+// many mutations are refused as are accepted in between, and the window is full again
+// after some calls.
 func TestWindow(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -30,7 +30,8 @@ func TestWindow(t *testing.T) {
 			accepted += w.size
 			w.grow(w.size)
 			if w.size > maxWindow || w.bytes() > maxOutBytes {
-				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow, maxOutBytes)
+				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow,
+					maxOutBytes)
 			}
 		}
 	}

@@ -27,7 +27,13 @@ func BenchmarkApply(b *testing.B) {
 			var ms []store.Mutation
 			for r := range shape.rows {
 				for q := range shape.cells {
-					ms = append(ms, store.Mutation{Row: fmt.Appendf(nil, "r%07d", r), Family: "t", Qualifier: []byte{byte(q)}, Value: []byte("12345678")})
+					ms = append(ms,
+						store.Mutation{
+							Row:       fmt.Appendf(nil, "r%07d", r),
+							Family:    "t",
+							Qualifier: []byte{byte(q)},
+							Value:     []byte("12345678"),
+						})
 				}
 			}
 			b.ReportAllocs()

@@ -40,8 +40,14 @@ func TestApply_faults(t *testing.T) {
 	}{
 		"reply lost": {2, hbasefake.Fault{Kind: hbasefake.DropAfter}},
 		"cut before": {2, hbasefake.Fault{Kind: hbasefake.DropBefore}},
-		"queue full": {9, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}},
-		"moved":      {2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.RegionMovedException"}},
+		"queue full": {9, hbasefake.Fault{
+			Kind:      hbasefake.Refuse,
+			Exception: "org.apache.hadoop.hbase.CallQueueTooBigException",
+		}},
+		"moved": {2, hbasefake.Fault{
+			Kind:      hbasefake.Refuse,
+			Exception: "org.apache.hadoop.hbase.exceptions.RegionMovedException",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, hbasefake.Options{})
@@ -52,8 +58,20 @@ func TestApply_faults(t *testing.T) {
 				var ms []store.Mutation
 				for i := range 10 {
 					row := fmt.Appendf(nil, "r%04d", i)
-					ms = append(ms, store.Mutation{Row: row, Family: "t", Qualifier: []byte("put"), Value: []byte{byte('a' + round)}},
-						store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("app"), Value: []byte{byte('a' + round)}})
+					ms = append(ms,
+						store.Mutation{
+							Row:       row,
+							Family:    "t",
+							Qualifier: []byte("put"),
+							Value:     []byte{byte('a' + round)},
+						},
+						store.Mutation{
+							Kind:      store.Append,
+							Row:       row,
+							Family:    "t",
+							Qualifier: []byte("app"),
+							Value:     []byte{byte('a' + round)},
+						})
 				}
 				if err := c.st.Apply(c.ctx, "t", ms); err != nil {
 					t.Fatal(err)
@@ -85,7 +103,8 @@ func TestApply_partialError(t *testing.T) {
 
 	c.mustRead(store.Scan{}, []string{"a q 1", "c q 2"})
 	for _, m := range []store.Mutation{
-		{Family: "t"}, {Row: []byte("r")}, {Row: []byte("r"), Family: "t", Kind: 9}, {Row: []byte("r"), Family: "t", Timestamp: -1},
+		{Family: "t"}, {Row: []byte("r")}, {Row: []byte("r"), Family: "t", Kind: 9},
+		{Row: []byte("r"), Family: "t", Timestamp: -1},
 	} {
 		if c.st.Apply(c.ctx, "t", []store.Mutation{m}) == nil {
 			t.Errorf("%+v: no error", m)
@@ -119,7 +138,10 @@ func TestCompareAndPut_lostReply(t *testing.T) {
 		t.Errorf("sent %d times, want once", n)
 	}
 
-	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
+	c.disturb("Mutate", 2, hbasefake.Fault{
+		Kind:      hbasefake.Refuse,
+		Exception: "org.apache.hadoop.hbase.CallQueueTooBigException",
+	})
 	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
 	if err != nil || !ok {
 		t.Fatalf("refused once, then accepted: got %v, %v, want true and no error", ok, err)
@@ -146,7 +168,11 @@ func TestUnavailable(t *testing.T) {
 			defer st.Close()
 			for op, f := range map[string]func(context.Context) error{
 				"regions": func(ctx context.Context) error { _, err := st.Regions(ctx, "t", nil, nil); return err },
-				"get":     func(ctx context.Context) error { _, err := st.Get(ctx, "t", "", [][]byte{{1}}); return err },
+				"get": func(ctx context.Context) error {
+					_, err := st.Get(ctx, "t", "",
+						[][]byte{{1}})
+					return err
+				},
 				"apply": func(ctx context.Context) error {
 					return st.Apply(ctx, "t", []store.Mutation{{Row: []byte{1}, Family: "t"}})
 				},
@@ -260,7 +286,11 @@ func TestRegions(t *testing.T) {
 // Attributes are read back: an attribute that the master drops is an error.
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
-		{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER", "MOB_THRESHOLD": "7"}}}}
+		{
+			Name: "t",
+			Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER",
+				"MOB_THRESHOLD": "7"},
+		}}}
 
 	c := start(t, hbasefake.Options{})
 	if err := c.st.CreateTable(c.ctx, spec); err != nil {
@@ -292,7 +322,13 @@ func TestApply_columnTwice(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
 	m := func(kind store.MutationKind, row, qualifier, value string) store.Mutation {
-		return store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}
+		return store.Mutation{
+			Kind:      kind,
+			Row:       []byte(row),
+			Family:    "t",
+			Qualifier: []byte(qualifier),
+			Value:     []byte(value),
+		}
 	}
 
 	apply := func(ms ...store.Mutation) {
@@ -303,7 +339,8 @@ func TestApply_columnTwice(t *testing.T) {
 	}
 
 	apply(m(store.Put, "a", "q", "1"), m(store.Put, "a", "p", "2"), m(store.Put, "a", "q", "3"),
-		m(store.Append, "b", "q", "1"), m(store.Append, "b", "q", "2"), m(store.Append, "b", "p", "3"), m(store.Append, "b", "q", "4"))
+		m(store.Append, "b", "q", "1"), m(store.Append, "b", "q", "2"), m(store.Append, "b", "p", "3"),
+		m(store.Append, "b", "q", "4"))
 
 	c.mustRead(store.Scan{}, []string{"a p 2", "a q 3", "b p 3", "b q 124"})
 	apply(m(store.DeleteRow, "a", "q", ""), m(store.DeleteCell, "a", "q", ""), m(store.DeleteCell, "b", "p", ""))
@@ -319,7 +356,8 @@ func TestMulti_regionsMove(t *testing.T) {
 	var appends []store.Mutation
 	for i := range 9 {
 		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
-		appends = append(appends, store.Mutation{Kind: store.Append, Row: keys[i], Family: "t", Qualifier: []byte("q"), Value: []byte("x")})
+		appends = append(appends,
+			store.Mutation{Kind: store.Append, Row: keys[i], Family: "t", Qualifier: []byte("q"), Value: []byte("x")})
 	}
 
 	for round, change := range []func(){
@@ -410,9 +448,20 @@ func TestClose_ends(t *testing.T) {
 func TestEncodeCells_appendsHaveNoTime(t *testing.T) {
 	var ms []store.Mutation
 	for i, value := range []string{"1", "2", "3"} {
-		ms = append(ms, store.Mutation{Kind: store.Append, Row: []byte("r"), Family: "t", Qualifier: []byte("q"), Value: []byte(value), Timestamp: int64(i)})
+		ms = append(ms, store.Mutation{
+			Kind:      store.Append,
+			Row:       []byte("r"),
+			Family:    "t",
+			Qualifier: []byte("q"),
+			Value:     []byte(value),
+			Timestamp: int64(i),
+		})
 	}
-	a := &action{row: ms[0].Row, mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)}, origin: []int{0, 1, 2}}
+	a := &action{
+		row:      ms[0].Row,
+		mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)},
+		origin:   []int{0, 1, 2},
+	}
 	a.encodeCells(ms)
 	if n := a.mutation.GetAssociatedCellCount(); n != 1 || !bytes.HasSuffix(a.cells, []byte("123")) {
 		t.Errorf("%d cells, %q, want one with 123", n, a.cells)

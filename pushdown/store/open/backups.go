@@ -20,14 +20,16 @@ type Backups struct {
 func (b Backups) store() (dir string, opts pebble.Options, err error) {
 	dir, ok := strings.CutPrefix(b.Address, "pebble:")
 	if !ok {
-		return "", opts, fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own; of tables on HBase take snapshots there", b.Address)
+		return "", opts, fmt.Errorf(
+			"DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own; of tables on HBase take snapshots there", b.Address)
 	}
 	return dir, pebble.Options{Logger: b.Config.Log, Grouping: b.Config.Schema.RowHours()}, nil
 }
 
 // BackUp makes a backup of a checkpoint of the store in a directory for backups, of which it
 // keeps some: all, if keep is 0. See pebble.BackUp.
-func (b Backups) BackUp(ctx context.Context, checkpoint, to string, keep int, done func(files, of int)) (store.BackupReport, error) {
+func (b Backups) BackUp(ctx context.Context, checkpoint, to string, keep int,
+	done func(files, of int)) (store.BackupReport, error) {
 	dir, opts, err := b.store()
 	if err != nil {
 		return store.BackupReport{}, err
@@ -49,7 +51,7 @@ func (b Backups) Restore(ctx context.Context, from string, done func(files, of i
 	return report, err
 }
 
-// PlanBackUp tells what BackUp would do, and changes nothing. See pebble.PlanBackUp.
+// PlanBackUp returns what BackUp would do, and changes nothing. See pebble.PlanBackUp.
 func (b Backups) PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error) {
 	dir, opts, err := b.store()
 	if err != nil {
@@ -58,7 +60,7 @@ func (b Backups) PlanBackUp(ctx context.Context, to string, keep int) (store.Bac
 	return pebble.PlanBackUp(ctx, pebble.Backup{Store: dir, To: to, Keep: keep}, opts)
 }
 
-// PlanRestore tells what Restore would do, and changes nothing. See pebble.PlanRestore.
+// PlanRestore returns what Restore would do, and changes nothing. See pebble.PlanRestore.
 func (b Backups) PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error) {
 	dir, opts, err := b.store()
 	if err != nil {
@@ -73,7 +75,8 @@ func (b Backups) PlanRestore(ctx context.Context, from string, done func(files, 
 
 // Check reads all files of a backup, or of the newest in a directory of backups, and returns
 // its path and what is wrong with it.
-func (b Backups) Check(ctx context.Context, from string, done func(tables, of int)) (path string, report store.CheckReport, err error) {
+func (b Backups) Check(ctx context.Context, from string,
+	done func(tables, of int)) (path string, report store.CheckReport, err error) {
 	_, opts, err := b.store()
 	if err != nil {
 		return "", report, err

@@ -26,7 +26,7 @@ func Open(address string, log *slog.Logger) (store.Store, error) {
 // the rows of its layout.
 func OpenAs(address string, cfg Config) (store.Store, error) { return open(address, cfg) }
 
-// Config says how a store is opened.
+// Config is how a store is opened.
 type Config struct {
 	Schema encoding.Schema // layout of row keys
 	Log    *slog.Logger
@@ -41,9 +41,9 @@ type Config struct {
 	Salvage bool
 }
 
-// Start is OpenAs for a process that may be told to stop while the store opens, which
-// takes long where an embedded store waits for space on a full disk. It returns when
-// the context ends; the store is then closed as soon as it is open.
+// Start is OpenAs for a process that may be stopped while the store opens, which takes
+// long if an embedded store waits for space on a full disk. It returns when the context
+// ends; the store is then closed as soon as it is open.
 func Start(ctx context.Context, address string, cfg Config) (store.Store, error) {
 	type opened struct {
 		store.Store
@@ -69,13 +69,14 @@ func Start(ctx context.Context, address string, cfg Config) (store.Store, error)
 	}
 }
 
-// Check reads all files of an embedded store that nobody has open, and reports what is
-// wrong with them. done, if not nil, is called with the number of tables that are read,
-// and of all there are.
+// Check reads all files of an embedded store that is not open, and reports their
+// faults. done, if not nil, is called with the number of tables that are read, and of
+// all there are.
 func Check(ctx context.Context, address string, cfg Config, done func(tables, of int)) (store.CheckReport, error) {
 	dir, ok := strings.CutPrefix(address, "pebble:")
 	if !ok {
-		return store.CheckReport{}, fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own", address)
+		return store.CheckReport{},
+			fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own", address)
 	}
 
 	report, err := pebble.Check(ctx, dir, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours()}, done)
@@ -93,13 +94,21 @@ func open(address string, cfg Config) (store.Store, error) {
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
+		st, err = pebble.Open(rest,
+			pebble.Options{
+				Logger:     cfg.Log,
+				Grouping:   cfg.Schema.RowHours(),
+				Salvage:    cfg.Salvage,
+				CacheBytes: cfg.CacheBytes,
+			})
 	case "hbase":
 		st, err = openHBase(hbase.ParseAddress, rest, cfg)
 	case "hbase+rpc":
 		st, err = openHBase(hbase.ParseNodes, rest, cfg)
 	default:
-		err = fmt.Errorf("got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", address)
+		err = fmt.Errorf(
+			"got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]",
+			address)
 	}
 
 	if err != nil {

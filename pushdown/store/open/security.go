@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/store/hbase/sasl"
 )
 
-// Security says how the servers of a secured HBase are connected to; see
-// settings.HBaseSecurity, which has the same fields. The zero value does without.
+// Security is how the servers of a secured HBase are connected to; see
+// settings.HBaseSecurity, which has the same fields. The zero value is no security.
 type Security struct {
 	Kerberos, JAAS, JAASSection      string
 	ServerPrincipal, MasterPrincipal string
@@ -58,8 +58,8 @@ func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
 		Protections: protections, AllowSimple: s.AllowSimple}, nil
 }
 
-// login returns as whom, and by what, we log in: as DOWNPOUR_HBASE_KERBEROS says, or the login configuration of
-// Java's.
+// login returns our principal and credentials: from DOWNPOUR_HBASE_KERBEROS, or Java's login
+// configuration.
 func (s Security) login() (login.Login, error) {
 	if s.JAAS == "" {
 		return login.Parse(s.Kerberos)
@@ -107,7 +107,8 @@ func (s Security) encryption(log *slog.Logger) (*hbase.Encryption, error) {
 	}
 	reader, err := certificates.Open(files, log)
 	if err != nil {
-		return nil, fmt.Errorf("DOWNPOUR_HBASE_TLS=%s, DOWNPOUR_HBASE_TLS_CERT=%s, DOWNPOUR_HBASE_TLS_KEY=%s: %w", s.TLS, s.ClientCert, s.ClientKey, err)
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_TLS=%s, DOWNPOUR_HBASE_TLS_CERT=%s, DOWNPOUR_HBASE_TLS_KEY=%s: %w",
+			s.TLS, s.ClientCert, s.ClientKey, err)
 	}
 	return &hbase.Encryption{Certificates: reader, AnyName: !s.VerifyHost}, nil
 }

@@ -32,9 +32,11 @@ func TestSecurity_login(t *testing.T) {
 		want     login.Login
 		err      string
 	}{
-		"none":           {Security{JAASSection: "Client"}, login.Login{}, ""},
-		"variable":       {Security{Kerberos: "keytab:/x:q", JAASSection: "Client"}, login.Login{Keytab: "/x", Principal: "q"}, ""},
-		"keytab":         {Security{JAAS: path, JAASSection: "Client"}, login.Login{Keytab: "/k", Principal: "p@R"}, ""},
+		"none": {Security{JAASSection: "Client"}, login.Login{}, ""},
+		"variable": {Security{Kerberos: "keytab:/x:q", JAASSection: "Client"},
+			login.Login{Keytab: "/x", Principal: "q"}, ""},
+		"keytab": {Security{JAAS: path, JAASSection: "Client"}, login.Login{Keytab: "/k", Principal: "p@R"},
+			""},
 		"ticket cache":   {Security{JAAS: path, JAASSection: "File"}, login.Login{Cache: true, CacheFile: "/c"}, ""},
 		"the user's":     {Security{JAAS: path, JAASSection: "User"}, login.Login{Cache: true, Principal: "p@R"}, ""},
 		"no section":     {Security{JAAS: path, JAASSection: "Tsdb"}, login.Login{}, `section "Tsdb": it is not there`},
@@ -49,7 +51,8 @@ func TestSecurity_login(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
-		if _, err := tc.security.open(nil); tc.err != "" && (err == nil || !strings.HasPrefix(err.Error(), "DOWNPOUR_HBASE_JAAS")) {
+		if _, err := tc.security.open(nil); tc.err != "" &&
+			(err == nil || !strings.HasPrefix(err.Error(), "DOWNPOUR_HBASE_JAAS")) {
 			t.Errorf("%s: open: got %v, want an error that names the variable", name, err)
 		}
 	}

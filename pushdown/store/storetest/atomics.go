@@ -65,7 +65,12 @@ func testIncrement(h *harness) {
 	step("metrics", -1<<40, 2)
 	step("tagk", -5, -5)
 	step("tagk", 0, -5)
-	put := store.Mutation{Row: []byte{0}, Family: "id", Qualifier: []byte("tagv"), Value: binary.BigEndian.AppendUint64(nil, math.MaxInt32)}
+	put := store.Mutation{
+		Row:       []byte{0},
+		Family:    "id",
+		Qualifier: []byte("tagv"),
+		Value:     binary.BigEndian.AppendUint64(nil, math.MaxInt32),
+	}
 	h.apply(h, put)
 	step("tagv", 1, math.MaxInt32+1)
 }
@@ -154,7 +159,7 @@ func testCompareAndPut(h *harness) {
 	tryEmpty(false, "6")
 }
 
-// Of concurrent attempts just one wins, and the cell holds its value.
+// Exactly one of concurrent attempts wins, and the cell holds its value.
 func testCompareAndPutConcurrently(h *harness) {
 	for round := range 10 {
 		cell := store.CellKey{Row: fmt.Appendf(nil, "name%d", round), Family: "id", Qualifier: []byte("metrics")}
@@ -192,7 +197,11 @@ func testIncrementAll(h *harness) {
 	var cells []store.CellKey
 	var deltas []int64
 	for i := range 100 {
-		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "series%d", i), Family: "id", Qualifier: []byte("metrics")})
+		cells = append(cells, store.CellKey{
+			Row:       fmt.Appendf(nil, "series%d", i),
+			Family:    "id",
+			Qualifier: []byte("metrics"),
+		})
 		deltas = append(deltas, int64(i-50))
 	}
 
@@ -209,8 +218,15 @@ func testIncrementAll(h *harness) {
 		}
 	}
 
-	h.apply(h, store.Mutation{Kind: store.Put, Row: cells[99].Row, Family: "id", Qualifier: cells[99].Qualifier, Value: []byte("short")})
-	if _, err := incrementAll(h.ctx, h.table, cells, deltas); err == nil || !strings.Contains(err.Error(), "counter has 5 bytes, want 8") {
+	h.apply(h, store.Mutation{
+		Kind:      store.Put,
+		Row:       cells[99].Row,
+		Family:    "id",
+		Qualifier: cells[99].Qualifier,
+		Value:     []byte("short"),
+	})
+	if _, err := incrementAll(h.ctx, h.table, cells, deltas); err == nil ||
+		!strings.Contains(err.Error(), "counter has 5 bytes, want 8") {
 		h.Errorf("with a damaged counter: %v, want that it has 5 bytes", err)
 	}
 	if got := int64(binary.BigEndian.Uint64(h.value(cells[98]))); got != 3*deltas[98] {
@@ -224,10 +240,20 @@ func testPutAbsent(h *harness) {
 	var values [][]byte
 	var want []bool
 	for i := range 100 {
-		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "name%d", i), Family: "id", Qualifier: []byte("tagv")})
+		cells = append(cells, store.CellKey{
+			Row:       fmt.Appendf(nil, "name%d", i),
+			Family:    "id",
+			Qualifier: []byte("tagv"),
+		})
 		values = append(values, fmt.Appendf(nil, "%d", i))
 		if want = append(want, i%3 != 0); !want[i] {
-			h.apply(h, store.Mutation{Kind: store.Put, Row: cells[i].Row, Family: "id", Qualifier: []byte("tagv"), Value: []byte("old")})
+			h.apply(h, store.Mutation{
+				Kind:      store.Put,
+				Row:       cells[i].Row,
+				Family:    "id",
+				Qualifier: []byte("tagv"),
+				Value:     []byte("old"),
+			})
 		}
 	}
 
@@ -257,11 +283,15 @@ func testPutAbsent(h *harness) {
 	}(), store.ErrNoTable)
 }
 
-// Of concurrent writers of the same cells one wins each cell.
+// For each cell exactly one of concurrent writers wins.
 func testPutAbsentConcurrently(h *harness) {
 	var cells []store.CellKey
 	for i := range 50 {
-		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "name%d", i), Family: "id", Qualifier: []byte("tagk")})
+		cells = append(cells, store.CellKey{
+			Row:       fmt.Appendf(nil, "name%d", i),
+			Family:    "id",
+			Qualifier: []byte("tagk"),
+		})
 	}
 
 	won := make([][]bool, 4)
@@ -299,7 +329,7 @@ func testPutAbsentConcurrently(h *harness) {
 	}
 }
 
-// A missing table has an error of its own.
+// A missing table has its own error.
 func testMissingTable(h *harness) {
 	name := uniqueTable(h.T) + "-missing"
 	cell := store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("q")}
@@ -313,7 +343,7 @@ func testMissingTable(h *harness) {
 	_, err = h.Regions(h.ctx, name, nil, nil)
 	wantError(h, "regions", err, store.ErrNoTable)
 	sc, err := h.Scan(h.ctx, store.Scan{Table: name})
-	if err == nil { // a store may find out with the first call
+	if err == nil { // a store may fail only at the first call
 		defer sc.Close()
 		_, err = sc.Next()
 	}
@@ -358,7 +388,7 @@ func testCancelledScan(h *harness) {
 	}
 
 	sc, err = h.Scan(ctx, store.Scan{Table: h.table})
-	// A store may find out with the first call.
+	// A store may fail only at the first call.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()
@@ -408,7 +438,7 @@ func testClose(h *harness) {
 	_, err = h.Increment(h.ctx, h.table, counter("c"), 1)
 	wantError(h, "increment", err, store.ErrClosed)
 	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table})
-	// A store may find out with the first call of Next.
+	// A store may fail only at the first call of Next.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()

@@ -26,7 +26,12 @@ func testRanges(h *harness) {
 		exactRanges(keys),
 	} {
 		h.filter(store.Scan{Filter: store.RowFilter{Ranges: ranges}}, keys)
-		h.filter(store.Scan{Filter: store.RowFilter{Ranges: ranges}, Start: []byte{0}, Stop: []byte{0xff, 0xff}, BlockBytes: 32}, keys)
+		h.filter(store.Scan{
+			Filter:     store.RowFilter{Ranges: ranges},
+			Start:      []byte{0},
+			Stop:       []byte{0xff, 0xff},
+			BlockBytes: 32,
+		}, keys)
 	}
 }
 
@@ -109,7 +114,8 @@ func patterns() []*store.KeyPattern {
 		p(false, store.Want{Name: n[0]}, store.Want{Name: n[3], Values: [][]byte{v[0], v[4]}}),
 		p(true, store.Want{Name: n[1], Values: v[2:3]}),
 		p(true, store.Want{Name: n[0], Values: v[:1]}, store.Want{Name: n[2]}),
-		p(false, store.Want{Name: n[0], Values: v}, store.Want{Name: n[1], Values: v}, store.Want{Name: n[2], Values: v[4:]}, store.Want{Name: n[3], Values: v[:2]}),
+		p(false, store.Want{Name: n[0], Values: v}, store.Want{Name: n[1], Values: v},
+			store.Want{Name: n[2], Values: v[4:]}, store.Want{Name: n[3], Values: v[:2]}),
 	}
 }
 
@@ -198,12 +204,14 @@ func testColumns(h *harness) {
 }
 
 // Columns that are prefixes, as those of rollups are: sums and counts by their IDs and by
-// their names. Rows have them alone, beside others, or only what lies between them.
+// their names. Rows have only these, these and others, or only columns between them.
 func testColumnPrefixes(h *harness) {
 	var ms []store.Mutation
 	for i, columns := range [][]string{
-		{"\x00", "\x01"}, {"\x00", "\x01", "\x02", "\x03", "sum:"}, {"\x02", "\x03"}, {"max:", "min:", "sum;"}, {"count:", "d", "sum:"},
-		{"\x01", "co", "count", "count9", "count;", "s", "sum", "sum9", "t"}, {"\xff"}, {"\x01", "\xff\xff"}, {"count:", "\xfe"}, {"\x02"},
+		{"\x00", "\x01"}, {"\x00", "\x01", "\x02", "\x03", "sum:"}, {"\x02", "\x03"}, {"max:", "min:", "sum;"},
+		{"count:", "d", "sum:"},
+		{"\x01", "co", "count", "count9", "count;", "s", "sum", "sum9", "t"}, {"\xff"}, {"\x01", "\xff\xff"},
+		{"count:", "\xfe"}, {"\x02"},
 	} {
 		for _, c := range columns {
 			for hour := range 1 + i%3*5 {
@@ -216,8 +224,13 @@ func testColumnPrefixes(h *harness) {
 	m := model{}
 	m.apply(ms)
 
-	pattern := &store.KeyPattern{Head: 2, ValueLen: 1, Wants: []store.Want{{Values: [][]byte{[]byte("1"), []byte("3"), []byte("5"), []byte("8")}}}}
-	for _, all := range [][]string{{"\x00", "\x01", "count:", "sum:"}, {"\x02", "min:"}, {"\x00", "\x02", "\x03"}, {"\x01", "\xff"}, {"c", "s"}, {"\xfe", "\xff"}} {
+	pattern := &store.KeyPattern{
+		Head:     2,
+		ValueLen: 1,
+		Wants:    []store.Want{{Values: [][]byte{[]byte("1"), []byte("3"), []byte("5"), []byte("8")}}},
+	}
+	for _, all := range [][]string{{"\x00", "\x01", "count:", "sum:"}, {"\x02", "min:"}, {"\x00", "\x02", "\x03"},
+		{"\x01", "\xff"}, {"c", "s"}, {"\xfe", "\xff"}} {
 		var columns []store.KeyRange
 		for _, p := range all {
 			columns = append(columns, store.KeyRange{Start: []byte(p), Stop: encoding.PrefixEnd([]byte(p))})
@@ -225,7 +238,10 @@ func testColumnPrefixes(h *harness) {
 		for _, s := range []store.Scan{
 			{}, {Family: "t"}, {BlockBytes: 1}, {BlockBytes: 100}, {Start: []byte("r02"), Stop: []byte("r06")},
 			{MaxRows: 1}, {MaxRows: 3}, {MaxRows: 3, BlockBytes: 1}, {Filter: store.RowFilter{Pattern: pattern}},
-			{Filter: store.RowFilter{Ranges: []store.KeyRange{{Start: []byte("r01"), Stop: []byte("r03")}, {Start: []byte("r05"), Stop: []byte("r09")}}}},
+			{Filter: store.RowFilter{
+				Ranges: []store.KeyRange{{Start: []byte("r01"), Stop: []byte("r03")},
+					{Start: []byte("r05"), Stop: []byte("r09")}},
+			}},
 		} {
 			s.Columns = columns
 			for _, s.MostInColumns = range []bool{false, true} {
@@ -254,7 +270,8 @@ func testSince(h *harness) {
 	h.apply(h, mutation(store.Append, "e", "t", "q1", "v6"))
 	// d has the store's own time, an hour later, and e a later one or none: every Since here
 	// keeps both.
-	all := []store.Row{row("a", "q1", "v1", "q2", "v2"), row("b", "q1", "v3"), row("c", "q1", "v4"), row("d", "q1", "v5"), row("e", "q1", "v6")}
+	all := []store.Row{row("a", "q1", "v1", "q2", "v2"), row("b", "q1", "v3"), row("c", "q1", "v4"),
+		row("d", "q1", "v5"), row("e", "q1", "v6")}
 	rows := h.scan(h, store.Scan{})
 	same(h, rows, all)
 	if rows[0].Cells[0].Timestamp != base || rows[0].Cells[1].Timestamp != base+1 {

@@ -39,7 +39,7 @@ func (m model) apply(mutations []store.Mutation) {
 	}
 }
 
-// rows returns the rows that s asks for.
+// rows returns the rows of s.
 func (m model) rows(s store.Scan) []store.Row {
 	var keys []modelKey
 	bounds := store.KeyRange{Start: s.Start, Stop: s.Stop}
@@ -59,7 +59,8 @@ func (m model) rows(s store.Scan) []store.Row {
 			rows = append(rows, store.Row{Key: []byte(k.row)})
 		}
 		r := &rows[len(rows)-1]
-		r.Cells = append(r.Cells, store.Cell{Family: []byte(k.family), Qualifier: []byte(k.qualifier), Value: []byte(m[k])})
+		r.Cells = append(r.Cells,
+			store.Cell{Family: []byte(k.family), Qualifier: []byte(k.qualifier), Value: []byte(m[k])})
 	}
 
 	if s.MaxRows > 0 && len(rows) > s.MaxRows {
@@ -68,7 +69,7 @@ func (m model) rows(s store.Scan) []store.Row {
 	return rows
 }
 
-// anyContains tells whether one of ranges contains key. It is true without ranges.
+// anyContains reports whether one of ranges contains key. It is true without ranges.
 func anyContains(ranges []store.KeyRange, key []byte) bool {
 	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }
@@ -243,7 +244,8 @@ func (g generator) compareAndPut(h *harness, m model) {
 	tick()
 	got, err := h.CompareAndPut(h.ctx, h.table, cell, expected, value)
 	if err != nil || got != want {
-		g.t.Fatalf("compare and put, cell %q found %v, expected %q: %v, %v, want %v", old, found, expected, got, err, want)
+		g.t.Fatalf("compare and put, cell %q found %v, expected %q: %v, %v, want %v", old, found, expected, got, err,
+			want)
 	}
 	if want {
 		m[k] = string(value)

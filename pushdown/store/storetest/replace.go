@@ -26,11 +26,16 @@ func (h *harness) read(key string) store.Row {
 // Replace changes rows that are as they were read, and no others.
 func testReplace(h *harness) {
 	cell := func(key, column, value string) store.Mutation { return mutation(store.Put, key, "t", column, value) }
-	h.apply(h, cell("r1", "a", "1"), cell("r1", "b", "2"), cell("r2", "a", "1"), cell("r2", "b", "2"), cell("r3", "a", "1"), mutation(store.Put, "r1", "id", "a", "other"))
+	h.apply(h, cell("r1", "a", "1"), cell("r1", "b", "2"), cell("r2", "a", "1"), cell("r2", "b", "2"),
+		cell("r3", "a", "1"), mutation(store.Put, "r1", "id", "a", "other"))
 
 	merge := func(key string) store.Replacement {
 		r := h.read(key)
-		c := store.Replacement{Read: r, Delete: r.Cells, Put: []store.Cell{{Qualifier: []byte("ab"), Value: []byte("12")}}}
+		c := store.Replacement{
+			Read:   r,
+			Delete: r.Cells,
+			Put:    []store.Cell{{Qualifier: []byte("ab"), Value: []byte("12")}},
+		}
 		for _, x := range r.Cells {
 			c.Put[0].Timestamp = max(c.Put[0].Timestamp, x.Timestamp)
 		}
@@ -39,11 +44,16 @@ func testReplace(h *harness) {
 
 	// r1 is merged, r2 gets a cell before, and r3 is changed in its place.
 	changes := []store.Replacement{merge("r1"), merge("r2"), {Read: h.read("r3")}}
-	changes[2].Put = []store.Cell{{Qualifier: []byte("a"), Value: []byte("3"), Timestamp: changes[2].Read.Cells[0].Timestamp}}
+	changes[2].Put = []store.Cell{{
+		Qualifier: []byte("a"),
+		Value:     []byte("3"),
+		Timestamp: changes[2].Read.Cells[0].Timestamp,
+	}}
 	h.apply(h, cell("r2", "c", "3"))
 
 	outcomes, err := h.Replace(h.ctx, h.table, "t", changes)
-	if want := []store.Outcome{store.Replaced, store.Changed, store.Replaced}; err != nil || fmt.Sprint(outcomes) != fmt.Sprint(want) {
+	if want := []store.Outcome{store.Replaced, store.Changed, store.Replaced}; err != nil ||
+		fmt.Sprint(outcomes) != fmt.Sprint(want) {
 		h.Fatalf("replace: %v, %v, want %v", outcomes, err, want)
 	}
 
@@ -52,20 +62,24 @@ func testReplace(h *harness) {
 		for _, c := range cells {
 			name, value, _ := strings.Cut(c, "=")
 			family, column, _ := strings.Cut(name, ":")
-			r.Cells = append(r.Cells, store.Cell{Family: []byte(family), Qualifier: []byte(column), Value: []byte(value)})
+			r.Cells = append(r.Cells,
+				store.Cell{Family: []byte(family), Qualifier: []byte(column), Value: []byte(value)})
 		}
 		return r
 	}
-	same(h, h.scan(h, store.Scan{}), []store.Row{row("r1", "id:a=other", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3"), row("r3", "t:a=3")})
+	same(h, h.scan(h, store.Scan{}),
+		[]store.Row{row("r1", "id:a=other", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3"), row("r3", "t:a=3")})
 
-	// What was deleted can be written again, and a row of which nothing is left is gone.
+	// A deleted cell can be written again, and a row without cells does not exist.
 	h.apply(h, cell("r1", "a", "again"))
 	c := store.Replacement{Read: h.read("r3")}
 	c.Delete = c.Read.Cells
-	if outcomes, err := h.Replace(h.ctx, h.table, "t", []store.Replacement{c}); err != nil || outcomes[0] != store.Replaced {
+	if outcomes, err := h.Replace(h.ctx, h.table, "t", []store.Replacement{c}); err != nil ||
+		outcomes[0] != store.Replaced {
 		h.Fatalf("replace: %v, %v", outcomes, err)
 	}
-	same(h, h.scan(h, store.Scan{Family: "t"}), []store.Row{row("r1", "t:a=again", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3")})
+	same(h, h.scan(h, store.Scan{Family: "t"}),
+		[]store.Row{row("r1", "t:a=again", "t:ab=12"), row("r2", "t:a=1", "t:b=2", "t:c=3")})
 }
 
 // Replace rewrites a cell and merges others while writers append to it and add cells. No
@@ -78,7 +92,8 @@ func testReplaceConcurrently(h *harness) {
 		writing.Go(func() error {
 			for i := range each {
 				ms := []store.Mutation{mutation(store.Append, "r", "t", "appended", fmt.Sprintf("<%d.%d>", w, i))}
-				ms = append(ms, mutation(store.Put, "r", "t", fmt.Sprintf("c%d.%d", w, i), fmt.Sprintf("[%d.%d]", w, i)))
+				ms = append(ms,
+					mutation(store.Put, "r", "t", fmt.Sprintf("c%d.%d", w, i), fmt.Sprintf("[%d.%d]", w, i)))
 				if err := h.Apply(ctx, h.table, ms); err != nil {
 					return err
 				}
@@ -117,8 +132,8 @@ func testReplaceConcurrently(h *harness) {
 	}
 }
 
-// mergeRow makes one cell of the row's single ones, and writes the appended cell anew with
-// a mark at its end.
+// mergeRow makes one cell of the row's single ones, and rewrites the appended cell with a mark at
+// its end.
 func (h *harness) mergeRow(ctx context.Context) error {
 	rows, err := h.Get(ctx, h.table, "t", [][]byte{[]byte("r")})
 	if err != nil || len(rows) == 0 {
@@ -129,7 +144,12 @@ func (h *harness) mergeRow(ctx context.Context) error {
 	var merged store.Cell
 	for _, x := range c.Read.Cells {
 		if string(x.Qualifier) == "appended" {
-			c.Put = append(c.Put, store.Cell{Qualifier: x.Qualifier, Value: append(x.Value[:len(x.Value):len(x.Value)], '|'), Timestamp: x.Timestamp})
+			c.Put = append(c.Put,
+				store.Cell{
+					Qualifier: x.Qualifier,
+					Value:     append(x.Value[:len(x.Value):len(x.Value)], '|'),
+					Timestamp: x.Timestamp,
+				})
 			continue
 		}
 		merged.Qualifier = append(merged.Qualifier, x.Qualifier...)

@@ -38,8 +38,8 @@ func sortedKeys(keys [][]byte) [][]byte {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// Rows come in unsigned byte order of their keys, whatever bytes these have; a key comes
-// before keys that begin with it.
+// Rows come in unsigned byte order of their keys, for any bytes; a key comes before
+// keys that begin with it.
 func testRowOrder(h *harness) {
 	keys := awkwardKeys()
 	backwards := slices.Clone(keys)
@@ -101,7 +101,7 @@ func testValues(h *harness) {
 	same(h, h.scan(h, store.Scan{}), want)
 }
 
-// No row is split between blocks, however small the blocks are to be.
+// No row is split between blocks, however small the blocks are.
 func testWholeRows(h *harness) {
 	var want []store.Row
 	for i := range 30 {
@@ -120,7 +120,8 @@ func testWholeRows(h *harness) {
 	for _, size := range []int{1, 150, 1000, 1 << 20} {
 		same(h, h.scan(h, store.Scan{BlockBytes: size}), want) // a split row would print as two
 		for _, r := range h.scan(h, store.Scan{BlockBytes: size, MaxRows: 7}) {
-			if i := slices.IndexFunc(want, func(w store.Row) bool { return bytes.Equal(w.Key, r.Key) }); len(r.Cells) != len(want[i].Cells) {
+			if i := slices.IndexFunc(want,
+				func(w store.Row) bool { return bytes.Equal(w.Key, r.Key) }); len(r.Cells) != len(want[i].Cells) {
 				h.Fatalf("block bytes %d: row %q has %d cells, want %d", size, r.Key, len(r.Cells), len(want[i].Cells))
 			}
 		}
@@ -160,11 +161,12 @@ func (h *harness) noKeyTwice(blockBytes int) {
 func testBounds(h *harness) {
 	keys := awkwardKeys()
 	h.putRows(keys)
-	edges := [][]byte{nil, {0}, {0, 0}, {1}, {1, 0}, {1, 0, 0, 0}, {0x7f, 0xff}, {0x80}, {0xfe, 0xff, 0xff}, {0xff}, {0xff, 0xff}, bytes.Repeat([]byte{0xff}, 40), bytes.Repeat([]byte{0xff}, 41)}
+	edges := [][]byte{nil, {0}, {0, 0}, {1}, {1, 0}, {1, 0, 0, 0}, {0x7f, 0xff}, {0x80}, {0xfe, 0xff, 0xff}, {0xff},
+		{0xff, 0xff}, bytes.Repeat([]byte{0xff}, 40), bytes.Repeat([]byte{0xff}, 41)}
 	for _, start := range edges {
 		for _, stop := range edges {
 			if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
-				continue // nobody asks for an empty range
+				continue // an empty range is not allowed
 			}
 			in := store.KeyRange{Start: start, Stop: stop}
 			var want [][]byte
@@ -253,7 +255,8 @@ func testMaxRows(h *harness) {
 
 // KeysOnly returns every key, with one cell.
 func testKeysOnly(h *harness) {
-	h.apply(h, put("a", "q1", "v"), put("a", "q2", "v"), mutation(store.Put, "a", "id", "x", "v"), put("b", "q1", "v"), put("c", "", ""))
+	h.apply(h, put("a", "q1", "v"), put("a", "q2", "v"), mutation(store.Put, "a", "id", "x", "v"), put("b", "q1", "v"),
+		put("c", "", ""))
 	rows := h.scan(h, store.Scan{KeysOnly: true})
 	sameKeys(h, rows, [][]byte{[]byte("a"), []byte("b"), []byte("c")})
 	for _, r := range rows {

@@ -2,8 +2,8 @@
 // pass Run. Code that uses the interface may rely on what is tested here, and on
 // nothing else.
 //
-// The suite knows neither store. Each test creates a table of its own, with families t,
-// id and name, under a name that no other run uses, so that the suite may run against a
+// The suite knows neither store. Each test creates its own table, with families t, id
+// and name, under a name that no other run uses, so that the suite may run against a
 // cluster that holds other tables.
 package storetest
 
@@ -34,8 +34,7 @@ var families = []string{"id", "name", "t"}
 var whole = flag.Bool("whole", false, "run every part of the suite on every form of every store")
 
 // Run tests the stores that open returns, one for each part, and closes them. A store
-// must have a store.Versioner as well. If open fails, it ends its test
-// itself.
+// must have a store.Versioner as well. If open fails, it must end its test.
 func Run(t *testing.T, open func(t *testing.T) store.Store) { runEvery(t, 1, 0, open) }
 
 // RunShare runs one part in three, another third for each of the shares 0, 1 and 2: for a
@@ -203,7 +202,10 @@ func cloneRows(rows []store.Row) []store.Row {
 		out[i].Key = bytes.Clone(r.Key)
 		for _, c := range r.Cells {
 			out[i].Cells = append(out[i].Cells, store.Cell{
-				Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp,
+				Family:    bytes.Clone(c.Family),
+				Qualifier: bytes.Clone(c.Qualifier),
+				Value:     bytes.Clone(c.Value),
+				Timestamp: c.Timestamp,
 			})
 		}
 	}
@@ -257,10 +259,16 @@ func put(row, qualifier, value string) store.Mutation {
 
 // mutation makes any mutation from strings.
 func mutation(kind store.MutationKind, row, family, qualifier, value string) store.Mutation {
-	return store.Mutation{Kind: kind, Row: []byte(row), Family: family, Qualifier: []byte(qualifier), Value: []byte(value)}
+	return store.Mutation{
+		Kind:      kind,
+		Row:       []byte(row),
+		Family:    family,
+		Qualifier: []byte(qualifier),
+		Value:     []byte(value),
+	}
 }
 
-// row makes a row of family t from qualifiers and values in turn.
+// row makes a row of family t from alternating qualifiers and values.
 func row(key string, qv ...string) store.Row {
 	r := store.Row{Key: []byte(key)}
 	for i := 0; i < len(qv); i += 2 {

@@ -32,8 +32,8 @@ func testVersion(h *harness) {
 	}
 }
 
-// settledVersion asks for version tokens until two in a row are equal: a flush, which
-// may change them, may come in between.
+// settledVersion gets version tokens until two in a row are equal: a flush, which may
+// change them, may come in between.
 func (h *harness) settledVersion(v store.Versioner, r store.KeyRange) string {
 	h.Helper()
 	last := h.version(v, r)
@@ -68,7 +68,13 @@ func (h *harness) version(v store.Versioner, r store.KeyRange) string {
 func (h *harness) changes() func(yield func(string, func()) bool) {
 	cell := func(kind store.MutationKind, row, qualifier, value string) func() {
 		return func() {
-			h.apply(h, store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)})
+			h.apply(h, store.Mutation{
+				Kind:      kind,
+				Row:       []byte(row),
+				Family:    "t",
+				Qualifier: []byte(qualifier),
+				Value:     []byte(value),
+			})
 		}
 	}
 
@@ -87,7 +93,8 @@ func (h *harness) changes() func(yield func(string, func()) bool) {
 		{"a delete of a row", cell(store.DeleteRow, "m1", "", "")},
 		{"an increment", func() { _, err := h.Increment(h.ctx, h.table, key, 2); must(h, err) }},
 		{"a compare and put", func() {
-			ok, err := h.CompareAndPut(h.ctx, h.table, store.CellKey{Row: []byte("m2"), Family: "t", Qualifier: []byte("c")}, nil, []byte("v"))
+			ok, err := h.CompareAndPut(h.ctx, h.table,
+				store.CellKey{Row: []byte("m2"), Family: "t", Qualifier: []byte("c")}, nil, []byte("v"))
 			must(h, err)
 			if !ok {
 				h.Errorf("compare and put of a new cell did nothing")
@@ -115,7 +122,8 @@ func must(t failer, err error) {
 // not exist has an empty token and an error.
 func testVersionRanges(h *harness) {
 	v := h.Features().Versioner
-	all, from, one := store.KeyRange{}, store.KeyRange{Start: []byte(rangeStop)}, store.KeyRange{Start: []byte(rowAfter), Stop: []byte(rowAfter + "\x00")}
+	all, from, one := store.KeyRange{}, store.KeyRange{Start: []byte(rangeStop)},
+		store.KeyRange{Start: []byte(rowAfter), Stop: []byte(rowAfter + "\x00")}
 	before := [...]string{h.version(v, all), h.version(v, from), h.version(v, one)}
 	h.apply(h, store.Mutation{Row: []byte(rowAfter), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})
 	for i, r := range [...]store.KeyRange{all, from, one} {

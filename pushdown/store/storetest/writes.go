@@ -50,8 +50,15 @@ func testGet(h *harness) {
 		return rows
 	}
 
-	a := store.Row{Key: []byte("a"), Cells: append([]store.Cell{{Family: []byte("name"), Qualifier: []byte("n"), Value: []byte("3")}}, row("", "q1", "1", "q2", "2").Cells...)}
-	c := store.Row{Key: []byte("c"), Cells: []store.Cell{{Family: []byte("id"), Qualifier: []byte("i"), Value: []byte("5")}}}
+	a := store.Row{
+		Key: []byte("a"),
+		Cells: append([]store.Cell{{Family: []byte("name"), Qualifier: []byte("n"), Value: []byte("3")}},
+			row("", "q1", "1", "q2", "2").Cells...),
+	}
+	c := store.Row{
+		Key:   []byte("c"),
+		Cells: []store.Cell{{Family: []byte("id"), Qualifier: []byte("i"), Value: []byte("5")}},
+	}
 	same(h, get("", "a"), []store.Row{a})
 	same(h, get("", "c", "x", "ab", "", "a", "abc"), []store.Row{c, row("ab", "q", "4"), a})
 	same(h, get("t", "c", "a", "a\x00"), []store.Row{row("a", "q1", "1", "q2", "2"), row("a\x00", "q", "6")})
@@ -73,7 +80,7 @@ func testPut(h *harness) {
 	h.apply(h) // nothing at all
 }
 
-// An append adds to the end, whatever the cell was before.
+// An append adds to the end, for any cell.
 func testAppend(h *harness) {
 	add := func(value string) store.Mutation { return mutation(store.Append, "r", "t", "q", value) }
 	want := ""
@@ -114,10 +121,14 @@ func testDeleteCell(h *harness) {
 // DeleteRow removes one family's cells of one row.
 func testDeleteRow(h *harness) {
 	h.apply(h, put("a", "q", "v"), put("ab", "", "v"), put("ab", "q", "v"), put("ab", "\xff\xff", "v"),
-		mutation(store.Append, "ab", "t", "more", "v"), mutation(store.Put, "ab", "name", "n", "kept"), put("ab\x00", "q", "v"), put("b", "q", "v"))
+		mutation(store.Append, "ab", "t", "more", "v"), mutation(store.Put, "ab", "name", "n", "kept"),
+		put("ab\x00", "q", "v"), put("b", "q", "v"))
 	tick()
 	h.apply(h, mutation(store.DeleteRow, "ab", "t", "", ""), mutation(store.DeleteRow, "none", "t", "", ""))
-	kept := store.Row{Key: []byte("ab"), Cells: []store.Cell{{Family: []byte("name"), Qualifier: []byte("n"), Value: []byte("kept")}}}
+	kept := store.Row{
+		Key:   []byte("ab"),
+		Cells: []store.Cell{{Family: []byte("name"), Qualifier: []byte("n"), Value: []byte("kept")}},
+	}
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("a", "q", "v"), kept, row("ab\x00", "q", "v"), row("b", "q", "v")})
 	tick()
 	h.apply(h, put("ab", "q", "new"))
@@ -134,17 +145,18 @@ func testOrderInOneApply(h *harness) {
 		ms   []store.Mutation
 		want string // empty: no cell
 	}{
-		"the last put wins":              {[]store.Mutation{set("1"), set("2"), set("3")}, "3"},
-		"appends keep their order":       {[]store.Mutation{add("1"), add("2"), add("3")}, "0123"},
-		"an append after a put":          {[]store.Mutation{set("1"), add("2")}, "12"},
-		"a put after an append":          {[]store.Mutation{add("1"), set("2")}, "2"},
-		"a put between appends":          {[]store.Mutation{add("1"), set("2"), add("3"), add("4")}, "234"},
-		"a delete after a put":           {[]store.Mutation{set("1"), drop}, ""},
-		"a put after a delete":           {[]store.Mutation{drop, set("1")}, "1"},
-		"an append after a delete":       {[]store.Mutation{drop, add("1")}, "1"},
-		"a put after deleting the row":   {[]store.Mutation{dropRow, set("1")}, "1"},
-		"deleting the row after a put":   {[]store.Mutation{set("1"), dropRow}, ""},
-		"other rows between keep theirs": {[]store.Mutation{set("1"), put("s", "q", "x"), set("2"), put("s", "q", "y")}, "2"},
+		"the last put wins":            {[]store.Mutation{set("1"), set("2"), set("3")}, "3"},
+		"appends keep their order":     {[]store.Mutation{add("1"), add("2"), add("3")}, "0123"},
+		"an append after a put":        {[]store.Mutation{set("1"), add("2")}, "12"},
+		"a put after an append":        {[]store.Mutation{add("1"), set("2")}, "2"},
+		"a put between appends":        {[]store.Mutation{add("1"), set("2"), add("3"), add("4")}, "234"},
+		"a delete after a put":         {[]store.Mutation{set("1"), drop}, ""},
+		"a put after a delete":         {[]store.Mutation{drop, set("1")}, "1"},
+		"an append after a delete":     {[]store.Mutation{drop, add("1")}, "1"},
+		"a put after deleting the row": {[]store.Mutation{dropRow, set("1")}, "1"},
+		"deleting the row after a put": {[]store.Mutation{set("1"), dropRow}, ""},
+		"other rows between keep theirs": {[]store.Mutation{set("1"), put("s", "q", "x"), set("2"),
+			put("s", "q", "y")}, "2"},
 	} {
 		h.Run(name, func(t *testing.T) {
 			h.apply(t, put("r", "q", "0"), put("s", "q", "y"))

@@ -36,9 +36,17 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scop
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if have == 0 {
-		return &httpio.Error{Code: http.StatusUnauthorized, Message: "Unauthorized", Details: "This route needs a bearer token"}
+		return &httpio.Error{
+			Code:    http.StatusUnauthorized,
+			Message: "Unauthorized",
+			Details: "This route needs a bearer token",
+		}
 	}
-	return &httpio.Error{Code: http.StatusForbidden, Message: "Forbidden", Details: "The token's scope does not allow this"}
+	return &httpio.Error{
+		Code:    http.StatusForbidden,
+		Message: "Forbidden",
+		Details: "The token's scope does not allow this",
+	}
 }
 
 // Allows reports whether a request's token has a scope.
@@ -46,9 +54,9 @@ func (g *Guard) Allows(r *http.Request, scope auth.Scope) bool {
 	return g.Tokens.Check(bearer(r))&scope == scope
 }
 
-// MayChange checks a request that changes names, meta data or what is stored, whatever its verb
-// is, for its route is open to readers, and logs it. The body should have been read: it may be
-// compressed, and the log shows its beginning.
+// MayChange checks a request that changes names, meta data or stored data by any verb,
+// because its route is open to readers, and logs it. The body should have been read: it
+// may be compressed, and the log shows its beginning.
 func (g *Guard) MayChange(w http.ResponseWriter, r *http.Request, scope auth.Scope) error {
 	if err := g.mayChange(w, r, scope); err != nil {
 		return err
@@ -57,8 +65,8 @@ func (g *Guard) MayChange(w http.ResponseWriter, r *http.Request, scope auth.Sco
 	return nil
 }
 
-// MayStore is MayChange for what users store all day, annotations and dashboards. Of these it
-// logs deletions alone.
+// MayStore is MayChange for what users store all day, annotations and dashboards. It logs only
+// deletions of these.
 func (g *Guard) MayStore(w http.ResponseWriter, r *http.Request, scope auth.Scope) error {
 	if err := g.mayChange(w, r, scope); err != nil {
 		return err
@@ -99,18 +107,21 @@ func (g *Guard) CheckChangeOrigin(r *http.Request) error {
 	return errForeignChange
 }
 
-// errForeignChange refuses a page of another site, and errUnsaid a browser that does not say whose page asks.
+// errForeignChange refuses a page of another site, and errUnsaid a browser that does not name the
+// requesting page.
 var (
 	errForeignChange = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
 		Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
 	errUnsaid = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
-		Details: "A browser asks for a script (jsonp), or changes data by a GET, and does not say of which page; over plain HTTP without tokens that may be any site's. " +
-			"Ask without jsonp and change by POST, from this gateway's page or one whose origin is in DOWNPOUR_ALLOW_ORIGINS"}
+		Details: "A browser asks for a script (jsonp), or changes data by a GET, and does not say of which page; " +
+			"over plain HTTP without tokens that may be any site's. " +
+			"Ask without jsonp and change by POST, from this gateway's page or one whose origin is in " +
+			"DOWNPOUR_ALLOW_ORIGINS"}
 )
 
 const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
 
-// Handler checks where a request comes from before h does anything with it.
+// Handler checks the origin of a request before h handles it.
 // Source: RpcHandler.applyCorsConfig.
 func (g *Guard) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +140,12 @@ func (g *Guard) answered(w http.ResponseWriter, r *http.Request) bool {
 	page := r.Header.Get("Origin")
 	switch {
 	case verdict == origin.UnknownHost:
-		httpio.WriteError(w, r, g.Log, &httpio.Error{Code: http.StatusMisdirectedRequest, Message: "Unknown host name",
-			Details: "This gateway is not known as " + r.Host + "; list the name in DOWNPOUR_ALLOW_HOSTS, or the origin of its page in DOWNPOUR_ALLOW_ORIGINS"})
+		httpio.WriteError(w, r, g.Log, &httpio.Error{
+			Code:    http.StatusMisdirectedRequest,
+			Message: "Unknown host name",
+			Details: "This gateway is not known as " + r.Host +
+				"; list the name in DOWNPOUR_ALLOW_HOSTS, or the origin of its page in DOWNPOUR_ALLOW_ORIGINS",
+		})
 		return true
 	case verdict == origin.Ours && page != "":
 		w.Header().Set("Access-Control-Allow-Origin", page)
@@ -159,8 +174,8 @@ func (g *Guard) answered(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// use returns what a request is for. It does not know changes: only the route does. The WebSocket makes
-// its own check, behind this one.
+// use returns the purpose of a request. Changes are known only by the route. The WebSocket makes
+// its own check, after this one.
 func (g *Guard) use(r *http.Request) origin.Use {
 	switch route := httpio.Path(r); {
 	case route == "api/ws" || strings.HasPrefix(route, "ui/"):

@@ -7,29 +7,28 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// WithAudit returns a request of which AuditEnd knows whether Audit has logged it.
+// WithAudit returns a request that records for AuditEnd whether Audit has logged it.
 func WithAudit(r *http.Request) *http.Request {
 	ctx, _ := audit.NewContext(r.Context())
 	return r.WithContext(ctx)
 }
 
-// Audit logs a request that may change the gateway or remove data, before it does, with the
-// name of its token and the beginning of its body, which need not be read yet. A request has
-// this line once.
+// Audit logs a request that may change the gateway or remove data, before it does, with the name of
+// its token and the beginning of its body, which may still be unread. It logs a request once.
 func (g *Guard) Audit(r *http.Request) {
 	act := audit.Of(r.Context())
 	if act.Logged {
 		return
 	}
 	act.Logged = true
-	// As much more as a token is long: one that is cut off would not be known as such.
+	// Longer by the length of a token: a truncated token would not be recognized.
 	token := bearer(r)
 	act.Body = audit.Shown(httpio.BodyBeginning(r, audit.Most+1+len(token)), token)
 	g.Log.Info(audit.Begun, g.who(r, act)...)
 }
 
-// AuditEnd logs how a request that Audit has logged has ended: by the status of its answer, or
-// "cut" if the answer was cut. A job that has failed behind the status has its error, too.
+// AuditEnd logs the end of a request that Audit has logged: the status of its answer, or "cut" if
+// the answer was cut. A job that has failed after the status has its error, too.
 func (g *Guard) AuditEnd(r *http.Request, outcome string) {
 	act := audit.Of(r.Context())
 	if !act.Logged {
@@ -42,13 +41,15 @@ func (g *Guard) AuditEnd(r *http.Request, outcome string) {
 	g.Log.Info(audit.Ended, attrs...)
 }
 
-// who says what a request asks, and who sends it.
+// who returns the log's attributes of a request and its sender.
 func (g *Guard) who(r *http.Request, act *audit.Act) []any {
 	method, _ := httpio.Method(r) // an unknown one was refused
 	token := bearer(r)
-	attrs := []any{"method", method, "path", audit.Shown(r.URL.Path, token), "parameters", audit.Shown(r.URL.RawQuery, token)}
+	attrs := []any{"method", method, "path", audit.Shown(r.URL.Path, token), "parameters",
+		audit.Shown(r.URL.RawQuery, token)}
 	if act.Body != "" {
 		attrs = append(attrs, "body", act.Body)
 	}
-	return append(attrs, "token", g.Tokens.Name(token), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
+	return append(attrs, "token", g.Tokens.Name(token), "client", r.RemoteAddr, "request",
+		httpio.RequestID(r.Context()))
 }

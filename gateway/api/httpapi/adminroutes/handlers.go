@@ -1,7 +1,6 @@
-// Package adminroutes is what an operator asks of a gateway: whether it is healthy,
-// which version and settings it runs with, its numbers, running queries and
-// profiles, and to drop its caches. It also answers the fixed lists of OpenTSDB's
-// API: aggregators, filters, serializers.
+// Package adminroutes has the routes of an operator: health, version and settings,
+// statistics, running queries and profiles, and dropping caches. It also answers the
+// fixed lists of OpenTSDB's API: aggregators, filters, serializers.
 // Source: StatsRpc, RpcManager.ListAggregators, ShowConfig, Version, DropCaches.
 package adminroutes
 

@@ -14,7 +14,7 @@ func (h *Handlers) logs(w http.ResponseWriter, r *http.Request) error {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return httpio.MethodNotAllowed(r.Method)
 	case values.Has("level"):
-		// In OpenTSDB a link that somebody follows changes what is logged.
+		// In OpenTSDB a followed link can change the log levels.
 		return httpio.BadRequest("The level of the log is not set by a request")
 	case values.Has("json"):
 		return httpio.WriteJSON(w, r, http.StatusOK, h.LogLines())
@@ -23,7 +23,7 @@ func (h *Handlers) logs(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	for _, line := range h.LogLines() {
 		if _, err := fmt.Fprintln(w, line); err != nil {
-			return nil // the client has left
+			return nil // the client has disconnected
 		}
 	}
 	return nil

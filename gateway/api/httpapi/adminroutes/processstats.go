@@ -30,7 +30,8 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		return httpio.MethodNotAllowed(r.Method)
 	}
-	read := readMetrics("/memory/classes/heap/objects:bytes", "/memory/classes/heap/released:bytes", "/memory/classes/total:bytes",
+	read := readMetrics("/memory/classes/heap/objects:bytes", "/memory/classes/heap/released:bytes",
+		"/memory/classes/total:bytes",
 		"/gc/cycles/total:gc-cycles", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes")
 
 	used := read["/memory/classes/heap/objects:bytes"]
@@ -44,9 +45,11 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	var gc debug.GCStats
 	debug.ReadGCStats(&gc)
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]any{
-		"os":      map[string]any{"systemLoadAverage": -1.0}, // what Java reports for unknown
-		"gc":      map[string]any{"go": map[string]any{"collectionCount": read["/gc/cycles/total:gc-cycles"], "collectionTime": gc.PauseTotal.Milliseconds()}},
-		"runtime": map[string]any{"startTime": started.UnixMilli(), "uptime": h.Now().Sub(started).Milliseconds(), "vmName": "Go", "vmVendor": runtime.Compiler, "vmVersion": runtime.Version()},
+		"os": map[string]any{"systemLoadAverage": -1.0}, // what Java reports for unknown
+		"gc": map[string]any{"go": map[string]any{"collectionCount": read["/gc/cycles/total:gc-cycles"],
+			"collectionTime": gc.PauseTotal.Milliseconds()}},
+		"runtime": map[string]any{"startTime": started.UnixMilli(), "uptime": h.Now().Sub(started).Milliseconds(),
+			"vmName": "Go", "vmVendor": runtime.Compiler, "vmVersion": runtime.Version()},
 		"memory": map[string]any{
 			"heapMemoryUsage":            memoryUsage{Init: 0, Used: used, Committed: heap, Max: limit},
 			"nonHeapMemoryUsage":         memoryUsage{Init: 0, Used: total - heap, Committed: total - heap, Max: -1},

@@ -32,8 +32,10 @@ func getOrPost(serve func(http.ResponseWriter, *http.Request) error) func(http.R
 
 // aggregatorNames are all aggregators in OpenTSDB's order, which is that of a Java
 // hash map.
-var aggregatorNames = []string{"mult", "p90", "zimsum", "mimmax", "sum", "p50", "none", "p95", "ep99r7", "pfsum", "p75", "p99",
-	"ep99r3", "ep95r7", "min", "avg", "ep75r7", "dev", "ep95r3", "ep75r3", "ep50r7", "ep90r7", "mimmin", "p999", "ep50r3",
+var aggregatorNames = []string{"mult", "p90", "zimsum", "mimmax", "sum", "p50", "none", "p95", "ep99r7", "pfsum",
+	"p75", "p99",
+	"ep99r3", "ep95r7", "min", "avg", "ep75r7", "dev", "ep95r3", "ep75r3", "ep50r7", "ep90r7", "mimmin", "p999",
+	"ep50r3",
 	"ep90r3", "ep999r7", "last", "max", "count", "diff", "median", "squareSum", "ep999r3", "first"}
 
 func (h *Handlers) aggregators(w http.ResponseWriter, r *http.Request) error {
@@ -51,13 +53,15 @@ type filterHelp struct {
 }
 
 var filterHelps = map[string]filterHelp{
-	"literal_or":      {"host=literal_or(web01|web02)", "One or more exact values, separated by |."},
-	"iliteral_or":     {"host=iliteral_or(web01|WEB02)", "One or more values, separated by |, in any case."},
-	"not_literal_or":  {"host=not_literal_or(web01|web02)", "Any value but the exact ones listed. The tag must be there."},
-	"not_iliteral_or": {"host=not_iliteral_or(web01|WEB02)", "Any value but those listed, in any case. The tag must be there."},
-	"wildcard":        {"host=wildcard(web*)", "Values matching a pattern in which * stands for any text."},
-	"iwildcard":       {"host=iwildcard(WEB*)", "As wildcard, in any case."},
-	"regexp":          {"host=regexp(web[0-9]+)", "Values in which a regular expression of Java finds a match."},
+	"literal_or":  {"host=literal_or(web01|web02)", "One or more exact values, separated by |."},
+	"iliteral_or": {"host=iliteral_or(web01|WEB02)", "One or more values, separated by |, in any case."},
+	"not_literal_or": {"host=not_literal_or(web01|web02)",
+		"Any value but the exact ones listed. The tag must be there."},
+	"not_iliteral_or": {"host=not_iliteral_or(web01|WEB02)",
+		"Any value but those listed, in any case. The tag must be there."},
+	"wildcard":  {"host=wildcard(web*)", "Values matching a pattern in which * stands for any text."},
+	"iwildcard": {"host=iwildcard(WEB*)", "As wildcard, in any case."},
+	"regexp":    {"host=regexp(web[0-9]+)", "Values in which a regular expression of Java finds a match."},
 }
 
 func (h *Handlers) filters(w http.ResponseWriter, r *http.Request) error {
@@ -69,7 +73,7 @@ func (h *Handlers) version(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serializers handles /api/serializers. OpenTSDB 2.4 documents the route and does not have it:
-// clients that ask get JSON, the only one.
+// clients get JSON, the only one.
 func (h *Handlers) serializers(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, []map[string]any{{
 		"serializer": "json", "class": "HttpJsonSerializer",
@@ -88,7 +92,11 @@ func (h *Handlers) dropCaches(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	if err := h.DropCaches(r.Context()); err != nil {
-		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Caches dropped here, but maybe not everywhere", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "Caches dropped here, but maybe not everywhere",
+			Details: err.Error(),
+		}
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"status": "200", "message": "Caches dropped"})
 }

@@ -77,7 +77,8 @@ func (h *Handlers) otherStats(w http.ResponseWriter, r *http.Request) error {
 	case "api/stats/jvm":
 		return h.processStats(w, r)
 	case "api/stats/threads":
-		reason = "its work is done by goroutines, and their stacks are not shown; /metrics has their number as go_goroutines"
+		reason = "its work is done by goroutines, and their stacks are not shown; /metrics has their number as " +
+			"go_goroutines"
 	case "api/stats/region_clients":
 		reason = "there are no numbers of single connections; /metrics has those of all, as gohbase_*"
 	default:

@@ -6,8 +6,8 @@ import (
 )
 
 // BodyBeginning returns the first bytes of a request's body, n at most, for a log: of the decoded
-// body if ReadBody has read it, otherwise as they come from the client. These stay to be read. Of a
-// compressed body that was not read yet it returns nothing.
+// body if ReadBody has read it, otherwise as they come from the client. These can still be read.
+// It returns nothing of an unread compressed body.
 func BodyBeginning(r *http.Request, n int) string {
 	if k := knownOf(r.Context()); k != nil && k.body != nil {
 		return string(k.body[:min(n, len(k.body))])
@@ -22,11 +22,11 @@ func BodyBeginning(r *http.Request, n int) string {
 	return string(p.first)
 }
 
-// peeked is a body whose first bytes were read before its reader's turn.
+// peeked is a body whose first bytes were read in advance.
 type peeked struct {
 	io.ReadCloser
 	first []byte
-	err   error // behind first; nil if the body goes on
+	err   error // after first; nil if the body continues
 }
 
 // Read returns the first bytes, and then the others.

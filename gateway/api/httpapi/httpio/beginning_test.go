@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// The beginning of a body is told before and after the body is read, and reading it then gives all
-// bytes and the error behind them.
+// The beginning of a body can be had before and after the body is read, and reading it
+// then gives all bytes and the error behind them.
 func TestBodyBeginning(t *testing.T) {
 	broken := errors.New("broken")
 	for _, k := range []struct {
@@ -19,7 +19,8 @@ func TestBodyBeginning(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"", nil, ""}, {"ab", nil, "ab"}, {"abc", nil, "abc"}, {"abcd", nil, "abc"}, {"", broken, ""}, {"ab", broken, "ab"}, {"abcd", broken, "abc"},
+		{"", nil, ""}, {"ab", nil, "ab"}, {"abc", nil, "abc"}, {"abcd", nil, "abc"}, {"", broken, ""},
+		{"ab", broken, "ab"}, {"abcd", broken, "abc"},
 	} {
 		var in io.Reader = strings.NewReader(k.body)
 		if k.err != nil {
@@ -33,7 +34,8 @@ func TestBodyBeginning(t *testing.T) {
 		}
 
 		body, err := ReadBody(httptest.NewRecorder(), asked)
-		if k.err == nil && (err != nil || string(body) != k.body) || k.err != nil && (err == nil || !strings.Contains(err.Error(), "broken")) {
+		if k.err == nil && (err != nil || string(body) != k.body) ||
+			k.err != nil && (err == nil || !strings.Contains(err.Error(), "broken")) {
 			t.Errorf("%q with error %v: read %q, %v", k.body, k.err, body, err)
 		}
 		if k.err != nil {

@@ -68,7 +68,7 @@ func release(ctx context.Context, n int) { memory.Release(ctx, int64(n)) }
 
 const chunkBytes = 64 << 10
 
-// chunk is a stretch of a body.
+// chunk is a part of a body.
 type chunk struct {
 	b     [chunkBytes]byte
 	n     int // bytes in it
@@ -115,7 +115,7 @@ func (k *bodyBuffer) close() {
 	}
 }
 
-// readChunks reads to the end of in, or fails once more than limit bytes came.
+// readChunks reads to the end of in, or fails after more than limit bytes.
 func (k *bodyBuffer) readChunks(in io.Reader, limit int) ([]*chunk, error) {
 	first := len(k.held) // after the chunks of the compressed body, if there are any
 	for total := 0; ; {
@@ -231,8 +231,8 @@ type gunzipper struct {
 
 var gunzippers = sync.Pool{New: func() any { return &gunzipper{in: bufio.NewReader(nil)} }}
 
-// gunzip returns a reader of the decoded body. The caller calls the function returned
-// once it has read all that it wants.
+// gunzip returns a reader of the decoded body. The caller calls the returned function after its
+// last read.
 func gunzip(in io.Reader) (io.Reader, func(), error) {
 	z := gunzippers.Get().(*gunzipper)
 	z.in.Reset(in)
@@ -248,8 +248,9 @@ func gunzip(in io.Reader) (io.Reader, func(), error) {
 }
 
 // inflate reads a deflate body: in zlib's format, as RFC 9110 has it, or the bare
-// stream that some clients send. zlib's two header bytes tell them apart: the method, 8,
-// and a multiple of 31. There is no pool of these decoders, so no function is returned.
+// stream that some clients send. zlib's two header bytes distinguish them: the method,
+// 8, and a multiple of 31. There is no pool of these decoders, so no function is
+// returned.
 // Source: HttpContentDecompressor (Netty).
 func inflate(from io.Reader) (io.Reader, func(), error) {
 	in := bufio.NewReader(from)

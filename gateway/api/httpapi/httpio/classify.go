@@ -25,7 +25,7 @@ import (
 // Classify turns any error into the answer that HTTP gives for it. It is the one
 // place where a fault becomes an HTTP status; WebSockets use it too.
 func Classify(err error) *Error {
-	// It comes together with what the store said when the time was over.
+	// It comes together with the store's error at that time.
 	var late *WriteTimeError
 	if errors.As(err, &late) {
 		return &Error{Code: http.StatusServiceUnavailable, Message: "The write has taken too long: " + late.Error()}
@@ -44,15 +44,17 @@ func Classify(err error) *Error {
 	case errors.As(err, &answer):
 		return answer
 	case errors.As(err, &tooLarge):
-		return &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit)}
+		return &Error{
+			Code:    http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit),
+		}
 	case errors.Is(err, uid.ErrTooLong):
 		return &Error{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
 	case errors.As(err, &busy):
 		return &Error{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return TimedOut("the deadline passed before the answer was complete")
-	// As in OpenTSDB, an error of HBase is 424. What the gateway itself refuses for now is
-	// 503.
+	// As in OpenTSDB, an error of HBase is 424. The gateway's own temporary refusals are 503.
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrRefused):
 		return &Error{Code: http.StatusFailedDependency, Message: err.Error()}
 	case errors.Is(err, store.ErrDamaged):
@@ -77,9 +79,13 @@ func classifyQuery(err error) *Error {
 	var busy *memory.BusyError
 	var fault *operator.PanicError
 	switch {
-	// Before what may hold it. What was panicked with is for the log alone.
+	// Before errors that may wrap it. The panic's value is only for the log.
 	case errors.As(err, &fault):
-		return &Error{Code: http.StatusInternalServerError, Message: "A part of the query failed by a fault of the program, not of the data; the log has the part and where it was"}
+		return &Error{
+			Code: http.StatusInternalServerError,
+			Message: "A part of the query failed by a fault of the program, not of the data; the log has the part " +
+				"and where it was",
+		}
 	case errors.As(err, &parse):
 		return &Error{Code: parse.Status, Message: parse.Message, Details: parse.Details}
 	case errors.As(err, &missing):
@@ -91,10 +97,14 @@ func classifyQuery(err error) *Error {
 	case errors.As(err, &merged):
 		return overLimit(&operator.LimitError{What: operator.Memory, Limit: merged.Limit, Need: merged.Need})
 	case errors.As(err, &large):
-		return TooLarge("Sorry, this request needs more memory than one request may have: "+large.Error()+". "+Advice, "DOWNPOUR_MEMORY", large.Limit)
+		return TooLarge("Sorry, this request needs more memory than one request may have: "+large.Error()+". "+Advice,
+			"DOWNPOUR_MEMORY", large.Limit)
 	case errors.As(err, &busy):
-		return &Error{Code: http.StatusServiceUnavailable, Message: "Sorry, other requests hold the memory: " + busy.Error(),
-			Details: fmt.Sprintf("The limit is DOWNPOUR_MEMORY, for this process %d; please try again", busy.Total)}
+		return &Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "Sorry, other requests hold the memory: " + busy.Error(),
+			Details: fmt.Sprintf("The limit is DOWNPOUR_MEMORY, for this process %d; please try again", busy.Total),
+		}
 	case errors.Is(err, dispatch.ErrDeadline):
 		return TimedOut(err.Error())
 	case errors.Is(err, dispatch.ErrUnreachable):
@@ -112,7 +122,8 @@ func classifyMetadata(err error) *Error {
 	var many lookup.TooManyError
 	var noID *uid.NoSuchIDError
 	switch {
-	case errors.As(err, &note), errors.As(err, &newest), errors.As(err, &width), errors.Is(err, annotation.ErrNoStart), errors.Is(err, meta.ErrNoTSMeta):
+	case errors.As(err, &note), errors.As(err, &newest), errors.As(err, &width), errors.Is(err, annotation.ErrNoStart),
+		errors.Is(err, meta.ErrNoTSMeta):
 		return &Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
 	case errors.As(err, &many):
 		return &Error{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
@@ -131,17 +142,25 @@ const Advice = "Please try filtering using more tags or decrease your time range
 func overLimit(e *operator.LimitError) *Error {
 	switch e.What {
 	case operator.Points:
-		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our limit of %d data points. %s", e.Limit, Advice),
+		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our limit of %d data points. %s",
+			e.Limit, Advice),
 			"DOWNPOUR_LIMIT_POINTS (tsd.query.limits.data_points.default)", e.Limit)
 	case operator.Bytes:
-		return TooLarge(fmt.Sprintf("Sorry, you have attempted to fetch more than our maximum amount of %sMB from storage. %s", megabytes(e.Limit), Advice),
+		return TooLarge(
+			fmt.Sprintf("Sorry, you have attempted to fetch more than our maximum amount of %sMB from storage. %s",
+				megabytes(e.Limit), Advice),
 			"DOWNPOUR_LIMIT_BYTES (tsd.query.limits.bytes.default)", e.Limit)
 	case operator.Queries:
-		return &Error{Code: http.StatusServiceUnavailable, Message: "Sorry, too many heavy queries are running: " + e.Error(),
-			Details: fmt.Sprintf("The limit is DOWNPOUR_HEAVY_QUERIES, now %d; heavy is what has read DOWNPOUR_HEAVY_POINTS", e.Limit)}
+		return &Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "Sorry, too many heavy queries are running: " + e.Error(),
+			Details: fmt.Sprintf(
+				"The limit is DOWNPOUR_HEAVY_QUERIES, now %d; heavy is what has read DOWNPOUR_HEAVY_POINTS", e.Limit),
+		}
 	}
 	// operator.Memory or operator.States: bytes that the query holds, not those that it reads.
-	return TooLarge("Sorry, this query needs more memory than one query may have: "+e.Error(), "DOWNPOUR_LIMIT_MEMORY", e.Limit)
+	return TooLarge("Sorry, this query needs more memory than one query may have: "+e.Error(), "DOWNPOUR_LIMIT_MEMORY",
+		e.Limit)
 }
 
 // TooLarge refuses a request that goes over the limit of a setting.

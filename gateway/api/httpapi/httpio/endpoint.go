@@ -11,21 +11,20 @@ import (
 
 // Endpoint is one route of the API.
 type Endpoint struct {
-	// Scope is what a token must allow, for any verb; zero needs no token. Some
-	// handlers ask for more, depending on the verb.
+	// Scope is what a token must allow, for any verb; zero needs no token. Some handlers require
+	// more, depending on the verb.
 	Scope auth.Scope
 	// Serve answers a request. An error that it returns becomes an error object.
 	Serve func(http.ResponseWriter, *http.Request) error
-	// Reads are the verbs by which a request changes nothing. A request by any
-	// other verb is refused if a page of another site made the browser send it,
-	// even as a link. So a route whose verbs nobody has considered is closed to
-	// other sites.
+	// Reads are the verbs by which a request changes nothing. A request by any other
+	// verb is refused if a page of another site made the browser send it, even as a
+	// link. So a route without Reads is closed to other sites.
 	Reads Verbs
-	// OwnTime says that requests that write have a time of their own, and not that of writes:
+	// OwnTime is set if requests that write have their own time limit, and not that of writes:
 	// queries that delete, and the long work of tools.
 	OwnTime bool
-	// Audited says that a request by any other verb than Reads leaves a line in the log, though
-	// its scope is not admin.
+	// Audited is set if a request by any other verb than Reads is logged, though its
+	// scope is not admin.
 	Audited bool
 	// TellsOperator says that pages ask for the route at their start: its answer has a header if the token is an operator's.
 	TellsOperator bool
@@ -34,7 +33,7 @@ type Endpoint struct {
 	// Picture, if it is set, reports whether the answer to a request is a picture, which pages of other sites may show
 	// while no token is needed.
 	Picture func(*http.Request) bool
-	// Denied, if it is set, is told of a request that may not use the route.
+	// Denied, if set, is called for a request that may not use the route.
 	Denied func(r *http.Request, err error)
 }
 
@@ -62,8 +61,8 @@ func (m Mode) String() string {
 // Verbs are methods of HTTP. HEAD counts as GET.
 type Verbs []string
 
-// The reading verbs of most routes. A query can delete what it reads by a field
-// of its body, whatever the verb is; queryroutes checks that itself.
+// The reading verbs of most routes. A query can delete what it reads by a field of its body, with
+// any verb; queryroutes checks that itself.
 var (
 	NoVerb    = Verbs{}
 	Get       = Verbs{http.MethodGet}
@@ -123,8 +122,11 @@ func checkVersion(number string) error {
 		return &Error{Code: http.StatusBadRequest, Message: "Invalid API version format supplied",
 			Details: "API version [" + number + "] cannot be parsed"}
 	case n > 1:
-		return &Error{Code: http.StatusNotImplemented, Message: "Requested API version is greater than the max implemented",
-			Details: "API version [" + number + "] is greater than the max [1]"}
+		return &Error{
+			Code:    http.StatusNotImplemented,
+			Message: "Requested API version is greater than the max implemented",
+			Details: "API version [" + number + "] is greater than the max [1]",
+		}
 	}
 	return nil
 }

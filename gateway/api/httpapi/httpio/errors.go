@@ -32,9 +32,8 @@ func BadRequest(format string, args ...any) *Error {
 	return &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// InternalError returns a 500 with a message. It is for those faults of a
-// request that OpenTSDB answers with 500, because it does not expect them where
-// it finds them.
+// InternalError returns a 500 with a message. It is for faults of a request that OpenTSDB answers
+// with 500, because its code does not expect them there.
 func InternalError(format string, args ...any) *Error {
 	return &Error{Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}
 }
@@ -70,13 +69,16 @@ func WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err er
 func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) *Error {
 	e := Classify(err)
 
-	// A canceled request usually means that the client has left and nobody reads
-	// this. But a client that has only closed its own side of the connection looks
-	// the same, and would be told 200 if nothing were written here. A body that did
-	// not come in time cancels the request in the same way, and keeps its status.
-	// One that an operator has ended has a cause of its own.
+	// A canceled request usually means that the client has disconnected and will not read this. But
+	// a client that has only closed its own side of the connection looks the same, and would get
+	// 200 if nothing were written here. A body that did not come in time cancels the request in the
+	// same way, and keeps its status. One that an operator has ended has its own cause.
 	if context.Cause(r.Context()) == context.Canceled && e.Code != http.StatusRequestTimeout {
-		e = &Error{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
+		e = &Error{
+			Code: http.StatusServiceUnavailable,
+			Message: "The request was given up: the client closed the connection, or its own side of it, before the " +
+				"answer",
+		}
 	} else if e.Code >= 500 {
 		id := RequestID(r.Context())
 		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "request", id, "err", err)
@@ -92,7 +94,7 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 	return e
 }
 
-// SetRetryAfter asks the client of a 503 to send its request again.
+// SetRetryAfter makes the client of a 503 send its request again.
 func SetRetryAfter(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }
 
 // worded reports whether an error was made for the answer, most often in OpenTSDB's words, and
@@ -116,8 +118,7 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, body []byte) {
 	w.Write(body)
 }
 
-// ValidCallback reports whether a jsonp name is a function's name and not a
-// script of its own.
+// ValidCallback reports whether a jsonp name is a function's name and not a script.
 func ValidCallback(name string) bool {
 	for _, r := range name {
 		if r != '_' && r != '.' && r != '$' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {

@@ -74,7 +74,7 @@ func ParseJSON(body []byte, into any) error {
 			Details: "Supply valid JSON formatted data in the body of your request"}
 	}
 	err := jackson.Unmarshal(body, into)
-	var answer *Error // of a field that is refused in words of its own
+	var answer *Error // of a field with its own refusal
 	if err == nil || errors.As(err, &answer) {
 		return err
 	}

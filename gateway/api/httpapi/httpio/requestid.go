@@ -17,7 +17,7 @@ const maxRequestID = 64
 
 type knownKey struct{}
 
-// known is what a request's context knows of it.
+// known is what a request's context has about it.
 type known struct {
 	id   string
 	body []byte // decoded, as ReadBody has returned it; nil before
@@ -56,8 +56,8 @@ func newRequestID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// validRequestID reports whether a client's id is taken over: letters, digits, and - _ . only, for
-// it stands in log lines and headers.
+// validRequestID reports whether a client's id is adopted: only letters, digits, and - _ ., because
+// it is in log lines and headers.
 func validRequestID(id string) bool {
 	for _, c := range []byte(id) {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.') {

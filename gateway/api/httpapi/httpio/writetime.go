@@ -9,9 +9,10 @@ import (
 // WriteTimeError is the cause that ends a request that writes, once it has taken as long as it may.
 type WriteTimeError struct{ Limit time.Duration }
 
-// Error says that the outcome is open.
+// Error has the text that the outcome is unknown.
 func (e *WriteTimeError) Error() string {
-	return fmt.Sprintf("the store has not answered within %v (DOWNPOUR_PUT_TIMEOUT); what was sent may be stored nevertheless, please send it again", e.Limit)
+	return fmt.Sprintf(
+		"the store has not answered within %v (DOWNPOUR_PUT_TIMEOUT); what was sent may be stored nevertheless, please send it again", e.Limit)
 }
 
 // Is makes it the end of a deadline.

@@ -82,7 +82,7 @@ func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c an
 	if start < 1 {
 		return c, httpio.BadRequest("Missing start time")
 	}
-	// Seconds of more than 32 bits would be taken for milliseconds of another year.
+	// Seconds of more than 32 bits would be read as milliseconds of another year.
 	if start/1000 > encoding.MaxTime {
 		return c, httpio.BadRequest("start_time: %v", &encoding.RangeError{Seconds: start / 1000})
 	}
@@ -123,7 +123,7 @@ func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annot
 }
 
 // getGlobalAnnotations answers with the global annotations from one time to another, by
-// default to now. Its header Allow tells a page whether it may offer to make one.
+// default to now. Its header Allow shows a page whether it may offer to make one.
 func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
 	if c.End != nil && *c.End != 0 { // a body without an end has nil, parameters without one 0
@@ -152,7 +152,11 @@ func (h *Handlers) putAnnotation(w http.ResponseWriter, r *http.Request, c annot
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	case errors.Is(err, annotation.ErrConflict):
-		return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save the Annotation to storage", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusInternalServerError,
+			Message: "Failed to save the Annotation to storage",
+			Details: err.Error(),
+		}
 	case err != nil:
 		return err
 	}
@@ -164,7 +168,11 @@ func (h *Handlers) deleteAnnotation(w http.ResponseWriter, r *http.Request, c an
 	err := h.Annotations.Delete(r.Context(), c.TSUID, c.Start)
 	var refused *annotation.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, annotation.ErrNoStart) {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete Annotation information", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Unable to delete Annotation information",
+			Details: err.Error(),
+		}
 	}
 	if err != nil {
 		return err

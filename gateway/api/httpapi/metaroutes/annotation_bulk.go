@@ -48,7 +48,11 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 		case errors.Is(err, annotation.ErrNoChange):
 			continue
 		case errors.Is(err, annotation.ErrConflict):
-			return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save an Annotation to storage", Details: err.Error()}
+			return &httpio.Error{
+				Code:    http.StatusInternalServerError,
+				Message: "Failed to save an Annotation to storage",
+				Details: err.Error(),
+			}
 		case err != nil:
 			return err
 		}
@@ -118,7 +122,7 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 		}
 	}
 
-	// An empty TSUID stands for the global annotations, which come first.
+	// An empty TSUID means the global annotations, which come first.
 	series := in.TSUIDs
 	if in.Global {
 		series = append([]string{""}, series...)

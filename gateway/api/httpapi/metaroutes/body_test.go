@@ -35,14 +35,18 @@ func unlike(t *testing.T, kind string, fields ...string) map[string]string {
 // Every field of every body is read as OpenTSDB reads it.
 func TestBodies(t *testing.T) {
 	jacksontest.Check(t, "annotation", readOne(func(in *annotationBody) jacksontest.Fields {
-		return jacksontest.Fields{"tsuid": in.TSUID, "startTime": in.StartTime, "endTime": in.EndTime, "description": in.Description.to, "notes": in.Notes.to, "custom": in.Custom}
+		return jacksontest.Fields{"tsuid": in.TSUID, "startTime": in.StartTime, "endTime": in.EndTime,
+			"description": in.Description.to, "notes": in.Notes.to, "custom": in.Custom}
 	}), nil)
 	jacksontest.Check(t, "deletion", readOne(func(in *deletionRange) jacksontest.Fields {
-		return jacksontest.Fields{"startTime": in.StartTime, "endTime": in.EndTime, "tsuids": in.TSUIDs, "global": in.Global}
+		return jacksontest.Fields{"startTime": in.StartTime, "endTime": in.EndTime, "tsuids": in.TSUIDs,
+			"global": in.Global}
 	}), nil)
 	jacksontest.Check(t, "tsmeta", readOne(func(in *tsMetaBody) jacksontest.Fields {
-		return jacksontest.Fields{"tsuid": in.TSUID, "displayName": in.DisplayName.to, "description": in.Description.to, "notes": in.Notes.to, "created": in.Created,
-			"custom": in.Custom, "units": in.Units.to, "dataType": in.DataType.to, "retention": in.Retention, "max": in.Max, "min": in.Min}
+		return jacksontest.Fields{"tsuid": in.TSUID, "displayName": in.DisplayName.to,
+			"description": in.Description.to, "notes": in.Notes.to, "created": in.Created,
+			"custom": in.Custom, "units": in.Units.to, "dataType": in.DataType.to, "retention": in.Retention,
+			"max": in.Max, "min": in.Min}
 	}), unlike(t, "tsmeta", "metric", "tags"))
 	types := unlike(t, "uidmeta", "name")
 	for _, b := range jacksontest.Bodies(t, "uidmeta") {
@@ -51,7 +55,8 @@ func TestBodies(t *testing.T) {
 		}
 	}
 	jacksontest.Check(t, "uidmeta", readOne(func(in *uidMetaBody) jacksontest.Fields {
-		return jacksontest.Fields{"uid": in.UID, "displayName": in.DisplayName.to, "description": in.Description.to, "notes": in.Notes.to, "created": in.Created, "custom": in.Custom}
+		return jacksontest.Fields{"uid": in.UID, "displayName": in.DisplayName.to, "description": in.Description.to,
+			"notes": in.Notes.to, "created": in.Created, "custom": in.Custom}
 	}), types)
 	jacksontest.Check(t, "last", readOne(func(in *lastRequest) jacksontest.Fields {
 		var queries []jacksontest.Fields
@@ -67,7 +72,8 @@ func TestBodies(t *testing.T) {
 	search[`{"tags":[null]}`] = "OpenTSDB fails with 500; here it is any tag"
 	jacksontest.Check(t, "search", func(body []byte) (jacksontest.Fields, error) {
 		in, err := parseLookup(nil, body)
-		return jacksontest.Fields{"metric": in.Metric, "tags": in.Tags, "limit": in.Limit, "startIndex": in.StartIndex, "useMeta": in.UseMeta}, err
+		return jacksontest.Fields{"metric": in.Metric, "tags": in.Tags, "limit": in.Limit, "startIndex": in.StartIndex,
+			"useMeta": in.UseMeta}, err
 	}, search)
 	jacksontest.Check(t, "map", readOne(func(in *map[string]string) jacksontest.Fields {
 		out := jacksontest.Fields{}

@@ -32,10 +32,9 @@ type Handlers struct {
 	// FlushMeta writes the metadata that puts have still to record; nil if puts
 	// record none. It returns a *httpio.WriteTimeError once it has taken as long as a write may.
 	FlushMeta func(context.Context) error
-	// Described is told of a series that a client has given a TSMeta; nil if nobody wants to
-	// know.
+	// Described, if set, is called for a series that a client has given a TSMeta.
 	Described func(ctx context.Context, tsuid encoding.UID)
-	// Allowed are characters that names may have beside OpenTSDB's.
+	// Allowed are characters that names may have in addition to OpenTSDB's.
 	// Source: tsd.core.tag.allow_specialchars.
 	Allowed []rune
 
@@ -49,8 +48,8 @@ type Handlers struct {
 	Zone *time.Location
 }
 
-// Endpoints returns the routes by path. All are open to readers; a handler that
-// changes something asks for more itself, whatever the verb is.
+// Endpoints returns the routes by path. All are open to readers; a handler that changes something
+// requires more itself, for any verb.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
 		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
@@ -76,9 +75,9 @@ func (h *Handlers) timeout(r *http.Request) (context.Context, context.CancelFunc
 	return httpio.WithQueryTime(r.Context(), h.Timeout)
 }
 
-// flushMeta has the metadata written that puts have still to record, so that a
-// client finds what it has put. Its error says that this takes too long: what is read
-// afterwards would be short. Any other is not reported here, because what is read meets it too.
+// flushMeta writes the metadata that puts have still to record, so that a client finds what it has
+// put. Its only error is that this takes too long: later reads would be short. Others are not
+// reported here, because the later reads meet them too.
 func (h *Handlers) flushMeta(ctx context.Context) error {
 	if h.FlushMeta == nil {
 		return nil

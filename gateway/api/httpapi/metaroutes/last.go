@@ -48,7 +48,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Back <= 0 {
-		// The counters in the metadata then say which hours are read.
+		// The counters in the metadata then determine the hours to read.
 		if err := h.flushMeta(ctx); err != nil {
 			return err
 		}
@@ -63,7 +63,11 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 		if err := ctx.Err(); err != nil { // without names to read, nothing else notices the end
 			return err
 		}
-		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, httpio.NaNIsText)), TSUID: p.TSUID}
+		out[i] = lastPoint{
+			Timestamp: p.Time,
+			Value:     string(httpio.AppendValue(nil, p.Value, httpio.NaNIsText)),
+			TSUID:     p.TSUID,
+		}
 		if p.Value.Float { // NaN has quotes, which the string does not hold
 			out[i].Value = strings.Trim(out[i].Value, `"`)
 		}

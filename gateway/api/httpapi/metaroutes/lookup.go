@@ -37,15 +37,27 @@ func (h *Handlers) search(w http.ResponseWriter, r *http.Request) error {
 	case kind == "values":
 		return h.values(w, r, body)
 	case kind == "":
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Invalid search query type supplied", Details: "Type provided was null or empty"}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Invalid search query type supplied",
+			Details: "Type provided was null or empty",
+		}
 	case !slices.Contains(searches, kind):
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Invalid search query type supplied", Details: "Unknown type: " + kind}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Invalid search query type supplied",
+			Details: "Unknown type: " + kind,
+		}
 	}
 
 	if err := checkSearch(r, body); err != nil {
 		return err
 	}
-	return &httpio.Error{Code: http.StatusBadRequest, Message: "Searching is not enabled", Details: "Searching has not been enabled on this TSD"}
+	return &httpio.Error{
+		Code:    http.StatusBadRequest,
+		Message: "Searching is not enabled",
+		Details: "Searching has not been enabled on this TSD",
+	}
 }
 
 // checkSearch checks the parameters of a search, in OpenTSDB's order, so that the
@@ -115,8 +127,15 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	}
 
 	// StartIndex is only repeated: a lookup has no pages.
-	answer := lookupAnswer{Type: "LOOKUP", Metric: in.Metric, Limit: int(in.Limit), Time: encoding.JSONDouble(time.Since(start).Milliseconds()),
-		Results: found, StartIndex: int(in.StartIndex), TotalResults: len(found)}
+	answer := lookupAnswer{
+		Type:         "LOOKUP",
+		Metric:       in.Metric,
+		Limit:        int(in.Limit),
+		Time:         encoding.JSONDouble(time.Since(start).Milliseconds()),
+		Results:      found,
+		StartIndex:   int(in.StartIndex),
+		TotalResults: len(found),
+	}
 	if in.Tags != nil {
 		answer.Tags = &in.Tags
 	}
@@ -127,13 +146,17 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 func lookupError(err error) error {
 	var unknown *uid.NoSuchIDError
 	if errors.As(err, &unknown) {
-		return &httpio.Error{Code: http.StatusNotFound, Message: "Unable to resolve one or more TSUIDs", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusNotFound,
+			Message: "Unable to resolve one or more TSUIDs",
+			Details: err.Error(),
+		}
 	}
 	return nameNotFound(err, "Unable to resolve one or more UIDs")
 }
 
 // parseLookup reads a lookup from the body, or from the parameters m and limit if there
-// is no body. Unless it is said, the metric is any.
+// is no body. Without a metric, any matches.
 func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	any := lookup.Any
 	in = lookupRequest{Metric: &any, Limit: defaultLookups, UseMeta: true}

@@ -7,15 +7,15 @@ import (
 	"downpour/gateway/jackson"
 )
 
-// newText is a text of a change. to is nil if the text stays as it is. OpenTSDB compares what it
-// is given with a text that is empty: so "" changes nothing, and null makes the text empty.
+// newText is a text of a change. to is nil if the text does not change. OpenTSDB compares the given
+// text with an empty one: so "" changes nothing, and null makes the text empty.
 // Source: Annotation.setDescription.
 type newText struct{ to *string }
 
 // UnmarshalJackson reads the text.
 func (n *newText) UnmarshalJackson(_ *jackson.Reader, t jackson.Token) error {
 	text, err := t.AsText()
-	// It is nil no more if the key comes again.
+	// It may already be set if the key comes twice.
 	if text != "" || t.Kind == jackson.Null || n.to != nil { //fault:null-leaves-texts TestBodies_null
 		n.to = &text
 	}

@@ -31,7 +31,8 @@ func TestParseSeries(t *testing.T) {
 
 // Whatever the text, the metric and the tags that are read from it are parts of it.
 func FuzzParseLookupSeries(f *testing.F) {
-	for _, text := range []string{"m", "m{}", "{}", "m{a=b}", "{=b}", "m{a=}", "m{a=b,c=*", "*{*=*}", "m{{}}", "}{", "m{,}"} {
+	for _, text := range []string{"m", "m{}", "{}", "m{a=b}", "{=b}", "m{a=}", "m{a=b,c=*", "*{*=*}", "m{{}}", "}{",
+		"m{,}"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -15,14 +15,15 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}[kindName]
+	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
+		"tagv": encoding.UIDTagV}[kindName]
 	if !ok {
 		return httpio.BadRequest("Invalid 'type' parameter:%s", kindName)
 	}
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	// One more than an answer may have tells that there are too many.
+	// One more than an answer may have shows that there are too many.
 	names, err := h.Names.Suggest(ctx, kind, prefix, min(max, maxSuggestions+1))
 	if err != nil {
 		return err
@@ -48,7 +49,8 @@ func checkSuggestions(n int) error {
 	if n <= maxSuggestions {
 		return nil
 	}
-	return httpio.BadRequest("More than %d names begin with the prefix, ask for fewer by 'max' or for a longer prefix", maxSuggestions)
+	return httpio.BadRequest("More than %d names begin with the prefix, ask for fewer by 'max' or for a longer prefix",
+		maxSuggestions)
 }
 
 // suggestParameters reads the kind of names, the text that they begin with ("" is all)

@@ -115,8 +115,17 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return "", c, err
 	}
-	c = meta.TSChange{DisplayName: in.DisplayName.to, Description: in.Description.to, Notes: in.Notes.to, Units: in.Units.to, DataType: in.DataType.to,
-		Created: in.Created, Custom: in.Custom, Max: in.Max, Min: in.Min}
+	c = meta.TSChange{
+		DisplayName: in.DisplayName.to,
+		Description: in.Description.to,
+		Notes:       in.Notes.to,
+		Units:       in.Units.to,
+		DataType:    in.DataType.to,
+		Created:     in.Created,
+		Custom:      in.Custom,
+		Max:         in.Max,
+		Min:         in.Min,
+	}
 	if in.Retention != nil {
 		days := int(*in.Retention)
 		c.Retention = &days
@@ -127,8 +136,13 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 // tsMetaParameters reads a change from the parameters. It reads max and min as
 // 32-bit floats, as OpenTSDB does.
 func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error) {
-	c = meta.TSChange{DisplayName: newValue(r, "display_name"), Description: newValue(r, "description"), Notes: newValue(r, "notes"),
-		Units: newValue(r, "units"), DataType: newValue(r, "data_type")}
+	c = meta.TSChange{
+		DisplayName: newValue(r, "display_name"),
+		Description: newValue(r, "description"),
+		Notes:       newValue(r, "notes"),
+		Units:       newValue(r, "units"),
+		DataType:    newValue(r, "data_type"),
+	}
 
 	if text := httpio.LastValue(r, "retention"); text != "" {
 		days, err := java.ParseInt(text)
@@ -177,7 +191,8 @@ func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrit
 
 // changeTSMetaByName changes the TSMeta of the series that the parameter m names. With
 // create=true it creates one if there is none.
-func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, change meta.TSChange, overwrite bool) error {
+func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, change meta.TSChange,
+	overwrite bool) error {
 	metric, tags, err := seriesParameter(r)
 	if err != nil {
 		return err
@@ -217,7 +232,11 @@ func (h *Handlers) deleteTSMeta(w http.ResponseWriter, r *http.Request) error {
 	}
 	tsuid, err := encoding.ParseHexUID(text)
 	if err != nil {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete TSMeta information", Details: "Missing UID"}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Unable to delete TSMeta information",
+			Details: "Missing UID",
+		}
 	}
 	if err := h.Meta.DeleteTSMeta(r.Context(), tsuid); err != nil {
 		return err

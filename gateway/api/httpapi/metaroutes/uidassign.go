@@ -79,7 +79,8 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]string,
 
 // assignAll assigns UIDs to names of one type. A name that is refused does not stop
 // the others. The error is the store's.
-func (h *Handlers) assignAll(ctx context.Context, kindName string, names []string) (given, refused map[string]string, err error) {
+func (h *Handlers) assignAll(ctx context.Context, kindName string,
+	names []string) (given, refused map[string]string, err error) {
 	given, refused = map[string]string{}, map[string]string{}
 	for _, name := range names {
 		u, err := h.assignOne(ctx, kindName, name)
@@ -102,7 +103,7 @@ type nameError struct{ error }
 // assignOne assigns a UID to a name, and refuses a name that has one.
 // Source: TSDB.assignUid.
 func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encoding.UID, error) {
-	// As in OpenTSDB, the name is looked at before the type.
+	// As in OpenTSDB, the name is checked before the type.
 	if err := h.storable(kindName, name); err != nil {
 		return nil, nameError{err}
 	}
@@ -148,8 +149,8 @@ func (h *Handlers) storable(what, name string) error {
 // renameRequest is a request to rename one name.
 type renameRequest struct{ kind, from, to string }
 
-// uidRename handles /api/uid/rename: it gives a UID another name. If collectors go on
-// sending the old name, that gets a new UID, and their points new series.
+// uidRename handles /api/uid/rename: it gives a UID another name. If collectors keep sending the
+// old name, that gets a new UID, and their points new series.
 // Source: UniqueIdRpc.handleRename.
 func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	in, err := parseRename(w, r)
@@ -164,7 +165,8 @@ func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	var refused nameError
 	switch {
 	case errors.As(err, &refused):
-		return httpio.WriteJSON(w, r, http.StatusBadRequest, map[string]string{"result": "false", "error": refused.Error()})
+		return httpio.WriteJSON(w, r, http.StatusBadRequest,
+			map[string]string{"result": "false", "error": refused.Error()})
 	case err != nil:
 		return err
 	}
@@ -217,7 +219,7 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 // rename checks both names and renames. Its error is a nameError if the request is at
 // fault.
 func (h *Handlers) rename(ctx context.Context, in renameRequest) error {
-	// As in OpenTSDB, the names are looked at before the type.
+	// As in OpenTSDB, the names are checked before the type.
 	for _, name := range []string{in.from, in.to} {
 		if err := h.storable(in.kind, name); err != nil {
 			return nameError{err}

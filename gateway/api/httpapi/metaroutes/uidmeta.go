@@ -76,7 +76,8 @@ func uidMetaParameters(r *http.Request) (c meta.UIDChange, err error) {
 	if c.UID, err = encoding.ParseHexUID(text); err != nil {
 		return c, httpio.InternalError("%v", err)
 	}
-	c.DisplayName, c.Description, c.Notes = newValue(r, "display_name"), newValue(r, "description"), newValue(r, "notes")
+	c.DisplayName, c.Description, c.Notes = newValue(r, "display_name"), newValue(r, "description"),
+		newValue(r, "notes")
 	return c, nil
 }
 
@@ -95,10 +96,14 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return c, err
 	}
-	// OpenTSDB reads the type with the JSON, and so before it misses a UID.
+	// OpenTSDB reads the type with the JSON, and so before it notices a missing UID.
 	if in.Type != "" {
 		if c.Kind, err = meta.ParseKind(in.Type); err != nil {
-			return c, &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to parse the given JSON", Details: err.Error()}
+			return c, &httpio.Error{
+				Code:    http.StatusBadRequest,
+				Message: "Unable to parse the given JSON",
+				Details: err.Error(),
+			}
 		}
 	}
 
@@ -112,7 +117,8 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if c.UID, err = encoding.ParseHexUID(in.UID); err != nil {
 		return c, httpio.BadRequest("%v", err)
 	}
-	c.DisplayName, c.Description, c.Notes, c.Created, c.Custom = in.DisplayName.to, in.Description.to, in.Notes.to, in.Created, in.Custom
+	c.DisplayName, c.Description, c.Notes, c.Created, c.Custom = in.DisplayName.to, in.Description.to, in.Notes.to,
+		in.Created, in.Custom
 	return c, nil
 }
 
@@ -144,7 +150,11 @@ func (h *Handlers) answerChange(w http.ResponseWriter, r *http.Request, what str
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	case errors.Is(err, meta.ErrConflict):
-		return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save the " + what + " to storage", Details: meta.ErrConflict.Error()}
+		return &httpio.Error{
+			Code:    http.StatusInternalServerError,
+			Message: "Failed to save the " + what + " to storage",
+			Details: meta.ErrConflict.Error(),
+		}
 	case err != nil:
 		return err
 	}
@@ -155,7 +165,11 @@ func (h *Handlers) answerChange(w http.ResponseWriter, r *http.Request, what str
 func (h *Handlers) deleteUIDMeta(w http.ResponseWriter, r *http.Request) error {
 	change, err := uidMetaChange(w, r)
 	if err == errMissingUID || err == errMissingType {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete UIDMeta information", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: "Unable to delete UIDMeta information",
+			Details: err.Error(),
+		}
 	}
 	if err != nil {
 		return err

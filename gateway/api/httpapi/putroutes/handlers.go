@@ -1,5 +1,6 @@
 // Package putroutes is /api/put, /api/rollup and /api/histogram: it reads bodies of
-// points, rollups or histograms, hands them to the writer and answers once they are durable.
+// points, rollups or histograms, passes them to the writer and answers once they are
+// durable.
 //
 // A body is read in one of two ways that mean the same. Bodies as collectors write
 // them are scanned in place (scan.go); every other body goes through
@@ -25,7 +26,7 @@ type Handlers struct {
 	Writer  *write.Writer
 	Rollups *write.Rollups
 	Count   Counter
-	// Log is told of refused points; nil if nobody is.
+	// Log, if set, gets refused points.
 	Log *putlog.Log
 }
 
@@ -60,16 +61,23 @@ func route(r *http.Request) string { return "/" + httpio.Path(r) }
 // logRefused logs the points of a request that were refused, by their reasons.
 func (h *Handlers) logRefused(r *http.Request, res *putResult) {
 	for _, of := range res.reasons {
-		// The answer does not tell which name is unknown.
+		// The answer does not name the unknown name.
 		if unknown := (*uid.NoSuchNameError)(nil); errors.As(of.err, &unknown) {
 			of.err = unknown
 		}
-		h.Log.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: route(r), Reason: of.reason, Points: of.points, Err: of.err, Example: func() string {
-			b, err := json.Marshal(of.example.echo())
-			if err != nil {
-				return "" // it cannot be shown
-			}
-			return string(b)
-		}})
+		h.Log.Refused(putlog.Refusal{
+			Client: r.RemoteAddr,
+			Via:    route(r),
+			Reason: of.reason,
+			Points: of.points,
+			Err:    of.err,
+			Example: func() string {
+				b, err := json.Marshal(of.example.echo())
+				if err != nil {
+					return "" // it cannot be shown
+				}
+				return string(b)
+			},
+		})
 	}
 }

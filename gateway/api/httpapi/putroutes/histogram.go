@@ -27,14 +27,14 @@ type histogramPoint struct {
 
 // bucketList is an object of bounds and counts, {"0,1.75": 12}.
 type bucketList struct {
-	given  bool // not left out, and not null
+	given  bool // neither missing nor null
 	bounds []string
 	counts []int64
 	more   int // buckets that are not kept, because they are too many
 }
 
-// UnmarshalJackson reads the object. It keeps no more buckets than a histogram may have. Of
-// equal bounds the last count is kept.
+// UnmarshalJackson reads the object. It keeps no more buckets than a histogram may have. The last
+// count of equal bounds is kept.
 func (l *bucketList) UnmarshalJackson(r *jackson.Reader, t jackson.Token) error {
 	*l = bucketList{}
 	if t.Kind == jackson.Null {
@@ -98,7 +98,7 @@ func (p *histogramPoint) echo() any {
 // hasValue reports whether the histogram comes in binary. Then its buckets do not count.
 func (p *histogramPoint) hasValue() bool { return p.Value != nil && *p.Value != "" }
 
-// check refuses what OpenTSDB looks at before the names. Source: HistogramPojo.validate.
+// check refuses faults that OpenTSDB finds before those of names. Source: HistogramPojo.validate.
 func (p *histogramPoint) check() error {
 	switch {
 	case p.Metric == "":
@@ -130,7 +130,8 @@ func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
 	}
 
 	if p.Buckets.more > 0 { // those beyond the maximum were counted, not kept
-		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more, encoding.MaxHistogramBuckets)
+		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more,
+			encoding.MaxHistogramBuckets)
 	}
 	buckets := make([]encoding.HistogramBucket, len(p.Buckets.bounds))
 	for i, bounds := range p.Buckets.bounds {

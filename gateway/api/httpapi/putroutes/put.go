@@ -33,8 +33,8 @@ type dataPoint struct {
 	Tags      map[string]string `json:"tags"`
 }
 
-// point returns the point for the writer. It checks the parts of which errors have
-// OpenTSDB's own texts; the writer validates the rest.
+// point returns the point for the writer. It checks the parts whose errors have OpenTSDB's own
+// texts; the writer validates the rest.
 func (d *dataPoint) point() (*write.Point, error) {
 	if d.Metric == "" {
 		return nil, write.ErrNoMetric
@@ -61,8 +61,8 @@ func sortedTags(tags map[string]string) []write.Tag {
 	return sorted
 }
 
-// timestamp is a time as it came. What is no time is refused with its point alone, not with the
-// whole body as in OpenTSDB.
+// timestamp is a time as received. An invalid time refuses only its point, not the whole body as in
+// OpenTSDB.
 type timestamp jackson.Token
 
 // UnmarshalJackson keeps the token of a scalar.
@@ -156,8 +156,8 @@ func (p *putResult) addError(d refused, err error, reason string) {
 	p.addReason(reason, d, err)
 }
 
-// addLost records a point that the store has not taken, or not before sync_timeout
-// was over: then nobody knows whether it is stored.
+// addLost records a point that the store has not accepted, or not within sync_timeout: then it is
+// unknown whether it is stored.
 func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 	if context.Cause(ctx) == errSyncTimeout {
 		p.late++
@@ -201,7 +201,8 @@ func readBody(w http.ResponseWriter, r *http.Request, bytesEach int64) ([]byte, 
 
 // storeAndAnswer stores what a request has brought, at most for as long as its client waits,
 // and answers what became of it.
-func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request, store func(context.Context) *putResult) error {
+func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request,
+	store func(context.Context) *putResult) error {
 	ctx, cancel, err := syncContext(r)
 	if err != nil {
 		return err
@@ -218,7 +219,7 @@ const (
 	decodedBytes = 8 // by jackson, which makes a map of each point's tags
 )
 
-// errLate is told of a point that was not known to be stored in time.
+// errLate is the error of a point whose storing was not confirmed in time.
 var errLate = errors.New("Write timedout")
 
 // errSyncTimeout ends the wait for points, which may be stored nevertheless.
@@ -278,7 +279,10 @@ func readList[T any](body []byte) (points []T, err error) {
 	r := jackson.NewReader(body)
 	add := func(t jackson.Token) error {
 		if len(points) == maxPoints {
-			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
+			return &httpio.Error{
+				Code:    http.StatusRequestEntityTooLarge,
+				Message: fmt.Sprintf("More than %d data points in one request", maxPoints),
+			}
 		}
 		points = append(points, *new(T))
 		return r.Decode(t, &points[len(points)-1])
@@ -300,10 +304,9 @@ func readList[T any](body []byte) (points []T, err error) {
 	return points, err
 }
 
-// answerPut answers as the parameters details, summary and sync ask. Without them
-// success is 204: some collectors send everything again after any other status. With
-// details or summary, and sync, the body alone tells of points that the store has not
-// taken.
+// answerPut answers in the form of the parameters details, summary and sync. Without them success
+// is 204: some collectors resend everything after any other status. With details or summary, and
+// sync, only the body reports points that the store has not accepted.
 func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 	q := r.URL.Query()
 	details, summary := q.Has("details"), q.Has("summary")
@@ -338,8 +341,13 @@ func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 func answerPlainPut(w http.ResponseWriter, res *putResult) error {
 	switch {
 	case res.late > 0:
-		return &httpio.Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",
-			res.Success, res.Failed, res.late), Details: "Please see the TSD logs or append \"details\" to the put request"}
+		return &httpio.Error{
+			Code: http.StatusBadRequest,
+			Message: fmt.Sprintf(
+				"The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",
+				res.Success, res.Failed, res.late),
+			Details: "Please see the TSD logs or append \"details\" to the put request",
+		}
 	case res.storage != nil:
 		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Storage exception: " + res.storage.Error(),
 			Details: fmt.Sprintf("%d data points stored, %d not", res.Success, res.Failed)}

@@ -42,10 +42,15 @@ func text(s *string) string {
 	return *s
 }
 
-// point returns the point for the writer. It checks what OpenTSDB looks at before the
-// configuration; the writer checks the rest. Source: RollUpDataPoint.validate.
+// point returns the point for the writer. It makes the checks that OpenTSDB makes before it reads
+// the configuration; the writer makes the rest. Source: RollUpDataPoint.validate.
 func (p *rollupPoint) point() (*write.RollupPoint, error) {
-	out := &write.RollupPoint{Interval: text(p.Interval), Aggregator: text(p.Aggregator), GroupBy: text(p.GroupBy), Grouped: p.GroupBy != nil}
+	out := &write.RollupPoint{
+		Interval:   text(p.Interval),
+		Aggregator: text(p.Aggregator),
+		GroupBy:    text(p.GroupBy),
+		Grouped:    p.GroupBy != nil,
+	}
 	out.Metric, out.Time = p.Metric, p.Timestamp.time()
 	switch {
 	case out.Metric == "":

@@ -11,11 +11,11 @@ import (
 	"downpour/gateway/write"
 )
 
-// scanPoints reads a put body as collectors write them: objects with each of the
-// four members once and nothing else, strings of plain ASCII without escapes, and
-// numbers. ok is false for every other body, valid or not, which is then decoded.
-// The points are what the decoder would return, at a tenth of the cost. They are in the
-// memory of dst, which is empty, where they fit.
+// scanPoints reads a put body as collectors write them: objects with each of the four
+// members once and nothing else, strings of plain ASCII without escapes, and numbers.
+// ok is false for every other body, valid or not, which is then decoded. The points are
+// what the decoder would return, at a tenth of the cost. They are in the memory of dst,
+// which is empty, if they fit.
 func scanPoints(body []byte, dst []scannedPoint) (points []scannedPoint, ok bool) {
 	if len(body) > maxBody { // positions are 32 bits
 		return nil, false
@@ -29,7 +29,7 @@ func scanPoints(body []byte, dst []scannedPoint) (points []scannedPoint, ok bool
 
 	points = slices.Grow(dst, min(1+len(body)/shortPoint, maxPoints))
 	for {
-		// Of too many points the decoder tells the client.
+		// The decoder refuses too many points.
 		if len(points) == maxPoints {
 			return nil, false
 		}
@@ -75,7 +75,7 @@ func (p *scannedPoint) spelling(body []byte) (metric, separator, tags []byte) {
 	return body[p.metric.from:p.metric.end], quote, body[p.tags.from:p.tags.end]
 }
 
-// token returns the point's time in memory of its own.
+// token returns a copy of the point's time.
 func (p *scannedPoint) token(body []byte) timestamp {
 	t := timestamp{Kind: jackson.Integer, Text: string(body[p.timestamp.from:p.timestamp.end])}
 	if body[p.timestamp.from-1] == '"' {
@@ -96,7 +96,7 @@ func (p *scannedPoint) time(body []byte) int64 {
 	return p.token(body).time()
 }
 
-// decode returns the point as the decoder does, in memory of its own.
+// decode returns a copy of the point as the decoder does.
 func (p *scannedPoint) decode(body []byte) *dataPoint {
 	copied := func(s textRange) string { return string(body[s.from:s.end]) }
 	d := &dataPoint{copied(p.metric), p.token(body), copied(p.value), map[string]string{}}
@@ -105,8 +105,8 @@ func (p *scannedPoint) decode(body []byte) *dataPoint {
 	return d
 }
 
-// scanner reads a body. Each method reads one element and the blanks after it. Once
-// a method has returned false the scanner cannot be used any more.
+// scanner reads a body. Each method reads one element and the blanks after it. Once a method has
+// returned false the scanner can no longer be used.
 type scanner struct {
 	body []byte
 	at   int // the next byte to read
@@ -226,8 +226,7 @@ func (s *scanner) scalar() (textRange, bool) {
 	return s.number()
 }
 
-// unescaped reports whether a scanned string may hold a byte: printable ASCII that
-// stands for itself.
+// unescaped reports whether a scanned string may hold a byte: printable ASCII that is not escaped.
 func unescaped(c byte) bool { return c >= ' ' && c < 0x7F && c != '"' && c != '\\' }
 
 // firstEscaped returns where in eight bytes, the first of which is the lowest, the first one
@@ -237,7 +236,10 @@ func firstEscaped(eight uint64) int {
 		ones = 0x0101010101010101
 		tops = 0x8080808080808080
 	)
-	zero := func(x uint64) uint64 { return (x - ones) &^ x } // the top bit of the first byte that is 0, and perhaps of later ones
+	zero := func(
+		x uint64) uint64 {
+		return (x - ones) &^ x
+	} // the top bit of the first byte that is 0, and perhaps of later ones
 	found := (zero(eight^'"'*ones) | zero(eight^'\\'*ones) | (eight-' '*ones)&^eight | eight | (eight + ones)) & tops
 	return bits.TrailingZeros64(found) / 8
 }

@@ -40,7 +40,8 @@ func TestScanPoints_plain(t *testing.T) {
 	}
 	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`)
 	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}]`)
-	f("[ {\n\t\"tags\" : { \"host\" : \"a\" , \"dc\" : 7 } , \"value\" : \"1.5\" , \"timestamp\" : \"1356998400.25\" ,\r\n \"metric\" : \"m\" } ]")
+	f("[ {\n\t\"tags\" : { \"host\" : \"a\" , \"dc\" : 7 } , \"value\" : \"1.5\" , \"timestamp\" : " +
+		"\"1356998400.25\" ,\r\n \"metric\" : \"m\" } ]")
 	f(`{"metric":"","timestamp":-0.5e+3,"value":1E-7,"tags":{}}`)
 	f(`{"metric":"m","timestamp":0,"value":"","tags":{"host":"a","host":"b"}}`) // of two values of a key the later counts
 	f(`{"metric":"m","timestamp":1.5,"value":10,"tags":{"host":-0,"":"}"}}`)
@@ -66,10 +67,14 @@ func TestScanPoints_left(t *testing.T) {
 	f("[" + strings.Repeat(good+",", maxPoints) + good + "]")
 	for _, change := range [][2]string{
 		{`"m"`, `"m\u0041"`}, {`"m"`, `"mü"`}, {`"m"`, "\"m\x01\""}, {`"m"`, `null`}, {`"m"`, `1`},
-		{`"metric"`, `"Metric"`}, {`"metric"`, `"name"`}, {`"value":1,`, ``}, {`"value":1`, `"value":1,"value":2`}, {`"tags":{"a":"b"}`, `"tags":null`},
-		{`"timestamp":1`, `"timestamp":01`}, {`"timestamp":1`, `"timestamp":+1`}, {`"timestamp":1`, `"timestamp":true`}, {`"timestamp":1`, `"timestamp":1e`},
-		{`"value":1`, `"value":.5`}, {`"value":1`, `"value":1.`}, {`"value":1`, `"value":-`}, {`"value":1`, `"value":[1]`}, {`"value":1`, `"value":NaN`},
-		{`"b"`, `null`}, {`"b"`, `true`}, {`"b"`, `{}`}, {`"b"}`, `"b",}`}, {`"a":`, `a:`}, {`"a":"b"`, `"a"`}, {`"b"}}`, `"b"}`}, {`{"m`, `{,"m`},
+		{`"metric"`, `"Metric"`}, {`"metric"`, `"name"`}, {`"value":1,`, ``}, {`"value":1`, `"value":1,"value":2`},
+		{`"tags":{"a":"b"}`, `"tags":null`},
+		{`"timestamp":1`, `"timestamp":01`}, {`"timestamp":1`, `"timestamp":+1`},
+		{`"timestamp":1`, `"timestamp":true`}, {`"timestamp":1`, `"timestamp":1e`},
+		{`"value":1`, `"value":.5`}, {`"value":1`, `"value":1.`}, {`"value":1`, `"value":-`},
+		{`"value":1`, `"value":[1]`}, {`"value":1`, `"value":NaN`},
+		{`"b"`, `null`}, {`"b"`, `true`}, {`"b"`, `{}`}, {`"b"}`, `"b",}`}, {`"a":`, `a:`}, {`"a":"b"`, `"a"`},
+		{`"b"}}`, `"b"}`}, {`{"m`, `{,"m`},
 	} {
 		f(strings.Replace(good, change[0], change[1], 1))
 	}
@@ -88,7 +93,8 @@ func TestFirstEscaped(t *testing.T) {
 					want++
 				}
 				if got := firstEscaped(binary.LittleEndian.Uint64(eight)); got != want {
-					t.Fatalf("% X: the first byte that stands for itself no more is number %d, want %d", eight, got, want)
+					t.Fatalf("% X: the first byte that stands for itself no more is number %d, want %d", eight, got,
+						want)
 				}
 			}
 		}
@@ -101,7 +107,8 @@ func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 // Points of different series have different spellings.
 func TestScannedPoint_spelling(t *testing.T) {
 	seen := map[string]string{}
-	for _, names := range []string{`"metric":"m","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"c"}`, `"metric":"n","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"b","c":"d"}`} {
+	for _, names := range []string{`"metric":"m","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"c"}`,
+		`"metric":"n","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"b","c":"d"}`} {
 		body := []byte(`{` + names + `,"timestamp":1,"value":1}`)
 		points, ok := scanPoints(body, nil)
 		if !ok {
@@ -119,7 +126,9 @@ func TestScannedPoint_spelling(t *testing.T) {
 func FuzzScanPoints(f *testing.F) {
 	f.Add([]byte(`[{"metric":"m","timestamp":1356998400,"value":1.5,"tags":{"host":"a","dc":1}}]`))
 	f.Add([]byte(`{"metric":"m","timestamp":"1e9","value":-0.0E+1,"tags":{"a":"b","a":2}}`))
-	f.Add([]byte(` [{"tags":{},"value":"x","timestamp":0,"metric":""} , {"metric":"m\n","timestamp":1,"value":2,"tags":{}}] `))
+	f.Add(
+		[]byte(
+			` [{"tags":{},"value":"x","timestamp":0,"metric":""} , {"metric":"m\n","timestamp":1,"value":2,"tags":{}}] `))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		body = bytes.TrimSpace(body)
 		got, ok := scanned(body)
@@ -140,7 +149,8 @@ func FuzzScanPoints(f *testing.F) {
 func BenchmarkReadPoints(b *testing.B) {
 	body := []byte("[")
 	for i := range 1000 {
-		body = fmt.Appendf(body, `{"metric":"cpu.user","timestamp":1700000000,"value":%d.25,"tags":{"host":"host-%06d","region":"region-%d","dc":"dc-%02d"}},`, i%101, i, i%9, i%27)
+		body = fmt.Appendf(body,
+			`{"metric":"cpu.user","timestamp":1700000000,"value":%d.25,"tags":{"host":"host-%06d","region":"region-%d","dc":"dc-%02d"}},`, i%101, i, i%9, i%27)
 	}
 	body[len(body)-1] = ']'
 	f := func(name string, read func() int) {

@@ -16,7 +16,7 @@ import (
 type pointList struct {
 	body    []byte // of scanned points
 	scanned []scannedPoint
-	kept    *[]scannedPoint // where scanned lies, of scans
+	kept    *[]scannedPoint // memory of scanned, from scans
 	decoded []dataPoint
 }
 
@@ -67,7 +67,7 @@ type pendingPoints struct {
 	from, end int
 }
 
-// store hands all points to the writer and waits until they are durable.
+// store passes all points to the writer and waits until they are durable.
 func (h *Handlers) store(ctx context.Context, points *pointList) *putResult {
 	in := h.newAdder(points.len())
 	return h.storeEach(ctx, in.request, points.len(),
@@ -75,17 +75,18 @@ func (h *Handlers) store(ctx context.Context, points *pointList) *putResult {
 		func(i int) refused { return points.at(i) })
 }
 
-// storeEach hands n points or histograms to the writer and waits until they are
-// durable. add adds number i, and at returns it, to be shown beside its error.
-func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n int, add func(i int) (*write.Batch, error), at func(i int) refused) *putResult {
+// storeEach passes n points or histograms to the writer and waits until they are durable. add adds
+// number i, and at returns it, to be shown with its error.
+func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n int,
+	add func(i int) (*write.Batch, error), at func(i int) refused) *putResult {
 	res := &putResult{}
-	// Other requests can wait for what was added: it must be written whatever ends
-	// this function. Send does nothing the second time.
+	// Other requests may wait for the added points: they must be written however this function
+	// ends. Send does nothing the second time.
 	defer request.Send()
 
 	var pending []pendingPoints
 	for i := range n {
-		if err := ctx.Err(); err != nil { // nobody waits for the points that are left
+		if err := ctx.Err(); err != nil { // the remaining points are not awaited
 			res.addLost(ctx, at(i), err)
 			continue
 		}
@@ -97,7 +98,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 			} else {
 				pending = append(pending, pendingPoints{batch, i, i + 1})
 			}
-		case write.IsStorage(err), ctx.Err() != nil: // once the request is over, errors say nothing of the point
+		case write.IsStorage(err), ctx.Err() != nil: // once the request is over, errors are not the point's
 			res.addLost(ctx, at(i), err)
 		default:
 			res.invalid = true
@@ -119,7 +120,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 	return res
 }
 
-// adder hands the points of one request to the writer.
+// adder passes the points of one request to the writer.
 type adder struct {
 	writer   *write.Writer
 	request  *write.RequestBatch
@@ -183,7 +184,7 @@ func (a *adder) validPoint(points *pointList, i int) (*write.Point, error) {
 	return p, a.writer.Validate(p)
 }
 
-// pointsBehind yields the points behind point i, nil for one that will be refused.
+// pointsBehind yields the points after point i, nil for one that will be refused.
 func (a *adder) pointsBehind(points *pointList, i int) iter.Seq[*write.Point] {
 	return func(yield func(*write.Point) bool) {
 		for i++; i < points.len(); i++ {
@@ -208,7 +209,7 @@ func (a *adder) resolve(ctx context.Context, p *write.Point) (*write.SeriesKey, 
 	return s, err
 }
 
-// unknownMetric has OpenTSDB's text, whichever name is unknown; the log tells the name.
+// unknownMetric has OpenTSDB's text, for any kind of unknown name; the log has the name.
 type unknownMetric struct{ name *uid.NoSuchNameError }
 
 // Error is OpenTSDB's text.

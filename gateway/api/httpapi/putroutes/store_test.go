@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// numbered gives every name a number as its UID, but for two that fail.
+// numbered gives every name a number as its UID, except two that fail.
 type numbered struct {
 	mu  sync.Mutex
 	ids map[string]uint64
@@ -75,7 +75,8 @@ func (uncounted) Puts(int, int) {}
 
 // storedBy reads a body with read, stores it twice in one process, and returns the answers and the
 // cells.
-func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
+func storedBy(t *testing.T, requestBatchFrom int, body string, fail error,
+	read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
 	t.Helper()
 	w := &written{fail: fail}
 	schema := encoding.DefaultSchema()
@@ -88,7 +89,9 @@ func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read 
 			t.Fatalf("%s: %v", body, err)
 		}
 		r := h.store(t.Context(), points)
-		results = append(results, fmt.Sprintf("%d stored, %d failed, invalid %t, late %d, storage %v: %+v", r.Success, r.Failed, r.invalid, r.late, r.storage, r.errors))
+		results = append(results,
+			fmt.Sprintf("%d stored, %d failed, invalid %t, late %d, storage %v: %+v", r.Success, r.Failed, r.invalid,
+				r.late, r.storage, r.errors))
 	}
 	writer.Close()
 	return results, w.cells
@@ -124,12 +127,18 @@ func TestStore_scannedIsDecoded(t *testing.T) {
 	tag := `"host":"a"`
 	all := ""
 	for _, p := range []string{
-		point("m", "1356998400", "1", tag), point("m", "1356998401", "1.5", tag), point("m", "1356998402250", `"-7"`, tag), point("m", `"1356998403.9"`, "1e3", tag),
-		point("m", "0", "1", tag), point("m", "-1", "1", tag), point("m", `"soon"`, "1", tag), point("m", "99999999999999", "1", tag), point("m", "1e20", "1", tag), point("m", "1.3569984e9", "1", tag),
-		point("m", "0", `"x"`, tag), point("m", "1356998405", `""`, tag), point("m", "1356998405", `"x"`, tag), point("m", "1356998405", "9223372036854775808", tag), point("m", "1356998405", "1e999", tag),
-		point("", "1356998406", "1", tag), point("m m", "1356998406", "1", tag), point("m", "1356998406", "1", ""), point("m", "1356998406", "1", `"host":""`), point("m", "1356998406", "1", `"":"a"`),
-		point("m", "1356998407", "1", `"host":"b","host":"a"`), point("m", "1356998408", "1", `"b":"1","a":2`), point("m", "1356998409", "1", `"a":"2","b":1`),
-		point("unknown", "1356998410", "1", tag), point("unknown", "0", "1", tag), point("unreachable", "1356998410", "1", tag),
+		point("m", "1356998400", "1", tag), point("m", "1356998401", "1.5", tag),
+		point("m", "1356998402250", `"-7"`, tag), point("m", `"1356998403.9"`, "1e3", tag),
+		point("m", "0", "1", tag), point("m", "-1", "1", tag), point("m", `"soon"`, "1", tag),
+		point("m", "99999999999999", "1", tag), point("m", "1e20", "1", tag), point("m", "1.3569984e9", "1", tag),
+		point("m", "0", `"x"`, tag), point("m", "1356998405", `""`, tag), point("m", "1356998405", `"x"`, tag),
+		point("m", "1356998405", "9223372036854775808", tag), point("m", "1356998405", "1e999", tag),
+		point("", "1356998406", "1", tag), point("m m", "1356998406", "1", tag), point("m", "1356998406", "1", ""),
+		point("m", "1356998406", "1", `"host":""`), point("m", "1356998406", "1", `"":"a"`),
+		point("m", "1356998407", "1", `"host":"b","host":"a"`), point("m", "1356998408", "1", `"b":"1","a":2`),
+		point("m", "1356998409", "1", `"a":"2","b":1`),
+		point("unknown", "1356998410", "1", tag), point("unknown", "0", "1", tag),
+		point("unreachable", "1356998410", "1", tag),
 		point("m", "1356998411", "1", `"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","h":"1","i":"1"`),
 	} {
 		f(p, nil)
@@ -146,13 +155,16 @@ func TestStore_lostPoints(t *testing.T) {
 	point := func(at, value string) string {
 		return fmt.Sprintf(`{"metric":"m","timestamp":%s,"value":%s,"tags":{"a":"b"}}`, at, value)
 	}
-	body := "[" + point("1356998400", "1") + "," + point("1356998401", "2") + "," + point("1356998402", `"x"`) + "," + point("1356998403", "4") + "]"
+	body := "[" + point("1356998400", "1") + "," + point("1356998401", "2") + "," + point("1356998402", `"x"`) + "," +
+		point("1356998403", "4") + "]"
 	lost := func(at int64, value, why string) pointError {
-		return pointError{echo{"m", timestamp{jackson.Integer, strconv.FormatInt(at, 10)}, value, map[string]string{"a": "b"}}, why}
+		return pointError{echo{"m", timestamp{jackson.Integer, strconv.FormatInt(at, 10)}, value,
+			map[string]string{"a": "b"}}, why}
 	}
 	const why = "Storage exception: store unavailable"
 	want := fmt.Sprintf("0 stored, 4 failed, invalid true, late 0, storage store unavailable: %+v", []pointError{
-		lost(1356998402, "x", write.ErrValue.Error()), lost(1356998400, "1", why), lost(1356998401, "2", why), lost(1356998403, "4", why)})
+		lost(1356998402, "x", write.ErrValue.Error()), lost(1356998400, "1", why), lost(1356998401, "2", why),
+		lost(1356998403, "4", why)})
 	for _, requestBatchFrom := range []int{0, 1} {
 		got, _ := storedBy(t, requestBatchFrom, body, store.ErrUnavailable, readPoints)
 		if d := cmp.Diff([]string{want, want}, got); d != "" {

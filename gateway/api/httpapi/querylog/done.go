@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Done is a query that has ended, as Log.Done is told of it.
+// Done is a query that has ended, for Log.Done.
 type Done struct {
 	Route, Client, Token, Request string
 	Start                         time.Time
@@ -18,13 +18,25 @@ type Done struct {
 	query any
 }
 
-// Query returns the query as JSON, without what says nothing, shortened.
-func (d *Done) Query() string { return shortened(asked(d.query)) }
+// Query returns the query as JSON, without empty members, shortened.
+func (d *Done) Query() string { return shortened(compactJSON(d.query)) }
 
 // done describes a query that has ended. It is called before the entry leaves the running ones.
 func (e *Entry) done() *Done {
-	d := &Done{Route: e.route, Client: e.remote, Token: e.origin.Token, Request: e.id, Start: e.start, Took: e.end.Sub(e.start), Status: e.status,
-		Rows: e.Stats.Rows, Points: e.Stats.Points, Bytes: e.Stats.Bytes, Answered: e.Stats.PointsOut, query: e.query}
+	d := &Done{
+		Route:    e.route,
+		Client:   e.remote,
+		Token:    e.origin.Token,
+		Request:  e.id,
+		Start:    e.start,
+		Took:     e.end.Sub(e.start),
+		Status:   e.status,
+		Rows:     e.Stats.Rows,
+		Points:   e.Stats.Points,
+		Bytes:    e.Stats.Bytes,
+		Answered: e.Stats.PointsOut,
+		query:    e.query,
+	}
 	if e.status != http.StatusOK {
 		// The engine has no counts of a query that it could not answer.
 		cost := e.cost()

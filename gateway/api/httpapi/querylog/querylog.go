@@ -1,5 +1,5 @@
 // Package querylog keeps the queries that are running and the last ones that have
-// completed, for /api/stats/query, and ends those that an operator wants to end. Source: QueryStats.
+// completed, for /api/stats/query, and lets an operator end them. Source: QueryStats.
 package querylog
 
 import (
@@ -26,7 +26,7 @@ const maxCompleted = 256
 const (
 	maxCompletedBytes = 4 << 20  // of all completed queries, approximately
 	maxShownBytes     = 64 << 10 // of a query that is kept whole; of a larger one only its time range is
-	entryOverhead     = 4 << 10  // what an entry takes beside its texts, approximately
+	entryOverhead     = 4 << 10  // size of an entry without its texts, approximately
 )
 
 // Log holds the running queries and the last completed ones. A query that is
@@ -35,7 +35,7 @@ const (
 type Log struct {
 	// Slow and Done are set before the first query.
 	Slow Slow
-	// Done, if it is set, is told of each query that has ended.
+	// Done, if set, is called for each query that has ended.
 	Done func(*Done)
 
 	mu        sync.Mutex
@@ -72,8 +72,8 @@ type Entry struct {
 	executed int    // how often, with repetitions
 }
 
-// Begin adds a query to the running ones. cost tells what it has cost so far, from any goroutine;
-// nil is nothing.
+// Begin adds a query to the running ones. cost returns its cost so far, from any goroutine; nil is
+// none.
 func (l *Log) Begin(r *http.Request, q *query.Query, cost func() limit.Cost, now time.Time) *Entry {
 	e := &Entry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
 	e.route = "/" + httpio.Path(r)
@@ -86,14 +86,15 @@ func (l *Log) Begin(r *http.Request, q *query.Query, cost func() limit.Cost, now
 	if n := q.Size(); n <= maxShownBytes {
 		e.bytes += 3 * n // as it was read and as it is shown
 	} else {
-		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{}, "notListed": fmt.Sprintf("a query of %d bytes", n)}
+		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{},
+			"notListed": fmt.Sprintf("a query of %d bytes", n)}
 	}
 	for k, v := range e.headers {
 		e.bytes += int64(len(k) + len(v))
 	}
 
 	e.id, e.Plans = httpio.RequestID(r.Context()), new(engine.Plans)
-	// Equal for a repetition, see Finish: the address has a port, which tells connections apart.
+	// Equal for a repetition, see Finish: the address has a port, which distinguishes connections.
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
 	sum.Sum(e.digest[:0])
@@ -144,7 +145,7 @@ func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
 	// The log does not show these, and they may be large.
 	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
 
-	// A repetition is not listed by itself: it counts at the first that ended alike.
+	// A repetition is not listed separately: it counts at the first query that ended the same way.
 	same := slices.IndexFunc(l.completed, func(o *Entry) bool { return o.digest == e.digest && o.status == e.status })
 	if same >= 0 {
 		l.completed[same].executed++
@@ -176,8 +177,9 @@ func (l *Log) List(now time.Time) map[string]any {
 
 	running, completed := []any{}, []any{}
 	for e := range l.running {
-		running = append(running, map[string]any{"query": e.query, "remote": e.remote, "user": nil, "headers": e.headers,
-			"queryStart": e.start.UnixMilli(), "elapsed": milliseconds(now.Sub(e.start))})
+		running = append(running,
+			map[string]any{"query": e.query, "remote": e.remote, "user": nil, "headers": e.headers,
+				"queryStart": e.start.UnixMilli(), "elapsed": milliseconds(now.Sub(e.start))})
 	}
 	for _, e := range l.completed {
 		completed = append(completed, e.shown(len(l.running)))

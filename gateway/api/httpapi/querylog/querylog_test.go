@@ -23,7 +23,9 @@ func TestLog_bytes(t *testing.T) {
 	for i := range 60 {
 		metric := strings.Repeat("m", 200<<10) + fmt.Sprint(i)
 		parser := query.Parser{Now: now}
-		q, err := parser.JSON(fmt.Appendf(nil, `{"start":1,"queries":[{"aggregator":"sum","metric":%q,"tags":{"k":%q}}]}`, metric, strings.Repeat("v", 200<<10)))
+		q, err := parser.JSON(fmt.Appendf(nil,
+			`{"start":1,"queries":[{"aggregator":"sum","metric":%q,"tags":{"k":%q}}]}`, metric,
+			strings.Repeat("v", 200<<10)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +33,8 @@ func TestLog_bytes(t *testing.T) {
 		e.Stats.Trace = &trace.Node{Name: strings.Repeat("t", 1<<20)}
 		l.Finish(e, 400, fmt.Errorf("no such name %s", metric), now)
 		if l.bytes > maxCompletedBytes || len(l.completed) == 0 || l.completed[len(l.completed)-1] != e {
-			t.Fatalf("the log has %d queries of %d bytes after query %d, want the newest, within its limit", len(l.completed), l.bytes, i)
+			t.Fatalf("the log has %d queries of %d bytes after query %d, want the newest, within its limit",
+				len(l.completed), l.bytes, i)
 		}
 	}
 	if grown := heaptest.InUse() - before; grown > maxCompletedBytes*3/2 {
@@ -62,7 +65,8 @@ func TestSlow_took(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, nil, now), 200, nil, now.Add(1530*time.Millisecond))
+		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, nil, now), 200, nil,
+			now.Add(1530*time.Millisecond))
 		if !strings.Contains(out.String(), form.want) {
 			t.Errorf("got %s, want%s", out.String(), form.want)
 		}

@@ -16,7 +16,7 @@ import (
 	"downpour/gateway/query/limit"
 )
 
-// Origin is what the log is told of a request before its query is known.
+// Origin describes a request before its query is known.
 type Origin struct {
 	// Token is the name of the request's token, "" where none is needed.
 	Token string
@@ -41,28 +41,27 @@ type whileRunning struct {
 
 // Running is a query that runs.
 type Running struct {
-	// ID names the query for End. No other query has it, also of other gateways and after a
-	// start.
+	// ID names the query for End. It is unique, also among gateways and after a restart.
 	ID      string
 	Route   string
-	Query   string // as JSON, without what says nothing, shortened
+	Query   string // as JSON, without empty members, shortened
 	Client  string // HOST:PORT
 	Token   string // its name
 	Request string // the id of the request
 	Start   time.Time
 	Cost    limit.Cost
-	// EndedBy says who has ended the query, which is about to stop; "" for nobody.
+	// EndedBy is who has ended the query, which is about to stop; "" if it was not ended.
 	EndedBy string
 }
 
-// errEnded is the cause by which the context of a query ends that End has ended. It is the
-// query's answer. As a conflict it is neither asked again by clients nor kept by proxies.
+// errEnded is the cause of the context's end of a query that End has ended. It is the query's
+// answer. Because it is a conflict, clients do not retry and proxies do not cache it.
 type errEnded struct{ by string }
 
-// Error says who has ended the query.
+// Error names who has ended the query.
 func (e *errEnded) Error() string { return "The query was ended by " + e.by }
 
-// Unwrap makes it the end of a context to all who ask: nothing has failed.
+// Unwrap makes it the end of a context: nothing has failed.
 func (e *errEnded) Unwrap() error { return context.Canceled }
 
 // Ended returns what a query answers that an operator has ended, nil for any other.
@@ -71,7 +70,11 @@ func (e *Entry) Ended() error {
 	if !errors.As(context.Cause(e.ctx), &ended) {
 		return nil
 	}
-	return &httpio.Error{Code: http.StatusConflict, Message: ended.Error(), Details: "It was not at fault; ask whoever ended it before you ask it again"}
+	return &httpio.Error{
+		Code:    http.StatusConflict,
+		Message: ended.Error(),
+		Details: "It was not at fault; ask whoever ended it before you ask it again",
+	}
 }
 
 // Count returns how many queries run.
@@ -84,16 +87,25 @@ func (l *Log) Count() int {
 // Running returns the running queries, the oldest first.
 func (l *Log) Running() []Running {
 	l.mu.Lock()
-	out, states, queries := make([]Running, 0, len(l.running)), make([]whileRunning, 0, len(l.running)), make([]any, 0, len(l.running))
-	for _, e := range slices.SortedFunc(maps.Keys(l.running), func(a, b *Entry) int { return cmp.Compare(a.number, b.number) }) {
-		out = append(out, Running{ID: id(l.instance, e.number), Route: e.route, Client: e.remote, Token: e.origin.Token, Request: e.id, Start: e.start})
+	out, states, queries := make([]Running, 0, len(l.running)), make([]whileRunning, 0, len(l.running)),
+		make([]any, 0, len(l.running))
+	for _, e := range slices.SortedFunc(maps.Keys(l.running),
+		func(a, b *Entry) int { return cmp.Compare(a.number, b.number) }) {
+		out = append(out, Running{
+			ID:      id(l.instance, e.number),
+			Route:   e.route,
+			Client:  e.remote,
+			Token:   e.origin.Token,
+			Request: e.id,
+			Start:   e.start,
+		})
 		states, queries = append(states, e.whileRunning), append(queries, e.query)
 	}
 	l.mu.Unlock()
 
-	// What may take long comes without the lock, which every query needs.
+	// Slow steps are done without the lock, which every query needs.
 	for i, s := range states {
-		out[i].Query, out[i].Cost = shortened(asked(queries[i])), s.cost()
+		out[i].Query, out[i].Cost = shortened(compactJSON(queries[i])), s.cost()
 		var ended *errEnded
 		if errors.As(context.Cause(s.ctx), &ended) {
 			out[i].EndedBy = ended.by
@@ -107,7 +119,7 @@ func id(instance string, number uint64) string {
 	return instance + "-" + strconv.FormatUint(number, 10)
 }
 
-// End ends a running query for somebody, whom its answer names. The errors say why there is
+// End ends a running query for somebody, who is named in its answer. The errors are why there is
 // nothing to end.
 func (l *Log) End(name, by string) error {
 	instance, digits, _ := strings.Cut(name, "-")
@@ -116,15 +128,22 @@ func (l *Log) End(name, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || instance != l.instance || number == 0 || number > l.begun {
-		return &httpio.Error{Code: http.StatusNotFound, Message: fmt.Sprintf("This gateway has no query %s", shortened(name)),
-			Details: "The ids of running queries are those that GET /api/ops of the same gateway lists; after a start they are others"}
+		return &httpio.Error{
+			Code:    http.StatusNotFound,
+			Message: fmt.Sprintf("This gateway has no query %s", shortened(name)),
+			Details: "The ids of running queries are those that GET /api/ops of the same gateway lists; after a " +
+				"start they are others",
+		}
 	}
 	for e := range l.running {
 		if e.number == number {
 			return e.endBy(by)
 		}
 	}
-	return &httpio.Error{Code: http.StatusGone, Message: fmt.Sprintf("The query %s is over: it has been answered, or was ended before", name)}
+	return &httpio.Error{
+		Code:    http.StatusGone,
+		Message: fmt.Sprintf("The query %s is over: it has been answered, or was ended before", name),
+	}
 }
 
 // endBy ends a query that runs.
@@ -132,7 +151,10 @@ func (e *Entry) endBy(by string) error {
 	var before *errEnded
 	switch {
 	case errors.As(context.Cause(e.ctx), &before):
-		return &httpio.Error{Code: http.StatusConflict, Message: "The query has been ended already, by " + before.by + ", and is about to stop"}
+		return &httpio.Error{
+			Code:    http.StatusConflict,
+			Message: "The query has been ended already, by " + before.by + ", and is about to stop",
+		}
 	case e.origin.End == nil:
 		return &httpio.Error{Code: http.StatusNotImplemented, Message: "This query cannot be ended"}
 	}

@@ -21,19 +21,23 @@ func TestLog_End(t *testing.T) {
 	l.Done = func(d *Done) { told = d }
 	now := time.Unix(1356998400, 0)
 	begin := func(metric string) (*Entry, context.Context) {
-		q, err := (&query.Parser{Now: now}).JSON([]byte(`{"start":1,"queries":[{"aggregator":"sum","metric":"` + metric + `"}]}`))
+		q, err := (&query.Parser{Now: now}).JSON([]byte(`{"start":1,"queries":[{"aggregator":"sum","metric":"` +
+			metric + `"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, end := context.WithCancelCause(t.Context())
 		t.Cleanup(func() { end(nil) })
-		r := httptest.NewRequest("POST", "/api/query", nil).WithContext(WithOrigin(ctx, Origin{Token: "grafana", End: end}))
+		r := httptest.NewRequest("POST", "/api/query", nil).WithContext(WithOrigin(ctx,
+			Origin{Token: "grafana", End: end}))
 		return l.Begin(r, q, func() limit.Cost { return limit.Cost{Points: 7, Bytes: 70, Memory: 700} }, now), ctx
 	}
 	first, ctx := begin("one")
 	second, other := begin("two")
 	all := l.Running()
-	if len(all) != 2 || l.Count() != 2 || all[0].Token != "grafana" || all[0].Cost != (limit.Cost{Points: 7, Bytes: 70, Memory: 700}) || !strings.Contains(all[0].Query, `"one"`) || all[0].EndedBy != "" {
+	if len(all) != 2 || l.Count() != 2 || all[0].Token != "grafana" ||
+		all[0].Cost != (limit.Cost{Points: 7, Bytes: 70, Memory: 700}) || !strings.Contains(all[0].Query, `"one"`) ||
+		all[0].EndedBy != "" {
 		t.Fatalf("got %+v, want the two, the oldest first", all)
 	}
 	refused := func(code int, text string) {
@@ -54,7 +58,9 @@ func TestLog_End(t *testing.T) {
 		t.Errorf("answers %v and %v, want the first ended by alice", err, second.Ended())
 	}
 	l.Finish(first, 409, first.Ended(), now.Add(time.Second))
-	if told == nil || told.Took != time.Second || told.Points != 7 || told.Bytes != 70 || told.Failure != "The query was ended by alice" || told.Token != "grafana" || !strings.Contains(told.Query(), `"one"`) {
+	if told == nil || told.Took != time.Second || told.Points != 7 || told.Bytes != 70 ||
+		told.Failure != "The query was ended by alice" || told.Token != "grafana" ||
+		!strings.Contains(told.Query(), `"one"`) {
 		t.Errorf("told of %+v, want its cost", told)
 	}
 	refused(410, "is over")

@@ -8,23 +8,25 @@ import (
 	"time"
 )
 
-// Slow says which queries are logged.
+// Slow is which queries are logged.
 type Slow struct {
-	// From is how long a query takes at least that is logged, its answer's way to the client
-	// included; 0 logs none.
+	// From is the least duration of a logged query, including the sending of its answer; 0 logs
+	// none.
 	From time.Duration
 	Log  *slog.Logger
 }
 
-// logSlow logs a completed query if it was slow: what was asked, what it read, and its plans.
+// logSlow logs a completed query if it was slow, with its cost and its plans.
 func (l *Log) logSlow(e *Entry) {
 	took := e.end.Sub(e.start)
 	if l.Slow.From <= 0 || took < l.Slow.From {
 		return
 	}
 	// As text: in JSON a duration would be a number of nanoseconds.
-	attrs := []any{"took", took.Round(time.Millisecond).String(), "status", e.status, "client", e.remote, "request", e.id,
-		"rows", e.Stats.Rows, "cells", e.Stats.Cells, "bytes", e.Stats.Bytes, "parts", e.Stats.Parts, "groups", e.Stats.Groups, "points", e.Stats.PointsOut}
+	attrs := []any{"took", took.Round(time.Millisecond).String(), "status", e.status, "client", e.remote, "request",
+		e.id,
+		"rows", e.Stats.Rows, "cells", e.Stats.Cells, "bytes", e.Stats.Bytes, "parts", e.Stats.Parts, "groups",
+		e.Stats.Groups, "points", e.Stats.PointsOut}
 	if e.status != http.StatusOK {
 		attrs = append(attrs, "err", e.failure)
 	}
@@ -37,12 +39,11 @@ func (l *Log) logSlow(e *Entry) {
 	if more > 0 {
 		attrs = append(attrs, "morePlans", more)
 	}
-	l.Slow.Log.Warn("a query was slow", append(attrs, "query", shortened(asked(e.query)))...)
+	l.Slow.Log.Warn("a query was slow", append(attrs, "query", shortened(compactJSON(e.query)))...)
 }
 
-// asked returns a query as JSON, without what says nothing: members that are null, false or
-// empty.
-func asked(query any) string {
+// compactJSON returns a query as JSON, without members that are null, false or empty.
+func compactJSON(query any) string {
 	var all any
 	text, err := json.Marshal(query)
 	if err == nil {

@@ -25,8 +25,8 @@ import (
 // flushPause is how long rows of an Arrow answer wait for their batch to be full.
 const flushPause = 250 * time.Millisecond
 
-// wantsArrow reports whether the request accepts an Arrow stream, in whatever order of
-// preference; what has the weight 0 is refused.
+// wantsArrow reports whether the request accepts an Arrow stream, in any order of preference, but
+// not with the weight 0.
 func wantsArrow(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for kind := range strings.SplitSeq(accept, ",") {
@@ -57,7 +57,8 @@ func weighsNothing(parameters string) bool {
 // small answer carries an ETag; a large one is sent while it is made. The timeout
 // bounds the work and not the time that the client takes to read: request, which
 // sending goes by, has no deadline.
-func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entered *limit.Entry, entry *querylog.Entry) error {
+func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query,
+	entered *limit.Entry, entry *querylog.Entry) error {
 	compression, err := bufferCompression(r)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 		return err
 	}
 	defer answer.Free()
-	defer func() { entry.Stats = answer.Stats }() // at the end, for filling goes on counting
+	defer func() { entry.Stats = answer.Stats }() // at the end, because filling still counts
 	// Open has checked as well, but may count a few points of a filled group too few. PointsOut
 	// is exact, so far for the groups that Open has made, such as those from the result cache.
 	if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
@@ -99,9 +100,16 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
 	SetIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
-	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing), Damaged: answer.Stats.Damaged})
+	sent, err := writeArrow(t, f,
+		batch.ResultOptions{
+			Query:       len(q.Queries) > 1,
+			Integers:    q.Integers,
+			Compression: compression,
+			Missing:     httpio.HexRanges(answer.Stats.Missing),
+			Damaged:     answer.Stats.Damaged,
+		})
 	if err != nil && !(sent && t.streaming) {
-		return err // the tag writer holds all bytes back, so the client can still be told
+		return err // the tag writer holds all bytes back, so the client can still get an error
 	}
 	if err == nil {
 		err = t.end(r)
@@ -110,8 +118,8 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	return Abort(err)
 }
 
-// bufferCompression returns how the parameter compression wants the buffers of the stream
-// compressed, "" for not at all.
+// bufferCompression returns the compression of the stream's buffers by the parameter compression,
+// "" for none.
 func bufferCompression(r *http.Request) (batch.Compression, error) {
 	c := batch.Compression(r.URL.Query().Get("compression"))
 	if !slices.Contains(batch.Compressions, c) {
@@ -128,8 +136,8 @@ type filler struct {
 	left   time.Duration
 	check  func(points int) error
 
-	// The stretch of work since the last pause. One context serves all its groups,
-	// because to make one for each costs a tenth of an answer of small groups.
+	// The period of work since the last pause. One context serves all its groups, because making
+	// one for each costs a tenth of an answer of small groups.
 	work   context.Context // nil in a pause
 	cancel context.CancelFunc
 	began  time.Time
@@ -148,7 +156,7 @@ func (f *filler) fill(i int) (encoding.Points, error) {
 	return f.answer.DetachPoints(i), f.check(f.answer.Stats.PointsOut)
 }
 
-// pause ends a stretch of work: the time until the next fill is the client's.
+// pause ends a period of work: the time until the next fill is the client's.
 func (f *filler) pause() {
 	if f.work != nil {
 		f.cancel()
@@ -189,9 +197,10 @@ func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sen
 
 // sendGroups writes the groups one after the other. fill makes their points, in a
 // goroutine of its own, while earlier groups are sent, and pause is called whenever it
-// waits for that. release is told how many points are not needed any more. Rows that have
-// waited for flushPause are sent even if their batch is small.
-func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
+// waits for that. release is called with the number of points that are no longer
+// needed. Rows that have waited for flushPause are sent even if their batch is small.
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup,
+	fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
 	filled, stop := fillAhead(len(groups), fill, pause)
 	defer stop()
 

@@ -54,8 +54,11 @@ func TestArrow_sentWhileMerging(t *testing.T) {
 		if _, sent, err := send(100*time.Millisecond, fault); !sent || err != fault {
 			t.Errorf("slow groups: got sent %v, %v, want true and the fault", sent, err)
 		}
-		if n, sent, err := send(time.Millisecond, fault); sent || err != fault || n.Body.Len() > 0 || n.Header().Get("Content-Type") != "" {
-			t.Errorf("quick groups, of which the last fails: got sent %v, %v, want false, the fault, and nothing written", sent, err)
+		if n, sent, err := send(time.Millisecond, fault); sent || err != fault || n.Body.Len() > 0 ||
+			n.Header().Get("Content-Type") != "" {
+			t.Errorf(
+				"quick groups, of which the last fails: got sent %v, %v, want false, the fault, and nothing written",
+				sent, err)
 		}
 	})
 }

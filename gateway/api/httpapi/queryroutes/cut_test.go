@@ -45,10 +45,16 @@ func TestAnswer_cut(t *testing.T) {
 	end := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
 	forms := map[string]func(http.ResponseWriter) error{
 		"json": func(w http.ResponseWriter) error {
-			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{}, newWorkTime(t.Context(), time.Minute), someResults(20_000), engine.Stats{}, nil)
+			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{},
+				newWorkTime(t.Context(), time.Minute), someResults(20_000), engine.Stats{}, nil)
 		},
 		"arrow": func(w http.ResponseWriter) error {
-			f := &filler{answer: &engine.Answer{Results: someResults(20_000)}, ctx: t.Context(), left: time.Hour, check: func(int) error { return nil }}
+			f := &filler{
+				answer: &engine.Answer{Results: someResults(20_000)},
+				ctx:    t.Context(),
+				left:   time.Hour,
+				check:  func(int) error { return nil },
+			}
 			_, err := writeArrow(w, f, batch.ResultOptions{})
 			return err
 		},

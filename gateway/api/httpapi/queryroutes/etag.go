@@ -16,15 +16,14 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// ETags. An answer whose end is a date in the past gets an ETag, by which a client
-// can revalidate it. The tag is a hash of the answer itself, body and media type,
-// and the answer is computed for every request: points can always be written
-// late, by this gateway, another one or a TSD, and only reading the rows shows
-// that. So a 304 is never stale; it saves the transfer and the client's work, not
-// the query. For the same reason Cache-Control is no-cache, which lets caches keep
-// the answer but makes them revalidate it: with any max-age a late point would
-// stay unseen for that long. The tag is weak because it stands for the answer in
-// every Content-Encoding.
+// ETags. An answer whose end is a date in the past gets an ETag, by which a client can
+// revalidate it. The tag is a hash of the answer itself, body and media type, and the
+// answer is computed for every request: points can always be written late, by this
+// gateway, another one or a TSD, and only reading the rows shows that. So a 304 is
+// never stale; it saves the transfer and the client's work, not the query. For the same
+// reason Cache-Control is no-cache, which lets caches keep the answer but makes them
+// revalidate it: with any max-age a late point would stay unseen for that long. The tag
+// is weak because it is the same for every Content-Encoding.
 
 // maxKeptBytes is how much of a rendered answer is kept until its tag is known, and
 // maxCompressedAhead how much is compressed while its rows are still being proven
@@ -43,11 +42,12 @@ func (h *Handlers) cacheable(q *query.Query) bool {
 // before proofs are complete, and returns resultcache.ErrUnproven if they fail. To know
 // the tag it renders an answer before it sends it; one of more than maxKeptBytes is then
 // rendered again. So render must write the same each time.
-func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, proofs *resultcache.Proofs, render func(http.ResponseWriter) error) error {
+func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, proofs *resultcache.Proofs,
+	render func(http.ResponseWriter) error) error {
 	if !h.cacheable(q) {
 		err := render(&provenWriter{ResponseWriter: w, proofs: proofs})
 		if errors.Is(err, resultcache.ErrUnproven) {
-			return err // nothing is sent: the caller asks again
+			return err // nothing is sent: the caller tries again
 		}
 		return Abort(err)
 	}
@@ -58,7 +58,7 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	}
 	tag := p.tag()
 	known := matches(r.Header.Values("If-None-Match"), tag)
-	// To compress a small answer takes about as long as the last call of a proof.
+	// Compressing a small answer takes about as long as the last call of a proof.
 	if !known && p.kept != nil && len(p.kept) <= maxCompressedAhead && proofs.Pending() {
 		p.compress(r)
 	}

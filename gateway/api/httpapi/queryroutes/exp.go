@@ -70,7 +70,7 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	var body []byte
 	switch method {
-	case http.MethodGet, http.MethodHead: // taken for a POST without a body
+	case http.MethodGet, http.MethodHead: // treated as a POST without a body
 	case http.MethodDelete:
 		// Where deleting is enabled, it is a POST: nothing is deleted.
 		if !h.AllowDelete {
@@ -94,7 +94,8 @@ func (h *Handlers) readExp(ctx context.Context, w http.ResponseWriter, r *http.R
 
 // tables reads the metrics and computes the outputs, of at most as many values as check
 // permits.
-func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error, entry *querylog.Entry) ([]exp.Table, error) {
+func (h *Handlers) tables(ctx context.Context, x *engine.Expressions, check func(int) error,
+	entry *querylog.Entry) ([]exp.Table, error) {
 	results, stats, err := h.Engine.Run(ctx, x.Query, engine.Options{Plans: entry.Plans})
 	entry.Stats = stats
 	entry.Stats.PointsOut = 0 // those of the metrics are not the answer's

@@ -16,8 +16,9 @@ import (
 )
 
 // expArrow answers with an Arrow IPC stream that has a column for each output.
-func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Expressions, tables []exp.Table, compression batch.Compression, entry *querylog.Entry) error {
-	// Every series may have tags of its own, and then has a place for all outputs.
+func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Expressions, tables []exp.Table,
+	compression batch.Compression, entry *querylog.Entry) error {
+	// Every series may have different tags, and then has values for all outputs.
 	n := 0
 	for i := range tables {
 		n += len(tables[i].Series)
@@ -30,21 +31,25 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Ex
 	SetIncompleteHeader(w, &entry.Stats)
 	t := h.newTagWriter(w, r, x.Query)
 	s := &arrowSender{w: t, compressed: compression != ""}
-	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing), Damaged: entry.Stats.Damaged})
+	out := batch.NewOutputWriter(s, outputs, series,
+		batch.ResultOptions{
+			Compression: compression,
+			Missing:     httpio.HexRanges(entry.Stats.Missing),
+			Damaged:     entry.Stats.Damaged,
+		})
 	defer out.Release()
 	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {
 			return Abort(err)
 		}
-		return err // no byte has reached the client, so it can be told
+		return err // no byte has reached the client, so it can get an error
 	}
 	err := t.end(r)
 	entry.Sent = err == nil
 	return Abort(err)
 }
 
-// Bytes of a series of an Arrow answer, and of its column of an output, beside what the
-// tables hold.
+// Bytes of a series of an Arrow answer, and of its column of an output, in addition to the tables.
 const (
 	seriesBytes = 300
 	columnBytes = 48
@@ -63,8 +68,8 @@ func writeOutputs(ctx context.Context, out *batch.OutputWriter, series []batch.O
 	return out.Close()
 }
 
-// outputSeries puts the series of all tables beside each other that have the same tags.
-// An output that is repeated has one column.
+// outputSeries joins the series of all tables that have the same tags. An output that
+// is repeated has one column.
 func outputSeries(tables []exp.Table) (all []batch.OutputSeries, outputs []batch.Output) {
 	tables = slices.Clone(tables)
 	seen := map[string]bool{}
@@ -83,11 +88,11 @@ func outputSeries(tables []exp.Table) (all []batch.OutputSeries, outputs []batch
 		}
 		outputs = append(outputs, batch.Output{ID: t.ID, Alias: alias})
 
-		times := map[string]int{} // how often the tags came in this table
+		times := map[string]int{} // number of series with these tags in this table
 		for i := range t.Series {
 			name := nameOf(&t.Series[i])
 			times[name]++
-			name += strconv.Itoa(times[name]) // series of one table stay apart, also with equal tags
+			name += strconv.Itoa(times[name]) // series of one table are not joined, even with equal tags
 			at, known := index[name]
 			if !known {
 				at = len(all)

@@ -12,7 +12,7 @@ import (
 )
 
 // writeExp sends tables as JSON: rows by time, a column for each series. It ends with an
-// error as writeAnswer does. after stands behind the outputs and the request.
+// error as writeAnswer does. after comes after the outputs and the request.
 // Source: QueryExecutor.serialize.
 func writeExp(w http.ResponseWriter, x *engine.Expressions, work *WorkTime, tables []exp.Table, after []trailer) error {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
@@ -36,7 +36,7 @@ func writeExp(w http.ResponseWriter, x *engine.Expressions, work *WorkTime, tabl
 	return out.flush()
 }
 
-// table writes one output. It stops when the client has gone, see flushIfFull.
+// table writes one output. It stops when the client has disconnected, see flushIfFull.
 func (o *answerWriter) table(t *exp.Table) {
 	o.text(`{"id":`)
 	o.value(t.ID)
@@ -76,8 +76,7 @@ type expMeta struct {
 	Series int   `json:"series"`
 }
 
-// labels writes what the columns are. The metrics of the first series stand at all of
-// them, as in OpenTSDB.
+// labels describes the columns. All of them have the metrics of the first series, as in OpenTSDB.
 func (o *answerWriter) labels(series []exp.Labels) {
 	o.text(`,"meta":[{"index":0,"metrics":["timestamp"]}`)
 	for i := range series {

@@ -16,15 +16,16 @@ type filledGroups struct {
 	err    error
 }
 
-// pointsPerHandover is how many points, approximately, are handed over at once:
-// enough that the channel costs nothing in comparison.
+// pointsPerHandover is about how many points are passed on in one message: enough that the channel
+// costs nothing in comparison.
 const pointsPerHandover = 64 << 10
 
-// fillAhead makes the points of all groups, in order, in a goroutine. It is ahead
-// of its reader by one element of the channel, or by one group if that is larger.
-// pause is called before each handover, which may have to wait for the reader.
-// The caller must call stop, which returns when fill is not running any more.
-func fillAhead(groups int, fill func(i int) (encoding.Points, error), pause func()) (filled <-chan filledGroups, stop func()) {
+// fillAhead makes the points of all groups, in order, in a goroutine. It is ahead of
+// its reader by one element of the channel, or by one group if that is larger. pause is
+// called before each handover, which may have to wait for the reader. The caller must
+// call stop, which returns when fill has ended.
+func fillAhead(groups int, fill func(i int) (encoding.Points, error),
+	pause func()) (filled <-chan filledGroups, stop func()) {
 	made, stopped := make(chan filledGroups), make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -46,8 +47,8 @@ func fillAhead(groups int, fill func(i int) (encoding.Points, error), pause func
 	return made, func() { close(stopped); work.Wait() }
 }
 
-// fillNext makes points until there are enough for a handover, or until it has
-// taken so long that the reader should send what there is.
+// fillNext makes points until there are enough for a handover, or until it has taken so long that
+// the reader should send them.
 func fillNext(first, groups int, fill func(i int) (encoding.Points, error)) (f filledGroups) {
 	f.first = first
 	began := time.Now()

@@ -50,7 +50,8 @@ func TestFillAhead(t *testing.T) {
 		t.Helper()
 		got, made, err := run(take, failing)
 		if len(got) != wantGroups || made != wantMade || err != wantErr {
-			t.Errorf("%d filled taken, group %d fails: groups %v of %d made, error %v; want %d of %d, %v", take, failing, got, made, err, wantGroups, wantMade, wantErr)
+			t.Errorf("%d filled taken, group %d fails: groups %v of %d made, error %v; want %d of %d, %v", take,
+				failing, got, made, err, wantGroups, wantMade, wantErr)
 		}
 		for i, g := range got {
 			if g != i {

@@ -12,7 +12,7 @@ import (
 )
 
 // AddGlobalAnnotations adds the global annotations that start inside the query's
-// time range to all its results, if the query asks for them.
+// time range to all its results, if the query requests them.
 // Source: QueryRpc.GlobalCB, HttpJsonSerializer.formatQueryAsyncV1.
 func (h *Handlers) AddGlobalAnnotations(ctx context.Context, q *query.Query, results []engine.Result) error {
 	if !q.GlobalAnnotations || q.NoAnnotations || len(results) == 0 { // they are shown at results only
@@ -27,7 +27,7 @@ func (h *Handlers) AddGlobalAnnotations(ctx context.Context, q *query.Query, res
 
 	inside := []json.RawMessage{}
 	for _, n := range found {
-		// Global also finds what begins after the end, in its hour. An annotation always encodes.
+		// Global also finds annotations after the end, in its hour. An annotation always encodes.
 		if text, err := json.Marshal(n); err == nil && startsInside(n, q) {
 			inside = append(inside, text)
 		}

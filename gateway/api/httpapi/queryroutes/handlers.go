@@ -51,7 +51,7 @@ type Handlers struct {
 	// not choose themselves.
 	Fix query.Fixes
 
-	// Running is told of every query.
+	// Running gets every query.
 	Running *querylog.Log
 	Counter Counter
 	Log     *slog.Logger
@@ -85,8 +85,8 @@ func (h *Handlers) Followed(serve func(http.ResponseWriter, *http.Request) error
 	}
 }
 
-// finish tells the log that a query has ended with *err. If an operator has ended it, that becomes
-// its error.
+// finish records in the log that a query has ended with *err. If an operator has ended
+// it, that becomes its error.
 func (h *Handlers) finish(entry *querylog.Entry, err *error) {
 	if ended := entry.Ended(); ended != nil && *err != nil {
 		*err = ended
@@ -113,7 +113,8 @@ func CheckPoints(points int, limit int64, form, setting string) error {
 	if limit <= 0 || int64(points) <= limit {
 		return nil
 	}
-	return httpio.TooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points, form, limit, httpio.Advice),
+	return httpio.TooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points,
+		form, limit, httpio.Advice),
 		setting, limit)
 }
 

@@ -32,8 +32,9 @@ type answerWriter struct {
 }
 
 // writeAnswer sends results as JSON. It ends with an error if the query's time for
-// the work is over, or its client has left.
-func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *WorkTime, results []engine.Result, stats engine.Stats, after []trailer) error {
+// the work is over, or its client has disconnected.
+func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *WorkTime, results []engine.Result,
+	stats engine.Stats, after []trailer) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
 	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
@@ -51,8 +52,8 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *W
 	return out.flush()
 }
 
-// results writes the list of the answer: the results, then the objects that stand behind
-// them. It stops when the client has gone.
+// results writes the list of the answer: the results, then the objects after them. It stops when
+// the client has disconnected.
 func (o *answerWriter) results(results []engine.Result, after []trailer) {
 	o.text("[")
 	for i := range results {
@@ -76,7 +77,8 @@ func (o *answerWriter) results(results []engine.Result, after []trailer) {
 }
 
 // flushIfFull writes the buffer once it is large enough, and reports whether to
-// continue: not after an error, as when the client has left or the time is over.
+// continue: not after an error, as when the client has disconnected or the time is
+// over.
 func (o *answerWriter) flushIfFull() bool {
 	if len(o.buf) >= flushBytes {
 		o.flush()
@@ -158,7 +160,8 @@ func (o *answerWriter) resultStats(r *engine.Result) map[string]any {
 	s := o.stats[r.Query]
 	return map[string]any{"queryIndex": r.Query, "emittedDPs": r.Points.Len(), "successfulScan": s.Parts,
 		"rowsFromStorage": s.Rows, "columnsFromStorage": s.Cells, "bytesFromStorage": s.Bytes,
-		"rowsPreFilter": s.Rows, "rowsPostFilter": s.Rows - s.Rejected, "dpsPreFilter": s.Points, "dpsPostFilter": s.Points}
+		"rowsPreFilter": s.Rows, "rowsPostFilter": s.Rows - s.Rejected, "dpsPreFilter": s.Points,
+		"dpsPostFilter": s.Points}
 }
 
 // points writes a result's points as a map keyed by time, or as pairs if the query

@@ -38,7 +38,7 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, q, entered.Cost, h.Now())
 	defer h.finish(entry, &err)
 	if wantsArrow(r) {
-		return h.arrow(request, w, r, q, entered, entry) // sets the timeout for its work by itself
+		return h.arrow(request, w, r, q, entered, entry) // sets the timeout for its work itself
 	}
 
 	a := &jsonAnswer{h: h, w: w, r: r.WithContext(request), q: q, entry: entry, entered: entered, start: start}
@@ -46,8 +46,8 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		err = a.answer(ctx, nil) // rows must not be deleted because of an unproven answer
 	} else {
 		// Rows are merged and rendered while the result cache is still proving that none
-		// has changed. Nothing is sent before it has. If that fails, all is asked again,
-		// and proven first; so is what failed because of an unproven answer.
+		// has changed. Nothing is sent before it has. If that fails, the query runs
+		// again, with proofs first; so it does after an error due to an unproven answer.
 		proofs := resultcache.NewProofs(ctx)
 		if err = a.answer(ctx, proofs); err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)
@@ -71,8 +71,8 @@ type jsonAnswer struct {
 // returns resultcache.ErrUnproven and has sent nothing.
 func (a *jsonAnswer) answer(ctx context.Context, proofs *resultcache.Proofs) error {
 	results, err := a.h.run(ctx, a.q, proofs, a.entry)
-	// It is no heavy query any more while its answer is sent: a client that reads
-	// slowly keeps no other query waiting.
+	// It is no longer a heavy query while its answer is sent: a client that reads slowly does not
+	// delay other queries.
 	a.entered.Computed()
 	if err != nil {
 		return err
@@ -86,7 +86,8 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 	stats := &a.entry.Stats
 	var summary any
 	if a.q.ShowSummary { // uidPairsResolved is not counted, but has its place
-		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows, "dpsPreFilter": stats.Points,
+		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows,
+			"dpsPreFilter":  stats.Points,
 			"dpsPostFilter": stats.PointsOut, "emittedDPs": stats.PointsOut, "uidPairsResolved": 0}
 	}
 
@@ -99,12 +100,13 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 	return err
 }
 
-// run makes the results, and deletes the rows that were read if the query says
-// so.
-func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs, entry *querylog.Entry) ([]engine.Result, error) {
+// run makes the results, and deletes the rows that were read if the query requests it.
+func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.Proofs,
+	entry *querylog.Entry) ([]engine.Result, error) {
 	// The engine checks while it merges, so that an answer that is too large is
 	// refused before all of it is in memory.
-	results, stats, err := h.Engine.Run(ctx, q, engine.Options{Points: h.AnswerLimits.CheckJSON, Proofs: proofs, Plans: entry.Plans})
+	results, stats, err := h.Engine.Run(ctx, q,
+		engine.Options{Points: h.AnswerLimits.CheckJSON, Proofs: proofs, Plans: entry.Plans})
 	if entry.Stats = stats; err != nil {
 		return nil, err
 	}
@@ -117,8 +119,8 @@ func (h *Handlers) run(ctx context.Context, q *query.Query, proofs *resultcache.
 	return results, h.deleteRows(ctx, q)
 }
 
-// Abort cuts the connection if an answer fails half way, so that nobody takes its
-// beginning for the whole.
+// Abort cuts the connection if an answer fails half way, so that its beginning is not mistaken for
+// the whole.
 func Abort(err error) error {
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -154,8 +156,7 @@ func (h *Handlers) readQuery(w http.ResponseWriter, r *http.Request, method stri
 	parser := h.Parser()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
-		// Where deleting is not enabled, OpenTSDB refuses the verb before it looks
-		// at the query.
+		// Where deleting is not enabled, OpenTSDB refuses the verb before it reads the query.
 		if method == http.MethodDelete && !h.AllowDelete {
 			return nil, h.checkDelete(w, r)
 		}

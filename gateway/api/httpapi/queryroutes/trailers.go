@@ -14,11 +14,11 @@ import (
 // value is the number of missing key ranges.
 const IncompleteHeader = "Downpour-Missing-Ranges"
 
-// DamagedHeader is set on an answer from which fix=damaged has left out rows; its value is their
+// DamagedHeader is set on an answer without rows that fix=damaged has skipped; its value is their
 // number.
 const DamagedHeader = "Downpour-Damaged-Rows"
 
-// damagedRows tells of rows that were left out of an answer.
+// damagedRows reports rows that were left out of an answer.
 type damagedRows struct {
 	Rows  int64  `json:"rows"`
 	First string `json:"first"`

@@ -8,20 +8,20 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// WorkTime is what is left of a query's timeout for writing its answer. It is not
-// a deadline, because the time that the client takes to read does not count.
+// WorkTime is the rest of a query's timeout, for writing its answer. It is not a
+// deadline, because the time that the client takes to read does not count.
 type WorkTime struct {
 	ctx   context.Context // ends when the client leaves
 	left  time.Duration
-	since time.Time // when the present stretch of work began
+	since time.Time // when the present period of work began
 }
 
 func newWorkTime(ctx context.Context, left time.Duration) *WorkTime {
 	return &WorkTime{ctx: ctx, left: left, since: time.Now()}
 }
 
-// pause ends a stretch of work, before a write to the client. The error says why
-// the answer should not be continued.
+// pause ends a period of work, before a write to the client. The error is why the answer should
+// not be continued.
 func (t *WorkTime) pause() error {
 	t.left -= time.Since(t.since)
 	switch {
@@ -33,7 +33,7 @@ func (t *WorkTime) pause() error {
 	return nil
 }
 
-// resume begins the next stretch of work.
+// resume begins the next period of work.
 func (t *WorkTime) resume() { t.since = time.Now() }
 
 // Write writes a piece of the answer. Only the time outside the write counts as work.

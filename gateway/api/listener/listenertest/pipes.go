@@ -10,7 +10,7 @@ type Pipes struct {
 	done chan struct{}
 }
 
-// NewPipes returns a listener. In testing/synctest it is made inside the bubble.
+// NewPipes returns a listener. In testing/synctest call it inside the bubble.
 func NewPipes() *Pipes { return &Pipes{next: make(chan net.Conn), done: make(chan struct{})} }
 
 // Accept waits for Dial or Hand; after Close it returns net.ErrClosed.

@@ -51,7 +51,7 @@ type Handlers struct {
 	// Start returns the name of the dashboard to which the page at / leads, empty for none; nil
 	// is none.
 	Start func(ctx context.Context) (string, error)
-	// ReadOnly says that DOWNPOUR_MODE is ro.
+	// ReadOnly is set if DOWNPOUR_MODE is ro.
 	ReadOnly bool
 	// Guard checks requests that change something.
 	Guard *access.Guard
@@ -59,8 +59,8 @@ type Handlers struct {
 	Timeout time.Duration
 }
 
-// Endpoints returns the routes by path. All are open to readers; a handler that changes
-// something asks for more itself.
+// Endpoints returns the routes by path. All are open to readers; a handler that changes something
+// requires more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
 		"api/dashboards":  {Scope: auth.Read, Serve: h.bounded(h.list), Reads: httpio.Get, Absent: httpio.WriteOnly, TellsOperator: true},
@@ -69,7 +69,8 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 }
 
 // bounded gives a handler that reads the time of a query, and turns the errors of dashboards into answers.
-func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) bounded(serve func(http.ResponseWriter,
+	*http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
@@ -78,7 +79,11 @@ func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error)
 		var conflict *dashboard.ConflictError
 		switch {
 		case errors.As(err, &conflict):
-			return &httpio.Error{Code: http.StatusConflict, Message: conflict.Error(), Details: "Nothing was changed: read the version in force, and make the change from it"}
+			return &httpio.Error{
+				Code:    http.StatusConflict,
+				Message: conflict.Error(),
+				Details: "Nothing was changed: read the version in force, and make the change from it",
+			}
 		case errors.Is(err, dashboard.ErrNotFound):
 			return &httpio.Error{Code: http.StatusNotFound, Message: err.Error()}
 		}
@@ -146,7 +151,7 @@ func (h *Handlers) one(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Whether a name is one is nothing that only some tokens may know.
+	// Any token may know whether a name exists.
 	if err := dashboard.CheckName(name); err != nil {
 		return httpio.BadRequest("%v", err)
 	}
@@ -212,8 +217,8 @@ func dropped(error) error { return nil }
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// put saves the body. If-Match names the version that it was made from, and
-// If-None-Match: * says that it is new.
+// put saves the body. If-Match names the version that it was made from, and If-None-Match: * means
+// that it is new.
 func (h *Handlers) put(w http.ResponseWriter, r *http.Request, name string) error {
 	from, err := h.mayChange(w, r)
 	if err != nil {
@@ -259,15 +264,22 @@ func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) (int64, err
 		return 0, err
 	}
 	if h.ReadOnly {
-		return 0, &httpio.Error{Code: http.StatusMethodNotAllowed, Message: "Dashboards cannot be changed here", Details: "This gateway runs in mode ro (DOWNPOUR_MODE)"}
+		return 0, &httpio.Error{
+			Code:    http.StatusMethodNotAllowed,
+			Message: "Dashboards cannot be changed here",
+			Details: "This gateway runs in mode ro (DOWNPOUR_MODE)",
+		}
 	}
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case match == "" && none == "*":
 		return 0, nil
 	case match == "" || none != "":
-		return 0, &httpio.Error{Code: http.StatusPreconditionRequired, Message: "A change names the version that it was made from",
-			Details: `Want If-Match: "7" with the ETag that was read, or If-None-Match: * for a new dashboard`}
+		return 0, &httpio.Error{
+			Code:    http.StatusPreconditionRequired,
+			Message: "A change names the version that it was made from",
+			Details: `Want If-Match: "7" with the ETag that was read, or If-None-Match: * for a new dashboard`,
+		}
 	}
 	text, quoted := strings.CutPrefix(strings.TrimPrefix(match, "W/"), `"`)
 	text, closed := strings.CutSuffix(text, `"`)

@@ -1,4 +1,4 @@
-// Package opsroutes is /api/ops: it tells an operator what the gateway does and has done lately,
+// Package opsroutes is /api/ops: it shows an operator the gateway's present and recent activity,
 // ends queries, and counts series. The page /ops shows the same.
 package opsroutes
 
@@ -20,7 +20,7 @@ import (
 
 // Handlers answer the routes. All fields are set before Endpoints is called.
 type Handlers struct {
-	// Report tells what the gateway does.
+	// Report returns the gateway's activity.
 	Report func(context.Context) Report
 	// Queries ends running queries.
 	Queries *querylog.Log
@@ -87,8 +87,12 @@ func (h *Handlers) below(w http.ResponseWriter, r *http.Request) error {
 	by := cmp.Or(h.Guard.TokenName(r), "an operator")
 	if kind == "live" {
 		if !h.EndLive(id, by) {
-			return &httpio.Error{Code: http.StatusNotFound, Message: fmt.Sprintf("This gateway has no live query %.100s", id),
-				Details: "It has ended, or is another gateway's: the ids are those that GET /api/ops of the same gateway lists"}
+			return &httpio.Error{
+				Code:    http.StatusNotFound,
+				Message: fmt.Sprintf("This gateway has no live query %.100s", id),
+				Details: "It has ended, or is another gateway's: the ids are those that GET /api/ops of the same " +
+					"gateway lists",
+			}
 		}
 		return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"id": id, "state": "ended"})
 	}
@@ -98,7 +102,7 @@ func (h *Handlers) below(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"id": id, "state": "ending"})
 }
 
-// only refuses all verbs but one.
+// only refuses all verbs except one.
 func only(r *http.Request, verb string) error {
 	method, err := httpio.Method(r)
 	switch {

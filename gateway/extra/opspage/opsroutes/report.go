@@ -1,7 +1,7 @@
 package opsroutes
 
 // Report is what /api/ops answers. Times are in ms since 1970, durations in ms, sizes in bytes.
-// What is not known is left out or 0.
+// Unknown values are omitted or 0.
 type Report struct {
 	Time    int64  `json:"time"`
 	Started int64  `json:"started"` // the gateway
@@ -16,7 +16,7 @@ type Report struct {
 	Places      Places      `json:"places"`
 	Puts        Puts        `json:"puts"`
 	UIDs        []UIDs      `json:"uids"`
-	// UIDsFailed says why the counts of UIDs are missing.
+	// UIDsFailed is why the counts of UIDs are missing.
 	UIDsFailed string `json:"uidsFailed,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type Memory struct {
 	Held    []Holder `json:"held"`
 }
 
-// Holder is a kind of work that holds memory. Of caches it is what they may hold.
+// Holder is a kind of work that holds memory. For caches it is their bound.
 type Holder struct {
 	Name    string `json:"name"` // query, write, live or cache
 	Bytes   int64  `json:"bytes"`
@@ -103,7 +103,7 @@ type ResultCache struct {
 	Bytes      int64 `json:"bytes"`
 	Entries    int64 `json:"entries"`
 	Hits       int64 `json:"hits"`
-	New        int64 `json:"new"`      // not asked for before
+	New        int64 `json:"new"`      // not queried before
 	Changed    int64 `json:"changed"`  // read again because their rows may have changed
 	Unproven   int64 `json:"unproven"` // without a version token
 	Evictions  int64 `json:"evictions"`
@@ -116,7 +116,7 @@ type ResultCache struct {
 type Places struct {
 	List []Place `json:"list"` // the pushdown servers, and this process last
 	// Regions are those of the data table in the order of their keys: runs of neighbours that are
-	// read at one place of List. Empty where no query has asked for them.
+	// read at one place of List. Empty if no query has listed them.
 	Regions []Run `json:"regions"`
 }
 
@@ -147,7 +147,7 @@ type Puts struct {
 	HTTP    []int64   `json:"http"` // stored, by second
 	Telnet  []int64   `json:"telnet"`
 	Own     []int64   `json:"own"`     // this host's own metrics
-	Refused []int64   `json:"refused"` // by all doors
+	Refused []int64   `json:"refused"` // by all protocols
 	Reasons []Refusal `json:"reasons"` // since the start, the newest first
 }
 
@@ -166,9 +166,9 @@ type UIDs struct {
 	Kind   string `json:"kind"`   // metrics, tagk or tagv
 	Used   int64  `json:"used"`   // by anybody
 	Most   int64  `json:"most"`   // that there can be
-	Grown  int64  `json:"grown"`  // since this gateway has looked, a day at most
+	Grown  int64  `json:"grown"`  // since this gateway's first check, a day at most
 	Within int64  `json:"within"` // that time
-	// RunOut is when they are all used if they grow on like this; 0 if that can't be told, or is
-	// far away.
+	// RunOut is when they are all used if they keep growing like this; 0 if that is unknown, or far
+	// away.
 	RunOut int64 `json:"runOut,omitempty"`
 }

@@ -1,6 +1,6 @@
 // Package treeroutes is the routes of trees, below /api/tree: definitions, rules, branches,
-// what a tree would do with a series, and which series it has left out. A body says what to
-// do or, where there is none, parameters do. Source: TreeRpc.
+// what a tree would do with a series, and which series it has left out. The arguments are
+// in the body or, without one, in parameters. Source: TreeRpc.
 package treeroutes
 
 import (
@@ -71,8 +71,8 @@ type Handlers struct {
 	Now func() time.Time
 }
 
-// Endpoints returns the routes by path. All are open to readers; a handler that changes
-// something asks for more itself.
+// Endpoints returns the routes by path. All are open to readers; a handler that changes something
+// requires more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	reading := httpio.Verbs{http.MethodGet, http.MethodPost, http.MethodPut}
 	return map[string]httpio.Endpoint{
@@ -87,8 +87,8 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	}
 }
 
-// below answers for paths that are in the table above with more words behind them, which
-// OpenTSDB passes over, and for all others, which are 404.
+// below answers for paths that are in the table above with more words after them, which OpenTSDB
+// ignores, and for all others, which are 404.
 func (h *Handlers) below(w http.ResponseWriter, r *http.Request) error {
 	route := firstWords(httpio.Path(r), 3)
 	if e, ok := h.Endpoints()[route]; ok && route != "api/tree/" {
@@ -111,7 +111,8 @@ func firstWords(path string, n int) string {
 }
 
 // bounded gives a handler that reads the time of a query, and turns the errors of trees into answers.
-func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) bounded(serve func(http.ResponseWriter,
+	*http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := httpio.WithQueryTime(r.Context(), h.Timeout)
 		defer cancel()
@@ -125,7 +126,11 @@ func (h *Handlers) bounded(serve func(http.ResponseWriter, *http.Request) error)
 		case errors.As(err, &many):
 			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: many.Error()}
 		case errors.Is(err, forest.ErrConflict):
-			return &httpio.Error{Code: http.StatusInternalServerError, Message: "Unable to save changes to the tree", Details: err.Error()}
+			return &httpio.Error{
+				Code:    http.StatusInternalServerError,
+				Message: "Unable to save changes to the tree",
+				Details: err.Error(),
+			}
 		case errors.Is(err, forest.ErrNoChange):
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -139,8 +144,8 @@ func (h *Handlers) mayChange(w http.ResponseWriter, r *http.Request) error {
 	return h.Guard.MayChange(w, r, auth.Write)
 }
 
-// flush has the series put into trees that puts have made, so that a client finds them. Its
-// error says that some are not there: what is read afterwards could be short.
+// flush puts new series into trees, so that a client finds them. Its error means that some are
+// missing: later reads could be short.
 func (h *Handlers) flush(ctx context.Context) error {
 	if h.FlushMeta == nil {
 		return nil
@@ -153,7 +158,11 @@ func (h *Handlers) flush(ctx context.Context) error {
 	case ctx.Err() != nil: // the request has had its time
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, forest.ErrConflict):
-		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "New series are not in all trees yet; please try again", Details: err.Error()}
+		return &httpio.Error{
+			Code:    http.StatusServiceUnavailable,
+			Message: "New series are not in all trees yet; please try again",
+			Details: err.Error(),
+		}
 	}
 	return err
 }
@@ -181,7 +190,11 @@ func requiredTreeID(r *http.Request) (int, error) {
 func number(text, message string) (int, error) {
 	n, err := java.ParseInt(text)
 	if err != nil {
-		return 0, &httpio.Error{Code: http.StatusBadRequest, Message: message, Details: "For input string: \"" + text + "\""}
+		return 0, &httpio.Error{
+			Code:    http.StatusBadRequest,
+			Message: message,
+			Details: "For input string: \"" + text + "\"",
+		}
 	}
 	return int(n), nil
 }

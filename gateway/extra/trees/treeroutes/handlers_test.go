@@ -44,7 +44,8 @@ func TestHandlers_seriesWait(t *testing.T) {
 			default:
 				continue
 			}
-			err := endpoint.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/"+path+"?treeid=1", nil))
+			err := endpoint.Serve(httptest.NewRecorder(),
+				httptest.NewRequest(http.MethodGet, "/"+path+"?treeid=1", nil))
 			if got := httpio.Classify(err); got.Code != c.status {
 				t.Errorf("%s, %v: got %d %v, want %d", path, c.err, got.Code, err, c.status)
 			}
@@ -59,7 +60,14 @@ func TestHandlers_trialWaits(t *testing.T) {
 	tables := tablestest.Names
 	names := uid.New(uid.Config{Store: st, Table: tables.UID, Schema: encoding.DefaultSchema()})
 	h := &Handlers{Timeout: time.Minute, FlushMeta: func(context.Context) error { return store.ErrUnavailable },
-		Forest: forest.New(forest.Config{Store: st, TreeTable: tables.Tree, UIDTable: tables.UID, MetaTable: tables.Meta, Schema: encoding.DefaultSchema(), Names: names})}
+		Forest: forest.New(forest.Config{
+			Store:     st,
+			TreeTable: tables.Tree,
+			UIDTable:  tables.UID,
+			MetaTable: tables.Meta,
+			Schema:    encoding.DefaultSchema(),
+			Names:     names,
+		})}
 	if _, err := h.Forest.Create(t.Context(), tree.Change{Name: "t"}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +81,21 @@ func TestHandlers_trialWaits(t *testing.T) {
 	}
 	ask := func() (string, error) {
 		w := httptest.NewRecorder()
-		err := h.Endpoints()["api/tree/test"].Serve(w, httptest.NewRequest(http.MethodGet, "/api/tree/test?treeid=1&tsuids="+tsuid.String(), nil))
+		err := h.Endpoints()["api/tree/test"].Serve(w,
+			httptest.NewRequest(http.MethodGet, "/api/tree/test?treeid=1&tsuids="+tsuid.String(), nil))
 		return w.Body.String(), err
 	}
 
 	if body, err := ask(); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("without a TSMeta: got %v %s", err, body)
 	}
-	catalog := meta.New(meta.Config{Store: st, UIDTable: tables.UID, MetaTable: tables.Meta, Schema: encoding.DefaultSchema(), Names: names})
+	catalog := meta.New(meta.Config{
+		Store:     st,
+		UIDTable:  tables.UID,
+		MetaTable: tables.Meta,
+		Schema:    encoding.DefaultSchema(),
+		Names:     names,
+	})
 	if _, err := catalog.CreateTSMeta(t.Context(), tsuid, meta.TSChange{}); err != nil {
 		t.Fatal(err)
 	}

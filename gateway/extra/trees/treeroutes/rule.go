@@ -171,10 +171,15 @@ func parseRule(w http.ResponseWriter, r *http.Request) (rule tree.Rule, err erro
 	}
 	if text := httpio.OptionalValue(r, "type"); text != nil {
 		if rule.Type, err = tree.ParseType(*text); err != nil {
-			return rule, &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to parse the 'type' parameter", Details: err.Error()}
+			return rule, &httpio.Error{
+				Code:    http.StatusBadRequest,
+				Message: "Unable to parse the 'type' parameter",
+				Details: err.Error(),
+			}
 		}
 	}
-	for name, to := range map[string]*string{"field": &rule.Field, "custom_field": &rule.CustomField, "regex": &rule.Regex, "separator": &rule.Separator,
+	for name, to := range map[string]*string{"field": &rule.Field, "custom_field": &rule.CustomField,
+		"regex": &rule.Regex, "separator": &rule.Separator,
 		"description": &rule.Description, "notes": &rule.Notes, "display_format": &rule.DisplayFormat} {
 		*to = httpio.LastValue(r, name)
 	}

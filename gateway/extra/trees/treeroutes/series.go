@@ -49,8 +49,8 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 
-	// At once and in front: requests that took their memory bit by bit would wait for each
-	// other with what they hold, and let others wait.
+	// In one step and first: requests that took their memory bit by bit would wait for each other
+	// while they hold some.
 	left := trialsBytes + int64(len(in.tsuids))*trialShare
 	if err := memory.Reserve(r.Context(), left); err != nil {
 		return err
@@ -69,7 +69,11 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 			return flushErr
 		}
 		if left -= trialBytes(trial); left < 0 {
-			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The trials take more than %d bytes; ask for fewer TSUIDs, or for one", trialsBytes+len(in.tsuids)*trialShare)}
+			return &httpio.Error{
+				Code: http.StatusRequestEntityTooLarge,
+				Message: fmt.Sprintf("The trials take more than %d bytes; ask for fewer TSUIDs, or for one",
+					trialsBytes+len(in.tsuids)*trialShare),
+			}
 		}
 		out[tsuid] = trial
 	}
@@ -83,8 +87,8 @@ const (
 	trialShare  = 32 << 10
 )
 
-// trialBytes is about what a trial takes. Each text counts twice, as it is and as JSON. Each
-// branch has all names of the way to it, and at most one branch below it.
+// trialBytes is about the memory of a trial. Each text counts twice, plain and as JSON.
+// Each branch has all names of the way to it, and at most one branch below it.
 func trialBytes(t *forest.Trial) int64 {
 	n := 4000
 	for _, m := range t.Messages {
@@ -154,7 +158,10 @@ func parseSeries(w http.ResponseWriter, r *http.Request) (in seriesRequest, err 
 	}
 
 	if len(given) > maxTSUIDs {
-		return in, &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d TSUIDs", maxTSUIDs)}
+		return in, &httpio.Error{
+			Code:    http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("More than %d TSUIDs", maxTSUIDs),
+		}
 	}
 	seen := make(map[string]bool, len(given))
 	for _, text := range given {
@@ -191,8 +198,8 @@ func parseSeriesBody(body []byte) (id int, tsuids []string, err error) {
 
 var errNoTree = httpio.BadRequest("Missing or invalid Tree ID")
 
-// treeNumber is the number of a tree. It may not be a text, nor have a fraction, for OpenTSDB
-// casts it, and answers 500 where that fails.
+// treeNumber is the number of a tree. It may not be a text or have a fraction: OpenTSDB casts it,
+// and answers 500 if that fails.
 type treeNumber struct {
 	id    int32
 	given bool

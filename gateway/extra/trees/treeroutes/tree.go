@@ -72,7 +72,7 @@ func (h *Handlers) getTree(w http.ResponseWriter, r *http.Request, id int) error
 	return httpio.WriteJSON(w, r, http.StatusOK, t)
 }
 
-// deleteTree deletes what series have made of a tree, and the tree too if that is asked for.
+// deleteTree deletes the branches of a tree, and its definition too if that is requested.
 func (h *Handlers) deleteTree(w http.ResponseWriter, r *http.Request, in treeRequest) error {
 	// A tree that does not exist is a 404.
 	if _, err := h.Forest.Tree(r.Context(), in.ID); err != nil {
@@ -98,9 +98,11 @@ func (h *Handlers) parseTree(w http.ResponseWriter, r *http.Request) (in treeReq
 	if in.ID, err = treeID(r); err != nil {
 		return in, err
 	}
-	in.Name, in.Description, in.Notes = httpio.LastValue(r, "name"), httpio.LastValue(r, "description"), httpio.LastValue(r, "notes")
+	in.Name, in.Description, in.Notes = httpio.LastValue(r, "name"), httpio.LastValue(r, "description"),
+		httpio.LastValue(r, "notes")
 	in.Created = h.Now().Unix() // of a new tree; one made by JSON has none, as in OpenTSDB
-	for name, to := range map[string]**bool{"strict_match": &in.StrictMatch, "enabled": &in.Enabled, "store_failures": &in.StoreFailures} {
+	for name, to := range map[string]**bool{"strict_match": &in.StrictMatch, "enabled": &in.Enabled,
+		"store_failures": &in.StoreFailures} {
 		if text := httpio.OptionalValue(r, name); text != nil {
 			*to = truth(*text)
 		}

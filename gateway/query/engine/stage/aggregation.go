@@ -12,9 +12,9 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// aggregation has a plan's parts return partial aggregates or series, whatever is faster. It scans
-// a second time, per series, if partial aggregates cannot give the answer or take more memory than
-// a part may have.
+// aggregation makes a plan's parts return partial aggregates or series, whichever is faster. It
+// scans a second time, per series, if partial aggregates cannot give the answer or take more
+// memory than a part may have.
 type aggregation struct {
 	exec    *dispatch.Executor
 	scan    *scan
@@ -54,8 +54,8 @@ func (s *aggregation) choose(r *Request) dispatch.Aggregation {
 	return dispatch.Auto
 }
 
-// needsSeries reports whether a plan failed by its partial aggregates. Of histograms, sums of
-// groups take the least.
+// needsSeries reports whether a plan failed by its partial aggregates. For histograms, sums of
+// groups take the least memory.
 func (s *aggregation) needsSeries(r *Request, stats dispatch.Stats, err error) bool {
 	return r.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats) || s.sideBySideTooLarge(r.Plan, err))
 }
@@ -64,12 +64,13 @@ func (s *aggregation) needsSeries(r *Request, stats dispatch.Stats, err error) b
 func partialsTooLarge(err error, stats dispatch.Stats) bool {
 	var limit *operator.LimitError
 	// Without a partial part it was the columns of series that took the memory, and would again.
-	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
+	return errors.As(err, &limit) &&
+		(limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
 }
 
 // sideBySideTooLarge reports whether a plan whose hours are read side by side needs more
-// memory than one request may have. Each hour has blocks of its own and each group all
-// buckets at once: where the budget is small, columns of series may still fit.
+// memory than one request may have. Each hour has its own blocks and each group has all
+// buckets in memory: with a small budget, columns of series may still fit.
 func (s *aggregation) sideBySideTooLarge(p *scanplan.Plan, err error) bool {
 	var large *memory.LimitError
 	return errors.As(err, &large) && s.exec.SideBySide(p)
@@ -80,8 +81,9 @@ func (s *aggregation) sideBySideTooLarge(p *scanplan.Plan, err error) bool {
 const maxSmallGroups = 20_000
 
 // noteSmallGroups notes a plan whose groups have hardly more than one series. A partial
-// aggregate is larger than the value of a series, and takes longer to make and to merge, so that
-// the next plan like it is executed per series. That notes it again, while it is so.
+// aggregate is larger than the value of a series, and takes longer to make and to
+// merge, so the next similar plan is executed per series. That one notes it again, as
+// long as it holds.
 func (s *aggregation) noteSmallGroups(p *scanplan.Plan, a *Answer) {
 	if p.Histograms != nil || p.Downsample == nil || len(p.GroupBy) == 0 {
 		return

@@ -22,8 +22,9 @@ func TestAggregation_smallGroups(t *testing.T) {
 	m := &operatortest.Store{}
 	for i := range 6 {
 		m.Load(s, operatortest.UID(9), operatortest.Series{
-			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%3)},
-			Points: operatortest.Every(alignedBase, alignedBase+2*3600, 60, func(k int) float64 { return float64(i*k) / 7 }),
+			Tags: []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%3)},
+			Points: operatortest.Every(alignedBase, alignedBase+2*3600, 60,
+				func(k int) float64 { return float64(i*k) / 7 }),
 		})
 	}
 	stages := New(Config{Exec: overFlight(t, m, s)})
@@ -31,7 +32,12 @@ func TestAggregation_smallGroups(t *testing.T) {
 		t.Helper()
 		p := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+2*3600)
 		p.GroupBy, p.Downsample = []encoding.UID{operatortest.UID(groupBy)}, d
-		a, err := stages.aggregation.Groups(t.Context(), &Request{Compiled: &plan.Compiled{Plan: &p}, Query: &query.Query{}, NewBudget: func() operator.Budget { return nil }})
+		a, err := stages.aggregation.Groups(t.Context(),
+			&Request{
+				Compiled:  &plan.Compiled{Plan: &p},
+				Query:     &query.Query{},
+				NewBudget: func() operator.Budget { return nil },
+			})
 		if err != nil || a.Stats.Remote == 0 || (a.Stats.Partial > 0) != wantPartial {
 			t.Errorf("by tag %d: %v, %+v; want partial %t", groupBy, err, a.Stats, wantPartial)
 		}

@@ -53,7 +53,8 @@ func BenchmarkRaw(b *testing.B) {
 		for k := range points.Len() {
 			points.Bits[k], points.Float[k] = uint64((k*7+i*13)%101), false
 		}
-		m.Load(s, operatortest.UID(9), operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}, Points: points})
+		m.Load(s, operatortest.UID(9),
+			operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}, Points: points})
 	}
 	for _, place := range []struct {
 		name string
@@ -64,19 +65,22 @@ func BenchmarkRaw(b *testing.B) {
 			rate *scanplan.Rate
 		}{{"sum", nil}, {"rate", &scanplan.Rate{}}} {
 			for _, how := range []dispatch.Aggregation{dispatch.PerSeries, dispatch.Auto} {
-				b.Run(place.name+"/"+q.name+"/"+map[dispatch.Aggregation]string{dispatch.PerSeries: "per series", dispatch.Auto: "aligned"}[how], func(b *testing.B) {
-					plan := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
-					plan.Rate = q.rate
-					b.ReportAllocs()
-					began := processorTime()
-					for b.Loop() {
-						groups, stats, err := mergedBy(b.Context(), place.e, &plan, how)
-						if err != nil || len(groups) != 1 || (how == dispatch.Auto) != answersAligned(stats) {
-							b.Fatal(err, len(groups), stats)
+				b.Run(place.name+"/"+q.name+"/"+
+					map[dispatch.Aggregation]string{dispatch.PerSeries: "per series", dispatch.Auto: "aligned"}[how],
+					func(b *testing.B) {
+						plan := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
+						plan.Rate = q.rate
+						b.ReportAllocs()
+						began := processorTime()
+						for b.Loop() {
+							groups, stats, err := mergedBy(b.Context(), place.e, &plan, how)
+							if err != nil || len(groups) != 1 || (how == dispatch.Auto) != answersAligned(stats) {
+								b.Fatal(err, len(groups), stats)
+							}
 						}
-					}
-					b.ReportMetric(float64(processorTime()-began)/float64(b.N)/float64(series*hours*360), "cpu-ns/point")
-				})
+						b.ReportMetric(float64(processorTime()-began)/float64(b.N)/float64(series*hours*360),
+							"cpu-ns/point")
+					})
 			}
 		}
 	}
@@ -93,7 +97,8 @@ func BenchmarkManyGroups(b *testing.B) {
 		for k := range points.Len() {
 			points.Bits[k], points.Float[k] = uint64((k*7+i*13)%101), false
 		}
-		m.Load(s, operatortest.UID(9), operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}, Points: points})
+		m.Load(s, operatortest.UID(9),
+			operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}, Points: points})
 	}
 	e := overFlight(b, m, s)
 	one := &operatortest.Store{Keep: true}
@@ -103,7 +108,8 @@ func BenchmarkManyGroups(b *testing.B) {
 	eOne := overFlight(b, one, s)
 	for _, how := range []dispatch.Aggregation{dispatch.PerSeries, dispatch.Auto} {
 		f := func(name string, e *dispatch.Executor, want int) {
-			b.Run(name+"/"+map[dispatch.Aggregation]string{dispatch.PerSeries: "per series", dispatch.Auto: "partial"}[how], func(b *testing.B) {
+			b.Run(name+"/"+map[dispatch.Aggregation]string{dispatch.PerSeries: "per series",
+				dispatch.Auto: "partial"}[how], func(b *testing.B) {
 				plan := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
 				plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "max", Fill: scanplan.FillNone}
 				plan.Aggregator, plan.GroupBy = "avg", []encoding.UID{operatortest.UID(1)}

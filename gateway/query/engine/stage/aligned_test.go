@@ -25,17 +25,19 @@ import (
 const alignedBase = 1_356_998_400
 
 // mergedBy executes a plan and merges its parts.
-func mergedBy(ctx context.Context, e *dispatch.Executor, p *scanplan.Plan, how dispatch.Aggregation) ([]merge.Group, dispatch.Stats, error) {
+func mergedBy(ctx context.Context, e *dispatch.Executor, p *scanplan.Plan,
+	how dispatch.Aggregation) ([]merge.Group, dispatch.Stats, error) {
 	m := merge.New(p, nil)
 	defer m.Free()
-	stats, err := e.Run(ctx, p, dispatch.Options{Aggregation: how, Trace: true}, func(part scanplan.KeyRange, records []batch.Record) error {
-		for _, r := range records {
-			if err := m.Add(part, r); err != nil {
-				return err
+	stats, err := e.Run(ctx, p, dispatch.Options{Aggregation: how, Trace: true},
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			for _, r := range records {
+				if err := m.Add(part, r); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, stats, err
 	}
@@ -64,9 +66,11 @@ type alignedTable struct {
 // compare and add in their own ways.
 func drawValue(t *rapid.T, isFloat bool) encoding.Value {
 	if !isFloat {
-		return encoding.IntValue(rapid.SampledFrom([]int64{0, 1, -1, 7, 100, 70_000, -5_000_000_000, 1 << 53, 1<<53 + 1, math.MaxInt64, math.MinInt64}).Draw(t, "int"))
+		return encoding.IntValue(rapid.SampledFrom([]int64{0, 1, -1, 7, 100, 70_000, -5_000_000_000, 1 << 53,
+			1<<53 + 1, math.MaxInt64, math.MinInt64}).Draw(t, "int"))
 	}
-	return encoding.FloatValue(rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 0.1, 0.2, 0.3, 1e16, -1e16, 1, 4.5, math.NaN(), math.MaxFloat64, math.Inf(-1), 1e-300}).Draw(t, "float"))
+	return encoding.FloatValue(rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 0.1, 0.2, 0.3, 1e16, -1e16, 1, 4.5,
+		math.NaN(), math.MaxFloat64, math.Inf(-1), 1e-300}).Draw(t, "float"))
 }
 
 // drawAligned draws a table. sound has no series that differs from the others.
@@ -79,7 +83,8 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 	a.store = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
 
 	times := drawTimes(t, hours)
-	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series", "by hour"}).Draw(t, "types")
+	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series",
+		"by hour"}).Draw(t, "types")
 	if sound && types != "floats" {
 		types = "ints"
 	}
@@ -87,14 +92,18 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 	first := rapid.Bool().Draw(t, "floats first")
 	odd := rapid.IntRange(-2, 4).Draw(t, "odd series") // mostly there is one at most
 	for i := range rapid.IntRange(1, 5).Draw(t, "series") {
-		one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%2)}, Appended: rapid.Bool().Draw(t, "appended")}
+		one := operatortest.Series{
+			Tags:     []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%2)},
+			Appended: rapid.Bool().Draw(t, "appended"),
+		}
 		own := times
 		if !sound && (i == odd || rapid.IntRange(0, 9).Draw(t, "odd too") == 0) {
 			own = drawOdd(t, times)
 		}
 		small := rapid.Bool().Draw(t, "small") // values of one length
 		for _, at := range own {
-			isFloat := types == "floats" || types == "by series" && i%2 == 0 || types == "mixed" && rapid.Bool().Draw(t, "is float") ||
+			isFloat := types == "floats" || types == "by series" && i%2 == 0 ||
+				types == "mixed" && rapid.Bool().Draw(t, "is float") ||
 				types == "by hour" && (at < turn) == first
 			v := drawValue(t, isFloat)
 			if small && isFloat {
@@ -120,20 +129,26 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 	}
 	names := aggregate.Names()
 	if sound || rapid.IntRange(0, 3).Draw(t, "any aggregator") > 0 {
-		names = slices.DeleteFunc(names, func(n string) bool { f, _ := aggregate.Lookup(scanplan.Aggregator(n)); return !f.Aligns() })
+		names = slices.DeleteFunc(names,
+			func(n string) bool { f, _ := aggregate.Lookup(scanplan.Aggregator(n)); return !f.Aligns() })
 	}
 	a.plan.Aggregator = scanplan.Aggregator(rapid.SampledFrom(names).Draw(t, "aggregator"))
 	if rapid.Bool().Draw(t, "by tag") {
 		a.plan.GroupBy = []encoding.UID{operatortest.UID(2)}
 	}
 	if rapid.Bool().Draw(t, "rate") {
-		a.plan.Rate = &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"), ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset value")}
+		a.plan.Rate = &scanplan.Rate{
+			Counter:    rapid.Bool().Draw(t, "counter"),
+			CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"),
+			ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset value"),
+		}
 		a.plan.Rate.DropResets = (!sound || !a.plan.Rate.Counter) && rapid.Bool().Draw(t, "drop")
 	}
 	if !sound {
 		a.plan.FixDuplicates = rapid.Bool().Draw(t, "fix duplicates")
 		if rapid.IntRange(0, 7).Draw(t, "fixed") == 0 {
-			a.plan.Fix = rapid.SampledFrom([]scanplan.Fixes{scanplan.FixRateStart, scanplan.FixIntegers, scanplan.FixGaps}).Draw(t, "fix")
+			a.plan.Fix = rapid.SampledFrom([]scanplan.Fixes{scanplan.FixRateStart, scanplan.FixIntegers,
+				scanplan.FixGaps}).Draw(t, "fix")
 		}
 	}
 	return a
@@ -173,7 +188,8 @@ func drawOdd(t *rapid.T, times []int64) []int64 {
 	}
 	at := rapid.IntRange(0, n-1).Draw(t, "at")
 	hour := func(i int) int64 { return own[i] / 3_600_000 }
-	switch rapid.SampledFrom([]string{"lacks one", "one more", "later", "earlier", "later hour", "earlier hour", "without an hour", "other time"}).Draw(t, "odd") {
+	switch rapid.SampledFrom([]string{"lacks one", "one more", "later", "earlier", "later hour", "earlier hour",
+		"without an hour", "other time"}).Draw(t, "odd") {
 	case "lacks one":
 		return slices.Delete(own, at, at+1)
 	case "one more":
@@ -208,7 +224,8 @@ func (a *alignedTable) drawCells(t *rapid.T, s encoding.Schema, metric encoding.
 		tags := s.AppendTags(nil, one.Tags)
 		if rapid.IntRange(0, 4).Draw(t, "note") == 0 {
 			hour := alignedBase + 3600*rapid.Int64Range(0, hours-1).Draw(t, "hour")
-			a.store.Cell(s.AppendRowKey(nil, metric, uint32(hour), tags), []byte{encoding.PrefixAnnotation, 0, byte(i)}, fmt.Appendf(nil, "note %d", i), 2)
+			a.store.Cell(s.AppendRowKey(nil, metric, uint32(hour), tags),
+				[]byte{encoding.PrefixAnnotation, 0, byte(i)}, fmt.Appendf(nil, "note %d", i), 2)
 		}
 		if n := one.Points.Len(); n > 0 && !one.Appended && rapid.IntRange(0, 4).Draw(t, "twice") == 0 {
 			ms, v := one.Points.At(rapid.IntRange(0, n-1).Draw(t, "which"))
@@ -216,7 +233,8 @@ func (a *alignedTable) drawCells(t *rapid.T, s encoding.Schema, metric encoding.
 				v = encoding.IntValue(4)
 			}
 			q, value := operatortest.Encode(ms, v)
-			a.store.Cell(s.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(ms/1000)), tags), encoding.AppendQualifier(nil, q), value, 3)
+			a.store.Cell(s.AppendRowKey(nil, metric, encoding.KeyTime(encoding.Hour(ms/1000)), tags),
+				encoding.AppendQualifier(nil, q), value, 3)
 		}
 	}
 }
@@ -293,14 +311,18 @@ func TestAligned_takes(t *testing.T) {
 
 // mergedParts executes a plan in parts of some hours each, and merges them. The modes are those of
 // the parts, again and again.
-func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan, hours int64, modes ...scanplan.Mode) ([]merge.Group, error) {
+func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan, hours int64,
+	modes ...scanplan.Mode) ([]merge.Group, error) {
 	m := merge.New(p, nil)
 	defer m.Free()
 	n := 0
 	for at := p.From; at < p.To; at += hours * 3600 {
 		mode := modes[n%len(modes)]
 		n++
-		r := scanplan.KeyRange{Start: p.HourKey(p.Ranges[0], at), Stop: p.HourKey(p.Ranges[0], min(at+hours*3600, p.To))}
+		r := scanplan.KeyRange{
+			Start: p.HourKey(p.Ranges[0], at),
+			Stop:  p.HourKey(p.Ranges[0], min(at+hours*3600, p.To)),
+		}
 		op, err := operator.New(from, &scanplan.Part{Plan: *p, Range: r, Mode: mode}, operator.Options{})
 		if err != nil {
 			return nil, err
@@ -359,7 +381,8 @@ func TestAligned_everyHole(t *testing.T) {
 					continue
 				}
 				if diff := sameGroups(want, got); diff != "" || err != nil {
-					t.Fatalf("hours %08b in parts of %d, rate %v: %v (- per series, + aligned):\n%s", choice, perPart, r, err, diff)
+					t.Fatalf("hours %08b in parts of %d, rate %v: %v (- per series, + aligned):\n%s", choice, perPart,
+						r, err, diff)
 				}
 			}
 		}
@@ -404,7 +427,8 @@ func TestAligned_everyType(t *testing.T) {
 					continue
 				}
 				if diff := sameGroups(want, got); diff != "" || err != nil {
-					t.Fatalf("floats %06b in parts of %d, rate %v: %v (- per series, + aligned):\n%s", choice, perPart, r, err, diff)
+					t.Fatalf("floats %06b in parts of %d, rate %v: %v (- per series, + aligned):\n%s", choice, perPart,
+						r, err, diff)
 				}
 			}
 		}
@@ -415,8 +439,8 @@ func TestAligned_everyType(t *testing.T) {
 	}
 }
 
-// Parts that were aggregated row by row stand beside no others: their series cannot be added to
-// groups that are finished.
+// Parts that were aggregated row by row are not mixed with others: their series cannot
+// be added to groups that are finished.
 func TestAligned_besideOthers(t *testing.T) {
 	const hours = 3
 	s, m := encoding.DefaultSchema(), &operatortest.Store{}
@@ -440,7 +464,8 @@ func TestAligned_besideOthers(t *testing.T) {
 				modes[h] = []scanplan.Mode{scanplan.PerSeries, scanplan.Aligned}[choice>>h&1]
 			}
 			got, err := mergedParts(t.Context(), m, &p, 1, modes...)
-			if mixed := choice != 0 && choice != 1<<hours-1; mixed != errors.Is(err, merge.ErrOrder) || !mixed && err != nil {
+			if mixed := choice != 0 && choice != 1<<hours-1; mixed != errors.Is(err, merge.ErrOrder) ||
+				!mixed && err != nil {
 				t.Fatalf("modes %v, rate %v: error %v", modes, r, err)
 			}
 			if diff := sameGroups(want, got); err == nil && diff != "" {

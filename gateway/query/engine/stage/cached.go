@@ -17,10 +17,10 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// cachedGroups is what the result cache keeps of a plan's answer: its groups, with the
-// points of all times that the plan's rows have, so that a later time window inside
-// the same hours finds it too; and what it cost to make them. Names are looked up again
-// for each query. It is shared among queries and must not change.
+// cachedGroups is a plan's answer in the result cache: its groups, with the points of
+// all times of the plan's rows, so that a later time window inside the same hours finds
+// it too; and the cost of making them. Names are looked up again for each query. It is
+// shared among queries and must not change.
 type cachedGroups struct {
 	groups []merge.Group
 	stats  dispatch.Stats
@@ -64,9 +64,8 @@ func (c *cachedGroups) Bytes() int64 {
 // Read returns what was read to make the groups.
 func (c *cachedGroups) Read() (rows, bytes int64) { return c.stats.Rows, c.stats.Bytes }
 
-// newCachedGroups copies groups, so that they do not keep the merger's memory alive. Of
-// each group's members it keeps the TSUIDs, and one span, from which nameGroups sees
-// that the group has members.
+// newCachedGroups copies groups, so that they do not keep the merger's memory alive. It keeps the
+// TSUIDs of each group's members, and one span, which shows nameGroups that the group has members.
 func newCachedGroups(groups []merge.Group, stats dispatch.Stats) *cachedGroups {
 	c := &cachedGroups{groups: slices.Clone(groups), stats: stats}
 	c.stats.Trace = nil
@@ -115,7 +114,7 @@ type find struct {
 func (s *find) Groups(ctx context.Context, r *Request) (Answer, error) {
 	began := time.Now()
 	r = r.lookedUp(s.lookUp(ctx, r))
-	if reason := r.lookup.Reason(); reason != "" { // nothing that was found would be proven
+	if reason := r.lookup.Reason(); reason != "" { // no cached answer could be proven
 		r.Trace.Add("result cache", time.Since(began), map[string]any{"resultCache": "read: " + reason})
 	}
 	if a, ok, err := r.found(ctx, began); ok {
@@ -132,14 +131,14 @@ func (s *find) lookUp(ctx context.Context, r *Request) *resultcache.PlanLookup {
 	return s.exec.LookupPlan(ctx, r.Plan, r.answerName(), r.Proofs)
 }
 
-// lookedUp returns the request with what a lookup has found, or where an answer is to be kept.
+// lookedUp returns the request with a lookup, for its answer or to keep one.
 func (r *Request) lookedUp(l *resultcache.PlanLookup) *Request {
 	out := *r
 	out.lookup = l
 	return &out
 }
 
-// found returns the answer that the lookup has found, which began then; ok is false for none.
+// found returns the answer of the lookup, which began at began; ok is false if there is none.
 func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool, err error) {
 	cached, ok := r.lookup.Found().(*cachedGroups)
 	if !ok {
@@ -162,8 +161,8 @@ func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool
 	return a, true, nil
 }
 
-// keep answers a request that was asked before, or that others wait for, for all times of its
-// rows, so that a later time window inside the same hours has the answer, too; and keeps that.
+// keep answers a request that was queried before, or that others wait for, for all times of its
+// rows, so that a later time window inside the same hours has the answer, too; and caches that.
 type keep struct {
 	atSeam *seam // of what is kept
 	whole  Stage
@@ -189,10 +188,10 @@ func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
 	switch {
 	case err == nil:
 		return s.kept(r, a)
-	case !mayLieOutsideQuery(err), r.share != nil && ctx.Err() != nil: // of a batch, another one goes on
+	case !mayLieOutsideQuery(err), r.share != nil && ctx.Err() != nil: // in a batch, another member continues
 		return a, err
 	}
-	// The cause may be a time that the query does not ask for, and others may: try without it.
+	// The cause may be a time outside of the query: try without it.
 	if r.share != nil {
 		r.share(nil) // they need not wait for what is this query's alone
 	}
@@ -211,7 +210,7 @@ func (s *keep) kept(r *Request, a Answer) (Answer, error) {
 		}
 	}
 	a.Groups, a.Plan = trimmed(a.Groups, r.Plan), r.Compiled
-	// Of the points that were counted, the answer has those that are left.
+	// The answer has only some of the counted points.
 	return a, r.Points.set(pointsIn(a.Groups))
 }
 
@@ -234,8 +233,7 @@ func pointsBetween(p *encoding.Points, start, end int64) encoding.Points {
 }
 
 // mayLieOutsideQuery reports whether an error may come from times that the plan reads
-// and the query does not ask for: an infinite sum, or too much memory or too many
-// points.
+// outside of the query: an infinite sum, or too much memory or too many points.
 func mayLieOutsideQuery(err error) bool {
 	var infinity *aggregate.InfinityError
 	var merged *merge.MemoryError

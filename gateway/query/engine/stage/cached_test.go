@@ -13,8 +13,15 @@ import (
 func TestNewCachedGroups(t *testing.T) {
 	points := encoding.Points{Time: make([]int64, 10), Bits: make([]uint64, 10), Float: make([]bool, 10)}
 	span := []byte("000001000001000001")
-	g := merge.Group{Key: span[6:12], Spans: [][]byte{span, span}, Tags: []encoding.TagPair{{K: span[6:12], V: span[12:18]}},
-		Aggregated: []encoding.UID{span[:6]}, TSUIDs: []encoding.UID{span, span}, Points: points, Notes: [][]byte{span}}
+	g := merge.Group{
+		Key:        span[6:12],
+		Spans:      [][]byte{span, span},
+		Tags:       []encoding.TagPair{{K: span[6:12], V: span[12:18]}},
+		Aggregated: []encoding.UID{span[:6]},
+		TSUIDs:     []encoding.UID{span, span},
+		Points:     points,
+		Notes:      [][]byte{span},
+	}
 	want := g
 	want.Spans = want.Spans[:1]
 	r := newCachedGroups([]merge.Group{g, {}}, dispatch.Stats{})

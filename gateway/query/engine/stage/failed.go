@@ -9,10 +9,10 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// failedTries are plans with which something failed lately, such as partial aggregation, so that it
-// is not tried with the next plan like one of them, of other times.
-// It only affects speed, so an entry may be lost or stand for another plan: plans may be
-// long, and only their hashes are kept.
+// failedTries are plans with which something failed lately, such as partial
+// aggregation, so that it is not tried with the next plan that differs only in its
+// times. It only affects speed, so an entry may be lost or match another plan: plans
+// may be long, and only their hashes are kept.
 type failedTries struct {
 	lasts time.Duration // how long a try counts; 0 is failuresLast
 
@@ -20,7 +20,7 @@ type failedTries struct {
 	entries map[uint64]tries // by planHash
 }
 
-// tries says how often something has failed, and when it was last noted.
+// tries is how often something has failed, and when it was last noted.
 type tries struct {
 	times int
 	last  time.Time
@@ -34,7 +34,7 @@ const (
 	maxFailures  = 1000
 )
 
-// planHash hashes what plans of other times have in common. Every query asks for it several
+// planHash hashes the fields that plans of other times have in common. Every query calls it several
 // times, so nothing is formatted.
 func planHash(p *scanplan.Plan) uint64 {
 	var h maphash.Hash
@@ -81,7 +81,7 @@ func (t *failedTries) add(p *scanplan.Plan, began, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// When it is full all go: what is lost costs no more than another try.
+	// When it is full all are dropped: a lost entry costs no more than another try.
 	if t.entries == nil || len(t.entries) >= maxFailures {
 		t.entries = map[uint64]tries{}
 	}

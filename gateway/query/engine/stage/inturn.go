@@ -8,9 +8,9 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// inTurn answers a request again if it was refused memory that other requests held: many
-// queries at once would else refuse each other what any of them could have alone. A failed try
-// has given back its memory; the next one begins when the request has the turn, see
+// inTurn answers a request again if it was refused memory that other requests held: otherwise many
+// concurrent queries would refuse each other memory that any of them could have alone. A failed try
+// has released its memory; the next one begins when the request has the turn, see
 // memory.Account.Turn.
 type inTurn struct{ next Stage }
 

@@ -59,7 +59,8 @@ func TestInTurn(t *testing.T) {
 		stage := &inTurn{next: stageFunc(func() error { tries++; return busy })}
 		_, err = stage.Groups(memory.With(t.Context(), account), &Request{})
 		if tries != 1 || !memory.Refused(err) || time.Since(began) != memory.Patience {
-			t.Errorf("%d tries, %v after %s; want 1 and a refusal after %s", tries, err, time.Since(began), memory.Patience)
+			t.Errorf("%d tries, %v after %s; want 1 and a refusal after %s", tries, err, time.Since(began),
+				memory.Patience)
 		}
 		end()
 	})

@@ -27,8 +27,8 @@ func (a *AnswerPoints) Plan() *Points {
 	return &Points{all: a}
 }
 
-// Points counts the points of one plan of a query. What is made again in another
-// way counts once. It is for one goroutine; a nil one counts nothing.
+// Points counts the points of one plan of a query. Points that are made again in another way count
+// once. It is for one goroutine; a nil one counts nothing.
 type Points struct {
 	all *AnswerPoints
 	own int64

@@ -15,11 +15,11 @@ import (
 	"downpour/pushdown/rollupjob"
 )
 
-// Rollups that we make ourselves take the place of raw rows where they are proven to be what
-// these give. Both are read per series into one merger, stretch of time by stretch, so that
-// rates, interpolation and fill policies see the columns that raw rows alone would have given.
+// Rollups that we make ourselves replace raw rows where they are proven to equal their results.
+// Both are read per series into one merger, one range of time after another, so that rates,
+// interpolation and fill policies see the columns that raw rows alone would have given.
 
-// madeChoice says which rollups a plan reads, and why not others.
+// madeChoice is the rollups that a plan reads, and why not others.
 type madeChoice struct {
 	source *plan.MadeSource
 	proof  *rollupjob.Proof
@@ -37,7 +37,8 @@ func (c *madeChoice) String() string {
 	}
 	var times []string
 	for _, r := range c.ranges {
-		times = append(times, fmt.Sprintf("from %s to %s", time.Unix(r.From, 0).UTC().Format(time.DateTime), time.Unix(r.To, 0).UTC().Format(time.DateTime)))
+		times = append(times, fmt.Sprintf("from %s to %s", time.Unix(r.From, 0).UTC().Format(time.DateTime),
+			time.Unix(r.To, 0).UTC().Format(time.DateTime)))
 	}
 	text := fmt.Sprintf("table %s %s UTC", c.source.Interval.Table, strings.Join(times, ", "))
 	if c.why != "" {
@@ -68,7 +69,7 @@ func (s *rollups) Groups(ctx context.Context, r *Request) (Answer, error) {
 	return s.next.Groups(ctx, r)
 }
 
-// choose finds out which rollups can take the place of a plan's raw rows now.
+// choose finds the rollups that can now replace a plan's raw rows.
 func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 	c.why = p.NotMade
 	if s.prover == nil || len(p.Made) == 0 {
@@ -88,9 +89,9 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 
 	for i := range p.Made {
 		m := &p.Made[i]
-		whole := asked(p.Plan, m.Align)
+		whole := wanted(p.Plan, m.Align)
 		if whole.From >= whole.To {
-			c.why = "no whole bucket lies between the raw rows that are read"
+			c.why = "no whole bucket is between the raw rows that are read"
 			continue
 		}
 		proof, err := s.prover.Prove(ctx, m.Interval, p.Plan.Metric, whole)
@@ -112,9 +113,9 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 	return c
 }
 
-// asked returns the time of a plan's rows of which rollups may be read: that of the buckets that
-// its answer has.
-func asked(p *scanplan.Plan, align int64) rollupjob.Range {
+// wanted returns the time of a plan's rows for which rollups may be read: that of the buckets of
+// its answer.
+func wanted(p *scanplan.Plan, align int64) rollupjob.Range {
 	first, last := p.Start/1000/align*align, p.End/1000/align*align+align
 	return aligned(rollupjob.Range{From: max(p.From, first), To: min(p.To, last)}, align)
 }
@@ -150,10 +151,11 @@ func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer
 
 // scanBoth gives a merger what rollups have, and what raw rows have at other times. ok
 // is false if the plan cannot be cut in time.
-func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
+func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice,
+	m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
 	at := r.Plan.From
 	for i := 0; i <= len(c.ranges); i++ {
-		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // behind the last
+		rolled := rollupjob.Range{From: r.Plan.To, To: r.Plan.To} // after the last
 		if i < len(c.ranges) {
 			rolled = c.ranges[i]
 		}
@@ -181,19 +183,21 @@ func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice, m *me
 }
 
 // scanRollups gives a merger the rollups of a time.
-func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range, m *merge.Merger) (dispatch.Stats, error) {
+func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range,
+	m *merge.Merger) (dispatch.Stats, error) {
 	rolled := c.source.PlanBetween(r.Plan, at.From, at.To)
-	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries, func(part scanplan.KeyRange, records []batch.Record) error {
-		// Parts are put in order by their keys. A row of rollups may begin long before its time, among
-		// the raw rows that are read there.
-		if first := rolled.HourKey(part, at.From); bytes.Compare(part.Start, first) < 0 {
-			part.Start = first
-		}
-		for _, record := range records {
-			if err := m.AddBetween(part, record, at.From*1000, at.To*1000); err != nil {
-				return err
+	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries,
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			// Parts are put in order by their keys. A row of rollups may begin long before its time, among
+			// the raw rows that are read there.
+			if first := rolled.HourKey(part, at.From); bytes.Compare(part.Start, first) < 0 {
+				part.Start = first
 			}
-		}
-		return nil
-	})
+			for _, record := range records {
+				if err := m.AddBetween(part, record, at.From*1000, at.To*1000); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 }

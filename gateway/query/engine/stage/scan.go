@@ -33,7 +33,8 @@ func (s *scan) groups(ctx context.Context, r *Request, how dispatch.Aggregation)
 
 // merged executes the plan of a request and returns a merger with what its parts returned. The
 // merger holds memory until Free, also after an error.
-func (s *scan) merged(ctx context.Context, r *Request, how dispatch.Aggregation) (*merge.Merger, dispatch.Stats, error) {
+func (s *scan) merged(ctx context.Context, r *Request,
+	how dispatch.Aggregation) (*merge.Merger, dispatch.Stats, error) {
 	m := newMerger(ctx, r, r.Plan)
 	// Only mode=partial accepts other last bits; Auto does not.
 	if how == dispatch.PartialAggregation {
@@ -56,8 +57,9 @@ func mergerSink(m *merge.Merger) dispatch.Sink {
 }
 
 // into executes the plan of a request once and gives the sink what its parts return.
-func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation, sink dispatch.Sink) (dispatch.Stats, error) {
-	// What was read in time has to be merged and named, too: only reading ends earlier, and the
+func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation,
+	sink dispatch.Sink) (dispatch.Stats, error) {
+	// Rows that were read in time must be merged and named, too: only reading ends earlier, and the
 	// sink keeps the bounds of the whole query.
 	if r.Query.AllowPartial {
 		inner, cancel := reserveTimeForNames(ctx)
@@ -68,9 +70,17 @@ func (s *scan) into(ctx context.Context, r *Request, how dispatch.Aggregation, s
 }
 
 // plan executes a plan of a request as a step of its trace.
-func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step string, how dispatch.Aggregation, sink dispatch.Sink) (dispatch.Stats, error) {
+func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step string, how dispatch.Aggregation,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	ran := r.Trace.Begin(step)
-	stats, err := s.exec.Run(ctx, p, dispatch.Options{Aggregation: how, Budget: r.currentBudget(), AllowMissing: r.Query.AllowPartial, Proving: r.proving, Trace: r.Trace != nil}, sink)
+	stats, err := s.exec.Run(ctx, p,
+		dispatch.Options{
+			Aggregation:  how,
+			Budget:       r.currentBudget(),
+			AllowMissing: r.Query.AllowPartial,
+			Proving:      r.proving,
+			Trace:        r.Trace != nil,
+		}, sink)
 	ran(trace.Counts(stats)).AddAttempts(stats.Trace)
 	return stats, err
 }
@@ -82,7 +92,7 @@ func newMerger(ctx context.Context, r *Request, p *scanplan.Plan) *merge.Merger 
 	return m
 }
 
-// namedBytes is about what a group takes in addition to its points, with the names that it gets.
+// namedBytes is about the size of a group without its points, with its names.
 const namedBytes = 900
 
 // finish makes the groups of what a merger got, and reserves the memory of their names.
@@ -94,7 +104,7 @@ func finish(ctx context.Context, r *Request, m *merge.Merger, stats dispatch.Sta
 		return Answer{Stats: stats}, err
 	}
 	if err := memory.Reserve(ctx, int64(len(groups))*namedBytes); err != nil {
-		memory.Release(ctx, int64(pointsIn(groups))*merge.PointBytes) // nobody gets them
+		memory.Release(ctx, int64(pointsIn(groups))*merge.PointBytes) // they are not returned
 		return Answer{Stats: stats}, err
 	}
 	return Answer{Groups: groups, Stats: stats, Plan: r.Compiled}, nil

@@ -15,21 +15,21 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// A dashboard asks for the same hours every few seconds, while points are written to the
-// last of them: the answer as a whole is never the one in the result cache. So the plan is
-// cut at a seam. What its older hours make of the groups is kept as a merge.Stretch, as long
-// as their rows do not change, and only the newer hours are read and merged.
+// A dashboard queries the same hours every few seconds, while points are written to the last of
+// them: the answer as a whole is never the one in the result cache. So the plan is cut at a seam.
+// The groups of its older hours are kept as a merge.Stretch, as long as their rows do not change,
+// and only the newer hours are read and merged.
 
-// settledAfter is how long after its end an hour is taken to be written completely, in s.
-// If points come later, the stretch is made again.
+// settledAfter is the time after its end when an hour counts as complete, in s. If points come
+// later, the stretch is made again.
 const settledAfter = 600
 
 // minStretch is the least number of hours that are worth a stretch.
 const minStretch = 2
 
-// maxUnkept is how often in a row a stretch is made and not cached before none is made for a
-// while. The first time its parts are not cached either, because they were not asked for
-// before; with several queries at once each may cache some of them the second time.
+// maxUnkept is how often in a row a stretch is made and not cached before none is made for a while.
+// The first time its parts are not cached either, because they were not queried before; with
+// several concurrent queries each may cache some of them the second time.
 const maxUnkept = 3
 
 // manySeriesFor is how long a plan is known to have more series.
@@ -47,7 +47,12 @@ type seam struct {
 }
 
 func newSeam(cfg *Config, scan *scan, whole Stage) *seam {
-	s := &seam{exec: cfg.Exec, scan: scan, many: failedTries{lasts: manySeriesFor}, maxSeries: cmp.Or(cfg.StretchSeries, 50_000)}
+	s := &seam{
+		exec:      cfg.Exec,
+		scan:      scan,
+		many:      failedTries{lasts: manySeriesFor},
+		maxSeries: cmp.Or(cfg.StretchSeries, 50_000),
+	}
 	s.whole = &counted{seam: s, next: whole}
 	return s
 }
@@ -67,20 +72,19 @@ func (s *counted) Groups(ctx context.Context, r *Request) (Answer, error) {
 	return a, err
 }
 
-// cachedStretch is what the result cache keeps of a plan's older hours: their stretch, and
-// what it cost to make it. It is shared among queries.
+// cachedStretch is a plan's older hours in the result cache: their stretch, and the cost of making
+// it. It is shared among queries.
 type cachedStretch struct {
 	*merge.Stretch
 	stats dispatch.Stats
-	// refused is set once newer rows have changed what the stretch took for final. They do so
-	// in each query, until the seam has passed them.
+	// refused is set once newer rows have changed points that the stretch considered final. They do
+	// so in each query, until the seam has passed them.
 	refused atomic.Bool
 }
 
 // cutAtSeam cuts an untrimmed plan between two hours. All rows of the first should have been
-// written by now and by the end of the query, both in ms: dashboards also ask for a whole
-// day of which some is still to come. ok is false where a stretch is not possible, or not
-// worth it.
+// written by now and by the end of the query, both in ms: dashboards also query a whole day
+// that is not over. ok is false if a stretch is not possible, or not worth it.
 func cutAtSeam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool) {
 	at := min(end, now)/1000 - settledAfter
 	at -= at % encoding.RowSeconds
@@ -94,8 +98,8 @@ func cutAtSeam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok
 	return older, newer, ok
 }
 
-// groups answers an untrimmed request of a query that ends at end, in ms. If it can it
-// reads only the rows after the seam, else all of them.
+// groups answers an untrimmed request of a query that ends at end, in ms. If possible it reads only
+// the rows after the seam, else all of them.
 func (s *seam) groups(ctx context.Context, r *Request, end int64) (Answer, error) {
 	both := r.inOneBudget() // the rows on both sides of the seam count together
 	older, err := s.olderHours(ctx, both, end)
@@ -119,12 +123,12 @@ func (s *seam) groups(ctx context.Context, r *Request, end int64) (Answer, error
 	return a, err
 }
 
-// OlderHours are the hours of a plan before its seam, of which only their stretch is needed.
+// OlderHours are the hours of a plan before its seam; only their stretch is needed.
 type OlderHours struct {
 	stretch  *cachedStretch
 	newer    scanplan.Plan // of the hours after them
 	stats    dispatch.Stats
-	reserved int64 // of a stretch that was made now
+	reserved int64 // of a stretch made by this request
 }
 
 // Stretch is what the older hours make of the groups. It is shared with other queries.
@@ -136,16 +140,16 @@ func (o *OlderHours) Plan() *scanplan.Plan { return o.stretch.ContinuedPlan(&o.n
 // Seam is the base time, s, of the first newer rows.
 func (o *OlderHours) Seam() int64 { return o.newer.From }
 
-// Refuse notes that newer rows have changed what the stretch took for final.
+// Refuse notes that newer rows have changed points that the stretch considered final.
 func (o *OlderHours) Refuse() { o.stretch.refused.Store(true) }
 
-// Close releases the memory that was reserved in ctx for the stretch. The result cache
-// counts what it keeps.
+// Close releases the memory that was reserved in ctx for the stretch. The result cache counts its
+// own entries.
 func (o *OlderHours) Close(ctx context.Context) { memory.Release(ctx, o.reserved) }
 
 // olderHours returns the older hours of an untrimmed request of a query that ends at end, ms,
-// with their stretch from the result cache or made now; nil where the plan is better
-// executed as a whole. Close comes after the last use of the stretch.
+// with their stretch from the result cache or made now; nil if the plan is better executed as
+// a whole. Close comes after the last use of the stretch.
 func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHours, error) {
 	began := time.Now()
 	older, newer, ok := cutAtSeam(r.Plan, end, began.UnixMilli())
@@ -180,7 +184,7 @@ func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHou
 		return without("no query wanted them before, or they have changed since")
 	}
 	alone := r.withScan(&older)
-	alone.proving = true // the stretch is to be kept
+	alone.proving = true // the stretch will be cached
 	st, stats, err := s.makeStretch(ctx, alone)
 	if err != nil {
 		return nil, err
@@ -192,7 +196,7 @@ func (s *seam) olderHours(ctx context.Context, r *Request, end int64) (*OlderHou
 	return &OlderHours{stretch: st, newer: newer, stats: stats, reserved: st.Bytes()}, nil
 }
 
-// fromCache spends what the rows of a stretch from the result cache would have cost.
+// fromCache spends the cost of reading the rows of a stretch from the result cache.
 func (s *seam) fromCache(ctx context.Context, r *Request, st *cachedStretch, began time.Time) (dispatch.Stats, error) {
 	stats := st.stats.FromCache()
 	if err := r.spend(ctx, &st.stats); err != nil {
@@ -258,9 +262,10 @@ func (s *seam) continued(ctx context.Context, r *Request, older *OlderHours) (An
 	return finish(ctx, r, m, stats)
 }
 
-// ExecuteNewer executes a request from the seam on, and hands the records to the sink. It counts the
-// work of the older hours as well.
-func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours, sink dispatch.Sink) (dispatch.Stats, error) {
+// ExecuteNewer executes a request from the seam on, and passes the records to the sink. It counts
+// the work of the older hours as well.
+func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours,
+	sink dispatch.Sink) (dispatch.Stats, error) {
 	stats := older.stats
 	more, err := s.Execute(ctx, r.withScan(&older.newer), sink)
 	stats.Add(more)

@@ -28,7 +28,9 @@ func TestSeam(t *testing.T) {
 		{at(5) + 30*minute, at(0) - minute, 0}, // nothing was written yet
 	} {
 		older, newer, ok := cutAtSeam(&p, c.end, c.now)
-		if ok != (c.want > 0) || ok && (older.From != alignedBase || older.To != alignedBase+c.want*3600 || newer.From != older.To || newer.To != p.To) {
+		if ok != (c.want > 0) ||
+			ok && (older.From != alignedBase || older.To != alignedBase+c.want*3600 || newer.From != older.To ||
+				newer.To != p.To) {
 			t.Errorf("end %d, now %d: seam at %d, %v, want %d hours before it", c.end, c.now, older.To, ok, c.want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // shared answers equal requests by one execution, see sharing.
 type shared struct {
 	sharing *sharing
-	alone   Stage // for a request that nobody waits for
+	alone   Stage // for a request without other waiters
 	batch   Stage // for all that have waited: it looks into the result cache again
 }
 
@@ -54,8 +54,8 @@ func (r *Request) shareKey() (key resultcache.ID, ok bool) {
 	return resultcache.PlanKey(r.Plan, string(r.answerName())), true
 }
 
-// lead answers a request for a batch. An error is not shared: most are of one query, such as
-// a limit, and with any other the rest of the batch finds out for itself.
+// lead answers a request for a batch. An error is not shared: most are of one query, such as a
+// limit, and the rest of the batch will meet any other.
 func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sharers) (a Answer, err error) {
 	ended := false
 	publish := func(answer *cachedGroups) {
@@ -66,8 +66,8 @@ func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sh
 	}
 	defer publish(nil) // also if the execution panics
 
-	// What others have kept while this one waited is found now. If it is shared it must be proven,
-	// because each query waits for no proofs but its own.
+	// An answer that others have cached while this one waited is found now. If it is shared it must
+	// be proven, because each query waits only for its own proofs.
 	batch := *r
 	if s.sharing.isShared(b) {
 		batch.share, batch.Proofs = publish, nil
@@ -80,8 +80,8 @@ func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sh
 	return a, err
 }
 
-// fromOther answers a request with what an execution that began after it was asked has made for
-// another one. It reserves what it holds of that.
+// fromOther answers a request with the result of another one's execution, which began after the
+// request. It reserves the memory that it holds of it.
 func (s *shared) fromOther(ctx context.Context, r *Request, answer *cachedGroups, began time.Time) (Answer, error) {
 	s.sharing.answered.Add(1)
 	if err := r.spend(ctx, &answer.stats); err != nil {

@@ -12,11 +12,10 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// Many who look at one dashboard ask for the same plans at the same time. Those who ask while
-// an equal plan is being executed share the next execution of it, which begins when that one
-// ends. They never share one that has begun: it may have read a row already to which a point
-// was written since, and a point that is acknowledged before a query is asked must be in its
-// answer.
+// Many viewers of one dashboard query the same plans at the same time. Requests that come while an
+// equal plan is being executed share its next execution, which begins when that one ends. They
+// never share one that has begun: it may already have read a row to which a point was written
+// since, and a point that is acknowledged before a query must be in its answer.
 
 // sharing has the plans that are being executed. Its methods may be called from many
 // goroutines.
@@ -36,16 +35,15 @@ type executions struct {
 
 // sharers are the queries that share an execution.
 type sharers struct {
-	// lead has a value once the execution may begin, for the query that takes it: that one
-	// executes. If it ends too early, it puts the value back.
+	// lead has a value once the execution may begin: the query that receives it executes. If it
+	// ends too early, it puts the value back.
 	lead chan struct{}
-	// done is closed at the end. Then answer is what all share, nil if each has to execute
-	// for itself.
+	// done is closed at the end. Then answer is shared by all, nil if each must execute for itself.
 	done   chan struct{}
 	answer *cachedGroups
 
 	// Guarded by sharing.mu.
-	members int // those who have left are not counted
+	members int // without those that have left
 	begun   bool
 }
 
@@ -91,14 +89,14 @@ func (s *sharing) endLocked(plan resultcache.ID) {
 	}
 }
 
-// begin closes the next batch: who asks from now on does not share it.
+// begin closes the next batch: later requests do not share it.
 func (x *executions) begin() {
 	x.next.begun, x.next = true, nil
 	x.running++
 }
 
-// wait waits for the answer of a batch. leads says that the caller executes for the batch, and
-// ends by publish or resign.
+// wait waits for the answer of a batch. leads is set if the caller must execute for the batch, and
+// end with publish or resign.
 func (s *sharing) wait(ctx context.Context, plan resultcache.ID, b *sharers) (leads bool, err error) {
 	patience := time.NewTimer(s.patience)
 	defer patience.Stop()
@@ -144,7 +142,7 @@ func (s *sharing) leave(plan resultcache.ID, b *sharers) {
 	case b.members > 0:
 	case !b.begun:
 		s.plans[plan].next = nil
-	default: // nobody is left who would take the lead
+	default: // no member is left to take the lead
 		select {
 		case <-b.lead:
 			s.endLocked(plan)

@@ -77,7 +77,8 @@ func (s *sharing) lawStep(t *testing.T, rng *rand.Rand, written, got *atomic.Int
 	check := func(a *cachedGroups) {
 		got.Add(1)
 		if a.stats.Points < acknowledged {
-			t.Errorf("an answer with %d writes, want %d, which were acknowledged before the question", a.stats.Points, acknowledged)
+			t.Errorf("an answer with %d writes, want %d, which were acknowledged before the question", a.stats.Points,
+				acknowledged)
 		}
 	}
 

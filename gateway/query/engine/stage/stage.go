@@ -1,16 +1,16 @@
-// Package stage answers one compiled sub-query with groups of UIDs. Each stage answers a
-// request by itself, or has the stage behind it answer it: for the same plan, for another
-// one, or a second time. New puts them in order; each has a file of its own:
+// Package stage answers one compiled sub-query with groups of UIDs. Each stage answers a request
+// itself, or by the next stage: for the same plan, for another one, or a second time. New puts them
+// in order; each has a file of its own:
 //
-//	inturn.go      again, when it is the query's turn, if other queries hold the memory
-//	tables.go      from a table of rollups, then from the next one; raw rows behind a cut
+//	inturn.go      again, when the query has the turn, if other queries hold the memory
+//	tables.go      from a table of rollups, then from the next one; raw rows after a cut
 //	straight.go    again with rows cut at full hours, if the table has rows of no full hour
 //	cached.go      from the result cache, and into it
 //	rollups.go     from rollups that we make ourselves, where they are proven
 //	shared.go      by one execution for equal queries
 //	seam.go        older hours from the result cache, newer ones from their rows
-//	aggregation.go by partial aggregates or per series, and per series if the former fail
-//	scan.go        by executing the plan, and merging what its parts return
+//	aggregation.go by partial aggregates or per series, and per series if partial aggregates fail
+//	scan.go        by executing the plan, and merging the answers of its parts
 package stage
 
 import (
@@ -31,7 +31,8 @@ import (
 )
 
 // Stage returns the groups of a request. With an error the answer has the counts of the work
-// that was done, and the request's account holds no memory for it, except where a stage says so.
+// that was done, and the request's account holds no memory for it, except where a stage
+// documents it.
 type Stage interface {
 	Groups(ctx context.Context, r *Request) (Answer, error)
 }
@@ -62,15 +63,15 @@ type Request struct {
 	Proofs *resultcache.Proofs
 	// Keep is the plan's filter on names, of spans (salt, metric and tags); nil for none.
 	Keep func(span []byte) (bool, error)
-	// NewBudget returns a budget for one try at the plan, nil for no bound. It must be set, so that nobody
-	// lifts a limit by forgetting it.
+	// NewBudget returns a budget for one try at the plan, nil for no bound. It must be set, so that
+	// no limit is lifted by oversight.
 	NewBudget func() operator.Budget
 
-	budget  operator.Budget // of a try that reads in several steps; nil for one of its own
+	budget  operator.Budget // of a try that reads in several steps; nil for a new one
 	proving bool            // see dispatch.Options
 
 	lookup *resultcache.PlanLookup // see find
-	share  func(*cachedGroups)     // see shared; nil if nobody waits for the answer
+	share  func(*cachedGroups)     // see shared; nil if there are no other waiters
 }
 
 // With returns the request for another plan.
@@ -108,8 +109,8 @@ func (r *Request) currentBudget() operator.Budget {
 	return r.budget
 }
 
-// spend spends what an answer from memory has cost when it was read: whether a query is refused
-// must not depend on what was asked before.
+// spend spends the original cost of an answer from memory: whether a query is refused must not
+// depend on earlier queries.
 func (r *Request) spend(ctx context.Context, s *dispatch.Stats) error {
 	if b := r.currentBudget(); b != nil {
 		return b.Spend(ctx, s.Points, s.Bytes)
@@ -119,7 +120,8 @@ func (r *Request) spend(ctx context.Context, s *dispatch.Stats) error {
 
 // rounded reports whether the query accepts sums whose last bits differ.
 func (r *Request) rounded() bool {
-	return r.PostFilter == nil && !r.Query.AllowPartial && dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
+	return r.PostFilter == nil && !r.Query.AllowPartial &&
+		dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
 }
 
 // cacheable reports whether the result cache may have an answer. A post filter depends on names,
@@ -136,10 +138,10 @@ type Config struct {
 	Log  *slog.Logger
 
 	// SharePatience is how long a query waits for an execution that has begun before it came. Then the next
-	// one begins while that one runs, so a plan that takes long is begun at most so often. Default 1 s.
+	// one begins while that one runs, so a slow plan is begun at most that often. Default 1 s.
 	SharePatience time.Duration
-	// StretchSeries is the most series of which a stretch is made if their hours can be read side by side
-	// instead: that keeps nothing of a series, and a stretch some 300 bytes. Default 50,000.
+	// StretchSeries is the most series of a stretch if their hours can be read side by side
+	// instead: that keeps nothing of a series, but a stretch some 300 bytes. Default 50,000.
 	StretchSeries int64
 }
 
@@ -190,13 +192,14 @@ func (s *Stages) Scan(ctx context.Context, r *Request) (*merge.Merger, dispatch.
 	return s.scan.merged(ctx, r, dispatch.PerSeries)
 }
 
-// Execute executes the plan of a request per series, and hands the records of its parts to the sink.
+// Execute executes the plan of a request per series, and passes the records of its parts to the
+// sink.
 func (s *Stages) Execute(ctx context.Context, r *Request, sink dispatch.Sink) (dispatch.Stats, error) {
 	return s.scan.into(ctx, r, dispatch.PerSeries, sink)
 }
 
 // Older returns the hours of a request's plan that are over, with their stretch, for a caller that
-// continues it by itself; nil if there are none. Close comes after the last use of it.
+// continues it itself; nil if there are none. Close comes after the last use of it.
 func (s *Stages) Older(ctx context.Context, r *Request) (*OlderHours, error) {
 	if !r.cacheable() {
 		return nil, nil
@@ -211,14 +214,14 @@ func (s *Stages) Sharing() (plans, waiting int) { return s.sharing.count() }
 // SharedAnswers returns how many requests were answered by the execution of another one.
 func (s *Stages) SharedAnswers() int64 { return s.sharing.answered.Load() }
 
-// Forecast says how a request would be answered now.
+// Forecast is how a request would be answered now.
 type Forecast struct {
 	Aggregation dispatch.Aggregation
 	Kept        bool   // in the result cache, should no row have changed
 	Rollups     string // that are read, and why not others; empty without any
 }
 
-// Forecast finds out how a request would be answered, without reading a row of it.
+// Forecast determines how a request would be answered, without reading a row of it.
 func (s *Stages) Forecast(ctx context.Context, r *Request) Forecast {
 	made := s.rollups.choose(ctx, r)
 	return Forecast{

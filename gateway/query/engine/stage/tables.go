@@ -44,8 +44,8 @@ func (r *Request) ofTable(p *plan.Compiled) *Request {
 	return out
 }
 
-// behindCut adds raw data behind the cut of a plan of rollups, if it has one. If reading that fails, the groups before the
-// cut keep their memory until the query ends.
+// behindCut adds raw data after the cut of a plan of rollups, if it has one. If reading
+// that fails, the groups before the cut keep their memory until the query ends.
 type behindCut struct {
 	next Stage
 	raw  Stage
@@ -71,8 +71,8 @@ func (s *behindCut) Groups(ctx context.Context, r *Request) (Answer, error) {
 	return a, nil
 }
 
-// joinAt joins the groups of two plans by their keys: each has the points of before that
-// lie before the cut, in ms, and those of after that do not. It shares memory with both.
+// joinAt joins the groups of two plans by their keys: each has the points of before that are before
+// the cut, in ms, and those of after that are not. It shares memory with both.
 // Source: SplitRollupSpanGroup.
 func joinAt(before, after []merge.Group, cut int64) []merge.Group {
 	var out []merge.Group
@@ -103,8 +103,11 @@ const maxTime = 1 << 53
 // joined returns two groups of one key as one.
 func joined(a, b *merge.Group) merge.Group {
 	out := *a
-	out.Points = encoding.Points{Time: slices.Concat(a.Points.Time, b.Points.Time), Bits: slices.Concat(a.Points.Bits, b.Points.Bits),
-		Float: slices.Concat(a.Points.Float, b.Points.Float)}
+	out.Points = encoding.Points{
+		Time:  slices.Concat(a.Points.Time, b.Points.Time),
+		Bits:  slices.Concat(a.Points.Bits, b.Points.Bits),
+		Float: slices.Concat(a.Points.Float, b.Points.Float),
+	}
 	out.Spans, out.Notes = slices.Concat(a.Spans, b.Spans), slices.Concat(a.Notes, b.Notes)
 	out.TSUIDs = sortedUIDs(slices.Concat(a.TSUIDs, b.TSUIDs))
 	out.Aggregated = sortedUIDs(slices.Concat(a.Aggregated, b.Aggregated))
@@ -112,8 +115,11 @@ func joined(a, b *merge.Group) merge.Group {
 	// A tag stays one if no member has another value.
 	out.Tags = nil
 	all := slices.Concat(a.Tags, b.Tags)
-	slices.SortFunc(all, func(x, y encoding.TagPair) int { return cmp.Or(bytes.Compare(x.K, y.K), bytes.Compare(x.V, y.V)) })
-	// Equal keys stand together now, and equal values of one key.
+	slices.SortFunc(all, func(x, y encoding.TagPair) int {
+		return cmp.Or(bytes.Compare(x.K, y.K),
+			bytes.Compare(x.V, y.V))
+	})
+	// Equal keys are adjacent now, and equal values of one key.
 	for i, t := range all {
 		same := i > 0 && bytes.Equal(all[i-1].K, t.K)
 		switch {
@@ -126,9 +132,11 @@ func joined(a, b *merge.Group) merge.Group {
 		}
 	}
 	out.Aggregated = sortedUIDs(out.Aggregated)
-	// A key that one of the groups has aggregated has several values, whatever the other one has.
+	// A key that one of the groups has aggregated has several values, no matter what the other one
+	// has.
 	out.Tags = slices.DeleteFunc(out.Tags, func(t encoding.TagPair) bool {
-		_, several := slices.BinarySearchFunc(out.Aggregated, t.K, func(k, want encoding.UID) int { return bytes.Compare(k, want) })
+		_, several := slices.BinarySearchFunc(out.Aggregated, t.K,
+			func(k, want encoding.UID) int { return bytes.Compare(k, want) })
 		return several
 	})
 	return out

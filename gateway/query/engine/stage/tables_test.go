@@ -17,7 +17,7 @@ import (
 	"downpour/pushdown/rollup"
 )
 
-// pointsAt returns a point at each time, all with one value, which tells where they come from.
+// pointsAt returns a point at each time, all with one value, which shows their origin.
 func pointsAt(value int64, times ...int64) (p encoding.Points) {
 	for _, t := range times {
 		p.Append(t, encoding.IntValue(value))
@@ -32,16 +32,39 @@ func TestJoinAt(t *testing.T) {
 	uid := func(n byte) encoding.UID { return encoding.UID{n} }
 	tag := func(k, v byte) encoding.TagPair { return encoding.TagPair{K: uid(k), V: uid(v)} }
 	before := []merge.Group{
-		{Key: []byte("a"), Spans: [][]byte{{1}}, Tags: []encoding.TagPair{tag(1, 1), tag(2, 1), tag(3, 1)}, Aggregated: []encoding.UID{uid(5)}, TSUIDs: []encoding.UID{uid(1), uid(3)}, Points: pointsAt(1, 10, 20, 30)},
+		{
+			Key:        []byte("a"),
+			Spans:      [][]byte{{1}},
+			Tags:       []encoding.TagPair{tag(1, 1), tag(2, 1), tag(3, 1)},
+			Aggregated: []encoding.UID{uid(5)},
+			TSUIDs:     []encoding.UID{uid(1), uid(3)},
+			Points:     pointsAt(1, 10, 20, 30),
+		},
 		{Key: []byte("c"), Points: pointsAt(1, 10, 20)},
 	}
 	after := []merge.Group{
-		{Key: []byte("a"), Spans: [][]byte{{2}}, Tags: []encoding.TagPair{tag(1, 1), tag(2, 2), tag(4, 1), tag(5, 1)}, TSUIDs: []encoding.UID{uid(2), uid(3)}, Points: pointsAt(2, 10, 20, 30)},
+		{
+			Key:    []byte("a"),
+			Spans:  [][]byte{{2}},
+			Tags:   []encoding.TagPair{tag(1, 1), tag(2, 2), tag(4, 1), tag(5, 1)},
+			TSUIDs: []encoding.UID{uid(2), uid(3)},
+			Points: pointsAt(2, 10, 20, 30),
+		},
 		{Key: []byte("b"), Points: pointsAt(2, 20)},
 	}
 	want := []merge.Group{
-		{Key: []byte("a"), Spans: [][]byte{{1}, {2}}, Tags: []encoding.TagPair{tag(1, 1), tag(3, 1), tag(4, 1)}, Aggregated: []encoding.UID{uid(2), uid(5)},
-			TSUIDs: []encoding.UID{uid(1), uid(2), uid(3)}, Points: encoding.Points{Time: []int64{10, 20, 30}, Bits: []uint64{1, 2, 2}, Float: []bool{false, false, false}}},
+		{
+			Key:        []byte("a"),
+			Spans:      [][]byte{{1}, {2}},
+			Tags:       []encoding.TagPair{tag(1, 1), tag(3, 1), tag(4, 1)},
+			Aggregated: []encoding.UID{uid(2), uid(5)},
+			TSUIDs:     []encoding.UID{uid(1), uid(2), uid(3)},
+			Points: encoding.Points{
+				Time:  []int64{10, 20, 30},
+				Bits:  []uint64{1, 2, 2},
+				Float: []bool{false, false, false},
+			},
+		},
 		{Key: []byte("b"), Points: pointsAt(2, 20)},
 		{Key: []byte("c"), Points: pointsAt(1, 10)},
 	}
@@ -72,11 +95,16 @@ func TestBehindCut_points(t *testing.T) {
 		t.Fatal(err)
 	}
 	const start, end = 1_357_095_845, 1_357_106_645 // three hours
-	q, err := query.ParseURI(url.Values{"start": {fmt.Sprint(start)}, "end": {fmt.Sprint(end)}, "m": {"sum:1h-sum:m"}}, time.Unix(end, 0))
+	q, err := query.ParseURI(url.Values{"start": {fmt.Sprint(start)}, "end": {fmt.Sprint(end)}, "m": {"sum:1h-sum:m"}},
+		time.Unix(end, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := plan.Options{Schema: encoding.DefaultSchema(), Table: "tsdb", Rollups: &plan.Rollups{Config: config, Split: true, Now: end * 1000}}
+	options := plan.Options{
+		Schema:  encoding.DefaultSchema(),
+		Table:   "tsdb",
+		Rollups: &plan.Rollups{Config: config, Split: true, Now: end * 1000},
+	}
 	c, err := plan.Compile(q, 0, plan.Names{Metric: encoding.UID{0, 0, 1}}, options)
 	if err != nil || c.Rest() == nil {
 		t.Fatalf("%v, and no rest of raw data behind the rollups", err)

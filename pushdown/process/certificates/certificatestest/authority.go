@@ -32,7 +32,7 @@ type Authority struct {
 // file with both, which HBase calls a key store.
 type Certificate struct{ CertFile, KeyFile, KeyStore string }
 
-// NewAuthority makes an authority whose files lie in a directory that exists.
+// NewAuthority makes an authority with its files in an existing directory.
 func NewAuthority(dir string) (*Authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -52,8 +52,8 @@ func NewAuthority(dir string) (*Authority, error) {
 	return a, os.WriteFile(a.File, encode("CERTIFICATE", der), 0o600)
 }
 
-// Issue makes a certificate for names of hosts and addresses, of which the first is its
-// common name. It is valid for a day around a moment.
+// Issue makes a certificate for names of hosts and addresses; the first is its common name. It is
+// valid for a day around a moment.
 func (a *Authority) Issue(moment time.Time, hosts ...string) (Certificate, error) {
 	key, err := newKey()
 	if err != nil {

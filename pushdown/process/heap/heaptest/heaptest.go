@@ -3,9 +3,9 @@ package heaptest
 
 import "runtime"
 
-// InUse returns the bytes of the heap that are in use. It collects garbage three times
-// before: what a sync.Pool keeps is freed by the second collection, and what cleanups
-// release by the one after it.
+// InUse returns the bytes of the heap that are in use. It collects garbage three times before: the
+// second collection frees the contents of a sync.Pool, and the third the memory that cleanups
+// release.
 func InUse() int64 {
 	for range 3 {
 		runtime.GC()

@@ -43,7 +43,11 @@ func (m *Memory) Listen(network, address string) (net.Listener, error) {
 	if m.listeners == nil {
 		m.listeners = map[string]*memoryListener{}
 	}
-	l := &memoryListener{at: net.TCPAddrFromAddrPort(at), waiting: make(chan net.Conn, backlog), closed: make(chan struct{})}
+	l := &memoryListener{
+		at:      net.TCPAddrFromAddrPort(at),
+		waiting: make(chan net.Conn, backlog),
+		closed:  make(chan struct{}),
+	}
 	m.listeners[at.String()] = l
 	return l, nil
 }
@@ -131,7 +135,7 @@ func (l *memoryListener) Close() error {
 // Addr is the address that the listener was made with.
 func (l *memoryListener) Addr() net.Addr { return l.at }
 
-// Host is a machine on a network: what it listens at and whom it dials, until it is cut off.
+// Host is a machine on a network: its listeners and connections, until it is cut off.
 type Host struct {
 	on network.Network
 
@@ -149,8 +153,8 @@ func NewHost(on network.Network) *Host {
 // errCut is the error of a host that was cut off.
 var errCut = errors.New("the host is cut off")
 
-// Cut ends all connections and listeners of the host, and lets it make no others: to all others it is dead. What the
-// programs on it still do reaches nobody.
+// Cut ends all connections and listeners of the host, and lets it make no others: all others see it
+// as dead.
 func (h *Host) Cut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

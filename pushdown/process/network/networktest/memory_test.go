@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// On a network in memory a listener is found by its address until it is closed, and a host that is cut off neither listens,
-// nor connects, nor goes on with what it had.
+// On a network in memory a listener is found by its address until it is closed, and a host that is
+// cut off neither listens nor connects, and its connections end.
 func TestMemory(t *testing.T) {
 	var m Memory
 	server, client := NewHost(&m), NewHost(&m)
@@ -34,7 +34,8 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mine.RemoteAddr().String() != address || theirs.RemoteAddr().String() != mine.LocalAddr().String() {
-		t.Errorf("ends %v-%v and %v-%v, want each other's", mine.LocalAddr(), mine.RemoteAddr(), theirs.LocalAddr(), theirs.RemoteAddr())
+		t.Errorf("ends %v-%v and %v-%v, want each other's", mine.LocalAddr(), mine.RemoteAddr(), theirs.LocalAddr(),
+			theirs.RemoteAddr())
 	}
 	go mine.Write([]byte("x"))
 	b := make([]byte, 1)
@@ -44,7 +45,7 @@ func TestMemory(t *testing.T) {
 
 	server.Cut()
 	if _, err := mine.Read(b); err == nil {
-		t.Error("the other end is cut off, and a read goes on")
+		t.Error("the other end is cut off, and a read succeeds")
 	}
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("accept after the cut: %v, want that it is closed", err)

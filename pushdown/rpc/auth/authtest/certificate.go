@@ -33,7 +33,11 @@ type Certificate struct {
 func NewCertificate(t testing.TB) Certificate {
 	t.Helper()
 	dir := t.TempDir()
-	c := Certificate{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), Roots: x509.NewCertPool()}
+	c := Certificate{
+		CertFile: filepath.Join(dir, "cert.pem"),
+		KeyFile:  filepath.Join(dir, "key.pem"),
+		Roots:    x509.NewCertPool(),
+	}
 	cert, key, err := selfSigned()
 	if err != nil {
 		t.Fatal(err)
@@ -66,5 +70,6 @@ func selfSigned() (cert, key []byte, err error) {
 		return nil, nil, err
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), err
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), err
 }

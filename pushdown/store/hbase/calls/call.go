@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Call is one call to one server. It is used once: a reply that comes after its
-// caller has given up is decoded into an object that nobody reads any more.
+// Call is one call to one server. It is used once: a reply that comes after its caller has given up
+// is decoded into an object that is never read.
 //
 // It keeps the reply's cell block as bytes, instead of letting gohbase's only reader
 // goroutine of a connection decode it.
@@ -17,9 +17,9 @@ type Call struct {
 	Table    string // for metrics and traces only; the request names the region
 	OutCells []byte // cell block to send after the request
 	Write    bool   // it holds mutations, which must not be executed after it was given up
-	// Moved says whether the target of the call, a region or the master's role, is no
-	// longer at the server that it was sent to. It may ask other servers. It is called while
-	// the server is silent; nil if the target does not move.
+	// Moved reports whether the target of the call, a region or the master's role, is
+	// no longer at the server that it was sent to. It may call other servers. It is
+	// called while the server is silent; nil if the target does not move.
 	Moved func(ctx context.Context) bool
 
 	Began    time.Time     // when it was sent
@@ -33,8 +33,8 @@ type Call struct {
 	result       chan hrpc.RPCResult
 }
 
-// New makes a call of a method. ctx ends when nobody waits for the reply any more. The
-// reply is decoded into response.
+// New makes a call of a method. ctx ends when the reply is no longer awaited. The reply
+// is decoded into response.
 func New(ctx context.Context, name string, request, response proto.Message) *Call {
 	return &Call{
 		ctx:      ctx,
@@ -88,7 +88,7 @@ func (r queued) NewResponse() proto.Message { return r.Response }
 // ResultChan returns the channel that receives the outcome, once.
 func (r queued) ResultChan() chan hrpc.RPCResult { return r.result }
 
-// Context returns a context that ends when nobody waits for the reply any more.
+// Context returns a context that ends when the reply is no longer awaited.
 func (r queued) Context() context.Context { return r.ctx }
 
 // CellBlocksEnabled makes gohbase ask SerializeCellBlocks for the request.

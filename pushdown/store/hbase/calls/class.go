@@ -9,7 +9,7 @@ import (
 	"github.com/tsuna/gohbase/region"
 )
 
-// RetryClass says what to do about a failed call.
+// RetryClass is what to do about a failed call.
 type RetryClass uint8
 
 const (
@@ -17,14 +17,14 @@ const (
 	ClassRetry                       // retry at the same place, later
 	ClassBusy                        // the server is overloaded: back off, send less
 	ClassRelocate                    // the region is elsewhere: look it up again
-	ClassReconnect                   // the server is gone or going: connect again, look up again
+	ClassReconnect                   // the server is down or stopping: connect again, look up again
 	ClassReopen                      // the server has lost or refused the scanner: open another
-	ClassDone                        // an earlier attempt has succeeded: nothing is left to do
+	ClassDone                        // an earlier attempt has succeeded: nothing remains to do
 	ClassFatal                       // no attempt will succeed: give up
 )
 
-// javaRetryClasses classifies the exceptions that servers of HBase 1.x to 2.6
-// send. What Java's client would retry is retried.
+// javaRetryClasses classifies the exceptions that servers of HBase 1.x to 2.6 send.
+// Exceptions that Java's client retries are retried.
 var javaRetryClasses = map[string]RetryClass{
 	"org.apache.hadoop.hbase.CallQueueTooBigException":             ClassBusy,
 	"org.apache.hadoop.hbase.CallDroppedException":                 ClassBusy,
@@ -82,7 +82,7 @@ var javaRetryClasses = map[string]RetryClass{
 	"org.apache.hadoop.hbase.shaded.com.google.protobuf.InvalidProtocolBufferException": ClassFatal,
 }
 
-// javaPrefix stands before the class name in gohbase's errors.
+// javaPrefix comes before the class name in gohbase's errors.
 const javaPrefix = "HBase Java exception "
 
 // javaClass returns the exception class that a gohbase error names, "" for other
@@ -125,8 +125,8 @@ func NewJavaError(class, stack string) *JavaError {
 // unknownMethod is the exception of a server that does not have the method of a call.
 const unknownMethod = "java.lang.UnsupportedOperationException"
 
-// methodLacked returns the method that a server does not have. It says so in the text of another exception, here
-// the master of HBase 1.7.2:
+// methodLacked returns the method that a server does not have. Servers report that in the text of
+// another exception, here the master of HBase 1.7.2:
 //
 //	org.apache.hadoop.hbase.DoNotRetryIOException: /10.0.0.1:16000 is unable to read call parameter from client 10.0.0.2; java.lang.UnsupportedOperationException: GetActiveMaster
 //
@@ -145,8 +145,7 @@ func LacksMethod(err error) bool {
 	return err != nil && errors.As(WithoutStack(err), &java) && java.Class == unknownMethod
 }
 
-// WithoutStack turns a gohbase error into a JavaError; other errors stay as they
-// are.
+// WithoutStack turns a gohbase error into a JavaError; it returns other errors unchanged.
 func WithoutStack(err error) error {
 	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
 	if !ok {
@@ -156,7 +155,7 @@ func WithoutStack(err error) error {
 	return NewJavaError(class, stack)
 }
 
-// fault is an error of one of our own steps around a call, which says its class itself.
+// fault is an error of one of our own steps around a call, which has its class.
 type fault struct {
 	class RetryClass
 	text  string

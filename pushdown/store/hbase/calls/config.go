@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config says how servers are connected to, and how long they are waited for. All fields but
+// Config is how servers are connected to, and how long they are waited for. All fields except
 // Security and Encryption are needed.
 type Config struct {
 	// EffectiveUser is the user name that is sent to the servers.

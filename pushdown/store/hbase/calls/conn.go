@@ -19,8 +19,8 @@ import (
 type Conn struct {
 	Addr string
 	ID   uint64 // unique in the process
-	// Conditions is for callers that send conditions on region actions: what the server has
-	// shown of them on this connection, 0 for nothing yet.
+	// Conditions is for callers that send conditions on region actions: whether the server on this
+	// connection knows them, 0 if that is unknown.
 	Conditions atomic.Int32
 
 	pool     *Pool
@@ -69,8 +69,8 @@ func NewPool(cfg *Config, l *Life, s Service) *Pool {
 	return &Pool{cfg: cfg, life: l, service: s, conns: map[string]*Conn{}}
 }
 
-// Get returns a live connection to addr and dials if there is none. If ctx ends
-// meanwhile, the dial goes on for the next caller.
+// Get returns a live connection to addr and dials if there is none. If ctx ends, the dial continues
+// for the next caller.
 func (p *Pool) Get(ctx context.Context, addr string) (*Conn, error) {
 	c := p.connTo(addr)
 	select {
@@ -119,11 +119,17 @@ func (c *Conn) dead() bool {
 
 // newConn makes a connection to a region server; it is dialled later.
 func (p *Pool) newConn(addr string) *Conn {
-	c := &Conn{Addr: addr, pool: p, ID: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
+	c := &Conn{
+		Addr:     addr,
+		pool:     p,
+		ID:       connIDs.Add(1),
+		ready:    make(chan struct{}),
+		liveness: liveness{start: time.Now()},
+	}
 	c.client = region.NewClient(addr, region.ClientType(p.service), &region.RegionClientOptions{
 		QueueSize:     1, // gohbase batches nothing
 		EffectiveUser: p.cfg.EffectiveUser,
-		// Longer than any wait here, so that gohbase never ends one.
+		// Longer than any wait here, so gohbase never ends one.
 		ReadTimeout: 2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second,
 		// gohbase would log every dial; see logLost.
 		Logger: slog.New(slog.DiscardHandler),
@@ -153,7 +159,7 @@ func (p *Pool) dial(c *Conn) {
 	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.DialTimeout)
 	defer cancel()
 
-	// The dialer's own error, which c.err has already, says more than gohbase's.
+	// The dialer's own error, which is already in c.err, is better than gohbase's.
 	if err := c.client.Dial(ctx); err != nil && c.err == nil {
 		c.err = err
 	}
@@ -174,9 +180,9 @@ func (c *Conn) Drop() {
 	c.close()
 }
 
-// logLost logs that a connection is lost. It does so only if the connection was
-// once established, so that there is one line and not one for each attempt until
-// the server is back. c may be nil.
+// logLost logs that a connection is lost. It does so only if the connection was once
+// established, so there is one line and not one for each attempt until the server is
+// back. c may be nil.
 func (p *Pool) logLost(c *Conn) {
 	if c == nil || p.life.Ended() {
 		return
@@ -216,7 +222,7 @@ func (c *Conn) Send(call *Call) {
 	c.pool.life.Run(func() { c.write(call) })
 }
 
-// write hands call to gohbase, which writes it at once.
+// write passes call to gohbase, which writes it immediately.
 func (c *Conn) write(call *Call) {
 	// Parts of two calls would be mixed up on this connection.
 	if c.writing != nil {

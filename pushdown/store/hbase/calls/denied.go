@@ -21,11 +21,11 @@ func (e *JavaError) Is(target error) bool {
 //	Insufficient permissions (user=us@EXAMPLE.COM, scope=tsdb, family=t:, params=[table=tsdb,family=t:],action=READ)
 //	Insufficient permissions for user 'us',action: put, tableName:tsdb, family:t, column: 0380, action=WRITE
 //
-// The right stands behind qualifiers, of which there may be many.
+// The right comes after the qualifiers, which may be many.
 var lackedRight = regexp.MustCompile(`(?s)user(?:=| ')([^,']+).*[ ,(]action=(READ|WRITE|EXEC|CREATE|ADMIN)\b`)
 
-// deniedMessage returns what a server's message says, with the right in front, as grant of
-// HBase's shell names it.
+// deniedMessage returns a server's message with the right in front, in the words of grant in
+// HBase's shell.
 func deniedMessage(message string) string {
 	const maxMessage = 200
 	text := message

@@ -16,8 +16,8 @@ import (
 type Encryption struct {
 	// Certificates are read again for each new connection.
 	Certificates *certificates.Reader
-	// AnyName takes a certificate of a trusted authority whatever name it has. Else it
-	// must have the server's name as hbase:meta has it.
+	// AnyName accepts a certificate of a trusted authority with any name. Otherwise it must have
+	// the server's name as in hbase:meta.
 	AnyName bool
 }
 
@@ -46,13 +46,12 @@ func (e *Encryption) config(addr string) *tls.Config {
 		RootCAs:    roots,
 		ServerName: host,
 		MinVersion: tls.VersionTLS12,
-		// Small records help whoever shows the first bytes of a page early. Here they
-		// only cost.
+		// Small records help browsers to show a page early. Here they only cost.
 		DynamicRecordSizingDisabled: true,
 	}
 	if pair != nil {
-		// Whatever authorities the server asks for: its refusal says more than that we
-		// have sent none.
+		// Sent even if the server wants another authority: its refusal is clearer than one of a
+		// missing certificate.
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	}
 	if e.AnyName {
@@ -64,8 +63,7 @@ func (e *Encryption) config(addr string) *tls.Config {
 	return cfg
 }
 
-// tlsError says what a failed handshake means. Both ends' settings are named, because
-// either may be the wrong one.
+// tlsError explains a failed handshake. It names both ends' settings, because either may be wrong.
 func tlsError(err error) error {
 	var (
 		noTLS   tls.RecordHeaderError
@@ -75,15 +73,20 @@ func tlsError(err error) error {
 	)
 	switch {
 	case errors.As(err, &noTLS):
-		return fmt.Errorf("%w: the server speaks none: it answers % x (DOWNPOUR_HBASE_TLS is on, and hbase.server.netty.tls.enabled is not, or the server is older than HBase 2.6)", errTLS, noTLS.RecordHeader)
+		return fmt.Errorf(
+			"%w: the server speaks none: it answers % x (DOWNPOUR_HBASE_TLS is on, and hbase.server.netty.tls.enabled is not, or the server is older than HBase 2.6)", errTLS, noTLS.RecordHeader)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: no authority in DOWNPOUR_HBASE_TLS has issued the server's certificate: %w", errTLS, err)
 	case errors.As(err, &name):
-		return fmt.Errorf("%w: the server's certificate is for another name (with an authority of your own in DOWNPOUR_HBASE_TLS, DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w", errTLS, err)
+		return fmt.Errorf(
+			"%w: the server's certificate is for another name (with an authority of your own in DOWNPOUR_HBASE_TLS, DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w", errTLS, err)
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%w: the server refuses us, see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode: %w", errTLS, err)
+		return fmt.Errorf(
+			"%w: the server refuses us, see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode: %w",
+			errTLS, err)
 	case endsUnanswered(err):
-		return fmt.Errorf("%w: the server has closed the connection in the handshake (DOWNPOUR_HBASE_TLS is on; is hbase.server.netty.tls.enabled?)", errTLS)
+		return fmt.Errorf(
+			"%w: the server has closed the connection in the handshake (DOWNPOUR_HBASE_TLS is on; is hbase.server.netty.tls.enabled?)", errTLS)
 	}
 	return fmt.Errorf("%w: %w", errTLS, err)
 }
@@ -92,8 +95,8 @@ func tlsError(err error) error {
 // are two writes, which conn.writing keeps together.
 type encryptedConn struct{ *tls.Conn }
 
-// Read reads bytes. With TLS 1.3 a server looks at our certificate only after the
-// handshake: its refusal comes here.
+// Read reads bytes. With TLS 1.3 a server checks our certificate only after the handshake: its
+// refusal comes here.
 func (c *encryptedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	var remote *net.OpError
@@ -103,8 +106,8 @@ func (c *encryptedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// speaksTLS tells whether bytes from a server begin an alert or a handshake of TLS, which
-// no reply of HBase's does: it would be longer than any.
+// speaksTLS reports whether bytes from a server begin an alert or a handshake of TLS. No reply of
+// HBase begins so: it would be too long.
 func speaksTLS(b []byte) bool {
 	return len(b) >= 2 && (b[0] == 0x15 || b[0] == 0x16) && b[1] == 3
 }

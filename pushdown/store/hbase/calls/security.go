@@ -58,13 +58,14 @@ func (s *Security) principal(ctx context.Context, addr string, master bool) stri
 
 var (
 	// errSimple is returned if a server wants no authentication.
-	errSimple = errors.New("the server does without authentication, which is refused unless DOWNPOUR_HBASE_ALLOW_SIMPLE is true")
+	errSimple = errors.New(
+		"the server does without authentication, which is refused unless DOWNPOUR_HBASE_ALLOW_SIMPLE is true")
 	// errProtection is returned if a server takes none of the protections that we do.
 	errProtection = errors.New("no protection of calls that both sides take")
 )
 
-// protected encrypts and authenticates a connection that is being dialled, as far as the
-// configuration wants it. On an error nc is closed.
+// protected encrypts and authenticates a connection that is being dialled, as configured. On an
+// error nc is closed.
 func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, error) {
 	if p.cfg.Encryption != nil {
 		var err error
@@ -85,9 +86,8 @@ func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, e
 	return out, err
 }
 
-// warnUnprotected logs why a server cannot be authenticated to, or no TLS be spoken with it,
-// now and then: the attempts go on, for a KDC may come back, and somebody may have to mend
-// the rest.
+// warnUnprotected logs now and then why authentication to a server or TLS with it fails: attempts
+// continue, because a KDC may come back, or an operator may correct the rest.
 func (p *Pool) warnUnprotected(what, addr string, err error) {
 	now := time.Now().UnixNano()
 	last := p.warned.Load()
@@ -125,7 +125,8 @@ func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 	case errors.As(err, &refused):
 		// Its key may have been changed after we got the ticket.
 		s.Client.Refused(server, addr, x)
-		return nil, fmt.Errorf("Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
+		return nil, fmt.Errorf(
+			"Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
 	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w: %w", server, errUnanswered, err)
 	case err != nil:

@@ -16,10 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A server that does not answer may be dead, paused or overloaded. Asking an
-// overloaded one again makes it slower, and a write that it still has may be
-// executed after a later one. So a call is given up only when its reply cannot
-// come or is of no use any more:
+// A server that does not answer may be dead, paused or overloaded. Repeating a call makes an
+// overloaded one slower, and a write that it still has may be executed after a later one. So a call
+// is given up only when its reply cannot come or is no longer of use:
 //
 //   - the connection has ended, or is dead while the server answers on another;
 //   - nobody listens at the server's address;
@@ -35,8 +34,8 @@ type liveness struct {
 	start        time.Time
 	lastReceived atomic.Int64 // when bytes last came
 
-	// fault is why the connection is of no use, if its bytes have told that: calls
-	// learn from gohbase only that it is closed.
+	// fault is why the connection is unusable, if its bytes have shown that: gohbase reports to
+	// calls only that it is closed.
 	fault atomic.Pointer[error]
 
 	mu          sync.Mutex
@@ -69,7 +68,7 @@ func (l *liveness) silentFor() time.Duration {
 	return time.Duration(l.now() - l.lastProbe)
 }
 
-// claimProbe tells the caller to send a probe: nothing has come for half of
+// claimProbe reports whether the caller must send a probe: nothing has come for half of
 // interval, and no other probe is unanswered.
 func (l *liveness) claimProbe(interval time.Duration) bool {
 	l.mu.Lock()
@@ -84,8 +83,8 @@ func (l *liveness) claimProbe(interval time.Duration) bool {
 	return true
 }
 
-// Wait waits for the reply to a call that was sent on c. Its error is a LostError if no
-// reply has come, or what the server has answered, unless ctx or the store has ended.
+// Wait waits for the reply to a call that was sent on c. Its error is a LostError without a reply,
+// or the server's error, unless ctx or the store has ended.
 func (c *Conn) Wait(ctx context.Context, call *Call) error {
 	// The reply is often there already; then no timers are needed.
 	select {
@@ -122,22 +121,22 @@ func (c *Conn) Wait(ctx context.Context, call *Call) error {
 		case <-limit.C:
 			// A write that stays with the server may overwrite later ones. If its
 			// connection ends, the server drops the write as long as that is still
-			// queued. So the connection is given up with a write, and with a read only if
-			// nothing else comes from the server either.
+			// queued. So a write that is given up closes the connection, and a read
+			// only if nothing else comes from the server either.
 			callOnly := !call.Write && c.liveness.silentFor() == 0
 			return &LostError{addr: c.Addr, CallOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
 		case yes := <-moved:
 			if yes {
 				return &LostError{addr: c.Addr, CallOnly: true, err: errElsewhere}
 			}
-			// It may move later: the next silence asks again.
+			// It may move later: the next silence checks again.
 			moved = nil
 		case <-quiet.C:
 			quiet.Reset(p.cfg.ProbeAfter)
 			if !p.probeSilent(c) || moved != nil || call.Moved == nil {
 				continue
 			}
-			// The room for one answer lets the goroutine end when this call has left.
+			// The buffer for one answer lets the goroutine end when this call has left.
 			answer := make(chan bool, 1)
 			moved = answer
 			p.life.Run(func() { answer <- call.Moved(ctx) })
@@ -190,8 +189,8 @@ func (p *Pool) checkConnection(c *Conn) {
 	}
 }
 
-// answersNewConnection reports whether a server answers on a new connection. To
-// refuse the connection is an answer too: nobody listens there any more.
+// answersNewConnection reports whether a server answers on a new connection. A refused connection
+// is an answer too: nothing listens there any more.
 func (p *Pool) answersNewConnection(addr string) bool {
 	fresh := p.newConn(addr)
 	p.dial(fresh)

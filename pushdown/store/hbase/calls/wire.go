@@ -16,10 +16,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// checkReplies wraps a connection so that everything a server sends is looked at
-// before gohbase reads it. It notes in l when bytes come, and returns an error for
-// a frame that gohbase cannot read: over a header that lacks what it expects,
-// gohbase panics, which ends the process.
+// checkReplies wraps a connection so that everything a server sends is checked before
+// gohbase reads it. It notes in l when bytes come, and returns an error for a frame
+// that gohbase cannot read: over an incomplete header, gohbase panics, which ends the
+// process.
 //
 // With secured, gohbase's preamble is left out of what is sent: the handshake had
 // another.
@@ -75,10 +75,11 @@ func (p *preambleCutter) write(w io.Writer, b []byte) (int, error) {
 		return w.Write(b)
 	}
 
-	// gohbase writes the preamble and the header after it at once.
+	// gohbase writes the preamble and the header after it in one call.
 	rest, ok := bytes.CutPrefix(b, []byte(sasl.SimplePreamble))
 	if !ok {
-		return 0, fmt.Errorf("the connection's first bytes: got %x, want the preamble %x", b[:min(6, len(b))], sasl.SimplePreamble)
+		return 0, fmt.Errorf("the connection's first bytes: got %x, want the preamble %x", b[:min(6, len(b))],
+			sasl.SimplePreamble)
 	}
 	p.done = true
 	n, err := w.Write(rest)
@@ -132,8 +133,8 @@ func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
 	return n, err
 }
 
-// endsUnanswered tells whether an error of a connection's first Read says that the server
-// has closed it.
+// endsUnanswered reports whether an error of a connection's first Read means that the server has
+// closed it.
 func endsUnanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -142,7 +143,7 @@ func endsUnanswered(err error) bool {
 // frame.
 func (f *frameChecker) check(b []byte) error {
 	for len(b) > 0 {
-		// The message and the cell block are not looked at.
+		// The message and the cell block are not checked.
 		if f.rest > 0 {
 			n := min(f.rest, len(b))
 			b, f.rest = b[n:], f.rest-n
@@ -169,8 +170,8 @@ func (f *frameChecker) check(b []byte) error {
 	return nil
 }
 
-// missingHead returns how many more bytes belong to the head, as far as the bytes
-// so far tell; 0 if it is complete.
+// missingHead returns how many more bytes belong to the head, as known from the bytes so far; 0 if
+// it is complete.
 func (f *frameChecker) missingHead() int {
 	if len(f.head) < 4 {
 		return 4 - len(f.head)
@@ -204,9 +205,9 @@ func (f *frameChecker) checkLengths() error {
 	return nil
 }
 
-// checkHeader returns an error if a frame's header, which follows its length
-// in head, lacks what gohbase relies on: an exception has class and stack, and the
-// cell block lies within the frame of size bytes.
+// checkHeader returns an error if a frame's header, which follows its length in head,
+// lacks what gohbase relies on: an exception has class and stack, and the cell block is
+// within the frame of size bytes.
 func checkHeader(head []byte, size int) error {
 	header, n := protowire.ConsumeBytes(head)
 	if n < 0 || n > size {

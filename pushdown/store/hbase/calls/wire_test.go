@@ -96,7 +96,8 @@ func FuzzWire(f *testing.F) {
 			second = parted.check(b[at:min(at+part, len(b))])
 		}
 		if (first == nil) != (second == nil) {
-			t.Fatalf("checked as a whole: %v, in parts of %d: %v, want both accepted or both refused", first, part, second)
+			t.Fatalf("checked as a whole: %v, in parts of %d: %v, want both accepted or both refused", first, part,
+				second)
 		}
 		for first == nil && len(b) >= 4 {
 			size := binary.BigEndian.Uint32(b)
@@ -112,7 +113,8 @@ func FuzzWire(f *testing.F) {
 			if n < 0 || proto.Unmarshal(header, &h) != nil {
 				t.Fatal("a frame passed whose header cannot be read")
 			}
-			if e := h.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) || h.GetCellBlockMeta().GetLength() > size {
+			if e := h.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) ||
+				h.GetCellBlockMeta().GetLength() > size {
 				t.Fatalf("gohbase would panic over %v", &h)
 			}
 			b = b[4+size:]
@@ -125,7 +127,13 @@ func TestWire_badServer(t *testing.T) {
 	for name, bad := range badFrames {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := &Config{Logger: slog.New(slog.DiscardHandler), DialTimeout: time.Second, RPCTimeout: time.Minute, WriteTimeout: time.Minute, ProbeAfter: time.Second}
+				cfg := &Config{
+					Logger:       slog.New(slog.DiscardHandler),
+					DialTimeout:  time.Second,
+					RPCTimeout:   time.Minute,
+					WriteTimeout: time.Minute,
+					ProbeAfter:   time.Second,
+				}
 				cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
 					mine, theirs := net.Pipe()
 					go func() {

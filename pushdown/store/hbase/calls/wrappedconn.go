@@ -36,7 +36,7 @@ type wrappedConn struct {
 	// Reading.
 	in     *bufio.Reader
 	frame  []byte // the last token; used again for the next
-	plain  []byte // what of it has not been read yet
+	plain  []byte // the unread part of it
 	opened bool   // a token was opened: the server has taken the connection's header
 }
 
@@ -46,7 +46,7 @@ const (
 	minPiece = 1 << 10
 	// keptFrame is the longest token whose memory is kept for the next.
 	keptFrame = 1 << 20
-	// roomToDecrypt is what is free behind a token, so that decrypting never copies.
+	// roomToDecrypt is the free space after a token, so that decrypting never copies.
 	roomToDecrypt = 16
 	// maxOverhead is more than a token is longer than what it holds.
 	maxOverhead = 4 << 10
@@ -59,8 +59,7 @@ func newWrappedConn(nc net.Conn, h *handshake, l *liveness) *wrappedConn {
 	return c
 }
 
-// notingReader notes that bytes come, of which a long token has many before any can be
-// read.
+// notingReader notes that bytes come: a long token has many before any can be read.
 type notingReader struct {
 	io.Reader
 	liveness *liveness
@@ -95,8 +94,8 @@ func (c *wrappedConn) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// rest returns how many bytes follow of which it is known what they are: of the current
-// call, or of the next one's length.
+// rest returns how many bytes of known meaning follow: of the current call, or of the next one's
+// length.
 func (c *wrappedConn) rest() int {
 	if c.missing > 0 {
 		return c.missing
@@ -189,8 +188,9 @@ func noEOF(err error) error {
 const refusedCall = 0xffffffff
 
 // unsignedRefusal returns the error that a server's refusal of a connection holds, nil if frame
-// is none. The frame has a header after its length and no message. Nobody has signed it, so its
-// class stays text: whoever is between could else say that a table is not there. The connection counts as lost.
+// is none. The frame has a header after its length and no message. It is not signed, so its
+// class stays text: otherwise an attacker in between could claim that a table does not exist.
+// The connection counts as lost.
 func unsignedRefusal(frame []byte) error {
 	header, n := protowire.ConsumeBytes(frame)
 	if n < 0 {
@@ -204,8 +204,8 @@ func unsignedRefusal(frame []byte) error {
 	if e == nil {
 		return nil
 	}
-	// Behind this prefix gohbase's errors name their class. What takes its place has a colon, so that no text around it
-	// becomes the prefix.
+	// gohbase's errors name their class after this prefix. The replacement has a colon, so that no
+	// text around it becomes the prefix.
 	return fmt.Errorf("%w: %s", errRefused, strings.ReplaceAll(e.Error(), javaPrefix, "HBase: "))
 }
 

@@ -22,9 +22,15 @@ import (
 
 // pair returns a wrapped connection that writes to sent and reads from received, and the
 // other side's tools.
-func pair(t rapid.TB, p sasl.Protection, maxMessage int) (c *wrappedConn, buf *buffers, open *sasl.Opener, seal *sasl.Sealer) {
+func pair(t rapid.TB, p sasl.Protection,
+	maxMessage int) (c *wrappedConn, buf *buffers, open *sasl.Opener, seal *sasl.Sealer) {
 	t.Helper()
-	keys := sasl.Keys{EncType: sasl.AES256SHA1, Encryption: make([]byte, 32), Integrity: make([]byte, 32), Check: make([]byte, 32)}
+	keys := sasl.Keys{
+		EncType:    sasl.AES256SHA1,
+		Encryption: make([]byte, 32),
+		Integrity:  make([]byte, 32),
+		Check:      make([]byte, 32),
+	}
 	ours, theirs := sasl.Direction{First: 5}, sasl.Direction{Acceptor: true, First: 9}
 	mySeal, err1 := sasl.NewSealer(keys, ours)
 	myOpen, err2 := sasl.NewOpener(keys, theirs)
@@ -34,7 +40,8 @@ func pair(t rapid.TB, p sasl.Protection, maxMessage int) (c *wrappedConn, buf *b
 		t.Fatal(err)
 	}
 	buf = &buffers{}
-	return newWrappedConn(buf, &handshake{&kerberos.Session{Sealer: mySeal, Opener: myOpen}, p, maxMessage}, &liveness{}), buf, open, seal
+	return newWrappedConn(buf, &handshake{&kerberos.Session{Sealer: mySeal, Opener: myOpen}, p, maxMessage},
+		&liveness{}), buf, open, seal
 }
 
 // buffers is a connection of two buffers.
@@ -54,7 +61,8 @@ func TestWrappedConn_write(t *testing.T) {
 		maxMessage := rapid.SampledFrom([]int{0, 2000, 1 << 16, 1 << 24}).Draw(t, "max")
 		c, buf, open, _ := pair(t, protection, maxMessage)
 		for range rapid.IntRange(1, 5).Draw(t, "calls") {
-			body := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.SampledFrom([]int{0, 1, 900, 1000, 5000, 200_000}).Draw(t, "size"))
+			body := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")},
+				rapid.SampledFrom([]int{0, 1, 900, 1000, 5000, 200_000}).Draw(t, "size"))
 			call := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 			for rest := call; len(rest) > 0; {
 				n := rapid.IntRange(1, min(len(rest), 70_000)).Draw(t, "part")
@@ -93,7 +101,9 @@ func TestWrappedConn_unsignedRefusal(t *testing.T) {
 	const class = "org.apache.hadoop.hbase.TableNotFoundException"
 	inside := javaPrefix[:7] + javaPrefix + javaPrefix[7:] // what is left without the prefix in it is the prefix
 	header, err := proto.Marshal(&pb.ResponseHeader{CallId: proto.Uint32(refusedCall), Exception: &pb.ExceptionResponse{
-		ExceptionClassName: proto.String(class), StackTrace: proto.String(javaPrefix + class + ": no " + inside + class + ": no")}})
+		ExceptionClassName: proto.String(class),
+		StackTrace:         proto.String(javaPrefix + class + ": no " + inside + class + ": no"),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +145,8 @@ func TestWrappedConn_read(t *testing.T) {
 		c, buf, _, seal := pair(t, protection, 1<<16)
 		var want []byte
 		for range rapid.IntRange(1, 5).Draw(t, "tokens") {
-			data := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.SampledFrom([]int{0, 1, 15, 16, 1000, keptFrame + 17}).Draw(t, "size"))
+			data := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")},
+				rapid.SampledFrom([]int{0, 1, 15, 16, 1000, keptFrame + 17}).Draw(t, "size"))
 			want = append(want, data...)
 			if protection == sasl.Privacy {
 				buf.received.Write(sasl.AppendFrame(nil, seal.Seal(nil, data)))

@@ -7,14 +7,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Assembler decodes the cell blocks of a scan's replies and joins the parts of
-// rows. A row may come in several parts, and the partial flag of a reply does not
-// tell reliably: it is also set on complete rows, when a size limit falls on a
-// row's end or a filter has dropped the rest. So the last row of a reply is held
-// back until another key follows or its region ends.
+// Assembler decodes the cell blocks of a scan's replies and joins the parts of rows. A
+// row may come in several parts, and the partial flag of a reply is not reliable: it is
+// also set on complete rows, when a size limit falls on a row's end or a filter has
+// dropped the rest. So the last row of a reply is held back until another key follows
+// or its region ends.
 //
-// Cells and rows lie in two slices that are reused for every block; their bytes
-// stay in the replies' cell blocks.
+// Cells and rows are in two slices that are reused for every block; their bytes stay in the
+// replies' cell blocks.
 type Assembler struct {
 	KeysOnly bool       // keep only the first cell of a row
 	Columns  *ColumnSet // drop cells of other columns; nil drops none
@@ -83,7 +83,7 @@ func (a *Assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		a.first = append(a.first, len(a.cells))
 		a.lastHeld = true
 	}
-	// Of keys alone, the first cell of a row says that it exists.
+	// With keys only, the first cell of a row shows that it exists.
 	if (!continues || !a.KeysOnly) && (a.Columns == nil || !a.Columns.drops(cell.Qualifier, len(block)-len(rest))) {
 		a.cells = append(a.cells, cell)
 	}

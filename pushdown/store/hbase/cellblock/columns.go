@@ -10,16 +10,16 @@ import (
 // A scan whose caller expects most cells to be of its columns (store.Scan.MostInColumns)
 // begins without a column filter: a region server takes a quarter longer for each cell
 // that a filter of it admits. The assembler then drops the cells of other columns. If
-// there are more of them than pays, the scan goes on with the filter, which spares
-// their way.
+// there are too many of them, the scan continues with the filter, so that they are not
+// sent.
 
-// SampleRows is how many rows the first reply of such a scan has: enough to see what
-// rows are made of, few enough to cost nothing.
+// SampleRows is how many rows the first reply of such a scan has: enough to see the composition of
+// rows, few enough to cost nothing.
 const SampleRows = 32
 
 // maxDropped is the share of dropped bytes, one in so many, above which the filter is
-// cheaper: the server looks at all cells in either case, but it also sends those that
-// are dropped here.
+// cheaper: the server reads all cells in either case, but it also sends those that are
+// dropped here.
 const maxDropped = 4
 
 // recentBytes is about how many bytes of cells the share is of: rows that come later in a
@@ -35,7 +35,7 @@ type ColumnSet struct {
 	droppedAll    int64 // bytes of all cells dropped
 }
 
-// firstByte is what the first byte of a qualifier tells of the column.
+// firstByte is what is known of a column by the first byte of its qualifier.
 type firstByte uint8
 
 const (
@@ -70,7 +70,7 @@ func NewColumnSet(ranges []store.KeyRange) *ColumnSet {
 	return c
 }
 
-// contains tells whether a qualifier is in the set.
+// contains reports whether a qualifier is in the set.
 func (c *ColumnSet) contains(qualifier []byte) bool {
 	if len(qualifier) > 0 {
 		if first := c.byFirst[qualifier[0]]; first != isUndecided {
@@ -85,7 +85,7 @@ func (c *ColumnSet) contains(qualifier []byte) bool {
 	return false
 }
 
-// drops counts a cell of so many bytes and tells whether it is of another column.
+// drops counts a cell of so many bytes and reports whether it is of another column.
 func (c *ColumnSet) drops(qualifier []byte, bytes int) bool {
 	c.seen += int64(bytes)
 	if c.contains(qualifier) {
@@ -106,7 +106,7 @@ func (c *ColumnSet) Sampled() bool { return c.seen > 0 }
 func (c *ColumnSet) EndReply() (pays bool) {
 	// At most one byte in maxDropped was dropped.
 	pays = c.dropped*maxDropped <= c.seen
-	// What came long ago counts ever less.
+	// Older bytes count less and less.
 	for c.seen > recentBytes {
 		c.seen, c.dropped = c.seen/2, c.dropped/2
 	}

@@ -31,7 +31,8 @@ func TestColumnSet(t *testing.T) {
 		}
 		set, q := NewColumnSet([]store.KeyRange{r}), draw(0, 3)
 		if set.drops(q, 1) == r.Contains(q) {
-			t.Fatalf("range [%x, %x), qualifier %x: dropped %t, want it kept: %t", r.Start, r.Stop, q, set.dropped > 0, r.Contains(q))
+			t.Fatalf("range [%x, %x), qualifier %x: dropped %t, want it kept: %t", r.Start, r.Stop, q, set.dropped > 0,
+				r.Contains(q))
 		}
 	}
 }

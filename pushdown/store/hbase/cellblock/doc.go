@@ -22,10 +22,10 @@
 //	04                         type: put                 ┘
 //	64                         value
 //
-// A reply's message says how the block is divided: cells_per_result holds the
-// number of cells of each row, or of each part of a row, and
-// more_results_in_region whether the region has more. An empty reply does not end
-// a scan: it may be a heartbeat of a server that has found nothing yet.
+// A reply's message has the division of the block: cells_per_result holds the number of
+// cells of each row, or of each part of a row, and more_results_in_region whether the
+// region has more. An empty reply does not end a scan: it may be a heartbeat of a
+// server that has found nothing yet.
 //
 // Source: KeyValueCodec, KeyValue and KeyValue.Type of HBase 2.5.
 package cellblock

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metaEntry is what hbase:meta says of a region: which server opened it last, under
-// which number, and when the master wrote that.
+// metaEntry is a region's entry in hbase:meta: which server opened it last, under which
+// number, and when the master wrote that.
 type metaEntry struct {
 	server       string // host:port; empty before the first opening
 	number       uint64 // seqnumDuringOpen
@@ -25,9 +25,9 @@ type metaEntry struct {
 // restarted in a test is the same process that has lost its connections.
 const startCode = 1_700_000_000_000
 
-// openRegion has a server open a region. The region's number goes up by two, as if
-// it had been closed in good order. The master writes the opening to hbase:meta, at
-// once or later, see DelayCatalog.
+// openRegion makes a server open a region. The region's number goes up by two, as if it had been
+// closed in good order. The master writes the opening to hbase:meta, immediately or later, see
+// DelayCatalog.
 func (c *Cluster) openRegion(r *regionState, server int) {
 	r.server = server
 	r.number = r.point + 1
@@ -145,9 +145,19 @@ func (e metaEntry) cells(info []byte) []cell {
 		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, e.number)
 	}
 
-	cells := []cell{{family: []byte("info"), qualifier: []byte("state"), value: []byte(e.state), timestamp: e.stateWritten}}
+	cells := []cell{{
+		family:    []byte("info"),
+		qualifier: []byte("state"),
+		value:     []byte(e.state),
+		timestamp: e.stateWritten,
+	}}
 	for qualifier, value := range all {
-		cells = append(cells, cell{family: []byte("info"), qualifier: []byte(qualifier), value: value, timestamp: e.writtenAt})
+		cells = append(cells, cell{
+			family:    []byte("info"),
+			qualifier: []byte(qualifier),
+			value:     value,
+			timestamp: e.writtenAt,
+		})
 	}
 
 	slices.SortFunc(cells, compareCells)

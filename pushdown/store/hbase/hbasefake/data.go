@@ -138,8 +138,7 @@ func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionSta
 	return r
 }
 
-// CreateTable creates a table with regions divided at splits, which the servers
-// hold in turn.
+// CreateTable creates a table with regions divided at splits, which the servers hold in rotation.
 func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) {
 	schema := &pb.TableSchema{TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte(name)}}
 	for _, f := range families {
@@ -169,7 +168,12 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	x := cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: c.clockOf(t, []byte(key))}
+	x := cell{
+		family:    []byte(family),
+		qualifier: []byte(qualifier),
+		value:     []byte(value),
+		timestamp: c.clockOf(t, []byte(key)),
+	}
 	t.log = append(t.log, logged{key: []byte(key), cell: x})
 	t.set(t.get([]byte(key)).copied().put(x))
 }
@@ -190,7 +194,7 @@ func (c *Cluster) Alter(tableName, family, attribute, value string) {
 	t := c.tables[tableName]
 	for _, f := range t.schema.ColumnFamilies {
 		if string(f.Name) == family {
-			// Of several attributes of one name a client takes the last.
+			// If several attributes have one name a client uses the last.
 			f.Attributes = append(f.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
 		}
 	}
@@ -202,7 +206,8 @@ func (c *Cluster) AlterTable(tableName, attribute, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.schema.Attributes = append(t.schema.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
+	t.schema.Attributes = append(t.schema.Attributes,
+		&pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
 	c.reopen(t)
 }
 
@@ -310,8 +315,7 @@ func appendCell(b, key []byte, c cell) []byte {
 	return append(append(b, cmp.Or(c.mark, 4)), c.value...) // 4: a put
 }
 
-// countCells returns how many cells a client's block has; each stands after its
-// length.
+// countCells returns how many cells a client's block has; each comes after its length.
 func countCells(b []byte) (n int) {
 	for len(b) >= 4 {
 		b = b[min(uint64(len(b)), 4+uint64(binary.BigEndian.Uint32(b))):]
@@ -339,6 +343,11 @@ func splitCell(b []byte) (c cell, kind byte, rest []byte) {
 	key = key[2+binary.BigEndian.Uint16(key):]
 	family, tail := key[1:1+key[0]], key[1+key[0]:]
 	n := len(tail) - 9
-	c = cell{family: bytes.Clone(family), qualifier: bytes.Clone(tail[:n]), value: bytes.Clone(value), timestamp: int64(binary.BigEndian.Uint64(tail[n:]))}
+	c = cell{
+		family:    bytes.Clone(family),
+		qualifier: bytes.Clone(tail[:n]),
+		value:     bytes.Clone(value),
+		timestamp: int64(binary.BigEndian.Uint64(tail[n:])),
+	}
 	return c, tail[n+8], b[12+keyLen+valueLen:]
 }

@@ -1,6 +1,6 @@
 package hbasefake
 
-// MoveMeta has another server serve hbase:meta. The first one serves it from the start.
+// MoveMeta makes another server serve hbase:meta. The first one serves it at the start.
 func (c *Cluster) MoveMeta(server int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -18,8 +18,8 @@ func (c *Cluster) addressOfMeta() string {
 	return c.servers[c.metaServer].addr
 }
 
-// FailOver has the next server open all regions of a server, as the master does once it takes that one for dead. What was
-// acknowledged is in its log, so all of it is there.
+// FailOver makes the next server open all regions of a server, as the master does once it considers
+// that one dead. Acknowledged writes are in its log, so none is lost.
 func (c *Cluster) FailOver(server int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,15 +4,14 @@
 // connections at any reply, forgets scanners, moves and splits regions, sends
 // heartbeats, splits rows into parts and flags whole rows as partial.
 //
-// It proves how a client deals with faults. It proves nothing about HBase:
-// its regular expressions are Go's, its rows lie in memory, and it keeps one version
-// of a cell.
+// It proves how a client deals with faults. It proves nothing about HBase: its regular
+// expressions are Go's, its rows are in memory, and it keeps one version of a cell.
 //
 // A test starts a cluster with Start and injects faults with SetHook:
 //
 //   - fake.go: the cluster, its options, faults and hooks;
 //   - server.go: the connections of region servers and master, and their calls;
-//   - hook.go: what the hook of a test learns of a call;
+//   - hook.go: the arguments of a test's hook for a call;
 //   - scan.go, filter.go, mutate.go, master.go: the methods;
 //   - data.go, snapshot.go: tables, regions and what happens to them;
 //   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper; nodes.go: bootstrap nodes;
@@ -50,8 +49,8 @@ type Options struct {
 	// NoSequence makes servers ignore next_call_seq, as HBase does if a client
 	// does not send it.
 	NoSequence bool
-	// Version is what the master says, and makes servers lack what HBase lacked in it, as in "1.7.2". One
-	// that begins with no number, or is empty, lacks nothing.
+	// Version is the version that the master reports, as in "1.7.2"; servers lack what HBase lacked
+	// in it. One that begins with no number, or is empty, lacks nothing.
 	Version string
 	// NoReadPoint makes servers send no MVCC read points, like HBase before 1.3.
 	NoReadPoint bool
@@ -79,7 +78,7 @@ type Call struct {
 	Key    string // the first row that it names, of a scanner the one where it began
 }
 
-// FaultKind says what goes wrong with a call.
+// FaultKind is what goes wrong with a call.
 type FaultKind uint8
 
 const (
@@ -91,16 +90,16 @@ const (
 	CutCells                       // the reply's cell block loses its last byte; one without cells is lost
 	SkipActions                    // every other action of a Multi call is neither executed nor answered
 	RefuseActions                  // each action of a Multi call is answered with an exception
-	Deafen                         // the connection stays open, but nothing is read or written any more; the call is not executed
+	Deafen                         // the connection stays open, but nothing more is read or written; the call is not executed
 )
 
-// Fault is what a hook wants to go wrong with a call; the zero value is nothing.
+// Fault is a hook's fault for a call; the zero value is none.
 type Fault struct {
 	Kind      FaultKind
 	Exception string        // class name for Refuse and RefuseActions
 	Delay     time.Duration // passes before the call is executed
-	// Queued says that the call waits in the queue during Delay, and is dropped if its connection ends. It needs
-	// Options.Handlers.
+	// Queued makes the call wait in the queue during Delay, and is dropped if its
+	// connection ends. It needs Options.Handlers.
 	Queued bool
 	// Change, if set, alters the reply of a call that has been executed.
 	Change func(response proto.Message)
@@ -142,7 +141,7 @@ type Cluster struct {
 	now        func() int64 // see SetClock
 	behind     []int64      // ms, by server, see SetBehind
 	replicated bool         // see Replicate
-	dearUntil  int64        // see SetDear
+	slowUntil  int64        // see SetSlow
 	rawScans   int          // see RawScans
 	fileCount  int
 	denied     map[string]bool // see Deny
@@ -232,9 +231,9 @@ func (c *Cluster) Close() {
 	c.wg.Wait()
 }
 
-// SetHook installs a function that is called for every call and returns what goes
-// wrong with it; nil removes it. The cluster is locked meanwhile: the hook must not
-// use it. SetHook also sets the counts of calls back to 0.
+// SetHook installs a function that is called for every call and returns what goes wrong
+// with it; nil removes it. The cluster is locked during the call: the hook must not use
+// it. SetHook also sets the counts of calls back to 0.
 func (c *Cluster) SetHook(hook func(Call) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

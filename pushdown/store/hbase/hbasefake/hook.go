@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// faultLocked asks the hook what goes wrong with a call. Calls to hbase:meta are not counted, and nothing goes wrong with
-// them.
+// faultLocked asks the hook what goes wrong with a call. Calls to hbase:meta are not counted, and nothing goes wrong
+// with them.
 func (s *server) faultLocked(method string, call *call) Fault {
 	table := s.tableLocked(call)
 	if table == metaName {
@@ -16,9 +16,18 @@ func (s *server) faultLocked(method string, call *call) Fault {
 	n := s.c.calls[method]
 	s.c.calls[method]++
 	if s.c.hook == nil {
-		return Fault{} // the call is not decoded for nobody
+		return Fault{} // without a hook the call is not decoded
 	}
-	return s.c.hook(Call{Server: s.index, Method: method, N: n, Table: table, Cells: countCells(call.cells), Row: firstRow(call.cells), Filter: hasFilter(call), Key: s.keyLocked(call)})
+	return s.c.hook(Call{
+		Server: s.index,
+		Method: method,
+		N:      n,
+		Table:  table,
+		Cells:  countCells(call.cells),
+		Row:    firstRow(call.cells),
+		Filter: hasFilter(call),
+		Key:    s.keyLocked(call),
+	})
 }
 
 // keyLocked returns the first row that a call names, "" if it names none.
@@ -91,5 +100,6 @@ func (s *server) tableLocked(call *call) string {
 // hasFilter reports whether a call opens a scanner with a filter.
 func hasFilter(call *call) bool {
 	var m pb.ScanRequest
-	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil && m.GetScan().GetFilter() != nil
+	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil &&
+		m.GetScan().GetFilter() != nil
 }

@@ -15,8 +15,8 @@ func fullName(n *pb.TableName) string {
 	return string(n.GetQualifier())
 }
 
-// createTable creates a table at once, so that the procedure is finished when a
-// client asks for its state. A request with a known nonce is not executed again.
+// createTable creates a table immediately, so that the procedure is finished when a client queries
+// its state. A request with a known nonce is not executed again.
 func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, error) {
 	name := fullName(m.TableSchema.TableName)
 	if s.c.tables[name] != nil && !(m.Nonce != nil && s.c.nonces[m.GetNonce()]) {
@@ -36,7 +36,7 @@ func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, e
 		})
 	}
 
-	// A request that is sent again finds its table.
+	// A repeated request finds its table.
 	if s.c.tables[name] == nil {
 		s.c.create(name, m.TableSchema, m.SplitKeys)
 	}

@@ -98,7 +98,8 @@ func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 	for _, cv := range m.ColumnValue {
 		for _, qv := range cv.QualifierValue {
 			// A put (4) or an increment, with the server's time (MaxInt64).
-			list = append(list, change{cell{family: cv.Family, qualifier: qv.Qualifier, value: qv.Value, timestamp: math.MaxInt64}, 4})
+			list = append(list,
+				change{cell{family: cv.Family, qualifier: qv.Qualifier, value: qv.Value, timestamp: math.MaxInt64}, 4})
 		}
 	}
 	return list, block
@@ -131,7 +132,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	changed := t.get(m.Row)
 	if !again {
 		var err error
-		// HBase's LATEST_TIMESTAMP stands for the server's clock.
+		// HBase's LATEST_TIMESTAMP means the server's clock.
 		for i := range list {
 			if list[i].timestamp == math.MaxInt64 {
 				list[i].timestamp = s.c.clockOf(t, m.Row)
@@ -146,7 +147,8 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 			return nil, nil, err
 		}
 		for _, c := range list {
-			t.log = append(t.log, logged{key: changed.key, cell: c.cell, deletes: m.GetMutateType() == pb.MutationProto_DELETE})
+			t.log = append(t.log,
+				logged{key: changed.key, cell: c.cell, deletes: m.GetMutateType() == pb.MutationProto_DELETE})
 		}
 		t.set(changed)
 		r.point++
@@ -232,8 +234,10 @@ func (t *table) holds(c *pb.Condition) (bool, error) {
 	if c.Filter != nil {
 		return t.passes(c.Row, c.Filter)
 	}
-	if c.GetCompareType() != pb.CompareType_EQUAL || !strings.HasSuffix(c.GetComparator().GetName(), ".BinaryComparator") {
-		return false, throw(illegalValue, "condition %s with %s, want EQUAL with a BinaryComparator", c.GetCompareType(), c.GetComparator().GetName())
+	if c.GetCompareType() != pb.CompareType_EQUAL ||
+		!strings.HasSuffix(c.GetComparator().GetName(), ".BinaryComparator") {
+		return false, throw(illegalValue, "condition %s with %s, want EQUAL with a BinaryComparator",
+			c.GetCompareType(), c.GetComparator().GetName())
 	}
 
 	var binary pb.BinaryComparator
@@ -318,13 +322,14 @@ func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
 			continue
 		}
 		for _, a := range ra.Action {
-			result.ResultOrException = append(result.ResultOrException, &pb.ResultOrException{Index: a.Index, Exception: exceptionPair(err)})
+			result.ResultOrException = append(result.ResultOrException,
+				&pb.ResultOrException{Index: a.Index, Exception: exceptionPair(err)})
 		}
 	}
 	return response
 }
 
-// exceptionPair returns an exception as it stands inside a Multi reply.
+// exceptionPair returns an exception in the form of a Multi reply.
 func exceptionPair(err error) *pb.NameBytesPair {
 	java := err.(*javaError)
 	return &pb.NameBytesPair{Name: &java.class, Value: []byte(java.Error() + "\n\tat fake")}

@@ -15,8 +15,8 @@ import (
 // loopback is where servers listen outside of a process's memory.
 type loopback struct{ network.System }
 
-// Ports of servers are below those that a system gives to outgoing connections, and to
-// whoever asks for any port: none of these takes the port of a server that is stopped.
+// Ports of servers are below the ephemeral ports of the system, so that no connection or other
+// listener takes the port of a stopped server.
 const (
 	firstPort = 10_000
 	lastPort  = 14_999
@@ -25,8 +25,8 @@ const (
 // anyPort is the address of a server that does not have a port yet.
 const anyPort = "127.0.0.1:0"
 
-// Listen listens on loopback. If a server of another process has taken the port of a
-// stopped one after all, it waits until that is gone.
+// Listen listens on loopback. If a server of another process has taken the port of a stopped one
+// nevertheless, it waits until that ends.
 func (loopback) Listen(_, addr string) (l net.Listener, err error) {
 	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		at := addr

@@ -54,7 +54,7 @@ func (s *server) node(method string) (proto.Message, []byte, error) {
 		appendField(1, namedMaster("waits:1", false))
 		appendField(1, namedMaster(s.c.master.addr, true))
 	case "GetMetaRegionLocations":
-		// A replica first, which nobody must read.
+		// A replica first, which must not be used.
 		for replica := len(s.c.servers) - 1; replica >= 0; replica-- {
 			appendField(1, metaLocation(replica, s.c.servers[replica].addr))
 		}
@@ -78,9 +78,12 @@ func namedMaster(addr string, active bool) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(active))
 }
 
-// metaLocation is the message that says where a replica of hbase:meta is.
+// metaLocation is the message with the location of a replica of hbase:meta.
 func metaLocation(replica int, addr string) []byte {
-	info := &pb.RegionInfo{RegionId: proto.Uint64(1), TableName: &pb.TableName{Namespace: []byte("hbase"), Qualifier: []byte("meta")}}
+	info := &pb.RegionInfo{
+		RegionId:  proto.Uint64(1),
+		TableName: &pb.TableName{Namespace: []byte("hbase"), Qualifier: []byte("meta")},
+	}
 	if replica > 0 {
 		info.ReplicaId = proto.Int32(int32(replica))
 	}

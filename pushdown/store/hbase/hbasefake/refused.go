@@ -2,15 +2,16 @@ package hbasefake
 
 import "sync"
 
-// RefusedWrites has servers answer writes with an exception from some call on, until Lift: their memory is full, or
-// the table may take no more room. Its Fault is a hook, see SetHook.
+// RefusedWrites makes servers answer writes with an exception from some call on, until
+// Lift: their memory is full, or the table may take no more room. Its Fault is a hook,
+// see SetHook.
 type RefusedWrites struct {
 	Exception string // class name
 	First     int    // number of the first call of writes that is refused, from 0
-	// Cells is how many cells a call has at least that counts as one of writes; 0 is 1. The trial of row compaction,
-	// whether servers know conditions, has one.
+	// Cells is the least number of cells of a call that counts as a write; 0 is 1. The trial of row
+	// compaction, whether servers know conditions, has one.
 	Cells int
-	// Single has puts and deletions that come alone, as those of leases, refused from then on, too.
+	// Single refuses single puts and deletions, as those of leases, too.
 	Single bool
 
 	mu            sync.Mutex
@@ -45,7 +46,7 @@ func (r *RefusedWrites) Lift() {
 	r.lifted = true
 }
 
-// Begun tells whether a call was refused.
+// Begun reports whether a call was refused.
 func (r *RefusedWrites) Begun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

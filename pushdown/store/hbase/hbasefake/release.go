@@ -2,7 +2,7 @@ package hbasefake
 
 import "fmt"
 
-// release is a version of HBase, as far as it says what servers lack.
+// release is a version of HBase, which determines what servers lack.
 type release struct{ major, minor int }
 
 // newest lacks nothing.
@@ -19,10 +19,11 @@ func parseVersion(version string) release {
 
 // lacks is the exception of a server that does not have a method.
 func lacks(method string) error {
-	return throw(doNotRetry, "/127.0.0.1:16000 is unable to read call parameter from client 127.0.0.1; java.lang.UnsupportedOperationException: %s", method)
+	return throw(
+		doNotRetry, "/127.0.0.1:16000 is unable to read call parameter from client 127.0.0.1; java.lang.UnsupportedOperationException: %s", method)
 }
 
-// before tells whether a release came before another.
+// before reports whether a release came before another.
 func (r release) before(major, minor int) bool {
 	return r.major < major || r.major == major && r.minor < minor
 }

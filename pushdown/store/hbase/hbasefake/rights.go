@@ -7,8 +7,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Deny has the cluster check rights. Clients are told that they may not read these families, "table:family",
-// and may read all others. What they read all the same is not refused: servers that leave out cells refuse nothing.
+// Deny makes the cluster check rights. Clients learn that they may not read these families,
+// "table:family", and may read all others. Reads are still not refused: servers that leave out
+// cells refuse nothing.
 func (c *Cluster) Deny(families ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

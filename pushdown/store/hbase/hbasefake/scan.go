@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// scanner is a scanner that is open at a server. It holds what is left of its
-// region's rows, as they were and passed the filter when the scanner was opened.
+// scanner is a scanner that is open at a server. It holds the remaining rows of its region, as they
+// were and passed the filter when the scanner was opened.
 type scanner struct {
 	region  *regionState // nil for hbase:meta
 	rows    []*row
@@ -20,8 +20,8 @@ type scanner struct {
 	seq     uint64 // next_call_seq of the next request
 	replies int
 	size    int    // bytes of a reply
-	scanned int64  // rows looked at since the last reply
-	dear    bool   // see SetDear
+	scanned int64  // rows read since the last reply
+	slow    bool   // see SetSlow
 	passed  int    // bytes of values before the first that passes the filter
 	plain   bool   // the scan names no read type
 	began   string // the row at which it was opened
@@ -85,7 +85,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 		if err := s.servesMeta(); err != nil {
 			return nil, err
 		}
-		if m.GetNumberOfRows() == 0 { // it asks for the read point alone
+		if m.GetNumberOfRows() == 0 { // it requests only the read point
 			s.c.calls[catalogPointRead]++
 			return sc, nil
 		}
@@ -117,7 +117,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 		if t.versions != nil {
 			rows = t.rawVersions()
 		}
-		sc.dear = spec.GetTimeRange().GetFrom() < uint64(s.c.dearUntil)
+		sc.slow = spec.GetTimeRange().GetFrom() < uint64(s.c.slowUntil)
 		sc.plain = unknownVarint(spec, 23) < 0
 	}
 	for _, row := range rows {
@@ -186,19 +186,21 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
 	response := &pb.ScanResponse{MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}
 	if m.GetTrackScanMetrics() {
-		response.ScanMetrics = &pb.ScanMetrics{Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}}}
+		response.ScanMetrics = &pb.ScanMetrics{
+			Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}},
+		}
 		sc.scanned = 0
 	}
 
 	sc.replies++
 	toStream := sc.plain && sc.passed > preadBytes && sc.replies == 1
-	if n := s.c.opts.HeartbeatEvery; sc.dear || toStream || n > 0 && sc.replies%n == 0 && sc.region != nil {
+	if n := s.c.opts.HeartbeatEvery; sc.slow || toStream || n > 0 && sc.replies%n == 0 && sc.region != nil {
 		response.HeartbeatMessage = proto.Bool(true)
 		return response, nil
 	}
 
-	// A reply ends with the row, or inside it with the cell, that reaches a limit. The
-	// next reply goes on with cell sc.cell of the first row that is left.
+	// A reply ends with the row, or inside it with the cell, that reaches a limit. The next reply
+	// continues with cell sc.cell of the first remaining row.
 	size, cells, rows := s.limits(sc, m)
 	limit := limitOfRows(m)
 	if s.c.version.before(2, 0) {
@@ -216,7 +218,8 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		whole := sc.cell == len(r.cells)
 		if n > 0 {
 			response.CellsPerResult = append(response.CellsPerResult, n)
-			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.FlagCompleteRows)
+			response.PartialFlagPerResult = append(response.PartialFlagPerResult,
+				!whole || full && s.c.opts.FlagCompleteRows)
 		}
 
 		if whole {
@@ -239,15 +242,15 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 }
 
 // preadBytes is hbase.storescanner.pread.max.bytes: a server ends the first reply of a scan
-// without a read type there, and goes on with streaming reads. The fake counts as if all cells
-// lay in one file.
+// without a read type there, and continues with streaming reads. The fake counts as if all
+// cells were in one file.
 const preadBytes = 256 << 10
 
-// limitOfRows returns field 11 of a request, the rows that the client still wants; -1 if
-// it is not there.
+// limitOfRows returns field 11 of a request, the rows that the client still wants; -1 if it is
+// absent.
 func limitOfRows(m *pb.ScanRequest) int { return unknownVarint(m, 11) }
 
-// unknownVarint returns a field of a message that gohbase's schema lacks; -1 if it is not there.
+// unknownVarint returns a field of a message that gohbase's schema lacks; -1 if it is absent.
 func unknownVarint(m proto.Message, field protowire.Number) int {
 	for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeTag(b)

@@ -153,7 +153,7 @@ type clientConn struct {
 	s     *server
 	conn  net.Conn
 	ended chan struct{} // closed with the connection
-	deaf  atomic.Bool   // nothing is executed or written any more, see Deafen
+	deaf  atomic.Bool   // nothing more is executed or written, see Deafen
 	mu    sync.Mutex    // held while a reply is written
 }
 
@@ -200,7 +200,7 @@ func (l *clientConn) answer(c *call) error {
 		beforeReply()
 	}
 
-	// Another call may have made the connection deaf meanwhile.
+	// Another call may have made the connection deaf in between.
 	if err != nil || reply == nil || l.deaf.Load() {
 		return err
 	}
@@ -274,7 +274,8 @@ func (s *server) answer(call *call) (reply []byte, beforeReply func(), err error
 // read point and no rows, else nil.
 func readPointHook(call *call, f func(table string)) func() {
 	var m pb.ScanRequest
-	if call.header.GetMethodName() != "Scan" || proto.Unmarshal(call.param, &m) != nil || m.ScannerId != nil || m.GetNumberOfRows() > 0 {
+	if call.header.GetMethodName() != "Scan" || proto.Unmarshal(call.param, &m) != nil || m.ScannerId != nil ||
+		m.GetNumberOfRows() > 0 {
 		return nil
 	}
 	table, _, _ := strings.Cut(string(m.GetRegion().GetValue()), ",")
@@ -360,14 +361,16 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "Get":
 		return decoded(c, &pb.GetRequest{}, s.get)
 	case "Mutate":
-		return decoded(c, &pb.MutateRequest{}, func(m *pb.MutateRequest) (proto.Message, []byte, error) { return s.mutateOne(m, c.cells) })
+		return decoded(c, &pb.MutateRequest{},
+			func(m *pb.MutateRequest) (proto.Message, []byte, error) { return s.mutateOne(m, c.cells) })
 	case "Multi":
 		// -1: no action is left out.
-		return decoded(c, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) { return s.multi(m, c.cells, -1) })
+		return decoded(c, &pb.MultiRequest{},
+			func(m *pb.MultiRequest) (proto.Message, []byte, error) { return s.multi(m, c.cells, -1) })
 	case "CreateTable":
 		return decoded(c, &pb.CreateTableRequest{}, s.createTable)
 	case "getProcedureResult":
-		// createTable has created the table at once.
+		// createTable has already created the table.
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
 	case "GetStoreFile":
 		return s.storeFiles(c.param)

@@ -28,12 +28,12 @@ func (c *Cluster) SetBehind(server int, behind int64) {
 	c.behind[server] = behind
 }
 
-// SetDear has raw scans from a time before until, in ms since 1970, come to no end in time: as
-// where a compaction has put cells of recent and of old times into one large file.
-func (c *Cluster) SetDear(until int64) {
+// SetSlow makes raw scans from a time before until, in ms since 1970, too slow to end in time: as
+// if a compaction had put cells of recent and of old times into one large file.
+func (c *Cluster) SetSlow(until int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dearUntil = until
+	c.slowUntil = until
 }
 
 // RawScans returns how many raw scans, as for changes, were begun.
@@ -89,13 +89,14 @@ func (c *Cluster) LoadBulk(tableName, key, family, qualifier, value string, at i
 	r.files = append(slices.Clone(r.files), c.newFile(fmt.Sprintf("_SeqId_%d_", r.point)))
 }
 
-// CompactAll puts one file in the place of all files of each region. Delete markers, and
-// what they mask, are gone.
+// CompactAll replaces all files of each region by one. Delete markers, and the cells they mask, are
+// removed.
 func (c *Cluster) CompactAll(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.log = slices.DeleteFunc(slices.Clone(t.log), func(l logged) bool { return l.deletes || len(t.get(l.key).cells) == 0 })
+	t.log = slices.DeleteFunc(slices.Clone(t.log),
+		func(l logged) bool { return l.deletes || len(t.get(l.key).cells) == 0 })
 	for _, r := range t.regions {
 		r.files = []string{c.newFile("")}
 		r.point++
@@ -147,12 +148,14 @@ func (s *server) storeFiles(param []byte) (proto.Message, []byte, error) {
 	return response, nil, nil
 }
 
-// newestVersion is what a master says that lacks nothing.
+// newestVersion is the version of a master that lacks nothing.
 const newestVersion = "2.6.4"
 
 // clusterStatus executes MasterService.GetClusterStatus: each server has just reported.
 func (s *server) clusterStatus() (proto.Message, []byte, error) {
-	status := &pb.ClusterStatus{HbaseVersion: &pb.HBaseVersionFileContent{Version: proto.String(cmp.Or(s.c.opts.Version, newestVersion))}}
+	status := &pb.ClusterStatus{
+		HbaseVersion: &pb.HBaseVersionFileContent{Version: proto.String(cmp.Or(s.c.opts.Version, newestVersion))},
+	}
 	for _, server := range s.c.servers {
 		host, port, err := net.SplitHostPort(server.addr)
 		if err != nil {
@@ -170,8 +173,11 @@ func (s *server) clusterStatus() (proto.Message, []byte, error) {
 		}
 		sink.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 4, protowire.VarintType), ops))
 		status.LiveServers = append(status.LiveServers, &pb.LiveServerInfo{
-			Server:     &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)},
-			ServerLoad: &pb.ServerLoad{ReportEndTime: proto.Uint64(uint64(s.c.clock() - s.c.behind[server.index])), ReplLoadSink: sink},
+			Server: &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)},
+			ServerLoad: &pb.ServerLoad{
+				ReportEndTime: proto.Uint64(uint64(s.c.clock() - s.c.behind[server.index])),
+				ReplLoadSink:  sink,
+			},
 		})
 	}
 	return &pb.GetClusterStatusResponse{ClusterStatus: status}, nil, nil

@@ -17,8 +17,8 @@ const (
 	deleteFamilyVersion = 10
 )
 
-// stored is a put or a marker of a table that keeps versions. What is not in a file is in
-// the memstore.
+// stored is a put or a marker of a table that keeps versions. If it is not in a file it is in the
+// memstore.
 type stored struct {
 	cell
 	inFile bool
@@ -26,7 +26,8 @@ type stored struct {
 
 // KeepVersions lets an empty table keep all versions of cells and all markers until a flush or
 // a major compaction drops them, as HBase does in a family with VERSIONS => 1: a marker also
-// hides a put that comes after it, and what a deleted version has hidden is visible again.
+// hides a put that comes after it, and versions that a deleted one has hidden are visible
+// again.
 func (c *Cluster) KeepVersions(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,12 @@ func (c *Cluster) PutAt(tableName, key, family, qualifier, value string, at int6
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
-	t.record([]byte(key), cell{family: []byte(family), qualifier: []byte(qualifier), value: []byte(value), timestamp: cmp.Or(at, c.clockOf(t, []byte(key)))})
+	t.record([]byte(key), cell{
+		family:    []byte(family),
+		qualifier: []byte(qualifier),
+		value:     []byte(value),
+		timestamp: cmp.Or(at, c.clockOf(t, []byte(key))),
+	})
 }
 
 // DeleteRow deletes a family of a row, as of now.
@@ -63,8 +69,9 @@ func (c *Cluster) FlushVersions(tableName string) {
 // flushed returns a row after its memstore was written to a file. A column is written from its
 // newest version on, a marker before the puts of its time. A put that the marker of a version
 // hides is left out. At a put that another marker hides, or that is the second to be seen, the
-// rest of the column is left out, the markers that come there too: what they hide in older files
-// can come out again. Source: MinorCompactionScanQueryMatcher, ScanWildcardColumnTracker.
+// rest of the column is left out, including later markers: puts that they hide in older files
+// can become visible again. Source: MinorCompactionScanQueryMatcher,
+// ScanWildcardColumnTracker.
 func flushed(all []stored) (kept []stored) {
 	var memory []stored
 	for _, s := range all {
@@ -106,8 +113,8 @@ func flushed(all []stored) (kept []stored) {
 	return kept
 }
 
-// CompactVersions makes one file of all files of a table that keeps versions. Markers there,
-// and what they hide there, are dropped; what is in the memstore stays.
+// CompactVersions makes one file of all files of a table that keeps versions. Markers there, and
+// the puts that they hide there, are dropped; the memstore does not change.
 func (c *Cluster) CompactVersions(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +132,9 @@ func (c *Cluster) CompactVersions(tableName string) {
 	}
 }
 
-// shown says which of all puts are the newest versions of their columns that no marker hides, as far as others count. Of equal
-// versions the one that came last is the newer. Rows of leases have thousands of versions, so each is looked at once.
+// shown marks the puts that are the newest versions of their columns and that no marker hides,
+// among those that count. The last of equal versions is the newest. Rows of leases have thousands
+// of versions, so each is read once.
 func shown(all []stored, counts func(stored) bool) (is []bool) {
 	markers := slices.DeleteFunc(slices.Clone(all), func(s stored) bool { return s.mark == 0 })
 	newest := map[string]*int{} // index by column; a pointer, so that each key is allocated once
@@ -149,7 +157,7 @@ func shown(all []stored, counts func(stored) bool) (is []bool) {
 	return is
 }
 
-// hidden says that a marker hides a put.
+// hidden reports whether a marker hides a put.
 func hidden(all []stored, put stored, counts func(stored) bool) bool {
 	return slices.ContainsFunc(all, func(s stored) bool {
 		if s.mark == 0 || !counts(s) || !bytes.Equal(s.family, put.family) {
@@ -168,8 +176,8 @@ func hidden(all []stored, put stored, counts func(stored) bool) bool {
 	})
 }
 
-// record adds a put or a marker to a table that keeps versions. In memory it takes the place of
-// one with its column and timestamp.
+// record adds a put or a marker to a table that keeps versions. In memory it replaces one with its
+// column and timestamp.
 func (t *table) record(key []byte, x cell) {
 	same := func(s stored) bool {
 		return !s.inFile && sameVersion(s.cell, x)
@@ -192,7 +200,7 @@ func (t *table) show(key []byte) {
 	t.set(r)
 }
 
-// sameVersion says that two puts, or two markers, are of one column and timestamp.
+// sameVersion reports whether two puts, or two markers, are of one column and timestamp.
 func sameVersion(a, b cell) bool {
 	return a.mark == b.mark && a.timestamp == b.timestamp && compareCells(a, b) == 0
 }
@@ -272,7 +280,8 @@ func conditionOf(ra *pb.RegionAction) (*pb.Condition, error) {
 
 // multiConditional executes a region action with a condition: all its mutations, which are of
 // one row, or none. It returns the rest of the block.
-func (s *server) multiConditional(t *table, r *regionState, ra *pb.RegionAction, condition *pb.Condition, block []byte) (*pb.RegionActionResult, []byte, error) {
+func (s *server) multiConditional(t *table, r *regionState, ra *pb.RegionAction, condition *pb.Condition,
+	block []byte) (*pb.RegionActionResult, []byte, error) {
 	lists := make([][]change, len(ra.Action))
 	for i, a := range ra.Action {
 		lists[i], block = changes(a.Mutation, block)
@@ -321,15 +330,17 @@ func (t *table) passes(key []byte, f *pb.Filter) (bool, error) {
 		return len(cells) > int(page.GetOffset()), nil
 	case decodeFilter(f, "TimestampsFilter", &stamps):
 		return slices.ContainsFunc(cells, known), nil
-	case decodeFilter(f, "SingleColumnValueFilter", &column) && column.GetCompareOp() == pb.CompareType_EQUAL && column.GetFilterIfMissing() &&
-		column.GetLatestVersionOnly() && proto.Unmarshal(column.GetComparator().GetSerializedComparator(), &binary) == nil:
+	case decodeFilter(f, "SingleColumnValueFilter", &column) && column.GetCompareOp() == pb.CompareType_EQUAL &&
+		column.GetFilterIfMissing() &&
+		column.GetLatestVersionOnly() &&
+		proto.Unmarshal(column.GetComparator().GetSerializedComparator(), &binary) == nil:
 		x := t.get(key).cell(column.ColumnFamily, column.ColumnQualifier)
 		return x != nil && bytes.Equal(x.value, binary.GetComparable().GetValue()), nil
 	}
 	return false, throw(doNotRetry, "filter %s", f.GetName())
 }
 
-// decodeFilter decodes a filter of this name into m, and says whether it is one.
+// decodeFilter decodes a filter of this name into m, and reports whether it is one.
 func decodeFilter(f *pb.Filter, name string, m proto.Message) bool {
 	return strings.HasSuffix(f.GetName(), "."+name) && proto.Unmarshal(f.GetSerializedFilter(), m) == nil
 }

@@ -1,5 +1,5 @@
-// Package jaas reads a JAAS login configuration, the file in which OpenTSDB's keytab and
-// principal stand, and which its Java is given as -Djava.security.auth.login.config:
+// Package jaas reads a JAAS login configuration, the file with OpenTSDB's keytab and principal,
+// which its Java gets by -Djava.security.auth.login.config:
 //
 //	Client {
 //	  com.sun.security.auth.module.Krb5LoginModule required
@@ -10,9 +10,8 @@
 //
 // A section has login modules, each with a flag and options. The syntax is Java's: comments
 // are // and /* */, and what is not letters, digits, dots, dashes, $, _ and * stands in
-// quotes. What Java refuses is refused, and so is what it reads as something else than it
-// looks like: a / without quotes, which begins a comment there, and a string that does not end
-// in its line.
+// quotes. Files that Java refuses are refused, and so are those that it would misread: a /
+// without quotes, which begins a comment there, and a string that does not end in its line.
 // Source: sun.security.provider.ConfigFile, java.io.StreamTokenizer,
 // com.sun.security.auth.module.Krb5LoginModule.
 package jaas
@@ -65,7 +64,7 @@ func Parse(text []byte) (map[string][]Module, error) {
 	return sections, nil
 }
 
-// module parses a login module up to its semicolon. Of equal options the last counts.
+// module parses a login module up to its semicolon. The last of equal options counts.
 func (p *parser) module() Module {
 	m := Module{Class: p.value("the class of a login module"), Options: map[string]string{}}
 	m.Flag = strings.ToUpper(p.value("a flag"))
@@ -89,14 +88,16 @@ const krb5Module = "com.sun.security.auth.module.Krb5LoginModule"
 func LoginOf(sections map[string][]Module, section string) (login.Login, error) {
 	modules, found := sections[section]
 	if !found {
-		return login.Login{}, fmt.Errorf("section %q: it is not there, got %q", section, slices.Sorted(maps.Keys(sections)))
+		return login.Login{}, fmt.Errorf("section %q: it is not there, got %q", section,
+			slices.Sorted(maps.Keys(sections)))
 	}
 	if len(modules) != 1 || modules[0].Class != krb5Module {
 		var classes []string
 		for _, m := range modules {
 			classes = append(classes, m.Class)
 		}
-		return login.Login{}, fmt.Errorf("section %q: login modules: got %q, want %s alone", section, classes, krb5Module)
+		return login.Login{}, fmt.Errorf("section %q: login modules: got %q, want %s alone", section, classes,
+			krb5Module)
 	}
 
 	as, err := modules[0].login()
@@ -115,9 +116,11 @@ func (m *Module) login() (login.Login, error) {
 	case m.Options["keyTab"] != "" && !keytab:
 		return login.Login{}, fmt.Errorf("keyTab is set, but useKeyTab: got %q, want true", m.Options["useKeyTab"])
 	case m.Options["ticketCache"] != "" && !cache:
-		return login.Login{}, fmt.Errorf("ticketCache is set, but useTicketCache: got %q, want true", m.Options["useTicketCache"])
+		return login.Login{}, fmt.Errorf("ticketCache is set, but useTicketCache: got %q, want true",
+			m.Options["useTicketCache"])
 	case !keytab && !cache:
-		return login.Login{}, errors.New("useKeyTab and useTicketCache: got neither, want one to be true: nobody is there to enter a password")
+		return login.Login{}, errors.New(
+			"useKeyTab and useTicketCache: got neither, want one to be true: nobody is there to enter a password")
 	case keytab && m.Options["keyTab"] == "":
 		return login.Login{}, errors.New("keyTab: got nothing, want the path of a keytab")
 	case keytab && m.Options["principal"] == "":

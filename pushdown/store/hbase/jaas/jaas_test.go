@@ -33,8 +33,9 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][]Module{
-		"Client": {{krb5Module, "REQUIRED", map[string]string{"useKeyTab": "true", "keyTab": "/etc/opentsdb/a b.keytab", "storeKey": "true",
-			"useTicketCache": "false", "principal": "opentsdb/h@R", "debug": "true"}}},
+		"Client": {{krb5Module, "REQUIRED",
+			map[string]string{"useKeyTab": "true", "keyTab": "/etc/opentsdb/a b.keytab", "storeKey": "true",
+				"useTicketCache": "false", "principal": "opentsdb/h@R", "debug": "true"}}},
 		"Server": {
 			{krb5Module, "REQUIRED", map[string]string{"useTicketCache": "TRUE", "ticketCache": "FILE:/tmp/x"}},
 			{"a.b.Other$Module", "OPTIONAL", map[string]string{"x": "y-1.2", "a key": "a \"quoted\" A\n= 0"}},
@@ -82,13 +83,16 @@ func TestParse_errors(t *testing.T) {
 	}
 }
 
-// No error tells a word of the file, which may be a password, but symbols, options, classes and flags.
+// No error has a word of the file, which may be a password, except symbols, options, classes and
+// flags.
 //
 //fault:password-of-jaas-in-error "a word" => p.got
 func TestParse_secrets(t *testing.T) {
 	for _, text := range []string{
-		`A { B required password "5eCr3t"; };`, `A { B required password 5eCr3t; };`, `A { B required; password="5eCr3t"; };`, `A { B required password="x" "5eCr3t" "5eCr3t"; };`,
-		`A { B required password = "x"; } "5eCr3t"`, `A "5eCr3t" {};`, `A { B required password="5eCr3t"`, `A { B required password="5eCr3t;` + "\n};", `A { B required password={5eCr3t}; };`,
+		`A { B required password "5eCr3t"; };`, `A { B required password 5eCr3t; };`,
+		`A { B required; password="5eCr3t"; };`, `A { B required password="x" "5eCr3t" "5eCr3t"; };`,
+		`A { B required password = "x"; } "5eCr3t"`, `A "5eCr3t" {};`, `A { B required password="5eCr3t"`,
+		`A { B required password="5eCr3t;` + "\n};", `A { B required password={5eCr3t}; };`,
 	} {
 		if _, err := Parse([]byte(text)); err == nil || strings.Contains(err.Error(), "5eCr3t") {
 			t.Errorf("%s: %v, want an error without the password", text, err)
@@ -105,21 +109,25 @@ func TestLoginOf(t *testing.T) {
 		want    string // in the error
 	}{
 		{keytab, login.Login{Keytab: "/k", Principal: "p@R"}, ""},
-		{keytab + ` useTicketCache=true ticketCache="/c" storeKey=true doNotPrompt=true renewTGT=true useless="${x}"`, login.Login{Keytab: "/k", Principal: "p@R"}, ""},
+		{keytab + ` useTicketCache=true ticketCache="/c" storeKey=true doNotPrompt=true renewTGT=true useless="${x}"`,
+			login.Login{Keytab: "/k", Principal: "p@R"}, ""},
 		{`useKeyTab=True keyTab="file:/k" principal=p`, login.Login{Keytab: "/k", Principal: "p"}, ""},
 		{`useTicketCache=true`, login.Login{Cache: true}, ""},
-		{`useTicketCache=true useKeyTab=yes ticketCache="FILE:/c" principal="p"`, login.Login{Cache: true, CacheFile: "/c", Principal: "p"}, ""},
+		{`useTicketCache=true useKeyTab=yes ticketCache="FILE:/c" principal="p"`,
+			login.Login{Cache: true, CacheFile: "/c", Principal: "p"}, ""},
 		{keytab + ` isInitiator=true`, login.Login{Keytab: "/k", Principal: "p@R"}, ""},
 		{keytab + ` isInitiator=false`, login.Login{}, "isInitiator: got false, want true"},
 		{``, login.Login{}, "useKeyTab and useTicketCache: got neither"},
 		{`storeKey=true principal="p"`, login.Login{}, "useKeyTab and useTicketCache: got neither"},
 		{`useFirstPass=true`, login.Login{}, "nobody is there to enter a password"},
 		{`keyTab="/k" principal="p"`, login.Login{}, `keyTab is set, but useKeyTab: got "", want true`},
-		{`keyTab="/k" useKeyTab=false principal="p"`, login.Login{}, `keyTab is set, but useKeyTab: got "false", want true`},
+		{`keyTab="/k" useKeyTab=false principal="p"`, login.Login{},
+			`keyTab is set, but useKeyTab: got "false", want true`},
 		{`ticketCache="/k"`, login.Login{}, `ticketCache is set, but useTicketCache: got "", want true`},
 		{`useKeyTab=true principal="p"`, login.Login{}, "keyTab: got nothing"},
 		{`useKeyTab=true keyTab="/k"`, login.Login{}, "principal: got nothing"},
-		{`useKeyTab=true keyTab="${user.home}/k" principal="p"`, login.Login{}, `keyTab: got "${user.home}/k", want it without`},
+		{`useKeyTab=true keyTab="${user.home}/k" principal="p"`, login.Login{},
+			`keyTab: got "${user.home}/k", want it without`},
 		{`useTicketCache=true ticketCache="${x}"`, login.Login{}, "ticketCache: got"},
 		{`useKeytab=true`, login.Login{}, "got neither"},
 		{keytab + `; ` + krb5Module + ` optional useTicketCache=true`, login.Login{}, "login modules: got"},
@@ -129,7 +137,8 @@ func TestLoginOf(t *testing.T) {
 			t.Fatalf("%s: %v", tc.modules, err)
 		}
 		got, err := LoginOf(sections, "Tsdb")
-		if diff := cmp.Diff(tc.login, got); diff != "" || (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+		if diff := cmp.Diff(tc.login, got); diff != "" || (err != nil) != (tc.want != "") ||
+			err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q; login (-want +got):\n%s", tc.modules, err, tc.want, diff)
 		}
 	}

@@ -16,9 +16,9 @@ const (
 
 // parser reads tokens, and keeps the first fault.
 type parser struct {
-	text string // what is left of the file
+	text string // the rest of the file
 	line int
-	kind kind // of the token that is looked at
+	kind kind // of the current token
 	got  string
 	err  error
 }
@@ -30,7 +30,7 @@ func (p *parser) fail(format string, args ...any) {
 	}
 }
 
-// is tells whether the token is a symbol.
+// is reports whether the token is a symbol.
 func (p *parser) is(s string) bool { return p.kind == symbol && p.got == s }
 
 // want passes over a symbol.
@@ -90,10 +90,10 @@ func (p *parser) next() {
 	}
 }
 
-// isWord tells whether a byte may stand in a word without quotes. Those beyond ASCII are of
-// letters.
+// isWord reports whether a byte may be in a word without quotes. Those beyond ASCII are of letters.
 func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 || strings.IndexByte("$_-*.", c) >= 0
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 ||
+		strings.IndexByte("$_-*.", c) >= 0
 }
 
 // skip passes over white space and comments.

@@ -18,7 +18,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Config says who we are and where that is proven. Either Keytab or TicketCache is set.
+// Config is our identity and its proof. Either Keytab or TicketCache is set.
 type Config struct {
 	// Keytab is the path of a file with the keys of Principal.
 	Keytab string
@@ -28,8 +28,8 @@ type Config struct {
 	// the host, which is then this machine's name. Without a realm it is krb5.conf's
 	// default. Empty means that of the ticket cache.
 	Principal string
-	// Krb5Conf lists the paths of krb5.conf files with colons between them; those that
-	// are not there are left out, but one must be. Default: /etc/krb5.conf.
+	// Krb5Conf lists the paths of krb5.conf files with colons between them; missing ones are
+	// skipped, but one must exist. Default: /etc/krb5.conf.
 	Krb5Conf string
 }
 
@@ -52,22 +52,24 @@ func parsePrincipal(text, defaultRealm string) (principal, error) {
 	}
 	parts := strings.Split(name, "/")
 	if slices.Contains(parts, "") || realm == "" || strings.ContainsAny(text, " \t\\") {
-		return principal{}, fmt.Errorf("principal: got %q (default realm %q), want name@REALM or name/host@REALM", text, defaultRealm)
+		return principal{}, fmt.Errorf("principal: got %q (default realm %q), want name@REALM or name/host@REALM",
+			text, defaultRealm)
 	}
 	return principal{types.PrincipalName{NameType: nametype.KRB_NT_PRINCIPAL, NameString: parts}, realm}, nil
 }
 
-// hostMark stands in a principal for the name of its host.
+// hostMark is replaced in a principal by the name of its host.
 const hostMark = "_HOST"
 
 // ServerPrincipal puts a host's name into a principal with _HOST, name/_HOST[@REALM].
-// Principals are in lower case; of an address the name is looked up, the first in order
-// if it has several.
+// Principals are in lower case; for an address the name is looked up, the first in
+// order if it has several.
 func ServerPrincipal(ctx context.Context, pattern, host string) string {
 	return serverPrincipal(ctx, pattern, host, net.DefaultResolver.LookupAddr)
 }
 
-func serverPrincipal(ctx context.Context, pattern, host string, lookup func(context.Context, string) ([]string, error)) string {
+func serverPrincipal(ctx context.Context, pattern, host string,
+	lookup func(context.Context, string) ([]string, error)) string {
 	if !strings.Contains(pattern, "/"+hostMark) {
 		return pattern
 	}
@@ -136,7 +138,8 @@ func loadKrb5Conf(paths string) (*config.Config, error) {
 	}
 	conf.LibDefaults.DefaultTGSEnctypeIDs = aes(conf.LibDefaults.DefaultTGSEnctypeIDs)
 	if len(conf.LibDefaults.DefaultTGSEnctypeIDs) == 0 {
-		return nil, fmt.Errorf("krb5.conf %s: default_tgs_enctypes: got %v, want one of AES", paths, conf.LibDefaults.DefaultTGSEnctypes)
+		return nil, fmt.Errorf("krb5.conf %s: default_tgs_enctypes: got %v, want one of AES", paths,
+			conf.LibDefaults.DefaultTGSEnctypes)
 	}
 	return conf, nil
 }
@@ -180,7 +183,7 @@ func (t *confText) add(section, line string) {
 	t.sections[section].WriteString(strings.TrimRight(line, "\r\n") + "\n")
 }
 
-// read reads a file with what it includes, which gokrb5 does not know. depth is how many
+// read reads a file with its includes, which gokrb5 does not know. depth is how many
 // files include it, each the next.
 func (t *confText) read(path string, depth int) error {
 	if depth > maxIncludes {

@@ -92,7 +92,8 @@ func newKey(encType int32) (types.EncryptionKey, error) {
 		size = 16
 	case sasl.AES256SHA1, sasl.AES256SHA2:
 	default:
-		return types.EncryptionKey{}, fmt.Errorf("encryption type of the ticket's key: got %d, want one of AES (17 to 20)", encType)
+		return types.EncryptionKey{},
+			fmt.Errorf("encryption type of the ticket's key: got %d, want one of AES (17 to 20)", encType)
 	}
 	key := make([]byte, size)
 	rand.Read(key) // never fails
@@ -105,8 +106,8 @@ type Session struct {
 	Opener *sasl.Opener
 }
 
-// Accept checks the server's reply, which holds the AP-REP: only who could decrypt the
-// ticket can have made it. The error is ErrServer if it is not such a reply.
+// Accept checks the server's reply, which holds the AP-REP: only the owner of the ticket's key can
+// have made it. The error is ErrServer if it is not such a reply.
 func (x *Context) Accept(reply []byte) (*Session, error) {
 	id, body, err := sasl.ParseToken(reply)
 	if err != nil {
@@ -180,5 +181,6 @@ func deriveKeys(key types.EncryptionKey, usage uint32) (sasl.Keys, error) {
 	encryption, err1 := e.DeriveKey(key.KeyValue, common.GetUsageKe(usage))
 	integrity, err2 := e.DeriveKey(key.KeyValue, common.GetUsageKi(usage))
 	check, err3 := e.DeriveKey(key.KeyValue, common.GetUsageKc(usage))
-	return sasl.Keys{EncType: key.KeyType, Encryption: encryption, Integrity: integrity, Check: check}, errors.Join(err1, err2, err3)
+	return sasl.Keys{EncType: key.KeyType, Encryption: encryption, Integrity: integrity, Check: check},
+		errors.Join(err1, err2, err3)
 }

@@ -34,7 +34,9 @@ func (k *kdc) logIn(ctx context.Context, conf *config.Config, keys *keytab.Keyta
 	}
 	reply, err := k.ask(ctx, conf, realm, req.Marshal)
 	var refusal messages.KRBError
-	if errors.As(err, &refusal) && (refusal.ErrorCode == errorcode.KDC_ERR_PREAUTH_REQUIRED || refusal.ErrorCode == errorcode.KDC_ERR_PREAUTH_FAILED) {
+	if errors.As(err, &refusal) &&
+		(refusal.ErrorCode == errorcode.KDC_ERR_PREAUTH_REQUIRED ||
+			refusal.ErrorCode == errorcode.KDC_ERR_PREAUTH_FAILED) {
 		// The request is repeated with a proof that we have the key.
 		proof, proofErr := k.encryptedTime(refusal, req.ReqBody.EType, keys)
 		if proofErr != nil {
@@ -68,22 +70,22 @@ func (k *kdc) logIn(ctx context.Context, conf *config.Config, keys *keytab.Keyta
 // encrypted part names.
 func sameService(rep messages.KDCRepFields) error {
 	if got, want := rep.Ticket, rep.DecryptedEncPart; !got.SName.Equal(want.SName) || got.Realm != want.SRealm {
-		return fmt.Errorf("service: got a ticket for %s@%s, want that for %s@%s, as the KDC says", got.SName.PrincipalNameString(), got.Realm,
+		return fmt.Errorf("service: got a ticket for %s@%s, want that for %s@%s, as the KDC says",
+			got.SName.PrincipalNameString(), got.Realm,
 			want.SName.PrincipalNameString(), want.SRealm)
 	}
 	return nil
 }
 
-// isDecrypting tells whether an error of gokrb5 is that of a wrong key, which it says only
-// in its text.
+// isDecrypting reports whether an error of gokrb5 is that of a wrong key, which shows only in its
+// text.
 func isDecrypting(err error) bool {
 	var e krberror.Krberror
 	return errors.As(err, &e) && e.RootCause == krberror.DecryptingError
 }
 
 // encryptedTime returns the time encrypted with our key (PA-ENC-TIMESTAMP): with the first
-// encryption type of those that the KDC's refusal lists of which we have a key, and which we
-// take.
+// encryption type in the list of the KDC's refusal that we accept and have a key for.
 func (k *kdc) encryptedTime(refusal messages.KRBError, taken []int32, keys *keytab.Keytab) (types.PAData, error) {
 	wanted := listedTypes(refusal.EData)
 	if len(wanted) == 0 {
@@ -153,7 +155,8 @@ func listedTypes(data []byte) (ids []int32) {
 // getTicket makes TGS exchanges (RFC 4120, section 3.3) from the KDC of a realm on, until a
 // ticket for the named service has come: a KDC may refer us to that of another realm, by a
 // ticket-granting ticket for it.
-func (k *kdc) getTicket(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
+func (k *kdc) getTicket(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName,
+	renew bool) (*ticket, error) {
 	for range 1 + maxReferrals {
 		req, err := messages.NewTGSReq(k.client.PrincipalName, realm, conf, tgt.Ticket, tgt.key, name, renew)
 		if err != nil {
@@ -188,14 +191,16 @@ func (k *kdc) getTicket(ctx context.Context, conf *config.Config, realm string, 
 		case conf.LibDefaults.Canonicalize:
 			return newTicket(rep.Ticket, rep.DecryptedEncPart), nil // another name of the same
 		default:
-			return nil, fmt.Errorf("service: got a ticket for %s, want one for %s", got.PrincipalNameString(), name.PrincipalNameString())
+			return nil, fmt.Errorf("service: got a ticket for %s, want one for %s", got.PrincipalNameString(),
+				name.PrincipalNameString())
 		}
 	}
 	return nil, fmt.Errorf("referred to another realm more than %d times", maxReferrals)
 }
 
 // ask sends a request, and returns the reply.
-func (k *kdc) ask(ctx context.Context, conf *config.Config, realm string, marshal func() ([]byte, error)) ([]byte, error) {
+func (k *kdc) ask(ctx context.Context, conf *config.Config, realm string,
+	marshal func() ([]byte, error)) ([]byte, error) {
 	request, err := marshal()
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func TestLogin_proof(t *testing.T) {
 		{"the second", []int32{sasl.AES256SHA2, sasl.AES128SHA1}, ""},
 		{"not one that we never take", []int32{999, sasl.AES256SHA1}, ""},
 		{"none is listed", []int32{}, ""},
-		{"no key of it", []int32{sasl.AES256SHA2}, "the keytab has no key of me@TEST.EXAMPLE of the type that the KDC wants"},
+		{"no key of it", []int32{sasl.AES256SHA2},
+			"the keytab has no key of me@TEST.EXAMPLE of the type that the KDC wants"},
 		{"no such type", []int32{999}, "the keytab has no key of me@TEST.EXAMPLE of the type that the KDC wants"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,7 +87,8 @@ func TestService_referral(t *testing.T) {
 	}
 
 	r.ReferForEver(server)
-	if err := r.shake(t, r.open(t), kerberostest.Server{}); err == nil || !strings.Contains(err.Error(), "referred to another realm more than 6 times") {
+	if err := r.shake(t, r.open(t), kerberostest.Server{}); err == nil ||
+		!strings.Contains(err.Error(), "referred to another realm more than 6 times") {
 		t.Errorf("got %v, want that it is given up", err)
 	}
 }
@@ -99,11 +101,18 @@ func TestExchange_wrongAnswers(t *testing.T) {
 		alter func(*messages.KDCRepFields, *messages.EncKDCRepPart)
 		want  string
 	}{
-		"another nonce":   {func(_ *messages.KDCRepFields, part *messages.EncKDCRepPart) { part.Nonce++ }, "nonce in response does not match"},
-		"another client":  {func(rep *messages.KDCRepFields, _ *messages.EncKDCRepPart) { rep.CName = other }, "CName in response does not match"},
-		"another service": {func(_ *messages.KDCRepFields, part *messages.EncKDCRepPart) { part.SName = other }, "hbase"},
-		"another realm":   {func(_ *messages.KDCRepFields, part *messages.EncKDCRepPart) { part.SRealm = kerberostest.Other }, "SRealm in response does not match"},
-		"another ticket":  {func(rep *messages.KDCRepFields, _ *messages.EncKDCRepPart) { rep.Ticket.SName = other }, "got a ticket for hbase/other@TEST.EXAMPLE, want that for"},
+		"another nonce": {func(_ *messages.KDCRepFields, part *messages.EncKDCRepPart) { part.Nonce++ },
+			"nonce in response does not match"},
+		"another client": {func(rep *messages.KDCRepFields, _ *messages.EncKDCRepPart) { rep.CName = other },
+			"CName in response does not match"},
+		"another service": {func(_ *messages.KDCRepFields, part *messages.EncKDCRepPart) { part.SName = other },
+			"hbase"},
+		"another realm": {func(_ *messages.KDCRepFields,
+			part *messages.EncKDCRepPart) {
+			part.SRealm = kerberostest.Other
+		}, "SRealm in response does not match"},
+		"another ticket": {func(rep *messages.KDCRepFields, _ *messages.EncKDCRepPart) { rep.Ticket.SName = other },
+			"got a ticket for hbase/other@TEST.EXAMPLE, want that for"},
 		"another service, ticket": {func(rep *messages.KDCRepFields, part *messages.EncKDCRepPart) {
 			rep.Ticket.SName, part.SName = other, other
 		}, "hbase"},
@@ -112,7 +121,8 @@ func TestExchange_wrongAnswers(t *testing.T) {
 		t.Run("login/"+name, func(t *testing.T) {
 			r := startRealm(t)
 			r.Alter(tc.alter)
-			if err := r.shake(t, r.open(t), kerberostest.Server{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err := r.shake(t, r.open(t), kerberostest.Server{}); err == nil ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 			if got := r.Count(server); got != 0 {
@@ -126,7 +136,8 @@ func TestExchange_wrongAnswers(t *testing.T) {
 					tc.alter(rep, part)
 				}
 			})
-			if err := r.shake(t, r.open(t), kerberostest.Server{}); err == nil || !strings.Contains(err.Error(), tc.want) || r.Count(server) == 0 {
+			if err := r.shake(t, r.open(t),
+				kerberostest.Server{}); err == nil || !strings.Contains(err.Error(), tc.want) || r.Count(server) == 0 {
 				t.Errorf("got %v after %d requests, want %q", err, r.Count(server), tc.want)
 			}
 		})
@@ -135,7 +146,10 @@ func TestExchange_wrongAnswers(t *testing.T) {
 
 // What the KDC says in words is no code of it.
 func TestExplain_words(t *testing.T) {
-	e := explain(messages.KRBError{ErrorCode: errorcode.KDC_ERR_POLICY, EText: "KDC_ERR_S_PRINCIPAL_UNKNOWN, clock skew"}, "me", "hbase/a", "R")
+	e := explain(messages.KRBError{
+		ErrorCode: errorcode.KDC_ERR_POLICY,
+		EText:     "KDC_ERR_S_PRINCIPAL_UNKNOWN, clock skew",
+	}, "me", "hbase/a", "R")
 	if got := e.Error(); !strings.HasPrefix(got, "no ticket for hbase/a") || !strings.Contains(got, "KDC_ERR_POLICY") {
 		t.Errorf("got %v, want no ticket by its policy", got)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// ticket is a ticket with what we must know of it.
+// ticket is a ticket with its properties.
 type ticket struct {
 	messages.Ticket
 	key            types.EncryptionKey // of the session
@@ -28,13 +28,12 @@ type source interface {
 	// login returns a ticket-granting ticket. old may be nil; a ticket cache renews it if
 	// it has no newer one, unless old is refused: then any other will do.
 	login(ctx context.Context, old *ticket, refused bool) (*ticket, error)
-	// service returns a ticket for a service. Without a realm it is found by the host's
-	// domain in krb5.conf, or by the KDC of our own.
+	// service returns a ticket for a service. Without a realm it is found by the host's domain in
+	// krb5.conf, or by our own KDC.
 	service(ctx context.Context, tgt *ticket, name types.PrincipalName, realm string) (*ticket, error)
 }
 
-// kdc is the source that asks the KDC. The files are read anew for each exchange, so they
-// may change.
+// kdc is the source that calls the KDC. The files are read for each exchange, so they may change.
 type kdc struct {
 	cfg     Config
 	client  principal
@@ -71,7 +70,8 @@ func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, r
 	case refused && err != nil:
 		return nil, err
 	case refused:
-		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be filled anew, as by kinit", k.cfg.TicketCache)
+		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be renewed, as by kinit",
+			k.cfg.TicketCache)
 	case old == nil:
 		return nil, err
 	case now.Before(old.end) && !aging(old, now):
@@ -79,11 +79,13 @@ func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, r
 	case now.After(old.end) && err != nil:
 		return nil, err
 	case now.After(old.end):
-		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be filled anew, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be renewed, as by kinit",
+			k.cfg.TicketCache, old.end.Format(time.RFC3339))
 	case now.Before(old.renewableUntil):
 		// It is renewed below.
 	case !usable(old, now):
-		return nil, fmt.Errorf("ticket cache %s: its ticket ends at %s: it must be filled anew, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+		return nil, fmt.Errorf("ticket cache %s: its ticket ends at %s: it must be renewed, as by kinit",
+			k.cfg.TicketCache, old.end.Format(time.RFC3339))
 	default:
 		return old, nil // as long as it lasts
 	}
@@ -103,7 +105,7 @@ func newer(cached, last *ticket, refused bool) (*ticket, bool) {
 	case last == nil:
 		return cached, false
 	case refused && !bytes.Equal(cached.EncPart.Cipher, last.EncPart.Cipher):
-		return cached, false // whatever its end
+		return cached, false // even if it ends soon
 	case !refused && cached.end.After(last.end):
 		return cached, false
 	}
@@ -159,8 +161,9 @@ func (k *kdc) service(ctx context.Context, tgt *ticket, name types.PrincipalName
 	return k.exchange(ctx, conf, realm, tgt, name, false)
 }
 
-// exchange asks the KDC of a realm for a ticket.
-func (k *kdc) exchange(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
+// exchange requests a ticket from the KDC of a realm.
+func (k *kdc) exchange(ctx context.Context, conf *config.Config, realm string, tgt *ticket, name types.PrincipalName,
+	renew bool) (*ticket, error) {
 	t, err := parsed(func() (*ticket, error) { return k.getTicket(ctx, conf, realm, tgt, name, renew) })
 	if err != nil {
 		return nil, explain(err, k.client.String(), name.PrincipalNameString()+"@"+realm, realm)

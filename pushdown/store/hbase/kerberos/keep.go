@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// keepEvery is how often Keep looks at the tickets at least: others get some meanwhile,
-	// and the clock may be set or the machine have slept.
+	// keepEvery is the longest interval between Keep's checks of the tickets: connections get some,
+	// too, and the clock may be set or the machine have slept.
 	keepEvery = 10 * time.Second
 	// keepFor is how long a ticket is kept alive after a connection has wanted it. A
-	// connection may be open for weeks; but servers that are gone are forgotten.
+	// connection may be open for weeks; but servers that no longer exist are dropped.
 	keepFor = 30 * 24 * time.Hour
 	// keepPause is the longest pause after failures: a KDC that refuses us may count them
 	// and lock our principal.
@@ -24,10 +24,9 @@ const (
 	warnEvery = 10 * time.Minute
 )
 
-// Keep gets the next tickets when the ones that are used grow old, until ctx ends: where
-// connections last, nobody asks for a ticket for days, and none could be renewed once it
-// has ended. A ticket that cannot be got does not keep others from being got. It ends with ctx
-// even while a KDC is asked. Several may run.
+// Keep gets the next tickets when the used ones grow old, until ctx ends: while connections last,
+// no ticket may be requested for days, and none could be renewed once it has ended. A failure for
+// one ticket does not delay others. It ends with ctx even during a call to a KDC. Several may run.
 func (c *Client) Keep(ctx context.Context) {
 	k := renewals{Client: c, failing: map[string]error{}, away: map[string]bool{}}
 	for ctx.Err() == nil {
@@ -40,12 +39,12 @@ func (c *Client) Keep(ctx context.Context) {
 	}
 }
 
-// renewals are those of one call of Keep. What cannot be got is tried again together, after longer and
+// renewals are those of one call of Keep. Failed renewals are retried together, after longer and
 // longer pauses.
 type renewals struct {
 	*Client
 	failing map[string]error // why, by service; by ownLogin for the ticket-granting ticket
-	away    map[string]bool  // realms whose KDC could not be asked: each attempt takes seconds
+	away    map[string]bool  // realms whose KDC could not be reached: each attempt takes seconds
 	pause   time.Duration    // the last one, 0 if nothing fails
 	retry   time.Time        // what fails is not tried before
 	stopped bool             // nothing is, because it would fail for the same reason
@@ -95,13 +94,13 @@ func (k *renewals) once(ctx context.Context) time.Duration {
 		k.away[realm], k.stopped = isAway(err), isOfAll(err)
 	}
 	if ctx.Err() == nil {
-		k.calm(again, failed)
+		k.retryAt(again, failed)
 	}
 	return max(wait, time.Second)
 }
 
-// inOrder returns names of services, those that fail last: they may take long. What fails of a service that is
-// not kept any more is forgotten.
+// inOrder returns names of services, failing ones last: they may take long. Failures of services
+// that are no longer kept are dropped.
 func (k *renewals) inOrder(kept map[string]*service) []string {
 	var fine, failing []string
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
@@ -115,8 +114,8 @@ func (k *renewals) inOrder(kept map[string]*service) []string {
 	return append(fine, failing...)
 }
 
-// calm says when what fails is tried again, and logs it if something has failed just now.
-func (k *renewals) calm(again, failed bool) {
+// retryAt sets when failures are retried, and logs new ones.
+func (k *renewals) retryAt(again, failed bool) {
 	switch {
 	case len(k.failing) == 0:
 		k.pause = 0
@@ -149,20 +148,20 @@ func (k *renewals) failures() error {
 	return errors.Join(errs...)
 }
 
-// isAway tells whether no KDC could be asked.
+// isAway reports whether no KDC could be reached.
 func isAway(err error) bool {
 	var e *kdcError
 	return errors.As(err, &e) && e.away
 }
 
-// isOfAll tells whether an error of one service's ticket is one that each other's would have.
+// isOfAll reports whether an error of one service's ticket would also hit all others.
 func isOfAll(err error) bool {
 	var e *kdcError
 	var login loginFailure
 	return errors.As(err, &login) || errors.As(err, &e) && e.ours
 }
 
-// kept returns the services whose tickets are kept alive, and forgets those that are gone.
+// kept returns the services whose tickets are kept alive, and drops unused ones.
 func (c *Client) kept() map[string]*service {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +199,7 @@ func (c *Client) keepLogin(ctx context.Context) (time.Duration, error) {
 		c.loginMu.Lock()
 		defer c.loginMu.Unlock()
 		if err == nil {
-			err = c.loginErr // a failure that does not matter yet counts, too
+			err = c.loginErr // a failure without effect yet counts, too
 		}
 		done <- err
 	}()
@@ -250,8 +249,8 @@ func dueIn(t *ticket, now time.Time) time.Duration {
 	return min(keepEvery, t.end.Sub(now)-t.end.Sub(t.begin)/4+time.Millisecond)
 }
 
-// warn logs a failure that does not matter yet, now and then: the attempts go on, and there
-// may be many services.
+// warn logs a failure without effect yet, now and then: attempts continue, and there may be many
+// services.
 func (c *Client) warn(text string, args ...any) {
 	now := c.now().UnixNano()
 	last := c.warned.Load()

@@ -64,7 +64,8 @@ func TestKeep(t *testing.T) {
 				t.Fatalf("renewed %v: after a week without a connection, with the KDC away: %v, %v", renewed, got, err)
 			}
 			if logins < 20 || logins > 60 || services < 20 || services > 60 || log.Len() > 0 {
-				t.Errorf("renewed %v: %d logins and %d tickets in a week of tickets of 10 h, want 20 to 60\n%s", renewed, logins, services, log)
+				t.Errorf("renewed %v: %d logins and %d tickets in a week of tickets of 10 h, want 20 to 60\n%s",
+					renewed, logins, services, log)
 			}
 		})
 	}
@@ -100,7 +101,8 @@ func TestKeep_failures(t *testing.T) {
 			logins, services := p.counts()
 			// Two hours of attempts, each five minutes, after the first ones.
 			if logins < 10 || logins > 40 || services > 100 {
-				t.Errorf("%s: %d logins and %d requests for tickets, want 10 to 40 and at most 100", name, logins, services)
+				t.Errorf("%s: %d logins and %d requests for tickets, want 10 to 40 and at most 100", name, logins,
+					services)
 			}
 			if lines := strings.Count(log.String(), "\n"); lines == 0 || lines > 15 {
 				t.Errorf("%s: %d lines in the log, want 1 to 15:\n%s", name, lines, log)
@@ -117,8 +119,8 @@ func TestKeep_failures(t *testing.T) {
 	}
 }
 
-// Services whose tickets cannot be got for days keep no other from its next ticket, are asked for calmly, and
-// each is in the log with its cause. Afterwards they are got again.
+// Services whose tickets cannot be had for days do not delay the tickets of others, are
+// retried slowly, and each is in the log with its cause. Afterwards they are got again.
 func TestKeep_others(t *testing.T) {
 	keeping(t, 40*time.Minute, func(t *testing.T, p *played, c *Client, log *bytes.Buffer) {
 		refused := map[string]error{}
@@ -128,7 +130,11 @@ func TestKeep_others(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i%10 != 9 {
-				refused[name[:len(name)-2]] = &kdcError{text: "no ticket for " + name, refusal: true, err: errors.New("KDC_ERR_POLICY")}
+				refused[name[:len(name)-2]] = &kdcError{
+					text:    "no ticket for " + name,
+					refusal: true,
+					err:     errors.New("KDC_ERR_POLICY"),
+				}
 			}
 		}
 		p.set(func() { p.refused = refused })
@@ -144,12 +150,13 @@ func TestKeep_others(t *testing.T) {
 			}
 		}
 
-		// Each of 27 twice in five minutes, and each login anew once.
+		// Each of 27 twice in five minutes, and each login once more.
 		logins, services := p.counts()
 		if most := 2 * 24 * 12; logins > 2*most || services > 27*3*most {
 			t.Errorf("%d logins and %d requests for tickets in two days", logins, services)
 		}
-		if text := log.String(); !strings.Contains(text, "hbase/h00@R: no ticket for hbase/h00@R (KDC_ERR_POLICY)") || !strings.Contains(text, "and 7 more") {
+		if text := log.String(); !strings.Contains(text, "hbase/h00@R: no ticket for hbase/h00@R (KDC_ERR_POLICY)") ||
+			!strings.Contains(text, "and 7 more") {
 			t.Errorf("want the first services with their causes in the log, and how many more, got %.2000s", text)
 		}
 
@@ -178,7 +185,8 @@ func TestKeep_all(t *testing.T) {
 			_, before := p.counts()
 			after(9*time.Hour + 50*time.Minute)
 			if _, services := p.counts(); services-before < 20 || services-before > 100 {
-				t.Errorf("%s: %d requests in the last two hours, want one each five minutes, or two after a new login", name, services-before)
+				t.Errorf("%s: %d requests in the last two hours, want one each five minutes, or two after a new login",
+					name, services-before)
 			}
 			p.set(func() { p.loginErr = failure })
 			after(11 * time.Hour) // no ticket of our own can be used any more
@@ -186,7 +194,8 @@ func TestKeep_all(t *testing.T) {
 			after(2 * time.Hour)
 			after, services := p.counts()
 			if after -= logins; after < 20 || after > 50 || services != before {
-				t.Errorf("%s: %d logins and %d requests for tickets in two hours without a login, want one login each five minutes", name, after, services-before)
+				t.Errorf(
+					"%s: %d logins and %d requests for tickets in two hours without a login, want one login each five minutes", name, after, services-before)
 			}
 			if !strings.Contains(log.String(), failure.Error()) {
 				t.Errorf("%s: the log does not say why: %s", name, log)
@@ -281,7 +290,8 @@ func keepingEnds(t *testing.T, wait chan struct{}) {
 	}
 }
 
-// After a change of the KDC's key our own ticket is got anew, once, and the request succeeds.
+// After a change of the KDC's key our own ticket is requested again, once, and the request
+// succeeds.
 func TestTickets_newKDCKey(t *testing.T) {
 	p, c := play(time.Hour)
 	if _, err := c.ticketFor(t.Context(), server); err != nil {

@@ -27,7 +27,8 @@ type realm struct {
 func startRealm(t *testing.T) *realm {
 	t.Helper()
 	k := kerberostest.StartKDC(t)
-	return &realm{k, k.AddPrincipal(server, "the server's"), Config{Keytab: k.AddPrincipal("me", "ours"), Principal: "me", Krb5Conf: k.Krb5Conf()}}
+	return &realm{k, k.AddPrincipal(server, "the server's"),
+		Config{Keytab: k.AddPrincipal("me", "ours"), Principal: "me", Krb5Conf: k.Krb5Conf()}}
 }
 
 func (r *realm) open(t *testing.T) *Client {
@@ -122,7 +123,7 @@ func TestContext_wrongServer(t *testing.T) {
 	}
 }
 
-// otherKey gives our principal another key, of which the keytab does not know.
+// otherKey gives our principal another key, which the keytab lacks.
 func (r *realm) otherKey(t *testing.T) {
 	t.Helper()
 	old, err := os.ReadFile(r.cfg.Keytab)
@@ -139,14 +140,24 @@ func TestErrors(t *testing.T) {
 		change func(r *realm)
 		want   string
 	}{
-		{"unknown principal", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN) }, "does not know our principal me@"},
-		{"unknown server", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN) }, "does not know the server's principal hbase/a@"},
-		{"locked", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KDC_ERR_CLIENT_REVOKED) }, "locked or has expired"},
-		{"locked, told at a service", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_CLIENT_REVOKED) }, "our principal me@TEST.EXAMPLE is locked"},
-		{"revoked", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_TGT_REVOKED) }, "has revoked the ticket of our principal me@"},
-		{"modified", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_MODIFIED) }, "before a change of the KDC's key"},
-		{"key version", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_BADKEYVER) }, "before a change of the KDC's key"},
-		{"skew, as the KDC says", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KRB_AP_ERR_SKEW) }, "clocks of this machine and of the KDC"},
+		{"unknown principal", func(r *realm) {
+			r.Refuse("krbtgt/"+kerberostest.Realm,
+				errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN)
+		}, "does not know our principal me@"},
+		{"unknown server", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN) },
+			"does not know the server's principal hbase/a@"},
+		{"locked", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KDC_ERR_CLIENT_REVOKED) },
+			"locked or has expired"},
+		{"locked, told at a service", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_CLIENT_REVOKED) },
+			"our principal me@TEST.EXAMPLE is locked"},
+		{"revoked", func(r *realm) { r.Refuse(server, errorcode.KDC_ERR_TGT_REVOKED) },
+			"has revoked the ticket of our principal me@"},
+		{"modified", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_MODIFIED) },
+			"before a change of the KDC's key"},
+		{"key version", func(r *realm) { r.Refuse(server, errorcode.KRB_AP_ERR_BADKEYVER) },
+			"before a change of the KDC's key"},
+		{"skew, as the KDC says", func(r *realm) { r.Refuse("krbtgt/"+kerberostest.Realm, errorcode.KRB_AP_ERR_SKEW) },
+			"clocks of this machine and of the KDC"},
 		{"skew, as we see", func(r *realm) { r.SetClock(20 * time.Minute) }, "clocks of this machine and of the KDC"},
 		{"away", func(r *realm) { r.Stop() }, "no KDC of TEST.EXAMPLE can be reached"},
 		{"other key", func(r *realm) { r.otherKey(t) }, "the keytab's key of me@"},
@@ -177,20 +188,28 @@ func TestOpen_errors(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"nothing":             {func(c *Config) { c.Keytab = "" }, "want a keytab or a ticket cache"},
-		"both":                {func(c *Config) { c.TicketCache = "x" }, "not both"},
-		"no principal":        {func(c *Config) { c.Principal = "" }, "our principal: got nothing"},
-		"other principal":     {func(c *Config) { c.Principal = "you" }, "has no key of [you@TEST.EXAMPLE"},
-		"bad principal":       {func(c *Config) { c.Principal = "me/@X" }, `got "me/@X"`},
-		"keytab is missing":   {func(c *Config) { c.Keytab = "/nonexistent" }, "no such file"},
-		"keytab is empty":     {func(c *Config) { c.Keytab = write("k", "") }, "keytab"},
-		"keytab is text":      {func(c *Config) { c.Keytab = write("k", "\x05\x02\xff\xff\xff") }, "keytab"},
-		"krb5.conf missing":   {func(c *Config) { c.Krb5Conf = "/nonexistent" }, "no such file"},
-		"krb5.conf bad":       {func(c *Config) { c.Krb5Conf = write("c", "[libdefaults]\n clockskew = soon\n") }, "clockskew"},
-		"krb5.conf RC4":       {func(c *Config) { c.Krb5Conf = write("c", "[libdefaults]\n default_tgs_enctypes = rc4-hmac\n") }, "want one of AES"},
-		"includes itself":     {func(c *Config) { c.Krb5Conf = circle(t) }, "include each other"},
-		"ticket cache":        {func(c *Config) { c.Keytab, c.Principal, c.TicketCache = "", "", write("t", "") }, "ticket cache"},
-		"ticket cache is bad": {func(c *Config) { c.Keytab, c.Principal, c.TicketCache = "", "", write("t", "\x05\x04\x00\x0c\x00\x01") }, "ticket cache"},
+		"nothing":           {func(c *Config) { c.Keytab = "" }, "want a keytab or a ticket cache"},
+		"both":              {func(c *Config) { c.TicketCache = "x" }, "not both"},
+		"no principal":      {func(c *Config) { c.Principal = "" }, "our principal: got nothing"},
+		"other principal":   {func(c *Config) { c.Principal = "you" }, "has no key of [you@TEST.EXAMPLE"},
+		"bad principal":     {func(c *Config) { c.Principal = "me/@X" }, `got "me/@X"`},
+		"keytab is missing": {func(c *Config) { c.Keytab = "/nonexistent" }, "no such file"},
+		"keytab is empty":   {func(c *Config) { c.Keytab = write("k", "") }, "keytab"},
+		"keytab is text":    {func(c *Config) { c.Keytab = write("k", "\x05\x02\xff\xff\xff") }, "keytab"},
+		"krb5.conf missing": {func(c *Config) { c.Krb5Conf = "/nonexistent" }, "no such file"},
+		"krb5.conf bad": {func(c *Config) { c.Krb5Conf = write("c", "[libdefaults]\n clockskew = soon\n") },
+			"clockskew"},
+		"krb5.conf RC4": {func(c *Config) {
+			c.Krb5Conf = write("c",
+				"[libdefaults]\n default_tgs_enctypes = rc4-hmac\n")
+		}, "want one of AES"},
+		"includes itself": {func(c *Config) { c.Krb5Conf = circle(t) }, "include each other"},
+		"ticket cache": {func(c *Config) { c.Keytab, c.Principal, c.TicketCache = "", "", write("t", "") },
+			"ticket cache"},
+		"ticket cache is bad": {func(c *Config) {
+			c.Keytab, c.Principal, c.TicketCache = "", "",
+				write("t", "\x05\x04\x00\x0c\x00\x01")
+		}, "ticket cache"},
 	} {
 		cfg := r.cfg
 		tc.change(&cfg)
@@ -212,7 +231,8 @@ func circle(t *testing.T) string {
 func TestKrb5Conf_includes(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"krb5.conf":      "include " + dir + "/more\nincludedir " + dir + "/d/\nincludedir " + dir + "/missing\n[libdefaults]\n default_realm = A\n",
+		"krb5.conf": "include " + dir + "/more\nincludedir " + dir + "/d/\nincludedir " + dir +
+			"/missing\n[libdefaults]\n default_realm = A\n",
 		"more":           "[realms]\n A = {\n  kdc = a:1\n }\n",
 		"d/realm_b":      "[realms]\n B = {\n  kdc = b:1\n }\n",
 		"d/c.conf":       "[realms]\n C = {\n  kdc = c:1\n }\n",
@@ -221,7 +241,8 @@ func TestKrb5Conf_includes(t *testing.T) {
 		"other":          "[domain_realm]\n .b.example = B\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

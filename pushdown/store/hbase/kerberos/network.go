@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// askNextAfter is how long a KDC may be silent before the next is asked as well, and
-	// replyWithin how long it may take at all. Both are as in libkrb5.
+	// askNextAfter is how long a KDC may be silent before the next is called as well, and
+	// replyWithin the longest time for a reply. Both are as in libkrb5.
 	askNextAfter = time.Second
 	replyWithin  = 10 * time.Second
-	// maxReply bounds a reply: nobody has proven yet who sends it. Tickets of members of
-	// many groups have some 64 KiB.
+	// maxReply bounds a reply: its sender is not yet authenticated. Tickets of members
+	// of many groups have some 64 KiB.
 	maxReply = 1 << 20
 )
 
 var (
 	// errNoAnswer is returned when no KDC has answered.
 	errNoAnswer = errors.New("no answer of a KDC")
-	// errNoKDC is returned when there is no KDC to ask.
+	// errNoKDC is returned when there is no KDC to call.
 	errNoKDC = errors.New("no KDC is known")
 )
 
@@ -58,7 +58,7 @@ type kdcReply struct {
 }
 
 // ask sends a request to the KDCs of a realm, one after the other, until one has answered.
-// The next is asked as soon as one has failed or is silent. A refusal is a KRBError.
+// The next is called as soon as one has failed or is silent. A refusal is a KRBError.
 func (n *network) ask(ctx context.Context, conf *config.Config, realm string, request []byte) ([]byte, error) {
 	places, err := n.places(ctx, conf, realm, len(request))
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *network) ask(ctx context.Context, conf *config.Config, realm string, re
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	replies := make(chan kdcReply, len(places)) // room for all: none waits for us
+	replies := make(chan kdcReply, len(places)) // room for all: none blocks on us
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var faults []string
@@ -116,7 +116,7 @@ func (n *network) ask(ctx context.Context, conf *config.Config, realm string, re
 
 const tcp, udp = "tcp", "udp"
 
-// tcpFirst puts the TCP of a KDC to the front, and those by UDP behind all.
+// tcpFirst puts KDCs by TCP first, and those by UDP last.
 func tcpFirst(places []place, addr string) []place {
 	out := slices.Clone(places)
 	rank := func(p place) int {
@@ -177,7 +177,7 @@ func (n *network) fromDNS(ctx context.Context, proto, realm string) ([]string, e
 	}
 	var addrs []string
 	for _, r := range records {
-		// A dot alone says that the service is not there.
+		// A single dot means that there is no such service.
 		if host := strings.TrimSuffix(r.Target, "."); host != "" {
 			addrs = append(addrs, net.JoinHostPort(host, strconv.Itoa(int(r.Port))))
 		}

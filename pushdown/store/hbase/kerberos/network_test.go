@@ -97,28 +97,42 @@ func TestNetwork_ask(t *testing.T) {
 		took    time.Duration
 		want    string // in the error; empty if the answer is good
 	}{
-		{"the first answers", playedKDCs{at(udp, "a"): reply(good), at(udp, "b"): reply(good)}, usualLimit, "udp a:88", 0, ""},
+		{"the first answers", playedKDCs{at(udp, "a"): reply(good), at(udp, "b"): reply(good)}, usualLimit, "udp a:88",
+			0, ""},
 		{"TCP alone", playedKDCs{at(udp, "a"): reply(good), at(tcp, "b"): goodTCP}, 1, "tcp a:88, tcp b:88", 0, ""},
-		{"large requests by TCP", playedKDCs{at(udp, "b"): reply(good)}, 3, "tcp a:88, tcp b:88, udp a:88, udp b:88", 0, ""},
-		{"the first hangs", playedKDCs{at(udp, "a"): nil, at(udp, "b"): reply(good)}, usualLimit, "udp a:88, udp b:88", time.Second, ""},
-		{"UDP is dropped", playedKDCs{at(udp, "a"): nil, at(udp, "b"): nil, at(tcp, "a"): goodTCP}, usualLimit, "udp a:88, udp b:88, tcp a:88", 2 * time.Second, ""},
+		{"large requests by TCP", playedKDCs{at(udp, "b"): reply(good)}, 3, "tcp a:88, tcp b:88, udp a:88, udp b:88",
+			0, ""},
+		{"the first hangs", playedKDCs{at(udp, "a"): nil, at(udp, "b"): reply(good)}, usualLimit, "udp a:88, udp b:88",
+			time.Second, ""},
+		{"UDP is dropped", playedKDCs{at(udp, "a"): nil, at(udp, "b"): nil, at(tcp, "a"): goodTCP}, usualLimit,
+			"udp a:88, udp b:88, tcp a:88", 2 * time.Second, ""},
 		{"the first is late", playedKDCs{at(tcp, "a"): func(_ []byte, nc net.Conn) {
 			time.Sleep(5 * time.Second)
 			nc.Write(framed(uint32(len(good)), good))
 		}, at(tcp, "b"): nil}, 1, "tcp a:88, tcp b:88", 5 * time.Second, ""},
 		{"all hang", playedKDCs{at(udp, "a"): nil, at(udp, "b"): nil, at(tcp, "a"): nil, at(tcp, "b"): nil}, usualLimit,
 			"udp a:88, udp b:88, tcp a:88, tcp b:88", 3*time.Second + replyWithin, "tcp b:88: no answer within 10s"},
-		{"nobody listens", playedKDCs{}, usualLimit, "udp a:88, udp b:88, tcp a:88, tcp b:88", 0, "udp a:88: connection refused; udp b:88: connection refused; tcp a:88"},
-		{"too large for UDP", playedKDCs{at(udp, "b"): reply(tooBig), at(tcp, "b"): goodTCP, at(tcp, "a"): goodTCP}, usualLimit, "udp a:88, udp b:88, tcp b:88", 0, ""},
-		{"too large for UDP, no TCP", playedKDCs{at(udp, "a"): reply(tooBig)}, usualLimit, "udp a:88, tcp a:88, tcp b:88, udp b:88", 0, "KRB_ERR_RESPONSE_TOO_BIG"},
-		{"one is unavailable", playedKDCs{at(udp, "a"): reply(unavailable), at(udp, "b"): reply(good)}, usualLimit, "udp a:88, udp b:88", 0, ""},
-		{"unavailable", playedKDCs{at(tcp, "a"): reply(framed(uint32(len(unavailable)), unavailable))}, 1, "tcp a:88, tcp b:88", 0, "KDC_ERR_SVC_UNAVAILABLE"},
-		{"a refusal counts", playedKDCs{at(udp, "a"): reply(refusal(errorcode.KDC_ERR_POLICY)), at(udp, "b"): reply(good)}, usualLimit, "udp a:88", 0, "KDC_ERR_POLICY"},
-		{"4 GiB", playedKDCs{at(tcp, "a"): reply(framed(1<<32-1, good)), at(tcp, "b"): goodTCP}, 1, "tcp a:88, tcp b:88", 0, ""},
-		{"all 4 GiB", playedKDCs{at(tcp, "a"): reply(framed(1<<32-1, good)), at(tcp, "b"): reply(framed(maxReply+1, good))}, 1, "tcp a:88, tcp b:88", 0,
+		{"nobody listens", playedKDCs{}, usualLimit, "udp a:88, udp b:88, tcp a:88, tcp b:88", 0,
+			"udp a:88: connection refused; udp b:88: connection refused; tcp a:88"},
+		{"too large for UDP", playedKDCs{at(udp, "b"): reply(tooBig), at(tcp, "b"): goodTCP, at(tcp, "a"): goodTCP},
+			usualLimit, "udp a:88, udp b:88, tcp b:88", 0, ""},
+		{"too large for UDP, no TCP", playedKDCs{at(udp, "a"): reply(tooBig)}, usualLimit,
+			"udp a:88, tcp a:88, tcp b:88, udp b:88", 0, "KRB_ERR_RESPONSE_TOO_BIG"},
+		{"one is unavailable", playedKDCs{at(udp, "a"): reply(unavailable), at(udp, "b"): reply(good)}, usualLimit,
+			"udp a:88, udp b:88", 0, ""},
+		{"unavailable", playedKDCs{at(tcp, "a"): reply(framed(uint32(len(unavailable)), unavailable))}, 1,
+			"tcp a:88, tcp b:88", 0, "KDC_ERR_SVC_UNAVAILABLE"},
+		{"a refusal counts", playedKDCs{at(udp, "a"): reply(refusal(errorcode.KDC_ERR_POLICY)),
+			at(udp, "b"): reply(good)}, usualLimit, "udp a:88", 0, "KDC_ERR_POLICY"},
+		{"4 GiB", playedKDCs{at(tcp, "a"): reply(framed(1<<32-1, good)), at(tcp, "b"): goodTCP}, 1,
+			"tcp a:88, tcp b:88", 0, ""},
+		{"all 4 GiB", playedKDCs{at(tcp, "a"): reply(framed(1<<32-1, good)),
+			at(tcp, "b"): reply(framed(maxReply+1, good))}, 1, "tcp a:88, tcp b:88", 0,
 			"tcp a:88: length of the reply: got 4294967295, want at most 1048576; tcp b:88: length of the reply: got 1048577, want"},
-		{"cut off", playedKDCs{at(tcp, "a"): func(_ []byte, nc net.Conn) { nc.Write(framed(100, good)); nc.Close() }}, 1, "tcp a:88, tcp b:88", 0, "unexpected EOF"},
-		{"nothing", playedKDCs{at(tcp, "a"): reply(framed(0, nil)), at(udp, "b"): reply([]byte("hello"))}, 3, "tcp a:88, tcp b:88, udp a:88, udp b:88", 0,
+		{"cut off", playedKDCs{at(tcp, "a"): func(_ []byte, nc net.Conn) { nc.Write(framed(100, good)); nc.Close() }},
+			1, "tcp a:88, tcp b:88", 0, "unexpected EOF"},
+		{"nothing", playedKDCs{at(tcp, "a"): reply(framed(0, nil)), at(udp, "b"): reply([]byte("hello"))}, 3,
+			"tcp a:88, tcp b:88, udp a:88, udp b:88", 0,
 			"tcp a:88: got 0 bytes that are no reply of a KDC; tcp b:88: connection refused; udp a:88: connection refused; udp b:88: got 5 bytes that are no reply"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -155,7 +169,8 @@ func TestNetwork_sizes(t *testing.T) {
 					b = b[piece:]
 				}
 			}}.network()
-			if got, err := n.ask(t.Context(), confOf(1, "a:88"), "R", []byte("r")); err != nil || !bytes.Equal(got, want) {
+			if got, err := n.ask(t.Context(), confOf(1, "a:88"), "R", []byte("r")); err != nil ||
+				!bytes.Equal(got, want) {
 				t.Errorf("%d bytes: got %d, %v", size, len(got), err)
 			}
 		})
@@ -172,7 +187,8 @@ func TestNetwork_request(t *testing.T) {
 				nc.Close()
 			}}.network()
 			limit := map[string]int{udp: usualLimit, tcp: 1}[proto]
-			if _, err := n.ask(t.Context(), confOf(limit, "a:88"), "R", []byte("request")); !errors.Is(err, errNoAnswer) || !strings.Contains(err.Error(), io.EOF.Error()) {
+			if _, err := n.ask(t.Context(), confOf(limit, "a:88"), "R",
+				[]byte("request")); !errors.Is(err, errNoAnswer) || !strings.Contains(err.Error(), io.EOF.Error()) {
 				t.Errorf("%s: got %v, want no answer", proto, err)
 			}
 			if !bytes.Equal(got, want) {
@@ -189,7 +205,8 @@ func TestNetwork_context(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if _, err := n.ask(ctx, confOf(1, "a:88"), "R", []byte("r")); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNoAnswer) {
+		if _, err := n.ask(ctx, confOf(1, "a:88"), "R", []byte("r")); !errors.Is(err, context.DeadlineExceeded) ||
+			!errors.Is(err, errNoAnswer) {
 			t.Errorf("got %v, want the deadline", err)
 		}
 		if took := time.Since(began); took != 300*time.Millisecond {
@@ -215,10 +232,12 @@ func TestNetwork_fromDNS(t *testing.T) {
 	}
 	conf.LibDefaults.DNSLookupKDC = true
 	got, err := n.places(t.Context(), conf, "R", 10)
-	if diff := cmp.Diff([]place{{udp, "a:88"}, {tcp, "b.x:750"}}, got, cmp.AllowUnexported(place{})); diff != "" || err != nil {
+	if diff := cmp.Diff([]place{{udp, "a:88"}, {tcp, "b.x:750"}}, got, cmp.AllowUnexported(place{})); diff != "" ||
+		err != nil {
 		t.Errorf("%v, places (-want +got):\n%s", err, diff)
 	}
-	if _, err := n.places(t.Context(), conf, "S", 10); !errors.Is(err, errNoKDC) || !strings.Contains(err.Error(), "no such host") {
+	if _, err := n.places(t.Context(), conf, "S", 10); !errors.Is(err, errNoKDC) ||
+		!strings.Contains(err.Error(), "no such host") {
 		t.Errorf("not in DNS: got %v, want that there is none, and why", err)
 	}
 	conf.Realms[0].KDC = []string{"c:1"}

@@ -30,31 +30,31 @@ type Client struct {
 	warned atomic.Int64 // when warn logged, Unix time in ns
 
 	mu       sync.Mutex
-	services map[string]*service // by principal as it was asked for
+	services map[string]*service // by principal as requested
 }
 
 // service is what is known of the tickets for one service. Client.mu guards it.
 type service struct {
 	ticket  *ticket       // nil before the first
-	used    time.Time     // when a connection wanted it; zero if the KDC does not know the server any more
+	used    time.Time     // when a connection wanted it; zero if the KDC no longer knows the server
 	err     error         // of the last attempt
 	retry   time.Time     // no attempt before
 	getting chan struct{} // closed when the attempt that is under way has ended; nil if none is
 }
 
-// Between an attempt that has failed and the next: so that many connections do not ask a
-// KDC that is down or refuses us all the time, which may lock our principal.
+// Between a failed attempt and the next: so that many connections do not keep calling a KDC that is
+// down or refuses us, which may lock our principal.
 const (
 	retryAfter   = time.Second
 	refusedAfter = 10 * time.Second
 )
 
-// attemptFor bounds an attempt with all of its exchanges. It does not end with who wants the
-// ticket: others may want it, too.
+// attemptFor bounds an attempt with all of its exchanges. It does not end with its caller: others
+// may want the ticket, too.
 const attemptFor = time.Minute
 
-// Open returns a client. It reads the files, but asks no KDC. log gets the failures that
-// do not matter yet; it may be nil.
+// Open returns a client. It reads the files, but calls no KDC. log gets failures without effect
+// yet; it may be nil.
 func Open(cfg Config, log *slog.Logger) (*Client, error) {
 	if (cfg.Keytab == "") == (cfg.TicketCache == "") {
 		return nil, errors.New("credentials: want a keytab or a ticket cache, and not both")
@@ -99,7 +99,8 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 			return principal{}, err
 		}
 		for _, e := range keys.Entries {
-			if e.Principal.Realm == p.realm && (types.PrincipalName{NameString: e.Principal.Components}).Equal(p.PrincipalName) {
+			if e.Principal.Realm == p.realm &&
+				(types.PrincipalName{NameString: e.Principal.Components}).Equal(p.PrincipalName) {
 				return p, nil
 			}
 		}
@@ -114,7 +115,8 @@ func ownPrincipal(cfg Config, realm string) (principal, error) {
 // come later if the settings name the principal.
 func cachedPrincipal(cfg Config, realm string) (principal, error) {
 	if cfg.Principal != "" {
-		return parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, append(ownHosts(), "localhost")[0]), realm)
+		return parsePrincipal(ServerPrincipal(context.Background(), cfg.Principal, append(ownHosts(), "localhost")[0]),
+			realm)
 	}
 	cache, err := loadCache(cfg.TicketCache)
 	if err != nil {
@@ -126,11 +128,11 @@ func cachedPrincipal(cfg Config, realm string) (principal, error) {
 // Principal returns our principal, name@REALM.
 func (c *Client) Principal() string { return c.principal.String() }
 
-// aging tells whether the next ticket should be got: three quarters of its time are over.
+// aging reports whether the next ticket should be requested: three quarters of its time are over.
 func aging(t *ticket, now time.Time) bool { return t.end.Sub(now) < t.end.Sub(t.begin)/4 }
 
-// usable tells whether a ticket lasts long enough to be shown to a server: for a minute,
-// or for an eighth of its time.
+// usable reports whether a ticket lasts long enough to be shown to a server: for a
+// minute, or for an eighth of its time.
 func usable(t *ticket, now time.Time) bool {
 	return t != nil && t.end.Sub(now) > min(time.Minute, t.end.Sub(t.begin)/8)
 }
@@ -138,8 +140,8 @@ func usable(t *ticket, now time.Time) bool {
 // ticketFor returns a ticket for the service of a principal, name/host[@REALM]. It waits
 // for the KDC only if there is none that can be used.
 func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
-	// A ticket may end between its arrival and our look at it: the process was stopped
-	// meanwhile, or the clock was set. The next one is from after that.
+	// A ticket may end between its arrival and this check: the process was stopped, or the clock
+	// was set. The next one is from after that.
 	for range 2 {
 		if t, err := c.waitFor(ctx, name); t != nil || err != nil {
 			return t, err
@@ -194,7 +196,7 @@ func (c *Client) Refused(server, addr string, x *Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// Other connections may have got another ticket meanwhile.
+	// Other connections may have got another ticket in between.
 	if s := c.services[server]; s != nil && s.ticket == x.ticket {
 		s.ticket, s.err, s.retry = nil, fmt.Errorf("%w: %s at %s", errRefused, server, addr), c.now().Add(retryAfter)
 	}
@@ -214,22 +216,23 @@ func (c *Client) get(name string, s *service) {
 	case err == nil && usable(t, now):
 		s.ticket, s.err, s.retry = t, nil, time.Time{}
 	case err == nil:
-		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name, t.end.Format(time.RFC3339))
+		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name,
+			t.end.Format(time.RFC3339))
 		fallthrough
 	default:
 		s.err, s.retry = err, now.Add(retryAfter)
 		if usable(s.ticket, now) {
 			// Connections do not wait for it, so it need not be tried all the time.
 			s.retry = now.Add(min(refusedAfter, s.ticket.end.Sub(now)/8))
-			c.warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name, "until", s.ticket.end, "error", err)
+			c.warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name,
+				"until", s.ticket.end, "error", err)
 		}
 	}
 	close(s.getting)
 	s.getting = nil
 }
 
-// ask asks the KDC for a ticket of a service, and for one of our own before if that must
-// be.
+// ask requests a ticket for a service from the KDC, and one of our own before if necessary.
 func (c *Client) ask(name string) (*ticket, error) {
 	// The realm may be left out: then krb5.conf or the KDC knows it.
 	p, err := parsePrincipal(name, c.principal.realm)
@@ -267,9 +270,9 @@ type loginFailure struct{ error }
 
 func (e loginFailure) Unwrap() error { return e.error }
 
-// loginInstead returns a ticket-granting ticket in the place of one with which the KDC
-// gives no ticket. It returns nil if such a login was just now. The refused one stays
-// until there is another: it may serve for other services.
+// loginInstead returns a ticket-granting ticket in place of one that the KDC refuses. It returns
+// nil if there was such a login just now. The refused one is kept until there is another: it may
+// work for other services.
 func (c *Client) loginInstead(ctx context.Context, refused *ticket) (*ticket, error) {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
@@ -282,7 +285,7 @@ func (c *Client) loginInstead(ctx context.Context, refused *ticket) (*ticket, er
 		return nil, nil
 	}
 	c.retryRefused = now.Add(refusedAfter)
-	return c.loginAnew(ctx, true)
+	return c.loginAgain(ctx, true)
 }
 
 // login returns our ticket-granting ticket. A new one is got if that ends soon; if it
@@ -303,24 +306,26 @@ func (c *Client) login(ctx context.Context) (*ticket, error) {
 		return nil, c.loginErr
 	}
 
-	t, err := c.loginAnew(ctx, false)
+	t, err := c.loginAgain(ctx, false)
 	if err != nil && ready {
 		// Connections do not wait for it, so it need not be tried all the time.
 		if pause := now.Add(min(refusedAfter, c.tgt.end.Sub(now)/8)); pause.After(c.retryLogin) {
 			c.retryLogin = pause
 		}
-		c.warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end, "error", err)
+		c.warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end,
+			"error", err)
 		return c.tgt, nil
 	}
 	return t, err
 }
 
-// loginAnew gets a ticket-granting ticket. refused tells that the KDC refuses the last
-// one. loginMu is held.
-func (c *Client) loginAnew(ctx context.Context, refused bool) (*ticket, error) {
+// loginAgain gets a ticket-granting ticket. refused is set if the KDC refuses the last one. loginMu
+// is held.
+func (c *Client) loginAgain(ctx context.Context, refused bool) (*ticket, error) {
 	t, err := c.source.login(ctx, c.tgt, refused)
 	if err == nil && !usable(t, c.now()) {
-		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal, t.end.Format(time.RFC3339))
+		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal,
+			t.end.Format(time.RFC3339))
 	}
 	if err == nil {
 		c.tgt, c.loginErr = t, nil

@@ -75,7 +75,12 @@ func (p *played) service(_ context.Context, tgt *ticket, name types.PrincipalNam
 	case tgt == p.stale:
 		return nil, &kdcError{text: "our ticket is refused", refusal: true, err: errors.New("KRB_AP_ERR_MODIFIED")}
 	case p.unknown != "" && name.PrincipalNameString() == p.unknown:
-		return nil, &kdcError{text: "no such server", refusal: true, unknownServer: true, err: errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN")}
+		return nil, &kdcError{
+			text:          "no such server",
+			refusal:       true,
+			unknownServer: true,
+			err:           errors.New("KDC_ERR_S_PRINCIPAL_UNKNOWN"),
+		}
 	}
 	if err := p.refused[name.PrincipalNameString()]; err != nil {
 		return nil, err
@@ -228,7 +233,7 @@ func TestTickets_away(t *testing.T) {
 	}
 }
 
-// After a refusal the KDC is not asked again for a while, so that our principal is not
+// After a refusal the KDC is not called again for a while, so that our principal is not
 // locked.
 func TestTickets_refused(t *testing.T) {
 	p, c := play(time.Hour)
@@ -244,7 +249,7 @@ func TestTickets_refused(t *testing.T) {
 	}
 }
 
-// A ticket that a server has refused is got anew, once in a while.
+// A ticket that a server has refused is requested again, once in a while.
 func TestTickets_forgotten(t *testing.T) {
 	p, c := play(time.Hour)
 	for range 100 {

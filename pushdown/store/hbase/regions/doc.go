@@ -5,13 +5,13 @@
 //     in hbase:meta.
 //   - locator.go: the server of hbase:meta, and the master, in a directory: ZooKeeper
 //     (zookeeper.go) or bootstrap nodes (nodes.go, nodereplies.go).
-//   - router.go: one attempt at a call to a region, which forgets what proved wrong, and
-//     all attempts at one to the region of a row. moved.go says, while a server is silent,
+//   - router.go: one attempt at a call to a region, which drops locations that proved wrong, and
+//     all attempts at one to the region of a row. moved.go checks, while a server is silent,
 //     whether its region is elsewhere by now.
-//   - master.go: calls to the master, and what it says of a table.
+//   - master.go: calls to the master, and its description of a table.
 //   - retry.go: decides about another attempt, and waits before it.
 //
-// What must hold: a location that proved wrong is forgotten before the next attempt; a table
+// What must hold: a location that proved wrong is dropped before the next attempt; a table
 // is reported missing only if hbase:meta has no row of it, and a hole there is waited for; a
 // call whose outcome is unknown is sent again only if the server recognizes a repetition.
 //

@@ -14,8 +14,11 @@ var (
 	errZooKeeper = calls.NewFault(calls.ClassRelocate, "ZooKeeper")
 	// errZooKeeperSASL is returned when ZooKeeper closes our sessions since they are not
 	// authenticated.
-	errZooKeeperSASL = errors.New("it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), and ours never are: " +
-		"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or region servers")
+	errZooKeeperSASL = errors.New(
+		"it wants sessions to be authenticated with SASL (sessionRequireClientSASLAuth or enforce.auth.enabled), " +
+			"and ours never are: " +
+			"name bootstrap nodes in its place, DOWNPOUR_STORE=hbase+rpc://HOST:PORT[,HOST:PORT…] with masters or " +
+			"region servers")
 	// errNodes is returned when no bootstrap node knows where a server is.
 	errNodes = calls.NewFault(calls.ClassRelocate, "bootstrap nodes")
 	// ErrMeta is returned when an answer of hbase:meta cannot be used at the

@@ -79,8 +79,7 @@ func (rc *regionCache) add(loc *Location) {
 	rc.tables[loc.Table] = slices.Insert(kept, i, loc)
 }
 
-// replace caches all regions of a table at once. The caller must not change locs
-// afterwards.
+// replace caches all regions of a table. The caller must not change locs afterwards.
 func (rc *regionCache) replace(table string, locs []*Location) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
@@ -144,7 +143,7 @@ func (r *Router) Locate(ctx context.Context, table string, key []byte) (*Locatio
 	}
 	defer release()
 
-	// Whoever held the lock before may have found the region.
+	// The previous holder of the lock may have found the region.
 	if loc := r.regions.find(table, key); loc != nil {
 		return loc, nil
 	}
@@ -228,8 +227,8 @@ func (r *Router) lastRowOfMeta(ctx context.Context, meta *Location, search []byt
 	return &rows[0], nil
 }
 
-// locationOf returns the location that info describes, if that is the region of key.
-// ErrMeta says that it is not at the moment.
+// locationOf returns the location that info describes, if that is the region of key, else ErrMeta:
+// it is not at the moment.
 func locationOf(table string, key []byte, info *Info) (*Location, error) {
 	switch {
 	case info.Table != table:
@@ -241,7 +240,8 @@ func locationOf(table string, key []byte, info *Info) (*Location, error) {
 	case info.Addr == "":
 		return nil, fmt.Errorf("%w: region %q has no server", ErrMeta, info.Name)
 	case !info.Contains(key):
-		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", ErrMeta, table, key, info.Name)
+		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", ErrMeta, table, key,
+			info.Name)
 	}
 	return &info.Location, nil
 }

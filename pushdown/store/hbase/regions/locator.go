@@ -7,7 +7,7 @@ import (
 	"downpour/pushdown/store/hbase/calls"
 )
 
-// role is what a server is looked for by.
+// role is the role by which a server is looked up.
 type role string
 
 const (
@@ -53,7 +53,7 @@ func (k *locator) address(ctx context.Context, r role) (string, error) {
 		return addr, nil
 	}
 	l := k.lookUps[r]
-	// Whoever comes while a look-up is under way shares it.
+	// Callers that come during a look-up share it.
 	if l == nil {
 		l = &roleLookUp{done: make(chan struct{})}
 		k.lookUps[r] = l

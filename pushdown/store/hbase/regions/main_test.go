@@ -36,7 +36,8 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 }
 
 // startByNodes runs a fake cluster without ZooKeeper and makes a router that asks its nodes.
-func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string, change ...func(*Config)) *cluster {
+func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Cluster) []string,
+	change ...func(*Config)) *cluster {
 	t.Helper()
 	fake := hbasefake.For(t, opts)
 	fake.StopZooKeeper()

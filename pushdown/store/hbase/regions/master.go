@@ -60,10 +60,10 @@ func (r *Router) callMasterOnce(ctx context.Context, table, method string, reque
 	return err
 }
 
-// CheckDisabled returns an error if a table is disabled or being disabled: its
-// regions are served nowhere, and waiting for them would not help. If it cannot
-// find out, it returns nil. The state is the cell table:state in hbase:meta: 08 01
-// for DISABLED and 08 02 for DISABLING.
+// CheckDisabled returns an error if a table is disabled or being disabled: its regions
+// are served nowhere, and waiting for them would not help. If that is unknown, it
+// returns nil. The state is the cell table:state in hbase:meta: 08 01 for DISABLED and
+// 08 02 for DISABLING.
 func (r *Router) CheckDisabled(ctx context.Context, table string) error {
 	meta, err := r.LocateMeta(ctx)
 	if err != nil || table == MetaTable {
@@ -92,7 +92,7 @@ func (r *Router) CheckDisabled(ctx context.Context, table string) error {
 // does not know the word.
 const Forever = "2147483647"
 
-// TableName splits "namespace:table"; the namespace may be left out.
+// TableName splits "namespace:table"; the namespace is optional.
 func TableName(name string) *pb.TableName {
 	ns, table, ok := strings.Cut(name, ":")
 	if !ok {
@@ -130,8 +130,8 @@ func FamilyAttributes(schema *pb.TableSchema, name []byte) map[string]string {
 	return nil
 }
 
-// engineKey is StoreEngine.STORE_ENGINE_CLASS_KEY. It may stand among the values and among
-// the configuration of a table or of a family.
+// engineKey is StoreEngine.STORE_ENGINE_CLASS_KEY. It may be in the values or in the configuration
+// of a table or of a family.
 const engineKey = "hbase.hstore.engine.class"
 
 // StoreEngine returns the class that a description names for the stores of a family,

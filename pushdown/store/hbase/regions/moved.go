@@ -12,12 +12,12 @@ import (
 // exists no more: in hbase:meta, or in ZooKeeper if the region is hbase:meta's own.
 // The next attempt finds the new location in the region cache.
 func (r *Router) regionMoved(ctx context.Context, loc *Location) bool {
-	// The call asks again only once this has ended, so a look-up must not hang.
+	// The call checks again only once this has ended, so a look-up must not hang.
 	ctx, cancel := context.WithTimeout(ctx, 2*r.cfg.Calls.ProbeAfter)
 	defer cancel()
 
 	if loc.Table == MetaTable {
-		// The cached address is the one in doubt: locateMeta has to ask ZooKeeper.
+		// The cached address is the one in doubt: locateMeta must use ZooKeeper.
 		r.locator.forget(metaServer, loc.Addr)
 		now, err := r.LocateMeta(ctx)
 		return err == nil && now.Addr != loc.Addr
@@ -37,7 +37,7 @@ func (r *Router) regionMoved(ctx context.Context, loc *Location) bool {
 	}
 	now, err := r.lookUp(ctx, loc.Table, loc.Start)
 	if err != nil {
-		// Without its table the region exists no more; any other error says nothing.
+		// Without its table the region no longer exists; any other error is no evidence.
 		return errors.Is(err, store.ErrNoTable)
 	}
 	if differs(now) {
@@ -48,7 +48,7 @@ func (r *Router) regionMoved(ctx context.Context, loc *Location) bool {
 
 // masterMoved looks up in ZooKeeper whether there is another master.
 func (r *Router) masterMoved(ctx context.Context, addr string) bool {
-	// The cached address is the one in doubt: address has to ask ZooKeeper.
+	// The cached address is the one in doubt: address must use ZooKeeper.
 	r.locator.forget(activeMaster, addr)
 	now, err := r.locator.address(ctx, activeMaster)
 	return err == nil && now != addr

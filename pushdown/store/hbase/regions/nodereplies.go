@@ -15,7 +15,7 @@ import (
 )
 
 // The replies of a bootstrap node, of which everything is an unknown field of an empty
-// message. This is where HBase 2.6.4 said that hbase:meta is, region and server:
+// message. HBase 2.6.4 gave this location of hbase:meta, region and server:
 //
 //	0a 40                     field 1, a location: 64 bytes
 //	  0a 1b 0801 … 3800       field 1, the region: its field 7, the replica, is 0
@@ -33,8 +33,8 @@ const (
 	masterActive   = 2
 )
 
-// errNotTold is returned when a node does not know what it was asked for.
-var errNotTold = errors.New("the node does not know")
+// errNodeUnaware is returned when a node does not know the answer.
+var errNodeUnaware = errors.New("the node does not know")
 
 // parseClusterID reads the reply to GetClusterId.
 func parseClusterID(reply *emptypb.Empty) (string, error) {
@@ -43,7 +43,7 @@ func parseClusterID(reply *emptypb.Empty) (string, error) {
 			return string(b), nil
 		}
 	}
-	return "", fmt.Errorf("cluster id: %w", errNotTold)
+	return "", fmt.Errorf("cluster id: %w", errNodeUnaware)
 }
 
 // parseActiveMaster reads the reply to GetActiveMaster.
@@ -51,7 +51,7 @@ func parseActiveMaster(reply *emptypb.Empty) (string, error) {
 	for b := range messagesIn(reply) {
 		return parseServer(b)
 	}
-	return "", fmt.Errorf("active master: %w", errNotTold)
+	return "", fmt.Errorf("active master: %w", errNodeUnaware)
 }
 
 // parseMasters reads the reply to GetMasters: the masters, of which one is the active one. This is how one of
@@ -80,7 +80,7 @@ func parseMasters(reply *emptypb.Empty) (string, error) {
 			return parseServer(server)
 		}
 	}
-	return "", fmt.Errorf("active master: %w", errNotTold)
+	return "", fmt.Errorf("active master: %w", errNodeUnaware)
 }
 
 // parseNodes reads the reply to GetBootstrapNodes.
@@ -93,7 +93,7 @@ func parseNodes(reply *emptypb.Empty) (nodes []string, err error) {
 		nodes = append(nodes, addr)
 	}
 	if len(nodes) == 0 {
-		return nil, fmt.Errorf("bootstrap nodes: %w", errNotTold)
+		return nil, fmt.Errorf("bootstrap nodes: %w", errNodeUnaware)
 	}
 	return nodes, nil
 }
@@ -118,10 +118,10 @@ func parseMetaLocation(reply *emptypb.Empty) (string, error) {
 			return parseServer(server)
 		}
 	}
-	return "", fmt.Errorf("location of hbase:meta: %w", errNotTold)
+	return "", fmt.Errorf("location of hbase:meta: %w", errNodeUnaware)
 }
 
-// isFirstReplica tells whether a location is that of a region's first replica.
+// isFirstReplica reports whether a location is that of a region's first replica.
 func isFirstReplica(location *emptypb.Empty) (bool, error) {
 	for b := range messagesIn(location) {
 		var info pb.RegionInfo

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// bootstrapNodes is the directory of a cluster whose clients do not ask ZooKeeper but its
-// servers: every master, and from HBase 2.5 on every region server, tells what ZooKeeper
-// has. Those of the configuration are asked first. Then one of them names the nodes that
-// clients are to ask, which is repeated as time goes by; those of the configuration stay.
+// bootstrapNodes is the directory of a cluster whose clients query its servers instead of
+// ZooKeeper: every master, and from HBase 2.5 on every region server, knows what ZooKeeper has.
+// Those of the configuration are queried first. Then one of them names the nodes that clients shall
+// query, which is repeated now and then; those of the configuration are kept.
 type bootstrapNodes struct {
 	cfg   *Config
 	life  *calls.Life
@@ -29,7 +29,7 @@ type bootstrapNodes struct {
 
 	mu      sync.Mutex
 	named   []string               // by a node, lately
-	failed  map[string]bool        // nodes that did not answer when they were last asked
+	failed  map[string]bool        // nodes that did not answer the last query
 	cluster string                 // its id, once a node has reported it
 	serves  map[string]*calls.Pool // by node: the one whose principal it has
 
@@ -37,9 +37,9 @@ type bootstrapNodes struct {
 }
 
 const (
-	// askNextAfter is how long a node may be silent before another is asked as well.
+	// askNextAfter is how long a node may be silent before another is queried as well.
 	askNextAfter = time.Second
-	// nodesFor is how long the nodes that a node has named are taken to be those to ask.
+	// nodesFor is how long a list of nodes from a node is used.
 	nodesFor = 5 * time.Minute
 	// maxNodes bounds them.
 	maxNodes = 64
@@ -63,7 +63,7 @@ func (b *bootstrapNodes) closeAll() {
 	}
 }
 
-// lookUp asks nodes for the server with a role.
+// lookUp queries nodes for the server with a role.
 func (b *bootstrapNodes) lookUp(r role) (string, error) {
 	questions := []question[string]{{"GetMetaRegionLocations", parseMetaLocation}}
 	if r == activeMaster {
@@ -77,7 +77,7 @@ func (b *bootstrapNodes) lookUp(r role) (string, error) {
 	return addr, err
 }
 
-// keepFresh asks for the nodes to ask, now and then.
+// keepFresh updates the list of nodes to query, now and then.
 func (b *bootstrapNodes) keepFresh() {
 	for {
 		nodes, err := askNodes(b, question[[]string]{"GetBootstrapNodes", parseNodes})
@@ -100,8 +100,8 @@ func (b *bootstrapNodes) keepFresh() {
 	}
 }
 
-// order returns the nodes in the order in which they are to be asked: at random, so that
-// no node is asked by all, and those last that did not answer before.
+// order returns the nodes in the order of queries: random, so that no node is queried by all, and
+// those last that did not answer before.
 func (b *bootstrapNodes) order() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,14 +145,15 @@ type nodeAnswer[T any] struct {
 	err   error
 }
 
-// askNodes asks nodes, one after the other, until one has answered with what can be read. The next is asked as soon
-// as one has failed or is silent. A node that lacks the method of a question is asked the next question.
+// askNodes queries nodes, one after the other, until one gives a readable answer. The next is
+// queried as soon as one has failed or is silent. A node that lacks the method of a query gets the
+// next query.
 func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err error) {
 	ctx, cancel := context.WithCancel(b.life.Context())
 	defer cancel()
 
 	nodes := b.order()
-	answers := make(chan nodeAnswer[T], len(nodes)) // room for all: none waits for us
+	answers := make(chan nodeAnswer[T], len(nodes)) // room for all: none blocks on us
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var faults []string
@@ -175,9 +176,9 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 			delete(waiting, a.node)
 			b.noteAnswer(a.node, a.err)
 			if a.err == nil {
-				// Who was asked before and is still silent is asked last from now on.
+				// Nodes that are still silent are queried last from now on.
 				for node := range waiting {
-					b.noteAnswer(node, errNotTold)
+					b.noteAnswer(node, errNodeUnaware)
 				}
 				return a.value, nil
 			}
@@ -187,11 +188,11 @@ func askNodes[T any](b *bootstrapNodes, questions ...question[T]) (value T, err 
 			return value, ctx.Err()
 		}
 	}
-	// As text: the faults say nothing of the call for which an address is wanted.
+	// As text: the faults' classes do not apply to the call for which an address is wanted.
 	return value, fmt.Errorf("%w: %s: %s", errNodes, questions[0].method, strings.Join(faults, "; "))
 }
 
-// askNode asks one node.
+// askNode queries one node.
 func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questions []question[T]) (value T, err error) {
 	limit := 2 * b.cfg.Calls.DialTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
@@ -245,15 +246,14 @@ func (b *bootstrapNodes) connect(ctx context.Context, node string) (c *calls.Con
 	return c, err
 }
 
-// refusesPrincipal tells whether another principal of the server may do.
+// refusesPrincipal reports whether another principal of the server may work.
 func refusesPrincipal(err error) bool {
 	var refused *sasl.RefusedError
 	return errors.As(err, &refused) || errors.Is(err, kerberos.ErrUnknownServer)
 }
 
-// sameCluster returns an error unless a node is of the cluster of the nodes before it: at an
-// address that a node once had, another cluster may run by now, and a point would be lost
-// there.
+// sameCluster returns an error unless a node is of the cluster of the nodes before it: another
+// cluster may now run at a node's former address, and a point would be lost there.
 func (b *bootstrapNodes) sameCluster(ctx context.Context, c *calls.Conn) error {
 	reply, err := callNode(ctx, c, "GetClusterId")
 	if err != nil {
@@ -270,7 +270,8 @@ func (b *bootstrapNodes) sameCluster(ctx context.Context, c *calls.Conn) error {
 		b.cluster = id
 	}
 	if id != b.cluster {
-		b.cfg.Calls.Logger.Warn("ignoring a bootstrap node of another cluster", "node", c.Addr, "cluster", id, "want", b.cluster)
+		b.cfg.Calls.Logger.Warn("ignoring a bootstrap node of another cluster", "node", c.Addr, "cluster", id, "want",
+			b.cluster)
 		return fmt.Errorf("got a node of cluster %s, want one of %s, as those before it", id, b.cluster)
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 )
 
 // The only node of the configuration is away for good once the store has asked it. What it
-// has named is asked for the new place of hbase:meta.
+// has named is queried for the new place of hbase:meta.
 func TestNodes_refreshed(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
 	c.CreateTable("t", []string{"t"})
@@ -32,7 +32,7 @@ func TestNodes_refreshed(t *testing.T) {
 	if err := get(); err != nil {
 		t.Fatal(err)
 	}
-	// The nodes are asked for behind the first look-up.
+	// The nodes are requested after the first look-up.
 	limit, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
 	for len(c.r.nodes.order()) < 3 {
@@ -53,7 +53,8 @@ func TestNodes_refreshed(t *testing.T) {
 // most.
 func TestNodes_silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startByNodes(t, hbasefake.Options{Network: new(networktest.Memory), Servers: 3}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
+		c := startByNodes(t, hbasefake.Options{Network: new(networktest.Memory), Servers: 3},
+			func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
 		c.PauseServer(1)
 		defer c.ResumeServer(1)
 		slow := 0
@@ -93,7 +94,8 @@ func TestNodes_errors(t *testing.T) {
 		c.StopServer(1)
 		err := get(c)
 		for _, node := range nodes {
-			if err == nil || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), node+": cannot connect") {
+			if err == nil || !errors.Is(err, store.ErrUnavailable) ||
+				!strings.Contains(err.Error(), node+": cannot connect") {
 				t.Errorf("got %v, want that %s cannot be connected to", err, node)
 			}
 		}
@@ -106,7 +108,8 @@ func TestNodes_errors(t *testing.T) {
 			}
 			return f
 		})
-		if err := get(c); err == nil || !strings.Contains(err.Error(), "location of hbase:meta: the node does not know") {
+		if err := get(c); err == nil ||
+			!strings.Contains(err.Error(), "location of hbase:meta: the node does not know") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -114,7 +117,10 @@ func TestNodes_errors(t *testing.T) {
 		c := startByNodes(t, hbasefake.Options{}, all, quick)
 		c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
 			if call.Method == "GetClusterId" {
-				f = hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.ipc.UnknownServiceException"}
+				f = hbasefake.Fault{
+					Kind:      hbasefake.Refuse,
+					Exception: "org.apache.hadoop.hbase.ipc.UnknownServiceException",
+				}
 			}
 			return f
 		})
@@ -127,14 +133,16 @@ func TestNodes_errors(t *testing.T) {
 // At a node's address another cluster runs: it is not believed, whatever it says of
 // hbase:meta, for points would be written into that.
 func TestNodes_anotherCluster(t *testing.T) {
-	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes() }, func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes() },
+		func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
 	c.CreateTable("t", []string{"t"})
 	if err := c.r.get(c.ctx); err != nil {
 		t.Fatal(err)
 	}
 	c.SetClusterID("another")
 	c.r.locator.forget(metaServer, c.Nodes()[1])
-	if addr, err := c.r.locator.address(c.ctx, metaServer); err == nil || !strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
+	if addr, err := c.r.locator.address(c.ctx, metaServer); err == nil ||
+		!strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
 		t.Errorf("got %s, %v", addr, err)
 	}
 	c.SetClusterID(hbasefake.ClusterID)
@@ -161,7 +169,8 @@ func TestNodeReplies(t *testing.T) {
 	}
 	const nodes = "0a16 0a096c6f63616c686f7374 10ee8901 18cb81dabea134" +
 		"0a16 0a096c6f63616c686f7374 108b9a01 18fce8cbbea134"
-	if got, err := parseNodes(message(nodes)); err != nil || cmp.Diff([]string{"localhost:17646", "localhost:19723"}, got) != "" {
+	if got, err := parseNodes(message(nodes)); err != nil ||
+		cmp.Diff([]string{"localhost:17646", "localhost:19723"}, got) != "" {
 		t.Errorf("nodes: got %v, %v", got, err)
 	}
 	const id = "0a24 33356632303065392d653866332d346166642d623339642d313761306565356639346331"
@@ -175,8 +184,10 @@ func TestNodeReplies(t *testing.T) {
 	if got, err := parseMasters(message(masters)); err != nil || got != "localhost:18362" {
 		t.Errorf("masters: got %q, %v", got, err)
 	}
-	for name, none := range map[string]string{"none": "", "none that is active": strings.TrimSuffix(masters, "1001") + "1000", "one that says nothing of it": "0a18 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134"} {
-		if got, err := parseMasters(message(none)); !errors.Is(err, errNotTold) {
+	for name, none := range map[string]string{"none": "",
+		"none that is active":         strings.TrimSuffix(masters, "1001") + "1000",
+		"one that says nothing of it": "0a18 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134"} {
+		if got, err := parseMasters(message(none)); !errors.Is(err, errNodeUnaware) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
@@ -191,7 +202,8 @@ func FuzzNodeReplies(f *testing.F) {
 		if proto.Unmarshal(b, m) != nil {
 			return
 		}
-		for _, parse := range []func(*emptypb.Empty) (string, error){parseMetaLocation, parseActiveMaster, parseMasters} {
+		for _, parse := range []func(*emptypb.Empty) (string, error){parseMetaLocation, parseActiveMaster,
+			parseMasters} {
 			if addr, err := parse(m); err == nil {
 				if _, _, err := net.SplitHostPort(addr); err != nil {
 					t.Errorf("%x: got %q", b, addr)

@@ -51,7 +51,8 @@ func parseRegion(row store.Row) (*Info, error) {
 func (info *Info) Decode(value []byte) error {
 	body, ok := bytes.CutPrefix(value, []byte("PBUF"))
 	if !ok {
-		return fmt.Errorf("cannot parse regioninfo: got % x, want it to begin with 50 42 55 46 (PBUF)", value[:min(len(value), 4)])
+		return fmt.Errorf("cannot parse regioninfo: got % x, want it to begin with 50 42 55 46 (PBUF)",
+			value[:min(len(value), 4)])
 	}
 	var m pb.RegionInfo
 	if err := proto.Unmarshal(body, &m); err != nil {
@@ -69,9 +70,9 @@ func (info *Info) Decode(value []byte) error {
 	return nil
 }
 
-// List lists the regions that overlap [start, stop). It reads them from
-// hbase:meta, again and again while a split, a merge or a move leaves a hole there.
-// Later scans and writes find them in the region cache.
+// List lists the regions that overlap [start, stop). It reads them from hbase:meta,
+// repeatedly while a split, a merge or a move leaves a hole there. Later scans and
+// writes find them in the region cache.
 func (r *Router) List(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
 	if err := r.life.Begin(); err != nil {
 		return nil, err
@@ -100,9 +101,10 @@ func (r *Router) List(ctx context.Context, table string, start, stop []byte) ([]
 // they form a chain.
 func (r *Router) readRegions(ctx context.Context, table string) ([]*Location, error) {
 	scan, err := r.cfg.Scan(ctx, store.Scan{
-		Table:  MetaTable,
-		Start:  []byte(table + ",,"),
-		Stop:   []byte(table + " ,,"), // hbase:meta sorts by the table first, and no table's name lies between; Java's client uses the same
+		Table: MetaTable,
+		Start: []byte(table + ",,"),
+		Stop: []byte(
+			table + " ,,"), // hbase:meta sorts by the table first, and no table's name is in between; Java's client uses the same
 		Family: "info",
 	})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 // Delays between attempts double from the first to the last.
 const (
 	FirstDelay     = 10 * time.Millisecond
-	LastDelay      = time.Second // short, so that a cluster that is well again is used at once
+	LastDelay      = time.Second // short, so that a recovered cluster is used soon
 	FirstBusyDelay = 50 * time.Millisecond
 	LastBusyDelay  = 5 * time.Second // long, as the server is there but overloaded
 
 	MaxUnknowns = 5 // failures of ClassUnknown in a row before an operation gives up
 
-	// disabledCheckAfter is how many failures of ClassRelocate in a row make it
-	// likely that the table is disabled, so that hbase:meta is asked.
+	// disabledCheckAfter is how many failures of ClassRelocate in a row make it likely that the
+	// table is disabled, so that hbase:meta is checked.
 	disabledCheckAfter = 3
 )
 
@@ -32,8 +32,8 @@ type Retrier struct {
 	table   string
 	timeout time.Duration // of the operation since its last progress
 
-	// paced is set for writes: their regions' paces keep busy servers from being
-	// asked too often, so that no longer delay is needed here.
+	// paced is set for writes: their regions' paces keep busy servers from being called too often,
+	// so that no longer delay is needed here.
 	paced bool
 
 	delay       time.Duration // before the next attempt
@@ -111,7 +111,7 @@ func (r *Retrier) AfterFailure(err error) error {
 		}
 	}
 
-	// The refusal that made the region busy says more than ErrRegionBusy.
+	// The refusal that made the region busy is more informative than ErrRegionBusy.
 	if r.lastErr == nil || !errors.Is(err, ErrRegionBusy) {
 		r.lastErr = calls.WithoutStack(err)
 	}
@@ -130,16 +130,16 @@ func (r *Retrier) operationEnded(err error) error {
 		return nil
 	}
 
-	// A failure that is more than the context's end says why time ran out.
+	// A failure other than the context's end is the reason why time ran out.
 	if r.lastErr == nil && !errors.Is(err, r.ctx.Err()) {
 		r.lastErr = calls.WithoutStack(err)
 	}
 	return r.unavailable(context.Cause(r.ctx))
 }
 
-// sleep waits for the delay and doubles it, up to maxDelay. It returns an error if
-// the operation ends before. The first attempt after progress is made at once,
-// unless the server is busy.
+// sleep waits for the delay and doubles it, up to maxDelay. It returns an error if the
+// operation ends before. The first attempt after progress is made immediately, unless
+// the server is busy.
 func (r *Retrier) sleep(maxDelay time.Duration) error {
 	delay := min(r.delay, maxDelay)
 	if r.delay = min(2*delay, maxDelay); delay == 0 {
@@ -147,7 +147,7 @@ func (r *Retrier) sleep(maxDelay time.Duration) error {
 	}
 	delay = Jitter(delay)
 
-	// The next attempt would come too late, so nobody waits for it.
+	// The next attempt would come too late: do not wait for it.
 	if time.Now().Add(delay).After(r.deadline) {
 		return r.unavailable(fmt.Errorf("no success for %v", r.timeout))
 	}
@@ -169,8 +169,8 @@ func (r *Retrier) sleep(maxDelay time.Duration) error {
 func Jitter(delay time.Duration) time.Duration { return delay/2 + rand.N(delay/2+1) }
 
 // unavailable returns the error of an operation that ran out of time for the given
-// cause. For a cancelled operation it is the cancellation alone, which says nothing
-// of the store's health.
+// cause. For a cancelled operation it is only the cancellation, which is no sign of the
+// store's health.
 func (r *Retrier) unavailable(cause error) error {
 	if errors.Is(cause, context.Canceled) {
 		return fmt.Errorf("table %q: %w", r.table, cause)
@@ -188,8 +188,8 @@ func (r *Retrier) UnknownOutcome(lost *calls.LostError) error {
 	return r.unavailable(errUnknownOutcome)
 }
 
-// finalError translates a failure that no other attempt can mend: table not found
-// and table exists become the store's errors.
+// finalError translates a failure that no other attempt can fix: table not found and
+// table exists become the store's errors.
 func (r *Retrier) finalError(err error) error {
 	err = calls.WithoutStack(err)
 	var java *calls.JavaError

@@ -8,13 +8,13 @@ import (
 	"downpour/pushdown/store/hbase/calls"
 )
 
-// Config says where a cluster is and how long an operation is tried. Either Quorum or Nodes
-// is given; everything else is needed.
+// Config is where a cluster is and how long an operation is tried. Either Quorum or
+// Nodes is given; everything else is needed.
 type Config struct {
 	Calls *calls.Config
 	// Quorum lists the ZooKeeper servers, "host:port[,host:port…]", and Root is HBase's znode.
 	Quorum, Root string
-	// Nodes lists bootstrap nodes, "host:port", that are asked in place of ZooKeeper.
+	// Nodes lists bootstrap nodes, "host:port", that are queried in place of ZooKeeper.
 	Nodes []string
 	// ZooKeeperTimeout is the session timeout of a look-up.
 	ZooKeeperTimeout time.Duration
@@ -22,7 +22,7 @@ type Config struct {
 	LookUpHost func(ctx context.Context, name string) ([]string, error)
 	// RetryTimeout ends an operation that has failed for this long.
 	RetryTimeout time.Duration
-	// Scan reads rows of hbase:meta, with attempts of its own.
+	// Scan reads rows of hbase:meta, with its own retries.
 	Scan func(ctx context.Context, s store.Scan) (store.Scanner, error)
 }
 
@@ -35,7 +35,7 @@ type Router struct {
 	masters *calls.Pool
 	admins  *calls.Pool // AdminService of region servers
 	locator *locator
-	nodes   *bootstrapNodes // nil if ZooKeeper is asked
+	nodes   *bootstrapNodes // nil if ZooKeeper is used
 	regions *regionCache
 }
 
@@ -65,12 +65,12 @@ func (r *Router) CloseAll() {
 	}
 }
 
-// ByNodes reports whether bootstrap nodes are asked in place of ZooKeeper.
+// ByNodes reports whether bootstrap nodes are queried in place of ZooKeeper.
 func (r *Router) ByNodes() bool { return r.nodes != nil }
 
-// call sends a call to the server of loc and waits for the reply. It makes one
-// attempt. After a failure it drops what has proved wrong (see Invalidate), so
-// that the next attempt starts afresh.
+// call sends a call to the server of loc and waits for the reply. It makes one attempt.
+// After a failure it drops what has proved wrong (see Invalidate), so that the next
+// attempt looks it up again.
 func (r *Router) call(ctx context.Context, loc *Location, call *calls.Call) error {
 	_, err := r.CallConn(ctx, loc, call)
 	return err
@@ -107,7 +107,7 @@ func (r *Router) Invalidate(loc *Location, c *calls.Conn, err error) {
 		return
 	}
 
-	// Whatever the failure, hbase:meta may have moved: the locator is cheap to ask.
+	// After any failure hbase:meta may have moved: a call of the locator is cheap.
 	if loc.Table == MetaTable {
 		r.locator.forget(metaServer, loc.Addr)
 	}
@@ -117,8 +117,8 @@ func (r *Router) Invalidate(loc *Location, c *calls.Conn, err error) {
 		r.regions.forget(loc)
 	case calls.ClassReconnect:
 		r.regions.forgetServer(loc.Addr)
-		// The connection stays if only this call is lost: others on it may still
-		// be answered.
+		// The connection is kept if only this call is lost: others on it may still be
+		// answered.
 		if lost, ok := err.(*calls.LostError); c != nil && (!ok || !lost.CallOnly) {
 			c.Drop()
 		}
@@ -151,8 +151,7 @@ func (r *Router) CallAdmin(ctx context.Context, loc *Location, call *calls.Call)
 	return err
 }
 
-// ResendPolicy says whether a call may be sent again if it was sent and its
-// outcome is unknown.
+// ResendPolicy is whether a call may be sent again if its outcome is unknown.
 type ResendPolicy bool
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/tsuna/gohbase/zk"
 )
 
-// zkDirectory is the directory of a cluster whose clients ask ZooKeeper. gohbase's client
+// zkDirectory is the directory of a cluster whose clients use ZooKeeper. gohbase's client
 // opens a session for every look-up and cannot be interrupted; its connections are closed
 // with the store.
 type zkDirectory struct {
@@ -33,8 +33,9 @@ func newZKDirectory(cfg *Config, life *calls.Life) *zkDirectory {
 // namesTimeout bounds the look-up of the servers' names. One that is known takes milliseconds.
 const namesTimeout = 3 * time.Second
 
-// servers returns the addresses of ZooKeeper's servers, and the fault of those whose names have none. The
-// client looks names up, too, but gives up if a single one has no address; so it gets addresses.
+// servers returns the addresses of ZooKeeper's servers, and the fault of those whose names have
+// none. The client resolves names, too, but gives up if a single one has no address; so it gets
+// addresses.
 func (z *zkDirectory) servers() (addresses []string, err error) {
 	ctx, cancel := context.WithTimeout(z.life.Context(), namesTimeout)
 	defer cancel()
@@ -135,7 +136,7 @@ func (z *zkDirectory) lookUp(r role) (addr string, err error) {
 // has no name for the code.
 const notAuthenticated = ": unknown error: -124"
 
-// explainZooKeeper says what to do about a fault that no other attempt will mend.
+// explainZooKeeper adds what to do about a fault that no other attempt will fix.
 func explainZooKeeper(err error) error {
 	if strings.HasSuffix(err.Error(), notAuthenticated) {
 		return fmt.Errorf("%w: %w", errZooKeeperSASL, err)

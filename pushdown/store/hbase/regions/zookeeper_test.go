@@ -35,7 +35,8 @@ func TestZooKeeper_authenticated(t *testing.T) {
 	if !errors.Is(err, errZooKeeperSASL) {
 		t.Errorf("got %v, want %v", err, errZooKeeperSASL)
 	}
-	for _, part := range []string{"ZooKeeper " + c.Address() + ": it wants sessions to be authenticated", "DOWNPOUR_STORE=hbase+rpc://"} {
+	for _, part := range []string{"ZooKeeper " + c.Address() + ": it wants sessions to be authenticated",
+		"DOWNPOUR_STORE=hbase+rpc://"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q", err, part)
 		}
@@ -96,7 +97,8 @@ func TestZooKeeper_nameless(t *testing.T) {
 		t.Errorf("logged %s, want one line that names zk9.invalid", &log)
 	}
 	known.Store(false)
-	if _, err := c.r.locator.directory.lookUp(metaServer); !errors.Is(err, errZooKeeper) || !strings.Contains(err.Error(), "lookup zk9.invalid") || !strings.Contains(err.Error(), "lookup zk1") {
+	if _, err := c.r.locator.directory.lookUp(metaServer); !errors.Is(err, errZooKeeper) ||
+		!strings.Contains(err.Error(), "lookup zk9.invalid") || !strings.Contains(err.Error(), "lookup zk1") {
 		t.Errorf("no name has an address: %v, want an error that names both", err)
 	}
 }

@@ -4,8 +4,8 @@
 //
 // # The handshake
 //
-// All numbers are big-endian. These are the bytes that HBase 2.5.11 sent and took; C is
-// the client, S the server.
+// All numbers are big-endian. These are the bytes that HBase 2.5.11 sent and accepted; C is the
+// client, S the server.
 //
 //	C  48 42 61 73 00 51         preamble "HBas", version 0, SASL
 //	   0000028a 60 82 0286 …     length, and the token with the AP-REQ

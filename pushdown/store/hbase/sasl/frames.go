@@ -120,7 +120,7 @@ func readBytes(r io.Reader, n int) ([]byte, error) {
 	return b, err
 }
 
-// Protection says how calls and replies are protected after the handshake.
+// Protection is how calls and replies are protected after the handshake.
 type Protection byte
 
 // The protections, weakest first; each is its bit in an offer.
@@ -164,7 +164,8 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("got %q, want authentication, integrity or privacy, or some of them with commas between", text)
+		return 0, fmt.Errorf("got %q, want authentication, integrity or privacy, or some of them with commas between",
+			text)
 	}
 	return set, nil
 }

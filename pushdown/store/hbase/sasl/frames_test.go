@@ -42,13 +42,16 @@ func TestReadReply(t *testing.T) {
 		t.Errorf("refusal: got %v", err)
 	}
 
-	for _, bad := range []string{"00000002 00000000", "48545450", "00000000 ffffffff", "00000000 00100001", "00000001 00010001"} {
-		if _, err := sasl.ReadReply(bytes.NewReader(append(unhex(t, bad), make([]byte, 100)...))); !errors.Is(err, sasl.ErrFrame) {
+	for _, bad := range []string{"00000002 00000000", "48545450", "00000000 ffffffff", "00000000 00100001",
+		"00000001 00010001"} {
+		if _, err := sasl.ReadReply(bytes.NewReader(append(unhex(t, bad), make([]byte, 100)...))); !errors.Is(err,
+			sasl.ErrFrame) {
 			t.Errorf("%s: got %v, want ErrFrame", bad, err)
 		}
 	}
 	for n := range refusal {
-		if _, err := sasl.ReadReply(bytes.NewReader(refusal[:n])); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := sasl.ReadReply(bytes.NewReader(refusal[:n])); !errors.Is(err, io.EOF) &&
+			!errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut to %d bytes: got %v, want the end of the file", n, err)
 		}
 	}
@@ -104,7 +107,8 @@ func FuzzParseToken(f *testing.F) {
 	f.Add([]byte{0x60, 0x84, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		id, body, err := sasl.ParseToken(b)
-		if err == nil && !bytes.HasSuffix(sasl.AppendToken(nil, id, body), slices.Concat([]byte{byte(id >> 8), byte(id)}, body)) {
+		if err == nil && !bytes.HasSuffix(sasl.AppendToken(nil, id, body),
+			slices.Concat([]byte{byte(id >> 8), byte(id)}, body)) {
 			t.Errorf("%x: got %x and %x", b, id, body)
 		}
 	})
@@ -121,7 +125,8 @@ func TestOffer(t *testing.T) {
 		}
 	}
 
-	for p, want := range map[sasl.Protection]string{sasl.Authentication: "01 000000", sasl.Integrity: "02 ffffff", sasl.Privacy: "04 ffffff"} {
+	for p, want := range map[sasl.Protection]string{sasl.Authentication: "01 000000", sasl.Integrity: "02 ffffff",
+		sasl.Privacy: "04 ffffff"} {
 		if got := sasl.Choice(p); !bytes.Equal(got, unhex(t, want)) {
 			t.Errorf("choice of %v: got %x, want %s", p, got, want)
 		}
@@ -129,7 +134,8 @@ func TestOffer(t *testing.T) {
 }
 
 func TestProtections(t *testing.T) {
-	for text, want := range map[string]string{"": "authentication,integrity,privacy", "privacy": "privacy", "privacy, authentication": "authentication,privacy"} {
+	for text, want := range map[string]string{"": "authentication,integrity,privacy", "privacy": "privacy",
+		"privacy, authentication": "authentication,privacy"} {
 		if got, err := sasl.ParseProtections(text); err != nil || got.String() != want {
 			t.Errorf("%q: got %v, %v, want %s", text, got, err, want)
 		}
@@ -139,7 +145,8 @@ func TestProtections(t *testing.T) {
 			t.Errorf("%q: got %v, want an error", bad, got)
 		}
 	}
-	if got := (sasl.Protections(sasl.Authentication) | sasl.Protections(sasl.Integrity)).Strongest(); got != sasl.Integrity {
+	if got := (sasl.Protections(
+		sasl.Authentication) | sasl.Protections(sasl.Integrity)).Strongest(); got != sasl.Integrity {
 		t.Errorf("strongest: got %v, want integrity", got)
 	}
 	if got := sasl.Protections(0).Strongest(); got != 0 {

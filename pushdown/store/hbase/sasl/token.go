@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// TokenID says what the token of a context's establishment holds.
+// TokenID is the kind of a token in a context's establishment.
 type TokenID uint16
 
 // The tokens of RFC 4121, section 4.1.
@@ -46,7 +46,7 @@ func ParseToken(b []byte) (id TokenID, body []byte, err error) {
 		return 0, nil, fmt.Errorf("%w: token of %d bytes does not begin with 60 and a length", ErrFrame, len(b))
 	}
 
-	// A length of more than 127 stands behind the number of its own bytes.
+	// A length of more than 127 comes after the number of its own bytes.
 	n, rest := int(b[1]), b[2:]
 	if n >= 0x80 {
 		size := n & 0x7f

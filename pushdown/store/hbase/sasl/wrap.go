@@ -31,7 +31,7 @@ const (
 	confounder = 16 // the size of a block
 )
 
-// Direction says whose tokens are made or opened.
+// Direction is whose tokens are made or opened.
 type Direction struct {
 	Acceptor bool   // they come from the acceptor, which is the server
 	Subkey   bool   // the keys are derived from the acceptor's subkey
@@ -133,11 +133,12 @@ func NewOpener(keys Keys, d Direction) (*Opener, error) {
 	return &Opener{s, d, d.First}, err
 }
 
-// Open returns the data of a token that must be protected as p says: sealed with
-// Privacy, signed otherwise. It changes the token; the data is a part of it.
+// Open returns the data of a token that must be protected by p: sealed with Privacy, signed
+// otherwise. It changes the token; the data is a part of it.
 func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 	if !IsWrap(token) {
-		return nil, fmt.Errorf("%w: got %d bytes that begin with %x, want at least %d, the first 0504", ErrToken, len(token), token[:min(2, len(token))], wrapHeader)
+		return nil, fmt.Errorf("%w: got %d bytes that begin with %x, want at least %d, the first 0504", ErrToken,
+			len(token), token[:min(2, len(token))], wrapHeader)
 	}
 
 	header, body := token[:wrapHeader], token[wrapHeader:]
@@ -148,8 +149,8 @@ func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 	case header[3] != 0xff:
 		return nil, fmt.Errorf("%w: filler: got %x, want ff", ErrToken, header[3])
 	}
-	// The sequence numbers are authenticated below. One that is skipped or comes
-	// twice means that somebody has taken tokens away or repeated them.
+	// The sequence numbers are authenticated below. A gap or a repetition means that somebody has
+	// removed or replayed tokens.
 	if got := binary.BigEndian.Uint64(header[8:]); !o.isNext(got) {
 		return nil, fmt.Errorf("%w: sequence number: got %d, want %d", ErrToken, got, o.next)
 	}
@@ -169,13 +170,13 @@ func (o *Opener) Open(token []byte, p Protection) ([]byte, error) {
 	return data, err
 }
 
-// isNext tells whether a sequence number is the one of the next token. Java writes only its
-// low 32 bits, as RFC 4121 begins with that many: after 2^32 tokens it begins with 0 again.
+// isNext reports whether a sequence number is that of the next token. Java writes only its low 32
+// bits: after 2^32 tokens it begins with 0 again.
 func (o *Opener) isNext(got uint64) bool {
 	return got == o.next || o.direction.First <= math.MaxUint32 && got == uint64(uint32(o.next))
 }
 
-// IsWrap tells whether a frame is long enough for a wrap token and begins as one.
+// IsWrap reports whether a frame is long enough for a wrap token and begins as one.
 func IsWrap(frame []byte) bool {
 	return len(frame) >= wrapHeader && binary.BigEndian.Uint16(frame) == wrapID
 }
@@ -183,7 +184,8 @@ func IsWrap(frame []byte) bool {
 // unseal decrypts a body.
 func (o *Opener) unseal(header, body []byte, ec int) ([]byte, error) {
 	if len(body) < confounder+ec+wrapHeader+o.suite.macSize {
-		return nil, fmt.Errorf("%w: got %d sealed bytes, want at least %d", ErrToken, len(body), confounder+ec+wrapHeader+o.suite.macSize)
+		return nil, fmt.Errorf("%w: got %d sealed bytes, want at least %d", ErrToken, len(body),
+			confounder+ec+wrapHeader+o.suite.macSize)
 	}
 	plain, err := o.suite.decrypt(body)
 	if err != nil {

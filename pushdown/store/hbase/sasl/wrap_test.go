@@ -89,7 +89,8 @@ func TestWrap_roundtrip(t *testing.T) {
 			protection := rapid.SampledFrom([]sasl.Protection{sasl.Integrity, sasl.Privacy}).Draw(t, "protection")
 			token := wrap(seal, protection, data)
 			if len(token) > len(data)+seal.Overhead() {
-				t.Fatalf("token of %d bytes has %d, more than the overhead of %d", len(data), len(token), seal.Overhead())
+				t.Fatalf("token of %d bytes has %d, more than the overhead of %d", len(data), len(token),
+					seal.Overhead())
 			}
 
 			rotate(token, rapid.IntRange(0, 300).Draw(t, "rotation"))
@@ -159,7 +160,12 @@ func TestWrap_signedByOther(t *testing.T) {
 			t.Fatalf("gokrb5 does not verify it: %v", err)
 		}
 
-		made := gssapi.WrapToken{Flags: token[2], EC: uint16(p.GetHMACBitLength() / 8), SndSeqNum: d.First, Payload: data}
+		made := gssapi.WrapToken{
+			Flags:     token[2],
+			EC:        uint16(p.GetHMACBitLength() / 8),
+			SndSeqNum: d.First,
+			Payload:   data,
+		}
 		if err := made.SetCheckSum(p.key, d.Usage()); err != nil {
 			t.Fatal(err)
 		}
@@ -187,13 +193,15 @@ func TestWrap_manyTokens(t *testing.T) {
 				if d.First += i; low {
 					d.First = uint64(uint32(d.First))
 				}
-				if got, err := open.Open(wrap(p.sealer(t, d), protection, []byte("data")), protection); err != nil || string(got) != "data" {
+				if got, err := open.Open(wrap(p.sealer(t, d), protection, []byte("data")), protection); err != nil ||
+					string(got) != "data" {
 					t.Errorf("%v, low bits only %t, token %d: got %q, %v", protection, low, i, got, err)
 				}
 			}
 			for _, n := range []uint64{2, 1<<32 + 2, 4, 1<<33 + 3} { // 1<<32 + 3 is next
 				d := sasl.Direction{Acceptor: true, First: n}
-				if _, err := open.Open(wrap(p.sealer(t, d), protection, nil), protection); !errors.Is(err, sasl.ErrToken) {
+				if _, err := open.Open(wrap(p.sealer(t, d), protection, nil),
+					protection); !errors.Is(err, sasl.ErrToken) {
 					t.Errorf("%v: number %d: got %v, want ErrToken", protection, n, err)
 				}
 			}
@@ -201,7 +209,8 @@ func TestWrap_manyTokens(t *testing.T) {
 			// Who begins above has more than 32 bits.
 			d := sasl.Direction{Acceptor: true, First: 1<<32 + 1}
 			short := sasl.Direction{Acceptor: true, First: 1}
-			if _, err := p.opener(t, d).Open(wrap(p.sealer(t, short), protection, nil), protection); !errors.Is(err, sasl.ErrToken) {
+			if _, err := p.opener(t, d).Open(wrap(p.sealer(t, short), protection, nil),
+				protection); !errors.Is(err, sasl.ErrToken) {
 				t.Errorf("%v: low bits of a number that began above: got %v, want ErrToken", protection, err)
 			}
 		}
@@ -226,7 +235,8 @@ func TestWrap_refused(t *testing.T) {
 				data, err := p.opener(t, d).Open(changed, protection)
 				rotated := bit/8 == 6 || bit/8 == 7
 				if !errors.Is(err, sasl.ErrToken) && !rotated {
-					t.Errorf("etype %d, %v, bit %d changed: got %q, %v, want ErrToken", encType, protection, bit, data, err)
+					t.Errorf("etype %d, %v, bit %d changed: got %q, %v, want ErrToken", encType, protection, bit, data,
+						err)
 				}
 			}
 			for n := range len(token) {
@@ -245,7 +255,8 @@ func TestWrap_refused(t *testing.T) {
 
 			s := p.sealer(t, d)
 			wrap(s, protection, []byte("lost"))
-			if _, err := p.opener(t, d).Open(wrap(s, protection, []byte("second")), protection); !errors.Is(err, sasl.ErrToken) {
+			if _, err := p.opener(t, d).Open(wrap(s, protection, []byte("second")),
+				protection); !errors.Is(err, sasl.ErrToken) {
 				t.Errorf("the second token without the first: got %v, want ErrToken", err)
 			}
 		}
@@ -257,13 +268,16 @@ func TestWrap_refused(t *testing.T) {
 func TestWrap_otherProtection(t *testing.T) {
 	p := newPeer(t, sasl.AES256SHA1)
 	d := sasl.Direction{Acceptor: true}
-	if _, err := p.opener(t, d).Open(p.sealer(t, d).Sign(nil, []byte("x")), sasl.Privacy); !errors.Is(err, sasl.ErrToken) {
+	if _, err := p.opener(t, d).Open(p.sealer(t, d).Sign(nil, []byte("x")),
+		sasl.Privacy); !errors.Is(err, sasl.ErrToken) {
 		t.Errorf("signed, want sealed: got %v, want ErrToken", err)
 	}
-	if _, err := p.opener(t, d).Open(p.sealer(t, d).Seal(nil, []byte("x")), sasl.Integrity); !errors.Is(err, sasl.ErrToken) {
+	if _, err := p.opener(t, d).Open(p.sealer(t, d).Seal(nil, []byte("x")),
+		sasl.Integrity); !errors.Is(err, sasl.ErrToken) {
 		t.Errorf("sealed, want signed: got %v, want ErrToken", err)
 	}
-	if _, err := p.opener(t, d).Open(p.sealer(t, sasl.Direction{}).Seal(nil, []byte("x")), sasl.Privacy); !errors.Is(err, sasl.ErrToken) {
+	if _, err := p.opener(t, d).Open(p.sealer(t, sasl.Direction{}).Seal(nil, []byte("x")),
+		sasl.Privacy); !errors.Is(err, sasl.ErrToken) {
 		t.Errorf("our own direction: got %v, want ErrToken", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Package unchanged proves that no row of a key range has changed. It reads no row for that.
 //
 //   - version.go: a version token, which is returned again as long as nothing has changed.
-//     It combines the MVCC read point of each region with its opening, and says why that is
+//     It combines the MVCC read point of each region with its opening, and explains why that is
 //     a proof.
 //   - opening.go: the opening of a region, as hbase:meta names it, and the state of
 //     hbase:meta itself.
@@ -13,9 +13,9 @@
 //   - durablemark.go: a mark, which other processes can prove, too.
 //   - prover.go: the Prover, which has all of this.
 //
-// What must hold: no error of a token or mark means that rows cannot be read; equal tokens
-// are returned only for equal rows; what a token stands for is read before and after it from
-// hbase:meta; what is forgotten gets a new number, so that it equals nothing from before.
+// What must hold: no error of a token or mark means that rows cannot be read; equal tokens are
+// returned only for equal rows; the openings of a token are read before and after it from
+// hbase:meta; a dropped state gets a new number, so that it equals no earlier one.
 //
 // Source: each file names the classes of HBase 2.5 that it relies on, above all version.go.
 package unchanged

@@ -21,17 +21,17 @@ import (
 // read all rows afterwards.
 const markTime = 10
 
-// durableMark is what Mark returns, as JSON. It names the state of a range by what outlives
-// our process: of each region its opening and its read point, and for proofs by timestamps
-// the time and the store's files. Version and stampedVersion say why these are proofs. The
-// connection, which their states have beside these, adds nothing between processes: an
-// opening names the process of the server, by its start code.
+// durableMark is what Mark returns, as JSON. It names the state of a range by facts that outlive
+// our process: each region's opening and read point, and for proofs by timestamps the time and the
+// store's files. Version and stampedVersion explain why these are proofs. The connection, which
+// their states have in addition, is useless between processes: an opening names the process of the
+// server, by its start code.
 type durableMark struct {
 	Table  string `json:"table"`
 	Family string `json:"family"`
 	Start  []byte `json:"start"`
 	Stop   []byte `json:"stop"`
-	// At is when the mark began to be made, by the clock of who made it; ms since 1970.
+	// At is when the mark was begun, by its maker's clock; ms since 1970.
 	At      int64           `json:"at"`
 	Regions []durableRegion `json:"regions"`
 }
@@ -41,12 +41,12 @@ type durableRegion struct {
 	Name      []byte `json:"name"`
 	Opening   string `json:"opening"` // SHA-256 of the cells that name it, see encodeOpening
 	ReadPoint uint64 `json:"readPoint"`
-	// Files are the names of the store's files, listed after At. Without any the read point
-	// alone is a proof: the rows were written to shortly before, or the clocks proved nothing.
+	// Files are the names of the store's files, listed after At. Without any only the read point is
+	// a proof: the rows were written to shortly before, or the clocks proved nothing.
 	Files []string `json:"files,omitempty"`
 }
 
-// rangeState is what the regions of a range were found to be.
+// rangeState is the observed state of a range's regions.
 type rangeState struct {
 	began  int64
 	locs   []*regions.Location
@@ -80,7 +80,7 @@ func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) err
 	return err
 }
 
-// part returns the part of a range that lies in one of its regions.
+// part returns the part of a range in one of its regions.
 func (s *rangeState) part(i int, family string, r store.KeyRange) spanKey {
 	start := r.Start
 	if i > 0 { // a server refuses a scan that begins before its region
@@ -103,7 +103,8 @@ func (p *Prover) Mark(ctx context.Context, table, family string, r store.KeyRang
 		m, err = p.mark(ctx, table, family, r)
 	}
 	if err != nil {
-		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
+		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start,
+			calls.WithoutStack(err))
 	}
 	text, err := json.Marshal(m)
 	resting := slices.ContainsFunc(m.Regions, func(d durableRegion) bool { return len(d.Files) == 0 })
@@ -136,8 +137,8 @@ func (p *Prover) mark(ctx context.Context, table, family string, r store.KeyRang
 }
 
 // filesOfMark returns the names of the files of a region's store, nil if timestamps cannot
-// prove anything from now on: a change of the last minutes would be found again and again,
-// and could not be told from a later one.
+// prove anything from now on: a change of the last minutes would always be found, and
+// could not be distinguished from a later one.
 func (p *Prover) filesOfMark(ctx context.Context, loc *regions.Location, part spanKey, began int64) []string {
 	if p.health.check(ctx, p, loc.Addr) != nil {
 		return nil
@@ -188,7 +189,8 @@ func (p *Prover) Unchanged(ctx context.Context, table, family string, r store.Ke
 		err = p.unchanged(ctx, &m, r)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start, calls.WithoutStack(err))
+		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start,
+			calls.WithoutStack(err))
 	}
 	return nil
 }
@@ -210,8 +212,8 @@ func (p *Prover) unchanged(ctx context.Context, m *durableMark, r store.KeyRange
 	}
 	for i := range s.locs {
 		if err := p.regionUnchanged(ctx, m, &s, i, r); err != nil {
-			// Where the mark names an opening that this process has not heard of, its own is out
-			// of date for ever, unless hbase:meta is asked.
+			// If the mark names an opening that this process does not know, its own stays out of
+			// date unless hbase:meta is read.
 			if ctx.Err() != nil {
 				return err
 			}
@@ -241,7 +243,9 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	case p.cfg.Proof != ProofTimestamps:
 		return fmt.Errorf("region %q was written to, and its read point is the only proof", loc.Name)
 	case len(marked.Files) == 0:
-		return fmt.Errorf("region %q was written to, also shortly before the mark or while the servers' clocks proved nothing", loc.Name)
+		return fmt.Errorf(
+			"region %q was written to, also shortly before the mark or while the servers' clocks proved nothing",
+			loc.Name)
 	case m.At > s.began:
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
@@ -250,13 +254,13 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return err
 	}
 	span := s.part(i, m.Family, r)
-	if p.dearMarks.paused(span, p.clock()) {
-		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errDearProof)
+	if p.slowMarks.paused(span, p.clock()) {
+		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errSlowProof)
 	}
 	_, _, stamp, err := p.changeSince(ctx, loc, span, m.At-stampSlack)
-	// A server goes on with a scan that nobody waits for any more: each query would leave one.
-	if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		p.dearMarks.pause(span, p.clock()+dearPause)
+	// A server continues a scan that is no longer awaited: each query would leave one.
+	if errors.Is(err, errSlowProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.slowMarks.pause(span, p.clock()+slowPause)
 	}
 	switch {
 	case err != nil:
@@ -271,24 +275,24 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	return err
 }
 
-// dearSpans are spans of durable marks in which a scan for changes took too long lately.
-type dearSpans struct {
+// slowSpans are spans of durable marks whose last scan for changes took too long.
+type slowSpans struct {
 	mu    sync.Mutex
 	until map[spanKey]int64 // ms since 1970
 }
 
-func (d *dearSpans) paused(key spanKey, now int64) bool {
+func (d *slowSpans) paused(key spanKey, now int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	return now < d.until[key]
 }
 
-func (d *dearSpans) pause(key spanKey, until int64) {
+func (d *slowSpans) pause(key spanKey, until int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	// What is forgotten costs another scan.
+	// A dropped entry costs another scan.
 	if d.until == nil || len(d.until) > maxHistory {
 		d.until = map[spanKey]int64{}
 	}

@@ -80,7 +80,8 @@ func TestMark_timestamps(t *testing.T) {
 		proven  bool
 	}{
 		{"a write elsewhere", func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v") }, false, true},
-		{"a write elsewhere and a flush", func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v"); c.Flush("t") }, false, true},
+		{"a write elsewhere and a flush",
+			func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v"); c.Flush("t") }, false, true},
 		{"a put", func(c *stampedCluster) { c.Put("t", "r0010", "t", "q0", "v") }, true, false},
 		{"a put with a slow clock", func(c *stampedCluster) {
 			c.servers.Add(-maxClockLag)
@@ -88,11 +89,16 @@ func TestMark_timestamps(t *testing.T) {
 			c.servers.Add(maxClockLag)
 		}, true, false},
 		{"a deletion", func(c *stampedCluster) { c.Delete("t", "r0011", "t", "q0") }, true, false},
-		{"a deletion whose marker is gone", func(c *stampedCluster) { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") }, false, false},
-		{"a file loaded in bulk", func(c *stampedCluster) { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) }, false, false},
+		{"a deletion whose marker is gone",
+			func(c *stampedCluster) { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") }, false,
+			false},
+		{"a file loaded in bulk",
+			func(c *stampedCluster) { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) }, false,
+			false},
 		{"a compaction of all files", func(c *stampedCluster) { c.CompactAll("t") }, false, false},
 		{"a move", func(c *stampedCluster) { c.MoveRegion("t", []byte("r0010")) }, false, false},
-		{"edits of another cluster", func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v"); c.Replicate() }, false, false},
+		{"edits of another cluster", func(c *stampedCluster) { c.Put("t", "r0039", "t", "q0", "v"); c.Replicate() },
+			false, false},
 	} {
 		c := startStamped(t)
 		c.pass(2 * stampSlack * time.Millisecond)
@@ -109,7 +115,8 @@ func TestMark_timestamps(t *testing.T) {
 			}
 		}
 		if e.changed { // and in a part of the range in which nothing has
-			if err := c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: []byte("r0015"), Stop: oldRows.Stop}, mark); err != nil {
+			if err := c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: []byte("r0015"), Stop: oldRows.Stop},
+				mark); err != nil {
 				t.Errorf("%s: rows that have not changed: %v", e.what, err)
 			}
 		}
@@ -137,7 +144,8 @@ func TestMark_refused(t *testing.T) {
 	c.fill(40)
 	mark := c.mustMark(true)
 	for what, err := range map[string]error{
-		"more rows":      c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: []byte("r0004"), Stop: oldRows.Stop}, mark),
+		"more rows": c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: []byte("r0004"), Stop: oldRows.Stop},
+			mark),
 		"to the end":     c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: oldRows.Start}, mark),
 		"another family": c.st.Unchanged(c.ctx, "t", "u", oldRows, mark),
 		"no mark":        c.st.Unchanged(c.ctx, "t", "t", oldRows, "{"),
@@ -150,24 +158,24 @@ func TestMark_refused(t *testing.T) {
 
 // A scan for changes that takes too long is not begun again for a minute: the server goes on with
 // it although nobody waits, and each query would leave another one there.
-func TestMark_dear(t *testing.T) {
+func TestMark_slow(t *testing.T) {
 	c := startStamped(t)
 	c.pass(2 * stampSlack * time.Millisecond)
 	mark := c.mustMark(false)
 	c.Put("t", "r0039", "t", "q0", "v")
-	c.SetDear(c.servers.Load())
+	c.SetSlow(c.servers.Load())
 	before := c.RawScans()
 	for i := range 3 {
-		if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); !errors.Is(err, errDearProof) {
-			t.Errorf("error %v, want %v", err, errDearProof)
+		if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); !errors.Is(err, errSlowProof) {
+			t.Errorf("error %v, want %v", err, errSlowProof)
 		}
 		if n := c.RawScans() - before; n != 1 {
 			t.Errorf("%d scans for changes at ask %d, want the first alone", n, i+1)
 		}
 	}
 
-	c.pass(dearPause * time.Millisecond)
-	c.SetDear(0)
+	c.pass(slowPause * time.Millisecond)
+	c.SetSlow(0)
 	if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}

@@ -16,14 +16,13 @@ import (
 // maxHistory bounds the regions whose last state is kept.
 const maxHistory = 10_000
 
-// epochs counts the observed states of all stores of the process, so that no
-// number means two states.
+// epochs counts the observed states of all stores of the process, so that no number is used for two
+// states.
 var epochs atomic.Uint64
 
-// regionHistory keeps the last observed state of each region and family, and what
-// the table's description, if it was read since then, says about expiry. An altered
-// table opens its regions again, and so changes their states: what was read of a
-// table holds as long as the state does.
+// regionHistory keeps the last observed state of each region and family, and whether cells expire,
+// if the table's description was read since then. Altering a table reopens its regions, and so
+// changes their states: the description is valid as long as the state.
 type regionHistory struct {
 	mu      sync.Mutex
 	regions map[string]observation // by family, then region name
@@ -37,20 +36,19 @@ type observation struct {
 	expiring error // with checked: an ErrExpiring, nil if nothing expires
 }
 
-// observe returns the version token of some states, which consists of their
-// epochs. It equals an earlier token only if none of the regions was observed in
-// another state in between. needsCheck is set if an equal token may have been
-// returned before and it is not known yet whether cells of a region expire. The
-// error is an ErrExpiring if it is known that they do.
+// observe returns the version token of some states, which consists of their epochs. It
+// equals an earlier token only if none of the regions was observed in another state in
+// between. needsCheck is set if an equal token may have been returned before and it is
+// still unknown whether cells of a region expire. The error is an ErrExpiring if it is
+// known that they do.
 //
-// A token that equals no earlier one proves nothing, so it needs no check. So the
-// master is asked once for a region that stays as it is, and never for one that
-// changes all the time.
+// A token that equals no earlier one proves nothing, so it needs no check. So the master is called
+// once for a region that does not change, and never for one that changes all the time.
 func (h *regionHistory) observe(family string, states []regionState) (token string, needsCheck bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	// What is forgotten gets a new epoch, so no token equals one from before.
+	// A dropped region gets a new epoch, so no token equals an earlier one.
 	if h.regions == nil || len(h.regions) > maxHistory {
 		h.regions = map[string]observation{}
 	}
@@ -73,9 +71,8 @@ func (h *regionHistory) observe(family string, states []regionState) (token stri
 	return string(b), needsCheck, nil
 }
 
-// lastToken returns the token that observe would return for some states, if they are
-// the ones that were observed last and need no check. It notes nothing, so that it may
-// be asked for states that are not proven.
+// lastToken returns the token that observe would return for some states, if they are the last
+// observed ones and need no check. It records nothing, so it may be called for unproven states.
 func (h *regionHistory) lastToken(family string, states []regionState) (token string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,9 +88,8 @@ func (h *regionHistory) lastToken(family string, states []regionState) (token st
 	return string(b), true
 }
 
-// noteChecked notes what the description of the table of some states says: expiring
-// is an ErrExpiring, nil if nothing expires. It skips regions that were observed in
-// another state meanwhile.
+// noteChecked notes the result of checkNoExpiry for some states: expiring is an ErrExpiring, nil if
+// nothing expires. It skips regions that were observed in another state since.
 func (h *regionHistory) noteChecked(family string, states []regionState, expiring error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +103,7 @@ func (h *regionHistory) noteChecked(family string, states []regionState, expirin
 	}
 }
 
-// checkNoExpiry asks the master for the table's description. It returns ErrExpiring
+// checkNoExpiry reads the table's description from the master. It returns ErrExpiring
 // if what is visible of the family may change without a write.
 func (p *Prover) checkNoExpiry(ctx context.Context, table, family string) error {
 	schema, err := p.router.Describe(ctx, table)

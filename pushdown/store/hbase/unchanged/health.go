@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// healthFor is how long what the master has told is taken to be true.
+	// healthFor is how long the master's report is valid.
 	healthFor = 30 * time.Second
-	// unhealthyFor is how long the master is not asked again after it did not answer, or
-	// told of a clock that is wrong.
+	// unhealthyFor is how long the master is not called again after it did not answer, or reported
+	// a wrong clock.
 	unhealthyFor = 5 * time.Second
 	// fieldSinkOps is ReplicationLoadSink.totalOpsProcessed, which gohbase's schema lacks.
 	fieldSinkOps = 4
 )
 
-// clusterHealth keeps what the master last told of the region servers: what proofs by
-// timestamps rely on.
+// clusterHealth keeps the master's last report on the region servers, on which proofs by timestamps
+// rely.
 type clusterHealth struct {
 	turn       chan struct{}    // a lock that a waiting caller can give up: it holds a value while somebody has it
-	until      time.Time        // when the master is to be asked again
+	until      time.Time        // when the master is to be called again
 	err        error            // why it has not answered
 	lags       map[string]int64 // by address; how far the clock seems to be behind, ms
 	replicated string           // a server that has applied edits of another cluster; empty for none
@@ -57,17 +57,18 @@ func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error
 	case !known:
 		return fmt.Errorf("%w: the master knows no live server %s", errClocks, addr)
 	case lag > maxClockLag:
-		return fmt.Errorf("%w: server %s: clock or last report: got %d s behind, want at most %d s", errClocks, addr, lag/1000, maxClockLag/1000)
+		return fmt.Errorf("%w: server %s: clock or last report: got %d s behind, want at most %d s", errClocks, addr,
+			lag/1000, maxClockLag/1000)
 	}
 	return nil
 }
 
-// update asks the master. A report's end is the server's clock when it sent it, some
+// update calls the master. A report's end is the server's clock when it sent it, some
 // seconds ago at most, so a clock is not further behind than it seems.
 //
 // Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
 func (h *clusterHealth) update(p *Prover) {
-	// Not with the context of an ask: what its end says of the master would hold for all.
+	// Not with a caller's context: its end would count as the master's failure for all.
 	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.Timeout)
 	defer cancel()
 	response := &pb.GetClusterStatusResponse{}
@@ -91,9 +92,8 @@ func (h *clusterHealth) update(p *Prover) {
 	}
 }
 
-// hasApplied tells whether a server has applied edits of another cluster since it was
-// started. Servers that do not count them tell the age of the last one, 0 if there is
-// none.
+// hasApplied reports whether a server has applied edits of another cluster since it was started.
+// Servers that do not count them report the age of the last one, 0 if there is none.
 func hasApplied(sink *pb.ReplicationLoadSink) bool {
 	for value := range calls.UnknownFields(sink, fieldSinkOps, protowire.VarintType) {
 		ops, _ := protowire.ConsumeVarint(value)

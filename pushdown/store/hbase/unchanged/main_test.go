@@ -89,15 +89,16 @@ func (c *cluster) fill(rows int, splits ...string) {
 
 // read scans a range inside one region, and returns a line for every cell.
 func (c *cluster) read(r store.KeyRange) (lines []string, err error) {
-	call, err := c.st.router.CallRow(c.ctx, "t", r.Start, regions.ResendLost, func(ctx context.Context, loc *regions.Location) *calls.Call {
-		return calls.New(ctx, "Scan", &pb.ScanRequest{
-			Region:       calls.RegionSpecifier(loc.Name),
-			Scan:         &pb.Scan{StartRow: r.Start, StopRow: r.Stop},
-			NumberOfRows: proto.Uint32(1000),
-			NextCallSeq:  proto.Uint64(0),
-			CloseScanner: proto.Bool(true),
-		}, &pb.ScanResponse{})
-	})
+	call, err := c.st.router.CallRow(c.ctx, "t", r.Start, regions.ResendLost,
+		func(ctx context.Context, loc *regions.Location) *calls.Call {
+			return calls.New(ctx, "Scan", &pb.ScanRequest{
+				Region:       calls.RegionSpecifier(loc.Name),
+				Scan:         &pb.Scan{StartRow: r.Start, StopRow: r.Stop},
+				NumberOfRows: proto.Uint32(1000),
+				NextCallSeq:  proto.Uint64(0),
+				CloseScanner: proto.Bool(true),
+			}, &pb.ScanResponse{})
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -20,18 +20,17 @@ import (
 )
 
 // opening is one opening of a region by a region server, as the region's row of
-// hbase:meta describes it. Version says why it is needed.
+// hbase:meta describes it. Version explains why it is needed.
 type opening struct {
 	number  uint64       // from epochs; two openings have the same only if their cells are equal
 	cells   string       // of the row, see encodeOpening
 	catalog catalogState // the state of hbase:meta in which the row had these cells
 }
 
-// catalogState is how far the changes of hbase:meta have come. While it stays
-// equal, no row of hbase:meta has changed. Unlike the states of other regions it
-// needs no opening, because hbase:meta is never replaced: it is enough that the
-// connection, which does not outlive the server's process, and the read point are
-// equal; see Version.
+// catalogState is the progress of hbase:meta's changes. While it stays equal, no row of
+// hbase:meta has changed. Unlike the states of other regions it needs no opening,
+// because hbase:meta is never replaced: it is enough that the connection, which does
+// not outlive the server's process, and the read point are equal; see Version.
 type catalogState struct {
 	conn      uint64
 	readPoint uint64
@@ -43,7 +42,7 @@ type openingCache struct {
 	regions map[string]opening // by region name
 }
 
-// find returns the openings of regions, false if one of them is not known.
+// find returns the openings of regions, false if one of them is unknown.
 func (o *openingCache) find(locs []*regions.Location) ([]opening, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,13 +57,13 @@ func (o *openingCache) find(locs []*regions.Location) ([]opening, bool) {
 	return found, true
 }
 
-// update stores what the row of a region says and returns it as an opening. The
-// opening keeps its number if the row has the same cells as before.
+// update stores the row of a region and returns it as an opening. The opening keeps its
+// number if the row has the same cells as before.
 func (o *openingCache) update(loc *regions.Location, cells string, catalog catalogState) opening {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	// What is forgotten is read again and gets a new number, which costs only time.
+	// A dropped opening is read again and gets a new number, which costs only time.
 	if o.regions == nil || len(o.regions) > maxHistory {
 		o.regions = map[string]opening{}
 	}
@@ -89,9 +88,8 @@ func (p *Prover) earlierOpenings(ctx context.Context, table string, locs []*regi
 }
 
 // currentOpenings returns, for each region, the opening that its row of hbase:meta
-// names while currentOpenings runs. Usually nothing in hbase:meta has changed since
-// the rows were read. To find that out takes one call, which is shared with others
-// that ask at the same time.
+// names while currentOpenings runs. Usually nothing in hbase:meta has changed since the
+// rows were read. That check takes one call, which is shared with concurrent callers.
 func (p *Prover) currentOpenings(ctx context.Context, table string, locs []*regions.Location) ([]opening, error) {
 	found, ok := p.openings.find(locs)
 	if !ok {
@@ -110,8 +108,7 @@ func (p *Prover) currentOpenings(ctx context.Context, table string, locs []*regi
 	return found, nil
 }
 
-// Qualifiers of hbase:meta that say which server holds a region open, and since
-// when.
+// Qualifiers of hbase:meta for the server that has a region open, and since when.
 const (
 	qualifierRegion    = "regioninfo"
 	qualifierServer    = "server"
@@ -140,7 +137,7 @@ func (p *Prover) readOpenings(ctx context.Context, table string, locs []*regions
 				Column:      []*pb.Column{column},
 				StartRow:    locs[0].Name,
 				StopRow:     append(bytes.Clone(locs[len(locs)-1].Name), 0),
-				MaxVersions: proto.Uint32(metaVersions), // all of them: encodeOpening says why
+				MaxVersions: proto.Uint32(metaVersions), // all of them: see encodeOpening
 			},
 			NumberOfRows: proto.Uint32(math.MaxInt32),
 			NextCallSeq:  proto.Uint64(0),
@@ -160,7 +157,8 @@ func (p *Prover) readOpenings(ctx context.Context, table string, locs []*regions
 
 // updateOpenings stores and returns the openings that rows of hbase:meta name. It
 // forgets the cached location of a region that is elsewhere.
-func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []store.Row, catalog catalogState) ([]opening, error) {
+func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []store.Row,
+	catalog catalogState) ([]opening, error) {
 	byName := make(map[string]store.Row, len(rows))
 	for _, row := range rows {
 		byName[string(row.Key)] = row
@@ -190,11 +188,10 @@ func (p *Prover) updateOpenings(table string, locs []*regions.Location, rows []s
 // was set back in between, so that a later opening is hidden by an earlier one,
 // it still shows as a version.
 //
-// Why only open regions: a region that is about to be closed, or not yet known to
-// be open, has another state than OPEN, which the master writes before it has the
-// server do anything. An opening is written in one put, so its cells have one
-// timestamp; a state that somebody has set by hand has another one and proves
-// nothing.
+// Why only open regions: a region that is about to be closed, or not yet known to be
+// open, has another state than OPEN, which the master writes before it calls the
+// server. An opening is written in one put, so its cells have one timestamp; a state
+// that somebody has set by hand has another one and proves nothing.
 func encodeOpening(table string, loc *regions.Location, row store.Row) (string, error) {
 	newest := map[string]store.Cell{}
 	var b []byte
@@ -212,8 +209,8 @@ func encodeOpening(table string, loc *regions.Location, row store.Row) (string, 
 	return string(b), checkOpen(table, loc, newest)
 }
 
-// checkOpen returns an error unless the newest cells of a region's row say that it
-// is open at loc: regions.ErrMoved if it is elsewhere, regions.ErrMeta if it is not open.
+// checkOpen returns an error unless the region is open at loc by the newest cells of its row:
+// regions.ErrMoved if it is elsewhere, regions.ErrMeta if it is not open.
 func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell) error {
 	wrong := func(kind error, what string, got, want any) error {
 		return fmt.Errorf("%w: region %q: %s: got %v, want %v", kind, loc.Name, what, got, want)
@@ -230,7 +227,8 @@ func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell
 	server, state := newest[qualifierServer], newest[qualifierState]
 	switch {
 	case info.Table != table || !bytes.Equal(info.Start, loc.Start) || !bytes.Equal(info.Stop, loc.Stop):
-		return wrong(regions.ErrMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.Table, info.Start, info.Stop), fmt.Sprintf("%q [%x, %x)", table, loc.Start, loc.Stop))
+		return wrong(regions.ErrMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.Table, info.Start, info.Stop),
+			fmt.Sprintf("%q [%x, %x)", table, loc.Start, loc.Stop))
 	case info.Offline || info.Replica:
 		return wrong(regions.ErrMoved, "regioninfo", "offline or a replica", "a region that is served")
 	case len(state.Value) == 0:
@@ -254,20 +252,19 @@ func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell
 // server serves the whole cluster.
 const maxCatalogReads = 4
 
-// metaSilencePause is how long a silent server of hbase:meta is not asked again. In
-// that time the rows of the table itself are read, which is faster than another
-// wait, unless the machine is so busy that everything takes as long; so the pause
-// is short.
+// metaSilencePause is how long a silent server of hbase:meta is not called again. In
+// that time the rows of the table itself are read, which is faster than another wait,
+// unless the machine is so busy that everything takes as long; so the pause is short.
 const metaSilencePause = 2 * time.Second
 
-// catalogReads lets goroutines that want the state of hbase:meta share calls, if
-// there are many of them. A call can be shared only by goroutines that ask before
-// it begins: otherwise its answer might be older than the question. So a caller that
-// comes while maxCatalogReads are running waits for the next one.
+// catalogReads lets goroutines that need the state of hbase:meta share calls, if there
+// are many of them. A call can be shared only by goroutines that come before it begins:
+// otherwise its answer might be older than the request. So a caller that comes while
+// maxCatalogReads are running waits for the next one.
 type catalogReads struct {
 	mu      sync.Mutex
 	running int
-	next    *catalogRead // not begun; nil if nobody waits
+	next    *catalogRead // not begun; nil if there are no waiters
 	silent  time.Time    // when the server of hbase:meta last did not answer in time
 }
 
@@ -323,8 +320,8 @@ func (p *catalogReads) end() *catalogRead {
 	return next
 }
 
-// currentCatalog returns a state that hbase:meta has while currentCatalog runs. Where
-// many ask, it waits for a read that they share, see catalogReads.
+// currentCatalog returns a state that hbase:meta has while currentCatalog runs. With many callers,
+// it waits for a read that they share, see catalogReads.
 func (p *Prover) currentCatalog(ctx context.Context) (catalogState, error) {
 	shared := p.catalogReads.begin()
 	if shared == nil {
@@ -344,7 +341,7 @@ func (p *Prover) currentCatalog(ctx context.Context) (catalogState, error) {
 	}
 }
 
-// runCatalogReads makes shared reads until nobody waits for one. They end with the
+// runCatalogReads makes shared reads until there are no waiters. They end with the
 // store and not with a caller's context, as one of the callers may leave.
 func (p *Prover) runCatalogReads(r *catalogRead) {
 	for ; r != nil; r = p.catalogReads.end() {
@@ -353,16 +350,18 @@ func (p *Prover) runCatalogReads(r *catalogRead) {
 	}
 }
 
-// readCatalogState asks for the read point of hbase:meta.
+// readCatalogState fetches the read point of hbase:meta.
 func (p *Prover) readCatalogState(ctx context.Context) (catalogState, error) {
-	_, catalog, err := p.callCatalog(ctx, func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+	_, catalog, err := p.callCatalog(ctx,
+		func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
 	return catalog, err
 }
 
 // callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, within
 // Config.Timeout.
-func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+func (p *Prover) callCatalog(ctx context.Context,
+	request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	if p.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
@@ -372,16 +371,17 @@ func (p *Prover) callCatalog(ctx context.Context, request func(meta *regions.Loc
 	began := time.Now()
 	call, catalog, err := p.scanCatalog(inner, request)
 
-	// A caller that leaves soon says nothing about the server; one that has waited
-	// for half of the timeout does.
+	// A caller that leaves soon is no sign of a slow server; one that has waited for half of the
+	// timeout is.
 	if inner.Err() != nil && time.Since(began) >= p.cfg.Timeout/2 {
 		p.catalogReads.noteSilence()
 	}
 	return call, catalog, err
 }
 
-// scanCatalog is callCatalog without a timeout of its own.
-func (p *Prover) scanCatalog(ctx context.Context, request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
+// scanCatalog is callCatalog without its own timeout.
+func (p *Prover) scanCatalog(ctx context.Context,
+	request func(meta *regions.Location) *pb.ScanRequest) (*calls.Call, catalogState, error) {
 	meta, err := p.router.LocateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err

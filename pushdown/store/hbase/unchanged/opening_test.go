@@ -182,7 +182,8 @@ func (m *changingTable) requestToken() {
 		m.equal++
 		for i := before.to; i < at.from; i++ {
 			if m.tables[i] != m.tables[at.from] {
-				m.Fatalf("version token %x twice, of tables %d and %d, but between:\n%s\nand:\n%s", at.text, before.to, at.from, m.tables[i], m.tables[at.from])
+				m.Fatalf("version token %x twice, of tables %d and %d, but between:\n%s\nand:\n%s", at.text, before.to,
+					at.from, m.tables[i], m.tables[at.from])
 			}
 		}
 	}
@@ -200,7 +201,8 @@ func TestVersion_opening(t *testing.T) {
 	c.Snapshot("t", "s")
 	c.RestoreSnapshot("t", "s") // its old row in hbase:meta is still there
 	for range 3 {
-		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || !errors.Is(err, regions.ErrMeta) {
+		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" ||
+			!errors.Is(err, regions.ErrMeta) {
 			t.Errorf("version token %x, error %v, want %v", token, err, regions.ErrMeta)
 		}
 	}
@@ -219,7 +221,8 @@ func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store
 		TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte("t")}}
 
 	cells := map[string]*store.Cell{}
-	for q, v := range map[string]string{"regioninfo": "", "server": "one:1", "serverstartcode": "12345678", "seqnumDuringOpen": "\x00\x00\x00\x00\x00\x00\x00\x06", "state": "OPEN"} {
+	for q, v := range map[string]string{"regioninfo": "", "server": "one:1", "serverstartcode": "12345678",
+		"seqnumDuringOpen": "\x00\x00\x00\x00\x00\x00\x00\x06", "state": "OPEN"} {
 		cells[q] = &store.Cell{Family: []byte("info"), Qualifier: []byte(q), Value: []byte(v), Timestamp: 100}
 	}
 
@@ -274,18 +277,24 @@ func TestEncodeOpening(t *testing.T) {
 
 	f := func(name string, want error, change func(map[string]*store.Cell, *pb.RegionInfo)) {
 		t.Helper()
-		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, regions.ErrMoved) != errors.Is(want, regions.ErrMoved) {
+		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) ||
+			errors.Is(err, regions.ErrMoved) != errors.Is(want, regions.ErrMoved) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
 	}
 
-	f("another table", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
+	f("another table", regions.ErrMoved,
+		func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
 	f("another start", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
 	f("another end", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
-	f("a parent of a split", regions.ErrMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.Split = proto.Bool(true) })
-	f("another server", regions.ErrMoved, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["server"].Value = []byte("two:1") })
-	f("being closed", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Value = []byte("CLOSING") })
-	f("a state set by hand", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
+	f("a parent of a split", regions.ErrMoved,
+		func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.Split = proto.Bool(true) })
+	f("another server", regions.ErrMoved,
+		func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["server"].Value = []byte("two:1") })
+	f("being closed", regions.ErrMeta,
+		func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Value = []byte("CLOSING") })
+	f("a state set by hand", regions.ErrMeta,
+		func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
 	f("no state", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "state") })
 	f("no number", regions.ErrMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "seqnumDuringOpen") })
 	if _, err := encodeOpening("t", loc, store.Row{}); !errors.Is(err, regions.ErrMoved) {
@@ -304,7 +313,8 @@ func TestVersion_calls(t *testing.T) {
 		c.SetHook(nil)
 		c.stableVersion(store.KeyRange{}) // two tokens
 		if rows, points := c.CatalogRowReads(), c.CatalogPointReads(); rows != wantRows || points != wantPoints {
-			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, rows, points, wantRows, wantPoints)
+			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, rows, points,
+				wantRows, wantPoints)
 		}
 	}
 

@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/store/hbase/regions"
 )
 
-// Proof says by what Version may know that rows have not changed.
+// Proof is the evidence by which Version may know that rows have not changed.
 type Proof uint8
 
 const (
@@ -16,23 +16,23 @@ const (
 	// row of it is proven.
 	ProofExact Proof = iota
 	// ProofTimestamps also proves ranges of a region that is written to elsewhere, see
-	// stampedVersion. It relies on what the operator says: that nobody writes cells or
+	// stampedVersion. It relies on the operator's promise that nobody writes cells or
 	// deletions with explicit old timestamps, or deletes single versions.
 	ProofTimestamps
 )
 
-// Config says by what it is known that rows have not changed.
+// Config is the configuration of a Prover.
 type Config struct {
 	// Timeout bounds a version token, each of its calls to hbase:meta, and a proof of a mark.
 	Timeout time.Duration
-	// Proof says what counts as one.
+	// Proof is what counts as one.
 	Proof Proof
 	// Now is a test's clock, in ms since 1970, in place of the prover's own; else nil.
 	Now func() int64
 }
 
-// Prover proves that rows have not changed: by version tokens within this process, and by
-// marks that hold for others, too.
+// Prover proves that rows have not changed: by version tokens within this process, and by marks
+// that are valid for others, too.
 type Prover struct {
 	cfg    Config
 	router *regions.Router
@@ -44,18 +44,18 @@ type Prover struct {
 
 	// For proofs by timestamps.
 	marks     markTable
-	dearMarks dearSpans
+	slowMarks slowSpans
 	health    clusterHealth
 	opened    time.Time
 }
 
-// New makes a prover, which knows nothing yet.
+// New makes a prover without knowledge.
 func New(cfg Config, router *regions.Router, life *calls.Life) *Prover {
 	return &Prover{cfg: cfg, router: router, life: life, health: newClusterHealth(), opened: time.Now()}
 }
 
-// TryTokens makes one attempt at what a version token of a table's first region takes. Its
-// error is an errNoReadPoint or an errNoState if the servers lack what that is.
+// TryTokens makes one attempt at the calls of a version token for a table's first region. Its error
+// is an errNoReadPoint or an errNoState if the servers lack these.
 func (p *Prover) TryTokens(ctx context.Context, table, family string) error {
 	loc, err := p.router.Locate(ctx, table, nil)
 	if err != nil {

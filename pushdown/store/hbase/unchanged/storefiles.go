@@ -56,9 +56,9 @@ func storeFilesRequest(region []byte, family string) (proto.Message, error) {
 	return request, nil
 }
 
-// sameStore tells from the files of a store at two times that no compaction has dropped
-// delete markers in between, and that no file was loaded in bulk. Such a file is named
-// <hash>_SeqId_<n>_, see HRegion.bulkLoadHFiles.
+// sameStore concludes from the files of a store at two times that no compaction has
+// dropped delete markers in between, and that no file was loaded in bulk. Such a file
+// is named <hash>_SeqId_<n>_, see HRegion.bulkLoadHFiles.
 func sameStore(before, after []string) bool {
 	kept := false
 	for _, f := range after {

@@ -29,31 +29,31 @@ const (
 	// waits at most 5 minutes (hbase.regionserver.wal.sync.timeout), and its clock may be
 	// behind.
 	stampSlack = 5*60_000 + maxClockLag
-	// dearPause is how long a span is not scanned for changes after such a scan did not
-	// come to its end, in ms.
-	dearPause = 60_000
-	// spansAtOnce bounds the spans of one version token that are looked at at a time.
+	// slowPause is how long a span is not scanned for changes after such a scan did not complete,
+	// in ms.
+	slowPause = 60_000
+	// spansAtOnce bounds the spans of one version token that are checked concurrently.
 	spansAtOnce = 4
 )
 
-// spanKey names the part of a key range that lies in one region, and a family. The stop
-// may lie behind the region.
+// spanKey names the part of a key range in one region, and a family. The stop may be after the
+// region.
 type spanKey struct{ family, region, start, stop string }
 
-// mark is a moment at which the state of a span was observed. Its epoch stands for the
-// cells that were visible then.
+// mark is a moment at which the state of a span was observed. Its epoch represents the cells that
+// were visible then.
 type mark struct {
 	epoch uint64
 	state regionState // when the span was last proven to be unchanged
-	at    int64       // when an ask began that scanned for changes, or made the mark; ms since 1970
+	at    int64       // when the check began that scanned for changes, or made the mark; ms since 1970
 	// files are the store's files, listed after at; empty if they were not listed. Marks
 	// share them.
 	files []string
-	// notBefore is when a scan for changes is worth a call again, ms since 1970: until then
-	// each would find a young cell that is known, or take too long.
+	// notBefore is when a scan for changes is worth a call again, ms since 1970: until then each
+	// would find a known young cell, or take too long.
 	notBefore int64
-	// unproven is the state of the region in which the clocks last proved nothing. If the
-	// region is still in it, it rests, and a new mark will do without timestamps.
+	// unproven is the state of the region in which the clocks last proved nothing. If the region is
+	// still in it, nothing writes to it, and a new mark needs no timestamps.
 	unproven regionState
 
 	checked  bool  // the table's description was read during this opening
@@ -92,24 +92,24 @@ func (m *markTable) find(key spanKey) mark {
 }
 
 // replace stores a newer mark and returns its epoch. If it continues last, whose epoch
-// it has, and another ask has observed a change of the span meanwhile, it stores nothing
+// it has, and another check has observed a change of the span since, it stores nothing
 // and returns an epoch that no token equals.
 func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	// What is forgotten gets a new epoch, so no token equals one from before.
+	// A dropped span gets a new epoch, so no token equals an earlier one.
 	if m.marks == nil || len(m.marks) > maxHistory {
 		m.marks = map[spanKey]mark{}
 	}
 	current, ok := m.marks[key]
 	switch {
 	case now.epoch != last.epoch:
-		// A new state: whichever of two asks is the last to store its own.
+		// A new state: the last of two checks stores its own.
 	case !ok || current.epoch != last.epoch:
 		return epochs.Add(1)
 	case current.at > now.at:
-		// Another ask has proven the same epoch later.
+		// Another check has proven the same epoch later.
 		return now.epoch
 	}
 	m.marks[key] = now
@@ -121,22 +121,23 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 //
 // # Why no cell is a proof
 //
-// A raw scan returns puts and delete markers of all versions. HBase stamps a change
-// with its server's clock and makes it visible within stampSlack of that. So if a raw
-// scan from the mark's time less stampSlack finds nothing in a span, then nothing became
+// A raw scan returns puts and delete markers of all versions. HBase stamps a change with
+// its server's clock and makes it visible within stampSlack of that. So if a raw scan
+// from the mark's time less stampSlack finds nothing in a span, then nothing became
 // visible there since the mark, except for what has no new timestamp: cells and
 // deletions with explicit timestamps, and a deletion of one version, whose marker takes
 // the timestamp of the put. The operator promises that there are none, see
-// ProofTimestamps; own changes of that kind leave a marker that is found, see changeMarker.
+// ProofTimestamps; our own changes of that kind leave a marker that is found, see
+// changeMarker.
 //
 // # Why files are listed
 //
 // HBase's usual stores drop delete markers in a compaction of all their files, and never
-// otherwise. So none has gone as long as one of the files that were listed at the mark
-// is still listed after the scan. A file that was loaded in bulk brings cells of any
-// timestamp; its name tells.
+// otherwise. So none was dropped as long as one of the files that were listed at the
+// mark is still listed after the scan. A file that was loaded in bulk brings cells of
+// any timestamp; its name shows that.
 //
-// # What else is checked
+// # Other checks
 //
 // The opening of the region is the mark's, before and after the scan: tables that are
 // restored, truncated or altered open their regions again. The family's cells do not
@@ -194,7 +195,7 @@ func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r 
 		return "", err
 	}
 
-	// Only what hbase:meta names before and after all of this proves anything, see Version.
+	// Only an opening that hbase:meta names before and after all of this is a proof, see Version.
 	after, err := p.currentOpenings(ctx, table, locs)
 	if err != nil {
 		return "", err
@@ -217,12 +218,12 @@ func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r 
 	return string(token), nil
 }
 
-// observedSpan is a span during an ask, and what the ask finds out about it.
+// observedSpan is a span during a check, and its result.
 type observedSpan struct {
 	key   spanKey
 	loc   *regions.Location
-	began int64       // when the ask did, ms since 1970
-	state regionState // during the ask, before anything else
+	began int64       // start of the check, ms since 1970
+	state regionState // during the check, before anything else
 	last  mark
 
 	now      mark  // to be stored; with the epoch of last, if nothing has changed in between
@@ -231,7 +232,7 @@ type observedSpan struct {
 
 func (s *observedSpan) unchanged() bool { return s.now.epoch == s.last.epoch }
 
-// observeSpan finds out whether a span has changed since its last mark, and sets s.now.
+// observeSpan checks whether a span has changed since its last mark, and sets s.now.
 func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 	// Equal read points: nothing in the region has changed. The mark keeps its time, because
 	// the clocks of this moment were not checked.
@@ -239,7 +240,7 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 		return nil
 	}
 
-	// Most spans are asked for once, so neither the first ask nor the first one of an opening
+	// Most spans are checked once, so neither the first check nor the first one of an opening
 	// spends a call on more than the read point.
 	s.now = mark{epoch: epochs.Add(1), state: s.state, at: s.began}
 	if s.last.state.opening != s.state.opening {
@@ -251,8 +252,8 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 	}
 
 	if err := p.health.check(ctx, p, s.loc.Addr); err != nil {
-		// The last mark stays, because the cause may pass. Only a region that rests gets a new
-		// one, which equal read points will continue.
+		// The last mark is kept, because the cause may be temporary. Only a region without writes
+		// gets a new one, which equal read points will continue.
 		if s.last.unproven != s.state {
 			s.unproven = err
 			s.now = s.last
@@ -265,7 +266,7 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 		if err := p.scanForChanges(ctx, s); err != nil || s.unchanged() {
 			return err
 		}
-		// While the scan of the next ask would find the same young cell, it gets no files.
+		// While the scan of the next check would find the same young cell, it gets no files.
 		if s.began < s.now.notBefore {
 			return nil
 		}
@@ -275,16 +276,16 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 	return err
 }
 
-// scanForChanges looks for changes of a span since its last mark. If there are none, s.now
-// has the last epoch. If one is found, s.now says until when it will be.
+// scanForChanges looks for changes of a span since its last mark. If there are none, s.now has the
+// last epoch. If one is found, s.now has the time until which it will be found.
 func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
 	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
 	if err != nil {
-		// The next asks do without a scan that takes as long as reading may. Then they begin from
-		// a later mark: where a compaction has put cells of old and of recent times into one file,
-		// the scan is dear from each mark that is as old as the recent ones.
-		if errors.Is(err, errDearProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			s.now.notBefore = s.began + dearPause
+		// The next checks skip a scan that takes as long as reading may. Then they begin from a
+		// later mark: if a compaction has put cells of old and of recent times into one file, the
+		// scan is slow from each mark that is as old as the recent ones.
+		if errors.Is(err, errSlowProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.now.notBefore = s.began + slowPause
 			p.marks.replace(s.key, s.last, s.now)
 		}
 		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.Name, err)
@@ -300,7 +301,7 @@ func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
 		return err
 	}
 	s.now.epoch, s.now.files = s.last.epoch, files
-	// Another ask may have begun later and have come first.
+	// Another check may have begun later and stored first.
 	s.now.at = max(s.began, s.last.at)
 	s.now.state.conn, s.now.state.readPoint = c.ID, readPoint
 	return nil
@@ -313,7 +314,7 @@ func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*
 	for _, s := range spans {
 		if s.unchanged() && !s.now.checked {
 			expiring := p.checkStamped(ctx, table, family)
-			// Another error says nothing about the table: the next ask reads it again.
+			// Other errors reveal nothing about the table: the next check reads it again.
 			if expiring != nil && !errors.Is(expiring, ErrExpiring) {
 				return expiring
 			}
@@ -336,7 +337,8 @@ func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
 // since 1970. It returns the connection and the read point of the scan, and the timestamp
 // of the first cell, 0 if there is none. It makes one attempt.
-func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey,
+	since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
 	call.Table = loc.Table
 	if c, err = p.router.CallConn(ctx, loc, call); err != nil {
@@ -357,9 +359,9 @@ func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span sp
 		}
 	}
 
-	// No cell proves something only if the server has come to the end of the region.
+	// No cell is a proof only if the server has reached the end of the region.
 	if response.GetHeartbeatMessage() || response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
-		return nil, 0, 0, errDearProof
+		return nil, 0, 0, errSlowProof
 	}
 	return c, readPoint, 0, nil
 }
@@ -373,7 +375,7 @@ func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanReq
 		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
 		MaxVersions: proto.Uint32(math.MaxInt32),
 		BatchSize:   proto.Uint32(1), // cells
-		// What it passes over is not what queries read next.
+		// Queries do not read the rows that it passes.
 		CacheBlocks: proto.Bool(false),
 	}
 	calls.Raw(scan) //fault:deletions-unseen TestStampedVersion_changes
@@ -390,17 +392,16 @@ func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanReq
 		NumberOfRows: proto.Uint32(1),
 		NextCallSeq:  proto.Uint64(0),
 		CloseScanner: proto.Bool(true),
-		// With them the server ends a scan that takes too long, instead of going on when
-		// nobody waits any more.
+		// With them the server ends a scan that takes too long, instead of continuing unawaited.
 		ClientHandlesPartials:   proto.Bool(true),
 		ClientHandlesHeartbeats: proto.Bool(true),
 	}
 }
 
-// clock returns the time by which asks are dated, in ms since 1970. Once the store is open
-// it only goes forward, evenly: when this machine's clock is set, marks from before and
-// after must not differ by that. If it is wrong, the servers' clocks seem wrong, or young
-// cells stay young for longer.
+// clock returns the time of checks, in ms since 1970. Once the store is open it only
+// advances, evenly: when this machine's clock is set, marks from before and after must
+// not differ by that. If it is wrong, the servers' clocks seem wrong, or young cells
+// stay young for longer.
 func (p *Prover) clock() int64 {
 	if p.cfg.Now != nil {
 		return p.cfg.Now()

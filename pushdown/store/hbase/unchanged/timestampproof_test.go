@@ -26,7 +26,11 @@ type stampedCluster struct {
 }
 
 func startStamped(t *testing.T) *stampedCluster {
-	c := &stampedCluster{cluster: start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Proof = ProofTimestamps }), servers: &atomic.Int64{}, gateway: &atomic.Int64{}}
+	c := &stampedCluster{
+		cluster: start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Proof = ProofTimestamps }),
+		servers: &atomic.Int64{},
+		gateway: &atomic.Int64{},
+	}
 	c.servers.Store(1_800_000_000_000)
 	c.gateway.Store(1_800_000_000_000)
 	c.SetClock(c.servers.Load)
@@ -36,7 +40,7 @@ func startStamped(t *testing.T) *stampedCluster {
 	return c
 }
 
-// pass lets time pass for everybody, and the master be asked again.
+// pass lets time pass for everybody, so that the master is called again.
 func (c *stampedCluster) pass(d time.Duration) {
 	c.servers.Add(d.Milliseconds())
 	c.gateway.Add(d.Milliseconds())
@@ -116,7 +120,8 @@ func TestStampedVersion_changes(t *testing.T) {
 		c.servers.Add(maxClockLag)
 	})
 	f("a deletion", true, func() { c.Delete("t", "r0011", "t", "q0") })
-	f("a deletion whose marker is gone", true, func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") })
+	f("a deletion whose marker is gone", true,
+		func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") })
 	f("a flush", false, func() { c.Flush("t") })
 	f("a file loaded in bulk", true, func() { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) })
 	f("a compaction of all files", true, func() { c.CompactAll("t") })
@@ -187,7 +192,7 @@ func TestStampedVersion_law(t *testing.T) {
 	}
 }
 
-// A range that was written to within the slack is not scanned for changes in vain.
+// A range that was written to within the slack is not scanned for changes: that would be useless.
 func TestStampedVersion_young(t *testing.T) {
 	c := startStamped(t)
 	c.rest()
@@ -255,7 +260,7 @@ func TestStampedVersion_conditions(t *testing.T) {
 	}
 }
 
-// A range that is asked for once costs no more calls than the exact proof takes.
+// A range that is queried once costs no more calls than the exact proof takes.
 func TestStampedVersion_once(t *testing.T) {
 	c := startStamped(t)
 	c.SetHook(nil) // counting begins
@@ -270,7 +275,7 @@ func TestStampedVersion_once(t *testing.T) {
 }
 
 // While a region rests its marks keep their time: the clocks of these asks were not checked, so a
-// clock that was wrong meanwhile must not hide a change.
+// clock that was wrong in between must not hide a change.
 func TestStampedVersion_wrongClockAtRest(t *testing.T) {
 	c := startStamped(t)
 	before := c.rest()
@@ -310,7 +315,15 @@ func TestStampedVersion_engine(t *testing.T) {
 			}
 		}
 	}
-	configured := &pb.TableSchema{ColumnFamilies: []*pb.ColumnFamilySchema{{Name: []byte("t"), Configuration: []*pb.NameStringPair{{Name: proto.String("hbase.hstore.engine.class"), Value: proto.String("X")}}}}}
+	configured := &pb.TableSchema{
+		ColumnFamilies: []*pb.ColumnFamilySchema{{
+			Name: []byte("t"),
+			Configuration: []*pb.NameStringPair{{
+				Name:  proto.String("hbase.hstore.engine.class"),
+				Value: proto.String("X"),
+			}},
+		}},
+	}
 	if got := regions.StoreEngine(configured, "t"); got != "X" {
 		t.Errorf("engine %q, want X", got)
 	}
@@ -345,20 +358,20 @@ func TestMarkTable_concurrent(t *testing.T) {
 }
 
 // Where a scan for changes takes too long from one mark, the next one begins from a later mark:
-// after a compaction of old and recent cells it would be dear for ever from those before. Asks
+// after a compaction of old and recent cells it would be slow for ever from those before. Asks
 // that are further apart than the pause after such a scan get there, too.
-func TestStampedVersion_dear(t *testing.T) {
+func TestStampedVersion_slow(t *testing.T) {
 	for _, every := range []time.Duration{10 * time.Second, 3 * time.Minute} {
 		c := startStamped(t)
 		token := c.rest()
-		c.SetDear(c.servers.Load()) // the compaction was now
-		dear := 0
+		c.SetSlow(c.servers.Load()) // the compaction was now
+		slow := 0
 		for range 15 * time.Minute / every {
 			c.pass(every)
 			c.Put("t", "r0039", "t", "q0", "v")
 			next, err := c.st.Version(c.ctx, "t", "t", oldRows)
-			if errors.Is(err, errDearProof) {
-				dear++
+			if errors.Is(err, errSlowProof) {
+				slow++
 			} else if err != nil {
 				t.Fatal(err)
 			}
@@ -368,10 +381,12 @@ func TestStampedVersion_dear(t *testing.T) {
 		c.pass(every)
 		c.Put("t", "r0039", "t", "q0", "v")
 		if next, err := c.st.Version(c.ctx, "t", "t", oldRows); next != token || err != nil {
-			t.Errorf("asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction", every, next, token, err)
+			t.Errorf(
+				"asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction",
+				every, next, token, err)
 		}
-		if most := int(6*time.Minute/max(every, dearPause*time.Millisecond)) + 1; dear == 0 || dear > most {
-			t.Errorf("asked every %s: %d scans were dear, want 1 to %d", every, dear, most)
+		if most := int(6*time.Minute/max(every, slowPause*time.Millisecond)) + 1; slow == 0 || slow > most {
+			t.Errorf("asked every %s: %d scans were slow, want 1 to %d", every, slow, most)
 		}
 	}
 }

@@ -24,55 +24,53 @@ const (
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
-// Version returns a version token of a key range. It identifies a state by the
-// opening of each region of the range and by the region's MVCC read point, which a
-// server tells whoever opens a scanner. That takes 0.15 ms a region and reads no
-// row; the openings take one more call, see currentOpenings.
+// Version returns a version token of a key range. It identifies a state by the opening
+// of each region of the range and by the region's MVCC read point, which a server
+// returns when a scanner is opened. That takes 0.15 ms a region and reads no row; the
+// openings take one more call, see currentOpenings.
 //
 // # Why an equal read point is a proof
 //
 // Every change of a region (put, delete, append, increment, bulk load; flush and
-// compaction too) is an MVCC transaction with the next number of the region. A
-// scanner that was opened at read point n sees the changes up to n and no others,
-// and the read point passes a change before its writer hears that it is done. So
-// between two equal read points of one opening of a region nothing has become
-// visible. Timestamps of cells, clocks and delete markers play no part.
+// compaction too) is an MVCC transaction with the next number of the region. A scanner
+// that was opened at read point n sees the changes up to n and no others, and the read
+// point passes a change before its writer hears that it is done. So between two equal
+// read points of one opening of a region nothing has become visible. Timestamps of
+// cells, clocks and delete markers do not matter.
 //
 // # Why the opening is needed
 //
-// The numbers are those of one opening. If a region is closed in good order, the
-// next opening begins above the last number of the one before. But a server that
-// dies may leave numbers that are given again, for changes that it had not
-// made durable. And a region of a snapshot that is cloned under the table's name
-// has the name of the region that was dropped, and begins at the snapshot's number.
-// So equal read points prove nothing without the opening, which only hbase:meta
-// names, see encodeOpening.
+// The numbers are those of one opening. If a region is closed in good order, the next
+// opening begins above the last number of the one before. But numbers of a dead server,
+// of changes that it had not made durable, may be assigned again. And a region of a
+// snapshot that is cloned under the table's name has the name of the region that was
+// dropped, and begins at the snapshot's number. So equal read points prove nothing
+// without the opening, which only hbase:meta names, see encodeOpening.
 //
 // # Why the opening is read twice
 //
-// The master writes an opening to hbase:meta after the server has begun to serve
-// the region. So a row that is read before a read point may name the opening
-// before, and so may one that is read after it. But the master writes that a region
-// is to be closed, or opened, before the server hears of it. So if the row names
-// the same opening of an open region before the read point was requested and after
-// it was returned, the region was open like that all the time in between, and the
-// read point is of this opening. (The first row may have been read long ago:
-// openings do not come back.)
+// The master writes an opening to hbase:meta after the server has begun to serve the
+// region. So a row that is read before a read point may name the previous opening, and
+// so may one that is read after it. But the master writes that a region is to be
+// closed, or opened, before the server hears of it. So if the row names the same
+// opening of an open region before the read point was requested and after it was
+// returned, the region was open like that all the time in between, and the read point
+// is of this opening. (The first row may have been read long ago: openings do not come
+// back.)
 //
-// The token is made of pairs of opening and read point that are proven like this,
-// and of the connection, which does not outlive the server's process. What is
-// returned is the epochs under which such states were first observed, see
-// regionHistory.
+// The token is made of pairs of opening and read point that are proven like this, and
+// of the connection, which does not outlive the server's process. It consists of the
+// epochs under which such states were first observed, see regionHistory.
 //
 // # What changes without a transaction
 //
 // Cells of a family with a TTL expire without a transaction; see expiry.go. Some
-// changes cannot be seen from outside: a TTL of single cells; coprocessors named in
-// a server's own configuration; and a put that was hidden by a newer delete
-// marker and becomes visible when a major compaction drops the marker, if the rows
-// were read between the compaction's transaction and its change of files. OpenTSDB
-// does none of these, except for the last one where it gives cells the time of
-// their data: whoever relies on tokens leaves such rows alone.
+// changes cannot be seen from outside: a TTL of single cells; coprocessors named in a
+// server's own configuration; and a put that was hidden by a newer delete marker and
+// becomes visible when a major compaction drops the marker, if the rows were read
+// between the compaction's transaction and its change of files. OpenTSDB does none of
+// these, except for the last one if it gives cells the time of their data: users of
+// tokens exclude such rows.
 //
 // Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
@@ -101,7 +99,8 @@ func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyR
 // states that were observed last, it returns their token while their openings are
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.
-func (p *Prover) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (p *Prover) EarlyVersion(ctx context.Context, table, family string,
+	r store.KeyRange) (string, func() error, error) {
 	if err := p.life.Begin(); err != nil {
 		return "", nil, err
 	}
@@ -128,10 +127,11 @@ func versionError(table string, r store.KeyRange, err error) error {
 	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 }
 
-// earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
-// it has returned ends with ctx.
-func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
-	// Without hbase:meta nothing can be proven, so no region is asked for its read point.
+// earlyVersion is EarlyVersion. It ends with inner, and a proof that continues after it has
+// returned ends with ctx.
+func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string,
+	r store.KeyRange) (string, func() error, error) {
+	// Without hbase:meta nothing can be proven, so no read point is fetched.
 	if p.catalogReads.recentlySilent() {
 		return "", nil, errMetaSilent
 	}
@@ -157,8 +157,8 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, 
 		return token, p.proveLater(ctx, table, r, locs, before), nil
 	}
 
-	// The first attempt fails if the cached openings are out of date, and brings
-	// the current ones. So two attempts are enough unless regions go on moving.
+	// The first attempt fails if the cached openings are out of date, and brings the
+	// current ones. So two attempts are enough unless regions keep moving.
 	for attempt := 1; ; attempt++ {
 		after, err := p.currentOpenings(inner, table, locs)
 		if err != nil {
@@ -178,9 +178,9 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, 
 
 	token, needsCheck, err := p.history.observe(family, states)
 	if err == nil && needsCheck {
-		// Cells that expire change what is visible while the states stay equal.
+		// Expiring cells change the visible rows while the states stay equal.
 		err = p.checkNoExpiry(inner, table, family)
-		// Another error says nothing about the table: the next token asks again.
+		// Other errors reveal nothing about the table: the next token checks again.
 		if err == nil || errors.Is(err, ErrExpiring) {
 			p.history.noteChecked(family, states, err)
 		}
@@ -193,7 +193,8 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string, 
 
 // proveLater starts to read the openings of regions whose read points were just
 // read, and returns a proof: that they are still those from before.
-func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location, before []opening) (proof func() error) {
+func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location,
+	before []opening) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
 	p.life.Run(func() {
 		defer close(done)
@@ -215,12 +216,12 @@ func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange,
 	}
 }
 
-// sameOpenings tells whether hbase:meta has named the same openings twice.
+// sameOpenings reports whether hbase:meta has named the same openings twice.
 func sameOpenings(before, after []opening) bool {
 	return slices.EqualFunc(before, after, func(a, b opening) bool { return a.number == b.number })
 }
 
-// regionState is a region, an opening of it, and how far its changes have come.
+// regionState is a region, an opening of it, and the progress of its changes.
 type regionState struct {
 	region    string // name
 	opening   uint64 // opening.number
@@ -248,7 +249,8 @@ func (p *Prover) locateAll(ctx context.Context, table string, r store.KeyRange) 
 
 // readPoints returns the states of consecutive regions, if they are still open since
 // these openings. The first region holds the key from.
-func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening, from []byte) ([]regionState, error) {
+func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening,
+	from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
 		c, n, err := p.fetchReadPoint(ctx, loc, family, from)
@@ -263,7 +265,8 @@ func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.
 
 // fetchReadPoint returns the read point of a region, which holds key, and the
 // connection that it came by. It makes one attempt.
-func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string, key []byte) (*calls.Conn, uint64, error) {
+func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string,
+	key []byte) (*calls.Conn, uint64, error) {
 	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.Table = loc.Table
 	c, err := p.router.CallConn(ctx, loc, call)
@@ -278,8 +281,8 @@ func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, fami
 	return c, n, nil
 }
 
-// readPointRequest returns a request that opens a scanner, asks it for no rows and
-// closes it. Its time range holds no cells, so that the server opens no file.
+// readPointRequest returns a request that opens a scanner, requests no rows and closes it. Its time
+// range holds no cells, so that the server opens no file.
 func readPointRequest(loc *regions.Location, family string, key []byte) *pb.ScanRequest {
 	scan := &pb.Scan{StartRow: key, TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)}}
 	if family != "" {

@@ -53,7 +53,8 @@ func TestVersion_regions(t *testing.T) {
 
 	f("nothing", false, func() {})
 	f("a scan", false, func() {
-		if got, err := c.read(store.KeyRange{Stop: []byte("r0001")}); err != nil || len(got) != 1 || got[0] != "r0000 q0 v0" {
+		if got, err := c.read(store.KeyRange{Stop: []byte("r0001")}); err != nil || len(got) != 1 ||
+			got[0] != "r0000 q0 v0" {
 			t.Errorf("read %q, %v", got, err)
 		}
 	})
@@ -159,7 +160,8 @@ func TestRegionHistory_order(t *testing.T) {
 	h.noteChecked("t", fresh, nil)
 	f(fresh, false)
 	if token, needsCheck, _ := h.observe("other", fresh); needsCheck || token == first {
-		t.Errorf("another family has version token %x, needs a check %v, want another token and no check", token, needsCheck)
+		t.Errorf("another family has version token %x, needs a check %v, want another token and no check", token,
+			needsCheck)
 	}
 }
 

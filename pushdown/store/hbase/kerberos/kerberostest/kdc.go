@@ -1,6 +1,6 @@
 // Package kerberostest plays the other sides of Kerberos for tests: a KDC that listens on
 // loopback, and a server that accepts contexts and then passes on what it unwraps. Both
-// can be told to misbehave. They are made with gokrb5, as the client is; the tests of
+// can be made to misbehave. They are made with gokrb5, as the client is; the tests of
 // integration have MIT's KDC and Java's server.
 package kerberostest
 
@@ -43,7 +43,7 @@ const (
 // encType is the type of all keys, and of the sessions unless a test wants another.
 const encType = sasl.AES256SHA1
 
-// KDC gives tickets without asking who wants them: only who has the key can use them.
+// KDC gives tickets to anybody: only the owner of the key can use them.
 type KDC struct {
 	t        testing.TB
 	dir      string
@@ -71,8 +71,18 @@ func StartKDC(t testing.TB) *KDC {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &KDC{t: t, dir: t.TempDir(), listener: l, encType: encType, life: 24 * time.Hour,
-		keys: map[string]*keytab.Keytab{}, refusals: map[string]int32{}, referred: map[string]*keytab.Keytab{}, counts: map[string]int{}, counted: make(chan struct{})}
+	k := &KDC{
+		t:        t,
+		dir:      t.TempDir(),
+		listener: l,
+		encType:  encType,
+		life:     24 * time.Hour,
+		keys:     map[string]*keytab.Keytab{},
+		refusals: map[string]int32{},
+		referred: map[string]*keytab.Keytab{},
+		counts:   map[string]int{},
+		counted:  make(chan struct{}),
+	}
 	k.krbtgt = k.newKeys("krbtgt/"+Realm, Realm, "secret of the KDC")
 	k.cross = k.newKeys("krbtgt/"+Other, Realm, "secret of both")
 	k.addKeys(k.cross, "krbtgt/"+Other, Other, "secret of both")
@@ -192,7 +202,7 @@ func (k *KDC) ChangeKey() {
 	k.set(func() { k.krbtgt = keys })
 }
 
-// Wait waits until n tickets were asked for for a service.
+// Wait waits until n tickets for a service were requested.
 func (k *KDC) Wait(ctx context.Context, service string, n int) error {
 	for {
 		k.mu.Lock()
@@ -209,7 +219,7 @@ func (k *KDC) Wait(ctx context.Context, service string, n int) error {
 	}
 }
 
-// Count returns how many tickets were asked for for a service.
+// Count returns how many tickets for a service were requested.
 func (k *KDC) Count(service string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -325,7 +335,8 @@ func (k *KDC) refusal(body messages.KDCReqBody, code int32) messages.KRBError {
 
 // give makes a ticket for a service with keys, and the part that the client decrypts with
 // its key.
-func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *keytab.Keytab, key types.EncryptionKey, usage uint32, kvno int) (messages.KDCRepFields, error) {
+func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *keytab.Keytab, key types.EncryptionKey,
+	usage uint32, kvno int) (messages.KDCRepFields, error) {
 	service := body.SName.PrincipalNameString()
 	k.counts[service]++
 	close(k.counted)
@@ -342,12 +353,23 @@ func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *k
 	f := types.NewKrbFlags()
 	types.SetFlag(&f, flags.Renewable)
 	end, renew := now.Add(k.life), now.Add(7*24*time.Hour)
-	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, body.Realm, f, keys, session, 1, now, now, end, renew)
+	t, sessionKey, err := messages.NewTicket(client, Realm, body.SName, body.Realm, f, keys, session, 1, now, now, end,
+		renew)
 	if err != nil {
 		return messages.KDCRepFields{}, err
 	}
-	part := messages.EncKDCRepPart{Key: sessionKey, Nonce: body.Nonce, Flags: f, AuthTime: now, StartTime: now, EndTime: end, RenewTill: renew,
-		LastReqs: []messages.LastReq{{LRValue: now}}, SRealm: body.Realm, SName: body.SName}
+	part := messages.EncKDCRepPart{
+		Key:       sessionKey,
+		Nonce:     body.Nonce,
+		Flags:     f,
+		AuthTime:  now,
+		StartTime: now,
+		EndTime:   end,
+		RenewTill: renew,
+		LastReqs:  []messages.LastReq{{LRValue: now}},
+		SRealm:    body.Realm,
+		SName:     body.SName,
+	}
 	rep := messages.KDCRepFields{PVNO: iana.PVNO, CRealm: Realm, CName: client, Ticket: t}
 	if k.alter != nil {
 		k.alter(&rep, &part)
@@ -360,7 +382,7 @@ func (k *KDC) give(body messages.KDCReqBody, client types.PrincipalName, keys *k
 	return rep, err
 }
 
-// checkProof refuses a login that lacks the proof that RequireProof wants.
+// checkProof refuses a login without the proof that RequireProof requires.
 func (k *KDC) checkProof(as messages.ASReq, keys *keytab.Keytab) error {
 	if k.proof == nil {
 		return nil
@@ -392,7 +414,8 @@ func (k *KDC) checkProof(as messages.ASReq, keys *keytab.Keytab) error {
 		return err
 	}
 	refusal := k.refusal(as.ReqBody, errorcode.KDC_ERR_PREAUTH_REQUIRED)
-	refusal.EData, err = asn1.Marshal(types.PADataSequence{{PADataType: patype.PA_ENC_TIMESTAMP}, {PADataType: patype.PA_ETYPE_INFO2, PADataValue: value}})
+	refusal.EData, err = asn1.Marshal(types.PADataSequence{{PADataType: patype.PA_ENC_TIMESTAMP},
+		{PADataType: patype.PA_ETYPE_INFO2, PADataValue: value}})
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// Server is the secured side of a connection. The zero value but for Keytab is a server
-// that behaves.
+// Server is the secured side of a connection. With only Keytab set it behaves correctly.
 type Server struct {
 	Keytab string // of its own keys
 
@@ -208,7 +207,8 @@ func marshalAPRep(part messages.EncAPRepPart, subkey bool, session types.Encrypt
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(b, asnAppTag.EncAPRepPart), session, keyusage.AP_REP_ENCPART, 0)
+	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(b, asnAppTag.EncAPRepPart), session,
+		keyusage.AP_REP_ENCPART, 0)
 	if err != nil {
 		return nil, err
 	}

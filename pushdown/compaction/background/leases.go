@@ -9,14 +9,15 @@ import (
 	"downpour/pushdown/compaction"
 )
 
-// glance reads the leases of regions that are due, in one call: those that another works on wait, those whose hours
-// another has done are not due any more, and those of a dead holder come first.
-func (w *Worker) glance(ctx context.Context, due []*region) error {
+// readLeases reads the leases of regions that are due, in one call: regions that another process
+// works on wait, those whose hours another has done are no longer due, and those of a dead holder
+// come first.
+func (w *Worker) readLeases(ctx context.Context, due []*region) error {
 	names := make([]string, len(due))
 	for i, r := range due {
 		names[i] = compaction.LeaseName(w.cfg.Table, r.Start)
 	}
-	w.glanced = time.Now()
+	w.leasesRead = time.Now()
 	if len(due) == 0 {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (w *Worker) glance(ctx context.Context, due []*region) error {
 	}
 
 	for i, r := range due {
-		r.glanced = time.Now()
+		r.leasesRead = time.Now()
 		s := sights[i]
 		r.dead = s.Dead
 		switch {
@@ -40,7 +41,7 @@ func (w *Worker) glance(ctx context.Context, due []*region) error {
 	return nil
 }
 
-// unseen returns up to most regions that are due, but for that which is worked on, from behind a key on, and the
+// unseen returns up to most regions that are due, except the current one, from a key on, and the
 // first key of the last of them.
 func (w *Worker) unseen(after []byte, most int) (due []*region, last []byte) {
 	for _, r := range w.regions {
@@ -57,8 +58,8 @@ func (w *Worker) unseen(after []byte, most int) (due []*region, last []byte) {
 	return due, last
 }
 
-// skipDone leaves a region alone until its next hour is sealed, if the state of its lease says that all
-// others are done.
+// skipDone skips a region until its next hour is sealed, if all others are done by the state of its
+// lease.
 func (w *Worker) skipDone(r *region, state []byte) {
 	p, err := parseProgress(state)
 	if err != nil {
@@ -71,12 +72,12 @@ func (w *Worker) skipDone(r *region, state []byte) {
 	}
 }
 
-// urgent tells whether a holder of another region has died, whose share waits.
+// urgent reports whether the holder of another region has died, whose work waits.
 func (w *Worker) urgent(ctx context.Context) bool {
-	if time.Since(w.glanced) >= glanceEvery {
+	if time.Since(w.leasesRead) >= readEvery {
 		var due []*region
-		due, w.seen = w.unseen(w.seen, glanceMost)
-		if w.glance(ctx, due) != nil {
+		due, w.seen = w.unseen(w.seen, readMost)
+		if w.readLeases(ctx, due) != nil {
 			return false // the lease of this region has the same error soon
 		}
 	}

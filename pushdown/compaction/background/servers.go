@@ -12,16 +12,17 @@ import (
 	"downpour/pushdown/store"
 )
 
-// besideName is the name of the lease that a worker beside a region server has while it lives, so that others leave
-// the regions there to it.
-func besideName(table, server string) string {
+// serverLease is the name of the lease that a worker next to a region server holds while it lives,
+// so that others leave that server's regions to it.
+func serverLease(table, server string) string {
 	return fmt.Sprintf("compact-beside/%s/%s", table, server)
 }
 
-// stayBeside has that lease until ctx ends, or waits for it while another worker beside the same server has it.
-func (w *Worker) stayBeside(ctx context.Context) {
+// holdServer holds that lease until ctx ends, or waits for it while another worker next to the same
+// server has it.
+func (w *Worker) holdServer(ctx context.Context) {
 	for ctx.Err() == nil {
-		l, ok, err := w.cfg.Leases.Try(ctx, besideName(w.cfg.Table, w.cfg.Beside))
+		l, ok, err := w.cfg.Leases.Try(ctx, serverLease(w.cfg.Table, w.cfg.Beside))
 		if err == nil && ok {
 			// It ends with ctx, or when it is lost: then it is taken again.
 			_ = l.Do(ctx, func(under context.Context) error {
@@ -33,7 +34,7 @@ func (w *Worker) stayBeside(ctx context.Context) {
 	}
 }
 
-// dead are the holders of leases beside other region servers who have died.
+// dead are the dead holders of leases of other region servers.
 type dead struct {
 	mu      sync.Mutex
 	holders map[string]bool
@@ -51,7 +52,7 @@ func (d *dead) has(holder string) bool {
 	return d.holders[holder]
 }
 
-// look finds out beside which of the other region servers no worker lives.
+// look finds the other region servers that have no living worker.
 func (w *Worker) look(ctx context.Context) error {
 	w.looked = time.Now()
 	others := map[string]bool{}
@@ -68,7 +69,7 @@ func (w *Worker) look(ctx context.Context) error {
 
 	names := make([]string, len(servers))
 	for i, s := range servers {
-		names[i] = besideName(w.cfg.Table, s)
+		names[i] = serverLease(w.cfg.Table, s)
 	}
 	sights, err := w.cfg.Leases.Look(ctx, names)
 	if err != nil {
@@ -89,8 +90,8 @@ func (w *Worker) look(ctx context.Context) error {
 	return nil
 }
 
-// mine tells whether a region is this worker's: all are if it has no region server, else those of that server and of
-// servers beside which no worker lives.
+// mine reports whether a region is this worker's: all are if it has no region server, else those of
+// that server and of servers without a living worker.
 func (w *Worker) mine(r store.Region) bool {
 	return w.cfg.Beside == "" || r.Server == w.cfg.Beside || w.alone[r.Server]
 }
