@@ -191,7 +191,7 @@ func TestAudit_body(t *testing.T) {
 		{"POST", "/api/tools/fsck", `{"full":true}`},
 		{"POST", "/api/tools/delete", `{"kind":"metrics","name":"o"}`},
 		{"POST", "/api/tools/trees", `{"purge":1}`},
-		{"POST", "/api/tools/remarks", `#note {"startTime":1356998400}`},
+		{"POST", "/api/tools/import", `#note {"startTime":1356998400}`},
 	} {
 		for _, encoding := range []string{"", "gzip"} {
 			body, id := strings.NewReader(k.body), fmt.Sprint("asked-", i, encoding)

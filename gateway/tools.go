@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/admin/tools"
 	"downpour/gateway/uid"
 	"downpour/pushdown/rollup"
@@ -29,7 +30,7 @@ func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 // embedded store while this process has it open.
 func (s *Server) tools() http.Handler {
 	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names.Dictionary, Series: s.writes.series, Forest: s.names.trees,
-		Ending: s.ending, Turns: s.jobs.turns, Now: s.cfg.Now, ReadOnly: s.readOnly(), WriteOnly: s.cfg.Mode == "wo"}
+		Points: s.writes.points, Count: sourceCounter{s.writes, activity.HTTP}, Refused: s.writes.refusals, Ending: s.ending, Turns: s.jobs.turns, Now: s.cfg.Now, ReadOnly: s.readOnly(), WriteOnly: s.cfg.Mode == "wo"}
 	if tracker := s.names.tracker; tracker != nil {
 		served.Flush = tracker.Flush
 		served.Forget = tracker.Forget

@@ -76,8 +76,8 @@ type retentionDone struct {
 	Meta *retention.MetaReport `json:"meta,omitempty"`
 }
 
-// runRetention counts or deletes the rows that are past, here or in the gateway that has the store.
-func runRetention(ctx context.Context, c *call) (err error) {
+// runRetention counts or deletes the rows that are past.
+func runRetention(ctx context.Context, c *call) error {
 	req := &c.retention
 	if len(c.args) != 1 || c.args[0] != "plan" && c.args[0] != "run" {
 		return c.usage("got %q, want plan or run", c.args)
@@ -93,25 +93,15 @@ func runRetention(ctx context.Context, c *call) (err error) {
 		}
 	}
 
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	done := new(retentionDone)
-	if conn.store == nil {
-		err = conn.remote.stream(ctx, retentionPath, req, c.Out, c.tell, done)
-	} else {
-		worker := &retention.Worker{Job: c.RetentionJob(conn.store, conn.names, c.Now), Turns: c.retentionTurns(conn.store)}
-		err = req.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: c.Tables.Meta}, seldom(c.Now, c.tell), done)
-	}
+	var done retentionDone
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, retentionPath, req, receiver{out: c.Out, progress: c.tell, counts: &done})
+	})
 	if done.Report == nil {
 		return err
 	}
 
 	if run && c.dryRun && err == nil {
-		fmt.Fprintln(c.Out, dryLine)
 		err = done.asRun(allowed)
 	}
 	if run {
@@ -212,15 +202,7 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 	}()
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
 		done := new(retentionDone)
-		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now()), Turns: h.Turns}
-		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: servedBytes}, seldom(time.Now, progress), done)
+		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now), Turns: h.Turns}
+		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: h.bound(servedBytes, 0)}, seldom(h.now, progress), done)
 	})
-}
-
-// now is the clock by which rows are past.
-func (h *served) now() func() time.Time {
-	if h.Now != nil {
-		return h.Now
-	}
-	return time.Now
 }

@@ -34,15 +34,17 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get},
 		// The tools' routes are for the binary's sub-commands, while the gateway
 		// has the embedded store open.
-		"api/tools/export":  {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
-		"api/tools/scan":    {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
-		"api/tools/names":   {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
-		"api/tools/remarks": {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true, Audited: true},
-		"api/tools/trees":   {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true, Audited: true},
-		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/uid":     {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/rollup":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/fsck":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/export": {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/scan":   {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/names":  {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/import": {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true, Audited: true},
+		"api/tools/assign": {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, Audited: true},
+		"api/tools/rename": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/trees":  {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true, Audited: true},
+		"api/tools/delete": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/uid":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/rollup": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/fsck":   {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
 		// It deletes points.
 		"api/tools/retention": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb, OwnTime: true},
 		// It keeps the store's files for a backup, in the store's own directory.
