@@ -167,6 +167,9 @@ func TestDryRun_others(t *testing.T) {
 		open := func(f func(tools.Store)) { f(st) }
 		check(url, open, "mkmetric", "x1", "x2")
 		check(url, open, "uid", "rename", "metrics", "x1", "x3")
+		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil { // after which no meta data of the others is pending
+			t.Error(err)
+		}
 		check(url, open, "uid", "delete", "metrics", "x3")
 	})
 	check("", p.use, "mkmetric", "y1", "y2")

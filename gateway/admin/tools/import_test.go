@@ -441,7 +441,7 @@ func TestImportLines(t *testing.T) {
 			"?skip=true": {"m\nm 1 1 a=b\n#note {\n\nm 1 1 a=b!\n#note {\"value\":{\"startTime\":1}}\nm 2 1 a=b", http.StatusOK, `#end {"points":2,"remarks":1,"blank":1,"refused":[{"line":1,`},
 			"name":       {"m 1 1 a=b\n\nm 1 1 a=b!\nm 2 1 a=b\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`},
 			"long line":  {"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusOK, `"blank":1,"refused":[{"line":2,"error":"is longer than`},
-			"long body":  {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "Request body of more"},
+			"long body":  {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "too large"},
 		} {
 			if !strings.HasPrefix(name, "?") {
 				name = ""

@@ -151,7 +151,9 @@ func (s *Store) get(ctx context.Context, table, family string, keys [][]byte) ([
 }
 
 // empty reports whether an error says that a table is not there which was made here. The caller holds mu.
-func (s *Store) empty(table string, err error) bool { return errors.Is(err, store.ErrNoTable) && s.made[table] }
+func (s *Store) empty(table string, err error) bool {
+	return errors.Is(err, store.ErrNoTable) && s.made[table]
+}
 
 // merged returns the cells of a row with the changes of a family, of all for "".
 func merged(cells []store.Cell, changed map[column]cell, family string) (out []store.Cell) {
