@@ -53,7 +53,7 @@ var ofTools = []mutant{
 		test: "TestScan_deleteUnprinted",
 	}, {
 		name: "imported-lines-sent-side-by-side", file: "gateway/admin/tools/import.go",
-		old: "	case <-taken:\n	case <-s.ended:\n", new: "	default:\n",
+		old: "	case <-s.taken:\n	case <-s.ended:\n", new: "	default:\n",
 		test: "TestImport_inTurn",
 	}, {
 		name: "dry-runs-that-forget", file: "pushdown/store/drystore/drystore.go",

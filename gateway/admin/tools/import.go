@@ -127,6 +127,7 @@ type chunk struct {
 
 // sending is a chunk that is sent, and whose points are not durable yet.
 type sending struct {
+	taken  chan struct{} // has an element once all points are with the writer
 	ended  chan struct{}
 	answer importDone
 	err    error
@@ -137,6 +138,9 @@ func (i *fileImport) all(ctx context.Context) error {
 	var before *chunk
 	for {
 		ch, readErr := i.readChunk()
+		if before != nil {
+			before.sent.awaitTaken()
+		}
 		ch.sent = i.send(ctx, ch)
 		// The chunk before becomes durable while this one is read and sent.
 		if err := i.awaitCommit(before); err != nil {
@@ -190,9 +194,9 @@ func (i *fileImport) readChunk() (*chunk, error) {
 	return ch, nil
 }
 
-// send sends a chunk. It returns once another one may follow, whose points are then stored later.
+// send begins to send a chunk.
 func (i *fileImport) send(ctx context.Context, ch *chunk) *sending {
-	s := &sending{ended: make(chan struct{})}
+	s := &sending{taken: make(chan struct{}, 1), ended: make(chan struct{})}
 	if ch.lines == 0 {
 		close(s.ended)
 		return s
@@ -201,7 +205,6 @@ func (i *fileImport) send(ctx context.Context, ch *chunk) *sending {
 	if i.skipErrors {
 		path += "?skip=true"
 	}
-	taken := make(chan struct{}, 1)
 	go func() {
 		defer close(s.ended)
 		resp, err := i.to.send(ctx, http.MethodPost, path, bytes.NewReader(ch.text), "Content-Type", "text/plain; charset=UTF-8")
@@ -209,13 +212,17 @@ func (i *fileImport) send(ctx context.Context, ch *chunk) *sending {
 			s.err = err
 			return
 		}
-		s.err = i.to.receive(resp, receiver{out: io.Discard, counts: &s.answer, progress: func(string) { taken <- struct{}{} }})
+		s.err = i.to.receive(resp, receiver{out: io.Discard, counts: &s.answer, progress: func(string) { s.taken <- struct{}{} }})
 	}()
+	return s
+}
+
+// awaitTaken returns once another chunk may follow, whose points are then stored later.
+func (s *sending) awaitTaken() {
 	select {
-	case <-taken:
+	case <-s.taken:
 	case <-s.ended:
 	}
-	return s
 }
 
 // awaitCommit waits until a chunk is durable, and counts its lines in the state.

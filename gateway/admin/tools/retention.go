@@ -50,6 +50,7 @@ type retentionRequest struct {
 	YesDelete int64 `json:"yesDelete,omitempty"`
 	Meta      bool  `json:"meta,omitempty"`
 	Rate      int   `json:"rate"`
+	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and tell of all as if it were
 }
 
 // check returns an error for a request that is none.
@@ -82,10 +83,8 @@ func runRetention(ctx context.Context, c *call) error {
 	if len(c.args) != 1 || c.args[0] != "plan" && c.args[0] != "run" {
 		return c.usage("got %q, want plan or run", c.args)
 	}
-	run, allowed := c.args[0] == "run", req.YesDelete
-	if req.Run = run && !c.dryRun; run && c.dryRun {
-		req.YesDelete = 0 // it is for those who delete
-	}
+	req.Run = c.args[0] == "run"
+	req.DryRun = req.Run && c.dryRun
 	// Only the gateway that is asked knows its own rules.
 	if c.gateway == "" {
 		if err := req.check(&c.Settings); err != nil {
@@ -101,10 +100,7 @@ func runRetention(ctx context.Context, c *call) error {
 		return err
 	}
 
-	if run && c.dryRun && err == nil {
-		err = done.asRun(allowed)
-	}
-	if run {
+	if req.Run {
 		fmt.Fprintln(c.Out, done.Report)
 		done.printMeta(c.Out)
 		return err
@@ -116,19 +112,6 @@ func runRetention(ctx context.Context, c *call) error {
 	}
 	done.printMeta(c.Out)
 	return err
-}
-
-// asRun makes of a plan what a run would report that may delete so many rows, 0 for what the guard allows. The
-// error is that of a run which would delete nothing.
-func (d *retentionDone) asRun(allowed int64) error {
-	switch {
-	case allowed > 0 && d.Report.Rows > allowed:
-		return &retention.RefusedError{Rows: d.Report.Rows, Allowed: allowed}
-	case allowed == 0 && d.Refused != "":
-		return errors.New(d.Refused)
-	}
-	d.Report.Deleted = d.Report.Rows
-	return nil
 }
 
 // printMeta writes what was done with meta data, if anything was asked for.
@@ -153,7 +136,7 @@ func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, m *reten
 	if err != nil || !r.Meta {
 		return err
 	}
-	m.DryRun = !r.Run
+	m.DryRun = !r.Run || r.DryRun
 	done.Meta, err = m.Run(ctx)
 	return err
 }
@@ -201,8 +184,11 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 		}
 	}()
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
-		done := new(retentionDone)
-		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now), Turns: h.Turns}
+		done, x := new(retentionDone), &h.work
+		if in.DryRun {
+			x, in.Rate = x.dry(), 0
+		}
+		worker := &retention.Worker{Job: x.RetentionJob(x.Store, x.Names, x.now), Turns: x.Turns}
 		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: h.bound(servedBytes, 0)}, seldom(h.now, progress), done)
 	})
 }

@@ -195,15 +195,15 @@ func (i *lineImport) parse(ctx context.Context, body []byte) error {
 		line = bytes.TrimRight(line, "\r")
 
 		var err error
-		switch parts = words(parts[:0], line); {
+		switch begin := bytes.TrimLeft(line, " \t\r"); {
 		case len(line) >= maxLine:
 			err = errLong
-		case len(parts) == 0 || parts[0][0] == '#':
+		case len(begin) == 0 || begin[0] == '#':
 			// The line as it is parsed, as it is stored, and as it may be refused.
 			if err := account.Reserve(ctx, int64(2*entryBytes+3*len(line))); err != nil {
 				return err
 			}
-			err = i.parseComment(line, parts)
+			err = i.parseComment(line)
 		default:
 			var p linePoint
 			if p, text, err = parseLine(text, line, &parts); err == nil {
@@ -222,8 +222,8 @@ func (i *lineImport) parse(ctx context.Context, body []byte) error {
 }
 
 // parseComment parses a line without a point: a blank line, a comment, a name of the
-// list of names, or a meta line. w are its words.
-func (i *lineImport) parseComment(line []byte, w [][]byte) error {
+// list of names, or a meta line.
+func (i *lineImport) parseComment(line []byte) error {
 	m, ok, err := parseMetaLine(line)
 	if err != nil || ok {
 		if err == nil {
@@ -232,7 +232,7 @@ func (i *lineImport) parseComment(line []byte, w [][]byte) error {
 		}
 		return err
 	}
-	if n, ok := parseNameLine(w); ok {
+	if n, ok := parseNameLine(words(nil, line)); ok {
 		i.names = append(i.names, n)
 	}
 	return nil
