@@ -125,9 +125,9 @@ func (w *world) run() Counts {
 // dryRun rolls up on a store that takes all changes and makes none.
 func (w *world) dryRun() Counts {
 	w.Helper()
-	dry := *w.job
-	dry.Store, dry.Leases = drystore.New(w, "tsdb", "r1h"), nil
-	if err := lease.CreateTable(w.Context(), dry.Store.(store.Store), dry.Tables.State); err != nil {
+	dry, to := *w.job, drystore.New(w, "tsdb", "r1h")
+	dry.Store, dry.Leases = to, nil
+	if err := lease.CreateTable(w.Context(), to, dry.Tables.State); err != nil {
 		w.Fatal(err)
 	}
 	counts, err := dry.Roll(w.Context(), metric, midnight, midnight+3*day)

@@ -2,9 +2,12 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -53,25 +56,49 @@ func runQuery(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.at(ctx, existing, func(r *remote) error {
-		var results []result
-		if err := r.call(ctx, http.MethodPost, "/api/query?arrays=true", body, &results); err != nil {
-			return err
-		}
 		out := bufio.NewWriter(c.Out)
-		for _, g := range results {
-			if err := printResult(out, &g); err != nil {
-				return fmt.Errorf("%s: %w", r.url, err)
-			}
-		}
-		return out.Flush()
+		return errors.Join(r.query(ctx, body, func(g *result) error { return printResult(out, g) }), out.Flush())
 	})
+}
+
+// query has each group of an answer taken as it comes.
+func (r *remote) query(ctx context.Context, in *queryBody, take func(*result) error) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := r.send(ctx, http.MethodPost, "/api/query?arrays=true", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(resp.Body)
+		return errors.Join(r.failed(resp.StatusCode, body), err)
+	}
+
+	groups := json.NewDecoder(bufio.NewReaderSize(resp.Body, 64<<10))
+	_, err = groups.Token() // the bracket that opens the list
+	for err == nil && groups.More() {
+		var g result
+		if err = groups.Decode(&g); err == nil {
+			err = take(&g)
+		}
+	}
+	if err == nil {
+		_, err = groups.Token() // the one that closes it
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.url, err)
+	}
+	return nil
 }
 
 // result is one group of an answer.
 type result struct {
 	Metric string
 	Tags   map[string]string
-	DPS    [][2]json.RawMessage // time in ms, value
+	DPS    json.RawMessage // [[time in ms, value],…]
 }
 
 // parse returns the query that a gateway would make of the body.
@@ -100,12 +127,16 @@ func printResult(out *bufio.Writer, r *result) error {
 		tags = append(tags, k+"="+r.Tags[k])
 	}
 	text := "{" + strings.Join(tags, ", ") + "}"
-	for _, p := range r.DPS {
-		v, err := readNumber(string(p[1]))
-		if err != nil {
-			return fmt.Errorf("value of a point: %w", err)
+	for point := range strings.SplitSeq(strings.Trim(string(r.DPS), "[]"), "],[") {
+		at, value, ok := strings.Cut(point, ",")
+		if !ok && point == "" {
+			continue // the group has no points
 		}
-		fmt.Fprintf(out, "%s %s %s %s\n", r.Metric, p[0], formatValue(v), text)
+		v, err := readNumber(value)
+		if err != nil {
+			return fmt.Errorf("point [%s]: %w", point, err)
+		}
+		fmt.Fprintf(out, "%s %s %s %s\n", r.Metric, at, formatValue(v), text)
 	}
 	return nil
 }

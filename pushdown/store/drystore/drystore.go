@@ -81,11 +81,29 @@ func (s *Store) value(ctx context.Context, table string, at store.CellKey) ([]by
 }
 
 // Features implements store.Reader. All others would go past what was changed, or change the tables.
-func (s *Store) Features() (f store.Features) {
-	if v := s.inner.Features().Versioned; v != nil {
-		f.Versioned = versions{v}
+func (s *Store) Features() store.Features {
+	return store.Features{
+		Versioned:     s.versioned(),
+		Versioner:     nil,
+		Marker:        nil,
+		Staged:        nil,
+		RangeDeleter:  nil,
+		PutAbsent:     nil,
+		IncrementAll:  nil,
+		Watch:         nil,
+		Writable:      nil,
+		DiskUsage:     nil,
+		Checkpoint:    nil,
+		Inspect:       nil,
+		CheckReadable: nil,
 	}
-	return f
+}
+
+func (s *Store) versioned() store.Versioned {
+	if v := s.inner.Features().Versioned; v != nil {
+		return versions{v}
+	}
+	return nil
 }
 
 // versions has every condition hold: nobody changes what was read.
@@ -323,10 +341,11 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	if made {
 		return true, nil
 	}
-	if admin, ok := s.inner.(store.Admin); ok {
-		return admin.TableExists(ctx, name)
+	_, err := s.inner.Regions(ctx, name, nil, nil)
+	if errors.Is(err, store.ErrNoTable) {
+		return false, nil
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // Close implements store.Store. The store below stays open.

@@ -93,7 +93,11 @@ func TestDryStore(t *testing.T) {
 	if err := dry.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: []byte("a"), Family: "f", Qualifier: []byte("p")}}); err == nil {
 		t.Error("points are appended in a dry run")
 	}
-	// A table that is made here is there, and empty.
+}
+
+// A table that is made here is there, and empty.
+func TestStore_made(t *testing.T) {
+	ctx, dry := t.Context(), New(inMemory(t))
 	absent := func(st store.Store) (err error) {
 		for _, e := range store.Rows(ctx, st, store.Scan{Table: "new"}) {
 			err = e
@@ -107,7 +111,17 @@ func TestDryStore(t *testing.T) {
 	if err := errors.Join(dry.CreateTable(ctx, store.TableSpec{Name: "new"}), absent(dry)); err != nil {
 		t.Errorf("a table that is made: %v", err)
 	}
-	// Of a table that is forgotten everything is taken, and nothing is there afterwards.
+	if there, err := dry.TableExists(ctx, "new"); !there || err != nil {
+		t.Errorf("a table that is made: %v, %v", there, err)
+	}
+	if there, err := dry.TableExists(ctx, "other"); there || err != nil {
+		t.Errorf("a table that is not there: %v, %v", there, err)
+	}
+}
+
+// Of a table that is forgotten everything is taken, and nothing is there afterwards.
+func TestStore_forgets(t *testing.T) {
+	ctx, below := t.Context(), inMemory(t)
 	forgetful := New(below, "t")
 	at := store.CellKey{Row: []byte("a"), Family: "f", Qualifier: []byte("z")}
 	err := forgetful.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: at.Row, Family: "f", Qualifier: at.Qualifier}, {Row: at.Row, Family: "f", Qualifier: at.Qualifier, Value: []byte("x")}})
