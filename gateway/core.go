@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/gateway/admin/activity"
+	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
@@ -66,10 +67,12 @@ type Core struct {
 	Names   *uid.Dictionary
 	Tracker *meta.Tracker
 
-	// Points takes points, of which Lately has counts. CountPuts counts points that did not come by a route.
+	// Points takes points, of which Lately has counts, and Refused logs those that are refused. CountPuts counts points that
+	// did not come by a route of the core.
 	Series    *write.SeriesCache
 	Points    *write.Writer
 	Lately    *activity.Puts
+	Refused   *putlog.Log
 	CountPuts func(source activity.Source, stored, refused int)
 
 	// Queries and Metadata answer the core's routes. Ended are the queries of the last minutes.
@@ -136,7 +139,7 @@ func (s *Server) newCore() *Core {
 	return &Core{
 		Config: s.cfg, Store: s.store, Log: s.log, Memory: s.memory, Zone: s.zone, Started: s.started, Ending: s.life.Done(),
 		Names: s.names.Dictionary, Tracker: s.names.tracker,
-		Series: s.writes.series, Points: s.writes.points, Lately: &s.writes.lately, CountPuts: s.writes.countPuts,
+		Series: s.writes.series, Points: s.writes.points, Lately: &s.writes.lately, Refused: s.writes.refusals, CountPuts: s.writes.countPuts,
 		Queries: &queryroutes.Handlers{
 			Engine: s.queries.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,

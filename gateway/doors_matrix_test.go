@@ -191,7 +191,7 @@ var asking = map[string]struct {
 var routeScopes = func() map[string]auth.Scope {
 	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0,
 		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
-		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/trees": auth.Write,
+		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/import": auth.Write, "api/tools/assign": auth.Write, "api/tools/rename": auth.Admin, "api/tools/trees": auth.Write,
 		"api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin, "api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/retention": auth.Admin, "api/tools/rollup": auth.Admin, "api/tools/scan": auth.Read}
 	for _, r := range strings.Fields(`metrics api/query api/suggest suggest api/aggregators aggregators api/config api/config/filters
 		api/version version api/serializers api/uid api/uid/ api/uid/assign api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search

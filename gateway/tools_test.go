@@ -32,7 +32,7 @@ func TestServedTools_trees(t *testing.T) {
 	b.store.set(faultstore.Rule{Op: faultstore.Increment, Table: "tsdb-meta", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)},
 		faultstore.Rule{Op: faultstore.Apply, Table: "tsdb-meta", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
 	b.put("m 1356998400 1 host=h") // its meta data cannot be written
-	b.refused(b.post("api/tools/trees", "{}"), http.StatusServiceUnavailable, "no luck")
+	b.refused(b.post("api/tools/trees", "{}"), http.StatusFailedDependency, "no luck")
 	if a := b.post("api/tools/trees", `{"purge":1}`); a.status != 200 {
 		t.Errorf("purge: got %d %s, want 200", a.status, a.body)
 	}
@@ -96,7 +96,7 @@ func TestServedTools_memory(t *testing.T) {
 // tree and unknown fields; all memory is given back.
 func TestServedTools_lists(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
-	b.refused(b.post("api/tools/remarks", strings.Repeat("#note {}\n", 100_000)), http.StatusRequestEntityTooLarge, "memory")
+	b.refused(b.post("api/tools/import", strings.Repeat("#note {}\n", 100_000)), http.StatusRequestEntityTooLarge, "memory")
 	b.refused(b.post("api/tools/trees", `{"definition":true}`), http.StatusBadRequest, "without a tree")
 	for path, body := range map[string]string{"trees": `{"purg":1}`, "fsck": `{"full":true,"options":{"Fixx":true}}`, "uid": `{"command":"fsck","fixx":true}`, "delete": `{"kind":"tagk","name":"a","forced":true}`} {
 		b.refused(b.post("api/tools/"+path, body), http.StatusBadRequest, "unknown field")

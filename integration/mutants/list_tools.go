@@ -9,7 +9,7 @@ var ofTools = []mutant{
 		test: "TestScan_deleteThenImport",
 	}, {
 		name: "scan-deletes-names-that-import-refuses", file: "gateway/extra/tools/scan.go",
-		old: "taken := named.noLine == nil && named.importable(&p.call.Settings)", new: "taken := named.noLine == nil",
+		old: "taken := named.noLine == nil && named.importable(&p.Settings)", new: "taken := named.noLine == nil",
 		test: "TestScan_deleteThenImport",
 	}, {
 		name: "scan-deletes-times-that-import-misreads", file: "gateway/extra/tools/line.go",
@@ -29,7 +29,7 @@ var ofTools = []mutant{
 		test: "gateway TestServedTools_memory",
 	}, {
 		name: "treesync-that-the-gateway-does-not-want", file: "gateway/extra/tools/uidtrees.go",
-		old: "	case !settings.Trees:\n", new: "	case false:\n",
+		old: "	case !x.Trees:\n", new: "	case false:\n",
 		test: "gateway TestServedTools_trees",
 	}, {
 		name: "treepurge-grows-the-tree-first", file: "gateway/extra/tools/uidtrees.go",
@@ -40,15 +40,23 @@ var ofTools = []mutant{
 		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
 		test: "gateway TestServedTools_oneAtATime",
 	}, {
-		name: "dry-runs-that-write", file: "gateway/extra/tools/connect.go",
-		old: "		st = newDryStore(st)\n", new: "		_ = newDryStore(st)\n",
+		name: "dry-runs-that-write", file: "gateway/extra/tools/serve.go",
+		old: "	d.Store = drystore.New(x.Store, x.unread(forgotten...)...)\n", new: "	_ = drystore.New(x.Store, x.unread(forgotten...)...)\n",
 		test: "TestDryRun",
 	}, {
-		name: "served-dry-runs-that-write", file: "gateway/extra/tools/serve.go",
-		old: "		conn.store = newDryStore(conn.store)\n", new: "",
-		test: "TestDryRun",
+		name: "dry-imports-that-write", file: "gateway/extra/tools/own.go",
+		old: "		st = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n", new: "		_ = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n",
+		test: "TestDryRun_others",
 	}, {
-		name: "dry-runs-that-forget", file: "gateway/extra/tools/dry.go",
+		name: "scan-deletes-before-the-client-has-it", file: "gateway/extra/tools/scan.go",
+		old: "	if err := p.printed(); err != nil {\n		return err\n	}\n", new: "",
+		test: "TestScan_deleteUnprinted",
+	}, {
+		name: "imported-lines-sent-side-by-side", file: "gateway/extra/tools/import.go",
+		old: "	case <-s.taken:\n	case <-s.ended:\n", new: "	default:\n",
+		test: "TestImport_inTurn",
+	}, {
+		name: "dry-runs-that-forget", file: "pushdown/store/drystore/drystore.go",
 		old: "		if !c.deleted && (family", new: "		if false && (family",
 		test: "TestDryStore",
 	},

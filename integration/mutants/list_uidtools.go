@@ -65,8 +65,8 @@ var ofUIDTools = []mutant{
 		test: "TestRun_nameless",
 	}, {
 		name: "uid-metasync-overwrites-what-others-wrote", file: "gateway/extra/tools/metasync/write.go",
-		old:  "			if ok, err = to.CompareAndPut(ctx, c.table, at, c.old, c.value); err != nil {\n",
-		new:  "			if ok, err = true, y.Store.Apply(ctx, c.table, []store.Mutation{{Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Value: c.value}}); err != nil {\n",
+		old:  "		ok, err := to.CompareAndPut(ctx, c.table, at, c.old, c.value)\n",
+		new:  "		ok, err := true, y.Store.Apply(ctx, c.table, []store.Mutation{{Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Value: c.value}})\n",
 		test: "TestRun_othersWrite",
 	}, {
 		name: "uid-metapurge-of-later-versions", file: "gateway/extra/tools/metapurge/purge.go",
@@ -74,7 +74,7 @@ var ofUIDTools = []mutant{
 		test: "TestRun_writtenMeanwhile",
 	}, {
 		name: "uid-metapurge-before-what-is-pending", file: "gateway/extra/tools/uidwork.go",
-		old: "	if x.flush != nil {\n", new: "	if false {\n",
+		old: "	if x.Flush != nil {\n", new: "	if false {\n",
 		test: "TestUIDWork_pending",
 	},
 }

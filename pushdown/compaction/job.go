@@ -38,8 +38,6 @@ type Job struct {
 	// the clocks of all servers and of this process differ.
 	Margin time.Duration
 	Now    func() time.Time
-	// DryRun is set if nothing is written.
-	DryRun bool
 	// PageRows is how many rows are read and compacted at a time. Default 256.
 	PageRows int
 	// Before, if set, is called before a page is read, and may wait. Its error ends Run.
@@ -160,7 +158,7 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 		if w.plan.Cells == 0 && w.plan.Reason == Single {
 			continue
 		}
-		if w.plan.Reason != None || j.DryRun {
+		if w.plan.Reason != None {
 			counts.count(&w.plan)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
@@ -139,11 +140,11 @@ func TestJob_rows(t *testing.T) {
 	}
 	text := b.text()
 
-	b.job.DryRun = true
+	b.job.Store = drystore.New(b.st).Features().Versioned
 	b.run()
 	b.want(text)
 	dry := b.sum
-	b.job.DryRun = false
+	b.job.Store = b
 	b.run()
 	b.want(strings.TrimSpace(want))
 	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 ||

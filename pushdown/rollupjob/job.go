@@ -40,8 +40,6 @@ type Job struct {
 	// Fewer also replaces or deletes values that were made of more points than the raw rows have
 	// now, as after a deletion. Otherwise they are kept, see permitted.
 	Fewer bool
-	// DryRun is set if nothing is written.
-	DryRun bool
 	// Reached, if set, is called with the progress, after each day and salt bucket.
 	Reached func(done Counts)
 }
@@ -134,9 +132,6 @@ func (j *Job) Roll(ctx context.Context, metric encoding.UID, from, to int64) (co
 // read it. It comes after all metrics were rolled up: on HBase a proof needs a region
 // without writes, so writing the rollups of one metric would break the proof of another.
 func (j *Job) Prove(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, err error) {
-	if j.DryRun {
-		return counts, nil
-	}
 	err = j.locked(ctx, metric, func(ctx context.Context) error {
 		return j.each(metric, func(w *work) error {
 			w.Range = w.sealed(from, to)
@@ -153,7 +148,7 @@ func (j *Job) Prove(ctx context.Context, metric encoding.UID, from, to int64) (c
 
 // locked does something while this process has the lease of a metric.
 func (j *Job) locked(ctx context.Context, metric encoding.UID, do func(ctx context.Context) error) error {
-	if j.Leases == nil || j.DryRun {
+	if j.Leases == nil {
 		return do(ctx)
 	}
 	name := recordPrefix + j.Tables.Data + "/" + hex.EncodeToString(metric)
@@ -391,7 +386,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	rows := u.make(w.bucket, w.metric)
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
 	numbers, others, stay := permitted(changes, w.Fewer)
-	if err == nil && !w.DryRun {
+	if err == nil {
 		if err = write(ctx, w.Store, w.table, numbers); err == nil {
 			err = write(ctx, w.Store, w.table, others)
 		}
@@ -416,9 +411,6 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 
 // save replaces the records of some times by stretches.
 func (w *work) save(ctx context.Context, r *records, within []Range, with ...stretch) error {
-	if w.DryRun {
-		return nil
-	}
 	r.replace(within, with...)
 	return r.save(ctx, w.Store, w.Tables, w.layout, w.metric, w.bucket)
 }

@@ -16,6 +16,7 @@ import (
 	"downpour/pushdown/lease"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -128,6 +129,21 @@ func (w *world) run() Counts {
 		more, err = w.job.Prove(w.Context(), metric, midnight, midnight+3*day)
 		counts.Add(&more)
 	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return counts
+}
+
+// dryRun rolls up on a store that takes all changes and makes none.
+func (w *world) dryRun() Counts {
+	w.Helper()
+	dry, to := *w.job, drystore.New(w, "tsdb", "r1h")
+	dry.Store, dry.Leases = to, nil
+	if err := lease.CreateTable(w.Context(), to, dry.Tables.State); err != nil {
+		w.Fatal(err)
+	}
+	counts, err := dry.Roll(w.Context(), metric, midnight, midnight+3*day)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -272,11 +288,9 @@ func TestJob_record(t *testing.T) {
 func TestJob_restart(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1, midnight + day: 2, midnight + 2*day: 3})
-	w.job.DryRun = true
-	if c := w.run(); c.Points != 3 || len(w.cells()) > 0 {
+	if c := w.dryRun(); c.Points != 3 || len(w.cells()) > 0 {
 		t.Errorf("dry run: got %+v and %d cells, want 3 points and none", c, len(w.cells()))
 	}
-	w.job.DryRun = false
 
 	ctx, cancel := context.WithCancel(t.Context())
 	scans := 0

@@ -159,8 +159,8 @@ func TestRecords_damaged(t *testing.T) {
 func TestRecords_noTable(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
-	w.job.DryRun, w.job.Tables.State, w.prover.Tables.State = true, "none", "none"
-	if c := w.run(); c.Points != 1 || c.Made == 0 {
+	w.job.Tables.State, w.prover.Tables.State = "none", "none"
+	if c := w.dryRun(); c.Points != 1 || c.Made == 0 {
 		t.Errorf("dry run: got %+v", c)
 	}
 	if p := w.proven(); len(p.Ranges) > 0 || p.Why != notRolledUp {

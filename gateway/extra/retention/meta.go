@@ -108,7 +108,7 @@ func (r *metaRun) metric(ctx context.Context, metric encoding.UID) error {
 		return err
 	}
 	scan := store.Scan{Table: r.Table, Family: encoding.FamilyName, Start: metric, Stop: encoding.PrefixEnd(metric)}
-	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan, perReplace, func(int) {}) {
+	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan) {
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 		return nil
 	}
 	scan := store.Scan{Table: p.table.Name, Family: encoding.FamilyData, Start: keys.Start, Stop: keys.Stop, KeysOnly: true}
-	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan, perReplace, func(int) {}) {
+	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan) {
 		if p.missing(err) {
 			return nil
 		}

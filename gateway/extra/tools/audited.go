@@ -35,7 +35,7 @@ func changesUID(c *call) bool {
 	return true
 }
 
-func changesScanned(c *call) bool { return c.scan.Delete }
+func changesScanned(c *call) bool { return c.scan.delete }
 
 func changesRows(c *call) bool { return c.fsck.Options.Fix }
 

@@ -119,42 +119,21 @@ func (c *call) everySoOften(format string) func(n, of int) {
 // is one, and returns its name. The checkpoint stays until release is called. If the gateway
 // ends it before, lost is called with the reason.
 func (c *call) checkpoint(ctx context.Context, lost func(error)) (name string, release func() error, err error) {
-	if c.gateway == "" {
-		st, err := c.Open(false)
-		if err == nil {
-			c.begin()
-			return checkpointOf(ctx, st)
-		}
-		if !errors.Is(err, store.ErrLocked) {
-			return "", nil, err
-		}
-		conn, err := c.connectRemote(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		return conn.remote.checkpoint(ctx, c.tell, lost)
+	r, err := c.connect(ctx, asItIs)
+	if err != nil {
+		return "", nil, err
 	}
-	return newRemote(c.gateway, c.Tokens, c.TLS).checkpoint(ctx, c.tell, lost)
+	name, leave, err := r.checkpoint(ctx, c.tell, lost)
+	if err != nil {
+		return "", nil, errors.Join(err, r.close())
+	}
+	return name, func() error { return errors.Join(leave(), r.close()) }, nil
 }
 
 // errNoFiles is returned for a backup of a store that has no files of its own.
 var errNoFiles = errors.New("only an embedded store is backed up so; of tables on HBase take snapshots there")
 
-// checkpointOf makes a checkpoint of a store that this process has open. Its release closes
-// the store.
-func checkpointOf(ctx context.Context, st Store) (name string, release func() error, err error) {
-	checkpoint := st.Features().Checkpoint
-	if checkpoint == nil {
-		return "", nil, errors.Join(errNoFiles, st.Close())
-	}
-	name, remove, err := checkpoint(ctx)
-	if err != nil {
-		return "", nil, errors.Join(err, st.Close())
-	}
-	return name, func() error { return errors.Join(remove(), st.Close()) }, nil
-}
-
-// checkpoint asks the gateway for a checkpoint. The gateway keeps it while the answer is
+// checkpoint asks for a checkpoint. It is kept while the answer is
 // being read.
 func (r *remote) checkpoint(ctx context.Context, tell func(string), lost func(error)) (name string, release func() error, err error) {
 	resp, err := r.send(ctx, http.MethodPost, checkpointPath, strings.NewReader("{}"))
@@ -165,11 +144,11 @@ func (r *remote) checkpoint(ctx context.Context, tell func(string), lost func(er
 	names := make(nameWriter, 1)
 	ended := make(chan error, 1)
 	go func() {
-		err := r.copyAnswer(resp, names, func(line string) {
+		err := r.receive(resp, receiver{out: names, counts: new(json.RawMessage), progress: func(line string) {
 			if line != heldLine {
 				tell(line)
 			}
-		}, new(json.RawMessage))
+		}})
 		if err == nil {
 			err = fmt.Errorf("%s: the checkpoint is kept no longer", r.url)
 		}
@@ -179,13 +158,11 @@ func (r *remote) checkpoint(ctx context.Context, tell func(string), lost func(er
 	select {
 	case name = <-names:
 	case err := <-ended:
-		r.close()
 		return "", nil, err
 	}
 	return name, func() error {
-		resp.Body.Close() // by which the gateway knows; there is nothing else to lose
+		resp.Body.Close() // by which the other side knows; there is nothing else to lose
 		<-ended
-		r.close()
 		return nil
 	}, nil
 }
@@ -243,7 +220,7 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	case h.keeping <- struct{}{}:
 		defer func() { <-h.keeping }()
 	case <-wait.C:
-		return fmt.Errorf("another backup of this gateway %w", errRuns)
+		return conflict("another backup of this gateway runs, and one at a time may")
 	}
 	account := memory.Of(r.Context())
 	if err := account.Reserve(r.Context(), checkpointBytes); err != nil {

@@ -3,9 +3,10 @@ package tools
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"time"
 
@@ -19,9 +20,16 @@ func compactFlags(f *flag.FlagSet, o *options) {
 	f.DurationVar(&o.margin, "margin", 10*time.Minute, "age that a row's hour and newest cell have at least, more than the clocks of all servers differ; 0 where nobody writes")
 }
 
+// compactRequest says what to compact. It is the body of POST compact.
+type compactRequest struct {
+	Args   []string      `json:"args"`   // START END METRIC…
+	Margin time.Duration `json:"margin"` // as of the command's flag
+	DryRun bool          `json:"dryRun,omitempty"`
+}
+
 // runCompact compacts the rows of metrics in a time range, and prints what it has done. Rows
 // that stay are counted, and are no failure.
-func runCompact(ctx context.Context, c *call) (err error) {
+func runCompact(ctx context.Context, c *call) error {
 	if len(c.args) < 3 || !c.isTime(c.args[1]) {
 		return c.usage("want START, END and METRIC")
 	}
@@ -36,65 +44,75 @@ func runCompact(ctx context.Context, c *call) (err error) {
 		return c.usage("-gateway: got %s, but rows are compacted on the tables themselves", c.gateway)
 	}
 
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-	versions := conn.store.Features().Versioned
-	if versions == nil {
-		return fmt.Errorf("DOWNPOUR_STORE=%s keeps no versions of cells, want HBase", c.Store)
-	}
-
-	// An aggregator is part of a query, and says nothing about its rows.
-	words := slices.Clone(c.args[:2])
-	for _, metric := range c.args[2:] {
-		words = append(words, "sum", metric)
-	}
-	all, err := c.queried(ctx, conn, words)
-	if err != nil {
-		return err
-	}
-
-	counts, err := c.compactStretches(ctx, conn.store, versions, all)
+	var counts compaction.Counts
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, "/api/tools/compact", compactRequest{c.args, c.margin, c.dryRun}, receiver{out: c.Out, progress: c.tell, counts: &counts})
+	})
 	// A run that has failed may have done much.
 	if err == nil || counts.Rows > 0 {
-		dry := ""
-		if c.dryRun {
-			dry = "dry run, nothing is changed: "
-		}
-		fmt.Fprintln(c.Out, dry+counts.String())
+		fmt.Fprintln(c.Out, counts.String())
 	}
 	return err
 }
 
+// compact answers with progress, and with what was compacted.
+func (h *served) compact(w http.ResponseWriter, r *http.Request) error {
+	var req compactRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	x := &h.work
+	if req.DryRun {
+		x = x.dry()
+	}
+	if x.Store.Features().Versioned == nil {
+		return fmt.Errorf("DOWNPOUR_STORE=%s keeps no versions of cells, want HBase", x.Settings.Store)
+	}
+	all, err := x.queried(r.Context(), sumOf(req.Args))
+	if err != nil {
+		return err
+	}
+	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
+		return x.compactStretches(r.Context(), all, req.Margin, progress)
+	})
+}
+
+// sumOf makes a query of START END METRIC…. An aggregator is part of one, and says nothing about its rows.
+func sumOf(args []string) []string {
+	words := slices.Clone(args[:min(2, len(args))])
+	for _, metric := range args[len(words):] {
+		words = append(words, "sum", metric)
+	}
+	return words
+}
+
 // compactStretches compacts stretch after stretch and tells progress. The rows of a region are
 // compacted under its lease, as in the background.
-func (c *call) compactStretches(ctx context.Context, st Store, versions store.Versioned, all []stretch) (counts compaction.Counts, err error) {
-	begun := c.Now()
+func (x *work) compactStretches(ctx context.Context, all []stretch, margin time.Duration, tell func(string)) (counts compaction.Counts, err error) {
+	begun := x.now()
 	told := begun
-	job := compaction.Job{Store: versions, Table: c.Tables.Data, Schema: c.Schema, FixDuplicates: c.Compile.FixDuplicates, Margin: c.margin, Now: c.Now, DryRun: c.dryRun}
+	job := compaction.Job{Store: x.Store.Features().Versioned, Table: x.Tables.Data, Schema: x.Schema, FixDuplicates: x.Compile.FixDuplicates, Margin: margin, Now: x.now}
 	job.Reached = func(done compaction.Counts, next []byte) {
 		counts.Add(&done)
-		if now := c.Now(); next != nil && now.Sub(told) >= tellEvery {
+		if now := x.now(); next != nil && now.Sub(told) >= tellEvery {
 			told = now
-			c.tell(fmt.Sprintf("%s; %.0f rows/s; all before row %x is done", &counts, float64(counts.Rows)/now.Sub(begun).Seconds(), next))
+			tell(fmt.Sprintf("%s; %.0f rows/s; all before row %x is done", &counts, float64(counts.Rows)/now.Sub(begun).Seconds(), next))
 		}
 	}
 	if err := job.Check(ctx); err != nil {
 		return counts, err
 	}
 
-	pieces, err := inRegions(ctx, st, c.Tables.Data, all)
+	pieces, err := inRegions(ctx, x.Store, x.Tables.Data, all)
 	if err != nil {
 		return counts, err
 	}
-	under, err := c.underLease(ctx, st)
+	under, err := x.underLease(ctx, tell)
 	if err != nil {
 		return counts, err
 	}
 	for _, region := range pieces {
-		err := under(ctx, compaction.LeaseName(c.Tables.Data, region[0].region), func(ctx context.Context) error {
+		err := under(ctx, compaction.LeaseName(x.Tables.Data, region[0].region), func(ctx context.Context) error {
 			for _, p := range region {
 				admit := func(row []byte, key encoding.RowKey) bool {
 					ok, _ := p.of.admits(row, key, nil) // without filters on names nothing fails
@@ -113,16 +131,16 @@ func (c *call) compactStretches(ctx context.Context, st Store, versions store.Ve
 	return counts, nil
 }
 
-// underLease returns what calls work under a lease. A dry run needs none.
-func (c *call) underLease(ctx context.Context, st Store) (func(ctx context.Context, name string, work func(context.Context) error) error, error) {
-	if c.dryRun {
+// underLease returns what calls work under a lease. A dry run needs none: it would wait for others.
+func (x *work) underLease(ctx context.Context, tell func(string)) (func(ctx context.Context, name string, work func(context.Context) error) error, error) {
+	if x.dryRun {
 		return func(ctx context.Context, _ string, work func(context.Context) error) error { return work(ctx) }, nil
 	}
-	if err := lease.CreateTable(ctx, st, c.Tables.State); err != nil {
+	if err := lease.CreateTable(ctx, x.Store, x.Tables.State); err != nil {
 		return nil, err
 	}
-	leases := &lease.Keeper{Store: st, Table: c.Tables.State, Holder: lease.Holder(), Waits: func(name, holder string) {
-		c.tell(fmt.Sprintf("waits for %s, which has the lease %s; if it is dead, for a minute at most", holder, name))
+	leases := &lease.Keeper{Store: x.Store, Table: x.Tables.State, Holder: lease.Holder(), Waits: func(name, holder string) {
+		tell(fmt.Sprintf("waits for %s, which has the lease %s; if it is dead, for a minute at most", holder, name))
 	}}
 	return func(ctx context.Context, name string, work func(context.Context) error) error {
 		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })

@@ -60,7 +60,7 @@ func TestCompact(t *testing.T) {
 	}
 	hours := []string{fmt.Sprint(start), fmt.Sprint(start + 7199), "m1"}
 
-	run("dry run, nothing is changed: 2 rows: 2 compacted, 4 cells of 12 bytes became 2 of 14", append([]string{"-dry-run"}, hours...)...)
+	run(dryLine+"2 rows: 2 compacted, 4 cells of 12 bytes became 2 of 14", append([]string{"-dry-run"}, hours...)...)
 	if after := cells(); !slices.Equal(before, after) {
 		t.Errorf("a dry run has changed the table: %q", after)
 	}

@@ -6,56 +6,44 @@ import (
 	"fmt"
 	"time"
 
-	"downpour/encoding"
-	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables"
-	"downpour/gateway/uid"
-	"downpour/gateway/write"
 	"downpour/pushdown/process/wait"
 	"downpour/pushdown/store"
 )
 
-// connection is how a call reaches the data: through the store itself, or through a
-// gateway that has the store open.
-type connection struct {
-	store   Store // nil if remote is to be asked
-	names   *uid.Dictionary
-	tracker *meta.Tracker // nil if puts record no meta data
-	remote  *remote
-}
-
 // purpose says what a command connects for.
-type purpose bool
+type purpose int
 
 const (
 	// existing is for commands that work on what is there, even if they change or
 	// delete it.
-	existing purpose = false
+	existing purpose = iota
 	// creating is for commands that add names or points: they may make an embedded
 	// store, and what they write is recorded in the meta data as by puts.
-	creating purpose = true
+	creating
+	// asItIs is for backups: whatever is in the tables, the files are taken.
+	asItIs
 )
 
-// connect opens the store, or finds the gateway that has it open.
-func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
+// connect finds the handler of the tools: that of the gateway which has the store open, or one of
+// this process's own on the store, which no process has open then.
+func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 	if c.dryRun {
-		if err := c.beginDry(); err != nil {
-			return nil, err
-		}
+		c.beginDry()
 		p = existing
 	}
 	// Whoever names a gateway means it, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		_, err := r.check(ctx)
-		return &connection{remote: r}, err
+		return r, err
 	}
 
 	if err := c.awaitGateway(ctx); err != nil {
 		return nil, err
 	}
 	// Only a command that creates makes an embedded store that is not there yet.
-	st, err := c.Open(bool(p))
+	st, err := c.Open(p == creating)
 	if errors.Is(err, store.ErrLocked) {
 		return c.connectRemote(ctx)
 	}
@@ -63,42 +51,37 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 		return nil, err
 	}
 	c.begin()
-	if err := c.checkStore(ctx, st, p); err != nil {
-		st.Close()
-		return nil, err
-	}
-
-	if c.dryRun && c.dryModeOf() == storeDry {
-		st = newDryStore(st)
-	}
-	conn := &connection{store: st}
-	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
-	if p == creating && (c.Meta.Tracking || c.Meta.RealtimeUID) {
-		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
-		tracker := meta.TrackerConfig{Config: tables, Flags: c.Meta}
-		if c.Trees {
-			tracker.Described = c.forest(conn).Add
+	if p != asItIs {
+		if err := c.checkStore(ctx, st, p); err != nil {
+			st.Close()
+			return nil, err
 		}
-		conn.tracker = meta.NewTracker(tracker)
 	}
-
-	return conn, nil
+	return c.serve(st, p), nil
 }
 
-// assigned tells the tracker of a new UID.
-func (c *connection) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
-	if c.tracker != nil {
-		c.tracker.Assigned(kind, name, u)
+// at connects, and has f ask.
+func (c *call) at(ctx context.Context, p purpose, f func(*remote) error) error {
+	r, err := c.connect(ctx, p)
+	if err != nil {
+		return err
 	}
+	return errors.Join(f(r), r.close())
 }
 
-// observer returns the tracker for a writer. Without a tracker it returns a nil
-// interface, not one that holds a nil pointer.
-func (c *connection) observer() write.Observer {
-	if c.tracker == nil {
-		return nil
+// dryLine stands before what a command says in a dry run, in the words of the real one.
+const dryLine = "dry run, nothing is changed; this would be done:"
+
+// beginDry tells of a dry run of what changes something.
+func (c *call) beginDry() {
+	if c.command.changes == nil || !c.command.changes(c) {
+		return
 	}
-	return c.tracker
+	to := c.Out
+	if c.command.Name == "scan" { // whose output import reads
+		to = c.Err
+	}
+	fmt.Fprintln(to, dryLine)
 }
 
 // awaitGateway waits while a gateway waits for the embedded store, so that the command does not take it away.
@@ -120,12 +103,12 @@ func (c *call) awaitGateway(ctx context.Context) error {
 }
 
 // connectRemote finds the gateway that has the embedded store open.
-func (c *call) connectRemote(ctx context.Context) (*connection, error) {
+func (c *call) connectRemote(ctx context.Context) (*remote, error) {
 	r := newRemote(c.Gateway, c.Tokens, c.TLS)
 	if _, err := r.check(ctx, c.Address, c.Store); err != nil {
 		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with -gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
 	}
-	return &connection{remote: r}, nil
+	return r, nil
 }
 
 // checkStore checks that the tables exist and have the layout of the settings, as a
@@ -174,18 +157,4 @@ func (c *call) rollupTablesRead() []string {
 		return c.Tables.Rollups
 	}
 	return nil
-}
-
-// close closes the store, or the connections to the gateway.
-func (c *connection) close() error {
-	if c.store == nil {
-		c.remote.close()
-		return nil
-	}
-
-	var err error
-	if c.tracker != nil {
-		err = c.tracker.Close()
-	}
-	return errors.Join(err, c.store.Close())
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ func dashboardFlags(f *flag.FlagSet, o *options) {
 }
 
 // runDashboard dispatches.
-func runDashboard(ctx context.Context, c *call) (err error) {
+func runDashboard(ctx context.Context, c *call) error {
 	want := map[string]int{"list": 1, "get": 2, "put": 3}
 	if len(c.args) == 0 || want[c.args[0]] != len(c.args) {
 		return c.usage("got %d words, want list, get NAME or put NAME FILE", len(c.args))
@@ -37,30 +38,28 @@ func runDashboard(ctx context.Context, c *call) (err error) {
 		return c.putDashboard(ctx)
 	}
 
-	at, done, err := c.dashboards(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	if c.args[0] == "list" {
-		names, err := at.list(ctx)
-		for _, name := range names {
-			fmt.Fprintln(c.Out, name)
+	return c.at(ctx, existing, func(r *remote) error {
+		at := dashboards{r}
+		if c.args[0] == "list" {
+			names, err := at.list(ctx)
+			for _, name := range names {
+				fmt.Fprintln(c.Out, name)
+			}
+			return err
 		}
-		return err
-	}
 
-	document, version, err := at.get(ctx, c.args[1], c.version)
-	if err != nil {
+		document, version, err := at.get(ctx, c.args[1], c.version)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Err, "version %d\n", version)
+		_, err = c.Out.Write(document)
 		return err
-	}
-	fmt.Fprintf(c.Err, "version %d\n", version)
-	_, err = c.Out.Write(document)
-	return err
+	})
 }
 
 // putDashboard checks a document before it opens the store.
-func (c *call) putDashboard(ctx context.Context) (err error) {
+func (c *call) putDashboard(ctx context.Context) error {
 	name, file := c.args[1], c.args[2]
 	in := c.In
 	if file != "-" {
@@ -85,83 +84,25 @@ func (c *call) putDashboard(ctx context.Context) (err error) {
 		}
 	}
 
-	at, done, err := c.dashboards(ctx, creating)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	if c.replace == "any" {
-		if _, from, err = at.get(ctx, name, 0); err != nil && !errors.Is(err, dashboard.ErrNotFound) {
-			return err
+	return c.at(ctx, creating, func(r *remote) error {
+		at := dashboards{r}
+		if c.replace == "any" {
+			if _, from, err = at.get(ctx, name, 0); err != nil && !errors.Is(err, dashboard.ErrNotFound) {
+				return err
+			}
 		}
-	}
-	if remote, ok := at.(remoteDashboards); ok && c.dryRun {
-		at = dryDashboards{remote}
-	}
-	version, err := at.put(ctx, name, from, document)
-	if err != nil {
+		version, err := at.put(ctx, name, from, document, c.dryRun)
+		if err == nil {
+			fmt.Fprintf(c.Out, "%s: version %d\n", name, version)
+		}
 		return err
-	}
-	fmt.Fprintf(c.Out, "%s: version %d\n", name, version)
-	return nil
+	})
 }
 
-// dashboards are those of a store, or of the gateway that has it open.
-type dashboards interface {
-	list(ctx context.Context) ([]string, error)
-	get(ctx context.Context, name string, version int64) ([]byte, int64, error)
-	put(ctx context.Context, name string, from int64, document []byte) (int64, error)
-}
+// dashboards are those of a store.
+type dashboards struct{ *remote }
 
-// dashboards connects; the caller calls done at the end.
-func (c *call) dashboards(ctx context.Context, p purpose) (at dashboards, done func() error, err error) {
-	conn, err := c.connect(ctx, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	if conn.store == nil {
-		return remoteDashboards{conn.remote}, conn.close, nil
-	}
-	return storedDashboards{&dashboard.Store{Cells: conn.store, Table: c.Tables.State, Now: c.Now}}, conn.close, nil
-}
-
-type storedDashboards struct{ *dashboard.Store }
-
-func (s storedDashboards) list(ctx context.Context) (names []string, err error) {
-	all, err := s.List(ctx)
-	for _, d := range all {
-		names = append(names, d.Name)
-	}
-	return names, err
-}
-
-func (s storedDashboards) get(ctx context.Context, name string, number int64) ([]byte, int64, error) {
-	document, v, err := s.Get(ctx, name, number)
-	return document, v.Version, err
-}
-
-func (s storedDashboards) put(ctx context.Context, name string, from int64, document []byte) (int64, error) {
-	v, err := s.Put(ctx, name, from, document, "")
-	return v.Version, err
-}
-
-// dryDashboards are those of a gateway, to which nothing is sent.
-type dryDashboards struct{ remoteDashboards }
-
-func (d dryDashboards) put(ctx context.Context, name string, from int64, _ []byte) (int64, error) {
-	_, now, err := d.get(ctx, name, 0)
-	if err != nil && !errors.Is(err, dashboard.ErrNotFound) {
-		return 0, err
-	}
-	if now != from {
-		return 0, fmt.Errorf("dashboard %s: version %d is in force, 0 for none; this change is made from version %d", name, now, from)
-	}
-	return now + 1, nil
-}
-
-type remoteDashboards struct{ *remote }
-
-func (r remoteDashboards) list(ctx context.Context) (names []string, err error) {
+func (r dashboards) list(ctx context.Context) (names []string, err error) {
 	var answer struct{ Dashboards []dashboard.Listed }
 	err = r.call(ctx, http.MethodGet, dashboardsPath, nil, &answer)
 	for _, d := range answer.Dashboards {
@@ -170,7 +111,7 @@ func (r remoteDashboards) list(ctx context.Context) (names []string, err error) 
 	return names, err
 }
 
-func (r remoteDashboards) get(ctx context.Context, name string, number int64) ([]byte, int64, error) {
+func (r dashboards) get(ctx context.Context, name string, number int64) ([]byte, int64, error) {
 	path := dashboardsPath + "/" + name
 	if number > 0 {
 		path += "?version=" + strconv.FormatInt(number, 10)
@@ -187,7 +128,7 @@ func (r remoteDashboards) get(ctx context.Context, name string, number int64) ([
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, 0, fmt.Errorf("%w: %s", dashboard.ErrNotFound, errorMessage(body))
 	case resp.StatusCode != http.StatusOK:
-		return nil, 0, &answerError{r.url, resp.StatusCode, errorMessage(body)}
+		return nil, 0, r.failed(resp.StatusCode, body)
 	}
 	version, err := strconv.ParseInt(strings.Trim(resp.Header.Get("ETag"), `"`), 10, 64)
 	if err != nil {
@@ -196,19 +137,23 @@ func (r remoteDashboards) get(ctx context.Context, name string, number int64) ([
 	return body, version, nil
 }
 
-func (r remoteDashboards) put(ctx context.Context, name string, from int64, document []byte) (int64, error) {
+func (r dashboards) put(ctx context.Context, name string, from int64, document []byte, dryRun bool) (int64, error) {
+	path := dashboardsPath + "/" + name
+	if dryRun {
+		path += "?dryRun=true"
+	}
 	header := []string{"If-None-Match", "*"}
 	if from > 0 {
 		header = []string{"If-Match", strconv.Quote(strconv.FormatInt(from, 10))}
 	}
-	resp, err := r.send(ctx, http.MethodPut, dashboardsPath+"/"+name, strings.NewReader(string(document)), header...)
+	resp, err := r.send(ctx, http.MethodPut, path, bytes.NewReader(document), header...)
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = &answerError{r.url, resp.StatusCode, errorMessage(body)}
+		err = r.failed(resp.StatusCode, body)
 	}
 	if err != nil {
 		return 0, err

@@ -14,9 +14,8 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/query"
-	"downpour/gateway/query/dispatch"
-	"downpour/gateway/query/engine"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
 	"downpour/pushdown/operator/aggregate"
@@ -38,38 +37,28 @@ func exportFlags(f *flag.FlagSet, o *options) {
 //
 // Import assigns UIDs in that order. Series are aggregated in the order of their
 // UIDs, so answers are the same there, to the last bit of a sum.
-func export(ctx context.Context, c *call) (err error) {
+func export(ctx context.Context, c *call) error {
 	req, err := c.exportArguments()
 	if err != nil {
 		return err
 	}
 
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
+	return c.at(ctx, existing, func(r *remote) error {
+		out, err := c.openOutput()
+		if err != nil {
+			return err
+		}
 
-	out, err := c.openOutput()
-	if err != nil {
-		return err
-	}
-
-	var counts exportCounts
-	if conn.store != nil {
-		counts, err = c.exportAll(ctx, conn, req, out)
-	} else {
-		counts, err = conn.remote.export(ctx, req, out, c.tell)
-	}
-	if err != nil {
-		return errors.Join(err, out.abort())
-	}
-
-	if err := out.finish(); err != nil {
-		return err
-	}
-	counts.print(c.Err) // not among the lines
-	return nil
+		var counts exportCounts
+		if err := r.get(ctx, "/api/tools/export?"+req.parameters(), receiver{out: out, progress: c.tell, counts: &counts}); err != nil {
+			return errors.Join(err, out.abort())
+		}
+		if err := out.finish(); err != nil {
+			return err
+		}
+		counts.print(c.Err) // not among the lines
+		return nil
+	})
 }
 
 // exportRequest says what to export.
@@ -77,6 +66,45 @@ type exportRequest struct {
 	times      [2]string // start, and end or "" for now
 	metrics    []string  // with their filters
 	all, plain bool
+}
+
+// parameters are those of the route.
+func (r *exportRequest) parameters() string {
+	q := url.Values{"start": {r.times[0]}, "m": r.metrics}
+	if r.times[1] != "" {
+		q.Set("end", r.times[1])
+	}
+	if r.all {
+		q.Set("all", "true")
+	}
+	if r.plain {
+		q.Set("plain", "true")
+	}
+	return q.Encode()
+}
+
+// export answers with import lines.
+func (h *served) export(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
+	if req.times[0] == "" || req.all != (len(req.metrics) == 0) {
+		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0], len(req.metrics))
+	}
+
+	// Only an export of all metrics has meta data, some of which may not be stored yet.
+	if req.all && h.Flush != nil {
+		if err := h.Flush(r.Context()); err != nil {
+			return err
+		}
+	}
+
+	if err := memory.Reserve(r.Context(), namerBytes+wholetable.BlockBytes); err != nil {
+		return err
+	}
+	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) {
+		x := h.exporter(out)
+		return &x.counts, x.all(r.Context(), req)
+	})
 }
 
 // exportCounts say how much was written and how much was left out. A gateway sends
@@ -116,16 +144,13 @@ func (n *exportCounts) print(w io.Writer) {
 	}
 }
 
-// exportAll writes what is requested from the store of this process.
-func (c *call) exportAll(ctx context.Context, conn *connection, req exportRequest, out io.Writer) (exportCounts, error) {
-	x := newExporter(c, conn, out)
+// all writes what is requested.
+func (x *exporter) all(ctx context.Context, req exportRequest) (err error) {
 	x.withMeta = req.all && !req.plain
-
 	metrics := req.metrics
 	if req.all {
-		var err error
 		if metrics, err = x.allNames(ctx, !req.plain); err != nil {
-			return x.counts, err
+			return err
 		}
 	}
 
@@ -136,16 +161,15 @@ func (c *call) exportAll(ctx context.Context, conn *connection, req exportReques
 			name, filters = m[:i], m[i:]
 		}
 		if err := x.exportMetric(ctx, req.times, name, filters); err != nil {
-			return x.counts, fmt.Errorf("%s: %w", m, err)
+			return fmt.Errorf("%s: %w", m, err)
 		}
 	}
 	x.counts.Metrics = len(metrics)
 
 	if !x.withMeta {
-		return x.counts, nil
+		return nil
 	}
-	err := x.writeMetadata(ctx, req.times)
-	return x.counts, err
+	return x.writeMetadata(ctx, req.times)
 }
 
 // exportArguments parses START [END] [AGG] METRIC…. An aggregator is accepted, as
@@ -193,13 +217,15 @@ func joinTags(words []string) (metrics []string) {
 }
 
 // isTime reports whether a word is a time and not an aggregator or a metric. Source: CliQuery.parseCommandLineQuery.
-func (c *call) isTime(w string) bool {
-	_, err := c.parser().URI(url.Values{"start": {"1"}, "end": {w}, "m": {"sum:m"}})
+func isTime(w string, parser query.Parser) bool {
+	_, err := parser.URI(url.Values{"start": {"1"}, "end": {w}, "m": {"sum:m"}})
 
 	// An end that does not come after the start is a time, too.
 	var refused *query.Error
 	return err == nil || errors.As(err, &refused) && strings.Contains(refused.Message, "End time")
 }
+
+func (c *call) isTime(w string) bool { return isTime(w, c.parser()) }
 
 func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c.Zone} }
 
@@ -207,7 +233,7 @@ func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c
 // names, and counts those that no line can hold.
 func (x *exporter) allNames(ctx context.Context, list bool) (metrics []string, err error) {
 	for _, kind := range everyKind {
-		entries, err := namesInOrder(ctx, x.conn, kind, anyName)
+		entries, err := namesInOrder(ctx, x.Names, kind, anyName)
 		if err != nil {
 			return nil, err
 		}
@@ -233,9 +259,9 @@ func (x *exporter) allNames(ctx context.Context, list bool) (metrics []string, e
 
 // namesInOrder returns the names of a kind that are wanted, in the order of their
 // UIDs. In a gateway their memory is the request's.
-func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
+func namesInOrder(ctx context.Context, names *uid.Dictionary, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
 	account := memory.Of(ctx)
-	for e, err := range conn.names.Each(ctx, kind, "") {
+	for e, err := range names.Each(ctx, kind, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -258,54 +284,23 @@ func anyName(string) bool { return true }
 // entryBytes is about what an entry of a list takes beside its texts.
 const entryBytes = 300
 
-// engine answers queries on the store, in process.
-func (c *call) engine(conn *connection) *engine.Engine {
-	return engine.New(engine.Config{Names: conn.names, Exec: dispatch.New(dispatch.Config{Store: conn.store}), Compile: c.Compile})
-}
-
 // plan compiles the query for a metric's series that filters admit, {host=a} say, with
 // the aggregator none: each series stays by itself.
-func (c *call) plan(ctx context.Context, conn *connection, times [2]string, name, filters string) (*plan.Compiled, error) {
+func (x *work) plan(ctx context.Context, times [2]string, name, filters string) (*plan.Compiled, error) {
 	values := url.Values{"start": {times[0]}, "m": {"none:m" + filters}}
 	if times[1] != "" {
 		values.Set("end", times[1])
 	}
-	q, err := c.parser().URI(values)
+	q, err := x.parser().URI(values)
 	if err != nil {
 		return nil, err
 	}
 	// m has stood in for the name, because colons divide the text of a sub-query, and a stored
 	// name may have some.
 	q.Queries[0].Metric = name
-	plans, err := c.engine(conn).Compile(ctx, q)
+	plans, err := x.engine().Compile(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return plans[0], nil
-}
-
-// export copies the lines of a gateway's export to out. It returns an error if the
-// export was cut off.
-func (r *remote) export(ctx context.Context, req exportRequest, out io.Writer, progress func(string)) (counts exportCounts, err error) {
-	q := url.Values{"start": {req.times[0]}, "m": req.metrics}
-	for name, value := range map[string]string{"end": req.times[1], "all": trueOrEmpty(req.all), "plain": trueOrEmpty(req.plain)} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-
-	resp, err := r.send(ctx, http.MethodGet, "/api/tools/export?"+q.Encode(), nil)
-	if err != nil {
-		return counts, err
-	}
-	err = r.copyAnswer(resp, out, progress, &counts)
-	return counts, err
-}
-
-// trueOrEmpty returns the value of a query parameter.
-func trueOrEmpty(b bool) string {
-	if b {
-		return "true"
-	}
-	return ""
 }

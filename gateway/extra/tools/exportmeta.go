@@ -8,6 +8,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/pushdown/store"
@@ -69,20 +70,18 @@ func (x *exporter) writeMetadata(ctx context.Context, times [2]string) error {
 	if err := x.writeGlobalAnnotations(ctx, times); err != nil {
 		return fmt.Errorf("global annotations: %w", err)
 	}
-	if err := x.scanRows(ctx, store.Scan{Table: x.call.Tables.UID, Family: encoding.FamilyName}, x.writeUIDMeta); err != nil {
-		return fmt.Errorf("%s: %w", x.call.Tables.UID, err)
+	if err := x.scanRows(ctx, store.Scan{Table: x.Tables.UID, Family: encoding.FamilyName}, x.writeUIDMeta); err != nil {
+		return fmt.Errorf("%s: %w", x.Tables.UID, err)
 	}
-	if err := x.scanRows(ctx, store.Scan{Table: x.call.Tables.Meta, Family: encoding.FamilyName}, x.writeTSMeta); err != nil {
-		return fmt.Errorf("%s: %w", x.call.Tables.Meta, err)
+	if err := x.scanRows(ctx, store.Scan{Table: x.Tables.Meta, Family: encoding.FamilyName}, x.writeTSMeta); err != nil {
+		return fmt.Errorf("%s: %w", x.Tables.Meta, err)
 	}
 	return nil
 }
 
 // scanRows calls each with every row of a scan.
 func (x *exporter) scanRows(ctx context.Context, s store.Scan, each func(context.Context, store.Row) error) error {
-	s.BlockBytes = exportBlock
-
-	for row, err := range store.Rows(ctx, x.conn.store, s) {
+	for row, err := range wholetable.Rows(ctx, x.Store, s) {
 		if err != nil {
 			return err
 		}
@@ -101,14 +100,14 @@ func (x *exporter) writeGlobalAnnotations(ctx context.Context, times [2]string) 
 	if times[1] != "" {
 		values.Set("end", times[1])
 	}
-	q, err := x.call.parser().URI(values)
+	q, err := x.parser().URI(values)
 	if err != nil {
 		return err
 	}
 
-	schema := x.call.Schema
+	schema := x.Schema
 	metric := make(encoding.UID, schema.MetricWidth)
-	s := store.Scan{Table: x.call.Tables.Data, Family: encoding.FamilyData, Start: schema.AppendRangeKey(nil, 0, metric, 0)}
+	s := store.Scan{Table: x.Tables.Data, Family: encoding.FamilyData, Start: schema.AppendRangeKey(nil, 0, metric, 0)}
 	// The keys end with their hours: a zero byte makes the first key behind the last one.
 	s.Stop = append(schema.AppendRangeKey(nil, 0, metric, 1<<32-1), 0)
 
@@ -133,7 +132,7 @@ func (x *exporter) writeUIDMeta(ctx context.Context, row store.Row) error {
 			continue
 		}
 
-		name, err := x.conn.names.Name(ctx, kind, append(encoding.UID{}, row.Key...))
+		name, err := x.Names.Name(ctx, kind, append(encoding.UID{}, row.Key...))
 		if err = x.ignoreDeletedName(err); err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ func (x *exporter) writeTSMeta(ctx context.Context, row store.Row) error {
 // spellTSUID returns the series of a TSUID as a line spells it. It returns "", and counts
 // an object that is left out, if it is no TSUID, or of a series that no line can hold.
 func (x *exporter) spellTSUID(ctx context.Context, tsuid []byte) (string, error) {
-	schema := x.call.Schema
+	schema := x.Schema
 	metric, tags, err := schema.SplitTSUID(append([]byte{}, tsuid...))
 	if err != nil {
 		x.counts.SkippedMeta++

@@ -1,22 +1,18 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/gateway/query/plan"
-	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
 
 // exporter writes rows as import lines.
 type exporter struct {
-	call     *call
-	conn     *connection
+	*work
 	out      io.Writer
 	names    *namer
 	withMeta bool // annotations and meta data are written, too
@@ -29,100 +25,55 @@ type exporter struct {
 	line    []byte         // scratch
 }
 
-// newExporter returns an exporter to out. In a gateway its names take less memory.
-func newExporter(c *call, conn *connection, out io.Writer) *exporter {
-	bound := aloneNamerBytes
-	if c.served {
-		bound = namerBytes
-	}
-	x := &exporter{call: c, conn: conn, out: out, names: newNamer(c, conn, bound)}
-	x.decoder.FixDuplicates = c.Compile.FixDuplicates
-	return x
+// exporter returns an exporter to out. In a gateway its names take less memory.
+func (x *work) exporter(out io.Writer) *exporter {
+	e := &exporter{work: x, out: out, names: x.namer(x.bound(namerBytes, aloneNamerBytes))}
+	e.decoder.FixDuplicates = x.Compile.FixDuplicates
+	return e
 }
 
 // exportMetric exports the series of one metric that its filters admit.
 func (x *exporter) exportMetric(ctx context.Context, times [2]string, name, filters string) error {
-	c, err := x.call.plan(ctx, x.conn, times, name, filters)
+	c, err := x.plan(ctx, times, name, filters)
 	if err != nil {
 		return err
 	}
-	if c.Nothing != "" {
-		return nil
-	}
-
-	for _, r := range c.Plan.Ranges {
-		if err := x.scan(ctx, c, r); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// exportBlock is the number of bytes that the store delivers at a time.
-const exportBlock = 1 << 20
-
-// scan exports the rows of a range. The store may return more rows than the filters
-// of the plan want; exportRow looks again.
-func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange) error {
-	access := operator.ChooseFilter(&scanplan.Part{Plan: *c.Plan, Range: r})
-	if access.Nothing {
-		return nil
-	}
-
-	s := store.Scan{Table: c.Plan.Table, Start: r.Start, Stop: r.Stop, Family: encoding.FamilyData,
-		Filter: access.Filter, BlockBytes: exportBlock}
-	for row, err := range store.Rows(ctx, x.conn.store, s) {
-		if err != nil {
-			return err
-		}
-		if err := x.exportRow(ctx, c, row); err != nil {
-			return fmt.Errorf("row %x: %w", row.Key, err)
+	for _, s := range stretchesOf(c) {
+		for row, err := range x.walk(ctx, &s, x.names, false) {
+			if err != nil {
+				return err
+			}
+			if err := x.exportRow(c.Plan, row); err != nil {
+				return fmt.Errorf("row %x: %w", row.Key, err)
+			}
 		}
 	}
 	return nil
 }
 
-// exportRow writes the points and annotations of a row, unless it is of another series,
-// metric or hour than the plan wants.
-func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Row) error {
-	key, err := c.Plan.Schema.ParseRowKey(row.Key)
-	if err != nil {
-		return err
-	}
-
-	// The store's filter is on the key's bytes and may let more rows pass.
-	if base := int64(key.BaseTime); base < c.Plan.From || base >= c.Plan.To || !bytes.Equal(key.Metric, c.Plan.Metric) {
-		return nil
-	}
-
-	if !admits(c.Plan, key.Tags) {
-		return nil
-	}
-	s, err := x.names.series(ctx, key)
-	if err != nil {
-		return err
-	}
-	if ok, err := s.matches(c); err != nil || !ok {
-		return err
-	}
-	// Names that are gone are damage, which the user must know of; others just cannot be
-	// written in a line.
-	if s.orphan != "" {
+// exportRow writes the points and annotations of a row.
+func (x *exporter) exportRow(p *scanplan.Plan, row seriesRow) error {
+	s := row.named
+	switch {
+	case row.bad != nil:
+		return row.bad
+	case s.orphan != "":
+		// Names that are gone are damage, which the user must know of; others just cannot be
+		// written in a line.
 		return s.noLine
 	}
 
-	if err := x.decode(key.BaseTime, row.Cells); err != nil {
+	if err := x.decode(row.key.BaseTime, row.Cells); err != nil {
 		return err
 	}
-	if err := x.writePoints(c.Plan, s); err != nil {
+	if err := x.writePoints(p, s); err != nil {
 		return err
 	}
 	if s.noLine != nil {
 		x.counts.SkippedMeta += int64(len(x.decoder.Annotations()))
 		return nil
 	}
-	return x.writeAnnotations(c.Plan, s.metric+s.lineTags)
+	return x.writeAnnotations(p, s.metric+s.lineTags)
 }
 
 // decode reads a row's points into x.points and the times that are stored as

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"downpour/gateway"
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/trees/forest"
@@ -51,8 +52,19 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	if err != nil {
 		return gateway.Parts{}, err
 	}
-	served := Served{Settings: settings, Store: c.Store, Names: c.Names, Series: c.Series, Ending: c.Ending, Now: c.Config.Now,
-		ReadOnly: c.ReadOnly(), WriteOnly: c.Config.Mode == "wo"}
+	served := Served{
+		Settings:  settings,
+		Store:     c.Store,
+		Names:     c.Names,
+		Series:    c.Series,
+		Points:    c.Points,
+		Count:     func(stored, refused int) { c.CountPuts(activity.HTTP, stored, refused) },
+		Refused:   c.Refused,
+		Ending:    c.Ending,
+		Now:       c.Config.Now,
+		ReadOnly:  c.ReadOnly(),
+		WriteOnly: c.Config.Mode == "wo",
+	}
 	served.Forest, _ = gateway.Provided[*forest.Forest](c)
 	served.Turns, _ = gateway.Provided[retention.Turns](c)
 	if c.Tracker != nil {
@@ -60,15 +72,17 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	}
 	serve := httpio.FromHandler(Handler(served))
 	return gateway.Parts{Routes: map[string]httpio.Endpoint{
-		"api/tools/export":  {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
-		"api/tools/scan":    {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
-		"api/tools/names":   {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
-		"api/tools/remarks": {Scope: auth.Write, Serve: serve, Reads: httpio.NoVerb, OwnTime: true, Audited: true},
-		"api/tools/trees":   {Scope: auth.Write, Serve: serve, Reads: httpio.NoVerb, OwnTime: true, Audited: true},
-		"api/tools/delete":  {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/uid":     {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/rollup":  {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
-		"api/tools/fsck":    {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/export": {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
+		"api/tools/scan":   {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
+		"api/tools/names":  {Scope: auth.Read, Serve: serve, Reads: httpio.Get},
+		"api/tools/import": {Scope: auth.Write, Serve: serve, Reads: httpio.NoVerb, OwnTime: true, Audited: true},
+		"api/tools/assign": {Scope: auth.Write, Serve: serve, Reads: httpio.NoVerb, Audited: true},
+		"api/tools/rename": {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb},
+		"api/tools/trees":  {Scope: auth.Write, Serve: serve, Reads: httpio.NoVerb, OwnTime: true, Audited: true},
+		"api/tools/delete": {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/uid":    {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/rollup": {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
+		"api/tools/fsck":   {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
 		// It deletes points.
 		"api/tools/retention": {Scope: auth.Admin, Serve: serve, Reads: httpio.NoVerb, OwnTime: true},
 		// It keeps the store's files for a backup, in the store's own directory.

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
+	"net/http"
 	"runtime"
 
 	"downpour/gateway/extra/tools/fsck"
+	"downpour/pushdown/process/memory"
 )
 
 func fsckFlags(f *flag.FlagSet, o *options) {
@@ -45,7 +48,7 @@ type fsckRequest struct {
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each
 // finding and then the counters, and returns an error if anything is still damaged.
 // Source: Fsck.
-func runFsck(ctx context.Context, c *call) (err error) {
+func runFsck(ctx context.Context, c *call) error {
 	req := &c.fsck
 	req.Args, req.DryRun = c.args, c.dryRun
 	if c.fixAll {
@@ -55,21 +58,17 @@ func runFsck(ctx context.Context, c *call) (err error) {
 	if req.Full == (len(req.Args) > 0) {
 		return c.usage("want a query or --full-scan")
 	}
-
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
+	if !req.Full {
+		if _, err := c.query(); err != nil {
+			return err
+		}
 	}
-	defer func() { err = errors.Join(err, conn.close()) }()
 
-	out := bufio.NewWriterSize(c.Out, 64<<10)
 	var counts fsckCounts
-	if conn.store == nil {
-		// How many threads are well for a gateway, it knows itself.
-		err = conn.remote.stream(ctx, "/api/tools/fsck", req, out, c.tell, &counts)
-	} else if err = req.complete(2 * runtime.NumCPU()); err == nil {
-		counts, err = c.checkRows(ctx, conn, req, out, c.tell)
-	}
+	out := bufio.NewWriterSize(c.Out, 64<<10)
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, "/api/tools/fsck", req, receiver{out: out, progress: c.tell, counts: &counts})
+	})
 
 	// A run that has failed may have repaired much.
 	if err == nil || counts.Rows > 0 {
@@ -80,4 +79,33 @@ func runFsck(ctx context.Context, c *call) (err error) {
 		err = counts.left()
 	}
 	return err
+}
+
+// servedThreads is the number of threads of an fsck in a gateway if the request says none.
+const servedThreads = 2
+
+// fsck answers with what it finds in rows, and with what it did about it.
+func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
+	var req fsckRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if err := req.complete(h.bound(servedThreads, 2*runtime.NumCPU())); err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), req.memory()); err != nil {
+		return err
+	}
+	if !h.checking.TryLock() {
+		return conflict("another fsck of this gateway runs, and one at a time may")
+	}
+	defer h.checking.Unlock()
+
+	x := &h.work
+	if req.DryRun {
+		x = x.dry()
+	}
+	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
+		return x.checkRows(r.Context(), &req, out, progress)
+	})
 }

@@ -3,7 +3,6 @@ package tools
 import (
 	"io"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -66,17 +65,16 @@ func BenchmarkFsck(b *testing.B) {
 			if err := tables.Create(b.Context(), st, tables.Specs(names, schema, "NONE")); err != nil {
 				b.Fatal(err)
 			}
-			conn := &connection{store: st, names: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})}
+			x := &work{Served: Served{Settings: Settings{Schema: schema, Tables: names}, Store: st, Names: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})}}
 			var uids []encoding.UID
 			for i, kind := range everyKind {
-				u, err := conn.names.Assign(b.Context(), kind, "name"+string(rune('a'+i)))
+				u, err := x.Names.Assign(b.Context(), kind, "name"+string(rune('a'+i)))
 				if err != nil {
 					b.Fatal(err)
 				}
 				uids = append(uids, u)
 			}
 			tags := schema.AppendTags(nil, []encoding.TagPair{{K: uids[1], V: uids[2]}})
-			c := &call{Env: &Env{Settings: Settings{Schema: schema, Tables: names}, Now: time.Now}}
 
 			values := 0
 			for b.Loop() {
@@ -89,7 +87,7 @@ func BenchmarkFsck(b *testing.B) {
 				if how.repair {
 					req.Options.All()
 				}
-				counts, err := c.checkRows(b.Context(), conn, req, io.Discard, func(string) {})
+				counts, err := x.checkRows(b.Context(), req, io.Discard, func(string) {})
 				if err != nil || counts.Rows != hoursOfPoints {
 					b.Fatal(counts, err)
 				}

@@ -412,6 +412,30 @@ func TestFsck_from(t *testing.T) {
 	}
 }
 
+// A run that is interrupted tells what it has done, and where to go on.
+func TestFsck_interrupted(t *testing.T) {
+	p := salted(t, 60, 60)
+	var stop context.CancelFunc
+	p.ctx, stop = context.WithCancel(t.Context())
+	inner := p.open
+	repairs := 0
+	p.open = func() (tools.Store, error) {
+		st, err := inner()
+		return &meddled{st, func() {
+			if repairs++; repairs == 3 {
+				stop()
+			}
+		}}, err
+	}
+	err := p.tool("", nil, "fsck", "--fix", "--full-scan", "--delete-orphans", "--yes-delete-orphans", "1000", "--threads", "1")
+	if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) || !strings.Contains(err.Error(), "go on with --from ") {
+		t.Errorf("got %v, want that it was interrupted, and where to go on", err)
+	}
+	if n := p.counter("Orphaned UID Rows Deleted"); repairs != 3 || n == "0" {
+		t.Errorf("%d repairs, and then it says\n%s, want those before it was interrupted", repairs, &p.out)
+	}
+}
+
 // While a gateway has the embedded store open, the tool asks it to check and repair.
 func TestFsck_gateway(t *testing.T) {
 	p := embedded(t)

@@ -17,7 +17,7 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	if len(rows) == 0 {
 		return "", nil
 	}
-	putAbsent := w.checks.conn.store.Features().PutAbsent
+	putAbsent := w.checks.Store.Features().PutAbsent
 	if putAbsent == nil {
 		return "the store cannot put what is absent", nil
 	}
@@ -25,7 +25,7 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	for i := range rows {
 		keys[i] = rows[i].Key
 	}
-	there, err := w.checks.conn.store.Get(ctx, w.checks.call.Tables.Data, encoding.FamilyData, keys)
+	there, err := w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys)
 	if err != nil {
 		return "", err
 	}
@@ -43,11 +43,11 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 			values = append(values, c.Value)
 		}
 	}
-	if _, err := putAbsent(ctx, w.checks.call.Tables.Data, cells, values); err != nil {
+	if _, err := putAbsent(ctx, w.checks.Tables.Data, cells, values); err != nil {
 		return "", err
 	}
 	// Also of what was there before, or came from others meanwhile, only the same values will do.
-	if there, err = w.checks.conn.store.Get(ctx, w.checks.call.Tables.Data, encoding.FamilyData, keys); err != nil {
+	if there, err = w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys); err != nil {
 		return "", err
 	}
 	for i := range rows {

@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-
-	"downpour/pushdown/store"
 )
 
 // Without a number of orphans that may go, none does if of at least so many rows more than one
@@ -38,7 +36,7 @@ func (r *rowChecker) keepsOrphans(ctx context.Context) (bool, error) {
 
 // judgeOrphans returns why so many orphans are not deleted, nil if they are.
 func (r *rowChecker) judgeOrphans(rows, orphans int64) error {
-	tables := r.call.Tables
+	tables := r.Tables
 	switch most := r.req.YesDeleteOrphans; {
 	case most > 0 && orphans > most:
 		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans, rows, tables.Data, most)
@@ -65,7 +63,7 @@ func (r *rowChecker) countOrphans(ctx context.Context) (rows, orphans int64, err
 			}
 			defer r.leave()
 
-			names := newNamer(r.call, r.conn, namerBytes)
+			names := r.namer(namerBytes)
 			for i := taken.Add(1) - 1; i < int64(len(r.parts)); i = taken.Add(1) - 1 {
 				if err := r.countPart(counting, &r.parts[i], names, &sum); err != nil {
 					return err
@@ -83,27 +81,15 @@ func (r *rowChecker) countOrphans(ctx context.Context) (rows, orphans int64, err
 // countPart adds the rows of a part to a sum.
 func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *namer, sum *orphanCount) error {
 	var since orphanCount
-	scan := part.scan(r.call.Tables.Data)
-	scan.KeysOnly = true
-	for row, err := range store.Rows(ctx, r.conn.store, scan) {
+	for row, err := range r.walk(ctx, &part.stretch, names, true) {
 		if err != nil {
 			return err
 		}
-		key, err := r.call.Schema.ParseRowKey(row.Key)
-		if err != nil || key.Global() {
+		if row.bad != nil || row.key.Global() {
 			continue // a bad key is a finding of its own, and global annotations are of no series
 		}
-		named, err := names.series(ctx, key)
-		if err != nil {
-			return err
-		}
-		if ok, err := part.admits(row.Key, key, named); err != nil {
-			return err
-		} else if !ok {
-			continue
-		}
 		since.rows++
-		if named.orphan != "" {
+		if row.named.orphan != "" {
 			since.orphans++
 		}
 		if since.rows == reportRows {
@@ -121,7 +107,7 @@ func (r *rowChecker) counted(since, sum *orphanCount) {
 	sum.rows += since.rows
 	sum.orphans += since.orphans
 	*since = orphanCount{}
-	if now := r.call.Now(); now.Sub(r.told) >= tellEvery {
+	if now := r.now(); now.Sub(r.told) >= tellEvery {
 		r.told = now
 		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows, sum.orphans))
 	}

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"downpour/encoding"
+	"downpour/gateway/metadata/wholetable"
 )
 
 // rowChecker checks the rows of a table, several stretches at a time.
 type rowChecker struct {
-	call  *call
-	conn  *connection
+	*work
 	req   *fsckRequest
 	young uint32 // rows from this base time on are not repaired
 
@@ -52,7 +52,7 @@ const perCPU = 4
 // with what replaces them, and a block of rows. While a part waits for orphans to be counted, one that is counted has names and a
 // block as well.
 func (r *fsckRequest) memory() int64 {
-	const reading = namerBytes + exportBlock
+	const reading = namerBytes + wholetable.BlockBytes
 	each := int64(reading + 2*repairBytes)
 	if r.Options.Fix && r.Options.DeleteOrphans {
 		each += reading
@@ -81,29 +81,29 @@ func (r *fsckRequest) complete(threads int) error {
 
 // checkRows checks the rows of a complete request, writes findings and tells progress. It
 // returns the counts of what it has done, also with an error, which says where to go on.
-func (c *call) checkRows(ctx context.Context, conn *connection, req *fsckRequest, out io.Writer, progress func(string)) (fsckCounts, error) {
+func (x *work) checkRows(ctx context.Context, req *fsckRequest, out io.Writer, progress func(string)) (fsckCounts, error) {
 	from, err := hex.DecodeString(req.From)
 	if err != nil {
 		return fsckCounts{}, err
 	}
 	var all []stretch
 	if req.Full {
-		all, err = c.everything(ctx, conn)
+		all, err = x.everything(ctx)
 	} else {
-		all, err = c.queried(ctx, conn, req.Args)
+		all, err = x.queried(ctx, req.Args)
 	}
 	if err != nil {
 		return fsckCounts{}, err
 	}
 
-	if err := c.checkNames(ctx, conn, req); err != nil {
+	if err := x.checkNames(ctx, req); err != nil {
 		return fsckCounts{}, err
 	}
 
 	// Queries that resolve duplicates take the newest: a repair must leave them the same one.
-	req.Options.LastWriteWins = req.Options.LastWriteWins || c.Compile.FixDuplicates
-	now := c.Now()
-	r := &rowChecker{call: c, conn: conn, req: req, out: out, progress: progress, told: now, begun: now,
+	req.Options.LastWriteWins = req.Options.LastWriteWins || x.Compile.FixDuplicates
+	now := x.now()
+	r := &rowChecker{work: x, req: req, out: out, progress: progress, told: now, begun: now,
 		young: encoding.KeyTime(encoding.Hour(now.Unix()) - encoding.RowSeconds)}
 	for _, s := range startAt(all, from) {
 		r.parts = append(r.parts, checkedPart{stretch: s, at: s.Start})
@@ -113,13 +113,13 @@ func (c *call) checkRows(ctx context.Context, conn *connection, req *fsckRequest
 
 // checkNames refuses to delete orphans where nothing has a name: then the settings name
 // another UID table than that of the data.
-func (c *call) checkNames(ctx context.Context, conn *connection, req *fsckRequest) error {
+func (x *work) checkNames(ctx context.Context, req *fsckRequest) error {
 	if !req.Options.Fix || !req.Options.DeleteOrphans {
 		return nil
 	}
-	metrics, err := namesInOrder(ctx, conn, encoding.UIDMetric, anyName)
+	metrics, err := namesInOrder(ctx, x.Names, encoding.UIDMetric, anyName)
 	if err == nil && len(metrics) == 0 {
-		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID table of %s?", c.Tables.UID, c.Tables.Data)
+		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID table of %s?", x.Tables.UID, x.Tables.Data)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 		p.at = append(p.at[:0:0], at...)
 	}
 
-	now := r.call.Now()
+	now := r.now()
 	if now.Sub(r.told) < tellEvery {
 		return
 	}

@@ -41,13 +41,13 @@ type pendingRow struct {
 }
 
 func newRowWorker(r *rowChecker, p *checkedPart) *rowWorker {
-	return &rowWorker{checks: r, part: p, names: newNamer(r.call, r.conn, namerBytes), checker: fsck.Checker{Schema: r.call.Schema, Options: r.req.Options}}
+	return &rowWorker{checks: r, part: p, names: r.namer(namerBytes), checker: fsck.Checker{Schema: r.Schema, Options: r.req.Options}}
 }
 
 // run checks the part, row by row.
 func (w *rowWorker) run(ctx context.Context) error {
 	n := 0
-	for row, err := range store.Rows(ctx, w.checks.conn.store, w.part.scan(w.checks.call.Tables.Data)) {
+	for row, err := range w.checks.walk(ctx, &w.part.stretch, w.names, false) {
 		if err != nil {
 			return err
 		}
@@ -89,33 +89,26 @@ func (w *rowWorker) report(at []byte) {
 
 // check checks one row. What is wrong with it is printed now, or, if it is to be repaired,
 // when that is done.
-func (w *rowWorker) check(ctx context.Context, row store.Row) error {
-	key, err := w.checks.call.Schema.ParseRowKey(row.Key)
-	whole := err == nil
-	var named *namedSeries
+func (w *rowWorker) check(ctx context.Context, row seriesRow) error {
 	var facts fsck.Facts
-	if whole {
-		if named, err = w.names.series(ctx, key); err != nil {
-			return err
-		}
-		if ok, err := w.part.admits(row.Key, key, named); err != nil || !ok {
-			return err
-		}
-		// A row of global annotations is of no series, so no name of it can be missing.
-		if key.Global() {
-			named = nil
-		} else {
-			facts.Orphan = named.orphan
-		}
-		last := int64(key.BaseTime)
-		if encoding.Crooked(key.BaseTime) {
+	switch key := row.key; {
+	case row.bad != nil && w.part.compiled != nil:
+		return nil // no query is about it
+	case row.bad != nil:
+	case key.Global(): // it is of no series, so no name of it can be missing
+		row.named = nil
+	default:
+		facts.Orphan = row.named.orphan
+	}
+	if row.bad == nil {
+		last := int64(row.key.BaseTime)
+		if encoding.Crooked(row.key.BaseTime) {
 			last += encoding.RowSeconds - 1 // where what it holds may belong
 		}
+		var err error
 		if facts.Keep, err = w.keeps(ctx, last, facts.Orphan != ""); err != nil {
 			return err
 		}
-	} else if w.part.compiled != nil {
-		return nil // no query is about it
 	}
 
 	w.cells = w.cells[:0]
@@ -132,14 +125,14 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		if len(result.Findings) == 0 {
 			return nil
 		}
-		return w.print(title(row.Key, key, named), result.Findings, "")
+		return w.print(title(row), result.Findings, "")
 	}
-	w.keep(row, title(row.Key, key, named), result)
+	w.keep(row.Row, title(row), result)
 	if facts.Orphan != "" {
 		// repair looks for its names once more. The key is the copy's: the row's own is valid
 		// only until the next row.
 		p := &w.pending[len(w.pending)-1]
-		p.orphan, _ = w.checks.call.Schema.ParseRowKey(p.change.Read.Key)
+		p.orphan, _ = w.checks.Schema.ParseRowKey(p.change.Read.Key)
 	}
 	return nil
 }
@@ -167,12 +160,13 @@ func (w *rowWorker) keeps(ctx context.Context, last int64, orphan bool) (why str
 }
 
 // title says which row it is: its key, and series and base time if it is of a series.
-func title(row []byte, key encoding.RowKey, of *namedSeries) string {
+func title(row seriesRow) string {
+	of := row.named
 	if of == nil {
-		return fmt.Sprintf("row %x", row)
+		return fmt.Sprintf("row %x", row.Key)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "row %x %s %d", row, visible(of.metric), key.BaseTime)
+	fmt.Fprintf(&b, "row %x %s %d", row.Key, visible(of.metric), row.key.BaseTime)
 	for _, t := range of.tags {
 		fmt.Fprintf(&b, " %s=%s", visible(t.k), visible(t.v))
 	}
@@ -253,7 +247,7 @@ func (w *rowWorker) repair(ctx context.Context) error {
 		}
 	}
 
-	outcomes, err := w.checks.conn.store.Replace(ctx, w.checks.call.Tables.Data, encoding.FamilyData, changes)
+	outcomes, err := w.checks.Store.Replace(ctx, w.checks.Tables.Data, encoding.FamilyData, changes)
 	if err != nil {
 		return fmt.Errorf("cannot repair %d rows: %w", len(changes), err)
 	}

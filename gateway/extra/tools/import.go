@@ -1,12 +1,16 @@
 package tools
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"slices"
 )
 
 func importFlags(f *flag.FlagSet, o *options) {
@@ -18,41 +22,32 @@ func importFlags(f *flag.FlagSet, o *options) {
 
 // importFiles imports files one after another. It skips what an earlier run of the
 // same command has imported.
-func importFiles(ctx context.Context, c *call) (err error) {
+func importFiles(ctx context.Context, c *call) error {
 	if len(c.args) == 0 {
 		return c.usage("no file is given")
 	}
-
-	conn, err := c.connect(ctx, creating)
-	if err != nil {
-		return err
+	if c.dryRun && c.gateway != "" {
+		return c.usage("-dry-run: a gateway imports nothing without storing it; end it, or leave out -gateway")
 	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	to := c.sink(conn)
-	defer to.close()
-	for _, name := range c.args {
-		if err := c.importFile(ctx, to, name); err != nil {
-			return err
+	return c.at(ctx, creating, func(r *remote) error {
+		if c.dryRun && !r.own {
+			return c.usage("-dry-run: a gateway has the store open, and imports nothing without storing it; end it first")
 		}
-	}
-	// Not after each file: the same command run again skips those that were finished.
-	return c.removeStates()
-}
-
-// sink returns where points go: into the store, or to the gateway that has it open.
-func (c *call) sink(conn *connection) sink {
-	if conn.store == nil {
-		return &gatewaySink{&c.Settings, conn.remote}
-	}
-	return newStoreSink(c, conn)
+		for _, name := range c.args {
+			if err := c.importFile(ctx, r, name); err != nil {
+				return err
+			}
+		}
+		// Not after each file: the same command run again skips those that were finished.
+		return c.removeStates()
+	})
 }
 
 // removeStates removes the state files once all files are imported. They stay until
 // then, so that the same command skips the files that were finished.
 func (c *call) removeStates() error {
 	for _, name := range c.args {
-		if c.noState || name == "-" {
+		if !c.keepsState(name) {
 			continue
 		}
 		if err := os.Remove(stateName(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -62,9 +57,12 @@ func (c *call) removeStates() error {
 	return nil
 }
 
+// keepsState reports whether the state of an import is kept in a file: standard input does not come again.
+func (c *call) keepsState(name string) bool { return name != "-" && !c.noState && !c.dryRun }
+
 // importFile imports one file, "-" for standard input, and prints what it has imported.
 // A file that was interrupted goes on where its state says.
-func (c *call) importFile(ctx context.Context, to sink, name string) (err error) {
+func (c *call) importFile(ctx context.Context, to *remote, name string) (err error) {
 	f, err := openInput(name, c.In)
 	if err != nil {
 		return err
@@ -72,8 +70,7 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 	defer func() { err = errors.Join(err, f.close()) }()
 
 	run := &fileImport{call: c, to: to, from: f, state: new(state)}
-	run.keep = name != "-" && !c.noState // standard input does not come again
-	if run.keep {
+	if c.keepsState(name) {
 		if run.state, err = loadState(name, c.Store+" "+c.Tables.Data); err != nil {
 			return err
 		}
@@ -105,12 +102,35 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 // becomes durable.
 type fileImport struct {
 	*call
-	to       sink
+	to       *remote
 	from     *input
 	state    *state
-	keep     bool // keep the state in a file
 	progress *progress
-	parts    [][]byte // scratch
+}
+
+// Bounds of a chunk, in lines and bytes. A gateway has other work, and less memory for each request.
+const (
+	ownChunkLines = 50_000
+	chunkLines    = 5_000
+	chunkBytes    = 8 << 20
+)
+
+// chunk is a run of whole lines that are sent together.
+type chunk struct {
+	text       []byte
+	lines      int64
+	begin, end position
+	long       []int64 // the lines, from 1, that are too long; an empty one is sent in their place
+	stops      bool    // the line behind it is too long, and ends the import
+	sent       *sending
+}
+
+// sending is a chunk that is sent, and whose points are not durable yet.
+type sending struct {
+	taken  chan struct{} // has an element once all points are with the writer
+	ended  chan struct{}
+	answer importDone
+	err    error
 }
 
 // all imports the file from the position of its state to the end.
@@ -118,18 +138,13 @@ func (i *fileImport) all(ctx context.Context) error {
 	var before *chunk
 	for {
 		ch, readErr := i.readChunk()
-
-		// UIDs are assigned in the order of the file's list of names, so before the
-		// points that use them.
-		if err := i.to.assign(ctx, ch.names); err != nil {
-			// The chunk before was sent: what of it is durable counts as imported.
-			return errors.Join(fmt.Errorf("%s: %w", i.from.name, err), i.awaitCommit(ctx, before))
+		if before != nil {
+			before.sent.awaitTaken()
 		}
-
-		ch.sent = i.to.send(ctx, ch.lines)
+		ch.sent = i.send(ctx, ch)
 		// The chunk before becomes durable while this one is read and sent.
-		if err := i.awaitCommit(ctx, before); err != nil {
-			_, _ = ch.sent.wait(ctx) // of the two errors the first one is reported
+		if err := i.awaitCommit(before); err != nil {
+			<-ch.sent.ended // of the two errors the first one is reported
 			return err
 		}
 		before = ch
@@ -142,7 +157,7 @@ func (i *fileImport) all(ctx context.Context) error {
 		}
 
 		// The last chunk: at the end of the file, or before a refused line.
-		if err := i.awaitCommit(ctx, before); err != nil {
+		if err := i.awaitCommit(before); err != nil {
 			return err
 		}
 		if errors.Is(readErr, io.EOF) {
@@ -152,127 +167,120 @@ func (i *fileImport) all(ctx context.Context) error {
 	}
 }
 
-// readChunk reads and parses lines. It returns an error with the last chunk: io.EOF,
-// errStop if that ends with a refused line, or the error of reading.
+// readChunk reads lines. It returns an error with the last chunk: io.EOF, errLong if that line ends the import, or the
+// error of reading.
 func (i *fileImport) readChunk() (*chunk, error) {
-	ch := &chunk{end: i.from.at}
-	for len(ch.lines) < chunkLines && len(ch.text)+ch.metaBytes < chunkBytes {
-		before := i.from.at
+	ch := &chunk{begin: i.from.at, end: i.from.at}
+	most := int64(chunkLines)
+	if i.to.own {
+		most = ownChunkLines
+	}
+	for ch.lines < most && len(ch.text) < chunkBytes {
 		line, err := i.from.next()
-		// A long line is refused like any other; only an error of the file ends it.
-		if err != nil && !errors.Is(err, errLong) {
+		switch {
+		case errors.Is(err, errLong) && !i.skipErrors:
+			ch.stops = true
+			return ch, err
+		case errors.Is(err, errLong): // refused like any other; only an error of the file ends it
+			line = []byte{'\n'}
+			ch.long = append(ch.long, ch.lines+1)
+		case err != nil:
 			return ch, err
 		}
-
-		if err == nil {
-			err = i.importLine(ch, line, before)
-		}
-		if err != nil {
-			ch.bad = append(ch.bad, refusal{i.from.at.Lines, err})
-			if !i.skipErrors {
-				return ch, errStop // the chunk ends in front of the line, with which another run begins
-			}
-		}
+		ch.text = append(ch.text, line...)
+		ch.lines++
 		ch.end = i.from.at
 	}
-
 	return ch, nil
 }
 
-// importLine parses a line into the chunk. before is the position in front of it.
-func (i *fileImport) importLine(ch *chunk, line []byte, before position) (err error) {
-	w := words(i.parts[:0], line)
-	if len(w) == 0 || w[0][0] == '#' {
-		return i.importComment(ch, line, w, before)
+// send begins to send a chunk.
+func (i *fileImport) send(ctx context.Context, ch *chunk) *sending {
+	s := &sending{taken: make(chan struct{}, 1), ended: make(chan struct{})}
+	if ch.lines == 0 {
+		close(s.ended)
+		return s
 	}
-
-	var p linePoint
-	if p, ch.text, err = parseLine(ch.text, line, &i.parts); err != nil {
-		return err
+	path := "/api/tools/import"
+	if i.skipErrors {
+		path += "?skip=true"
 	}
-
-	p.number, p.at = i.from.at.Lines, ch.placeNext(before)
-	ch.lines = append(ch.lines, p)
-	return nil
+	go func() {
+		defer close(s.ended)
+		resp, err := i.to.send(ctx, http.MethodPost, path, bytes.NewReader(ch.text), "Content-Type", "text/plain; charset=UTF-8")
+		if err != nil {
+			s.err = err
+			return
+		}
+		s.err = i.to.receive(resp, receiver{out: io.Discard, counts: &s.answer, progress: func(string) { s.taken <- struct{}{} }})
+	}()
+	return s
 }
 
-// importComment parses a line without a point: a blank line, a comment, a name of the
-// list of names, or a meta line. w are its words.
-func (i *fileImport) importComment(ch *chunk, line []byte, w [][]byte, before position) error {
-	r, ok, err := parseMetaLine(line)
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		r.line, r.at = i.from.at.Lines, ch.placeNext(before)
-		ch.meta = append(ch.meta, r)
-		ch.metaBytes += len(line)
-		return nil
+// awaitTaken returns once another chunk may follow, whose points are then stored later.
+func (s *sending) awaitTaken() {
+	select {
+	case <-s.taken:
+	case <-s.ended:
 	}
-
-	if n, ok := parseNameLine(w); ok {
-		ch.names = append(ch.names, n)
-	}
-	ch.blank++ // counts names as comments
-	return nil
 }
 
-// awaitCommit waits until the points of a chunk are durable, writes its meta lines,
-// and counts its lines in the state. Meta lines come after the points, so that they
-// replace the meta data that points create.
-func (i *fileImport) awaitCommit(ctx context.Context, ch *chunk) error {
+// awaitCommit waits until a chunk is durable, and counts its lines in the state.
+func (i *fileImport) awaitCommit(ch *chunk) error {
 	if ch == nil {
 		return nil
 	}
-
-	refused, err := ch.sent.wait(ctx)
-	all := sorted(append(ch.bad, refused...))
-
-	var refusedMeta []refusal
-	if err == nil {
-		meta := ch.meta
-		// The next run begins with the refused line, so it writes what comes after it.
-		if len(all) > 0 && !i.skipErrors {
-			meta = meta[:ch.placeOf(all[0].line).meta]
-		}
-		refusedMeta, err = i.to.writeMeta(ctx, meta)
-	}
-	if err != nil {
+	<-ch.sent.ended
+	a := &ch.sent.answer
+	if err := ch.sent.err; err != nil {
 		return fmt.Errorf("%s: %w (everything up to line %d is imported; run again to go on there)", i.from.name, err, i.state.Lines)
 	}
-
-	all = sorted(append(all, refusedMeta...))
-	if len(all) > 0 && !i.skipErrors {
-		return i.stopAt(ch, all[0])
+	first := ch.begin.Lines
+	a.Blank -= int64(len(ch.long))
+	for _, line := range ch.long {
+		a.Refused = append(a.Refused, refusedLine{line, errLong.Error()})
 	}
-	for _, r := range all {
-		i.progress.say(fmt.Sprintf("%s:%d: %v", i.from.name, r.line, r.err))
-	}
+	slices.SortFunc(a.Refused, func(a, b refusedLine) int { return cmp.Compare(a.Line, b.Line) })
 
+	i.state.Points += a.Points
+	i.state.Meta += a.Meta
+	i.state.Blank += a.Blank
+	switch {
+	case len(a.Refused) > 0 && !i.skipErrors:
+		return i.stopAt(ch.placeOf(a.Refused[0].Line), a.Refused[0].Error)
+	case ch.stops:
+		return i.stopAt(ch.end, errLong.Error())
+	}
+	for _, r := range a.Refused {
+		i.progress.say(fmt.Sprintf("%s:%d: %s", i.from.name, first+r.Line, r.Error))
+	}
+	i.state.Refused += int64(len(a.Refused))
 	i.state.position = ch.end
-	i.state.Points += int64(len(ch.lines) - len(refused))
-	i.state.Meta += int64(len(ch.meta) - len(refusedMeta))
-	i.state.Refused += int64(len(all))
-	i.state.Blank += ch.blank
 	i.progress.at(i.from.raw.n, i.state.Lines, i.state.Points)
-
 	return i.save()
+}
+
+// placeOf returns the position in front of a line of the chunk, from 1.
+func (c *chunk) placeOf(line int64) position {
+	at, rest := c.begin, c.text
+	for range line - 1 {
+		end := bytes.IndexByte(rest, '\n') + 1
+		at.pass(rest[:end])
+		at.Lines++
+		rest = rest[end:]
+	}
+	return at
 }
 
 // stopAt ends the import in front of a refused line, so that another run begins
 // with it.
-func (i *fileImport) stopAt(ch *chunk, r refusal) error {
-	at := ch.placeOf(r.line)
-	i.state.position = at.before
-	i.state.Blank += at.blank
-	i.state.Points += at.points
-	i.state.Meta += at.meta
-
-	return errors.Join(fmt.Errorf("%s:%d: %w (the lines before it are imported; correct it, or give -skip-errors, and run again)", i.from.name, r.line, r.err), i.save())
+func (i *fileImport) stopAt(at position, why string) error {
+	i.state.position = at
+	return errors.Join(fmt.Errorf("%s:%d: %s (the lines before it are imported; correct it, or give -skip-errors, and run again)", i.from.name, at.Lines+1, why), i.save())
 }
 
 func (i *fileImport) save() error {
-	if !i.keep {
+	if !i.keepsState(i.from.name) {
 		return nil
 	}
 	return i.state.save(i.from.name)

@@ -426,9 +426,9 @@ func TestImport_metadata(t *testing.T) {
 	})
 }
 
-// A body of meta lines that is malformed or too long is refused with the status and, where there
-// is one, the number of the wrong line.
-func TestImportMeta_refused(t *testing.T) {
+// A route of lines answers what became of them: without skip up to the first that is refused, which it names, and else
+// of all. A body that is too long is refused.
+func TestImportLines(t *testing.T) {
 	p := embedded(t)
 	p.serve(func(url string, _ tools.Store) {
 		for name, c := range map[string]struct {
@@ -436,14 +436,19 @@ func TestImportMeta_refused(t *testing.T) {
 			status int
 			text   string
 		}{
-			"malformed":   {"#uid tagk host\n#note {\n", http.StatusBadRequest, "line 2: "},
-			"no metadata": {"#uid tagk host\n\n", http.StatusBadRequest, "line 2: want #note"},
-			"long line":   {"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusBadRequest, "line 2: is longer than"},
-			"long body":   {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "too large"},
+			"":           {"#uid tagk host\n\n#\nm 1 1 a=b\n#note {}\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":3,"refused":[{"line":5,`},
+			"malformed":  {"#uid tagk host\nm 1 1 a=b\n#note {\nm 1 1 a=b\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`},
+			"?skip=true": {"m\nm 1 1 a=b\n#note {\n\nm 1 1 a=b!\n#note {\"value\":{\"startTime\":1}}\nm 2 1 a=b", http.StatusOK, `#end {"points":2,"remarks":1,"blank":1,"refused":[{"line":1,`},
+			"name":       {"m 1 1 a=b\n\nm 1 1 a=b!\nm 2 1 a=b\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`},
+			"long line":  {"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusOK, `"blank":1,"refused":[{"line":2,"error":"is longer than`},
+			"long body":  {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "too large"},
 		} {
-			status, body := post(t, url+"/api/tools/remarks", []byte(c.body))
+			if !strings.HasPrefix(name, "?") {
+				name = ""
+			}
+			status, body := post(t, url+"/api/tools/import"+name, []byte(c.body))
 			if status != c.status || !strings.Contains(string(body), c.text) {
-				t.Errorf("%s: %d %s, want %d with %q", name, status, body, c.status, c.text)
+				t.Errorf("%.60q: %d %.300s, want %d with %q", c.body, status, body, c.status, c.text)
 			}
 		}
 	})

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -122,7 +121,7 @@ func (f *input) skip(to position) error {
 	return nil
 }
 
-// next returns the next line without the line end, or io.EOF. The line is valid until
+// next returns the next line with its end, or io.EOF. The line is valid until
 // the next call. After errLong the next call returns the line after the long one.
 func (f *input) next() ([]byte, error) {
 	line, err := f.lines.ReadSlice('\n')
@@ -133,7 +132,7 @@ func (f *input) next() ([]byte, error) {
 		return nil, f.finishLong()
 	case err == nil, errors.Is(err, io.EOF) && len(line) > 0: // the last line may lack its end
 		f.at.Lines++
-		return bytes.TrimRight(line, "\r\n"), nil
+		return line, nil
 	case errors.Is(err, io.EOF):
 		return nil, io.EOF
 	}

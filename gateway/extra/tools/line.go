@@ -33,14 +33,6 @@ type linePoint struct {
 	names  []byte
 	time   int64 // seconds, or milliseconds beyond 32 bits
 	value  encoding.Value
-	at     place
-}
-
-// place says what stands in front of a line: in the file, and in its chunk by the
-// number of points, meta lines and blank lines.
-type place struct {
-	before              position
-	points, meta, blank int64
 }
 
 // parseLine parses the line of a point. It appends the names to dst, and uses parts

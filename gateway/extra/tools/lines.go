@@ -24,9 +24,11 @@ import (
 // The last line begins with #end and has what the work ends with, as JSON. Without it the
 // answer is cut off. If the work fails, the last line begins with #error and has the error's
 // text as a JSON string; a line #counts before it has what was done until then. No other
-// line begins with these words.
+// line begins with these words. Work that deletes what it has sent writes a line #printed before, and goes on
+// when the client, which has the lines on its disk by then, has sent a byte of its body.
 const (
 	progressPrefix = "#progress "
+	printedLine    = "#printed \n"
 	countsPrefix   = "#counts "
 	errorPrefix    = "#error "
 	endPrefix      = "#end "
@@ -37,7 +39,7 @@ const linesBuffer = 64 << 10
 
 // writeLines answers with the lines that write writes to out and tells to progress, and
 // with the counts that it returns. An error before the first line is returned, for a status
-// to tell it. write uses out and progress one at a time.
+// to tell it, as a countedError. write uses out and progress one at a time.
 func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	out := &lineCounter{Writer: bufio.NewWriterSize(w, linesBuffer)}
@@ -60,7 +62,7 @@ func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer
 	case err == nil:
 		err = tell(endPrefix, counts)
 	case !out.begun:
-		return err
+		return &countedError{err, counts}
 	default:
 		audit.Of(r.Context()).Err = err
 		err = errors.Join(tell(countsPrefix, counts), tell(errorPrefix, err.Error()))
@@ -68,6 +70,14 @@ func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer
 	_ = out.Flush() // if it fails, the client sees that the last line is missing
 	return err
 }
+
+// countedError is the error of work that has sent no line, with what was done until then.
+type countedError struct {
+	error
+	counts any
+}
+
+func (e *countedError) Unwrap() error { return e.error }
 
 // lineCounter is a writer that knows whether anything was written.
 type lineCounter struct {
@@ -81,10 +91,17 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// stream posts a request to a tool of the gateway, copies the lines of its answer to out,
-// tells progress, and reads the counts, also of work that has failed. It returns an error
+// receiver takes an answer of lines.
+type receiver struct {
+	out      io.Writer
+	progress func(line string)
+	printed  func() error // is called at a line #printed, once the lines before it are written to out; nil if there is none
+	counts   any          // also of work that has failed
+}
+
+// stream posts a request to a tool, and has the lines of its answer received. It returns an error
 // if the answer was cut off.
-func (r *remote) stream(ctx context.Context, path string, in any, out io.Writer, progress func(string), counts any) error {
+func (r *remote) stream(ctx context.Context, path string, in any, to receiver) error {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -93,52 +110,79 @@ func (r *remote) stream(ctx context.Context, path string, in any, out io.Writer,
 	if err != nil {
 		return err
 	}
-	return r.copyAnswer(resp, out, progress, counts)
+	return r.receive(resp, to)
 }
 
-// copyAnswer copies the lines of an answer, as stream does.
-func (r *remote) copyAnswer(resp *http.Response, out io.Writer, progress func(string), counts any) error {
+// get is stream for a request by GET.
+func (r *remote) get(ctx context.Context, path string, to receiver) error {
+	resp, err := r.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return r.receive(resp, to)
+}
+
+// receive receives an answer of lines, or returns why there is none.
+func (r *remote) receive(resp *http.Response, to receiver) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		body, err := io.ReadAll(resp.Body)
-		return errors.Join(&answerError{r.url, resp.StatusCode, errorMessage(body)}, err)
+		var answer struct{ Counts json.RawMessage }
+		if err == nil && json.Unmarshal(body, &answer) == nil && answer.Counts != nil {
+			err = json.Unmarshal(answer.Counts, to.counts)
+		}
+		return errors.Join(r.failed(resp.StatusCode, body), err)
 	}
-	return copyLines(out, resp.Body, r.url, progress, counts)
+	return r.copyLines(resp.Body, to)
 }
 
 // copyLines copies lines up to the one that ends the answer.
-func copyLines(out io.Writer, in io.Reader, from string, progress func(string), counts any) error {
+func (r *remote) copyLines(in io.Reader, to receiver) error {
 	lines := bufio.NewReaderSize(in, maxLine)
 	begun := true // the next bytes begin a line
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("%s: the answer was cut off (run it again): %w", from, err)
+			return fmt.Errorf("%s: the answer was cut off (run it again): %w", r.url, err)
 		}
 
 		// A line that is longer than the buffer comes in pieces, of which only the first can be such a word.
 		if word, text, ok := bytes.Cut(line, []byte{' '}); ok && begun && line[0] == '#' {
 			switch string(word) + " " {
 			case endPrefix:
-				return json.Unmarshal(text, counts)
+				return json.Unmarshal(text, to.counts)
 			case countsPrefix:
-				if err := json.Unmarshal(text, counts); err != nil {
+				if err := json.Unmarshal(text, to.counts); err != nil {
 					return err
 				}
 				continue
 			case errorPrefix:
-				return fmt.Errorf("%s: it failed: %s", from, bytes.TrimSpace(text))
+				return r.workFailed(bytes.TrimSpace(text))
 			case progressPrefix:
-				progress(strings.TrimSuffix(string(text), "\n"))
+				to.progress(strings.TrimSuffix(string(text), "\n"))
+				continue
+			case strings.TrimSuffix(printedLine, "\n"):
+				if err := to.printed(); err != nil {
+					return err
+				}
 				continue
 			}
 		}
 
 		begun = err == nil
-		if _, err := out.Write(line); err != nil {
+		if _, err := to.out.Write(line); err != nil {
 			return err
 		}
 	}
+}
+
+// workFailed returns the error of work that has failed after its first line. text is a JSON string.
+func (r *remote) workFailed(text []byte) error {
+	var message string
+	if r.own && json.Unmarshal(text, &message) == nil {
+		return errors.New(message)
+	}
+	return fmt.Errorf("%s: it failed: %s", r.url, text)
 }
 
 // tell prints a line of progress.

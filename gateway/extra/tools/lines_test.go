@@ -20,7 +20,8 @@ func TestCopyLines(t *testing.T) {
 		t.Helper()
 		var b, p bytes.Buffer
 		var counts exportCounts
-		err := copyLines(&b, strings.NewReader(in), "url", func(line string) { fmt.Fprintln(&p, line) }, &counts)
+		r := &remote{url: "url"}
+		err := r.copyLines(strings.NewReader(in), receiver{out: &b, progress: func(line string) { fmt.Fprintln(&p, line) }, counts: &counts})
 		if fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
 			t.Errorf("%q: %v, want %q", in, err, fault)
 		}

@@ -28,7 +28,6 @@ type metaLine struct {
 	Value   json.RawMessage `json:"value,omitempty"`
 
 	line int64 // number in the file, from 1
-	at   place
 }
 
 // The first word of a meta line.

@@ -2,10 +2,12 @@ package tools
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -15,7 +17,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/query"
-	"downpour/gateway/query/engine"
 )
 
 // queryBody is the body of POST /api/query that the arguments of a command make.
@@ -49,114 +50,95 @@ type rateOptions struct {
 // Times are milliseconds, floats have six decimals. Unlike tsdb it does not print points
 // outside START and END, and it sorts tags.
 // Source: CliQuery.doQuery.
-func runQuery(ctx context.Context, c *call) (err error) {
-	body, err := c.queryArguments()
+func runQuery(ctx context.Context, c *call) error {
+	body, err := c.query()
 	if err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	results, err := c.answer(ctx, conn, body)
-	if err != nil {
-		return err
-	}
-
-	out := bufio.NewWriter(c.Out)
-	for _, r := range results {
-		printResult(out, r)
-	}
-	return out.Flush()
+	return c.at(ctx, existing, func(r *remote) error {
+		out := bufio.NewWriter(c.Out)
+		return errors.Join(r.query(ctx, body, func(g *result) error { return printResult(out, g) }), out.Flush())
+	})
 }
 
-// result is one group of an answer, of this process or of a gateway.
+// query has each group of an answer taken as it comes.
+func (r *remote) query(ctx context.Context, in *queryBody, take func(*result) error) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := r.send(ctx, http.MethodPost, "/api/query?arrays=true", bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(resp.Body)
+		return errors.Join(r.failed(resp.StatusCode, body), err)
+	}
+
+	groups := json.NewDecoder(bufio.NewReaderSize(resp.Body, 64<<10))
+	_, err = groups.Token() // the bracket that opens the list
+	for err == nil && groups.More() {
+		var g result
+		if err = groups.Decode(&g); err == nil {
+			err = take(&g)
+		}
+	}
+	if err == nil {
+		_, err = groups.Token() // the one that closes it
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.url, err)
+	}
+	return nil
+}
+
+// result is one group of an answer.
 type result struct {
 	Metric string
 	Tags   map[string]string
-	DPS    [][2]json.Number // time in ms, value
-	points encoding.Points
+	DPS    json.RawMessage // [[time in ms, value],…]
 }
 
 // parse returns the query that a gateway would make of the body.
-func (c *call) parse(body *queryBody) (*query.Query, error) {
-	text, err := json.Marshal(body)
+func (b *queryBody) parse(parser query.Parser) (*query.Query, error) {
+	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
 	}
-	return c.parser().JSON(text)
-}
-
-// answer answers the query from the store, or asks the gateway.
-func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([]result, error) {
-	if conn.store == nil {
-		return conn.remote.query(ctx, body)
-	}
-
-	q, err := c.parse(body)
-	if err != nil {
-		return nil, err
-	}
-	groups, _, err := c.engine(conn).Run(ctx, q, engine.Options{})
-	if err != nil {
-		return nil, err
-	}
-
-	results := make([]result, len(groups))
-	for i, g := range groups {
-		results[i] = result{Metric: g.Metric, Tags: map[string]string{}, points: g.Points}
-		for _, t := range g.Tags {
-			results[i].Tags[t.K] = t.V
-		}
-	}
-	return results, nil
-}
-
-// query asks the gateway.
-func (r *remote) query(ctx context.Context, body *queryBody) ([]result, error) {
-	var results []result
-	if err := r.call(ctx, http.MethodPost, "/api/query?arrays=true", body, &results); err != nil {
-		return nil, err
-	}
-	for i := range results {
-		for _, p := range results[i].DPS {
-			t, err := p[0].Int64()
-			if err != nil {
-				return nil, fmt.Errorf("%s: time of a point: %w", r.url, err)
-			}
-			v, err := readNumber(p[1].String())
-			if err != nil {
-				return nil, fmt.Errorf("%s: value of a point: %w", r.url, err)
-			}
-			results[i].points.Append(t, v)
-		}
-	}
-	return results, nil
+	return parser.JSON(text)
 }
 
 // readNumber parses a number of an answer. It is an integer if it has neither a point nor
-// an exponent.
+// an exponent. One that JSON does not have is a string.
 func readNumber(text string) (encoding.Value, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return encoding.IntValue(n), nil
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(strings.Trim(text, `"`), 64)
 	return encoding.FloatValue(f), err
 }
 
 // printResult prints the points of a group, one a line.
-func printResult(out *bufio.Writer, r result) {
+func printResult(out *bufio.Writer, r *result) error {
 	var tags []string
 	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {
 		tags = append(tags, k+"="+r.Tags[k])
 	}
 	text := "{" + strings.Join(tags, ", ") + "}"
-	for i := range r.points.Len() {
-		t, v := r.points.At(i)
-		fmt.Fprintf(out, "%s %d %s %s\n", r.Metric, t, formatValue(v), text)
+	for point := range strings.SplitSeq(strings.Trim(string(r.DPS), "[]"), "],[") {
+		at, value, ok := strings.Cut(point, ",")
+		if !ok && point == "" {
+			continue // the group has no points
+		}
+		v, err := readNumber(value)
+		if err != nil {
+			return fmt.Errorf("point [%s]: %w", point, err)
+		}
+		fmt.Fprintf(out, "%s %s %s %s\n", r.Metric, at, formatValue(v), text)
 	}
+	return nil
 }
 
 // formatValue returns a number as Java's %d and %f write it.

@@ -1,44 +1,54 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
 	"downpour/pushdown/operator/aggregate"
 )
 
 // queryArguments parses START [END] and one or more sub-queries.
 // Source: CliQuery.parseCommandLineQuery.
-func (c *call) queryArguments() (*queryBody, error) {
-	words := c.args
+func queryArguments(words []string, parser query.Parser) (*queryBody, error) {
 	if len(words) < 3 {
-		return nil, c.usage("want at least START, AGG and METRIC")
+		return nil, errors.New("want at least START, AGG and METRIC")
 	}
 
 	body := &queryBody{Start: words[0], MSResolution: true}
 	words = words[1:]
 	// END may be left out: then the next word is AGG.
-	if _, ok := aggregate.Lookup(scanplan.Aggregator(words[0])); !ok && c.isTime(words[0]) {
+	if _, ok := aggregate.Lookup(scanplan.Aggregator(words[0])); !ok && isTime(words[0], parser) {
 		body.End, words = words[0], words[1:]
 	}
 
 	for len(words) > 0 {
 		// tsdb's options of graphs.
 		if strings.HasPrefix(words[0], "+") {
-			return nil, c.usage("%q: graphs are not drawn", words[0])
+			return nil, fmt.Errorf("%q: graphs are not drawn", words[0])
 		}
 		r := &argumentReader{words: words}
 		sub, err := r.subQuery()
 		if err != nil {
-			return nil, c.usage("%v", err)
+			return nil, err
 		}
 		body.Queries = append(body.Queries, sub)
 		words = r.words
 	}
 	if len(body.Queries) == 0 {
-		return nil, c.usage("AGG and METRIC are missing")
+		return nil, errors.New("AGG and METRIC are missing")
+	}
+	return body, nil
+}
+
+// query returns the query of a command's arguments.
+func (c *call) query() (*queryBody, error) {
+	body, err := queryArguments(c.args, c.parser())
+	if err != nil {
+		return nil, c.usage("%v", err)
 	}
 	return body, nil
 }

@@ -16,41 +16,57 @@ import (
 	"downpour/gateway/api/standby"
 )
 
-// remote is a client of a running gateway.
+// remote is a client of a running gateway, or of the handler of this process's own.
 type remote struct {
 	url    string // without a slash at the end
+	own    bool   // errors do not name the gateway, because there is none
 	tokens Tokens
 	client *http.Client
+	end    func() error
 }
 
 func newRemote(url string, tokens Tokens, config *tls.Config) *remote {
 	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute}
-	return &remote{url: strings.TrimRight(url, "/"), tokens: tokens, client: &http.Client{Transport: transport}}
+	r := &remote{url: strings.TrimRight(url, "/"), tokens: tokens, client: &http.Client{Transport: transport}}
+	r.end = func() error {
+		r.client.CloseIdleConnections()
+		return nil
+	}
+	return r
 }
 
-func (r *remote) close() { r.client.CloseIdleConnections() }
+// close closes the connections to the gateway, or the store of this process.
+func (r *remote) close() error { return r.end() }
 
 // answerError is returned for an answer whose status is not the wanted one.
 type answerError struct {
-	url     string
+	url     string // empty for one of this process's own
 	status  int
 	message string
 }
 
 // Error names the gateway and repeats its message.
 func (e *answerError) Error() string {
+	if e.url == "" {
+		return e.message
+	}
 	return fmt.Sprintf("%s answered %d: %s", e.url, e.status, e.message)
 }
 
+// failed returns the error of an answer.
+func (r *remote) failed(status int, body []byte) error {
+	e := &answerError{r.url, status, errorMessage(body)}
+	if r.own {
+		e.url = ""
+	}
+	return e
+}
+
 // do sends a request and returns the status and the body of any answer. in is the
-// body: nil for none, a string as it is, anything else as JSON.
+// body: nil for none, anything else as JSON.
 func (r *remote) do(ctx context.Context, method, path string, in any) (int, []byte, error) {
 	var body io.Reader
-	switch v := in.(type) {
-	case nil:
-	case string:
-		body = strings.NewReader(v)
-	default:
+	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
 			return 0, nil, err
@@ -66,8 +82,8 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 	return resp.StatusCode, answer, err
 }
 
-// writing are the paths that need more than a token for reading.
-var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete", "/api/tools/trees", "/api/tools/uid", "/api/tools/fsck", checkpointPath, retentionPath, rollupPath}
+// reading are the paths for which a token for reading is enough.
+var reading = []string{"/api/config", "/readyz", "/api/query", "/api/dashboards", "/api/tools/export", "/api/tools/scan", "/api/tools/names"}
 
 // send sends a request, with pairs of header fields; the answer's body is the caller's to close.
 func (r *remote) send(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, error) {
@@ -79,7 +95,7 @@ func (r *remote) send(ctx context.Context, method, path string, body io.Reader, 
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	write := method == http.MethodPut || slices.ContainsFunc(writing, func(p string) bool { return strings.HasPrefix(path, p) })
+	write := method == http.MethodPut || !slices.ContainsFunc(reading, func(p string) bool { return strings.HasPrefix(path, p) })
 	if token := r.tokens.forScope(write); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -93,7 +109,7 @@ func (r *remote) call(ctx context.Context, method, path string, in, out any) err
 		return err
 	}
 	if status < 200 || status > 299 {
-		return &answerError{r.url, status, errorMessage(body)}
+		return r.failed(status, body)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return fmt.Errorf("%s%s: %w", r.url, path, err)

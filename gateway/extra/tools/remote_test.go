@@ -8,46 +8,8 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
 )
-
-// Refused points are matched to their lines by what the answer echoes, equal points in their
-// order. An answer whose counts or points do not match the request is an error.
-func TestReadPut(t *testing.T) {
-	point := func(metric, tag string) putPoint {
-		return putPoint{metric, 1356998400, []byte("1"), map[string]string{"a": tag, "b": "c"}}
-	}
-	points := []putPoint{point("m", "x"), point("m", "y"), point("m", "x"), point("n", "x")}
-	numbers := []int64{10, 11, 13, 14}
-	echo := func(metric, tag, text string) string {
-		return fmt.Sprintf(`{"datapoint":{"metric":%q,"timestamp":1356998400,"value":"1","tags":{"b":"c","a":%q}},"error":%q}`, metric, tag, text)
-	}
-	answer := func(success, failed int, errors ...string) string {
-		return fmt.Sprintf(`{"success":%d,"failed":%d,"errors":[%s]}`, success, failed, strings.Join(errors, ","))
-	}
-	f := func(status int, body, want, fault string) {
-		t.Helper()
-		refused, err := readPut("url", status, []byte(body), points, numbers)
-		if fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
-			t.Errorf("%d %s: error %v, want %q", status, body, err, fault)
-		}
-		var got []string
-		for _, r := range refused {
-			got = append(got, fmt.Sprint(r.line, " ", r.err))
-		}
-		if strings.Join(got, ", ") != want && fault == "" {
-			t.Errorf("%d %s: %q, want %q", status, body, got, want)
-		}
-	}
-	f(204, "", "", "")
-	f(200, answer(4, 0), "", "")
-	f(400, answer(1, 3, echo("n", "x", "Unknown metric"), echo("m", "x", "one"), echo("m", "x", "two")), "14 Unknown metric, 10 one, 13 two", "")
-	f(400, answer(3, 1), "", "counts 3 points stored and 1 refused, of 4")
-	f(200, answer(3, 0), "", "of 4")
-	f(400, answer(3, 1, echo("o", "x", "e")), "", "was not sent")
-	f(503, answer(3, 1, echo("m", "y", "Storage exception")), "", "answered 503")
-	f(400, `{"error":{"code":400,"message":"Unable to parse"}}`, "", "answered 400: Unable to parse")
-	f(200, "<html>", "", "answered 200: <html>")
-}
 
 // Only the series that the plan's tag predicates admit are exported, also if the store returns
 // others.
@@ -76,7 +38,7 @@ func TestAdmits(t *testing.T) {
 
 func TestFormatValue(t *testing.T) {
 	for text, want := range map[string]string{"1": "1", "-9223372036854775808": "-9223372036854775808", "1.0": "1.000000",
-		"0.1234567": "0.123457", "1e3": "1000.000000", "NaN": "NaN", "-Inf": "-Infinity", "Inf": "Infinity", "9223372036854775808": "9223372036854775808.000000"} {
+		"0.1234567": "0.123457", "1e3": "1000.000000", "NaN": "NaN", "-Inf": "-Infinity", "Inf": "Infinity", `"NaN"`: "NaN", `"-Infinity"`: "-Infinity", "9223372036854775808": "9223372036854775808.000000"} {
 		v, err := readNumber(text)
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +52,7 @@ func TestFormatValue(t *testing.T) {
 func TestQueryArguments(t *testing.T) {
 	f := func(args, want string) {
 		t.Helper()
-		c := &call{Env: &Env{Now: fixedNow}, args: strings.Fields(args)}
-		body, err := c.queryArguments()
+		body, err := queryArguments(strings.Fields(args), query.Parser{Now: time.Unix(1400000000, 0)})
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprint(body.Start, " ", body.End)
@@ -120,5 +81,3 @@ func TestQueryArguments(t *testing.T) {
 	f("1 sum rate counter,x m", "rate: got")
 	f("1 +wxh=1x1 sum m", `"+wxh=1x1": graphs are not drawn`)
 }
-
-func fixedNow() time.Time { return time.Unix(1400000000, 0) }

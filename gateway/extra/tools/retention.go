@@ -44,6 +44,7 @@ type retentionRequest struct {
 	YesDelete int64 `json:"yesDelete,omitempty"`
 	Meta      bool  `json:"meta,omitempty"`
 	Rate      int   `json:"rate"`
+	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and tell of all as if it were
 }
 
 // check returns an error for a request that is none.
@@ -70,16 +71,14 @@ type retentionDone struct {
 	Meta *retention.MetaReport `json:"meta,omitempty"`
 }
 
-// runRetention counts or deletes the rows that are past, here or in the gateway that has the store.
-func runRetention(ctx context.Context, c *call) (err error) {
+// runRetention counts or deletes the rows that are past.
+func runRetention(ctx context.Context, c *call) error {
 	req := &c.retention
 	if len(c.args) != 1 || c.args[0] != "plan" && c.args[0] != "run" {
 		return c.usage("got %q, want plan or run", c.args)
 	}
-	run, allowed := c.args[0] == "run", req.YesDelete
-	if req.Run = run && !c.dryRun; run && c.dryRun {
-		req.YesDelete = 0 // it is for those who delete
-	}
+	req.Run = c.args[0] == "run"
+	req.DryRun = req.Run && c.dryRun
 	// Only the gateway that is asked knows its own rules.
 	if c.gateway == "" {
 		if err := req.check(&c.Settings); err != nil {
@@ -87,28 +86,15 @@ func runRetention(ctx context.Context, c *call) (err error) {
 		}
 	}
 
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	done := new(retentionDone)
-	if conn.store == nil {
-		err = conn.remote.stream(ctx, retentionPath, req, c.Out, c.tell, done)
-	} else {
-		worker := &retention.Worker{Job: c.RetentionJob(conn.store, conn.names, c.Now), Turns: c.retentionTurns(conn.store)}
-		err = req.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: c.Tables.Meta}, seldom(c.Now, c.tell), done)
-	}
+	var done retentionDone
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, retentionPath, req, receiver{out: c.Out, progress: c.tell, counts: &done})
+	})
 	if done.Report == nil {
 		return err
 	}
 
-	if run && c.dryRun && err == nil {
-		fmt.Fprintln(c.Out, dryLine)
-		err = done.asRun(allowed)
-	}
-	if run {
+	if req.Run {
 		fmt.Fprintln(c.Out, done.Report)
 		done.printMeta(c.Out)
 		return err
@@ -120,19 +106,6 @@ func runRetention(ctx context.Context, c *call) (err error) {
 	}
 	done.printMeta(c.Out)
 	return err
-}
-
-// asRun makes of a plan what a run would report that may delete so many rows, 0 for what the guard allows. The
-// error is that of a run which would delete nothing.
-func (d *retentionDone) asRun(allowed int64) error {
-	switch {
-	case allowed > 0 && d.Report.Rows > allowed:
-		return &retention.RefusedError{Rows: d.Report.Rows, Allowed: allowed}
-	case allowed == 0 && d.Refused != "":
-		return errors.New(d.Refused)
-	}
-	d.Report.Deleted = d.Report.Rows
-	return nil
 }
 
 // printMeta writes what was done with meta data, if anything was asked for.
@@ -157,7 +130,7 @@ func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, m *reten
 	if err != nil || !r.Meta {
 		return err
 	}
-	m.DryRun = !r.Run
+	m.DryRun = !r.Run || r.DryRun
 	done.Meta, err = m.Run(ctx)
 	return err
 }
@@ -205,16 +178,11 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 		}
 	}()
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
-		done := new(retentionDone)
-		worker := &retention.Worker{Job: h.RetentionJob(h.Store, h.Names, h.now()), Turns: h.Turns}
-		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: servedBytes}, seldom(time.Now, progress), done)
+		done, x := new(retentionDone), &h.work
+		if in.DryRun {
+			x, in.Rate = x.dry(), 0
+		}
+		worker := &retention.Worker{Job: x.RetentionJob(x.Store, x.Names, x.now), Turns: x.Turns}
+		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: h.bound(servedBytes, 0)}, seldom(h.now, progress), done)
 	})
-}
-
-// now is the clock by which rows are past.
-func (h *served) now() func() time.Time {
-	if h.Now != nil {
-		return h.Now
-	}
-	return time.Now
 }

@@ -31,34 +31,22 @@ type rollupRequest struct {
 }
 
 // runRollup rolls up the sealed hours of metrics, and prints what it has done.
-func runRollup(ctx context.Context, c *call) (err error) {
+func runRollup(ctx context.Context, c *call) error {
 	if len(c.args) < 3 || !c.isTime(c.args[1]) {
 		return c.usage("want START, END and METRIC")
 	}
 	if c.margin < 0 {
 		return c.usage("margin: got %v, want 0 or more", c.margin)
 	}
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
 	req := rollupRequest{Args: c.args, Margin: c.margin.String(), DryRun: c.dryRun, Fewer: c.fewer}
 	var counts rollupjob.Counts
-	if conn.store == nil {
-		err = conn.remote.stream(ctx, rollupPath, req, c.Out, c.tell, &counts)
-	} else {
-		counts, err = c.rollUp(ctx, conn, &req, c.tell)
-	}
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, rollupPath, req, receiver{out: c.Out, progress: c.tell, counts: &counts})
+	})
 
 	// A run that has failed may have done much.
 	if err == nil || counts.Made > 0 {
-		dry := ""
-		if c.dryRun {
-			dry = "dry run, nothing is changed: "
-		}
-		fmt.Fprintln(c.Out, dry+counts.String())
+		fmt.Fprintln(c.Out, counts.String())
 	}
 	if err == nil && counts.Failed > 0 {
 		err = fmt.Errorf("%d days cannot be rolled up", counts.Failed)
@@ -67,8 +55,8 @@ func runRollup(ctx context.Context, c *call) (err error) {
 }
 
 // rollUp carries out a request and tells progress.
-func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest, tell func(string)) (counts rollupjob.Counts, err error) {
-	if c.Rollups == nil {
+func (x *work) rollUp(ctx context.Context, req *rollupRequest, tell func(string)) (counts rollupjob.Counts, err error) {
+	if x.Rollups == nil {
 		return counts, errors.New("DOWNPOUR_ROLLUPS: want auto: and the rollups to make, auto:rollups.json")
 	}
 	margin, err := rollupjob.DefaultMargin, error(nil)
@@ -78,32 +66,37 @@ func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest,
 	if err != nil || margin < 0 {
 		return counts, fmt.Errorf("margin: got %q, want 0 or more, such as 10m", req.Margin)
 	}
-	metrics, from, to, err := c.metricsBetween(ctx, conn, req.Args)
+	metrics, from, to, err := x.metricsBetween(ctx, req.Args)
 	if err != nil {
 		return counts, err
 	}
-	if !req.DryRun {
-		if err := lease.CreateTable(ctx, conn.store, c.Tables.State); err != nil {
-			return counts, err
-		}
+	if err := lease.CreateTable(ctx, x.Store, x.Tables.State); err != nil {
+		return counts, err
 	}
 
-	begun := c.Now()
+	begun := x.now()
 	told, reached := begun, rollupjob.Counts{}
-	job := rollupjob.Job{Store: conn.store, Tables: rollupjob.Tables{Data: c.Tables.Data, State: c.Tables.State}, Schema: c.Schema, Config: c.Rollups,
-		FixDuplicates: c.Compile.FixDuplicates, Margin: margin, Now: c.Now, DryRun: req.DryRun, Fewer: req.Fewer}
-	job.Leases = &lease.Keeper{Store: conn.store, Table: c.Tables.State, Holder: lease.Holder()}
-	job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
+	job := rollupjob.Job{Store: x.Store, Tables: rollupjob.Tables{Data: x.Tables.Data, State: x.Tables.State}, Schema: x.Schema, Config: x.Rollups,
+		FixDuplicates: x.Compile.FixDuplicates, Margin: margin, Now: x.now, Fewer: req.Fewer}
+	// A dry run would wait for others.
+	if !x.dryRun {
+		job.Leases = &lease.Keeper{Store: x.Store, Table: x.Tables.State, Holder: lease.Holder()}
+		job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
+	}
 	job.Reached = func(done rollupjob.Counts) {
 		reached.Add(&done)
-		if now := c.Now(); now.Sub(told) >= tellEvery {
+		if now := x.now(); now.Sub(told) >= tellEvery {
 			told = now
 			tell(fmt.Sprintf("%s; %.0f points/s", &reached, float64(reached.Points)/now.Sub(begun).Seconds()))
 		}
 	}
 
-	// Everything is written before anything is read back, see Job.Prove.
-	for _, step := range []func(context.Context, encoding.UID, int64, int64) (rollupjob.Counts, error){job.Roll, job.Prove} {
+	// Everything is written before anything is read back, see Job.Prove. Of a dry run nothing could be.
+	steps := []func(context.Context, encoding.UID, int64, int64) (rollupjob.Counts, error){job.Roll, job.Prove}
+	if x.dryRun {
+		steps = steps[:1]
+	}
+	for _, step := range steps {
 		for _, metric := range metrics {
 			done, err := step(ctx, metric, from, to)
 			counts.Add(&done)
@@ -116,25 +109,19 @@ func (c *call) rollUp(ctx context.Context, conn *connection, req *rollupRequest,
 }
 
 // metricsBetween returns the metrics that START END METRIC… name, and the times in s.
-func (c *call) metricsBetween(ctx context.Context, conn *connection, args []string) (metrics []encoding.UID, from, to int64, err error) {
+func (x *work) metricsBetween(ctx context.Context, args []string) (metrics []encoding.UID, from, to int64, err error) {
 	if len(args) < 3 {
 		return nil, 0, 0, fmt.Errorf("got %d arguments, want START, END and METRIC", len(args))
 	}
-	// An aggregator is part of a query, and says nothing about its rows.
-	words := *c // a copy, whose arguments queryArguments reads
-	words.args = args[:2:2]
-	for _, metric := range args[2:] {
-		words.args = append(words.args, "sum", metric)
-	}
-	body, err := words.queryArguments()
+	body, err := queryArguments(sumOf(args), x.parser())
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	q, err := c.parse(body)
+	q, err := body.parse(x.parser())
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	plans, err := c.engine(conn).Compile(ctx, q)
+	plans, err := x.engine().Compile(ctx, q)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -150,8 +137,11 @@ func (h *served) rollup(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	c, conn := h.call("rollup")
+	x := &h.work
+	if req.DryRun {
+		x = x.dry()
+	}
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
-		return c.rollUp(r.Context(), conn, &req, progress)
+		return x.rollUp(r.Context(), &req, progress)
 	})
 }

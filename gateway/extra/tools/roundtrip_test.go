@@ -3,6 +3,7 @@ package tools_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,8 @@ type place struct {
 	log    *slog.Logger       // of what tools change, nil for none
 	user   string             // who runs them
 	fake   *hbasefake.Cluster // nil for an embedded store
+	to     io.Writer          // of tools, nil for out
+	ctx    context.Context    // of tools, nil for the test's
 	// out and errs are what the last tool wrote.
 	out, errs bytes.Buffer
 }
@@ -161,8 +164,15 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 	e.Backups = func(address string) tools.Backups {
 		return open.Backups{Address: address, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
 	}
+	if p.to != nil {
+		e.Out = p.to
+	}
+	ctx := p.ctx
+	if ctx == nil {
+		ctx = p.Context()
+	}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == name })
-	return tools.Commands()[i].Run(p.Context(), e, args)
+	return tools.Commands()[i].Run(ctx, e, args)
 }
 
 // mustTool runs a command without a gateway, wants no error, and returns the output.

@@ -17,20 +17,15 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/extra/tools/fsck"
+	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
 func scanFlags(f *flag.FlagSet, o *options) {
-	f.BoolVar(&o.scan.Import, "import", false, "print the points as lines that import reads")
-	f.BoolVar(&o.scan.Delete, "delete", false, "delete what is printed, as lines that import reads; not through a gateway")
-}
-
-// scanRequest says which rows to print, and how.
-type scanRequest struct {
-	Args           []string // START [END] AGG METRIC …
-	Import, Delete bool
+	f.BoolVar(&o.scan.lines, "import", false, "print the points as lines that import reads")
+	f.BoolVar(&o.scan.delete, "delete", false, "delete what is printed, as lines that import reads; not through a gateway")
 }
 
 // scanCounts are what a scan has done. A gateway sends them as JSON.
@@ -49,34 +44,31 @@ type scanCounts struct {
 //	  [0, 0]	[42]	0	l	1356998400	(Tue Jan 01 00:00:00 UTC 2013)
 //
 // Source: DumpSeries.
-func scanRows(ctx context.Context, c *call) (err error) {
-	c.scan.Args = c.args
-	// As in OpenTSDB, what is deleted is printed in a form that import can read again.
-	c.scan.Import = c.scan.Import || c.scan.Delete
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
+func scanRows(ctx context.Context, c *call) error {
+	if _, err := c.query(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	out := bufio.NewWriterSize(c.Out, 256<<10)
+	// As in OpenTSDB, what is deleted is printed in a form that import can read again.
+	lines := c.scan.lines || c.scan.delete
 	var counts scanCounts
-	switch {
-	case conn.store != nil:
-		counts, err = c.printRows(ctx, conn, &c.scan, out)
-	case c.scan.Delete:
-		// What is on its way to this process may be lost after the gateway has deleted it.
-		return errors.New("a gateway has the store open: end it, and what is deleted is what was printed")
-	default:
-		err = conn.remote.scan(ctx, &c.scan, out, c.tell, &counts)
-	}
-	err = errors.Join(err, out.Flush())
+	err := c.at(ctx, existing, func(r *remote) error {
+		out := bufio.NewWriterSize(c.Out, 256<<10)
+		to := receiver{out: out, progress: c.tell, counts: &counts}
+		q := url.Values{"arg": c.args}
+		if lines {
+			q.Set("import", "true")
+		}
+		if c.scan.delete {
+			return errors.Join(c.scanDelete(ctx, r, q, to, out), out.Flush())
+		}
+		return errors.Join(r.get(ctx, scanPath+q.Encode(), to), out.Flush())
+	})
 
 	// What was deleted before an error is told, too.
-	if n := counts.Unreadable + counts.Unwritable; c.scan.Import && n > 0 {
+	if n := counts.Unreadable + counts.Unwritable; lines && n > 0 {
 		fmt.Fprintf(c.Err, "left out: %d cells that cannot be read, %d that import would refuse or read as other points\n", counts.Unreadable, counts.Unwritable)
 	}
-	if c.scan.Delete {
+	if c.scan.delete {
 		fmt.Fprintf(c.Err, "%d points printed, %d cells deleted\n", counts.Points, counts.Deleted)
 	}
 	if err == nil && counts.Changed > 0 {
@@ -85,87 +77,122 @@ func scanRows(ctx context.Context, c *call) (err error) {
 	return err
 }
 
-// scan asks the gateway.
-func (r *remote) scan(ctx context.Context, req *scanRequest, out io.Writer, progress func(string), counts *scanCounts) error {
-	q := url.Values{"arg": req.Args}
-	if req.Import {
-		q.Set("import", "true")
+const scanPath = "/api/tools/scan?"
+
+// scanDelete asks for lines that are deleted once the output has them. A file is synced before, so that a
+// crash of the machine does not take the lines as well.
+func (c *call) scanDelete(ctx context.Context, r *remote, q url.Values, to receiver, out *bufio.Writer) error {
+	if !r.own {
+		// What is on its way to this process may be lost after the gateway has deleted it.
+		return errors.New("a gateway has the store open: end it, and what is deleted is what was printed")
 	}
-	resp, err := r.send(ctx, http.MethodGet, "/api/tools/scan?"+q.Encode(), nil)
+	if c.dryRun {
+		q.Set("dryRun", "true")
+	}
+	body, acknowledge := io.Pipe()
+	defer acknowledge.Close()
+	to.printed = func() error {
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if f, ok := c.Out.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // pipes and terminals have no Sync
+				if err := f.Sync(); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := acknowledge.Write([]byte{'\n'})
+		return err
+	}
+	resp, err := r.send(ctx, http.MethodPost, scanPath+q.Encode(), body)
 	if err != nil {
 		return err
 	}
-	return r.copyAnswer(resp, out, progress, counts)
+	return r.receive(resp, to)
 }
 
 // scan answers with rows.
 func (h *served) scan(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	req := &scanRequest{Args: q["arg"], Import: q.Get("import") == "true"}
-	if err := memory.Reserve(r.Context(), namerBytes+exportBlock); err != nil {
+	if err := memory.Reserve(r.Context(), namerBytes+wholetable.BlockBytes); err != nil {
 		return err
 	}
-	c, conn := h.call("scan")
-	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) { return c.printRows(r.Context(), conn, req, out) })
+	q := r.URL.Query()
+	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) {
+		p := &rowPrinter{work: &h.work, lines: q.Get("import") == "true", out: out}
+		return &p.counts, p.all(r.Context(), q["arg"])
+	})
+}
+
+// scanDelete is scan, and deletes what it has sent.
+func (h *served) scanDelete(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	x := &h.work
+	if q.Get("dryRun") == "true" {
+		x = x.dry()
+	}
+	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) {
+		p := &rowPrinter{work: x, lines: true, out: out}
+		p.printed = func() error {
+			_, err := io.WriteString(out, printedLine)
+			if f, ok := out.(interface{ Flush() error }); ok && err == nil {
+				err = f.Flush()
+			}
+			if err == nil {
+				_, err = io.ReadFull(r.Body, make([]byte, 1))
+			}
+			return err
+		}
+		return &p.counts, p.all(r.Context(), q["arg"])
+	})
 }
 
 // rowPrinter prints rows.
 type rowPrinter struct {
-	call   *call
-	conn   *connection
-	req    *scanRequest
-	out    io.Writer
-	names  *namer
-	cells  fsck.Checker
-	counts scanCounts
-	line   []byte
+	*work
+	lines   bool         // as lines that import reads
+	printed func() error // returns when the client has what was written to out, which is to be deleted; nil if nothing is
+	out     io.Writer
+	cells   fsck.Checker
+	counts  scanCounts
+	line    []byte
 
 	pending []store.Replacement // what was printed and is to be deleted
 	bytes   int                 // of pending
 }
 
-// printRows prints the rows of a request, and deletes what it has printed if that is asked
-// for.
-func (c *call) printRows(ctx context.Context, conn *connection, req *scanRequest, out io.Writer) (scanCounts, error) {
-	all, err := c.queried(ctx, conn, req.Args)
+// all prints the rows of queries, and deletes what it has printed if that is asked for.
+func (p *rowPrinter) all(ctx context.Context, args []string) error {
+	all, err := p.queried(ctx, args)
 	if err != nil {
-		return scanCounts{}, err
+		return err
 	}
-	p := &rowPrinter{call: c, conn: conn, req: req, out: out, names: newNamer(c, conn, namerBytes), cells: fsck.Checker{Schema: c.Schema}}
+	names := p.namer(namerBytes)
+	p.cells = fsck.Checker{Schema: p.Schema}
 	for i := range all {
-		for row, err := range store.Rows(ctx, conn.store, all[i].scan(c.Tables.Data)) {
-			if err == nil {
-				err = p.row(ctx, &all[i], row)
+		for row, err := range p.walk(ctx, &all[i], names, false) {
+			if err == nil && row.bad == nil { // no query is about a row of an impossible key
+				err = p.row(row)
 			}
 			if err == nil && (len(p.pending) >= repairRows || p.bytes >= repairBytes) {
 				err = p.delete(ctx)
 			}
 			if err != nil {
-				return p.counts, err
+				return err
 			}
 		}
 	}
-	return p.counts, p.delete(ctx) // of the last rows
+	return p.delete(ctx) // of the last rows
 }
 
 // row prints one row.
-func (p *rowPrinter) row(ctx context.Context, of *stretch, row store.Row) error {
-	key, err := p.call.Schema.ParseRowKey(row.Key)
-	if err != nil {
-		return nil // no query is about it
-	}
-	named, err := p.names.series(ctx, key)
-	if err != nil {
-		return err
-	}
-	if ok, err := of.admits(row.Key, key, named); err != nil || !ok {
-		return err
-	}
+func (p *rowPrinter) row(row seriesRow) error {
 	p.counts.Rows++
-	if p.req.Import {
-		return p.importRow(key, named, row)
+	if p.lines {
+		return p.importRow(row)
 	}
 
+	key, named := row.key, row.named
 	p.line = p.line[:0]
 	p.line = fmt.Appendf(p.line, "%s %s %d (%s) %s\n", javaBytes(row.Key), visible(named.metric), key.BaseTime, p.date(int64(key.BaseTime)*1000), visible(named.braces()))
 	for _, c := range row.Cells {
@@ -173,7 +200,7 @@ func (p *rowPrinter) row(ctx context.Context, of *stretch, row store.Row) error 
 		p.appendCell(key.BaseTime, fsck.Cell{Qualifier: c.Qualifier, Value: c.Value})
 		p.line = append(p.line, '\n')
 	}
-	_, err = p.out.Write(p.line)
+	_, err := p.out.Write(p.line)
 	return err
 }
 
@@ -189,8 +216,8 @@ func (s *namedSeries) braces() string {
 // date prints a time as Java's Date does.
 func (p *rowPrinter) date(ms int64) string {
 	zone := time.UTC
-	if p.call.Zone != nil {
-		zone = p.call.Zone
+	if p.Zone != nil {
+		zone = p.Zone
 	}
 	return time.UnixMilli(ms).In(zone).Format("Mon Jan 02 15:04:05 MST 2006")
 }
@@ -262,9 +289,10 @@ func (p *rowPrinter) appendAnnotation(base uint32, c fsck.Cell) {
 
 // importRow prints the points of a row as lines that import reads. What has been printed of
 // it is to be deleted, if that is asked for: cells of points whose points are all printed.
-func (p *rowPrinter) importRow(key encoding.RowKey, named *namedSeries, row store.Row) error {
+func (p *rowPrinter) importRow(row seriesRow) error {
+	named := row.named
 	// A line can hold the names, and import would take them with these settings.
-	taken := named.noLine == nil && named.importable(&p.call.Settings)
+	taken := named.noLine == nil && named.importable(&p.Settings)
 	p.line = p.line[:0]
 	var printed []store.Cell
 	for _, c := range row.Cells {
@@ -279,7 +307,7 @@ func (p *rowPrinter) importRow(key encoding.RowKey, named *namedSeries, row stor
 		}
 
 		// A cell is printed as a whole or not at all, for it is deleted as a whole.
-		lines, whole, err := appendCellLines(p.line, key.BaseTime, named, entries)
+		lines, whole, err := appendCellLines(p.line, row.key.BaseTime, named, entries)
 		if err != nil {
 			return err
 		}
@@ -292,8 +320,8 @@ func (p *rowPrinter) importRow(key encoding.RowKey, named *namedSeries, row stor
 		printed = append(printed, c)
 	}
 
-	if p.req.Delete && len(printed) > 0 {
-		p.keep(row, printed)
+	if p.printed != nil && len(printed) > 0 {
+		p.keep(row.Row, printed)
 	}
 	_, err := p.out.Write(p.line)
 	return err
@@ -343,25 +371,15 @@ func (p *rowPrinter) keep(row store.Row, printed []store.Cell) {
 	p.pending = append(p.pending, r)
 }
 
-// delete deletes what was printed, once the output has it. A file is synced before, so that a
-// crash of the machine does not take the lines as well.
+// delete deletes what was printed, once the client has it.
 func (p *rowPrinter) delete(ctx context.Context) error {
 	if len(p.pending) == 0 {
 		return nil
 	}
-	if f, ok := p.out.(interface{ Flush() error }); ok {
-		if err := f.Flush(); err != nil {
-			return err
-		}
+	if err := p.printed(); err != nil {
+		return err
 	}
-	if f, ok := p.call.Out.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // pipes and terminals have no Sync
-			if err := f.Sync(); err != nil {
-				return err
-			}
-		}
-	}
-	outcomes, err := p.conn.store.Replace(ctx, p.call.Tables.Data, encoding.FamilyData, p.pending)
+	outcomes, err := p.Store.Replace(ctx, p.Tables.Data, encoding.FamilyData, p.pending)
 	if err != nil {
 		return fmt.Errorf("cannot delete %d rows: %w", len(p.pending), err)
 	}

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -142,6 +143,34 @@ func TestScan_delete(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// broken output: it takes some bytes and no more.
+type fullPipe struct{ left int }
+
+func (f *fullPipe) Write(b []byte) (int, error) {
+	if f.left -= len(b); f.left < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(b), nil
+}
+
+// What could not be printed is not deleted.
+func TestScan_deleteUnprinted(t *testing.T) {
+	for _, left := range []int{0, len(scannedLines) - 1} {
+		p := embedded(t)
+		p.use(p.scanned)
+		var before, after []string
+		p.use(func(st tools.Store) { before = p.rowCells(st) })
+		p.to = &fullPipe{left}
+		if err := p.tool("", nil, "scan", "--delete", "1356998400", "1357001999", "sum", "m1"); err == nil || !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) {
+			t.Errorf("%d bytes can be written: got %v, want %v", left, err, io.ErrClosedPipe)
+		}
+		p.use(func(st tools.Store) { after = p.rowCells(st) })
+		if d := cmp.Diff(before, after); d != "" {
+			t.Errorf("%d bytes can be written: what was not printed is deleted (-before +after)\n%s", left, d)
+		}
 	}
 }
 

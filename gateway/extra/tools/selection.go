@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
 	"downpour/pushdown/operator"
@@ -25,18 +27,11 @@ type stretch struct {
 	before []*stretch
 }
 
-// scan returns the scan of the stretch.
-func (s *stretch) scan(table string) store.Scan {
-	return store.Scan{Table: table, Start: s.Start, Stop: s.Stop, Family: encoding.FamilyData, Filter: s.filter, BlockBytes: exportBlock}
-}
-
 // queried returns the stretches of the rows that queries read, in the order of their keys:
 // START [END] and one or more sub-queries, as query takes them. Rates and downsampling are
 // left out: they are about values, and a downsampler would read intervals beyond START and END.
-func (c *call) queried(ctx context.Context, conn *connection, args []string) ([]stretch, error) {
-	words := *c // a copy, whose arguments queryArguments reads
-	words.args = args
-	body, err := words.queryArguments()
+func (x *work) queried(ctx context.Context, args []string) ([]stretch, error) {
+	body, err := queryArguments(args, x.parser())
 	if err != nil {
 		return nil, err
 	}
@@ -44,31 +39,81 @@ func (c *call) queried(ctx context.Context, conn *connection, args []string) ([]
 		q := &body.Queries[i]
 		q.Downsample, q.Rate, q.RateOptions = "", false, nil
 	}
-	q, err := c.parse(body)
+	q, err := body.parse(x.parser())
 	if err != nil {
 		return nil, err
 	}
-	plans, err := c.engine(conn).Compile(ctx, q)
+	plans, err := x.engine().Compile(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 
 	var all []stretch
 	for _, compiled := range plans {
-		if compiled.Nothing != "" {
-			continue
-		}
-		for _, r := range compiled.Plan.Ranges {
-			access := operator.ChooseFilter(&scanplan.Part{Plan: *compiled.Plan, Range: r})
-			if !access.Nothing {
-				all = append(all, stretch{KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop}, filter: access.Filter, compiled: compiled})
-			}
-		}
+		all = append(all, stretchesOf(compiled)...)
 	}
 	slices.SortStableFunc(all, func(a, b stretch) int { return bytes.Compare(a.Start, b.Start) })
 
 	dealOverlaps(all)
 	return all, nil
+}
+
+// stretchesOf returns the stretches that a sub-query reads.
+func stretchesOf(compiled *plan.Compiled) (all []stretch) {
+	if compiled.Nothing != "" {
+		return nil
+	}
+	for _, r := range compiled.Plan.Ranges {
+		access := operator.ChooseFilter(&scanplan.Part{Plan: *compiled.Plan, Range: r})
+		if !access.Nothing {
+			all = append(all, stretch{KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop}, filter: access.Filter, compiled: compiled})
+		}
+	}
+	return all
+}
+
+// seriesRow is a row with the series that it is of.
+type seriesRow struct {
+	store.Row
+	key   encoding.RowKey
+	named *namedSeries
+	// bad is why the key is none; nil for a row of a series, or of global annotations.
+	bad error
+}
+
+// walk reads the rows of a stretch that it is about, and those of impossible keys. A row is valid until the next one.
+func (x *work) walk(ctx context.Context, s *stretch, names *namer, keysOnly bool) iter.Seq2[seriesRow, error] {
+	scan := store.Scan{Table: x.Tables.Data, Start: s.Start, Stop: s.Stop, Family: encoding.FamilyData, Filter: s.filter, KeysOnly: keysOnly}
+	return func(yield func(seriesRow, error) bool) {
+		for row, err := range wholetable.Rows(ctx, x.Store, scan) {
+			of, admitted := seriesRow{Row: row}, true
+			if err == nil {
+				of.key, of.bad = x.Schema.ParseRowKey(row.Key)
+			}
+			if err == nil && of.bad == nil {
+				if of.named, admitted, err = s.look(ctx, row.Key, of.key, names); err != nil {
+					err = fmt.Errorf("row %x: %w", row.Key, err)
+				}
+			}
+			if (err != nil || admitted) && !yield(of, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// look returns the series of a row, unless the row is one that the stretch is not about. Names are looked up last, because
+// that is slow.
+func (s *stretch) look(ctx context.Context, row []byte, key encoding.RowKey, names *namer) (*namedSeries, bool, error) {
+	if !s.wants(key) {
+		return nil, false, nil
+	}
+	named, err := names.series(ctx, key)
+	if err != nil {
+		return nil, false, err
+	}
+	ok, err := s.admits(row, key, named)
+	return named, ok, err
 }
 
 // dealOverlaps gives rows that two sub-queries ask for to the first of them, so that they
@@ -101,8 +146,8 @@ const metricsPerStretch = 16
 
 // everything returns the stretches of the whole data table: its regions, or, where there is
 // one, some metrics each.
-func (c *call) everything(ctx context.Context, conn *connection) ([]stretch, error) {
-	regions, err := conn.store.Regions(ctx, c.Tables.Data, nil, nil)
+func (x *work) everything(ctx context.Context) ([]stretch, error) {
+	regions, err := x.Store.Regions(ctx, x.Tables.Data, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +160,14 @@ func (c *call) everything(ctx context.Context, conn *connection) ([]stretch, err
 	}
 
 	// In the order of their UIDs, as row keys are.
-	metrics, err := namesInOrder(ctx, conn, encoding.UIDMetric, anyName)
+	metrics, err := namesInOrder(ctx, x.Names, encoding.UIDMetric, anyName)
 	if err != nil {
 		return nil, err
 	}
 	// The stretches have all keys between them, those of metrics without a name, too.
 	var cuts [][]byte
-	for bucket := range c.Schema.Buckets() {
-		salt := c.Schema.AppendSalt(nil, bucket)
+	for bucket := range x.Schema.Buckets() {
+		salt := x.Schema.AppendSalt(nil, bucket)
 		if bucket > 0 { // nothing lies before the first one
 			cuts = append(cuts, salt)
 		}
@@ -158,7 +203,7 @@ func startAt(all []stretch, from []byte) []stretch {
 // namer spells the series of rows: each hour has the same series again, and a look-up of
 // their names is slow. It is for one goroutine.
 type namer struct {
-	conn   *connection
+	names  *uid.Dictionary
 	schema encoding.Schema
 	cache  map[string]*namedSeries // by TSUID
 	bytes  int                     // size of cache
@@ -188,8 +233,8 @@ const (
 	aloneNamerBytes = 64 << 20
 )
 
-func newNamer(c *call, conn *connection, bound int) *namer {
-	return &namer{conn: conn, schema: c.Schema, cache: map[string]*namedSeries{}, bound: bound}
+func (s *Served) namer(bound int) *namer {
+	return &namer{names: s.Names, schema: s.Schema, cache: map[string]*namedSeries{}, bound: bound}
 }
 
 // series returns the series of a row.
@@ -232,7 +277,7 @@ func (n *namer) read(ctx context.Context, key encoding.RowKey) (*namedSeries, er
 	s := &namedSeries{values: map[string]string{}}
 	var missing *uid.NoSuchIDError
 	name := func(kind encoding.UIDKind, u encoding.UID) (string, error) {
-		text, err := n.conn.names.Name(ctx, kind, u)
+		text, err := n.names.Name(ctx, kind, u)
 		if errors.As(err, &missing) {
 			if s.orphan == "" {
 				s.orphan = fmt.Sprintf("%s %x", kind, []byte(u))
@@ -289,16 +334,23 @@ func (n *namer) forget(key encoding.RowKey) {
 	delete(n.cache, string(append(append([]byte(nil), key.Metric...), key.Tags...)))
 }
 
+// wants tells whether a row has the metric, the time and the tags that the stretch is about. Queries read rows before
+// and after those that have points between their start and end, and the store may return others still.
+func (s *stretch) wants(key encoding.RowKey) bool {
+	if s.compiled == nil {
+		return true
+	}
+	p := s.compiled.Plan
+	base := int64(key.BaseTime) * 1000
+	return base <= p.End && base+encoding.RowSeconds*1000 > p.Start && bytes.Equal(key.Metric, p.Metric) && admits(p, key.Tags)
+}
+
 // admits tells whether a row is one that the stretch is about, and not one of those before.
-// Queries read rows before and after those that have points between their start and end,
-// and the store may return others still.
 func (s *stretch) admits(row []byte, key encoding.RowKey, named *namedSeries) (bool, error) {
 	if s.compiled == nil {
 		return true, nil
 	}
-	p := s.compiled.Plan
-	base := int64(key.BaseTime) * 1000
-	if base > p.End || base+encoding.RowSeconds*1000 <= p.Start || !bytes.Equal(key.Metric, p.Metric) || !admits(p, key.Tags) {
+	if !s.wants(key) {
 		return false, nil
 	}
 	if ok, err := named.matches(s.compiled); err != nil || !ok {

@@ -1,36 +1,42 @@
 package tools
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"downpour/encoding"
-	"downpour/gateway/api/pace"
+	"downpour/gateway/admin/putlog"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/trees/forest"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
-	"downpour/pushdown/process/memory"
-	"downpour/pushdown/store"
+	"downpour/pushdown/store/drystore"
 )
 
-// Served is what a gateway lends to tools in other processes.
+// Served is what a process that has the store open lends to tools: a gateway to other processes, or
+// a command's process to itself.
 type Served struct {
 	Settings
 	Store  Store
 	Names  *uid.Dictionary
 	Series *write.SeriesCache
 	Forest *forest.Forest
+	// Points takes the points of imports, nil where there are none. Count counts them, and Refused logs
+	// those that are refused; nil if nobody does.
+	Points  *write.Writer
+	Count   func(stored, refused int)
+	Refused *putlog.Log
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
@@ -38,13 +44,18 @@ type Served struct {
 	Forget func()
 	// Turns are those of deleting rows that are past, which the gateway does by itself, too.
 	Turns retention.Turns
-	// Now is the clock by which rows are past; nil for the system's.
+	// Now is the clock; nil for the system's.
 	Now func() time.Time
 	// Ending is closed when the gateway begins to end. Nil, if it never does.
 	Ending <-chan struct{}
 	// ReadOnly and WriteOnly leave out the routes that write or read, as DOWNPOUR_MODE
 	// says.
 	ReadOnly, WriteOnly bool
+	// Own says that the process is the command's own, and has no other work: tools may take more memory and
+	// threads. Routes by which a client works on the tables so that a gateway must not be in between are there alone.
+	Own bool
+
+	last map[string]int64 // see inOrder
 }
 
 // Handler answers the tools of other processes while this process has the store
@@ -54,7 +65,9 @@ type Served struct {
 //	GET  export?start=…&all=true&plain=true            of every metric
 //	GET  scan?arg=START&arg=AGG&arg=METRIC&import=true rows, or import lines
 //	GET  names?q=REGEXP&kind=metrics                   [{"kind","name","uid"}…]
-//	POST remarks                                       meta lines and names of an import file
+//	POST import?skip=true                              lines of an import file, see importDone
+//	POST assign  {"kind","names"}                      [{"kind","name","uid"}…]
+//	POST rename  {"kind","name","to"}                  {}
 //	POST delete  {"kind","name","force"}               see Deleted
 //	POST trees   {"purge":1,"definition":true}, or {}  see treesRequest and treesDone
 //	POST uid     {"command":"fsck","fix":true}         lines, see uidWork and uidDone
@@ -63,28 +76,39 @@ type Served struct {
 //	POST rollup  see rollupRequest                     progress, and rollupjob.Counts
 //	POST checkpoint {}                                 the name of a checkpoint, then progress while it is kept
 //
-// lines.go says what answers of lines look like. What fails before its first line is
-// answered by a status and an error object.
+// and, if Own is set:
+//
+//	POST scan?arg=START&arg=AGG&arg=METRIC             import lines, which are deleted, see scanDelete
+//	POST compact see compactRequest                    progress, and compaction.Counts
+//
+// Bodies may have "dryRun":true, see work.dry. lines.go says what answers of lines look like. What fails before
+// its first line is answered by a status and an error object.
 func Handler(s Served) http.Handler {
-	h := &served{Served: s, keeping: make(chan struct{}, 1)}
+	h := &served{work: work{Served: s}, keeping: make(chan struct{}, 1)}
 
-	mux := http.NewServeMux()
-	for route, f := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
-		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
-		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck, "GET /api/tools/scan": h.scan,
+	routes := map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep, "GET /api/tools/scan": h.scan,
+		"POST /api/tools/import": h.importLines, "POST /api/tools/assign": h.assign, "POST /api/tools/rename": h.rename,
+		"POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
+		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck,
 		"POST " + checkpointPath: h.checkpoint, "POST " + retentionPath: h.retention, "POST " + rollupPath: h.rollup,
-	} {
+	}
+	if s.Own {
+		routes["POST /api/tools/scan"] = h.scanDelete
+		routes["POST /api/tools/compact"] = h.compact
+	}
+	mux := http.NewServeMux()
+	for route, f := range routes {
 		// What may write is posted. A checkpoint neither reads nor writes points.
 		writes, always := strings.HasPrefix(route, "POST"), strings.HasSuffix(route, checkpointPath)
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			if !always && (writes && s.ReadOnly || !writes && s.WriteOnly) {
-				writeFault(w, http.StatusNotFound, errors.New("not in this DOWNPOUR_MODE"))
+				writeFault(w, &httpio.Error{Code: http.StatusNotFound, Message: "not in this DOWNPOUR_MODE"})
 				return
 			}
 
 			if err := f(w, r); err != nil {
-				writeFault(w, statusOf(err), err)
+				writeFault(w, err)
 			}
 		})
 	}
@@ -93,237 +117,90 @@ func Handler(s Served) http.Handler {
 }
 
 type served struct {
-	Served
+	work
 	checking sync.Mutex    // held by the one fsck that runs at a time
 	working  sync.Mutex    // by the one work on the whole UID and meta tables
 	keeping  chan struct{} // has an element while there is the one checkpoint
 }
 
-// call returns what a command of this process would run with.
-func (h *served) call(name string) (*call, *connection) {
-	i := slices.IndexFunc(Commands(), func(c Command) bool { return c.Name == name })
-	return &call{Env: &Env{Settings: h.Settings, Now: time.Now}, command: Commands()[i], served: true}, &connection{store: h.Store, names: h.Names}
+// work is what a request works on.
+type work struct {
+	Served
+	dryRun bool
+}
+
+// dry returns what a dry run works on: the same, but for a store that takes all changes and makes none. Of points
+// and of the tables forgotten it keeps no change.
+func (x *work) dry(forgotten ...string) *work {
+	d := &work{Served: x.Served, dryRun: true}
+	d.Store = drystore.New(x.Store, x.unread(forgotten...)...)
+	// What others know of names and meta data stays.
+	d.Names = uid.New(uid.Config{Store: d.Store, Table: x.Tables.UID, Schema: x.Schema, MaxName: x.MaxName})
+	d.Forest, d.Forget, d.Turns = d.forest(), nil, retention.NewLocal()
+	return d
+}
+
+// unread are the tables that a dry run need not keep: those of points, which nothing reads that has
+// written there, and others.
+func (s *Settings) unread(others ...string) []string {
+	return slices.Concat([]string{s.Tables.Data}, s.Tables.Rollups, others)
+}
+
+// forest returns the trees of the store.
+func (s *Served) forest() *forest.Forest {
+	return forest.New(forest.Config{Store: s.Store, TreeTable: s.Tables.Tree, UIDTable: s.Tables.UID, MetaTable: s.Tables.Meta, Schema: s.Schema, Names: s.Names})
+}
+
+// now is the time by the clock of the process.
+func (s *Served) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// parser returns what reads queries now.
+func (x *work) parser() query.Parser { return query.Parser{Now: x.now(), Zone: x.Zone} }
+
+// engine compiles queries on the store, and answers them in process.
+func (x *work) engine() *engine.Engine {
+	return engine.New(engine.Config{Names: x.Names, Exec: dispatch.New(dispatch.Config{Store: x.Store}), Compile: x.Compile})
 }
 
 // decode reads the body of a request. A field that is misspelt must not be taken for one
 // that is missing: {"purg":1} would build trees instead of deleting one.
 func decode(w http.ResponseWriter, r *http.Request, in any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLine))
+	body, err := httpio.ReadBodyUpTo(w, r, maxLine)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	return d.Decode(in)
 }
 
-// statusOf returns the HTTP status of an error: 4xx if the request is at fault, 5xx
-// if the store is.
-func statusOf(err error) int {
-	var noName *uid.NoSuchNameError
-	var slow *pace.Error
-	var large *http.MaxBytesError
-	var busy *memory.BusyError
-	var tooMuch *memory.LimitError
-	switch {
-	case errors.As(err, &busy), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable
-	case errors.As(err, &large), errors.As(err, &tooMuch):
-		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &slow): // the client has stopped sending
-		return http.StatusRequestTimeout
-	case errors.Is(err, store.ErrDamaged):
-		return http.StatusInternalServerError
-	case errors.As(err, &noName):
-		return http.StatusNotFound
-	case errors.Is(err, errInUse), errors.Is(err, errRuns):
-		return http.StatusConflict
-	}
-	return http.StatusBadRequest
+// conflict refuses what something else keeps from being done now.
+func conflict(format string, args ...any) error {
+	return &httpio.Error{Code: http.StatusConflict, Message: fmt.Sprintf(format, args...)}
 }
 
-func writeFault(w http.ResponseWriter, status int, err error) {
-	writeObject(w, status, map[string]any{"error": map[string]any{"code": status, "message": err.Error()}})
+// writeFault answers with the error object of an error, which has the status that the API gives it. A name that is
+// not there is 404: a request names it alone.
+func writeFault(w http.ResponseWriter, err error) {
+	e := httpio.Classify(err)
+	object := map[string]any{"code": e.Code, "message": err.Error()}
+	if noName := (*uid.NoSuchNameError)(nil); errors.As(err, &noName) && e.Code == http.StatusBadRequest {
+		object["code"], e.Code = http.StatusNotFound, http.StatusNotFound
+	}
+	answer := map[string]any{"error": object}
+	if counted := (*countedError)(nil); errors.As(err, &counted) {
+		answer["counts"] = counted.counts
+	}
+	writeObject(w, e.Code, answer)
 }
 
 func writeObject(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // a client that is gone is told nothing
-}
-
-// export answers with import lines.
-func (h *served) export(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
-	if req.times[0] == "" || req.all != (len(req.metrics) == 0) {
-		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0], len(req.metrics))
-	}
-
-	// Only an export of all metrics has meta data, some of which may not be stored yet.
-	if req.all && h.Flush != nil {
-		if err := h.Flush(r.Context()); err != nil {
-			return err
-		}
-	}
-
-	if err := memory.Reserve(r.Context(), namerBytes+exportBlock); err != nil {
-		return err
-	}
-	c, conn := h.call("export")
-	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) { return c.exportAll(r.Context(), conn, req, out) })
-}
-
-// servedThreads is the number of threads of an fsck in a gateway if the request says none.
-const servedThreads = 2
-
-// fsck answers with what it finds in rows, and with what it did about it.
-func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
-	var req fsckRequest
-	if err := decode(w, r, &req); err != nil {
-		return err
-	}
-	if err := req.complete(servedThreads); err != nil {
-		return err
-	}
-	if err := memory.Reserve(r.Context(), req.memory()); err != nil {
-		return err
-	}
-	if !h.checking.TryLock() {
-		return fmt.Errorf("another fsck of this gateway %w", errRuns)
-	}
-	defer h.checking.Unlock()
-
-	c, conn := h.call("fsck")
-	if req.DryRun {
-		conn.store = newDryStore(conn.store)
-	}
-	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
-		return c.checkRows(r.Context(), conn, &req, out, progress)
-	})
-}
-
-// grep answers with the names that match a regular expression.
-func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	match, err := regexp.Compile(q.Get("q"))
-	if err != nil {
-		return err
-	}
-
-	wanted := everyKind
-	if name := q.Get("kind"); name != "" {
-		kind, ok := kinds[name]
-		if !ok {
-			return fmt.Errorf("kind: got %q, want metrics, tagk or tagv", name)
-		}
-		wanted = []encoding.UIDKind{kind}
-	}
-
-	_, conn := h.call("uid")
-	found, err := matching(r.Context(), conn, wanted, match)
-	if err != nil {
-		return err
-	}
-	writeObject(w, http.StatusOK, found)
-	return nil
-}
-
-// maxMetaBody bounds the body of POST remarks.
-const maxMetaBody = 32 << 20
-
-// importMeta takes meta and #uid lines as import files have them, and no other line, not
-// even a blank one. It assigns those names that the settings allow, then stores the meta
-// lines, and answers with the refused lines by number: {"refused":[{"line":3,"error":"…"}]}.
-func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
-	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxMetaBody), maxLine)
-	in := &input{name: "body", lines: lines}
-
-	// The whole body is parsed first: a malformed line leaves everything as it was.
-	var all []metaLine
-	var names []nameLine
-	account := memory.Of(r.Context())
-	for {
-		line, err := in.next()
-		if err == nil {
-			// The line as it is parsed, as it is stored, and as it may be refused.
-			if err := account.Reserve(r.Context(), int64(2*entryBytes+3*len(line))); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && !errors.Is(err, errLong) {
-			return err // which names the line
-		}
-
-		var meta metaLine
-		var ok bool
-		if err == nil {
-			meta, ok, err = parseMetaLine(line)
-		}
-		if err != nil {
-			return fmt.Errorf("line %d: %w", in.at.Lines, err)
-		}
-		if ok {
-			meta.line = in.at.Lines
-			all = append(all, meta)
-			continue
-		}
-
-		n, ok := parseNameLine(words(nil, line))
-		if !ok {
-			return fmt.Errorf("line %d: want #note, #uidmeta, #tsmeta or #uid", in.at.Lines)
-		}
-		names = append(names, n)
-	}
-
-	to := metaWriter{settings: &h.Settings, st: h.Store, names: h.Names, auto: h.Auto, series: h.Series, flush: h.Flush}
-	if err := to.assign(r.Context(), names); err != nil {
-		return err
-	}
-
-	refused, err := to.store(r.Context(), all)
-	// What is the fault of a line is in refused. So this is the store's, even if the
-	// error says nothing of that.
-	if err != nil && statusOf(err) == http.StatusBadRequest {
-		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-	}
-	if err != nil {
-		return err
-	}
-
-	answer := metaAnswer{Refused: []refusedLine{}}
-	for _, x := range refused {
-		answer.Refused = append(answer.Refused, refusedLine{x.line, x.err.Error()})
-	}
-	writeObject(w, http.StatusOK, answer)
-	return nil
-}
-
-// metaAnswer is the answer to POST remarks.
-type metaAnswer struct {
-	Refused []refusedLine `json:"refused"`
-}
-
-type refusedLine struct {
-	Line  int64  `json:"line"`
-	Error string `json:"error"`
-}
-
-// remove deletes a name.
-func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
-	var in deleteRequest
-	if err := decode(w, r, &in); err != nil {
-		return err
-	}
-	kind, ok := kinds[in.Kind]
-	if !ok {
-		return fmt.Errorf("kind: got %q, want metrics, tagk or tagv", in.Kind)
-	}
-
-	d := &deletion{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, kind: kind, name: in.Name, force: in.Force}
-	done, err := d.run(r.Context())
-	if err != nil {
-		return err
-	}
-	writeObject(w, http.StatusOK, done)
-	return nil
 }

@@ -1,35 +1,81 @@
 package tools
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
-	"time"
+	"net/http"
+	"slices"
 
-	"downpour/gateway/uid"
+	"downpour/gateway/admin/putlog"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
-// sink is where imported points go.
-type sink interface {
-	// assign gives names their UIDs, in the order given, if the settings allow new
-	// names of that kind.
-	assign(ctx context.Context, names []nameLine) error
-	// writeMeta stores meta lines. It returns those that it refuses.
-	writeMeta(ctx context.Context, all []metaLine) (refused []refusal, err error)
-	// send begins to write the points of some lines. The caller leaves the lines
-	// unchanged until wait has returned.
-	send(ctx context.Context, lines []linePoint) sending
-	close()
+// maxImportBody bounds the body of POST import.
+const maxImportBody = 32 << 20
+
+// lineBytes is about what a line takes in memory beside its text.
+const lineBytes = 200
+
+// importDone is the answer to POST import: what became of the lines. Without skip it is about those before the first
+// that was refused; points of later ones may be stored or not.
+type importDone struct {
+	Points  int64         `json:"points"`
+	Meta    int64         `json:"remarks"` // annotations and meta data
+	Blank   int64         `json:"blank"`   // blank lines, comments and names
+	Refused []refusedLine `json:"refused,omitempty"`
 }
 
-// sending is a send whose points are not durable yet.
-type sending interface {
-	// wait returns once the points are durable. It returns the lines that were
-	// refused, in any order. After an error any of the points may be stored or not.
-	wait(ctx context.Context) (refused []refusal, err error)
+// refusedLine is a line that was refused, by its number in the body from 1.
+type refusedLine struct {
+	Line  int64  `json:"line"`
+	Error string `json:"error"`
+}
+
+// takenLine is the progress of an import whose points are all with the writer, and not yet durable: the lines that
+// follow may come now, and their points will be stored later than these.
+const takenLine = "taken"
+
+// importLines imports lines as files have them: names get their UIDs first, in their order, then points are
+// stored, and then annotations and meta data, so that they replace the meta data that points create.
+func (h *served) importLines(w http.ResponseWriter, r *http.Request) error {
+	body, err := httpio.ReadBodyUpTo(w, r, maxImportBody)
+	if err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), int64(len(body))+int64(bytes.Count(body, []byte{'\n'})+1)*lineBytes); err != nil {
+		return err
+	}
+	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
+		i := &lineImport{served: h, skip: r.URL.Query().Get("skip") == "true", resolver: h.Points.Resolver(write.ImportSpelling)}
+		err := i.run(r.Context(), body, func() { progress(takenLine) })
+		i.count(r)
+		return i.done(), err
+	})
+}
+
+// lineImport imports the lines of one request.
+type lineImport struct {
+	*served
+	skip     bool // a refused line ends nothing
+	resolver *write.Resolver
+
+	lines   int64
+	names   []nameLine
+	points  []linePoint
+	meta    []metaLine
+	refused []refusal
+
+	batches  []*write.Batch
+	prepared int // points before this one have had their names prepared
+	stored   bool
 }
 
 // refusal is a line that was refused, and why.
@@ -38,97 +84,180 @@ type refusal struct {
 	err  error
 }
 
-// storeSink writes to a store that this process has open.
-type storeSink struct {
-	metaWriter
-	writer *write.Writer
-	// last is the latest time of each series in ms. It is nil if a series may have
-	// a time twice.
-	last     map[string]int64
-	resolver *write.Resolver
-	// stop ends a send at the first refusal.
-	stop bool
-}
-
-// The writer gathers points longer than it does for a client's put, because an
-// import has many points of a row, and a cell that holds several is much cheaper
-// than several cells.
-const (
-	importWindow = 100 * time.Millisecond
-	importBytes  = 4 << 20
-	importShards = 4
-)
-
-// newStoreSink makes a sink over an open store. It appends points where the store or the
-// settings want that; otherwise it writes cells of many points.
-func newStoreSink(c *call, conn *connection) *storeSink {
-	auto := c.Auto
-	auto.Metrics = auto.Metrics || c.autoMetric
-
-	// Staged, as in a gateway: where the store can order its writes, a new series does not
-	// wait until its UIDs are on the disk.
-	l := &storeSink{stop: !c.skipErrors, metaWriter: metaWriter{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
-		series: write.NewSeries(write.SeriesConfig{Schema: c.Schema, Names: uid.Staged{Dictionary: conn.names}, Auto: auto})}}
-	if conn.tracker != nil {
-		l.flush = conn.tracker.Flush
+// run imports lines. taken is called once all points are with the writer.
+func (i *lineImport) run(ctx context.Context, body []byte, taken func()) error {
+	if err := i.parse(ctx, body); err != nil {
+		return err
 	}
-
-	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.MultiPoint, Window: importWindow, WindowBytes: importBytes,
-		Shards: importShards, Allowed: c.Allowed, Observer: conn.observer()}
-	switch {
-	case c.Embedded:
-		// The embedded store merges what is appended to a row. All writes share its log, so
-		// that several shards would only wait for one another.
-		cfg.Form, cfg.Shards, cfg.WindowBytes = write.Appended, 1, 1<<20
-	case c.Appends:
-		cfg.Form = write.Appended
-	case !c.outOfOrder:
-		// Cells of several points on HBase must not have a time twice, see inOrder.
-		l.last = map[string]int64{}
+	to := metaWriter{settings: &i.Settings, st: i.Store, names: i.Names, auto: i.Auto, series: i.Series, flush: i.Flush}
+	if err := to.assign(ctx, i.names); err != nil {
+		return err
 	}
+	if err := i.addAll(ctx); err != nil {
+		return err
+	}
+	taken()
+	for _, b := range i.batches {
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	i.stored = true
 
-	l.writer = write.New(cfg, conn.store, l.series)
-	l.resolver = l.writer.Resolver(write.ImportSpelling)
-	return l
+	// The next run begins with the refused line, so it writes what comes after it.
+	meta := i.meta
+	if first, ok := i.stop(); ok {
+		meta = meta[:before(meta, first, func(m metaLine) int64 { return m.line })]
+	}
+	refused, err := to.store(ctx, meta)
+	i.refused = append(i.refused, refused...)
+	return err
 }
 
-func (l *storeSink) close() { l.writer.Close() }
-
-func (l *storeSink) writeMeta(ctx context.Context, all []metaLine) ([]refusal, error) {
-	return l.metaWriter.store(ctx, all)
+// stop returns the number of the first line that was refused, if that ends the import.
+func (i *lineImport) stop() (first int64, ok bool) {
+	slices.SortFunc(i.refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
+	if i.skip || len(i.refused) == 0 {
+		return 0, false
+	}
+	return i.refused[0].line, true
 }
 
-// storeSending is what storeSink.send returns.
-type storeSending struct {
-	batches  []*write.Batch
-	refused  []refusal
-	err      error
-	prepared int // lines before this one have had their names prepared
+// before returns how many of all, in the order of their lines, come before one.
+func before[T any](all []T, line int64, of func(T) int64) int {
+	n, _ := slices.BinarySearchFunc(all, line, func(x T, line int64) int { return cmp.Compare(of(x), line) })
+	return n
 }
 
-// send adds the points to batches of the writer. Points that are refused are reported
-// by wait; the first of them ends the sending if the import is to stop at it.
-func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
-	w := new(storeSending)
-	for i := range lines {
-		b, err := l.add(ctx, w, lines, i)
-		switch {
-		case err == nil:
-			// Points of a chunk come in long runs of one batch, which is then waited for once.
-			if n := len(w.batches); n == 0 || w.batches[n-1] != b {
-				w.batches = append(w.batches, b)
+// done sums up.
+func (i *lineImport) done() (d importDone) {
+	refused, end := i.refused, i.lines+1
+	if first, ok := i.stop(); ok {
+		refused, end = refused[:1], first
+	}
+	d.Points = int64(before(i.points, end, func(p linePoint) int64 { return p.number }))
+	d.Meta = int64(before(i.meta, end, func(m metaLine) int64 { return m.line }))
+	parsed := d.Points + d.Meta
+	for _, x := range refused {
+		d.Refused = append(d.Refused, refusedLine{x.line, x.err.Error()})
+		if i.isPoint(x.line) && x.line < end {
+			d.Points--
+		} else if i.isMeta(x.line) && x.line < end {
+			d.Meta--
+		} else if x.line < end {
+			parsed++ // it could not be parsed
+		}
+	}
+	d.Blank = end - 1 - parsed
+	return d
+}
+
+func (i *lineImport) isPoint(line int64) bool {
+	n := before(i.points, line, func(p linePoint) int64 { return p.number })
+	return n < len(i.points) && i.points[n].number == line
+}
+
+func (i *lineImport) isMeta(line int64) bool {
+	n := before(i.meta, line, func(m metaLine) int64 { return m.line })
+	return n < len(i.meta) && i.meta[n].line == line
+}
+
+// count counts points, and has refused lines logged, as those of puts are.
+func (i *lineImport) count(r *http.Request) {
+	for _, x := range i.refused {
+		i.Refused.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: "/" + httpio.Path(r), Reason: write.Reason(x.err), Points: 1, Err: x.err})
+	}
+	if i.Count == nil {
+		return
+	}
+	failed := 0
+	for _, x := range i.refused {
+		if !i.isMeta(x.line) {
+			failed++
+		}
+	}
+	stored := 0
+	if i.stored {
+		stored = int(i.done().Points)
+	}
+	i.Count(stored, failed)
+}
+
+// parse parses lines, up to the first that cannot be parsed unless such lines are skipped.
+func (i *lineImport) parse(ctx context.Context, body []byte) error {
+	account := memory.Of(ctx)
+	var text []byte // backs the names of points
+	var parts [][]byte
+	for len(body) > 0 {
+		line, rest, _ := bytes.Cut(body, []byte{'\n'})
+		body = rest
+		i.lines++
+		line = bytes.TrimRight(line, "\r")
+
+		var err error
+		switch begin := bytes.TrimLeft(line, " \t\r"); {
+		case len(line) >= maxLine:
+			err = errLong
+		case len(begin) == 0 || begin[0] == '#':
+			// The line as it is parsed, as it is stored, and as it may be refused.
+			if err := account.Reserve(ctx, int64(2*entryBytes+3*len(line))); err != nil {
+				return err
 			}
-		case fatal(ctx, err):
-			w.err = fmt.Errorf("line %d: %w", lines[i].number, err)
-			return w
+			err = i.parseComment(line)
 		default:
-			w.refused = append(w.refused, refusal{lines[i].number, err})
-			if l.stop {
-				return w
+			var p linePoint
+			if p, text, err = parseLine(text, line, &parts); err == nil {
+				p.number = i.lines
+				i.points = append(i.points, p)
+			}
+		}
+		if err != nil {
+			i.refused = append(i.refused, refusal{i.lines, err})
+			if !i.skip {
+				return nil
 			}
 		}
 	}
-	return w
+	return nil
+}
+
+// parseComment parses a line without a point: a blank line, a comment, a name of the
+// list of names, or a meta line.
+func (i *lineImport) parseComment(line []byte) error {
+	m, ok, err := parseMetaLine(line)
+	if err != nil || ok {
+		if err == nil {
+			m.line = i.lines
+			i.meta = append(i.meta, m)
+		}
+		return err
+	}
+	if n, ok := parseNameLine(words(nil, line)); ok {
+		i.names = append(i.names, n)
+	}
+	return nil
+}
+
+// addAll adds the points to batches of the writer. The first that is refused ends that, unless such lines are skipped.
+func (i *lineImport) addAll(ctx context.Context) error {
+	for n := range i.points {
+		b, err := i.add(ctx, n)
+		switch {
+		case err == nil:
+			// Points come in long runs of one batch, which is then waited for once.
+			if last := len(i.batches); last == 0 || i.batches[last-1] != b {
+				i.batches = append(i.batches, b)
+			}
+		case fatal(ctx, err):
+			return fmt.Errorf("line %d: %w", i.points[n].number, err)
+		default:
+			i.refused = append(i.refused, refusal{i.points[n].number, err})
+			if !i.skip {
+				return nil
+			}
+		}
+	}
+	return nil
 }
 
 // fatal reports whether an error ends the import: other lines would fail, too.
@@ -136,37 +265,37 @@ func fatal(ctx context.Context, err error) bool {
 	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
 }
 
-// add hands the point of line i to the writer. The resolver finds the key of a series
+// add hands point n to the writer. The resolver finds the key of a series
 // that it had before by the spelling in the line, which saves parsing and checking the
 // names.
-func (l *storeSink) add(ctx context.Context, w *storeSending, lines []linePoint, i int) (*write.Batch, error) {
-	line := &lines[i]
-	s, ok := l.resolver.Find(line.names)
+func (i *lineImport) add(ctx context.Context, n int) (*write.Batch, error) {
+	line := &i.points[n]
+	s, ok := i.resolver.Find(line.names)
 	if !ok {
-		p, err := line.point(l.settings)
+		p, err := line.point(&i.Settings)
 		if err != nil {
 			return nil, err
 		}
-		if i >= w.prepared {
-			w.prepared = i + 1 + l.writer.PrepareNames(ctx, p, l.pointsOf(lines[i+1:]))
+		if n >= i.prepared {
+			i.prepared = n + 1 + i.Points.PrepareNames(ctx, p, i.pointsOf(i.points[n+1:]))
 		}
-		if s, err = l.resolver.Resolve(ctx, p.Metric, p.Tags); err != nil {
+		if s, err = i.resolver.Resolve(ctx, p.Metric, p.Tags); err != nil {
 			return nil, err
 		}
 	}
 
-	if err := l.inOrder(s, line.time); err != nil {
+	if err := i.inOrder(s, line.time); err != nil {
 		return nil, err
 	}
 
-	return l.writer.AddTo(ctx, s, &write.Point{Time: line.time, Value: line.value, Narrow: true})
+	return i.Points.AddTo(ctx, s, &write.Point{Time: line.time, Value: line.value, Narrow: true})
 }
 
 // pointsOf yields the points of lines, nil for one that will be refused.
-func (l *storeSink) pointsOf(lines []linePoint) iter.Seq[*write.Point] {
+func (i *lineImport) pointsOf(lines []linePoint) iter.Seq[*write.Point] {
 	return func(yield func(*write.Point) bool) {
-		for i := range lines {
-			p, err := lines[i].point(l.settings)
+		for n := range lines {
+			p, err := lines[n].point(&i.Settings)
 			if err != nil {
 				p = nil
 			}
@@ -180,29 +309,18 @@ func (l *storeSink) pointsOf(lines []linePoint) iter.Seq[*write.Point] {
 // inOrder refuses a time that does not come after the last one of its series. If two
 // cells of several points had different values at one time, every query of their hour
 // would fail. Source: IncomingDataPoints.addPointInternal.
-func (l *storeSink) inOrder(s *write.SeriesKey, t int64) error {
-	if l.last == nil {
+func (s *Served) inOrder(series *write.SeriesKey, t int64) error {
+	if s.last == nil {
 		return nil
 	}
 	if !write.IsMillis(t) {
 		t *= 1000
 	}
 
-	key := string(s.Metric) + string(s.Tags)
-	if last, ok := l.last[key]; ok && t <= last {
+	key := string(series.Metric) + string(series.Tags)
+	if last, ok := s.last[key]; ok && t <= last {
 		return fmt.Errorf("its time, %d ms, does not come after %d, the last one of its series (-allow-out-of-order takes it)", t, last)
 	}
-	l.last[key] = t
+	s.last[key] = t
 	return nil
-}
-
-// wait waits until all batches are durable. It returns the refused points, and the first
-// error by which others were lost.
-func (w *storeSending) wait(ctx context.Context) ([]refusal, error) {
-	for _, b := range w.batches {
-		if err := b.Wait(ctx); err != nil {
-			return w.refused, errors.Join(w.err, err)
-		}
-	}
-	return w.refused, w.err
 }

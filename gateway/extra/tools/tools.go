@@ -17,9 +17,9 @@
 //	check                             look for damage in an embedded store's files
 //	backup DIR, restore BACKUP        back an embedded store up, and make it from a backup
 //
-// A tool works on the tables themselves. Only one process can have an embedded store
-// open: while that is a gateway, a tool asks the gateway by HTTP, or fails with one
-// line that says why it cannot.
+// A command is a client of the tools' HTTP handler, see Handler. Only one process can have
+// an embedded store open: while that is a gateway, its handler is asked. Where no process has
+// the store open, the command opens it and asks a handler of its own, without a network.
 // Source: net.opentsdb.tools: UidManager, MetaSync, MetaPurge, TreeSync, TextImporter, DumpSeries, CliQuery, Fsck.
 package tools
 
@@ -127,27 +127,26 @@ type Command struct {
 	flags                          func(*flag.FlagSet, *options)
 	changes                        func(*call) bool // whether it changes something, unless it is a dry run; nil for never
 	damagedRows                    bool             // it runs although some rows have impossible keys
-	dry                            dryMode
 }
 
 // Commands returns all commands in the order of the help text.
 func Commands() []Command {
-	// The last but one value says that the command runs in spite of rows of impossible keys.
+	// The last value says that the command runs in spite of rows of impossible keys.
 	return []Command{
-		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, always, false, noDry},
-		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, always, false, noDry},
-		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, nil, false, noDry},
-		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, nil, false, noDry},
-		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true], these with -dry-run", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, changesUID, false, noDry},
-		{"scan", "[--import | --delete [-dry-run]] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, changesScanned, false, storeDry},
-		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, changesRows, true, storeDry},
-		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, always, false, ownDry},
-		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta] [-dry-run]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, runsRetention, false, ownDry},
-		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, always, false, ownDry},
-		{"dashboard", "list | get [-version N] NAME | put [-replace N] [-dry-run] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, putsDashboard, true, storeDry},
-		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, nil, false, noDry},
-		{"backup", "[-keep N] [-dry-run] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, always, false, ownDry},
-		{"restore", "[-dry-run] BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, always, false, ownDry},
+		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, always, false},
+		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, always, false},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, nil, false},
+		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, nil, false},
+		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, changesUID, false},
+		{"scan", "[--import | --delete [-dry-run]] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, changesScanned, false},
+		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, changesRows, true},
+		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, always, false},
+		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta] [-dry-run]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, runsRetention, false},
+		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, always, false},
+		{"dashboard", "list | get [-version N] NAME | put [-replace N] [-dry-run] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, putsDashboard, true},
+		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, nil, false},
+		{"backup", "[-keep N] [-dry-run] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, always, false},
+		{"restore", "[-dry-run] BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, always, false},
 	}
 }
 
@@ -164,7 +163,7 @@ type options struct {
 	collisions             string
 	fsck                   fsckRequest
 	fixAll                 bool
-	scan                   scanRequest
+	scan                   struct{ lines, delete bool }
 	retention              retentionRequest
 	keep                   int
 	version                int64
@@ -175,7 +174,6 @@ type options struct {
 type call struct {
 	*Env
 	command Command
-	served  bool // in a gateway, which has other work
 	options
 	args  []string
 	given []string       // with the flags

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"regexp"
 
 	"downpour/encoding"
+	"downpour/gateway/uid"
 )
 
 func uidFlags(f *flag.FlagSet, o *options) {
@@ -44,7 +43,7 @@ func runUID(ctx context.Context, c *call) error {
 	command, args := c.args[0], c.args[1:]
 	// grep alone may leave out the kind.
 	if command == "grep" && len(args) == 1 {
-		return c.grep(ctx, everyKind, args[0])
+		return c.grep(ctx, "", args[0])
 	}
 	kind, err := c.kind(args[0])
 	if err != nil {
@@ -54,7 +53,7 @@ func runUID(ctx context.Context, c *call) error {
 	names := args[1:]
 	switch {
 	case command == "grep" && len(names) == 1:
-		return c.grep(ctx, []encoding.UIDKind{kind}, names[0])
+		return c.grep(ctx, kind.String(), names[0])
 	case command == "assign" && len(names) > 0:
 		return c.assign(ctx, kind, names)
 	case command == "rename" && len(names) == 2:
@@ -70,89 +69,117 @@ func printUID(w io.Writer, kind, name string, u encoding.UID) {
 	fmt.Fprintf(w, "%s %s: %s\n", kind, name, javaBytes(u))
 }
 
-// assign gives names of a kind their UIDs and prints them.
-func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) (err error) {
-	// None gets a UID if one of them may not have any.
-	for _, name := range names {
-		if err := encoding.ValidateName(kind.String(), name, c.Allowed...); err != nil {
-			return err
-		}
-	}
+// assignRequest gives names of a kind UIDs.
+type assignRequest struct {
+	Kind   string   `json:"kind"`
+	Names  []string `json:"names"`
+	DryRun bool     `json:"dryRun,omitempty"`
+}
 
-	conn, err := c.connect(ctx, creating)
+// assign gives names of a kind their UIDs and prints them. A name that has one keeps it, so that mkmetric can be run again.
+func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) error {
+	if err := c.checkNew(kind, names...); err != nil {
+		return err
+	}
+	return c.at(ctx, creating, func(r *remote) error {
+		var given []foundName
+		err := r.call(ctx, http.MethodPost, "/api/tools/assign", assignRequest{kind.String(), names, c.dryRun}, &given)
+		for _, g := range given {
+			printUID(c.Out, g.Kind, g.Name, g.UID)
+		}
+		return err
+	})
+}
+
+// assign answers with the UIDs of names.
+func (h *served) assign(w http.ResponseWriter, r *http.Request) error {
+	var req assignRequest
+	kind, err := decodeKind(w, r, &req, &req.Kind)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-	for _, name := range names {
-		var u encoding.UID
-		if conn.store != nil {
-			u, err = conn.names.Assign(ctx, kind, name)
-		} else {
-			u, err = conn.remote.assign(ctx, kind, name)
-		}
+	if err := h.checkNew(kind, req.Names...); err != nil {
+		return err
+	}
+	x := &h.work
+	if req.DryRun {
+		x = x.dry()
+	}
+	given := []foundName{}
+	for _, name := range req.Names {
+		u, err := x.Names.Assign(r.Context(), kind, name)
 		if err != nil {
 			return err
 		}
-		printUID(c.Out, kind.String(), name, u)
+		given = append(given, foundName{kind.String(), name, u})
+	}
+	writeObject(w, http.StatusOK, given)
+	return nil
+}
+
+// checkNew returns an error if one of the names may not have a UID: then none gets any.
+func (s *Settings) checkNew(kind encoding.UIDKind, names ...string) error {
+	for _, name := range names {
+		if err := encoding.ValidateName(kind.String(), name, s.Allowed...); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// apiKind is a kind as the API names it.
-func apiKind(kind encoding.UIDKind) string { return [...]string{"metric", "tagk", "tagv"}[kind] }
-
-// assigned matches the error of a gateway for a name that has a UID already.
-var assigned = regexp.MustCompile(`(?i)already exists with UID: ([0-9a-f]+)`)
-
-// assign gives a name its UID through the API. A name that has one keeps it.
-func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string) (u encoding.UID, err error) {
-	status, body, err := r.do(ctx, http.MethodPost, "/api/uid/assign", map[string][]string{apiKind(kind): {name}})
-	if err != nil {
-		return nil, err
+// decodeKind decodes a body that has a kind in a field.
+func decodeKind(w http.ResponseWriter, r *http.Request, in any, name *string) (encoding.UIDKind, error) {
+	if err := decode(w, r, in); err != nil {
+		return 0, err
 	}
-
-	given, failed := readAssign(body, kind)
-	text, ok := given[name]
-	// The error that a name has a UID already says which: that is an answer, too, so that
-	// mkmetric can be run again.
-	if m := assigned.FindStringSubmatch(failed[name]); m != nil {
-		text, ok = m[1], true
-	}
+	kind, ok := kinds[*name]
 	if !ok {
-		message := failed[name]
-		if message == "" {
-			message = errorMessage(body)
-		}
-		return nil, &answerError{r.url, status, message}
+		return 0, fmt.Errorf("kind: got %q, want metrics, tagk or tagv", *name)
 	}
-	err = u.UnmarshalText([]byte(text))
-	return u, err
+	return kind, nil
+}
+
+// renameRequest gives the UID of a name another name.
+type renameRequest struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	To     string `json:"to"`
+	DryRun bool   `json:"dryRun,omitempty"`
 }
 
 // rename gives the UID of a name another name.
-func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to string) (err error) {
-	if err := encoding.ValidateName(kind.String(), to, c.Allowed...); err != nil {
+func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to string) error {
+	if err := c.checkNew(kind, to); err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, existing)
+	return c.at(ctx, existing, func(r *remote) error {
+		err := r.call(ctx, http.MethodPost, "/api/tools/rename", renameRequest{kind.String(), from, to, c.dryRun}, &struct{}{})
+		if err == nil {
+			fmt.Fprintf(c.Out, "%s %s -> %s\n", kind, from, to)
+		}
+		return err
+	})
+}
+
+// rename renames a name.
+func (h *served) rename(w http.ResponseWriter, r *http.Request) error {
+	var req renameRequest
+	kind, err := decodeKind(w, r, &req, &req.Kind)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-	if conn.store != nil {
-		err = conn.names.Rename(ctx, kind, from, to)
-	} else {
-		var answer struct{ Result, Error string }
-		err = conn.remote.call(ctx, http.MethodPost, "/api/uid/rename", map[string]string{apiKind(kind): from, "name": to}, &answer)
-		if err == nil && answer.Result != "true" {
-			err = errors.New(answer.Error)
-		}
+	if err := h.checkNew(kind, req.To); err != nil {
+		return err
 	}
-	if err == nil {
-		fmt.Fprintf(c.Out, "%s %s -> %s\n", kind, from, to)
+	x := &h.work
+	if req.DryRun {
+		x = x.dry()
 	}
-	return err
+	if err := x.Names.Rename(r.Context(), kind, req.Name, req.To); err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, struct{}{})
+	return nil
 }
 
 // foundName is a name that grep has found.
@@ -164,48 +191,63 @@ type foundName struct {
 
 // grep prints the names in which a regular expression (RE2) finds a match. It returns an
 // error if there is none, for scripts. Source: UidManager.grep.
-func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression string) (err error) {
+func (c *call) grep(ctx context.Context, kind, expression string) error {
 	if c.ignoreCase {
 		expression = "(?i)" + expression
 	}
-	match, err := regexp.Compile(expression)
-	if err != nil {
+	if _, err := regexp.Compile(expression); err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
+	return c.at(ctx, existing, func(r *remote) error {
+		q := url.Values{"q": {expression}}
+		if kind != "" {
+			q.Set("kind", kind)
+		}
+		var all []foundName
+		if err := r.call(ctx, http.MethodGet, "/api/tools/names?"+q.Encode(), nil, &all); err != nil {
+			return err
+		}
+		for _, f := range all {
+			printUID(c.Out, f.Kind, f.Name, f.UID)
+		}
+		if len(all) == 0 {
+			return fmt.Errorf("no name matches %s", expression)
+		}
+		return nil
+	})
+}
 
-	var all []foundName
-	switch {
-	case conn.store != nil:
-		all, err = matching(ctx, conn, wanted, match)
-	case len(wanted) == 1: // the route takes one kind, or none for all
-		all, err = conn.remote.grep(ctx, wanted[0].String(), expression)
-	default:
-		all, err = conn.remote.grep(ctx, "", expression)
-	}
+// grep answers with the names that match a regular expression.
+func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	match, err := regexp.Compile(q.Get("q"))
 	if err != nil {
 		return err
 	}
 
-	for _, f := range all {
-		printUID(c.Out, f.Kind, f.Name, f.UID)
+	wanted := everyKind
+	if name := q.Get("kind"); name != "" {
+		kind, ok := kinds[name]
+		if !ok {
+			return fmt.Errorf("kind: got %q, want metrics, tagk or tagv", name)
+		}
+		wanted = []encoding.UIDKind{kind}
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("no name matches %s", expression)
+
+	found, err := matching(r.Context(), h.Names, wanted, match)
+	if err != nil {
+		return err
 	}
+	writeObject(w, http.StatusOK, found)
 	return nil
 }
 
 // matching returns the names of some kinds that match, the names of a kind in the order
 // of their UIDs.
-func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
+func matching(ctx context.Context, names *uid.Dictionary, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
 	all := []foundName{}
 	for _, kind := range wanted {
-		entries, err := namesInOrder(ctx, conn, kind, match.MatchString)
+		entries, err := namesInOrder(ctx, names, kind, match.MatchString)
 		if err != nil {
 			return nil, err
 		}
@@ -218,22 +260,13 @@ func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, 
 
 // deleteName deletes a name, see deletion, and prints what it removed.
 func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name string) (err error) {
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	var done *Deleted
-	if conn.store != nil {
-		if !c.Embedded && !c.force { // one that is forced waits for nobody
+	var done Deleted
+	err = c.at(ctx, existing, func(r *remote) error {
+		if r.own && !c.Embedded && !c.force && !c.dryRun { // one that is forced waits for nobody
 			fmt.Fprintf(c.Err, "this takes %s: other gateways must know that the name is gone\n", c.KnownWithin)
 		}
-		d := &deletion{settings: &c.Settings, st: conn.store, names: conn.names, kind: kind, name: name, force: c.force}
-		done, err = d.run(ctx)
-	} else {
-		done, err = conn.remote.delete(ctx, deleteRequest{kind.String(), name, c.force})
-	}
+		return r.call(ctx, http.MethodPost, "/api/tools/delete", deleteRequest{kind.String(), name, c.force, c.dryRun}, &done)
+	})
 	if err != nil {
 		return err
 	}
@@ -252,27 +285,4 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 		fmt.Fprintln(c.Out, "running TSDs may remember it: let each drop its caches (/api/dropcaches)")
 	}
 	return nil
-}
-
-// readAssign reads an answer of /api/uid/assign: UIDs by name, and errors by name.
-func readAssign(body []byte, kind encoding.UIDKind) (given, failed map[string]string) {
-	var answer map[string]json.RawMessage
-	if json.Unmarshal(body, &answer) != nil {
-		return nil, nil
-	}
-
-	// An object of another form is no answer of this route: it has neither.
-	_ = json.Unmarshal(answer[apiKind(kind)], &given)
-	_ = json.Unmarshal(answer[apiKind(kind)+"_errors"], &failed)
-	return given, failed
-}
-
-// grep asks the gateway for the names that match.
-func (r *remote) grep(ctx context.Context, kind, expression string) (all []foundName, err error) {
-	q := url.Values{"q": {expression}}
-	if kind != "" {
-		q.Set("kind", kind)
-	}
-	err = r.call(ctx, http.MethodGet, "/api/tools/names?"+q.Encode(), nil, &all)
-	return all, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
@@ -19,6 +20,8 @@ type deleteRequest struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Force bool   `json:"force"`
+	// DryRun leaves the name, and says what would be removed.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // Deleted says what a deletion removed.
@@ -47,19 +50,16 @@ type Deleted struct {
 //
 // Source: UniqueId.deleteAsync, which does not look.
 type deletion struct {
-	settings *Settings
-	st       Store
-	names    *uid.Dictionary
-	flush    func(context.Context) error // writes pending meta data; nil if there is none
-	kind     encoding.UIDKind
-	name     string
-	force    bool
+	*work
+	kind  encoding.UIDKind
+	name  string
+	force bool
 
 	uid  encoding.UID
 	done Deleted
 }
 
-// run deletes the name. It returns errInUse while rows have the UID.
+// run deletes the name. It returns a conflict while rows have the UID.
 func (d *deletion) run(ctx context.Context) (*Deleted, error) {
 	if err := d.look(ctx); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (d *deletion) run(ctx context.Context) (*Deleted, error) {
 func (d *deletion) removeAll(ctx context.Context) error {
 	forward, err := d.forward()
 	if err == nil {
-		err = d.remove(ctx, d.settings.Tables.UID, forward)
+		err = d.remove(ctx, d.Tables.UID, forward)
 	}
 	if err == nil {
 		err = d.awaitOthers(ctx)
@@ -103,7 +103,7 @@ func (d *deletion) removeAll(ctx context.Context) error {
 	}
 	if err == nil {
 		reverse := store.CellKey{Row: d.uid, Family: encoding.FamilyName, Qualifier: d.kind.Qualifier()}
-		err = d.remove(ctx, d.settings.Tables.UID, reverse)
+		err = d.remove(ctx, d.Tables.UID, reverse)
 	}
 	return err
 }
@@ -112,13 +112,13 @@ func (d *deletion) removeAll(ctx context.Context) error {
 // looks for rows that they wrote until then.
 func (d *deletion) awaitOthers(ctx context.Context) error {
 	// A forced deletion leaves rows as they are, so it need not wait for those of others.
-	if err := d.names.Tell(ctx); err != nil || d.force {
+	if err := d.Names.Tell(ctx); err != nil || d.force || d.dryRun {
 		return err
 	}
 	// An embedded store is this process's alone, which has withdrawn the name.
-	if !d.settings.Embedded {
+	if !d.Embedded {
 		select {
-		case <-time.After(d.settings.KnownWithin):
+		case <-time.After(d.KnownWithin):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -136,7 +136,7 @@ func (d *deletion) forward() (store.CellKey, error) {
 // look reads the UID and checks that no row has it.
 func (d *deletion) look(ctx context.Context) (err error) {
 	// The cached UID may be wrong: another process may have renamed the name.
-	if d.uid, err = d.names.Fresh(ctx, d.kind, d.name); err != nil {
+	if d.uid, err = d.Names.Fresh(ctx, d.kind, d.name); err != nil {
 		return err
 	}
 
@@ -154,7 +154,7 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
 
-	w, err := d.names.Withdraw(ctx, d.kind, d.name)
+	w, err := d.Names.Withdraw(ctx, d.kind, d.name)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 // remove deletes a cell.
 func (d *deletion) remove(ctx context.Context, table string, at store.CellKey) error {
 	m := store.Mutation{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier}
-	if err := d.st.Apply(ctx, table, []store.Mutation{m}); err != nil {
+	if err := d.Store.Apply(ctx, table, []store.Mutation{m}); err != nil {
 		return fmt.Errorf("deleting %s %q: %w (run it again)", d.kind, d.name, err)
 	}
 	return nil
@@ -187,25 +187,25 @@ func (d *deletion) restore(ctx context.Context) error {
 		return err
 	}
 
-	ok, err := d.st.CompareAndPut(ctx, d.settings.Tables.UID, forward, nil, d.uid)
+	ok, err := d.Store.CompareAndPut(ctx, d.Tables.UID, forward, nil, d.uid)
 	if err != nil || ok {
 		return err
 	}
 
 	// Somebody has put under the name and so assigned it another UID.
-	if now, err := d.names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
+	if now, err := d.Names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
 		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by that UID alone", d.kind, d.name, now, err, d.uid)
 	}
 	return nil
 }
 
-// checkUnused returns errInUse if a row of data or of rollups has the UID, unless the
+// checkUnused returns a conflict if a row of data or of rollups has the UID, unless the
 // deletion is forced.
 func (d *deletion) checkUnused(ctx context.Context) error {
-	for _, table := range slices.Concat([]string{d.settings.Tables.Data}, d.settings.Tables.Rollups) {
+	for _, table := range slices.Concat([]string{d.Tables.Data}, d.Tables.Rollups) {
 		row, err := d.dataRow(ctx, table)
 		// Nobody has to make the tables of rollups before there are some.
-		if table != d.settings.Tables.Data && errors.Is(err, store.ErrNoTable) {
+		if table != d.Tables.Data && errors.Is(err, store.ErrNoTable) {
 			continue
 		}
 		if err != nil {
@@ -218,21 +218,21 @@ func (d *deletion) checkUnused(ctx context.Context) error {
 	return nil
 }
 
-// inUse notes a row that has the UID. It returns errInUse unless the deletion is forced.
+// inUse notes a row that has the UID. It returns a conflict unless the deletion is forced.
 func (d *deletion) inUse(table string, row encoding.UID) error {
 	d.done.Row = row
 	if d.force {
 		return nil
 	}
-	return fmt.Errorf("%s %q %w: row %x of table %s holds its UID %s; delete its points first, or give -force, which makes them unreadable",
-		d.kind, d.name, errInUse, []byte(row), table, d.uid)
+	return conflict("%s %q has data: row %x of table %s holds its UID %s; delete its points first, or give -force, which makes them unreadable",
+		d.kind, d.name, []byte(row), table, d.uid)
 }
 
 // dataRow returns the key of a table's row with the UID, nil if there is none. For a metric it
 // looks at one place in each salt bucket; for a tag it reads the keys of the whole table:
 // the store filters by a tag key, scanRows by a tag value.
 func (d *deletion) dataRow(ctx context.Context, table string) (encoding.UID, error) {
-	schema := d.settings.Schema
+	schema := d.Schema
 	if d.kind != encoding.UIDMetric {
 		return d.scanRows(ctx, store.Scan{Table: table, Filter: d.pattern()})
 	}
@@ -249,7 +249,7 @@ func (d *deletion) dataRow(ctx context.Context, table string) (encoding.UID, err
 
 // pattern returns a filter of rows with the tag key. For a tag value there is none.
 func (d *deletion) pattern() (f store.RowFilter) {
-	schema := d.settings.Schema
+	schema := d.Schema
 	if d.kind == encoding.UIDTagK {
 		f.Pattern = &store.KeyPattern{Head: schema.HeadWidth(), NameLen: schema.TagKWidth, ValueLen: schema.TagVWidth, Wants: []store.Want{{Name: d.uid}}}
 	}
@@ -258,15 +258,15 @@ func (d *deletion) pattern() (f store.RowFilter) {
 
 // scanRows returns the key of the first row of a scan that has the UID, nil for none.
 func (d *deletion) scanRows(ctx context.Context, s store.Scan) (encoding.UID, error) {
-	s.Family, s.KeysOnly, s.BlockBytes = encoding.FamilyData, true, exportBlock
-	for row, err := range store.Rows(ctx, d.st, s) {
+	s.Family, s.KeysOnly = encoding.FamilyData, true
+	for row, err := range wholetable.Rows(ctx, d.Store, s) {
 		if err != nil {
 			return nil, err
 		}
 
 		// A key of an impossible length is of no series. That of a global annotation has no tags,
 		// and a metric that is never assigned.
-		k, err := d.settings.Schema.ParseRowKey(row.Key)
+		k, err := d.Schema.ParseRowKey(row.Key)
 		if err == nil && d.in(k.Metric, k.Tags) {
 			return bytes.Clone(row.Key), nil
 		}
@@ -280,7 +280,7 @@ func (d *deletion) in(metric, tags []byte) bool {
 		return bytes.Equal(metric, d.uid)
 	}
 
-	for _, p := range d.settings.Schema.AppendPairs(nil, tags) {
+	for _, p := range d.Schema.AppendPairs(nil, tags) {
 		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) || d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
 			return true
 		}
@@ -291,11 +291,11 @@ func (d *deletion) in(metric, tags []byte) bool {
 // seriesOf returns deletions of the rows of a scan of the meta table whose series have
 // the UID.
 func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []store.Mutation, err error) {
-	for row, err := range store.Rows(ctx, d.st, scan) {
+	for row, err := range wholetable.Rows(ctx, d.Store, scan) {
 		if err != nil {
 			return nil, err
 		}
-		if metric, tags, err := d.settings.Schema.SplitTSUID(row.Key); err == nil && d.in(metric, tags) {
+		if metric, tags, err := d.Schema.SplitTSUID(row.Key); err == nil && d.in(metric, tags) {
 			series = append(series, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(row.Key), Family: encoding.FamilyName})
 		}
 	}
@@ -306,20 +306,20 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 // meta table, because lookups could not name these any more.
 func (d *deletion) removeMeta(ctx context.Context) error {
 	// Pending meta data would bring rows of the series back after they are removed.
-	if d.flush != nil {
-		if err := d.flush(ctx); err != nil {
+	if d.Flush != nil {
+		if err := d.Flush(ctx); err != nil {
 			return err
 		}
 	}
 
-	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
+	scan := store.Scan{Table: d.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true}
 	// A row's key is a TSUID: it begins with the metric, and may have the tag anywhere.
 	if d.kind == encoding.UIDMetric {
 		scan.Start, scan.Stop = d.uid, encoding.PrefixEnd(d.uid)
 	}
 	series, err := d.seriesOf(ctx, scan)
 	if err == nil && len(series) > 0 {
-		err = d.st.Apply(ctx, d.settings.Tables.Meta, series)
+		err = d.Store.Apply(ctx, d.Tables.Meta, series)
 	}
 	if err != nil {
 		return fmt.Errorf("deleting the meta data of %s %q: %w", d.kind, d.name, err)
@@ -327,7 +327,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	d.done.Series = len(series)
 
 	// A deletion does not tell whether the object was there.
-	rows, err := d.st.Get(ctx, d.settings.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
+	rows, err := d.Store.Get(ctx, d.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
 	if err != nil {
 		return err
 	}
@@ -341,11 +341,24 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	if !d.done.Meta {
 		return nil
 	}
-	return d.remove(ctx, d.settings.Tables.UID, at)
+	return d.remove(ctx, d.Tables.UID, at)
 }
 
-// delete asks the gateway to delete a name.
-func (r *remote) delete(ctx context.Context, req deleteRequest) (*Deleted, error) {
-	done := new(Deleted)
-	return done, r.call(ctx, http.MethodPost, "/api/tools/delete", req, done)
+// remove deletes a name.
+func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
+	var in deleteRequest
+	kind, err := decodeKind(w, r, &in, &in.Kind)
+	if err != nil {
+		return err
+	}
+	d := &deletion{work: &h.work, kind: kind, name: in.Name, force: in.Force}
+	if in.DryRun {
+		d.work = h.dry()
+	}
+	done, err := d.run(r.Context())
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, done)
+	return nil
 }

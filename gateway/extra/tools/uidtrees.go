@@ -42,18 +42,8 @@ func (c *call) runTrees(ctx context.Context, command string, args []string) (err
 	} else if len(args) > 0 {
 		return c.usage("uid treesync takes no arguments, got %q", args)
 	}
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
 	var done treesDone
-	if conn.store != nil {
-		done, err = handleTrees(ctx, &c.Settings, c.forest(conn), req)
-	} else {
-		err = conn.remote.call(ctx, http.MethodPost, "/api/tools/trees", req, &done)
-	}
+	err = c.at(ctx, existing, func(r *remote) error { return r.call(ctx, http.MethodPost, "/api/tools/trees", req, &done) })
 	if err != nil {
 		return err
 	}
@@ -65,11 +55,6 @@ func (c *call) runTrees(ctx context.Context, command string, args []string) (err
 	return nil
 }
 
-// forest returns the trees of the store.
-func (c *call) forest(conn *connection) *forest.Forest {
-	return forest.New(forest.Config{Store: conn.store, TreeTable: c.Tables.Tree, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names})
-}
-
 // treesDone is what was done.
 type treesDone struct {
 	forest.Synced
@@ -78,15 +63,15 @@ type treesDone struct {
 }
 
 // handleTrees does what is asked for.
-func handleTrees(ctx context.Context, settings *Settings, trees *forest.Forest, req treesRequest) (done treesDone, err error) {
+func (x *work) handleTrees(ctx context.Context, req treesRequest) (done treesDone, err error) {
 	switch {
 	case req.Purge != 0:
-		err = trees.Delete(ctx, req.Purge, req.Definition)
-	case !settings.Trees:
+		err = x.Forest.Delete(ctx, req.Purge, req.Definition)
+	case !x.Trees:
 		// As in OpenTSDB: whoever has switched trees off does not want them built.
 		done.Disabled = true
 	default:
-		done.Synced, err = trees.Sync(ctx)
+		done.Synced, err = x.Forest.Sync(ctx)
 	}
 	return done, err
 }
@@ -125,7 +110,7 @@ func (h *served) trees(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if !h.working.TryLock() {
-			return fmt.Errorf("other work on the UID and meta tables %w", errRuns)
+			return errWorking
 		}
 		defer h.working.Unlock()
 
@@ -137,13 +122,11 @@ func (h *served) trees(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 
-	trees := h.Forest
+	x := &h.work
 	if req.DryRun {
-		c, conn := h.call("uid")
-		conn.store = newDryStore(conn.store)
-		trees = c.forest(conn)
+		x = x.dry()
 	}
-	done, err := handleTrees(r.Context(), &h.Settings, trees, req)
+	done, err := x.handleTrees(r.Context(), req)
 	if err != nil {
 		return err
 	}

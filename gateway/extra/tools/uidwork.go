@@ -14,7 +14,6 @@ import (
 	"downpour/gateway/extra/tools/metapurge"
 	"downpour/gateway/extra/tools/metasync"
 	"downpour/gateway/extra/tools/uidcheck"
-	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 )
 
@@ -26,7 +25,7 @@ type uidWork struct {
 	Fix           bool            `json:"fix,omitempty"`
 	DeleteUnknown bool            `json:"deleteUnknown,omitempty"`
 	Collisions    uidcheck.Policy `json:"collisions,omitempty"`
-	// DryRun counts and writes nothing.
+	// DryRun changes nothing, and tells of all as if it were done.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
@@ -60,36 +59,28 @@ type uidDone struct {
 
 // uidWorker does the work on the tables themselves.
 type uidWorker struct {
-	settings *Settings
-	st       Store
-	names    *uid.Dictionary
-	flush    func(context.Context) error // writes pending meta data; nil if there is none
-	forget   func()                      // what is known of meta data; nil if nothing is
-	bytes    int                         // bound of memory, 0 for the default
-	say      func(line string)
-	progress func(line string)
+	*work
+	bytes         int // bound of memory, 0 for the default
+	say, progress func(line string)
 }
 
 // run does what a request asks for. It returns nil with an error, whatever was done before.
 func (x *uidWorker) run(ctx context.Context, w uidWork) (*uidDone, error) {
-	if err := w.check(); err != nil {
-		return nil, err
-	}
 	if w.Command == "fsck" {
 		return x.fsck(ctx, w)
 	}
 
 	// Pending meta data of puts would seem to be missing to metasync, and would come back
 	// after metapurge.
-	if x.flush != nil {
-		if err := x.flush(ctx); err != nil {
+	if x.Flush != nil {
+		if err := x.Flush(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if w.Command == "metasync" {
-		return x.metasync(ctx, w)
+		return x.metasync(ctx)
 	}
-	return x.metapurge(ctx, w)
+	return x.metapurge(ctx)
 }
 
 // tellFor bounds the time in which other processes are told of repairs.
@@ -101,33 +92,29 @@ const othersFor = 4
 
 // fsck checks the UID table, and repairs it if it is asked to. Source: UidManager.fsck.
 func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
-	cfg := uidcheck.Config{Store: x.st, Table: x.settings.Tables.UID, Schema: x.settings.Schema,
-		Points: slices.Concat([]string{x.settings.Tables.Data}, x.settings.Tables.Rollups),
+	cfg := uidcheck.Config{Store: x.Store, Table: x.Tables.UID, Schema: x.Schema,
+		Points: slices.Concat([]string{x.Tables.Data}, x.Tables.Rollups),
 		Fix:    w.Fix, DeleteUnknown: w.DeleteUnknown, Collisions: w.Collisions, Bytes: x.bytes, Say: x.say, Progress: x.progress,
 		Withdraw: func(ctx context.Context, kind encoding.UIDKind, names ...string) (func(...encoding.UID), error) {
-			w, err := x.names.Withdraw(ctx, kind, names...)
+			w, err := x.Names.Withdraw(ctx, kind, names...)
 			if err != nil {
 				return nil, err
 			}
 			return w.End, nil
 		}}
-	if w.DryRun {
-		// Nothing that others do can be disturbed, and no name has to rest.
-		cfg.Store = newDryStore(x.st)
-		cfg.Withdraw = func(context.Context, encoding.UIDKind, ...string) (func(...encoding.UID), error) {
-			return func(...encoding.UID) {}, nil
-		}
-	} else if !x.settings.Embedded { // an embedded store is this process's alone, which withdraws what it repairs
-		cfg.Settle = othersFor * x.settings.KnownWithin
+	// An embedded store is this process's alone, which withdraws what it repairs; and nothing that others do can
+	// be disturbed by a dry run.
+	if !x.Embedded && !x.dryRun {
+		cfg.Settle = othersFor * x.KnownWithin
 	}
 
 	r, err := uidcheck.Run(ctx, cfg)
-	if r.Repaired > 0 && !w.DryRun {
+	if r.Repaired > 0 && !x.dryRun {
 		// Without a word others would go on with the old names for minutes, so they are
 		// told also of a check that was ended.
 		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
 		defer cancel()
-		err = errors.Join(err, x.names.Tell(tell))
+		err = errors.Join(err, x.Names.Tell(tell))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("uid fsck: %w (what was repaired stays so; run it again)", err)
@@ -146,12 +133,12 @@ func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 	if r.Collisions > 0 && w.Collisions == uidcheck.Leave {
 		add(collisionHelp)
 	}
-	if r.Repaired > 0 && !x.settings.Embedded {
+	if r.Repaired > 0 && !x.Embedded {
 		add("running TSDs may remember what was: let each drop its caches (/api/dropcaches)")
 	}
 	if r.Left > 0 {
 		done.Failed = fmt.Sprintf("%d errors are left", r.Left)
-	} else if w.DryRun && r.Errors > 0 {
+	} else if x.dryRun && r.Errors > 0 {
 		done.Failed = fmt.Sprintf("%d errors would be repaired", r.Errors)
 	}
 	return done
@@ -165,49 +152,38 @@ it to NEW, if the UID leads back to NEW. "gateway uid fsck fix -collisions owner
 a new one with its next point`
 
 // metasync makes the meta data that is missing. Source: UidManager.metaSync.
-func (x *uidWorker) metasync(ctx context.Context, w uidWork) (*uidDone, error) {
-	t := x.settings.Tables
-	r, err := metasync.Run(ctx, metasync.Config{Store: x.st, Data: t.Data, UID: t.UID, Meta: t.Meta, Schema: x.settings.Schema,
-		DryRun: w.DryRun, Bytes: x.bytes, Say: x.say, Progress: x.progress})
+func (x *uidWorker) metasync(ctx context.Context) (*uidDone, error) {
+	t := x.Tables
+	r, err := metasync.Run(ctx, metasync.Config{Store: x.Store, Data: t.Data, UID: t.UID, Meta: t.Meta, Schema: x.Schema,
+		Bytes: x.bytes, Say: x.say, Progress: x.progress})
 	if err != nil {
 		return nil, fmt.Errorf("uid metasync: %w (what was made stays; run it again)", err)
 	}
-
-	would := ""
-	if w.DryRun {
-		would = "would be "
-	}
 	return &uidDone{Lines: []string{
 		fmt.Sprintf("%d series in %d rows", r.Series, r.Rows),
-		fmt.Sprintf("%smade: %d TSMeta, %d counters, %d UIDMeta; %sset to the first row's hour: %d TSMeta, %d UIDMeta",
-			would, r.MadeTSMeta, r.Counters, r.MadeUIDMeta, would, r.ChangedTSMeta, r.ChangedUIDMeta),
+		fmt.Sprintf("made: %d TSMeta, %d counters, %d UIDMeta; set to the first row's hour: %d TSMeta, %d UIDMeta",
+			r.MadeTSMeta, r.Counters, r.MadeUIDMeta, r.ChangedTSMeta, r.ChangedUIDMeta),
 		fmt.Sprintf("left out: %d series with one of %d UIDs without a name, %d objects and keys that cannot be read", r.Skipped, r.Nameless, r.Unreadable),
 	}}, nil
 }
 
 // metapurge deletes all meta data. Source: UidManager.metaPurge.
-func (x *uidWorker) metapurge(ctx context.Context, w uidWork) (*uidDone, error) {
-	r, err := metapurge.Run(ctx, metapurge.Config{Store: x.st, UID: x.settings.Tables.UID, Meta: x.settings.Tables.Meta, DryRun: w.DryRun, Progress: x.progress})
-	if !w.DryRun {
-		// Gateways know of series that they have meta data, and would not make it anew.
-		if x.forget != nil {
-			x.forget()
-		}
-		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
-		defer cancel()
-		err = errors.Join(err, x.names.Tell(tell))
+func (x *uidWorker) metapurge(ctx context.Context) (*uidDone, error) {
+	r, err := metapurge.Run(ctx, metapurge.Config{Store: x.Store, UID: x.Tables.UID, Meta: x.Tables.Meta, Progress: x.progress})
+	// Gateways know of series that they have meta data, and would not make it anew.
+	if x.Forget != nil {
+		x.Forget()
 	}
-	if err != nil {
+	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
+	defer cancel()
+	if err = errors.Join(err, x.Names.Tell(tell)); err != nil {
 		return nil, fmt.Errorf("uid metapurge: %w (what was deleted is gone; run it again)", err)
-	}
-	if w.DryRun {
-		return &uidDone{Lines: []string{"would be deleted: " + r.String()}}, nil
 	}
 	return &uidDone{Lines: []string{"deleted: " + r.String()}}, nil
 }
 
-// uidWork does what the arguments of uid ask for, here or in the gateway that has the store.
-func (c *call) uidWork(ctx context.Context) (err error) {
+// uidWork asks for what the arguments of uid say.
+func (c *call) uidWork(ctx context.Context) error {
 	w := uidWork{Command: c.args[0], Collisions: uidcheck.Policy(c.collisions), DryRun: c.dryRun}
 	for _, word := range c.args[1:] {
 		switch {
@@ -223,26 +199,16 @@ func (c *call) uidWork(ctx context.Context) (err error) {
 		return c.usage("%v", err)
 	}
 
-	conn, err := c.connect(ctx, existing)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.close()) }()
-
-	say := func(line string) { fmt.Fprintln(c.Out, line) }
-	done := new(uidDone)
-	if conn.store != nil {
-		x := &uidWorker{settings: &c.Settings, st: conn.store, names: conn.names, say: say, progress: seldom(c.Now, c.tell)}
-		done, err = x.run(ctx, w)
-	} else {
-		err = conn.remote.stream(ctx, "/api/tools/uid", w, c.Out, c.tell, done)
-	}
+	var done uidDone
+	err := c.at(ctx, existing, func(r *remote) error {
+		return r.stream(ctx, "/api/tools/uid", w, receiver{out: c.Out, progress: c.tell, counts: &done})
+	})
 	if err != nil {
 		return err
 	}
 
 	// The lines come first: they say what stays wrong.
-	say(strings.Join(done.Lines, "\n"))
+	fmt.Fprintln(c.Out, strings.Join(done.Lines, "\n"))
 	if done.Failed != "" {
 		return errors.New(done.Failed)
 	}
@@ -288,14 +254,30 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	if !h.working.TryLock() {
-		return fmt.Errorf("other work on the UID and meta tables %w", errRuns)
+		return errWorking
 	}
 	defer h.working.Unlock()
 
 	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
-		x := &uidWorker{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, forget: h.Forget, bytes: servedBytes,
-			say:      func(line string) { fmt.Fprintln(out, line) },
-			progress: seldom(time.Now, progress)}
+		x := &uidWorker{work: &h.work, bytes: h.bound(servedBytes, 0), say: func(line string) { fmt.Fprintln(out, line) }, progress: seldom(h.now, progress)}
+		switch {
+		case in.DryRun && in.Command == "fsck":
+			x.work = h.dry()
+		case in.DryRun: // they read each object once, before they write it, and there may be very many
+			x.work = h.dry(h.Tables.UID, h.Tables.Meta)
+		}
 		return x.run(r.Context(), in)
 	})
+}
+
+// errWorking refuses a second tool on the whole UID and meta tables.
+var errWorking = conflict("other work on the UID and meta tables runs, and one at a time may")
+
+// bound returns a bound of memory: of a gateway, which serves others meanwhile, or of a process that the work has
+// for itself.
+func (s *Served) bound(gateway, own int) int {
+	if s.Own {
+		return own
+	}
+	return gateway
 }

@@ -71,9 +71,9 @@ func TestUIDWork(t *testing.T) {
 			p.Error(err)
 		}
 		made := "made: 2 TSMeta, 2 counters, 4 UIDMeta; "
-		do("2 series in 2 rows\nwould be "+made+"would be set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync", "-dry-run")
+		do(dryLine+"2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync", "-dry-run")
 		do("2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync")
-		do("would be deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge", "-dry-run")
+		do(dryLine+"deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge", "-dry-run")
 		do("deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge")
 		for want, args := range map[string][]string{"got \"all\"": {"fsck", "all"}, "need fix": {"fsck", "delete_unknown"}, "for fsck": {"metasync", "fix"}, "want owner or merge": {"fsck", "fix", "-collisions", "other"}} {
 			if err := p.tool(url, nil, "uid", args...); err == nil || !strings.Contains(err.Error(), want) {
@@ -102,7 +102,7 @@ func TestUIDWork_pending(t *testing.T) {
 		if status, body := post(t, url+"/api/put", []byte(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"}}`)); status != http.StatusNoContent {
 			t.Fatalf("put: got %d %s, want 204", status, body)
 		}
-		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil || !strings.HasPrefix(p.out.String(), "would be deleted: 3 UIDMeta, 1 TSMeta and 1 counters") {
+		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil || !strings.HasPrefix(p.out.String(), dryLine+"deleted: 3 UIDMeta, 1 TSMeta and 1 counters") {
 			t.Errorf("got %v and %s, want 3 UIDMeta, 1 TSMeta and 1 counter", err, &p.out)
 		}
 	})

@@ -44,7 +44,7 @@ func TestRows(t *testing.T) {
 	s, keys := filled(t, 25)
 	var rows, told []string
 	progress := func(n int) { told = append(told, fmt.Sprintf("%d after %d", n, len(rows))) }
-	for row, err := range wholetable.Rows(t.Context(), s, store.Scan{Table: "tsdb-uid", Family: "name"}, 10, progress) {
+	for row, err := range wholetable.Counted(t.Context(), s, store.Scan{Table: "tsdb-uid", Family: "name"}, 10, progress) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestRows_error(t *testing.T) {
 	broken := errors.New("broken")
 	var got error
 	faults := faultstore.New(s, faultstore.Rule{Nth: 1, Err: broken})
-	for _, err := range wholetable.Rows(t.Context(), faults, store.Scan{Table: "tsdb-uid", Family: "name"}, 1, func(int) { t.Error("progress of no row") }) {
+	for _, err := range wholetable.Counted(t.Context(), faults, store.Scan{Table: "tsdb-uid", Family: "name"}, 1, func(int) { t.Error("progress of no row") }) {
 		got = err
 	}
 	if !errors.Is(got, broken) {

@@ -27,13 +27,11 @@ type Store interface {
 type Config struct {
 	Store     Store
 	UID, Meta string // tables
-	// DryRun counts what would be deleted, and writes nothing.
-	DryRun bool
 	// Progress gets what is being done, often. It must not be nil.
 	Progress func(line string)
 }
 
-// Report counts what was deleted, or would be.
+// Report counts what was deleted.
 type Report struct {
 	UIDMeta  int64 `json:"uidMeta"`
 	TSMeta   int64 `json:"tsMeta"`
@@ -64,7 +62,7 @@ const perWrite = 1000
 func (p *purge) table(ctx context.Context, table string, count func(store.Cell) bool) error {
 	var gone []store.Mutation
 	progress := func(rows int) { p.Progress(fmt.Sprintf("%s: %d rows read; so far %s", table, rows, p.report)) }
-	for row, err := range wholetable.Rows(ctx, p.Store, store.Scan{Table: table, Family: encoding.FamilyName}, perWrite, progress) {
+	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{Table: table, Family: encoding.FamilyName}, perWrite, progress) {
 		if err != nil {
 			return err
 		}
@@ -86,9 +84,9 @@ func (p *purge) table(ctx context.Context, table string, count func(store.Cell) 
 	return p.delete(ctx, table, gone)
 }
 
-// delete deletes cells, unless the run is dry.
+// delete deletes cells.
 func (p *purge) delete(ctx context.Context, table string, gone []store.Mutation) error {
-	if p.DryRun || len(gone) == 0 {
+	if len(gone) == 0 {
 		return nil
 	}
 	return p.Store.Apply(ctx, table, gone)

@@ -15,6 +15,7 @@ import (
 	"downpour/gateway/extra/tools/metapurge"
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -77,8 +78,8 @@ func cells(t *testing.T, s store.Reader) map[string]string {
 	return all
 }
 
-func run(ctx context.Context, s metapurge.Store, dry bool) (*metapurge.Report, error) {
-	return metapurge.Run(ctx, metapurge.Config{Store: s, UID: "tsdb-uid", Meta: "tsdb-meta", DryRun: dry, Progress: func(string) {}})
+func run(ctx context.Context, s metapurge.Store) (*metapurge.Report, error) {
+	return metapurge.Run(ctx, metapurge.Config{Store: s, UID: "tsdb-uid", Meta: "tsdb-meta", Progress: func(string) {}})
 }
 
 // names returns the cells that a purge leaves: all but meta data.
@@ -100,21 +101,21 @@ func TestRun(t *testing.T) {
 		s := open(t)
 		before := cells(t, s)
 		want := &metapurge.Report{UIDMeta: 7, TSMeta: 4, Counters: 3, Written: 4}
-		r, err := run(t.Context(), s, true)
+		r, err := run(t.Context(), drystore.New(s, "tsdb-uid", "tsdb-meta"))
 		if diff := cmp.Diff(want, r); diff != "" || err != nil {
 			t.Errorf("%s, dry: %v -want +got\n%s", name, err, diff)
 		}
 		if diff := cmp.Diff(before, cells(t, s)); diff != "" {
 			t.Errorf("%s, dry: -before +after\n%s", name, diff)
 		}
-		r, err = run(t.Context(), s, false)
+		r, err = run(t.Context(), s)
 		if diff := cmp.Diff(want, r); diff != "" || err != nil {
 			t.Errorf("%s: %v -want +got\n%s", name, err, diff)
 		}
 		if diff := cmp.Diff(names(), cells(t, s)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
-		if r, err := run(t.Context(), s, false); *r != (metapurge.Report{}) || err != nil {
+		if r, err := run(t.Context(), s); *r != (metapurge.Report{}) || err != nil {
 			t.Errorf("%s, again: got %+v, %v, want nothing to delete", name, r, err)
 		}
 	}
@@ -126,7 +127,7 @@ func TestRun_interrupted(t *testing.T) {
 	for n := 1; ; n++ {
 		inner := embedded(t)
 		s := faultstore.New(inner, faultstore.Rule{Nth: n, Err: broken})
-		_, err := run(t.Context(), s, false)
+		_, err := run(t.Context(), s)
 		if s.Hits()[0] == 0 {
 			if n < 5 || err != nil {
 				t.Errorf("%d calls were made, %v, want at least 4 and no error", n-1, err)
@@ -136,7 +137,7 @@ func TestRun_interrupted(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Errorf("call %d fails: got %v, want that call's error", n, err)
 		}
-		if _, err := run(t.Context(), inner, false); err != nil {
+		if _, err := run(t.Context(), inner); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(names(), cells(t, inner)); diff != "" {
@@ -163,7 +164,7 @@ func (r rewriting) Apply(ctx context.Context, table string, all []store.Mutation
 // On HBase an object that is written after the purge has read it and before it deletes it stays.
 func TestRun_writtenMeanwhile(t *testing.T) {
 	s := onHBase(t)
-	if _, err := run(t.Context(), rewriting{s}, false); err != nil {
+	if _, err := run(t.Context(), rewriting{s}); err != nil {
 		t.Fatal(err)
 	}
 	want := names()

@@ -34,8 +34,6 @@ type Config struct {
 	Store           store.Cells
 	Data, UID, Meta string // tables
 	Schema          encoding.Schema
-	// DryRun counts what would be written, and writes nothing.
-	DryRun bool
 	// Bytes bounds the memory of the series of a metric, and that of all UIDs. Default
 	// 64 MiB each.
 	Bytes int
@@ -181,7 +179,7 @@ func (y *syncer) keys(ctx context.Context, start, stop []byte, each func(prefix 
 	progress := func(rows int) {
 		y.Progress(fmt.Sprintf("%s: %d keys read, %d series so far", y.Data, before+int64(rows), y.report.Series))
 	}
-	for row, err := range wholetable.Rows(ctx, y.Store, s, progressEvery, progress) {
+	for row, err := range wholetable.Counted(ctx, y.Store, s, progressEvery, progress) {
 		if err != nil {
 			return err
 		}

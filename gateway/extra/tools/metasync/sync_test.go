@@ -22,6 +22,7 @@ import (
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -172,7 +173,7 @@ func (d *data) sync(change ...func(*metasync.Config)) *metasync.Report {
 	return r
 }
 
-func dry(c *metasync.Config) { c.DryRun = true }
+func dry(c *metasync.Config) { c.Store = drystore.New(c.Store, c.UID, c.Meta) }
 
 // salted is a schema with other widths and salts.
 func salted() encoding.Schema {

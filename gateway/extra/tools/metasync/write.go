@@ -218,16 +218,13 @@ func (y *syncer) make(ctx context.Context, changes [][]change) error {
 }
 
 // makeRow makes the changes of a row. One whose cell has changed since it was read is left
-// out: what another writer has put there stays. A dry run counts each as if it were made.
+// out: what another writer has put there stays.
 func (y *syncer) makeRow(ctx context.Context, to store.Atomic, changes []change) error {
 	for _, c := range changes {
-		ok := y.DryRun
-		if !ok {
-			at := store.CellKey{Row: []byte(c.row), Family: encoding.FamilyName, Qualifier: []byte(c.qualifier)}
-			var err error
-			if ok, err = to.CompareAndPut(ctx, c.table, at, c.old, c.value); err != nil {
-				return err
-			}
+		at := store.CellKey{Row: []byte(c.row), Family: encoding.FamilyName, Qualifier: []byte(c.qualifier)}
+		ok, err := to.CompareAndPut(ctx, c.table, at, c.old, c.value)
+		if err != nil {
+			return err
 		}
 		if ok {
 			atomic.AddInt64(c.count, 1)

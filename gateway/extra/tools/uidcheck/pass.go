@@ -75,7 +75,7 @@ func (p *pass) scan(ctx context.Context, family string, add func(row []byte, c s
 	var batch []mapping
 	size := 0
 	progress := func(rows int) { p.Progress(fmt.Sprintf("%s: %d rows of family %s read", p.Table, rows, family)) }
-	for row, err := range wholetable.Rows(ctx, p.Store, store.Scan{Table: p.Table, Family: family}, perLookup, progress) {
+	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{Table: p.Table, Family: family}, perLookup, progress) {
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (c *check) findMetrics(ctx context.Context, table string, wanted map[key]bo
 func (c *check) findTags(ctx context.Context, table string, wanted map[key]bool, used rowsOf, missing int) (int, error) {
 	var pairs []encoding.TagPair
 	progress := func(rows int) { c.Progress(fmt.Sprintf("%s: %d keys read", table, rows)) }
-	for row, err := range wholetable.Rows(ctx, c.Store, store.Scan{Table: table, Family: encoding.FamilyData, KeysOnly: true}, perLookup, progress) {
+	for row, err := range wholetable.Counted(ctx, c.Store, store.Scan{Table: table, Family: encoding.FamilyData, KeysOnly: true}, perLookup, progress) {
 		if err != nil {
 			return missing, err
 		}

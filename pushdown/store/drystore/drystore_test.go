@@ -1,10 +1,12 @@
-package tools
+package drystore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,7 +17,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Whatever is done to a dryStore, single cells and rows are afterwards as in a store to which the same was done, every
+// Whatever is done to a Store, single cells and rows are afterwards as in a store to which the same was done, every
 // answer is the same, and the store below it stays as it was.
 func TestDryStore(t *testing.T) {
 	ctx := t.Context()
@@ -23,7 +25,7 @@ func TestDryStore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	below, real := inMemory(t), inMemory(t)
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
-	at := func() store.CellKey {
+	anyCell := func() store.CellKey {
 		return store.CellKey{Row: []byte(pick("a", "b", "c")), Family: "f", Qualifier: []byte(pick("p", "q"))}
 	}
 	put := func(c store.CellKey, value string) []store.Mutation {
@@ -38,12 +40,12 @@ func TestDryStore(t *testing.T) {
 	}
 	was := dump(t, below)
 
-	dry := newDryStore(below)
+	dry := New(below)
 	if f := dry.Features(); !reflect.ValueOf(f).IsZero() {
 		t.Errorf("a dry run hands out what the store can do: %+v", f)
 	}
 	for range 3000 {
-		c := at()
+		c := anyCell()
 		var do func(st store.Store) string
 		switch rng.IntN(6) {
 		case 0:
@@ -90,6 +92,42 @@ func TestDryStore(t *testing.T) {
 	}
 	if err := dry.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: []byte("a"), Family: "f", Qualifier: []byte("p")}}); err == nil {
 		t.Error("points are appended in a dry run")
+	}
+}
+
+// A table that is made here is there, and empty.
+func TestStore_made(t *testing.T) {
+	ctx, dry := t.Context(), New(inMemory(t))
+	absent := func(st store.Store) (err error) {
+		for _, e := range store.Rows(ctx, st, store.Scan{Table: "new"}) {
+			err = e
+		}
+		_, got := st.Get(ctx, "new", "f", [][]byte{[]byte("a")})
+		return errors.Join(err, got)
+	}
+	if err := absent(dry); !errors.Is(err, store.ErrNoTable) {
+		t.Errorf("a table that is not there: got %v, want ErrNoTable", err)
+	}
+	if err := errors.Join(dry.CreateTable(ctx, store.TableSpec{Name: "new"}), absent(dry)); err != nil {
+		t.Errorf("a table that is made: %v", err)
+	}
+	if there, err := dry.TableExists(ctx, "new"); !there || err != nil {
+		t.Errorf("a table that is made: %v, %v", there, err)
+	}
+	if there, err := dry.TableExists(ctx, "other"); there || err != nil {
+		t.Errorf("a table that is not there: %v, %v", there, err)
+	}
+}
+
+// Of a table that is forgotten everything is taken, and nothing is there afterwards.
+func TestStore_forgets(t *testing.T) {
+	ctx, below := t.Context(), inMemory(t)
+	forgetful := New(below, "t")
+	at := store.CellKey{Row: []byte("a"), Family: "f", Qualifier: []byte("z")}
+	err := forgetful.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: at.Row, Family: "f", Qualifier: at.Qualifier}, {Row: at.Row, Family: "f", Qualifier: at.Qualifier, Value: []byte("x")}})
+	taken, takenErr := forgetful.CompareAndPut(ctx, "t", at, nil, []byte("x"))
+	if rows, _ := forgetful.Get(ctx, "t", "f", [][]byte{at.Row}); err != nil || takenErr != nil || !taken || strings.Contains(text(rows), "z") {
+		t.Errorf("a forgotten table: %v, %v, %v, and then %s", err, taken, takenErr, text(rows))
 	}
 }
 
