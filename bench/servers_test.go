@@ -20,7 +20,7 @@ import (
 	"downpour/bench/live"
 	"downpour/bench/peer"
 	"downpour/bench/report"
-	"downpour/bench/speed"
+	"downpour/bench/scenario"
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway/uid"
@@ -51,12 +51,12 @@ func TestBench_everyRow(t *testing.T) {
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers", "protections"}
 	if *e2etest.Soak {
-		rows = speed.Rows
+		rows = scenario.Rows
 	}
-	cfg := speed.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
+	cfg := scenario.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
 		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, HBasePods: 500, Viewers: 2, ViewersPoints: 200, LivingDays: 1, Report: r,
 		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
-	if err := speed.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
+	if err := scenario.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
 		t.Error(err)
 	}
 	for _, row := range rows {

@@ -1,4 +1,4 @@
-package speed
+package scenario
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const profileSeconds = 4
 type repeatable struct {
 	server func(context.Context) (*peer.Server, error) // of ours, which does it
 	run    func(ctx context.Context, server *peer.Server, round int) error
-	fresh  bool // server starts one for this alone
+	end    func() // of a server that is started for this alone; nil is none
 }
 
 // profiler repeats something measured and finds out what its figure is made of.
@@ -43,7 +43,9 @@ func (s *stage) keepAs(figure string, p profiler) {
 	if s.profilers == nil {
 		s.profilers = map[string]profiler{}
 	}
-	s.profilers[figure] = p
+	if p != nil {
+		s.profilers[figure] = p
+	}
 }
 
 // timed profiles the processor time of what is repeated.
@@ -79,8 +81,8 @@ func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p r
 	if err != nil {
 		return p, err
 	}
-	if again.fresh {
-		defer server.Close()
+	if again.end != nil {
+		defer again.end()
 	}
 
 	before, err := s.usedBy(server)
@@ -145,11 +147,10 @@ func (s *stage) usedBy(ours *peer.Server) ([]report.Share, error) {
 	gateway, err1 := ours.Process.CPU()
 	asking, err2 := ownCPU()
 	all := []report.Share{{Name: "gateway", Took: gateway}, {Name: "asking", Took: asking}}
-	// Without a data set in HBase our server has an embedded store.
-	if s.set.ours == nil {
+	if s.set == nil || !s.set.at.OnHBase() {
 		return all, errors.Join(err1, err2)
 	}
-	regions, err3 := s.hbase.CPU()
+	regions, err3 := s.maker.HBase.CPU()
 	return append(all, report.Share{Name: "region server", Took: regions}), errors.Join(err1, err2, err3)
 }
 

@@ -1,4 +1,4 @@
-package speed
+package scenario
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func TestMostHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(name string) int64 {
-		i := slices.IndexFunc(all, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/speed."+name) })
+		i := slices.IndexFunc(all, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/scenario."+name) })
 		if i < 0 {
 			return 0
 		}

@@ -1,12 +1,11 @@
-// Package speed produces the table of Downpour's aims: how fast it wants to be
-// compared with OpenTSDB 2.4.1 on the same HBase tables, with the bare scan of the
-// same rows, and with VictoriaMetrics on storage of its own.
+// Package scenario produces the table of Downpour's aims: how fast it wants to be compared with OpenTSDB 2.4.1 on the
+// same HBase tables, with the bare scan of the same rows, and with VictoriaMetrics on storage of its own.
 //
-// The rows of the table are measured in groups that share servers and data. These are
-// started for the first group that needs them and ended before the first that does
-// not. The systems are asked in turn, in one run, after their answers were found
-// equal.
-package speed
+// A scenario is data (rows.go): a data set (datasets.go), who is asked (sides.go), and steps such as the questions that
+// they are asked (asks.go) or the puts that they are sent (puts.go), each with its rows of the table and what is aimed
+// at. One runner makes the data set, starts each side when it is first asked, finds the answers equal before anything is
+// timed, measures in turn, and compares with the aims. What is measured in another way is a step that is a function.
+package scenario
 
 import (
 	"context"
@@ -67,11 +66,12 @@ type Config struct {
 }
 
 // Rows are the names of the rows of the table, in the order of measuring.
-var Rows = []string{
-	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
-	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "living-cells", "newseries", "firstlook", "sparse", "rollup", "percentiles", "compaction", "retention", "rollup-auto", "rollup-auto-cells", "protections", "alltime", "alltime-salted", "alltime-embedded",
-}
+var Rows = func() (all []string) {
+	for _, sc := range scenarios() {
+		all = append(all, sc.rows...)
+	}
+	return all
+}()
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
 // its hosts.
@@ -93,7 +93,11 @@ func (c *Config) Validate() error {
 		}
 	}
 
-	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours, "pods": c.Pods, "hbase-pods": c.HBasePods, "viewers": c.Viewers, "viewers-points": c.ViewersPoints, "living-days": c.LivingDays} {
+	for name, got := range map[string]int{
+		"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds,
+		"memory-hours": c.MemoryHours, "pods": c.Pods, "hbase-pods": c.HBasePods, "viewers": c.Viewers,
+		"viewers-points": c.ViewersPoints, "living-days": c.LivingDays,
+	} {
 		if got < 1 {
 			return fmt.Errorf("%s: got %d, want at least 1", name, got)
 		}
@@ -122,63 +126,72 @@ func (c *Config) roundsAt(scale string) int {
 	return c.BigRounds
 }
 
-// group is a set of rows that are measured together.
-type group struct {
+// scenario is a set of rows that are measured together.
+type scenario struct {
 	rows    []string
-	scale   string
-	form    string // form of the rows in HBase that it reads, empty for none
-	seconds int64  // how long it usually takes
-	run     func(context.Context, *stage, group) error
+	seconds int64    // how long it usually takes at scale 1x
+	big     int64    // and at the larger ones; 0: it is measured at 1x alone
+	on      *dataset // that its sides are asked about; nil is none
+	steps   []step
+}
+
+// step is a part of a scenario.
+type step interface {
+	run(ctx context.Context, s *stage) error
+}
+
+// do is a step that is a function.
+type do func(ctx context.Context, s *stage) error
+
+func (f do) run(ctx context.Context, s *stage) error { return f(ctx, s) }
+
+// wanted are steps that run if a row of theirs is wanted.
+type wanted struct {
+	row   string
+	steps []step
+}
+
+func (w wanted) run(ctx context.Context, s *stage) error {
+	if !s.group.has(w.row) {
+		return nil
+	}
+	return runAll(ctx, s, w.steps)
+}
+
+// runAll runs steps until one fails.
+func runAll(ctx context.Context, s *stage, steps []step) error {
+	for _, one := range steps {
+		if err := one.run(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group is a scenario at a scale, with the rows of it that are measured.
+type group struct {
+	scenario
+	scale string
 }
 
 // String names a group by its rows and scale.
 func (g group) String() string { return strings.Join(g.rows, "+") + " at " + g.scale }
 
-// groups returns all groups. Those with the same tables and servers stand together,
-// so that each is started once.
+// has reports whether a row of the group is wanted.
+func (g group) has(row string) bool { return slices.Contains(g.rows, row) }
+
+// groups returns all scenarios at all scales, one scale after another.
 func groups() (all []group) {
 	for i, scale := range Scales {
-		slow := []int64{1, 4, 4}[i] // how many times as long as at scale 1x
-		all = append(all,
-			group{[]string{"compacted", "floor", "maxima", "raw"}, scale, compacted, 30 * slow, scans},
-			group{[]string{"onehost"}, scale, compacted, 5, oneHost},
-			group{[]string{"dashboards"}, scale, compacted, 15, dashboards})
-		if i == 0 { // rows of scale 1x alone
-			all = append(all,
-				group{[]string{"pushdown"}, scale, compacted, 40, byPushdown},
-				group{[]string{"eight"}, scale, compacted, 120, eight},
-				group{[]string{"bytes"}, scale, compacted, 30, bytesStored},
-				group{[]string{"exp", "picture"}, scale, compacted, 40, expressions})
-		}
-
-		all = append(all,
-			group{[]string{"uncompacted", "maxima-cells"}, scale, cells, 70 * slow, scans},
-			group{[]string{"onehost-cells"}, scale, cells, 10, oneHost},
-			group{[]string{"dashboards-cells"}, scale, cells, 60, dashboards})
-		if i == 0 {
-			all = append(all, group{[]string{"telnet"}, scale, "", 40, telnet}, group{[]string{"http"}, scale, "", 40, overHTTP})
-		}
-
-		all = append(all, group{[]string{"embedded"}, scale, "", 10 + 15*slow, embedded})
-		if i == 0 {
-			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut},
-				group{[]string{"newseries-hbase"}, scale, "", 300, newSeriesHBase}, group{[]string{"memory"}, scale, "", 60, memory},
-				group{[]string{"viewers", "viewers-timestamps"}, scale, viewed, 600, viewers},
-				group{[]string{"living", "living-exact"}, scale, living, 900, livingCompacted},
-				group{[]string{"living-cells"}, scale, living, 900, livingCells},
-				group{[]string{"newseries", "firstlook", "sparse"}, scale, "", 300, pods},
-				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups},
-				group{[]string{"compaction"}, scale, calm, 300, compacting},
-				group{[]string{"retention"}, scale, calm, 120, retaining},
-				group{[]string{"rollup-auto"}, scale, living, 1200, rollupAuto},
-				group{[]string{"rollup-auto-cells"}, scale, living, 1500, rollupAutoCells},
-				group{[]string{"protections"}, scale, "", 180, protections},
-				group{[]string{"alltime"}, scale, "", 60, allTime},
-				group{[]string{"alltime-salted"}, scale, "", 60, allTimeSalted},
-				group{[]string{"alltime-embedded"}, scale, "", 20, allTimeEmbedded})
+		for _, sc := range scenarios() {
+			if i > 0 {
+				sc.seconds = sc.big
+			}
+			if sc.seconds > 0 {
+				all = append(all, group{sc, scale})
+			}
 		}
 	}
-
 	return all
 }
 
@@ -228,7 +241,7 @@ func Run(ctx context.Context, cfg Config) error {
 // its rows are marked as missing.
 func run(ctx context.Context, cfg Config, all []group) error {
 	chosen := cfg.chosen(all)
-	s := &stage{cfg: &cfg}
+	s := newStage(&cfg)
 	defer s.close()
 
 	var failed []error
@@ -272,21 +285,17 @@ func (s *stage) do(ctx context.Context, g group) error {
 	aims := &s.cfg.Report.Aims
 	*aims = slices.DeleteFunc(*aims, func(a report.Aim) bool { return a.Scale == g.scale && slices.Contains(g.rows, a.Row) })
 
-	// Servers end before the first group that does not use them.
-	if g.form != s.set.form || g.scale != s.set.scale {
+	// A data set stays until the first group that is about another one.
+	if s.set != nil && (s.set.dataset != g.on || s.set.scale != g.scale) {
 		s.dropSet()
 	}
-	// A group with a form uses the set instead, and so do those of all time; hbaseput, memory, protections and those of pods use neither.
-	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse", "protections", "alltime", "alltime-salted", "alltime-embedded"}, g.has) {
-		s.dropPair()
-	}
 
+	s.group = g
 	start := time.Now()
-	err := g.run(ctx, s, g)
+	err := runAll(ctx, s, g.steps)
 	if err == nil {
 		err = s.explain(ctx, g)
 	}
-	s.dropPods()
 	if err == nil {
 		s.cfg.Report.Note("%s took %.0f s, servers and data included", g, time.Since(start).Seconds())
 	}
@@ -299,29 +308,13 @@ func (s *stage) missing(g group, err error) {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	for _, row := range g.rows {
 		if !s.cfg.measured(row, g.scale) {
-			s.aim(report.Aim{Row: row, Scale: g.scale, What: row, Missing: first})
+			s.cfg.add(report.Aim{Row: row, Scale: g.scale, What: row, Missing: first})
 		}
 	}
 }
 
-// aim adds a measured aim to the report and prints it.
-func (s *stage) aim(a report.Aim) {
-	s.cfg.Report.Aims = append(s.cfg.Report.Aims, a)
-	s.cfg.Print(a)
+// add adds a measured aim to the report and prints it.
+func (c *Config) add(a report.Aim) {
+	c.Report.Aims = append(c.Report.Aims, a)
+	c.Print(a)
 }
-
-// faster returns the aim that ours is at least want times as fast as theirs.
-func faster(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
-	return report.Aim{Row: row, Scale: g.scale, What: what, Against: against, AtLeast: true, Want: want, Figure: ours.Name,
-		Got: theirs.Over(ours), Ours: report.MS(ours.Median()), Theirs: report.MS(theirs.Median())}
-}
-
-// within returns the aim that ours takes at most want times as long as theirs.
-func within(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
-	a := faster(row, g, what, want, ours, theirs, against)
-	a.AtLeast, a.Got = false, ours.Over(theirs)
-	return a
-}
-
-// has reports whether a row of the group is wanted.
-func (g group) has(row string) bool { return slices.Contains(g.rows, row) }

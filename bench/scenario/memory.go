@@ -1,16 +1,19 @@
-package speed
+package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"downpour/bench"
 	"downpour/bench/peer"
+	"downpour/bench/place"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway/write"
+	"downpour/pushdown/store"
 )
 
 // memoryAsked is how often a gateway is asked: the second answer uses memory that
@@ -20,7 +23,7 @@ const memoryAsked = 2
 // memory measures the gateway's peak of resident memory for a query over many
 // points, and over a tenth of them, on the embedded store. Series and hours are
 // the same, so that the answer is, and what is merged for it.
-func memory(ctx context.Context, s *stage, g group) error {
+func memory(ctx context.Context, s *stage) error {
 	var peaks [2]float64
 	var points [2]string
 	d := s.cfg.Data
@@ -31,15 +34,16 @@ func memory(ctx context.Context, s *stage, g group) error {
 		if err != nil {
 			return err
 		}
-		points[i], peaks[i] = report.Thousands(float64(d.Points())), float64(peak)/(1<<20)
+		points[i], peaks[i] = report.Thousands(float64(d.Points())), float64(peak)
 	}
 
 	// d is the larger data set now.
 	what := fmt.Sprintf("memory of the gateway for a query over %s points", points[1])
 	s.keepAs(what, func(ctx context.Context) (report.Profile, error) { return s.memoryProfile(ctx, d) })
-	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1]), Figure: what})
-	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: "the same", Against: fmt.Sprintf("over %s points in as many hours", points[0]), Want: 1.5,
-		Got: single(peaks[1] / peaks[0]), Ours: fmt.Sprintf("%.0f MiB", peaks[1]), Theirs: fmt.Sprintf("%.0f MiB", peaks[0]), Figure: what})
+	s.cfg.add(report.Aim{Row: "memory", Scale: s.group.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1] / (1 << 20)), Figure: what})
+	grown := s.amounts("memory", "the same", fmt.Sprintf("over %s points in as many hours", points[0]), 1.5, peaks[1], peaks[0], inMiB)
+	grown.Figure = what
+	s.cfg.add(grown)
 	return nil
 }
 
@@ -58,8 +62,8 @@ func memorySteps(step int) [2]int {
 // large query over a data set.
 func (s *stage) peak(ctx context.Context, d workload.Devops) (peak int64, err error) {
 	s.cfg.Progress.Sayf("memory: loading %s", d)
-	err = s.onRows(ctx, d, func(dir string) error {
-		return s.onGateway(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
+	err = s.onRows(ctx, d, func(at *place.Place) error {
+		return s.onGateway(ctx, at, d, func(ours *peer.Server, ask func() error) error {
 			if err := ask(); err != nil {
 				return err
 			}
@@ -71,46 +75,48 @@ func (s *stage) peak(ctx context.Context, d workload.Devops) (peak int64, err er
 	return peak, err
 }
 
-// onRows loads a data set straight as rows for as long as do runs; dir is where a
+// onRows loads a data set straight as rows of an embedded store for as long as do runs; dir is where a
 // gateway finds them.
-func (s *stage) onRows(ctx context.Context, d workload.Devops, do func(dir string) error) error {
-	dir, err := tempDir()
+func (s *stage) onRows(ctx context.Context, d workload.Devops, do func(at *place.Place) error) error {
+	at, err := s.maker.Embedded()
 	if err != nil {
 		return err
 	}
-	defer dir.remove()
-	if err := s.fillEmbedded(ctx, dir.store(), d); err != nil {
-		return err
-	}
-	return do(dir.path)
-}
-
-// fillEmbedded writes a data set as rows into the store at an address.
-func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Devops) error {
-	st, err := s.cfg.Open(address)
+	defer at.Drop()
+	err = s.opened(at, func(st store.Store) error {
+		return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil)
+	})
 	if err != nil {
 		return err
 	}
-	defer st.Close()
-	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil)
+	return do(at)
 }
 
-// onGateway calls do with a gateway of its own over the rows in dir, and ends it; ask asks
+// opened opens the embedded store of a place, of which no gateway runs, for as long as do runs.
+func (s *stage) opened(at *place.Place, do func(st store.Store) error) error {
+	st, err := s.cfg.Open(at.Address())
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(st), st.Close())
+}
+
+// onGateway calls do with a gateway of its own over a place, and ends it; ask asks
 // the large query memoryAsked times.
-func (s *stage) onGateway(ctx context.Context, dir string, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
-	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Dir: dir}))
+func (s *stage) onGateway(ctx context.Context, at *place.Place, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
+	server, err := s.sideAt(ctx, at, users)
 	if err != nil {
 		return err
 	}
-	defer ours.Close()
-	return do(ours, func() (err error) {
+	err = do(server, func() (err error) {
 		for range memoryAsked {
 			if err == nil {
-				err = ours.Drain(ctx, d.Whole("sum:5m-avg:%s"))
+				err = server.Drain(ctx, d.Whole(sum))
 			}
 		}
 		return err
 	})
+	return errors.Join(err, at.Stop())
 }
 
 // memoryEvery is the time between two looks at a gateway's memory.
@@ -137,11 +143,11 @@ func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Pr
 		},
 	}
 
-	err := s.onRows(ctx, d, func(dir string) error {
+	err := s.onRows(ctx, d, func(at *place.Place) error {
 		// Each kind has a gateway of its own: the garbage that the second one collects would be
 		// missing from what the first one finds.
 		for _, look := range looks {
-			err := s.onGateway(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
+			err := s.onGateway(ctx, at, d, func(ours *peer.Server, ask func() error) error {
 				return observe(ask, memoryEvery, func() error { return look(ours) })
 			})
 			if err != nil {

@@ -1,16 +1,15 @@
-package speed
+package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"downpour/bench"
-	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
@@ -47,41 +46,31 @@ func viewersPanels(start, end int64) (all []workload.Query) {
 // viewers measures a dashboard that many look at, each with a window that ends now, while a
 // great many points are put. They are all put through Downpour: OpenTSDB is spared them. What
 // a server cannot answer in time waits, and counts from when it was due.
-func viewers(ctx context.Context, s *stage, g group) error {
-	d := s.cfg.dataAt(g.scale)
-	d.MetricCount = viewedMetrics
-	now := time.Now().Unix()
-	d.Start = now - now%encoding.RowSeconds - int64(d.Hours)*encoding.RowSeconds
-	if err := s.useWritten(ctx, g, d, nil); err != nil {
+func viewers(ctx context.Context, s *stage) error {
+	if err := s.use(ctx); err != nil {
 		return err
 	}
-	asked := []*peer.Server{s.set.ours}
-	if g.has("viewers-timestamps") {
-		proving, err := s.another(ctx, map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"})
-		if err != nil {
-			return err
-		}
-		asked = append(asked, proving)
+	asked := []string{users}
+	if s.group.has("viewers-timestamps") {
+		asked = append(asked, timestamps)
 	}
-
 	agree := func(panels []workload.Query) error {
-		for _, server := range asked {
-			for _, q := range panels {
-				if err := peer.Agree(ctx, s.set.tsd, server, q); err != nil {
-					return err
-				}
+		for _, q := range panels {
+			if err := s.agree(ctx, q, append([]string{tsd}, asked...)...); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
 	s.cfg.Progress.Sayf("comparing answers")
+	d := s.set.data
 	if err := agree(viewersPanels(d.Start, d.End()-1)); err != nil {
 		return err
 	}
 
 	var sent atomic.Int64
 	err := whileWriting(ctx, func(ctx context.Context) error { return s.writeMuch(ctx, d, &sent) }, func(ctx context.Context) error {
-		return s.watch(ctx, g, d, asked, &sent)
+		return s.watch(ctx, asked, &sent)
 	})
 	if err != nil {
 		return err
@@ -90,51 +79,61 @@ func viewers(ctx context.Context, s *stage, g group) error {
 	return agree(viewersPanels(d.Start, time.Now().Unix())[:len(viewedPanels)])
 }
 
-// watch measures the dashboard at our servers, of which the second is the one with proof by
+// viewedData is the data set up to this hour, of all metrics that the dashboard shows.
+func viewedData(c *Config, scale string) workload.Devops {
+	d := c.dataAt(scale)
+	d.MetricCount = viewedMetrics
+	now := time.Now().Unix()
+	d.Start = now - now%encoding.RowSeconds - int64(d.Hours)*encoding.RowSeconds
+	return d
+}
+
+// watch measures the dashboard at our sides, of which the second is the one with proof by
 // timestamps, and then at OpenTSDB, whose queue may take minutes to empty.
-func (s *stage) watch(ctx context.Context, g group, d workload.Devops, asked []*peer.Server, sent *atomic.Int64) error {
+func (s *stage) watch(ctx context.Context, asked []string, sent *atomic.Int64) error {
 	s.cfg.Progress.Sayf("waiting until %d points/s come", s.cfg.ViewersPoints)
 	if err := s.caughtUp(ctx, sent); err != nil {
 		return err
 	}
-	window := int64(d.Hours) * encoding.RowSeconds
+	window := int64(s.set.data.Hours) * encoding.RowSeconds
 	if len(asked) > 1 {
-		s.cfg.Progress.Sayf("waiting until the older hours come from memory")
-		panel := func() workload.Query {
+		panel := func(int) []workload.Query {
 			now := time.Now().Unix()
-			return viewersPanels(now-window, now)[0]
+			return viewersPanels(now-window, now)
 		}
-		if err := s.fromMemory(ctx, asked[1], panel); err != nil {
+		if err := s.remembered(ctx, timestamps, panel); err != nil {
 			return err
 		}
 	}
 
-	names := []string{"Downpour", "Downpour, proof by timestamps"}[:len(asked)]
-	var p99 []report.Figure
-	for i, server := range append(asked, s.set.tsd) {
-		name := append(names, "OpenTSDB")[i]
-		s.cfg.Progress.Sayf("%d viewers, %s", s.cfg.Viewers, name)
-		before, began := sent.Load(), time.Now()
-		l, err := bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: endingNow(window), Duration: time.Duration(s.cfg.Seconds) * time.Second,
-			Rate: float64(s.cfg.Viewers*len(viewersPanels(0, 0))) / viewersEvery.Seconds(), Burst: len(viewersPanels(0, 0)), Seed: 1,
-			Clients: s.cfg.Viewers * viewerConnections,
-			CutOff:  time.Duration(4*s.cfg.Seconds) * time.Second, Name: fmt.Sprintf("%d viewers, %s", s.cfg.Viewers, name)})
+	names := map[string]string{users: "Downpour", timestamps: "Downpour, proof by timestamps", tsd: "OpenTSDB"}
+	p99 := map[string]report.Figure{}
+	panels := len(viewersPanels(0, 0))
+	for _, side := range append(slices.Clone(asked), tsd) {
+		server, err := s.side(ctx, side)
 		if err != nil {
 			return err
 		}
-		s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, l)
-		s.cfg.Report.Note("%d viewers, %s: median %s, p99 %s; %s points/s came meanwhile", s.cfg.Viewers, name, report.MS(l.At(50)), report.MS(l.At(99)),
+		name := s.text("{viewers} viewers, ") + names[side]
+		s.cfg.Progress.Sayf("%s", name)
+		before, began := sent.Load(), time.Now()
+		l, err := s.replay(ctx, bench.ReplayConfig{
+			Server: server, Queries: endingNow(window), Duration: time.Duration(s.cfg.Seconds) * time.Second,
+			Rate: float64(s.cfg.Viewers*panels) / viewersEvery.Seconds(), Burst: panels, Seed: 1,
+			Clients: s.cfg.Viewers * viewerConnections, CutOff: time.Duration(4*s.cfg.Seconds) * time.Second, Name: name,
+		})
+		if err != nil {
+			return err
+		}
+		s.cfg.Report.Note("%s: median %s, p99 %s; %s points/s came meanwhile", name, report.MS(l.At(50)), report.MS(l.At(99)),
 			report.Thousands(float64(sent.Load()-before)/time.Since(began).Seconds()))
-		p99 = append(p99, report.Figure{Name: fmt.Sprintf("%d viewers, p99, %s", s.cfg.Viewers, name), Runs: []time.Duration{l.At(99)}})
+		p99[side] = report.Figure{Name: s.text("{viewers} viewers, p99, ") + names[side], Runs: []time.Duration{l.At(99)}}
 	}
 
-	what := fmt.Sprintf("dashboard of %d panels over %d h, %d viewers at %s, while %s points/s come, p99", len(viewersPanels(0, 0)), d.Hours,
-		s.cfg.Viewers, viewersEvery, report.Thousands(float64(s.cfg.ViewersPoints)))
-	rows, proofs := []string{"viewers", "viewers-timestamps"}, []string{"", ", proof by timestamps"}
-	for i := range asked {
-		if g.has(rows[i]) {
-			s.aim(faster(rows[i], g, what+proofs[i], 20, p99[i], p99[len(asked)], "OpenTSDB, same tables"))
-		}
+	what := s.text("dashboard of {panels} panels over {hours} h, {viewers} viewers at 10s, while {points/s} points/s come, p99", "{panels}", fmt.Sprint(panels))
+	s.judge(faster("viewers", 20, tsd), what, p99[users], p99[tsd])
+	if len(asked) > 1 {
+		s.judge(faster("viewers-timestamps", 20, tsd), what+", proof by timestamps", p99[timestamps], p99[tsd])
 	}
 	return nil
 }
@@ -163,13 +162,17 @@ func (s *stage) writeMuch(ctx context.Context, d workload.Devops, sent *atomic.I
 	// One point a second each.
 	others := workload.Pods{Count: max(s.cfg.ViewersPoints-own, 1), Start: now, Hours: 24, PerHour: 3600, Seed: d.Seed}
 
+	server, err := s.side(ctx, users)
+	if err != nil {
+		return err
+	}
 	work, ctx := errgroup.WithContext(ctx)
 	for _, w := range []struct {
 		data workload.Data
 		rate int
 	}{{d, own}, {others, others.Count}} {
 		work.Go(func() error {
-			c := bench.SendConfig{Server: s.set.ours, Data: w.data, Format: workload.Telnet, Connections: 1, Sent: sent,
+			c := bench.SendConfig{Server: server, Data: w.data, Format: workload.Telnet, Connections: 1, Sent: sent,
 				Batch: min(max(w.rate/10, 1), 1000)} // ten times a second, so that counts of a second are right
 			_, err := c.Send(ctx, c.Stream().Paced(ctx, w.rate))
 			return err
@@ -198,22 +201,4 @@ func (s *stage) caughtUp(ctx context.Context, sent *atomic.Int64) error {
 		}
 	}
 	return nil
-}
-
-// whileWriting does work while write goes on, which must not end by itself.
-func whileWriting(ctx context.Context, write, work func(context.Context) error) (err error) {
-	writing, stop := context.WithCancel(ctx)
-	defer stop()
-	written := make(chan error, 1)
-	go func() { written <- write(writing) }()
-	defer func() {
-		select {
-		case early := <-written:
-			err = errors.Join(err, fmt.Errorf("points put meanwhile ended early: %w", early))
-		default:
-			stop()
-			<-written // an error now is that of a connection that was closed
-		}
-	}()
-	return work(ctx)
 }

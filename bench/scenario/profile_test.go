@@ -1,4 +1,4 @@
-package speed
+package scenario
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(p.Functions, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/speed.spin") })
+	i := slices.IndexFunc(p.Functions, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/scenario.spin") })
 	if i < 0 || p.Runs < 1 || p.Functions[i].Took <= 0 || p.Functions[i].Took > p.Took*2 {
 		t.Errorf("%+v; want some of a run's time in spin", p)
 	}
@@ -92,7 +92,7 @@ func TestExplain(t *testing.T) {
 	for _, name := range []string{"met", "other scale", "other row", "slow"} {
 		s.keepAs(name, s.timed(made(name)))
 	}
-	err := s.explain(t.Context(), group{rows: []string{"a"}, scale: "1x"})
+	err := s.explain(t.Context(), group{scenario{rows: []string{"a"}}, "1x"})
 	if !errors.Is(err, refuse) || !strings.Contains(err.Error(), "profile of slow") {
 		t.Errorf("error %v, want that of slow", err)
 	}

@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"downpour/bench/peer"
+	"downpour/bench/place"
+)
+
+// side is who is asked.
+type side struct {
+	system  string // peer.OpenTSDB or peer.Victoria; empty is Downpour
+	name    string // in figures; empty is that of the system
+	reads   bool   // it is to read every row: it has Config.ScanEnv
+	pushed  bool   // a pushdown server executes its queries
+	env     map[string]string
+	further func(s *stage) map[string]string // settings that are known when the data set is there
+}
+
+// Sides by name. What a row is compared with is one of them, or a floor.
+const (
+	tsd        = peer.OpenTSDB
+	victoria   = peer.Victoria
+	ours       = peer.Downpour
+	users      = "with the settings that users have"
+	pushed     = "by a pushdown server"
+	timestamps = "proof by timestamps"
+	everyRow   = "every row read"
+	uncached   = "without remembered answers"
+	made       = "rollups made"
+	single1    = "single cells"
+	multi      = "DOWNPOUR_PUT_CELLS=multi"
+	frugal     = "with " + podMemory
+)
+
+// sides are all of them; those of the scenario protections follow.
+var sides = map[string]side{
+	tsd:        {system: peer.OpenTSDB},
+	victoria:   {system: peer.Victoria},
+	ours:       {reads: true},
+	users:      {},
+	pushed:     {reads: true, pushed: true},
+	timestamps: {env: map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}},
+	everyRow:   {name: everyRow, env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
+	uncached:   {env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
+	made:       {name: made, further: makesRollups},
+	single1:    {name: "Downpour, " + single1},
+	multi:      {name: "Downpour, " + multi, env: map[string]string{"DOWNPOUR_PUT_CELLS": "multi"}},
+	frugal:     {reads: true, env: map[string]string{"DOWNPOUR_MEMORY": podMemory}},
+
+	plain:          protectedBy("simple", "plain connections"),
+	authentication: protectedBy("authentication", "Kerberos, authentication"),
+	integrity:      protectedBy("integrity", "Kerberos, integrity"),
+	privacy:        protectedBy("privacy", "Kerberos, privacy"),
+	encrypted:      protectedBy("TLS", "TLS"),
+}
+
+// inWords is what reports call that which ours is compared with.
+var inWords = map[string]string{
+	tsd:      "OpenTSDB, same tables",
+	victoria: "VictoriaMetrics, own storage",
+	bare:     "bare scan of the same rows",
+	everyRow: everyRow,
+	plain:    "plain connections",
+}
+
+// reported is the name of a side in figures.
+func reported(name string) string {
+	switch one := sides[name]; {
+	case one.name != "":
+		return one.name
+	case one.system != "":
+		return one.system
+	}
+	return peer.Downpour
+}
+
+// side returns the server of a side over the data set, which it starts unless it runs.
+func (s *stage) side(ctx context.Context, name string) (*peer.Server, error) {
+	return s.sideAt(ctx, s.set.of(name), name)
+}
+
+// sideAt returns the server of a side over a place.
+func (s *stage) sideAt(ctx context.Context, at *place.Place, name string) (*peer.Server, error) {
+	one, ok := sides[name]
+	if !ok {
+		return nil, fmt.Errorf("side: got %q, want one of those in sides.go", name)
+	}
+
+	to := place.Side{Name: name, System: one.system, Pushed: one.pushed, Env: map[string]string{}}
+	if s.set != nil {
+		maps.Copy(to.Env, s.set.env)
+		to.TSD = s.set.tsd
+	}
+	maps.Copy(to.Env, one.env)
+	if one.further != nil {
+		maps.Copy(to.Env, one.further(s))
+	}
+	if one.reads {
+		maps.Copy(to.Env, s.cfg.ScanEnv)
+		to.PushdownEnv = s.cfg.ScanEnv
+	}
+	server, err := at.Server(ctx, to)
+	if err != nil {
+		if name == victoria { // the report says why its rows are missing
+			s.cfg.Report.AddPeer(missingPeer(peer.Victoria, err))
+		}
+		return nil, err
+	}
+	s.cfg.Report.AddPeer(server.Peer)
+	return server, nil
+}

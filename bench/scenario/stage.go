@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/place"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+)
+
+// stage is what runs at the moment: a group, and the data set that it is about.
+type stage struct {
+	cfg   *Config
+	maker *place.Maker
+	group group
+	set   *set // nil if none is there
+	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
+	hbaseBytes float64
+	// profilers repeats what was measured of the group that runs, by the names of figures.
+	profilers map[string]profiler
+}
+
+func newStage(c *Config) *stage {
+	return &stage{cfg: c, maker: &place.Maker{Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress}}
+}
+
+// close ends all that runs.
+func (s *stage) close() {
+	s.dropSet()
+	s.maker.Close()
+}
+
+// text fills in what a text of reports says of the data set and the settings.
+func (s *stage) text(text string, more ...string) string {
+	c := s.cfg
+	facts := []string{
+		"{scale}", s.group.scale, "{days}", fmt.Sprint(c.LivingDays), "{viewers}", fmt.Sprint(c.Viewers),
+		"{points/s}", report.Thousands(float64(c.ViewersPoints)), "{hbase pods}", report.Thousands(float64(c.HBasePods)),
+	}
+	if s.set != nil {
+		facts = append(facts, "{set}", s.set.name, "{rows}", s.set.rows, "{hosts}", fmt.Sprint(s.set.data.Hosts),
+			"{hours}", fmt.Sprint(s.set.data.Hours), "{series}", report.Thousands(float64(s.set.put().Series())),
+			"{pod rows}", s.set.rowsOfPods(), "{histograms}", fmt.Sprint(histograms(s.set)))
+	}
+	return strings.NewReplacer(append(facts, more...)...).Replace(text)
+}
+
+// measure runs steps in turn and adds their figures to the report, in the place of
+// those with the same name. It returns them by name.
+func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
+	s.cfg.Progress.Sayf("measuring %s", s.group)
+	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
+	if err != nil {
+		return nil, err
+	}
+
+	byName := map[string]report.Figure{}
+	for _, f := range figures {
+		byName[f.Name] = f
+		s.cfg.Report.Figures = slices.DeleteFunc(s.cfg.Report.Figures, func(old report.Figure) bool { return old.Name == f.Name })
+	}
+
+	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures...)
+	return byName, nil
+}
+
+// replay asks as bench.Replay does, and adds the times to the report.
+func (s *stage) replay(ctx context.Context, c bench.ReplayConfig) (report.Latency, error) {
+	l, err := bench.Replay(ctx, c)
+	if err != nil {
+		return l, err
+	}
+	s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, l)
+	return l, nil
+}
+
+// agree is the step that compares the answers of sides to a query over the whole data set.
+func agree(m string, names ...string) step {
+	return do(func(ctx context.Context, s *stage) error {
+		if err := s.use(ctx); err != nil {
+			return err
+		}
+		return s.agree(ctx, s.set.whole(m), names...)
+	})
+}
+
+// agree compares the answers of sides to a query with that of the first side.
+func (s *stage) agree(ctx context.Context, q workload.Query, names ...string) error {
+	servers, err := s.sides(ctx, names)
+	if err != nil {
+		return err
+	}
+	return bench.Question{Of: bench.Batches([][]workload.Query{{q}})}.Agree(ctx, 1, servers...)
+}
+
+// sides returns the servers of some sides.
+func (s *stage) sides(ctx context.Context, names []string) (all []*peer.Server, err error) {
+	for _, name := range names {
+		server, err := s.side(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, server)
+	}
+	return all, nil
+}
+
+func missingPeer(name string, err error) report.Peer {
+	return report.Peer{Name: name, Missing: err.Error()}
+}
