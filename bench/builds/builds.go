@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"downpour/bench/peer"
+	"downpour/bench/place"
 	"downpour/bench/progress"
 	"downpour/bench/report"
 	"downpour/bench/workload"
@@ -156,8 +156,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 
-	r := &run{cfg: &c}
-	defer r.close()
+	r := &run{cfg: &c, maker: &place.Maker{Name: "builds", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress}}
+	defer r.maker.Close()
 	for _, b := range []Build{c.A, c.B} {
 		c.Report.AddPeer(report.Peer{Name: b.Name, Version: b.Version})
 	}
@@ -168,22 +168,9 @@ func Run(ctx context.Context, c Config) error {
 
 // run is a comparison that runs.
 type run struct {
-	cfg    *Config
-	hbase  *e2e.HBase
-	store  store.Store // makes and drops tables of the HBase
-	tables int         // number of table sets made; no name is used twice
-	rows   rowSet
-}
-
-// close ends the HBase, if this run has started it.
-func (r *run) close() {
-	if r.store != nil { // nil if no scene is on HBase
-		r.store.Close()
-	}
-	if r.hbase != nil && r.hbase != r.cfg.HBase {
-		r.hbase.Close()
-	}
-	peer.CloseIdle()
+	cfg   *Config
+	maker *place.Maker
+	rows  rowSet
 }
 
 // rounds plays every scene in every round. It plays a scene that has failed no more.
