@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"downpour/bench/peer"
 	"downpour/bench/progress"
@@ -54,9 +53,8 @@ func (q Question) FigureOf(server string) string { return q.Name + ", " + server
 
 // Step asks a server, in reports called by a name. Its time is a multiple of the figure of.
 func (q Question) Step(s *peer.Server, name, of string) Step {
-	return Step{Name: q.FigureOf(name), Of: of, Work: q.Work, Unit: q.Unit, Run: Timed(func(ctx context.Context, round int) error {
-		return q.Ask(ctx, s, round)
-	})}
+	run := Timed(func(ctx context.Context, round int) error { return q.Ask(ctx, s, round) })
+	return Step{Name: q.FigureOf(name), Of: of, Work: q.Work, Unit: q.Unit, Run: run}
 }
 
 // Ask asks a server the queries of a round.
@@ -81,10 +79,10 @@ type PairConfig struct {
 // Pair asks two systems the same queries in turn, with times that vary by an hour at most. It compares their answers
 // first, and ends with an error if they differ.
 func Pair(ctx context.Context, c PairConfig) ([]report.Figure, error) {
-	const verified = 2
+	const verified, slack = 2, 3600
 	var steps []Step
 	for _, query := range c.Queries {
-		q := Question{Name: Label(query), Unit: "points", Of: Varied(query, c.Rounds+verified, int64(time.Hour/time.Second), 1, c.Seed)}
+		q := Question{Name: Label(query), Unit: "points", Of: Varied(query, c.Rounds+verified, slack, 1, c.Seed)}
 		if err := q.Agree(ctx, verified, c.A, c.B); err != nil {
 			return nil, err
 		}
@@ -100,7 +98,9 @@ func Pair(ctx context.Context, c PairConfig) ([]report.Figure, error) {
 func Changes(figures []report.Figure, queries []workload.Query, tolerance float64) (all []report.Change) {
 	// Figures of A and B stand side by side, as Pair has made them.
 	for i := 0; i+1 < len(figures) && i/2 < len(queries); i += 2 {
-		c := report.Change{Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: Label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance}
+		c := report.Change{
+			Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: Label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance,
+		}
 		for n := range min(len(figures[i].Runs), len(figures[i+1].Runs)) {
 			c.A, c.B = append(c.A, figures[i].Runs[n].Seconds()), append(c.B, figures[i+1].Runs[n].Seconds())
 		}

@@ -5,7 +5,6 @@ package bench_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -120,30 +119,7 @@ func TestBench_scaleOnHBase(t *testing.T) {
 	r := report.New("scale", nil)
 	cfg := bench.ScaleConfig{Store: st, Form: write.MultiPoint, Data: shortData(), Steps: 1, Rounds: 1,
 		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
-	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
-		names := bench.TableNames(prefix)
-		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + e2etest.HBase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
-		if schema.SaltWidth > 0 {
-			env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
-		}
-		p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
-		if err != nil {
-			return "", nil, err
-		}
-		return p.Addr, func() { p.Close() }, nil
-	}
-	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
-		names := bench.TableNames(prefix)
-		o := peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
-		if pushdown != "" {
-			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
-		}
-		g, err := peer.StartDownpour(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return bench.Measured(g), nil
-	}
+	cfg.OnHBase(e2etest.HBase(t).Quorum(), "", nil)
 	if err := bench.Scale(ctx, cfg, r); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ type aim struct {
 	of   string // ours; empty is the last side that is asked
 	// what and against replace the texts of the question and of the side.
 	what, against string
+	more          string // behind what
 }
 
 // kind is how ours and theirs are compared.
@@ -36,6 +37,9 @@ func within(row string, want float64, than string) aim {
 	return aim{row: row, kind: withinOf, want: want, than: than}
 }
 
+// inTime is the aim that ours takes at most so many ms.
+func inTime(row string, want float64) aim { return aim{row: row, kind: inMS, want: want} }
+
 // rate is the aim that our rate of work is at least want times that of a side.
 func rate(row string, want float64, than string) aim {
 	return aim{row: row, kind: rateOf, want: want, than: than}
@@ -46,6 +50,9 @@ func rated(row string, want float64) aim { return aim{row: row, kind: rateAlone,
 
 // saying is the aim with another text in reports.
 func (a aim) saying(what string) aim { a.what = what; return a }
+
+// adding is the aim with something behind the text of its step.
+func (a aim) adding(more string) aim { a.more = more; return a }
 
 // by is the aim of another side than the last one.
 func (a aim) by(side string) aim { a.of = side; return a }
@@ -59,7 +66,8 @@ func (s *stage) judge(a aim, what string, ours, theirs report.Figure) {
 		return
 	}
 	got := report.Aim{
-		Row: a.row, Scale: s.group.scale, What: what, Against: a.against, AtLeast: a.kind != withinOf && a.kind != inMS, Want: a.want, Figure: ours.Name,
+		Row: a.row, Scale: s.group.scale, What: what + a.more, Against: a.against, Want: a.want, Figure: ours.Name,
+		AtLeast: a.kind != withinOf && a.kind != inMS,
 	}
 	if a.what != "" {
 		got.What = s.text(a.what)
@@ -94,6 +102,7 @@ func single(x float64) report.Ratio { return report.Ratio{Median: x, Low: x, Hig
 // amounts is the aim that an amount of ours is at most want times theirs, with both in words.
 func (s *stage) amounts(row, what, against string, want, ours, theirs float64, words func(float64) string) report.Aim {
 	return report.Aim{
-		Row: row, Scale: s.group.scale, What: what, Against: against, Want: want, Got: single(ours / theirs), Ours: words(ours), Theirs: words(theirs),
+		Row: row, Scale: s.group.scale, What: what, Against: against, Want: want,
+		Got: single(ours / theirs), Ours: words(ours), Theirs: words(theirs),
 	}
 }

@@ -19,15 +19,30 @@ type asks struct {
 	questions []question
 	// figures is what the names of figures begin with, and what what the aims say of each question.
 	figures, what string
-	// slack is by how many seconds at most the times of a question vary, and unit of what they are multiples.
+	// slack is by how many seconds at most the times of a question vary, and unit of what they are multiples; 0 is an
+	// hour and 1.
 	slack, unit int64
-	// warm rounds come first; verify is how many rounds' answers are compared.
+	// warm rounds come first; verify is how many rounds' answers are compared. 0 is 1 and 2; see none.
 	warm, verify int
 	// atMost and times change the number of rounds: at most so many, 0 for any, and so many times as many.
 	atMost, times int
 	// every is a wait before the last side is asked, which does not count.
 	every time.Duration
 	anew  anew
+}
+
+// none is no warm round, or no answer that is compared.
+const none = -1
+
+// hour is the default of slack: times vary inside the first and the last hour, so that all rounds read the same rows.
+const hour = 3600
+
+// or returns a setting, or else its default.
+func or[T int | int64](got, otherwise T) T {
+	if got == 0 {
+		return otherwise
+	}
+	return max(got, 0)
 }
 
 // anew says whether our servers are started anew before each ask.
@@ -59,7 +74,7 @@ func (q question) asked(s *stage, a asks, rounds int) (asked bench.Question, wha
 	t := s.set
 	if q.of != nil {
 		of := q.of(s, rounds)
-		asked = bench.Question{Name: q.what, Unit: "queries", Work: int64(len(of(0))), Of: of}
+		asked = bench.Question{Name: a.what, Unit: "queries", Work: int64(len(of(0))), Of: of}
 	} else {
 		query := t.whole(q.m)
 		if q.query != nil {
@@ -70,10 +85,12 @@ func (q question) asked(s *stage, a asks, rounds int) (asked bench.Question, wha
 			points = q.points(t)
 		}
 		asked = bench.Question{Name: bench.Label(query), Unit: "points", Work: int64(points),
-			Of: bench.Varied(query, rounds, a.slack, max(a.unit, 1), s.cfg.Data.Seed)}
+			Of: bench.Varied(query, rounds, or(a.slack, hour), or(a.unit, 1), s.cfg.Data.Seed)}
 	}
 
-	facts := []string{"{m}", shortName(q.m), "{M}", asked.Name, "{panels}", fmt.Sprint(asked.Work), "{window}", fmt.Sprint(t.window(s.cfg))}
+	facts := []string{
+		"{m}", shortName(q.m), "{M}", asked.Name, "{panels}", fmt.Sprint(asked.Work), "{window}", fmt.Sprint(t.window(s.cfg)),
+	}
 	if q.name != "" {
 		asked.Name = q.name
 	}
@@ -94,13 +111,14 @@ func (a asks) rounds(s *stage) int {
 	return n
 }
 
-// heated is how many rounds are warm and how many are verified: fewer where they are long, because comparing the answers
-// warms both sides.
+// heated is how many rounds are warm and how many are verified. Where rounds are long, comparing the answers warms both
+// sides instead of several rounds.
 func (a asks) heated(scale string) (warm, verify int) {
-	if scale != Scales[0] && a.warm > 1 {
-		return 0, min(a.verify, 1)
+	warm, verify = or(a.warm, 1), or(a.verify, 2)
+	if scale != Scales[0] && warm > 1 {
+		return 0, 1
 	}
-	return a.warm, a.verify
+	return warm, verify
 }
 
 // wants reports whether an aim of the step is wanted.
@@ -261,7 +279,7 @@ func batches(of func(s *stage, i int) []workload.Query) func(*stage, int) func(i
 // oneHost asks for one host, another one each round.
 func oneHost(s *stage, i int) []workload.Query {
 	d := s.set.data
-	return []workload.Query{d.OneHost((i*389 + 17) % d.Hosts)} // a prime: unless Hosts is a multiple of it, all others come first
+	return []workload.Query{d.OneHost((i*389 + 17) % d.Hosts)} // a prime: a host comes again after all others
 }
 
 // onePod asks for one pod, another one each round.

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/place"
@@ -70,9 +68,11 @@ func compacting(ctx context.Context, s *stage) error {
 	theirs, ours := figures[0], figures[1]
 	ours.Of = theirs.Name
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, ours, theirs)
-	s.judge(rate("compaction", 1, "").beside("OpenTSDB's row compaction"), "rows compacted, one region server", ours, theirs)
+	aimed := rate("compaction", 1, "").beside("OpenTSDB's row compaction")
+	s.judge(aimed, "rows compacted, one region server", ours, theirs)
 	inBytes := func(x float64) string { return fmt.Sprintf("%.2f B", x) }
-	s.cfg.add(s.amounts("compaction", "bytes stored per point after row compaction", "after OpenTSDB's, HBase files", 1, size[1], size[0], inBytes))
+	const stored, after = "bytes stored per point after row compaction", "after OpenTSDB's, HBase files"
+	s.cfg.add(s.amounts("compaction", stored, after, 1, size[1], size[0], inBytes))
 
 	return s.onCells(ctx, d, func(at *place.Place) error {
 		return (&compactionBeside{s, at, d}).measure(ctx)
@@ -107,8 +107,14 @@ func (s *stage) compactOurs(ctx context.Context, at *place.Place, d workload.Dev
 		return 0, errors.New("the store keeps no versions of cells")
 	}
 	var counts compaction.Counts
-	job := compaction.Job{Store: versioned, Table: at.Tables.Data, Schema: encoding.DefaultSchema(), Margin: compactMargin, Now: time.Now,
-		Reached: func(c compaction.Counts, _ []byte) { counts.Add(&c) }}
+	job := compaction.Job{
+		Store:   versioned,
+		Table:   at.Tables.Data,
+		Schema:  encoding.DefaultSchema(),
+		Margin:  compactMargin,
+		Now:     time.Now,
+		Reached: func(c compaction.Counts, _ []byte) { counts.Add(&c) },
+	}
 	began := time.Now()
 	if err := job.Run(ctx, store.KeyRange{}, nil); err != nil {
 		return 0, err
@@ -125,7 +131,9 @@ func (s *stage) compactOurs(ctx context.Context, at *place.Place, d workload.Dev
 // reading of the rows.
 func (s *stage) compactTheirs(ctx context.Context, at *place.Place, d workload.Devops) (took time.Duration, err error) {
 	server, err := at.Server(ctx, place.Side{Name: "compacting", System: peer.OpenTSDB, TSD: map[string]string{
-		"tsd.storage.enable_compaction": "true", "tsd.storage.compaction.flush_interval": "1", "tsd.storage.compaction.min_flush_threshold": "1",
+		"tsd.storage.enable_compaction":              "true",
+		"tsd.storage.compaction.flush_interval":      "1",
+		"tsd.storage.compaction.min_flush_threshold": "1",
 	}})
 	if err != nil {
 		return 0, err
@@ -171,7 +179,9 @@ func (c *compactionBeside) server(ctx context.Context, rows int64) (*peer.Server
 			side.PushdownEnv = map[string]string{}
 		}
 		maps.Copy(side.PushdownEnv, map[string]string{
-			"DOWNPOUR_COMPACT": strconv.FormatInt(rows, 10), "DOWNPOUR_COMPACT_MARGIN": compactMargin.String(), "DOWNPOUR_TABLE_STATE": state,
+			"DOWNPOUR_COMPACT":        strconv.FormatInt(rows, 10),
+			"DOWNPOUR_COMPACT_MARGIN": compactMargin.String(),
+			"DOWNPOUR_TABLE_STATE":    state,
 		})
 	}
 	server, err := c.at.Server(ctx, side)
@@ -216,9 +226,11 @@ func (c *compactionBeside) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s", stats.Cells, c.data.Points(), c.cfg.Seconds)
+	c.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s",
+		stats.Cells, c.data.Points(), c.cfg.Seconds)
 	for i, what := range []string{"one host of all", "put of 10 points"} {
-		c.judge(within("compaction", 1.2, "").beside("without"), fmt.Sprintf("%s beside compaction of %d rows/s in the background, p99", what, rate), busy[i], without[i])
+		what := fmt.Sprintf("%s beside compaction of %d rows/s in the background, p99", what, rate)
+		c.judge(within("compaction", 1.2, "").beside("without"), what, busy[i], without[i])
 	}
 
 	// The rows of the points that were put meanwhile are of an hour that goes on.
@@ -241,11 +253,13 @@ func (c *compactionBeside) measure(ctx context.Context) error {
 }
 
 // large measures the large query.
-func (c *compactionBeside) large(ctx context.Context, server *peer.Server, q workload.Query, when string) (report.Figure, error) {
+func (c *compactionBeside) large(
+	ctx context.Context, server *peer.Server, q workload.Query, when string,
+) (report.Figure, error) {
 	name := "sum:5m-avg " + when
-	figures, err := c.stage.measure(ctx, []bench.Step{{Name: name, Work: int64(c.data.Points()), Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
-		return server.Drain(ctx, q)
-	})}}, 1, c.cfg.Rounds)
+	ask := bench.Timed(func(ctx context.Context, _ int) error { return server.Drain(ctx, q) })
+	steps := []bench.Step{{Name: name, Work: int64(c.data.Points()), Unit: "points", Run: ask}}
+	figures, err := c.stage.measure(ctx, steps, 1, c.cfg.Rounds)
 	return figures[name], err
 }
 
@@ -254,7 +268,9 @@ const putPoints = 10
 
 // light asks and puts lightly for some seconds, and returns the 99th percentiles of queries
 // and of puts.
-func (c *compactionBeside) light(ctx context.Context, server *peer.Server, when string, seed uint64) (p99 [2]report.Figure, err error) {
+func (c *compactionBeside) light(
+	ctx context.Context, server *peer.Server, when string, seed uint64,
+) (p99 [2]report.Figure, err error) {
 	c.cfg.Progress.Sayf("light queries and puts %s", when)
 	// The first put gives the names their UIDs.
 	if err := put(ctx, server, 0); err != nil {
@@ -265,17 +281,17 @@ func (c *compactionBeside) light(ctx context.Context, server *peer.Server, when 
 		for i := 0; yield(c.data.OneHost((17 + 31*i) % c.data.Hosts)); i++ {
 		}
 	}
-	var all [2]report.Latency
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		all[0], err = bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: hosts, Duration: length, Rate: lightQueries, Seed: seed, Name: "queries " + when})
-		return err
+	queries := bench.ReplayConfig{
+		Server: server, Queries: hosts, Duration: length, Rate: lightQueries, Seed: seed, Name: "queries " + when,
+	}
+	asked, put, err := atOnce(ctx, replaying(queries), func(ctx context.Context) (report.Latency, error) {
+		return putLightly(ctx, server, length, "puts "+when, seed)
 	})
-	both.Go(func() (err error) { all[1], err = putLightly(ctx, server, length, "puts "+when, seed); return err })
-	if err := both.Wait(); err != nil {
+	if err != nil {
 		return p99, err
 	}
-	c.cfg.Report.Latencies = append(c.cfg.Report.Latencies, all[:]...)
+	all := []report.Latency{asked, put}
+	c.cfg.Report.Latencies = append(c.cfg.Report.Latencies, all...)
 	for i, l := range all {
 		p99[i] = report.Figure{Name: l.Name + ", p99", Runs: []time.Duration{l.At(99)}}
 	}
@@ -283,7 +299,9 @@ func (c *compactionBeside) light(ctx context.Context, server *peer.Server, when 
 }
 
 // putLightly puts some points at random times, that are due beforehand, for a while.
-func putLightly(ctx context.Context, server *peer.Server, length time.Duration, name string, seed uint64) (report.Latency, error) {
+func putLightly(
+	ctx context.Context, server *peer.Server, length time.Duration, name string, seed uint64,
+) (report.Latency, error) {
 	response, service := report.NewHistogram(), report.NewHistogram()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	began, n := time.Now(), int64(0)
@@ -309,8 +327,12 @@ func putLightly(ctx context.Context, server *peer.Server, length time.Duration, 
 func put(ctx context.Context, server *peer.Server, n int64) error {
 	var points []e2e.Point
 	for i := range putPoints {
-		points = append(points, e2e.Point{Metric: "beside.compaction", Timestamp: time.Now().UnixMilli(), Value: json.RawMessage(strconv.FormatInt(n, 10)),
-			Tags: map[string]string{"host": fmt.Sprint("h", i)}})
+		points = append(points, e2e.Point{
+			Metric:    "beside.compaction",
+			Timestamp: time.Now().UnixMilli(),
+			Value:     json.RawMessage(strconv.FormatInt(n, 10)),
+			Tags:      map[string]string{"host": fmt.Sprint("h", i)},
+		})
 	}
 	return e2e.Put(ctx, server.PutURL, points)
 }

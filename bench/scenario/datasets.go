@@ -38,11 +38,15 @@ var (
 	rolled    = &dataset{name: "rolled", rollups: true, fill: fillRollups}
 
 	// Up to now, and written to meanwhile. Only in living-cells is the open hour none of compacted rows.
-	living        = &dataset{name: "living", data: untilNow(1), form: write.MultiPoint}
-	livingCells   = &dataset{name: "living-cells", data: untilNow(0), form: write.MultiPoint}
-	rollable      = &dataset{name: "rollup-auto", rows: "compacted rows", data: untilNow(0), form: write.MultiPoint, rollups: true}
-	rollableCells = &dataset{name: "rollup-auto-cells", rows: "rows as puts leave them", data: untilNow(0), form: write.Single, rollups: true}
-	viewed        = &dataset{name: "viewed", data: viewedData, form: write.MultiPoint}
+	living      = &dataset{name: "living", data: untilNow(1), form: write.MultiPoint}
+	livingCells = &dataset{name: "living-cells", data: untilNow(0), form: write.MultiPoint}
+	viewed      = &dataset{name: "viewed", data: viewedData, form: write.MultiPoint}
+	rollable    = &dataset{
+		name: "rollup-auto", rows: "compacted rows", data: untilNow(0), form: write.MultiPoint, rollups: true,
+	}
+	rollableCells = &dataset{
+		name: "rollup-auto-cells", rows: "rows as puts leave them", data: untilNow(0), form: write.Single, rollups: true,
+	}
 
 	// Before now, with storage of its own on the side of VictoriaMetrics.
 	own      = &dataset{name: "own storage", own: true, fill: putIntoBoth}

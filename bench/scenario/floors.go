@@ -14,14 +14,16 @@ const bare = "bare scan"
 
 // floors are run in turn with the questions, whose times they bound from below. They return the step of a data set, of
 // figures whose names begin with prefix.
-var floors = map[string]func(s *stage, prefix string) bench.Step{
-	bare:                  bareScan,
-	javas(plain):          javaScan(plain),
-	javas(authentication): javaScan(authentication),
-	javas(integrity):      javaScan(integrity),
-	javas(privacy):        javaScan(privacy),
-	javas(encrypted):      javaScan(encrypted),
-}
+var floors = func() map[string]func(s *stage, prefix string) bench.Step {
+	all := map[string]func(*stage, string) bench.Step{bare: bareScan}
+	for _, kind := range protectionKinds {
+		all[javas(kind)] = javaScan(kind)
+	}
+	return all
+}()
+
+// javaScans are the floors of all protections.
+var javaScans = []string{javas(plain), javas(authentication), javas(integrity), javas(privacy), javas(encrypted)}
 
 // scanners is how many read side by side in the bare scan: more than one helps
 // where a row has many cells.
@@ -30,7 +32,9 @@ var scanners = map[*dataset]int{compacted: 1, cells: 2}
 // bareScan reads the rows of the data set and throws them away.
 func bareScan(s *stage, prefix string) bench.Step {
 	t := s.set
-	floor := bench.Floor{Store: t.at.Store(), Schema: encoding.DefaultSchema(), Table: t.at.Tables.Data, Metric: t.metric, Scanners: scanners[t.dataset]}
+	floor := bench.Floor{
+		Store: t.at.Store(), Schema: encoding.DefaultSchema(), Table: t.at.Tables.Data, Metric: t.metric, Scanners: scanners[t.dataset],
+	}
 	points := int64(t.data.Points())
 	return bench.Step{Name: fmt.Sprintf("%sbare scan, scanners: %d", prefix, floor.Scanners), Work: points, Unit: "points",
 		Run: bench.Timed(func(ctx context.Context, _ int) error {
@@ -51,7 +55,9 @@ func javaScan(side string) func(*stage, string) bench.Step {
 	const what = "the same rows scanned by HBase's client, "
 	return func(s *stage, _ string) bench.Step {
 		t := s.set
-		return bench.Step{Name: what + reported(side), Of: what + reported(plain), Work: int64(t.data.Points()), Unit: "points",
-			Run: func(ctx context.Context, _ int) (time.Duration, error) { return t.secured.javaScan(ctx, t, side) }}
+		scan := func(ctx context.Context, _ int) (time.Duration, error) { return t.secured.javaScan(ctx, t, side) }
+		return bench.Step{
+			Name: what + reported(side), Of: what + reported(plain), Work: int64(t.data.Points()), Unit: "points", Run: scan,
+		}
 	}
 }

@@ -40,8 +40,11 @@ func memory(ctx context.Context, s *stage) error {
 	// d is the larger data set now.
 	what := fmt.Sprintf("memory of the gateway for a query over %s points", points[1])
 	s.keepAs(what, func(ctx context.Context) (report.Profile, error) { return s.memoryProfile(ctx, d) })
-	s.cfg.add(report.Aim{Row: "memory", Scale: s.group.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1] / (1 << 20)), Figure: what})
-	grown := s.amounts("memory", "the same", fmt.Sprintf("over %s points in as many hours", points[0]), 1.5, peaks[1], peaks[0], inMiB)
+	s.cfg.add(report.Aim{
+		Row: "memory", Scale: s.group.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1] / (1 << 20)), Figure: what,
+	})
+	fewer := fmt.Sprintf("over %s points in as many hours", points[0])
+	grown := s.amounts("memory", "the same", fewer, 1.5, peaks[1], peaks[0], inMiB)
 	grown.Figure = what
 	s.cfg.add(grown)
 	return nil
@@ -103,7 +106,9 @@ func (s *stage) opened(at *place.Place, do func(st store.Store) error) error {
 
 // onGateway calls do with a gateway of its own over a place, and ends it; ask asks
 // the large query memoryAsked times.
-func (s *stage) onGateway(ctx context.Context, at *place.Place, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
+func (s *stage) onGateway(
+	ctx context.Context, at *place.Place, d workload.Devops, do func(server *peer.Server, ask func() error) error,
+) error {
 	server, err := s.sideAt(ctx, at, users)
 	if err != nil {
 		return err

@@ -109,7 +109,9 @@ func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p r
 // profiled runs something again and again until the profile is taken, and
 // returns what all runs took of each function: the last may end after the
 // profile.
-func profiled(ctx context.Context, server *peer.Server, run func(context.Context, *peer.Server, int) error, seconds int) (all []report.Share, runs int, err error) {
+func profiled(
+	ctx context.Context, server *peer.Server, run func(context.Context, *peer.Server, int) error, seconds int,
+) (all []report.Share, runs int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	taken := make(chan error, 1)

@@ -97,8 +97,10 @@ func (c *securedCluster) start(ctx context.Context, s *stage) (err error) {
 	}
 	newest := versions[len(versions)-1]
 	s.cfg.Progress.Sayf("starting HBase %s with Kerberos and TLS", newest)
-	c.hbase, err = e2e.StartHBase(ctx, e2e.HBaseOptions{Version: newest, RegionServers: 1, RegionServerMiB: 3072, KDC: c.kdc,
-		TLS: &e2e.HBaseTLS{KeyStore: servers.KeyStore, TrustStore: authority.File}, Site: anyProtection})
+	c.hbase, err = e2e.StartHBase(ctx, e2e.HBaseOptions{
+		Version: newest, RegionServers: 1, RegionServerMiB: 3072, KDC: c.kdc, Site: anyProtection,
+		TLS: &e2e.HBaseTLS{KeyStore: servers.KeyStore, TrustStore: authority.File},
+	})
 	if err != nil {
 		return err
 	}
@@ -123,7 +125,9 @@ func (t *set) secure(ctx context.Context, s *stage) (err error) {
 	if err := c.start(ctx, s); err != nil {
 		return err
 	}
-	c.maker = place.Maker{Name: "protected", HBase: c.hbase, Open: s.cfg.Open, Report: &report.Report{}, Progress: s.cfg.Progress}
+	c.maker = place.Maker{
+		Name: "protected", HBase: c.hbase, Open: s.cfg.Open, Report: &report.Report{}, Progress: s.cfg.Progress,
+	}
 	t.at, err = c.maker.OnHBase(ctx, nil)
 	return err
 }

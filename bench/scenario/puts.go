@@ -145,7 +145,9 @@ func (p puts) place(ctx context.Context, s *stage, name string) (*place.Place, e
 }
 
 // once puts into a side. On HBase the time ends when the tables hold all points: a TSD closes the connection before.
-func (p puts) once(ctx context.Context, s *stage, at *place.Place, server *peer.Server, name string, payload bench.Payload) (time.Duration, error) {
+func (p puts) once(
+	ctx context.Context, s *stage, at *place.Place, server *peer.Server, name string, payload bench.Payload,
+) (time.Duration, error) {
 	points := 0
 	if p.names != nil {
 		d := p.names(s)
@@ -193,7 +195,9 @@ func cellsIn(ctx context.Context, at *place.Place) (store.ScanStats, error) {
 
 // untilEqual waits until all servers give the same answer as the first, value by value: VictoriaMetrics shows a point
 // only a second or two after its put.
-func (s *stage) untilEqual(ctx context.Context, patience time.Duration, q workload.Query, servers []*peer.Server) error {
+func (s *stage) untilEqual(
+	ctx context.Context, patience time.Duration, q workload.Query, servers []*peer.Server,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return e2e.Until(ctx, 200*time.Millisecond, func(ctx context.Context) error {

@@ -18,7 +18,9 @@ const expression = `{"time":{"start":%%d,"end":%%d,"aggregator":"sum","downsampl
 
 // twoMetrics asks for the expression.
 func twoMetrics(t *set) workload.Query {
-	return workload.Query{Start: t.data.Start, End: t.data.End() - 1, M: "exp of two metrics", Expression: fmt.Sprintf(expression, t.data.Metric())}
+	q := t.whole("")
+	q.M, q.Expression = "exp of two metrics", fmt.Sprintf(expression, t.data.Metric())
+	return q
 }
 
 // twice is the number of points of a question that reads all of them twice.
@@ -30,11 +32,21 @@ const fourLines = "sum:5m-avg:%s{region=region-0|region-1|region-2|region-3}"
 // picture asks for the picture.
 func picture(t *set) workload.Query {
 	q := t.whole(fourLines)
-	return workload.Query{Path: fmt.Sprintf("/q?start=%d&end=%d&m=%s&png&wxh=1024x768", q.Start, q.End, url.QueryEscape(q.M))}
+	path := fmt.Sprintf("/q?start=%d&end=%d&m=%s&png&wxh=1024x768", q.Start, q.End, url.QueryEscape(q.M))
+	return workload.Query{Path: path}
 }
+
+// someHost asks for one host.
+func someHost(t *set) workload.Query { return t.data.OneHost(17 % t.data.Hosts) }
 
 // wholeSum asks for the sum over all of the data set, the same in each round.
 func wholeSum(s *stage, _ int) []workload.Query { return []workload.Query{s.set.whole(sum)} }
+
+// noteDurable says what the ends of puts are worth.
+func noteDurable(_ context.Context, s *stage) error {
+	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are durable.")
+	return nil
+}
 
 // The data sets of puts.
 
@@ -110,7 +122,8 @@ func comparePeaks(ctx context.Context, s *stage) error {
 		}
 		peaks[i] = float64(m.Peak)
 	}
-	s.cfg.add(s.amounts("sparse", "memory meanwhile, with DOWNPOUR_MEMORY="+podMemory, "VictoriaMetrics", 1, peaks[1], peaks[0], inMiB))
+	what := "memory meanwhile, with DOWNPOUR_MEMORY=" + podMemory
+	s.cfg.add(s.amounts("sparse", what, "VictoriaMetrics", 1, peaks[1], peaks[0], inMiB))
 	return nil
 }
 

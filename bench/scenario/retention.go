@@ -156,7 +156,9 @@ func (s *stage) retain(ctx context.Context, at *place.Place, r retained, d, left
 		return errors.New("sum:5m-avg over the hours that stay has another answer after the others are deleted than before")
 	}
 
-	f := report.Figure{Name: "retention, " + r.where, Work: rowsIn(d) - rowsIn(left), Unit: "rows", Runs: []time.Duration{took}}
+	f := report.Figure{
+		Name: "retention, " + r.where, Work: rowsIn(d) - rowsIn(left), Unit: "rows", Runs: []time.Duration{took},
+	}
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, f)
 	s.judge(rated("retention", r.want), "rows deleted, "+r.where, f, f)
 	// What belongs to no row takes some room, too.

@@ -30,8 +30,10 @@ const (
 
 // rollupQuery asks for averages of the rollups.
 func rollupQuery(t *set) workload.Query {
-	const days = rollupDays * 24 * 3600
-	return workload.Query{Start: rollupStart(t.data), End: rollupStart(t.data) + days - 1, M: "sum:1h-avg:" + t.data.Metric()}
+	q := t.whole("sum:1h-avg:%s")
+	q.Start = rollupStart(t.data)
+	q.End = q.Start + rollupDays*24*hour - 1
+	return q
 }
 
 // rollupCells is what it reads: of an average two cells, a sum and a count.
@@ -39,7 +41,9 @@ func rollupCells(t *set) int { return t.data.Hosts * rollupDays * 24 * 2 }
 
 // percentiles asks for percentiles of the histograms.
 func percentiles(t *set) workload.Query {
-	return workload.Query{Start: t.data.Start, End: t.data.Start + histogramMinutes*60 - 1, M: "sum:10m-sum:percentiles[50,99]:rollup_raw:" + t.data.Metric()}
+	q := t.whole("sum:10m-sum:percentiles[50,99]:rollup_raw:%s")
+	q.End = q.Start + histogramMinutes*60 - 1
+	return q
 }
 
 // histograms is how many histograms there are.
@@ -53,14 +57,19 @@ func rollupStart(d workload.Devops) int64 { return d.Start - d.Start%(24*3600) }
 func fillRollups(ctx context.Context, s *stage) error {
 	d, data := s.set.data, s.set.at.Tables.Data
 	rollup := data + "-1h"
-	s.set.env = map[string]string{"DOWNPOUR_ROLLUPS": s.set.rollupFile, "DOWNPOUR_HISTOGRAMS": differential.HistogramConfig}
+	s.set.env = map[string]string{
+		"DOWNPOUR_ROLLUPS": s.set.rollupFile, "DOWNPOUR_HISTOGRAMS": differential.HistogramConfig,
+	}
 	s.set.tsd = map[string]string{
-		"tsd.rollups.enable": "true", "tsd.rollups.config": s.set.rollupFile, "tsd.core.histograms.config": differential.HistogramConfig,
+		"tsd.rollups.enable":         "true",
+		"tsd.rollups.config":         s.set.rollupFile,
+		"tsd.core.histograms.config": differential.HistogramConfig,
 	}
 
 	schema := encoding.DefaultSchema()
 	names := uid.Staged{Dictionary: uid.New(uid.Config{Store: s.maker.Store, Table: s.set.at.Tables.UID, Schema: schema})}
-	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names, Auto: write.Auto{Metrics: true, TagKs: true, TagVs: true}})
+	auto := write.Auto{Metrics: true, TagKs: true, TagVs: true}
+	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names, Auto: auto})
 	l := cellLoader{ctx: ctx, to: s.maker.Store, r: rand.New(rand.NewPCG(d.Seed, 9))}
 	for host := range d.Hosts {
 		var tags []write.Tag
@@ -76,7 +85,8 @@ func fillRollups(ctx context.Context, s *stage) error {
 		}
 		// A row holds an hour; the last one holds what is left.
 		for minute := 0; minute < histogramMinutes; minute += 60 {
-			l.histograms(data, schema.AppendRowKey(nil, key.Metric, uint32(d.Start+int64(minute)*60), key.Tags), min(60, histogramMinutes-minute))
+			row := schema.AppendRowKey(nil, key.Metric, uint32(d.Start+int64(minute)*60), key.Tags)
+			l.histograms(data, row, min(60, histogramMinutes-minute))
 		}
 	}
 
@@ -126,7 +136,8 @@ func (l *cellLoader) rollups(table string, row []byte) {
 		// By differential.RollupConfig id 0 is the sum and 1 the count, of a point every 10 s.
 		for id, v := range []int64{l.r.Int64N(36000), 360} {
 			value := encoding.AppendInt(nil, v)
-			l.add(table, store.Mutation{Row: row, Qualifier: encoding.AppendRollupQualifier(nil, byte(id), hour, false, len(value)), Value: value})
+			qualifier := encoding.AppendRollupQualifier(nil, byte(id), hour, false, len(value))
+			l.add(table, store.Mutation{Row: row, Qualifier: qualifier, Value: value})
 		}
 	}
 }
@@ -147,8 +158,11 @@ func (l *cellLoader) histograms(table string, row []byte, minutes int) {
 // makesRollups are the settings of a side that makes the rollups of the data set itself.
 func makesRollups(s *stage) map[string]string {
 	return map[string]string{
-		"DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_RESULT_CACHE_PROOF": "timestamps", "DOWNPOUR_ROLLUPS": "auto:" + s.set.rollupFile,
-		"DOWNPOUR_ROLLUP_RATE": "off", "DOWNPOUR_TABLE_STATE": s.set.at.Tables.Data + "-state",
+		"DOWNPOUR_RESULT_CACHE":       "off",
+		"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps",
+		"DOWNPOUR_ROLLUPS":            "auto:" + s.set.rollupFile,
+		"DOWNPOUR_ROLLUP_RATE":        "off",
+		"DOWNPOUR_TABLE_STATE":        s.set.at.Tables.Data + "-state",
 	}
 }
 
@@ -164,7 +178,9 @@ func makeRollups(ctx context.Context, s *stage) error {
 	if err := rollUp(ctx, server.URL, t.data); err != nil {
 		return err
 	}
-	f := report.Figure{Name: t.name + ", rollups made", Work: int64(t.data.Points()), Unit: "points", Runs: []time.Duration{time.Since(began)}}
+	f := report.Figure{
+		Name: t.name + ", rollups made", Work: int64(t.data.Points()), Unit: "points", Runs: []time.Duration{time.Since(began)},
+	}
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, f)
 	s.judge(rated(t.name, 0), "rollups made of "+t.rows+", while others are written", f, f)
 
@@ -186,7 +202,8 @@ func makeRollups(ctx context.Context, s *stage) error {
 
 // rollUp has a gateway make the rollups of the data.
 func rollUp(ctx context.Context, url string, d workload.Devops) error {
-	body, err := json.Marshal(map[string]any{"args": []string{strconv.FormatInt(d.Start, 10), strconv.FormatInt(d.End(), 10), d.Metric()}, "margin": "0s"})
+	args := []string{strconv.FormatInt(d.Start, 10), strconv.FormatInt(d.End(), 10), d.Metric()}
+	body, err := json.Marshal(map[string]any{"args": args, "margin": "0s"})
 	if err != nil {
 		return err
 	}

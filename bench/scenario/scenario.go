@@ -283,7 +283,7 @@ func names(groups []group) (out []string) {
 // do runs one group. It removes the aims that an earlier attempt has left in the report.
 func (s *stage) do(ctx context.Context, g group) error {
 	aims := &s.cfg.Report.Aims
-	*aims = slices.DeleteFunc(*aims, func(a report.Aim) bool { return a.Scale == g.scale && slices.Contains(g.rows, a.Row) })
+	*aims = slices.DeleteFunc(*aims, func(a report.Aim) bool { return a.Scale == g.scale && g.has(a.Row) })
 
 	// A data set stays until the first group that is about another one.
 	if s.set != nil && (s.set.dataset != g.on || s.set.scale != g.scale) {

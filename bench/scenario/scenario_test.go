@@ -187,6 +187,13 @@ func checkSteps(t *testing.T, sc scenario, steps []step) {
 				t.Errorf("%v: steps of row %s", sc.rows, one.row)
 			}
 			checkSteps(t, sc, one.steps)
+		case loop:
+			checkAims(t, sc, one.sides, one.aims)
+			for _, a := range one.aims {
+				if a.of == "" {
+					t.Errorf("%v: aim %+v, want the side whose p99 it is of", sc.rows, a)
+				}
+			}
 		case puts:
 			checkAims(t, sc, one.sides, one.aims)
 		case asks:

@@ -27,10 +27,11 @@ const (
 	users      = "with the settings that users have"
 	pushed     = "by a pushdown server"
 	timestamps = "proof by timestamps"
+	proving    = "Downpour, proof by timestamps"
 	everyRow   = "every row read"
 	uncached   = "without remembered answers"
 	made       = "rollups made"
-	single1    = "single cells"
+	singly     = "single cells"
 	multi      = "DOWNPOUR_PUT_CELLS=multi"
 	frugal     = "with " + podMemory
 )
@@ -43,10 +44,11 @@ var sides = map[string]side{
 	users:      {},
 	pushed:     {reads: true, pushed: true},
 	timestamps: {env: map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}},
+	proving:    {name: proving, env: map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}},
 	everyRow:   {name: everyRow, env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
 	uncached:   {env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
 	made:       {name: made, further: makesRollups},
-	single1:    {name: "Downpour, " + single1},
+	singly:     {name: "Downpour, " + singly},
 	multi:      {name: "Downpour, " + multi, env: map[string]string{"DOWNPOUR_PUT_CELLS": "multi"}},
 	frugal:     {reads: true, env: map[string]string{"DOWNPOUR_MEMORY": podMemory}},
 

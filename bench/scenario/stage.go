@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"downpour/bench"
 	"downpour/bench/peer"
@@ -21,12 +22,15 @@ type stage struct {
 	set   *set // nil if none is there
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
+	sent       atomic.Int64 // points that were put while others were asked
 	// profilers repeats what was measured of the group that runs, by the names of figures.
 	profilers map[string]profiler
 }
 
 func newStage(c *Config) *stage {
-	return &stage{cfg: c, maker: &place.Maker{Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress}}
+	return &stage{cfg: c, maker: &place.Maker{
+		Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress,
+	}}
 }
 
 // close ends all that runs.
@@ -59,13 +63,13 @@ func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds in
 		return nil, err
 	}
 
-	byName := map[string]report.Figure{}
+	byName, all := map[string]report.Figure{}, &s.cfg.Report.Figures
 	for _, f := range figures {
 		byName[f.Name] = f
-		s.cfg.Report.Figures = slices.DeleteFunc(s.cfg.Report.Figures, func(old report.Figure) bool { return old.Name == f.Name })
+		*all = slices.DeleteFunc(*all, func(old report.Figure) bool { return old.Name == f.Name })
 	}
 
-	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures...)
+	*all = append(*all, figures...)
 	return byName, nil
 }
 

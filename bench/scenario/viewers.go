@@ -4,17 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"downpour/bench"
-	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // viewersEvery is the time between two refreshes of a viewer's dashboard.
@@ -29,8 +26,11 @@ const viewedMetrics = 4
 
 // viewedPanels are the panels of a metric, with %s for its name.
 var viewedPanels = []string{
-	"sum:5m-avg:%s", "avg:5m-avg:%s{region=*}", "max:5m-max:%s{dc=*}", "sum:5m-avg:rate:%s{region=*}", "sum:1m-avg:%s{host=HOST}",
+	sum, "avg:5m-avg:%s{region=*}", "max:5m-max:%s{dc=*}", "sum:5m-avg:rate:%s{region=*}", "sum:1m-avg:%s{host=HOST}",
 }
+
+// viewerPanels is how many panels the dashboard has.
+const viewerPanels = 20
 
 // viewersPanels returns the dashboard's panels from start to end.
 func viewersPanels(start, end int64) (all []workload.Query) {
@@ -43,40 +43,24 @@ func viewersPanels(start, end int64) (all []workload.Query) {
 	return all
 }
 
-// viewers measures a dashboard that many look at, each with a window that ends now, while a
-// great many points are put. They are all put through Downpour: OpenTSDB is spared them. What
-// a server cannot answer in time waits, and counts from when it was due.
-func viewers(ctx context.Context, s *stage) error {
-	if err := s.use(ctx); err != nil {
-		return err
-	}
-	asked := []string{users}
-	if s.group.has("viewers-timestamps") {
-		asked = append(asked, timestamps)
-	}
-	agree := func(panels []workload.Query) error {
-		for _, q := range panels {
-			if err := s.agree(ctx, q, append([]string{tsd}, asked...)...); err != nil {
+// agreePanels compares the answers of all panels, or of so many, up to a time.
+func agreePanels(panels int, until func(d workload.Devops) int64) step {
+	return do(func(ctx context.Context, s *stage) error {
+		if err := s.use(ctx); err != nil {
+			return err
+		}
+		s.cfg.Progress.Sayf("comparing answers")
+		asked := []string{tsd, users}
+		if s.group.has("viewers-timestamps") {
+			asked = append(asked, proving)
+		}
+		for _, q := range viewersPanels(s.set.data.Start, until(s.set.data))[:panels] {
+			if err := s.agree(ctx, q, asked...); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
-	s.cfg.Progress.Sayf("comparing answers")
-	d := s.set.data
-	if err := agree(viewersPanels(d.Start, d.End()-1)); err != nil {
-		return err
-	}
-
-	var sent atomic.Int64
-	err := whileWriting(ctx, func(ctx context.Context) error { return s.writeMuch(ctx, d, &sent) }, func(ctx context.Context) error {
-		return s.watch(ctx, asked, &sent)
 	})
-	if err != nil {
-		return err
-	}
-	// Of the hours that were written to meanwhile as well.
-	return agree(viewersPanels(d.Start, time.Now().Unix())[:len(viewedPanels)])
 }
 
 // viewedData is the data set up to this hour, of all metrics that the dashboard shows.
@@ -88,59 +72,26 @@ func viewedData(c *Config, scale string) workload.Devops {
 	return d
 }
 
-// watch measures the dashboard at our sides, of which the second is the one with proof by
-// timestamps, and then at OpenTSDB, whose queue may take minutes to empty.
-func (s *stage) watch(ctx context.Context, asked []string, sent *atomic.Int64) error {
-	s.cfg.Progress.Sayf("waiting until %d points/s come", s.cfg.ViewersPoints)
-	if err := s.caughtUp(ctx, sent); err != nil {
-		return err
-	}
-	window := int64(s.set.data.Hours) * encoding.RowSeconds
-	if len(asked) > 1 {
-		panel := func(int) []workload.Query {
-			now := time.Now().Unix()
-			return viewersPanels(now-window, now)
-		}
-		if err := s.remembered(ctx, timestamps, panel); err != nil {
-			return err
-		}
-	}
+// untilEnd is the last second of the data, and untilPresent this one.
+func untilEnd(d workload.Devops) int64   { return d.End() - 1 }
+func untilPresent(workload.Devops) int64 { return time.Now().Unix() }
 
-	names := map[string]string{users: "Downpour", timestamps: "Downpour, proof by timestamps", tsd: "OpenTSDB"}
-	p99 := map[string]report.Figure{}
-	panels := len(viewersPanels(0, 0))
-	for _, side := range append(slices.Clone(asked), tsd) {
-		server, err := s.side(ctx, side)
-		if err != nil {
-			return err
-		}
-		name := s.text("{viewers} viewers, ") + names[side]
-		s.cfg.Progress.Sayf("%s", name)
-		before, began := sent.Load(), time.Now()
-		l, err := s.replay(ctx, bench.ReplayConfig{
-			Server: server, Queries: endingNow(window), Duration: time.Duration(s.cfg.Seconds) * time.Second,
-			Rate: float64(s.cfg.Viewers*panels) / viewersEvery.Seconds(), Burst: panels, Seed: 1,
-			Clients: s.cfg.Viewers * viewerConnections, CutOff: time.Duration(4*s.cfg.Seconds) * time.Second, Name: name,
-		})
-		if err != nil {
-			return err
-		}
-		s.cfg.Report.Note("%s: median %s, p99 %s; %s points/s came meanwhile", name, report.MS(l.At(50)), report.MS(l.At(99)),
-			report.Thousands(float64(sent.Load()-before)/time.Since(began).Seconds()))
-		p99[side] = report.Figure{Name: s.text("{viewers} viewers, p99, ") + names[side], Runs: []time.Duration{l.At(99)}}
-	}
+// viewersAtOnce is how many requests run at a time.
+func viewersAtOnce(c *Config) int { return c.Viewers * viewerConnections }
 
-	what := s.text("dashboard of {panels} panels over {hours} h, {viewers} viewers at 10s, while {points/s} points/s come, p99", "{panels}", fmt.Sprint(panels))
-	s.judge(faster("viewers", 20, tsd), what, p99[users], p99[tsd])
-	if len(asked) > 1 {
-		s.judge(faster("viewers-timestamps", 20, tsd), what+", proof by timestamps", p99[timestamps], p99[tsd])
-	}
-	return nil
+// viewedRate is that of all viewers together.
+func viewedRate(_ context.Context, s *stage) (float64, error) {
+	return float64(s.cfg.Viewers*viewerPanels) / viewersEvery.Seconds(), nil
 }
 
-// endingNow yields the panels again and again, over so many seconds up to when they are asked
-// for.
-func endingNow(window int64) iter.Seq[workload.Query] {
+// rememberedPanel waits until the older hours of the first panel come from memory.
+func rememberedPanel(ctx context.Context, s *stage) error {
+	return s.remembered(ctx, proving, func(int) []workload.Query { return workload.Take(1, endingNow(s)) })
+}
+
+// endingNow yields the panels again and again, over as many hours as the data set has up to when they are asked for.
+func endingNow(s *stage) iter.Seq[workload.Query] {
+	window := int64(s.set.data.Hours) * encoding.RowSeconds
 	return func(yield func(workload.Query) bool) {
 		for {
 			now := time.Now().Unix()
@@ -155,8 +106,8 @@ func endingNow(window int64) iter.Seq[workload.Query] {
 
 // writeMuch puts points of now until ctx ends: those of the dashboard's metrics at the pace of
 // the older hours, and others.
-func (s *stage) writeMuch(ctx context.Context, d workload.Devops, sent *atomic.Int64) error {
-	now := time.Now().Unix()
+func writeMuch(ctx context.Context, s *stage) error {
+	d, now := s.set.data, time.Now().Unix()
 	d.Start, d.Hours = now, 24
 	own := max(d.Series()/d.Step, 1)
 	// One point a second each.
@@ -172,7 +123,7 @@ func (s *stage) writeMuch(ctx context.Context, d workload.Devops, sent *atomic.I
 		rate int
 	}{{d, own}, {others, others.Count}} {
 		work.Go(func() error {
-			c := bench.SendConfig{Server: server, Data: w.data, Format: workload.Telnet, Connections: 1, Sent: sent,
+			c := bench.SendConfig{Server: server, Data: w.data, Format: workload.Telnet, Connections: 1, Sent: &s.sent,
 				Batch: min(max(w.rate/10, 1), 1000)} // ten times a second, so that counts of a second are right
 			_, err := c.Send(ctx, c.Stream().Paced(ctx, w.rate))
 			return err
@@ -187,14 +138,15 @@ const catchingUp = 2 * time.Minute
 
 // caughtUp waits until the points come as fast as they are due. A machine that cannot take
 // them so fast is measured as it is: a note tells how many came.
-func (s *stage) caughtUp(ctx context.Context, sent *atomic.Int64) error {
+func caughtUp(ctx context.Context, s *stage) error {
+	s.cfg.Progress.Sayf("waiting until %d points/s come", s.cfg.ViewersPoints)
 	const look = 2 * time.Second
 	for end := time.Now().Add(catchingUp); time.Now().Before(end); {
-		before, began := sent.Load(), time.Now()
+		before, began := s.sent.Load(), time.Now()
 		if !bench.Until(ctx, began.Add(look)) {
 			return ctx.Err()
 		}
-		rate := float64(sent.Load()-before) / time.Since(began).Seconds()
+		rate := float64(s.sent.Load()-before) / time.Since(began).Seconds()
 		// Faster than due while late points are made up for.
 		if due := float64(s.cfg.ViewersPoints); rate > 0.9*due && rate < 1.1*due {
 			return nil
