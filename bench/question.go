@@ -48,8 +48,13 @@ func (q Question) Agree(ctx context.Context, rounds int, servers ...*peer.Server
 	return nil
 }
 
-// FigureOf returns the name of the question's figure of a server.
-func (q Question) FigureOf(server string) string { return q.Name + ", " + server }
+// FigureOf returns the name of the question's figure of a server, which is empty where there is only one.
+func (q Question) FigureOf(server string) string {
+	if server == "" {
+		return q.Name
+	}
+	return q.Name + ", " + server
+}
 
 // Step asks a server, in reports called by a name. Its time is a multiple of the figure of.
 func (q Question) Step(s *peer.Server, name, of string) Step {

@@ -166,9 +166,9 @@ func (a asks) run(ctx context.Context, s *stage) error {
 		if err := asked.Agree(ctx, verify, servers...); err != nil {
 			return err
 		}
-		of := asked.FigureOf(reported(a.sides[0]))
+		of := asked.FigureOf(a.called(0))
 		if names[first] == "" {
-			names[first] = asked.FigureOf(reported(a.sides[len(a.sides)-1]))
+			names[first] = asked.FigureOf(a.called(len(a.sides) - 1))
 		} else if len(a.sides) == 1 {
 			of = names[first]
 		}
@@ -217,10 +217,18 @@ func (a asks) judging(s *stage, q question, what string, names map[string]string
 	}
 }
 
+// called is the name of the i-th side in figures, empty if it is the only one.
+func (a asks) called(i int) string {
+	if len(a.sides) == 1 {
+		return ""
+	}
+	return reported(a.sides[i])
+}
+
 // step is the question to the i-th side.
 func (a asks) step(s *stage, q bench.Question, server *peer.Server, i int, of string) bench.Step {
 	name := a.sides[i]
-	one := q.Step(server, reported(name), of)
+	one := q.Step(server, a.called(i), of)
 	switch {
 	case a.anew != goesOn && sides[name].system == "":
 		one.Run = func(ctx context.Context, round int) (time.Duration, error) {
