@@ -99,25 +99,6 @@ func document(from string, across int, ms []string) []byte {
 	return text
 }
 
-// dashboards measures the part viewers, and with a browser the part dashboards.
-func (c *Config) dashboards(ctx context.Context) error {
-	h, err := c.load(ctx, c.Dashboards.Data)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-
-	if c.has("viewers") {
-		if err := c.viewers(ctx, h); err != nil {
-			return fmt.Errorf("viewers: %w", err)
-		}
-	}
-	if c.has("dashboards") {
-		return c.inBrowser(ctx, h)
-	}
-	return nil
-}
-
 // viewers measures the processor time of the gateway for many viewers of one dashboard against
 // one, in turn, while points come.
 func (c *Config) viewers(ctx context.Context, h *history) error {

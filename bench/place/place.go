@@ -159,6 +159,9 @@ func (p *Place) Drop() {
 	p.Tables, p.More = e2e.Tables{}, nil
 }
 
+// HBase is that of the tables.
+func (p *Place) HBase() *e2e.HBase { return p.maker.HBase }
+
 // Store is that of the tables, opened by this process; nil of an embedded store, which belongs to one process.
 func (p *Place) Store() store.Store { return p.maker.Store }
 

@@ -175,6 +175,9 @@ func (a asks) run(ctx context.Context, s *stage) error {
 		for i, name := range a.sides {
 			steps = append(steps, a.step(s, asked, servers[i], i, of))
 			names[name] = steps[len(steps)-1].Name
+			if a.anew == goesOn {
+				s.keep(names[name], name, asked)
+			}
 		}
 		judged = append(judged, a.judging(s, q, what, names))
 	}
@@ -183,9 +186,6 @@ func (a asks) run(ctx context.Context, s *stage) error {
 		names[name] = steps[len(steps)-1].Name
 	}
 
-	if a.anew == goesOn {
-		s.keep(servers[len(servers)-1], steps)
-	}
 	figures, err := s.measure(ctx, steps, warm, rounds)
 	if err != nil {
 		return err

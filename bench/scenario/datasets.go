@@ -164,10 +164,11 @@ func (s *stage) filled(ctx context.Context) error {
 		t.end = append(t.end, func() { os.Remove(t.rollupFile) })
 	}
 
-	s.cfg.Progress.Sayf("loading %s, %s", t.name, t.put())
 	if t.fill != nil {
+		s.cfg.Progress.Sayf("loading %s", t.name)
 		return t.fill(ctx, s)
 	}
+	s.cfg.Progress.Sayf("loading %s, %s", t.name, t.data)
 	return fillRows(ctx, s)
 }
 

@@ -151,14 +151,9 @@ func halfOf(name string) func(context.Context, *stage) (float64, error) {
 }
 
 // keepBoard has the panels of one dashboard profiled, if the aim of the eight is missed.
-func keepBoard(ctx context.Context, s *stage) error {
-	server, err := s.side(ctx, users)
-	if err != nil {
-		return err
-	}
+func keepBoard(_ context.Context, s *stage) error {
 	one := s.set.data.Dashboard(0, int64(max(s.set.data.Hours-1, 1)), 0)
-	q := bench.Question{Name: "eight dashboards, p99", Of: bench.Batches([][]workload.Query{one})}
-	s.keep(server, []bench.Step{q.Step(server, reported(users), "")})
+	s.keep("eight dashboards, p99, "+reported(users), users, bench.Question{Of: bench.Batches([][]workload.Query{one})})
 	return nil
 }
 

@@ -25,17 +25,15 @@ type repeatable struct {
 // profiler repeats something measured and finds out what its figure is made of.
 type profiler func(context.Context) (report.Profile, error)
 
-// keep remembers steps as long as their group is measured.
-func (s *stage) keep(ours *peer.Server, steps []bench.Step) {
-	for _, step := range steps {
-		s.keepAs(step.Name, s.timed(repeatable{
-			server: func(context.Context) (*peer.Server, error) { return ours, nil },
-			run: func(ctx context.Context, _ *peer.Server, round int) error {
-				_, err := step.Run(ctx, round)
-				return err
-			},
-		}))
+// keep remembers how the figure of a question to a side is profiled, as long as their group is measured.
+func (s *stage) keep(figure, side string, q bench.Question) {
+	if sides[side].system != "" { // no system of ours
+		return
 	}
+	s.keepAs(figure, s.timed(repeatable{
+		server: func(ctx context.Context) (*peer.Server, error) { return s.side(ctx, side) },
+		run:    q.Ask,
+	}))
 }
 
 // keepAs remembers how the figure of this name is profiled; see explain.
@@ -152,7 +150,7 @@ func (s *stage) usedBy(ours *peer.Server) ([]report.Share, error) {
 	if s.set == nil || !s.set.at.OnHBase() {
 		return all, errors.Join(err1, err2)
 	}
-	regions, err3 := s.maker.HBase.CPU()
+	regions, err3 := s.set.at.HBase().CPU()
 	return append(all, report.Share{Name: "region server", Took: regions}), errors.Join(err1, err2, err3)
 }
 
