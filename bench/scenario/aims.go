@@ -9,7 +9,7 @@ type aim struct {
 	row  string
 	kind kind
 	want float64
-	than string // the side or floor that ours is compared with
+	than string // what ours is compared with: a side, a floor, or the name of an earlier figure
 	of   string // ours; empty is the last side that is asked
 	// what and against replace the texts of the question and of the side.
 	what, against string

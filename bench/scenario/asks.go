@@ -3,11 +3,11 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"downpour/bench"
 	"downpour/bench/peer"
-	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
 )
@@ -66,15 +66,15 @@ type question struct {
 	aims       []aim
 }
 
-// first stands for the first question in aims of another one.
-const first = "the first question"
-
 // asked returns the question as it is asked in so many rounds.
 func (q question) asked(s *stage, a asks, rounds int) (asked bench.Question, what string) {
 	t := s.set
 	if q.of != nil {
 		of := q.of(s, rounds)
 		asked = bench.Question{Name: a.what, Unit: "queries", Work: int64(len(of(0))), Of: of}
+		if q.points != nil {
+			asked.Unit, asked.Work = "points", int64(q.points(t))
+		}
 	} else {
 		query := t.whole(q.m)
 		if q.query != nil {
@@ -155,8 +155,7 @@ func (a asks) run(ctx context.Context, s *stage) error {
 	rounds := a.rounds(s)
 	warm, verify := a.heated(s.group.scale)
 	var steps []bench.Step
-	var judged []func(map[string]report.Figure)
-	names := map[string]string{} // of figures, of what aims are compared with
+	var judged []func()
 	s.cfg.Progress.Sayf("comparing answers of %s", s.group)
 	for _, q := range a.questions {
 		if !q.wants(s.group) {
@@ -167,54 +166,48 @@ func (a asks) run(ctx context.Context, s *stage) error {
 			return err
 		}
 		of := asked.FigureOf(a.called(0))
-		if names[first] == "" {
-			names[first] = asked.FigureOf(a.called(len(a.sides) - 1))
-		} else if len(a.sides) == 1 {
-			of = names[first]
+		if len(a.sides) == 1 && len(steps) > 0 {
+			of = steps[0].Name // a multiple of the first question
 		}
 		for i, name := range a.sides {
 			steps = append(steps, a.step(s, asked, servers[i], i, of))
-			names[name] = steps[len(steps)-1].Name
 			if a.anew == goesOn {
-				s.keep(names[name], name, asked)
+				s.keep(asked.FigureOf(a.called(i)), name, asked)
 			}
 		}
-		judged = append(judged, a.judging(s, q, what, names))
+		for _, one := range q.aims {
+			judged = append(judged, func() {
+				by := slices.Index(a.sides, one.of)
+				if one.of == "" {
+					by = len(a.sides) - 1
+				}
+				text := s.text(what, "{side}", reported(a.sides[by]))
+				s.judge(one, text, s.figures[asked.FigureOf(a.called(by))], s.figures[a.figure(s, asked, one.than)])
+			})
+		}
 	}
 	for _, name := range a.floors {
 		steps = append(steps, floors[name](s, s.text(a.figures)))
-		names[name] = steps[len(steps)-1].Name
 	}
 
-	figures, err := s.measure(ctx, steps, warm, rounds)
-	if err != nil {
+	if err := s.measure(ctx, steps, warm, rounds); err != nil {
 		return err
 	}
 	for _, judge := range judged {
-		judge(figures)
+		judge()
 	}
 	return nil
 }
 
-// judging returns what compares the figures of a question with its aims. names are those of the figures, as far as they
-// are known by now.
-func (a asks) judging(s *stage, q question, what string, names map[string]string) func(map[string]report.Figure) {
-	mine := map[string]string{}
-	for _, name := range append([]string{first}, a.sides...) {
-		mine[name] = names[name]
+// figure is the name of the figure that a question's is compared with: of a side, of a floor, or of another question.
+func (a asks) figure(s *stage, q bench.Question, than string) string {
+	if i := slices.Index(a.sides, than); i >= 0 {
+		return q.FigureOf(a.called(i))
 	}
-	return func(figures map[string]report.Figure) {
-		for _, one := range q.aims {
-			by, than := one.of, mine[one.than]
-			if by == "" {
-				by = a.sides[len(a.sides)-1]
-			}
-			if than == "" {
-				than = names[one.than] // a floor
-			}
-			s.judge(one, s.text(what, "{side}", reported(by)), figures[mine[by]], figures[than])
-		}
+	if slices.Contains(a.floors, than) {
+		return floors[than](s, s.text(a.figures)).Name
 	}
+	return s.text(than)
 }
 
 // called is the name of the i-th side in figures, empty if it is the only one.

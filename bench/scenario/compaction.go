@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -17,7 +17,6 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/compaction"
 	"downpour/pushdown/store"
@@ -26,82 +25,88 @@ import (
 // compactMargin is more than the clocks of one machine differ.
 const compactMargin = time.Second
 
-// Asked and put each second while rows are compacted in the background, and without that.
+// Asked and put each second while rows are compacted in the background, and without that; each put has so many points.
 const (
 	lightQueries = 20
 	lightPuts    = 20
+	putPoints    = 10
 )
 
-// compacting measures row compaction, each time from a cell a point: by ourselves as fast as
-// it goes, beside OpenTSDB's, and in the background beside light queries and puts.
-func compacting(ctx context.Context, s *stage) error {
-	d := s.cfg.dataAt(s.group.scale)
-	// Hours that have ended lately, where the work in the background begins.
-	now := time.Now().Unix()
-	d.Start = now - now%encoding.RowSeconds - int64(d.Hours+1)*encoding.RowSeconds
-	var figures [2]report.Figure
-	var size [2]float64
-	for i, way := range []struct {
-		who     string
-		compact func(context.Context, *place.Place, workload.Devops) (time.Duration, error)
-	}{{"OpenTSDB", s.compactTheirs}, {"Downpour", s.compactOurs}} {
-		f := report.Figure{Name: "row compaction, " + way.who, Unit: "rows", Work: rowsIn(d)}
-		err := s.onCells(ctx, d, func(at *place.Place) error {
-			s.cfg.Progress.Sayf("%s", f.Name)
-			took, err := way.compact(ctx, at, d)
-			if err != nil {
-				return err
-			}
-			f.Runs = append(f.Runs, took)
-			if err := at.Compact(ctx); err != nil {
-				return err
-			}
-			bytes, err := s.tableBytes(at)
-			size[i] = float64(bytes) / float64(d.Points())
+// compacts is the step that compacts the rows of the set in a way, and notes what they take on disk then.
+func compacts(who string, way func(context.Context, *stage) (time.Duration, error)) step {
+	return do(func(ctx context.Context, s *stage) error {
+		if err := s.use(ctx); err != nil {
 			return err
-		})
+		}
+		f := report.Figure{Name: "row compaction, " + who, Unit: "rows", Work: rowsIn(s.set.data)}
+		s.cfg.Progress.Sayf("%s", f.Name)
+		took, err := way(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		figures[i] = f
-	}
-	theirs, ours := figures[0], figures[1]
-	ours.Of = theirs.Name
-	s.cfg.Report.Figures = append(s.cfg.Report.Figures, ours, theirs)
-	aimed := rate("compaction", 1, "").beside("OpenTSDB's row compaction")
-	s.judge(aimed, "rows compacted, one region server", ours, theirs)
-	inBytes := func(x float64) string { return fmt.Sprintf("%.2f B", x) }
-	const stored, after = "bytes stored per point after row compaction", "after OpenTSDB's, HBase files"
-	s.cfg.add(s.amounts("compaction", stored, after, 1, size[1], size[0], inBytes))
+		if who != peer.OpenTSDB {
+			f.Of = "row compaction, " + peer.OpenTSDB
+		}
+		f.Runs = append(f.Runs, took)
+		s.figures[f.Name] = f
+		s.cfg.Report.Figures = append(s.cfg.Report.Figures, f)
 
-	return s.onCells(ctx, d, func(at *place.Place) error {
-		return (&compactionBeside{s, at, d}).measure(ctx)
+		if err := s.set.at.Compact(ctx); err != nil {
+			return err
+		}
+		size, err := s.tableBytes(s.set.at)
+		stored := report.Figure{Name: bytesOf(who), Runs: []time.Duration{time.Duration(size)}}
+		s.figures[stored.Name] = stored
+		return err
 	})
+}
+
+// bytesOf is the name under which the bytes of the files are kept.
+func bytesOf(who string) string { return "bytes after row compaction, " + who }
+
+// compareCompacted compares both ways.
+func compareCompacted(_ context.Context, s *stage) error {
+	theirs, ours := s.figures["row compaction, "+peer.OpenTSDB], s.figures["row compaction, "+peer.Downpour]
+	s.judge(rate("compaction", 1, "").beside("OpenTSDB's row compaction"), "rows compacted, one region server", ours, theirs)
+	each := func(who string) float64 {
+		return float64(s.figures[bytesOf(who)].Median()) / float64(s.set.data.Points())
+	}
+	const stored, after = "bytes stored per point after row compaction", "after OpenTSDB's, HBase files"
+	s.cfg.add(s.amounts("compaction", stored, after, 1, each(peer.Downpour), each(peer.OpenTSDB), inBytes))
+	return nil
 }
 
 // rowsIn is the number of rows of a data set.
 func rowsIn(d workload.Devops) int64 { return int64(d.Series() * d.Hours) }
 
-// onCells loads the data set into new tables with a cell a point, waits until none is too young to be compacted, and
-// drops the tables after do.
-func (s *stage) onCells(ctx context.Context, d workload.Devops, do func(at *place.Place) error) error {
-	at, err := s.maker.OnHBase(ctx, nil)
-	defer at.Drop()
-	if err != nil {
-		return err
-	}
-	s.cfg.Progress.Sayf("loading %s", d)
-	if _, err := s.load(ctx, at, d, write.Single); err != nil {
+// endedLately is the data set in hours that have ended lately, where the work in the background begins.
+func endedLately(c *Config, scale string) workload.Devops {
+	d := c.dataAt(scale)
+	now := time.Now().Unix()
+	d.Start = now - now%encoding.RowSeconds - int64(d.Hours+1)*encoding.RowSeconds
+	return d
+}
+
+// fillCells writes a cell a point, and waits until none is too young to be compacted.
+func fillCells(ctx context.Context, s *stage) error {
+	if err := fillRows(ctx, s); err != nil {
 		return err
 	}
 	if !bench.Until(ctx, time.Now().Add(2*compactMargin)) {
 		return ctx.Err()
 	}
-	return do(at)
+	return nil
 }
 
-// compactOurs compacts the rows of a place as gateway compact does.
-func (s *stage) compactOurs(ctx context.Context, at *place.Place, d workload.Devops) (time.Duration, error) {
+// renewed makes the data set anew.
+func renewed(ctx context.Context, s *stage) error {
+	s.dropSet()
+	return s.use(ctx)
+}
+
+// compactOurs compacts the rows of the set as gateway compact does.
+func compactOurs(ctx context.Context, s *stage) (time.Duration, error) {
+	at := s.set.at
 	versioned := at.Store().Features().Versioned
 	if versioned == nil {
 		return 0, errors.New("the store keeps no versions of cells")
@@ -120,8 +125,8 @@ func (s *stage) compactOurs(ctx context.Context, at *place.Place, d workload.Dev
 		return 0, err
 	}
 	took := time.Since(began)
-	if counts.Compacted != rowsIn(d) {
-		return 0, fmt.Errorf("got %v, want %d rows compacted", &counts, rowsIn(d))
+	if counts.Compacted != rowsIn(s.set.data) {
+		return 0, fmt.Errorf("got %v, want %d rows compacted", &counts, rowsIn(s.set.data))
 	}
 	return took, nil
 }
@@ -129,22 +134,17 @@ func (s *stage) compactOurs(ctx context.Context, at *place.Place, d workload.Dev
 // compactTheirs has a TSD compact the rows, as it does with rows that it reads. The time is
 // that from the query until each row has one cell, and has the query in it, as ours has the
 // reading of the rows.
-func (s *stage) compactTheirs(ctx context.Context, at *place.Place, d workload.Devops) (took time.Duration, err error) {
-	server, err := at.Server(ctx, place.Side{Name: "compacting", System: peer.OpenTSDB, TSD: map[string]string{
-		"tsd.storage.enable_compaction":              "true",
-		"tsd.storage.compaction.flush_interval":      "1",
-		"tsd.storage.compaction.min_flush_threshold": "1",
-	}})
+func compactTheirs(ctx context.Context, s *stage) (time.Duration, error) {
+	server, err := s.side(ctx, compactingTSD)
 	if err != nil {
 		return 0, err
 	}
-	s.cfg.Report.AddPeer(server.Peer)
 	began := time.Now()
-	if err := server.Drain(ctx, d.Whole(sum)); err != nil {
+	if err := server.Drain(ctx, s.set.whole(sum)); err != nil {
 		return 0, err
 	}
-	err = untilCells(ctx, at, rowsIn(d))
-	return time.Since(began), errors.Join(err, at.Stop())
+	err = untilCells(ctx, s.set.at, rowsIn(s.set.data))
+	return time.Since(began), errors.Join(err, s.set.at.Stop(compactingTSD))
 }
 
 // untilCells waits until the data table has at most so many cells.
@@ -160,150 +160,110 @@ func untilCells(ctx context.Context, at *place.Place, most int64) error {
 	})
 }
 
-// compactionBeside measures light queries and puts, by a gateway with a pushdown server, without
-// and with compaction in the background, and the large query before and after it.
-type compactionBeside struct {
-	*stage
-	at   *place.Place
-	data workload.Devops
+// compactRate is such that the rows last as long as is measured.
+func (s *stage) compactRate() int64 {
+	return max(1, rowsIn(s.cfg.dataAt(s.group.scale))/int64(s.cfg.Seconds))
 }
 
-// server is the gateway with a pushdown server that compacts so many rows a second, 0 for none.
-func (c *compactionBeside) server(ctx context.Context, rows int64) (*peer.Server, error) {
-	side := place.Side{Name: pushed, Pushed: true, Env: c.cfg.ScanEnv, PushdownEnv: c.cfg.ScanEnv}
-	if rows > 0 {
-		state := c.at.Tables.Data + "-state"
-		c.at.More = append(c.at.More, state)
-		side.PushdownEnv = maps.Clone(c.cfg.ScanEnv)
-		if side.PushdownEnv == nil {
-			side.PushdownEnv = map[string]string{}
-		}
-		maps.Copy(side.PushdownEnv, map[string]string{
-			"DOWNPOUR_COMPACT":        strconv.FormatInt(rows, 10),
-			"DOWNPOUR_COMPACT_MARGIN": compactMargin.String(),
-			"DOWNPOUR_TABLE_STATE":    state,
-		})
+// compactsBeside are the settings of a pushdown server that compacts rows in the background.
+func compactsBeside(s *stage) map[string]string {
+	state := s.set.at.Tables.Data + "-state"
+	s.set.at.More = append(s.set.at.More, state)
+	return map[string]string{
+		"DOWNPOUR_COMPACT":        strconv.FormatInt(s.compactRate(), 10),
+		"DOWNPOUR_COMPACT_MARGIN": compactMargin.String(),
+		"DOWNPOUR_TABLE_STATE":    state,
 	}
-	server, err := c.at.Server(ctx, side)
-	if err == nil {
-		c.cfg.Report.AddPeer(server.Peer)
-	}
-	return server, err
 }
 
-func (c *compactionBeside) measure(ctx context.Context) error {
-	server, err := c.server(ctx, 0)
-	if err != nil {
-		return err
-	}
-	whole := c.data.Whole(sum)
-	answer, err := server.Ask(ctx, whole)
-	if err != nil {
-		return err
-	}
-	before, err := c.large(ctx, server, whole, "before row compaction")
-	if err != nil {
-		return err
-	}
-	without, err := c.light(ctx, server, "without compaction", 1)
-	if err != nil {
-		return err
-	}
+// begun ends the pushdown server that compacts nothing.
+func begun(_ context.Context, s *stage) error { return s.set.at.Stop(pushed) }
 
-	// The rate is such that the rows last as long as is measured.
-	if err := c.at.Stop(); err != nil {
-		return err
-	}
-	rate := max(1, rowsIn(c.data)/int64(c.cfg.Seconds))
-	if server, err = c.server(ctx, rate); err != nil {
-		return err
-	}
-	busy, err := c.light(ctx, server, fmt.Sprintf("beside compaction of %d rows/s", rate), 2)
+// ended waits until all rows are compacted, and compares the answer with the one before.
+func ended(ctx context.Context, s *stage) error {
+	stats, err := cellsIn(ctx, s.set.at)
 	if err != nil {
 		return err
 	}
-	stats, err := cellsIn(ctx, c.at)
-	if err != nil {
-		return err
-	}
-	c.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s",
-		stats.Cells, c.data.Points(), c.cfg.Seconds)
-	for i, what := range []string{"one host of all", "put of 10 points"} {
-		what := fmt.Sprintf("%s beside compaction of %d rows/s in the background, p99", what, rate)
-		c.judge(within("compaction", 1.2, "").beside("without"), what, busy[i], without[i])
-	}
-
+	s.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s",
+		stats.Cells, s.set.data.Points(), s.cfg.Seconds)
 	// The rows of the points that were put meanwhile are of an hour that goes on.
-	if err := untilCells(ctx, c.at, rowsIn(c.data)+2*int64(c.cfg.Seconds)*lightPuts*putPoints+putPoints); err != nil {
+	put := 2*int64(s.cfg.Seconds)*lightPuts*putPoints + putPoints
+	if err := untilCells(ctx, s.set.at, rowsIn(s.set.data)+put); err != nil {
 		return err
 	}
-	again, err := server.Ask(ctx, whole)
-	if err != nil {
+	before := s.answer
+	if err := keepAnswer(compactor)(ctx, s); err != nil {
 		return err
 	}
-	if !slices.Equal(answer, again) {
+	if !slices.Equal(before, s.answer) {
 		return errors.New("sum:5m-avg has another answer after row compaction than before")
 	}
-	after, err := c.large(ctx, server, whole, "after row compaction")
-	if err != nil {
-		return err
-	}
-	c.judge(faster("compaction", 2, "").beside("before it"), "sum:5m-avg after row compaction", after, before)
 	return nil
 }
 
-// large measures the large query.
-func (c *compactionBeside) large(
-	ctx context.Context, server *peer.Server, q workload.Query, when string,
-) (report.Figure, error) {
-	name := "sum:5m-avg " + when
-	ask := bench.Timed(func(ctx context.Context, _ int) error { return server.Drain(ctx, q) })
-	steps := []bench.Step{{Name: name, Work: int64(c.data.Points()), Unit: "points", Run: ask}}
-	figures, err := c.stage.measure(ctx, steps, 1, c.cfg.Rounds)
-	return figures[name], err
+// keepAnswer keeps the answer of a side for ended.
+func keepAnswer(side string) do {
+	return func(ctx context.Context, s *stage) error {
+		server, err := s.side(ctx, side)
+		if err == nil {
+			s.answer, err = server.Ask(ctx, s.set.whole(sum))
+		}
+		return err
+	}
 }
 
-// putPoints is the number of points of a light put.
-const putPoints = 10
+// lightly is the step that asks one host of all of a side, and puts some points, for a while. Its figures are p99.
+type lightly struct {
+	side, when string
+	aims       [2]aim // of queries and of puts
+}
 
-// light asks and puts lightly for some seconds, and returns the 99th percentiles of queries
-// and of puts.
-func (c *compactionBeside) light(
-	ctx context.Context, server *peer.Server, when string, seed uint64,
-) (p99 [2]report.Figure, err error) {
-	c.cfg.Progress.Sayf("light queries and puts %s", when)
+func (l lightly) run(ctx context.Context, s *stage) error {
+	server, err := s.side(ctx, l.side)
+	if err != nil {
+		return err
+	}
 	// The first put gives the names their UIDs.
 	if err := put(ctx, server, 0); err != nil {
-		return p99, err
+		return err
 	}
-	length := time.Duration(c.cfg.Seconds) * time.Second
-	hosts := func(yield func(workload.Query) bool) {
-		for i := 0; yield(c.data.OneHost((17 + 31*i) % c.data.Hosts)); i++ {
-		}
-	}
-	queries := bench.ReplayConfig{
-		Server: server, Queries: hosts, Duration: length, Rate: lightQueries, Seed: seed, Name: "queries " + when,
-	}
-	asked, put, err := atOnce(ctx, replaying(queries), func(ctx context.Context) (report.Latency, error) {
-		return putLightly(ctx, server, length, "puts "+when, seed)
+	asking := loop{sides: []string{l.side}, name: "queries " + l.when, queries: someHosts, rate: perSecondOf(lightQueries), burst: 1}
+	name := s.text("puts " + l.when)
+	puts, err := atOnce(ctx, func(ctx context.Context) error { return asking.run(ctx, s) }, func(ctx context.Context) (report.Latency, error) {
+		return putLightly(ctx, server, time.Duration(s.cfg.Seconds)*time.Second, name)
 	})
 	if err != nil {
-		return p99, err
+		return err
 	}
-	all := []report.Latency{asked, put}
-	c.cfg.Report.Latencies = append(c.cfg.Report.Latencies, all...)
-	for i, l := range all {
-		p99[i] = report.Figure{Name: l.Name + ", p99", Runs: []time.Duration{l.At(99)}}
+	s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, puts)
+	s.figures[name+", p99"] = report.Figure{Name: name + ", p99", Runs: []time.Duration{puts.At(99)}}
+	for i, what := range []string{"one host of all", "put of 10 points"} {
+		kind := [2]string{"queries ", "puts "}[i]
+		s.judge(l.aims[i], s.text(what+" "+l.when+" in the background, p99"), s.figures[s.text(kind+l.when)+", p99"], s.figures[l.aims[i].than])
 	}
-	return p99, nil
+	return nil
+}
+
+// perSecondOf is a rate that is known.
+func perSecondOf(rate float64) func(context.Context, *stage) (float64, error) {
+	return func(context.Context, *stage) (float64, error) { return rate, nil }
+}
+
+// someHosts yields queries for one host of all, one after another.
+func someHosts(s *stage) iter.Seq[workload.Query] {
+	return func(yield func(workload.Query) bool) {
+		for i := 0; yield(s.set.data.OneHost((17 + 31*i) % s.set.data.Hosts)); i++ {
+		}
+	}
 }
 
 // putLightly puts some points at random times, that are due beforehand, for a while.
 func putLightly(
-	ctx context.Context, server *peer.Server, length time.Duration, name string, seed uint64,
+	ctx context.Context, server *peer.Server, length time.Duration, name string,
 ) (report.Latency, error) {
 	response, service := report.NewHistogram(), report.NewHistogram()
-	rng := rand.New(rand.NewPCG(seed, 5))
+	rng := rand.New(rand.NewPCG(1, 5))
 	began, n := time.Now(), int64(0)
 	for due := began; ; n++ {
 		due = due.Add(time.Duration(rng.ExpFloat64() / lightPuts * float64(time.Second)))

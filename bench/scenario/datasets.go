@@ -48,6 +48,8 @@ var (
 		name: "rollup-auto-cells", rows: "rows as puts leave them", data: untilNow(0), form: write.Single, rollups: true,
 	}
 
+	lately = &dataset{name: "ended lately", data: endedLately, form: write.Single, fill: fillCells}
+
 	// Before now, with storage of its own on the side of VictoriaMetrics.
 	own      = &dataset{name: "own storage", own: true, fill: putIntoBoth}
 	manyPods = &dataset{name: "pods", own: true, pods: true}

@@ -117,11 +117,13 @@ func bytesStored(ctx context.Context, s *stage) error {
 		return err
 	}
 
-	inBytes := func(x float64) string { return fmt.Sprintf("%.2f B", x) }
 	s.cfg.add(s.amounts("bytes", "bytes stored per point, embedded, at rest", "OpenTSDB compacted, HBase files", 1,
 		float64(size)/float64(d.Points()), s.hbaseBytes, inBytes))
 	return nil
 }
+
+// inBytes writes the bytes of a point.
+func inBytes(x float64) string { return fmt.Sprintf("%.2f B", x) }
 
 // quiet waits until the size of a directory has not changed for some seconds, and
 // returns it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,40 +34,47 @@ func (l loop) run(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-
-	figures := map[string]*report.Figure{}
-	for run := range l.runs {
-		for _, name := range l.sides {
-			if !l.wants(s, name) {
+	for run := range max(l.runs, 1) {
+		for _, side := range l.sides {
+			if !l.wants(s, side) {
 				continue
 			}
-			if figures[name] == nil {
-				figures[name] = &report.Figure{Name: s.text(l.name) + ", p99, " + reported(name)}
-			}
-			p99, err := l.once(ctx, s, name, rate, run)
+			p99, err := l.once(ctx, s, side, rate, run)
 			if err != nil {
 				return err
 			}
-			figures[name].Runs = append(figures[name].Runs, p99)
+			f := s.figures[l.figure(s, side)]
+			f.Name, f.Runs = l.figure(s, side), append(f.Runs, p99)
+			s.figures[f.Name] = f
 		}
 	}
 
 	for _, one := range l.aims {
-		if s.group.has(one.row) {
-			s.judge(one, s.text(l.what, "{rate}", fmt.Sprintf("%.3g", rate)), *figures[one.of], *figures[one.than])
-		}
+		what := s.text(l.what, "{rate}", fmt.Sprintf("%.3g", rate))
+		s.judge(one, what, s.figures[l.figure(s, one.of)], s.figures[l.figure(s, one.than)])
 	}
 	return nil
 }
 
+// figure is the name of a side's figure; of the only side it has no name. What is no side is the name of a figure.
+func (l loop) figure(s *stage, side string) string {
+	switch {
+	case !slices.Contains(l.sides, side) && side != "":
+		return s.text(side)
+	case len(l.sides) == 1:
+		return s.text(l.name) + ", p99"
+	}
+	return s.text(l.name) + ", p99, " + reported(side)
+}
+
 // wants reports whether an aim that is wanted is of a side.
-func (l loop) wants(s *stage, name string) bool {
+func (l loop) wants(s *stage, side string) bool {
 	for _, one := range l.aims {
-		if s.group.has(one.row) && (one.of == name || one.than == name) {
+		if s.group.has(one.row) && (one.of == side || one.than == side) {
 			return true
 		}
 	}
-	return false
+	return len(l.sides) == 1
 }
 
 // once asks a side, and returns the p99.
@@ -78,7 +86,10 @@ func (l loop) once(ctx context.Context, s *stage, name string, rate float64, run
 	seconds := time.Duration(s.cfg.Seconds) * time.Second
 	c := bench.ReplayConfig{
 		Server: server, Queries: l.queries(s), Duration: seconds, Rate: rate, Burst: l.burst, Seed: uint64(run),
-		CutOff: time.Duration(l.cutOff) * seconds, Name: s.text(l.name) + ", " + reported(name),
+		CutOff: time.Duration(l.cutOff) * seconds, Name: s.text(l.name),
+	}
+	if len(l.sides) > 1 {
+		c.Name += ", " + reported(name)
 	}
 	if l.runs > 1 {
 		c.Name += fmt.Sprintf(", run %d", run+1)
@@ -185,8 +196,11 @@ func lightBesideHeavy(ctx context.Context, s *stage) error {
 	}
 
 	c.Name = "light query beside a heavy one"
-	beside, burden, err := atOnce(ctx, replaying(c),
-		replaying(bench.ReplayConfig{Server: server, Queries: heavy, Duration: half, Clients: 1, Name: "heavy query"}))
+	var burden report.Latency
+	beside, err := atOnce(ctx, func(ctx context.Context) (err error) {
+		burden, err = bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: heavy, Duration: half, Clients: 1, Name: "heavy query"})
+		return err
+	}, func(ctx context.Context) (report.Latency, error) { return bench.Replay(ctx, c) })
 	if err != nil {
 		return err
 	}
@@ -198,18 +212,13 @@ func lightBesideHeavy(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// replaying is a Replay to come.
-func replaying(c bench.ReplayConfig) func(context.Context) (report.Latency, error) {
-	return func(ctx context.Context) (report.Latency, error) { return bench.Replay(ctx, c) }
-}
-
-// atOnce measures two things at the same time.
+// atOnce measures something while something else runs, and waits for both.
 func atOnce(
-	ctx context.Context, one, other func(context.Context) (report.Latency, error),
-) (a, b report.Latency, err error) {
+	ctx context.Context, run func(context.Context) error, measure func(context.Context) (report.Latency, error),
+) (l report.Latency, err error) {
 	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) { a, err = one(ctx); return err })
-	both.Go(func() (err error) { b, err = other(ctx); return err })
+	both.Go(func() error { return run(ctx) })
+	both.Go(func() (err error) { l, err = measure(ctx); return err })
 	err = both.Wait()
-	return a, b, err
+	return l, err
 }

@@ -23,6 +23,9 @@ func twoMetrics(t *set) workload.Query {
 	return q
 }
 
+// allPoints is the number of points of the data set.
+func allPoints(t *set) int { return t.data.Points() }
+
 // twice is the number of points of a question that reads all of them twice.
 func twice(t *set) int { return 2 * t.data.Points() }
 

@@ -83,7 +83,7 @@ func scenarios() []scenario {
 			wanted{"picture", []step{asks{sides: []string{ours}, figures: "four lines, ", warm: 2, questions: []question{
 				{m: fourLines, name: "answer"},
 				{query: picture, name: "picture", what: "/q?png of four lines, 1024x768",
-					aims: []aim{within("picture", 10, first).beside("the answer that it draws")}},
+					aims: []aim{within("picture", 10, "four lines, answer").beside("the answer that it draws")}},
 			}}}},
 		}},
 
@@ -199,7 +199,25 @@ func scenarios() []scenario {
 				{query: percentiles, points: histograms, aims: []aim{faster("percentiles", 5, tsd)}},
 			}},
 		}},
-		{rows: words("compaction"), seconds: 300, steps: []step{do(compacting)}},
+		{rows: words("compaction"), seconds: 300, on: lately, steps: []step{
+			compacts(tsd, compactTheirs), do(renewed), compacts(ours, compactOurs), do(compareCompacted), do(renewed),
+			keepAnswer(pushed),
+			asks{sides: []string{pushed}, verify: none, questions: []question{
+				{of: batches(wholeSum), points: allPoints, name: "sum:5m-avg before row compaction"},
+			}},
+			lightly{side: pushed, when: "without compaction"},
+			do(begun),
+			lightly{side: compactor, when: "beside compaction of {rows/s} rows/s", aims: [2]aim{
+				within("compaction", 1.2, "queries without compaction, p99").beside("without"),
+				within("compaction", 1.2, "puts without compaction, p99").beside("without"),
+			}},
+			do(ended),
+			asks{sides: []string{compactor}, verify: none, what: "sum:5m-avg after row compaction", questions: []question{
+				{of: batches(wholeSum), points: allPoints, aims: []aim{
+					faster("compaction", 2, "sum:5m-avg before row compaction").beside("before it"),
+				}},
+			}},
+		}},
 		{rows: words("retention"), seconds: 120, steps: []step{do(retaining)}},
 		// A row of a point a minute is one cell when it is compacted, and its average by the hour two, so there the aim is
 		// that nothing is lost.
@@ -279,6 +297,6 @@ func sinceFirstRow(metric string) []question {
 	return []question{
 		{of: hostSince(metric, sparseStart), name: what + ": since its first row"},
 		{of: hostSince(metric, 0), name: what + ": all time", what: what,
-			aims: []aim{within("alltime-embedded", 1.5, first).beside("since the first row")}},
+			aims: []aim{within("alltime-embedded", 1.5, what+": since its first row").beside("since the first row")}},
 	}
 }

@@ -291,6 +291,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	}
 
 	s.group = g
+	clear(s.figures)
 	start := time.Now()
 	err := runAll(ctx, s, g.steps)
 	if err == nil {

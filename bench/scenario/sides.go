@@ -16,7 +16,9 @@ type side struct {
 	reads   bool   // it is to read every row: it has Config.ScanEnv
 	pushed  bool   // a pushdown server executes its queries
 	env     map[string]string
+	tsd     map[string]string                // keys of opentsdb.conf
 	further func(s *stage) map[string]string // settings that are known when the data set is there
+	beside  func(s *stage) map[string]string // and of the pushdown server
 }
 
 // Sides by name. What a row is compared with is one of them, or a floor.
@@ -31,9 +33,12 @@ const (
 	everyRow   = "every row read"
 	uncached   = "without remembered answers"
 	made       = "rollups made"
-	singly     = "single cells"
-	multi      = "DOWNPOUR_PUT_CELLS=multi"
-	frugal     = "with " + podMemory
+	compactor  = "by a pushdown server that compacts"
+
+	compactingTSD = "OpenTSDB that compacts"
+	singly        = "single cells"
+	multi         = "DOWNPOUR_PUT_CELLS=multi"
+	frugal        = "with " + podMemory
 )
 
 // sides are all of them; those of the scenario protections follow.
@@ -47,10 +52,17 @@ var sides = map[string]side{
 	proving:    {name: proving, env: map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}},
 	everyRow:   {name: everyRow, env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
 	uncached:   {env: map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}},
+	compactor:  {reads: true, pushed: true, beside: compactsBeside},
 	made:       {name: made, further: makesRollups},
 	singly:     {name: "Downpour, " + singly},
 	multi:      {name: "Downpour, " + multi, env: map[string]string{"DOWNPOUR_PUT_CELLS": "multi"}},
 	frugal:     {reads: true, env: map[string]string{"DOWNPOUR_MEMORY": podMemory}},
+
+	compactingTSD: {system: peer.OpenTSDB, tsd: map[string]string{
+		"tsd.storage.enable_compaction":              "true",
+		"tsd.storage.compaction.flush_interval":      "1",
+		"tsd.storage.compaction.min_flush_threshold": "1",
+	}},
 
 	plain:          protectedBy("simple", "plain connections"),
 	authentication: protectedBy("authentication", "Kerberos, authentication"),
@@ -91,18 +103,23 @@ func (s *stage) sideAt(ctx context.Context, at *place.Place, name string) (*peer
 		return nil, fmt.Errorf("side: got %q, want one of those in sides.go", name)
 	}
 
-	to := place.Side{Name: name, System: one.system, Pushed: one.pushed, Env: map[string]string{}}
+	to := place.Side{Name: name, System: one.system, Pushed: one.pushed}
+	to.Env, to.TSD, to.PushdownEnv = map[string]string{}, map[string]string{}, map[string]string{}
 	if s.set != nil {
 		maps.Copy(to.Env, s.set.env)
-		to.TSD = s.set.tsd
+		maps.Copy(to.TSD, s.set.tsd)
 	}
+	maps.Copy(to.TSD, one.tsd)
 	maps.Copy(to.Env, one.env)
 	if one.further != nil {
 		maps.Copy(to.Env, one.further(s))
 	}
 	if one.reads {
 		maps.Copy(to.Env, s.cfg.ScanEnv)
-		to.PushdownEnv = s.cfg.ScanEnv
+		maps.Copy(to.PushdownEnv, s.cfg.ScanEnv)
+	}
+	if one.beside != nil && at != nil {
+		maps.Copy(to.PushdownEnv, one.beside(s))
 	}
 	server, err := at.Server(ctx, to)
 	if err != nil {

@@ -22,13 +22,15 @@ type stage struct {
 	set   *set // nil if none is there
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
-	sent       atomic.Int64 // points that were put while others were asked
+	answer     []byte                   // see keepAnswer
+	sent       atomic.Int64             // points that were put while others were asked
+	figures    map[string]report.Figure // of the group that runs, by their names
 	// profilers repeats what was measured of the group that runs, by the names of figures.
 	profilers map[string]profiler
 }
 
 func newStage(c *Config) *stage {
-	return &stage{cfg: c, maker: &place.Maker{
+	return &stage{cfg: c, figures: map[string]report.Figure{}, maker: &place.Maker{
 		Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress,
 	}}
 }
@@ -49,28 +51,27 @@ func (s *stage) text(text string, more ...string) string {
 	if s.set != nil {
 		facts = append(facts, "{set}", s.set.name, "{rows}", s.set.rows, "{hosts}", fmt.Sprint(s.set.data.Hosts),
 			"{hours}", fmt.Sprint(s.set.data.Hours), "{series}", report.Thousands(float64(s.set.put().Series())),
-			"{pod rows}", s.set.rowsOfPods(), "{histograms}", fmt.Sprint(histograms(s.set)))
+			"{rows/s}", fmt.Sprint(s.compactRate()), "{pod rows}", s.set.rowsOfPods(), "{histograms}", fmt.Sprint(histograms(s.set)))
 	}
 	return strings.NewReplacer(append(facts, more...)...).Replace(text)
 }
 
 // measure runs steps in turn and adds their figures to the report, in the place of
-// those with the same name. It returns them by name.
-func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
+// those with the same name.
+func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds int) error {
 	s.cfg.Progress.Sayf("measuring %s", s.group)
 	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	byName, all := map[string]report.Figure{}, &s.cfg.Report.Figures
+	all := &s.cfg.Report.Figures
 	for _, f := range figures {
-		byName[f.Name] = f
+		s.figures[f.Name] = f
 		*all = slices.DeleteFunc(*all, func(old report.Figure) bool { return old.Name == f.Name })
 	}
-
 	*all = append(*all, figures...)
-	return byName, nil
+	return nil
 }
 
 // replay asks as bench.Replay does, and adds the times to the report.
