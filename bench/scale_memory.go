@@ -131,7 +131,7 @@ func (s *scaling) flatMemory(name string, peaks []float64) report.Aim {
 	steps := s.cfg.MemorySteps
 	first, last := peaks[0], peaks[len(peaks)-1]
 	ratio := last / first
-	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Ratio{Median: ratio, Low: ratio, High: ratio},
+	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Single(ratio),
 		What: fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name), Against: "the fewest points",
 		Ours: fmt.Sprintf("%.0f MiB", last), Theirs: fmt.Sprintf("%.0f MiB", first)}
 }

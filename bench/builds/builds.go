@@ -15,9 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"downpour/bench"
 	"downpour/bench/place"
 	"downpour/bench/progress"
 	"downpour/bench/report"
@@ -91,24 +91,10 @@ const (
 
 // Validate returns an error for the first field that is wrong.
 func (c *Config) Validate() error {
-	if err := c.Data.Validate(); err != nil {
+	err := errors.Join(c.Data.Validate(), bench.Known("rows", c.Rows, Rows), bench.Known("stores", c.Stores, Stores),
+		bench.Positive(map[string]int{"rounds": c.Rounds, "turns": c.Turns, "connections": c.Connections}))
+	if err != nil {
 		return err
-	}
-	for _, list := range []struct {
-		name      string
-		got, want []string
-	}{{"rows", c.Rows, Rows}, {"stores", c.Stores, Stores}} {
-		for _, name := range list.got {
-			if !slices.Contains(list.want, name) {
-				return fmt.Errorf("%s: got %q, want some of %s", list.name, name, strings.Join(list.want, ", "))
-			}
-		}
-	}
-
-	for name, got := range map[string]int{"rounds": c.Rounds, "turns": c.Turns, "connections": c.Connections} {
-		if got < 1 {
-			return fmt.Errorf("%s: got %d, want at least 1", name, got)
-		}
 	}
 
 	// NaN fails both comparisons, and so is refused as well.

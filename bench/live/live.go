@@ -8,9 +8,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"downpour/bench"
@@ -86,10 +86,9 @@ const (
 
 // Validate names the first field that is wrong.
 func (c *Config) Validate() error {
-	for _, p := range c.Parts {
-		if !slices.Contains(Parts, p) {
-			return fmt.Errorf("parts: got %q, want some of %s", p, strings.Join(Parts, ", "))
-		}
+	err := errors.Join(bench.Known("parts", c.Parts, Parts), bench.Positive(map[string]int{"rounds": c.Rounds}))
+	if err != nil {
+		return err
 	}
 
 	for _, p := range []string{"tick", "viewers"} {
@@ -101,9 +100,6 @@ func (c *Config) Validate() error {
 		if err := c.Dashboards.Validate(); err != nil {
 			return fmt.Errorf("dashboards: %w", err)
 		}
-	}
-	if c.Rounds < 1 {
-		return fmt.Errorf("rounds: got %d, want at least 1", c.Rounds)
 	}
 	return c.Data.Validate()
 }
@@ -173,7 +169,7 @@ func (c *Config) aimFrames(l report.Latency) {
 // aimMS adds the aim that a latency's p99 is at most want, in ms.
 func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 	ms := l.At(99).Seconds() * 1000
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Ratio{Median: ms, Low: ms, High: ms}})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Single(ms)})
 }
 
 // everyTenth makes a tenth of a crowd's sockets stalled, a tenth slow and a tenth

@@ -78,9 +78,9 @@ func (s *stage) judge(a aim, what string, ours, theirs report.Figure) {
 
 	switch a.kind {
 	case inMS:
-		got.Unit, got.Got, got.Against = "ms", single(ours.Median().Seconds()*1000), ""
+		got.Unit, got.Got, got.Against = "ms", report.Single(ours.Median().Seconds()*1000), ""
 	case rateAlone:
-		got.Unit, got.Got, got.Against = ours.Unit+"/s", single(ours.Rate()), ""
+		got.Unit, got.Got, got.Against = ours.Unit+"/s", report.Single(ours.Rate()), ""
 	case withinOf:
 		got.Got, got.Ours, got.Theirs = ours.Over(theirs), report.MS(ours.Median()), report.MS(theirs.Median())
 	case fasterThan:
@@ -96,13 +96,10 @@ func perSecond(f report.Figure) string {
 	return report.Thousands(f.Rate()) + " " + f.Unit + "/s"
 }
 
-// single is the ratio of a measurement without rounds.
-func single(x float64) report.Ratio { return report.Ratio{Median: x, Low: x, High: x} }
-
 // amounts is the aim that an amount of ours is at most want times theirs, with both in words.
 func (s *stage) amounts(row, what, against string, want, ours, theirs float64, words func(float64) string) report.Aim {
 	return report.Aim{
 		Row: row, Scale: s.group.scale, What: what, Against: against, Want: want,
-		Got: single(ours / theirs), Ours: words(ours), Theirs: words(theirs),
+		Got: report.Single(ours / theirs), Ours: words(ours), Theirs: words(theirs),
 	}
 }

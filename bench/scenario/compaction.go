@@ -44,9 +44,7 @@ func compacts(who string, way func(context.Context, *stage) (time.Duration, erro
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if who != peer.OpenTSDB {
-			f.Of = "row compaction, " + peer.OpenTSDB
-		}
+		f.Of = "row compaction, " + peer.OpenTSDB
 		f.Runs = append(f.Runs, took)
 		s.figures[f.Name] = f
 		s.cfg.Report.Figures = append(s.cfg.Report.Figures, f)
@@ -55,24 +53,17 @@ func compacts(who string, way func(context.Context, *stage) (time.Duration, erro
 			return err
 		}
 		size, err := s.tableBytes(s.set.at)
-		stored := report.Figure{Name: bytesOf(who), Runs: []time.Duration{time.Duration(size)}}
-		s.figures[stored.Name] = stored
+		s.bytes[who] = float64(size) / float64(s.set.data.Points())
 		return err
 	})
 }
-
-// bytesOf is the name under which the bytes of the files are kept.
-func bytesOf(who string) string { return "bytes after row compaction, " + who }
 
 // compareCompacted compares both ways.
 func compareCompacted(_ context.Context, s *stage) error {
 	theirs, ours := s.figures["row compaction, "+peer.OpenTSDB], s.figures["row compaction, "+peer.Downpour]
 	s.judge(rate("compaction", 1, "").beside("OpenTSDB's row compaction"), "rows compacted, one region server", ours, theirs)
-	each := func(who string) float64 {
-		return float64(s.figures[bytesOf(who)].Median()) / float64(s.set.data.Points())
-	}
 	const stored, after = "bytes stored per point after row compaction", "after OpenTSDB's, HBase files"
-	s.cfg.add(s.amounts("compaction", stored, after, 1, each(peer.Downpour), each(peer.OpenTSDB), inBytes))
+	s.cfg.add(s.amounts("compaction", stored, after, 1, s.bytes[peer.Downpour], s.bytes[peer.OpenTSDB], inBytes))
 	return nil
 }
 

@@ -193,14 +193,20 @@ func fillRows(ctx context.Context, s *stage) (err error) {
 // load writes a data set as rows into the tables of a place, and has each region's files compacted into one. It returns
 // the UID of the data's first metric.
 func (s *stage) load(ctx context.Context, at *place.Place, d workload.Devops, form write.Form) (encoding.UID, error) {
-	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: at.Store(), Schema: schema, Table: at.Tables.Data, Form: form,
-		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: at.Store(), Table: at.Tables.UID, Schema: schema})}}
-	metric, err := target.Load(ctx, d, nil)
+	metric, err := targetAt(at, form).Load(ctx, d, nil)
 	if err != nil {
 		return nil, err
 	}
 	return metric, at.Compact(ctx)
+}
+
+// targetAt are the tables of a place, into which rows of a form are written.
+func targetAt(at *place.Place, form write.Form) bench.Target {
+	schema := encoding.DefaultSchema()
+	names := uid.New(uid.Config{Store: at.Store(), Table: at.Tables.UID, Schema: schema})
+	return bench.Target{
+		Store: at.Store(), Schema: schema, Table: at.Tables.Data, Form: form, Names: uid.Staged{Dictionary: names},
+	}
 }
 
 // dropSet ends the servers over the data set and removes it.

@@ -82,11 +82,11 @@ func TestExplain(t *testing.T) {
 	}
 	cfg := config(nil, nil)
 	cfg.Report.Aims = []report.Aim{
-		{Row: "a", Scale: "1x", Figure: "met", AtLeast: true, Want: 1, Got: single(2)},
-		{Row: "a", Scale: "10x", Figure: "other scale", AtLeast: true, Want: 2, Got: single(1)},
-		{Row: "b", Scale: "1x", Figure: "other row", AtLeast: true, Want: 2, Got: single(1)},
-		{Row: "a", Scale: "1x", Figure: "unknown", AtLeast: true, Want: 2, Got: single(1)},
-		{Row: "a", Scale: "1x", Figure: "slow", AtLeast: true, Want: 2, Got: single(1)},
+		{Row: "a", Scale: "1x", Figure: "met", AtLeast: true, Want: 1, Got: report.Single(2)},
+		{Row: "a", Scale: "10x", Figure: "other scale", AtLeast: true, Want: 2, Got: report.Single(1)},
+		{Row: "b", Scale: "1x", Figure: "other row", AtLeast: true, Want: 2, Got: report.Single(1)},
+		{Row: "a", Scale: "1x", Figure: "unknown", AtLeast: true, Want: 2, Got: report.Single(1)},
+		{Row: "a", Scale: "1x", Figure: "slow", AtLeast: true, Want: 2, Got: report.Single(1)},
 	}
 	s := &stage{cfg: &cfg}
 	for _, name := range []string{"met", "other scale", "other row", "slow"} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,11 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	"downpour/bench"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/uid"
-	"downpour/gateway/write"
 	"downpour/integration/differential"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
@@ -66,92 +66,57 @@ func fillRollups(ctx context.Context, s *stage) error {
 		"tsd.core.histograms.config": differential.HistogramConfig,
 	}
 
-	schema := encoding.DefaultSchema()
-	names := uid.Staged{Dictionary: uid.New(uid.Config{Store: s.maker.Store, Table: s.set.at.Tables.UID, Schema: schema})}
-	auto := write.Auto{Metrics: true, TagKs: true, TagVs: true}
-	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names, Auto: auto})
-	l := cellLoader{ctx: ctx, to: s.maker.Store, r: rand.New(rand.NewPCG(d.Seed, 9))}
+	target := targetAt(s.set.at, 0)
+	keys, err := target.Keys(ctx, d)
+	if err != nil {
+		return err
+	}
+	rnd := rand.New(rand.NewPCG(d.Seed, 9))
+	rolled, raw := &bench.Cells{Store: target.Store, Table: rollup}, &bench.Cells{Store: target.Store, Table: data}
 	for host := range d.Hosts {
-		var tags []write.Tag
-		for _, tag := range d.Host(host) {
-			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
-		}
-		key, err := series.Resolve(ctx, d.Metric(), tags)
-		if err != nil {
-			return err
+		key := keys[host*d.MetricCount]
+		at := func(second int64) []byte {
+			return target.Schema.AppendRowKey(nil, key.Metric, uint32(second), key.Tags)
 		}
 		for day := range rollupDays {
-			l.rollups(rollup, schema.AppendRowKey(nil, key.Metric, uint32(rollupStart(d)+int64(day)*24*3600), key.Tags))
+			addRollups(ctx, rolled, rnd, at(rollupStart(d)+int64(day)*24*3600))
 		}
 		// A row holds an hour; the last one holds what is left.
 		for minute := 0; minute < histogramMinutes; minute += 60 {
-			row := schema.AppendRowKey(nil, key.Metric, uint32(d.Start+int64(minute)*60), key.Tags)
-			l.histograms(data, row, min(60, histogramMinutes-minute))
+			addHistograms(ctx, raw, rnd, at(d.Start+int64(minute)*60), min(60, histogramMinutes-minute))
 		}
 	}
-
-	// After an error, which the loader keeps, flush writes nothing.
-	l.flush(rollup)
-	l.flush(data)
-	for _, table := range []string{rollup, data} {
-		if l.err == nil {
-			l.err = s.maker.HBase.Admin.Compact(ctx, table)
-		}
+	if err := errors.Join(rolled.Flush(ctx), raw.Flush(ctx)); err != nil {
+		return err
 	}
-	return l.err
+	return errors.Join(s.maker.HBase.Admin.Compact(ctx, rollup), s.set.at.Compact(ctx))
 }
 
-// cellLoader collects the cells of many rows before it writes them. The first error stays.
-type cellLoader struct {
-	ctx context.Context
-	to  store.Store
-	r   *rand.Rand
-	err error
-	all map[string][]store.Mutation
-}
-
-// cellsAtOnce is how many cells are written together.
-const cellsAtOnce = 5000
-
-func (l *cellLoader) add(table string, m store.Mutation) {
-	if l.all == nil {
-		l.all = map[string][]store.Mutation{}
-	}
-	m.Kind, m.Family = store.Put, encoding.FamilyData
-	if l.all[table] = append(l.all[table], m); len(l.all[table]) >= cellsAtOnce {
-		l.flush(table)
-	}
-}
-
-func (l *cellLoader) flush(table string) {
-	if l.err == nil && len(l.all[table]) > 0 {
-		l.err = l.to.Apply(l.ctx, table, l.all[table])
-	}
-	l.all[table] = l.all[table][:0]
-}
-
-// rollups adds the sums and counts of a day.
-func (l *cellLoader) rollups(table string, row []byte) {
+// addRollups adds the sums and counts of a day.
+func addRollups(ctx context.Context, to *bench.Cells, rnd *rand.Rand, row []byte) {
 	for hour := range 24 {
 		// By differential.RollupConfig id 0 is the sum and 1 the count, of a point every 10 s.
-		for id, v := range []int64{l.r.Int64N(36000), 360} {
+		for id, v := range []int64{rnd.Int64N(36000), 360} {
 			value := encoding.AppendInt(nil, v)
 			qualifier := encoding.AppendRollupQualifier(nil, byte(id), hour, false, len(value))
-			l.add(table, store.Mutation{Row: row, Qualifier: qualifier, Value: value})
+			to.Add(ctx, store.Mutation{Row: row, Qualifier: qualifier, Value: value})
 		}
 	}
 }
 
-// histograms adds a histogram of eight buckets for each minute.
-func (l *cellLoader) histograms(table string, row []byte, minutes int) {
+// addHistograms adds a histogram of eight buckets for each minute.
+func addHistograms(ctx context.Context, to *bench.Cells, rnd *rand.Rand, row []byte, minutes int) {
 	edges := []float32{0, 1, 2.5, 5, 10, 25, 50, 100, 1000}
 	for minute := range minutes {
-		h := encoding.Histogram{Overflow: l.r.Int64N(3)}
+		h := encoding.Histogram{Overflow: rnd.Int64N(3)}
 		for i, lower := range edges[:len(edges)-1] {
-			h.Buckets = append(h.Buckets, encoding.HistogramBucket{Lower: lower, Upper: edges[i+1], Count: l.r.Int64N(300)})
+			h.Buckets = append(h.Buckets, encoding.HistogramBucket{Lower: lower, Upper: edges[i+1], Count: rnd.Int64N(300)})
 		}
-		l.add(table, store.Mutation{Row: row, Qualifier: encoding.AppendHistogramQualifier(nil, int32(minute)*60_000, false),
-			Value: encoding.AppendHistogram([]byte{differential.HistogramCodec}, &h)})
+		to.Add(ctx, store.Mutation{
+			Row:       row,
+			Qualifier: encoding.AppendHistogramQualifier(nil, int32(minute)*60_000, false),
+			Value:     encoding.AppendHistogram([]byte{differential.HistogramCodec}, &h),
+		})
 	}
 }
 

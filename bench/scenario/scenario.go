@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"downpour/bench"
 	"downpour/bench/progress"
 	"downpour/bench/report"
 	"downpour/bench/workload"
@@ -79,31 +80,12 @@ var Scales = []string{"1x", "10x-points", "10x-series"}
 
 // Validate returns an error for the first field that is wrong.
 func (c *Config) Validate() error {
-	if err := c.Data.Validate(); err != nil {
-		return err
-	}
-	for _, list := range []struct {
-		name      string
-		got, want []string
-	}{{"rows", c.Rows, Rows}, {"scales", c.Scales, Scales}} {
-		for _, name := range list.got {
-			if !slices.Contains(list.want, name) {
-				return fmt.Errorf("%s: got %q, want some of %s", list.name, name, strings.Join(list.want, ", "))
-			}
-		}
-	}
-
-	for name, got := range map[string]int{
-		"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds,
-		"memory-hours": c.MemoryHours, "pods": c.Pods, "hbase-pods": c.HBasePods, "viewers": c.Viewers,
-		"viewers-points": c.ViewersPoints, "living-days": c.LivingDays,
-	} {
-		if got < 1 {
-			return fmt.Errorf("%s: got %d, want at least 1", name, got)
-		}
-	}
-
-	return nil
+	return errors.Join(c.Data.Validate(), bench.Known("rows", c.Rows, Rows), bench.Known("scales", c.Scales, Scales),
+		bench.Positive(map[string]int{
+			"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds,
+			"memory-hours": c.MemoryHours, "pods": c.Pods, "hbase-pods": c.HBasePods, "viewers": c.Viewers,
+			"viewers-points": c.ViewersPoints, "living-days": c.LivingDays,
+		}))
 }
 
 // dataAt returns the data set at a scale.

@@ -157,8 +157,8 @@ func TestAims(t *testing.T) {
 	f(within("x", 1.8, bare), theirs, mine, report.Aim{What: "w", Against: "bare scan of the same rows", Got: tenth, Ours: "100 ms", Theirs: "20.0 ms"}, false)
 	f(rate("x", 5, tsd).saying("v").beside("b"), mine, theirs,
 		report.Aim{What: "v", Against: "b", AtLeast: true, Got: tenth, Ours: "150,000 points/s", Theirs: "30,000 points/s"}, true)
-	f(rated("x", 150_001), mine, theirs, report.Aim{What: "w", AtLeast: true, Unit: "points/s", Got: single(150_000)}, false)
-	f(aim{row: "x", kind: inMS, want: 20}, mine, theirs, report.Aim{What: "w", Unit: "ms", Got: single(20)}, true)
+	f(rated("x", 150_001), mine, theirs, report.Aim{What: "w", AtLeast: true, Unit: "points/s", Got: report.Single(150_000)}, false)
+	f(aim{row: "x", kind: inMS, want: 20}, mine, theirs, report.Aim{What: "w", Unit: "ms", Got: report.Single(20)}, true)
 	cfg.Report.Aims = nil
 	if s.judge(faster("y", 5, tsd), "w", mine, theirs); len(cfg.Report.Aims) != 0 {
 		t.Errorf("a row that is not wanted: %+v", cfg.Report.Aims)

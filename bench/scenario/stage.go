@@ -23,6 +23,7 @@ type stage struct {
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
 	answer     []byte                   // see keepAnswer
+	bytes      map[string]float64       // that a point takes after row compaction, by who has done it
 	sent       atomic.Int64             // points that were put while others were asked
 	figures    map[string]report.Figure // of the group that runs, by their names
 	// profilers repeats what was measured of the group that runs, by the names of figures.
@@ -30,7 +31,7 @@ type stage struct {
 }
 
 func newStage(c *Config) *stage {
-	return &stage{cfg: c, figures: map[string]report.Figure{}, maker: &place.Maker{
+	return &stage{cfg: c, figures: map[string]report.Figure{}, bytes: map[string]float64{}, maker: &place.Maker{
 		Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress,
 	}}
 }
