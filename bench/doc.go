@@ -13,7 +13,8 @@
 //	Scale     how cost grows with points, series, groups and parts
 //
 // The table of aims is package scenario; live queries and the Arrow answer are
-// package live; two builds of Downpour beside each other are package builds.
+// package live; two builds of Downpour beside each other are package builds. All
+// keep their data in places, package place, and ask Questions in turn.
 package bench
 
 import (

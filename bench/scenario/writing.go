@@ -11,7 +11,6 @@ import (
 	"downpour/bench"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/uid"
 	"downpour/integration/e2e"
 )
 
@@ -123,12 +122,7 @@ func agreeOlder(ctx context.Context, s *stage) error { return s.agree(ctx, older
 // splitBehind splits the table behind the last full hour: the rows of the panel's metric come first in it.
 func splitBehind(ctx context.Context, s *stage) error {
 	now := time.Now().Unix()
-	schema := encoding.DefaultSchema()
-	names := uid.New(uid.Config{Store: s.set.at.Store(), Table: s.set.at.Tables.UID, Schema: schema})
-	metric, err := names.Resolve(ctx, encoding.UIDMetric, s.set.data.Metric())
-	if err != nil {
-		return err
-	}
 	behind := uint32(now - now%encoding.RowSeconds)
-	return s.maker.HBase.Admin.Split(ctx, s.set.at.Tables.Data, schema.AppendRowKey(nil, metric, behind, nil))
+	key := encoding.DefaultSchema().AppendRowKey(nil, s.set.metric, behind, nil)
+	return s.maker.HBase.Admin.Split(ctx, s.set.at.Tables.Data, key)
 }

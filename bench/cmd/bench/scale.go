@@ -36,18 +36,22 @@ func scale(ctx context.Context, s *session) error {
 		return fmt.Errorf("memory-steps: %w", err)
 	}
 	r := s.report()
-	place, err := s.use(ctx, *address, r)
+	on, err := s.use(ctx, *address, r)
 	if err != nil {
 		return err
 	}
-	defer place.close()
+	defer on.close()
 
-	c.Store, c.Data, c.Settle = place.store, *d, place.settle
-	if c.Form, err = form(*formName, place.address); err != nil {
+	c.Store, c.Data, c.Settle = on.store, *d, on.settle
+	if c.Form, err = form(*formName, on.address); err != nil {
 		return err
 	}
-	if quorum, ok := strings.CutPrefix(place.address, "hbase:"); ok {
-		c.OnHBase(quorum, place.beside, map[string]string{resultCache: "off"})
+	if quorum, ok := strings.CutPrefix(on.address, "hbase:"); ok {
+		beside := ""
+		if on.hbase != nil {
+			beside = on.hbase.RegionServerAddr(0)
+		}
+		c.OnHBase(quorum, beside, map[string]string{resultCache: "off"})
 	} else {
 		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, parts in flight, and the gateway's memory")
 	}
