@@ -7,7 +7,8 @@
 // interval (package paired). Each round has new processes, because two processes of the
 // same program differ, too: in where their memory lies, and in the files into which
 // their stores have divided the data. With one pair of processes that difference would
-// be taken for one of the builds.
+// be taken for one of the builds. That is why it has a runner of its own: the scenarios of
+// package scenario are asked in all rounds over the same servers.
 package builds
 
 import (

@@ -4,6 +4,9 @@
 // stands beside JSON, beside the scan and beside the wire, and what dashboards
 // cost a browser, and the gateway when many look at one. Everything goes
 // through a running gateway, which is asked as its users ask it.
+//
+// It is no scenario: what counts is when thousands of sockets show one put, and
+// what processors do meanwhile, not how long a request takes.
 package live
 
 import (

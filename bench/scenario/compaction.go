@@ -179,8 +179,7 @@ func ended(ctx context.Context, s *stage) error {
 	s.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s",
 		stats.Cells, s.set.data.Points(), s.cfg.Seconds)
 	// The rows of the points that were put meanwhile are of an hour that goes on.
-	put := 2*int64(s.cfg.Seconds)*lightPuts*putPoints + putPoints
-	if err := untilCells(ctx, s.set.at, rowsIn(s.set.data)+put); err != nil {
+	if err := untilCells(ctx, s.set.at, rowsIn(s.set.data)+s.lightly); err != nil {
 		return err
 	}
 	before := s.answer
@@ -228,6 +227,7 @@ func (l lightly) run(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, puts)
+	s.lightly += (puts.Requests + 1) * putPoints
 	s.figures[name+", p99"] = report.Figure{Name: name + ", p99", Runs: []time.Duration{puts.At(99)}}
 	for i, what := range []string{"one host of all", "put of 10 points"} {
 		kind := [2]string{"queries ", "puts "}[i]

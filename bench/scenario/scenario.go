@@ -272,8 +272,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 		s.dropSet()
 	}
 
-	s.group = g
-	clear(s.figures)
+	s.group, s.kept = g, newKept()
 	start := time.Now()
 	err := runAll(ctx, s, g.steps)
 	if err == nil {

@@ -22,16 +22,24 @@ type stage struct {
 	set   *set // nil if none is there
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
-	answer     []byte                   // see keepAnswer
-	bytes      map[string]float64       // that a point takes after row compaction, by who has done it
-	sent       atomic.Int64             // points that were put while others were asked
-	figures    map[string]report.Figure // of the group that runs, by their names
+	sent       atomic.Int64 // points that were put while others were asked
+	kept
 	// profilers repeats what was measured of the group that runs, by the names of figures.
 	profilers map[string]profiler
 }
 
+// kept is what steps of a group keep for later ones.
+type kept struct {
+	figures map[string]report.Figure // by their names
+	bytes   map[string]float64       // that a point takes after row compaction, by who has done it
+	answer  []byte                   // see keepAnswer
+	lightly int64                    // points that the step of this name has put
+}
+
+func newKept() kept { return kept{figures: map[string]report.Figure{}, bytes: map[string]float64{}} }
+
 func newStage(c *Config) *stage {
-	return &stage{cfg: c, figures: map[string]report.Figure{}, bytes: map[string]float64{}, maker: &place.Maker{
+	return &stage{cfg: c, kept: newKept(), maker: &place.Maker{
 		Name: "speed", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress,
 	}}
 }
