@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"fmt"
+
 	"downpour/bench/report"
 )
 
@@ -87,6 +89,10 @@ func (s *stage) judge(a aim, what string, ours, theirs report.Figure) {
 		got.Got, got.Ours, got.Theirs = theirs.Over(ours), report.MS(ours.Median()), report.MS(theirs.Median())
 	case rateOf:
 		got.Got, got.Ours, got.Theirs = theirs.Over(ours), perSecond(ours), perSecond(theirs)
+	}
+	alone := a.kind == inMS || a.kind == rateAlone
+	if len(ours.Runs) == 0 || !alone && len(theirs.Runs) == 0 {
+		got.Missing = fmt.Sprintf("got the figures %q and %q, want both with runs", ours.Name, theirs.Name)
 	}
 	s.cfg.add(got)
 }

@@ -159,6 +159,8 @@ func TestAims(t *testing.T) {
 		report.Aim{What: "v", Against: "b", AtLeast: true, Got: tenth, Ours: "150,000 points/s", Theirs: "30,000 points/s"}, true)
 	f(rated("x", 150_001), mine, theirs, report.Aim{What: "w", AtLeast: true, Unit: "points/s", Got: report.Single(150_000)}, false)
 	f(aim{row: "x", kind: inMS, want: 20}, mine, theirs, report.Aim{What: "w", Unit: "ms", Got: report.Single(20)}, true)
+	f(faster("x", 5, tsd), mine, report.Figure{Name: "none"}, report.Aim{What: "w", Against: "OpenTSDB, same tables", AtLeast: true,
+		Ours: "20.0 ms", Theirs: "0.000 ms", Missing: `got the figures "mine" and "none", want both with runs`}, false)
 	cfg.Report.Aims = nil
 	if s.judge(faster("y", 5, tsd), "w", mine, theirs); len(cfg.Report.Aims) != 0 {
 		t.Errorf("a row that is not wanted: %+v", cfg.Report.Aims)
@@ -264,7 +266,7 @@ func TestAsks(t *testing.T) {
 	if want := []string{"1x compacted, sum:5m-avg:cpu.user", "1x compacted, sum:5m-avg:cpu.user{host=*}"}; !slices.Equal(names, want) {
 		t.Errorf("figures %q, want %q", names, want)
 	}
-	if a := cfg.Report.Aims; len(a) != 1 || a[0].What != "sum:5m-avg{host=*}, compacted rows" || a[0].Against != "the first" || a[0].Figure != names[1] {
+	if a := cfg.Report.Aims; len(a) != 1 || a[0].What != "sum:5m-avg{host=*}, compacted rows" || a[0].Against != "the first" || a[0].Figure != names[1] || !a[0].Met() {
 		t.Errorf("aims %+v", a)
 	}
 	if len(asked) != 2*3 {
