@@ -68,7 +68,7 @@ type Config struct {
 
 // Rows are the names of the rows of the table, in the order of measuring.
 var Rows = func() (all []string) {
-	for _, sc := range scenarios() {
+	for _, sc := range scenarios {
 		all = append(all, sc.rows...)
 	}
 	return all
@@ -165,7 +165,7 @@ func (g group) has(row string) bool { return slices.Contains(g.rows, row) }
 // groups returns all scenarios at all scales, one scale after another.
 func groups() (all []group) {
 	for i, scale := range Scales {
-		for _, sc := range scenarios() {
+		for _, sc := range scenarios {
 			if i > 0 {
 				sc.seconds = sc.big
 			}

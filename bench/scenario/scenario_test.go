@@ -173,7 +173,7 @@ func TestAims(t *testing.T) {
 // What the data names is there: sides, floors, rows. Each aim of a scenario is of one of its rows and compared with a
 // side or floor that its step has.
 func TestScenarios(t *testing.T) {
-	for _, sc := range scenarios() {
+	for _, sc := range scenarios {
 		checkSteps(t, sc, sc.steps)
 	}
 }
