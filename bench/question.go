@@ -104,7 +104,8 @@ func Changes(figures []report.Figure, queries []workload.Query, tolerance float6
 	// Figures of A and B stand side by side, as Pair has made them.
 	for i := 0; i+1 < len(figures) && i/2 < len(queries); i += 2 {
 		c := report.Change{
-			Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: Label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance,
+			Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: Label(queries[i/2]),
+			Unit: report.Seconds, Tolerance: tolerance,
 		}
 		for n := range min(len(figures[i].Runs), len(figures[i+1].Runs)) {
 			c.A, c.B = append(c.A, figures[i].Runs[n].Seconds()), append(c.B, figures[i+1].Runs[n].Seconds())

@@ -80,7 +80,8 @@ func (p *Place) start(ctx context.Context, s Side) (one running, err error) {
 
 	if s.Pushed {
 		pushed := peer.Options{
-			Quorum: o.Quorum, Tables: p.Tables, Beside: p.maker.HBase.RegionServerAddr(0), Program: s.Pushdown, Env: s.PushdownEnv,
+			Quorum: o.Quorum, Tables: p.Tables, Beside: p.maker.HBase.RegionServerAddr(0),
+			Program: s.Pushdown, Env: s.PushdownEnv,
 		}
 		if one.pushdown, err = peer.StartPushdown(ctx, pushed); err != nil {
 			return one, err

@@ -61,7 +61,8 @@ func compacts(who string, way func(context.Context, *stage) (time.Duration, erro
 // compareCompacted compares both ways.
 func compareCompacted(_ context.Context, s *stage) error {
 	theirs, ours := s.figures["row compaction, "+peer.OpenTSDB], s.figures["row compaction, "+peer.Downpour]
-	s.judge(rate("compaction", 1, "").beside("OpenTSDB's row compaction"), "rows compacted, one region server", ours, theirs)
+	faster := rate("compaction", 1, "").beside("OpenTSDB's row compaction")
+	s.judge(faster, "rows compacted, one region server", ours, theirs)
 	const stored, after = "bytes stored per point after row compaction", "after OpenTSDB's, HBase files"
 	s.cfg.add(s.amounts("compaction", stored, after, 1, s.bytes[peer.Downpour], s.bytes[peer.OpenTSDB], inBytes))
 	return nil
@@ -218,9 +219,12 @@ func (l lightly) run(ctx context.Context, s *stage) error {
 	if err := put(ctx, server, 0); err != nil {
 		return err
 	}
-	asking := loop{sides: []string{l.side}, name: "queries " + l.when, queries: someHosts, rate: perSecondOf(lightQueries), burst: 1}
+	asking := loop{
+		sides: []string{l.side}, name: "queries " + l.when, queries: someHosts, rate: perSecondOf(lightQueries), burst: 1,
+	}
 	name := s.text("puts " + l.when)
-	puts, err := atOnce(ctx, func(ctx context.Context) error { return asking.run(ctx, s) }, func(ctx context.Context) (report.Latency, error) {
+	ask := func(ctx context.Context) error { return asking.run(ctx, s) }
+	puts, err := atOnce(ctx, ask, func(ctx context.Context) (report.Latency, error) {
 		return putLightly(ctx, server, time.Duration(s.cfg.Seconds)*time.Second, name)
 	})
 	if err != nil {
@@ -231,7 +235,8 @@ func (l lightly) run(ctx context.Context, s *stage) error {
 	s.figures[name+", p99"] = report.Figure{Name: name + ", p99", Runs: []time.Duration{puts.At(99)}}
 	for i, what := range []string{"one host of all", "put of 10 points"} {
 		kind := [2]string{"queries ", "puts "}[i]
-		s.judge(l.aims[i], s.text(what+" "+l.when+" in the background, p99"), s.figures[s.text(kind+l.when)+", p99"], s.figures[l.aims[i].than])
+		what = s.text(what + " " + l.when + " in the background, p99")
+		s.judge(l.aims[i], what, s.figures[s.text(kind+l.when)+", p99"], s.figures[l.aims[i].than])
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ var scanners = map[*dataset]int{compacted: 1, cells: 2}
 func bareScan(s *stage, prefix string) bench.Step {
 	t := s.set
 	floor := bench.Floor{
-		Store: t.at.Store(), Schema: encoding.DefaultSchema(), Table: t.at.Tables.Data, Metric: t.metric, Scanners: scanners[t.dataset],
+		Store: t.at.Store(), Schema: encoding.DefaultSchema(), Table: t.at.Tables.Data, Metric: t.metric,
+		Scanners: scanners[t.dataset],
 	}
 	points := int64(t.data.Points())
 	return bench.Step{Name: fmt.Sprintf("%sbare scan, scanners: %d", prefix, floor.Scanners), Work: points, Unit: "points",

@@ -198,7 +198,9 @@ func lightBesideHeavy(ctx context.Context, s *stage) error {
 	c.Name = "light query beside a heavy one"
 	var burden report.Latency
 	beside, err := atOnce(ctx, func(ctx context.Context) (err error) {
-		burden, err = bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: heavy, Duration: half, Clients: 1, Name: "heavy query"})
+		burden, err = bench.Replay(ctx, bench.ReplayConfig{
+			Server: server, Queries: heavy, Duration: half, Clients: 1, Name: "heavy query",
+		})
 		return err
 	}, func(ctx context.Context) (report.Latency, error) { return bench.Replay(ctx, c) })
 	if err != nil {

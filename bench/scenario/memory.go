@@ -41,7 +41,8 @@ func memory(ctx context.Context, s *stage) error {
 	what := fmt.Sprintf("memory of the gateway for a query over %s points", points[1])
 	s.keepAs(what, func(ctx context.Context) (report.Profile, error) { return s.memoryProfile(ctx, d) })
 	s.cfg.add(report.Aim{
-		Row: "memory", Scale: s.group.scale, What: what, Want: 512, Unit: "MiB", Got: report.Single(peaks[1] / (1 << 20)), Figure: what,
+		Row: "memory", Scale: s.group.scale, What: what, Figure: what,
+		Want: 512, Unit: "MiB", Got: report.Single(peaks[1] / (1 << 20)),
 	})
 	fewer := fmt.Sprintf("over %s points in as many hours", points[0])
 	grown := s.amounts("memory", "the same", fewer, 1.5, peaks[1], peaks[0], inMiB)

@@ -47,7 +47,8 @@ func wholeSum(s *stage, _ int) []workload.Query { return []workload.Query{s.set.
 
 // noteDurable says what the ends of puts are worth.
 func noteDurable(_ context.Context, s *stage) error {
-	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are durable.")
+	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; " +
+		"it promises nothing about a disk. Downpour's close says that they are durable.")
 	return nil
 }
 

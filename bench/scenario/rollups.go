@@ -144,7 +144,8 @@ func makeRollups(ctx context.Context, s *stage) error {
 		return err
 	}
 	f := report.Figure{
-		Name: t.name + ", rollups made", Work: int64(t.data.Points()), Unit: "points", Runs: []time.Duration{time.Since(began)},
+		Name: t.name + ", rollups made", Work: int64(t.data.Points()), Unit: "points",
+		Runs: []time.Duration{time.Since(began)},
 	}
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, f)
 	s.judge(rated(t.name, 0), "rollups made of "+t.rows+", while others are written", f, f)

@@ -109,7 +109,8 @@ var scenarios = []scenario{
 		do(noteDurable),
 	}},
 	{rows: words("embedded"), seconds: 25, big: 70, on: own, steps: []step{
-		asks{sides: onOwn, figures: "{scale} own storage, ", what: "sum:5m-avg, embedded, straight after loading", unit: bucket,
+		asks{sides: onOwn, figures: "{scale} own storage, ", unit: bucket,
+			what:      "sum:5m-avg, embedded, straight after loading",
 			questions: []question{{m: sum, aims: []aim{faster("embedded", 2.5, victoria)}}}},
 	}},
 	{rows: words("hbaseput"), seconds: 90, steps: []step{
@@ -123,7 +124,7 @@ var scenarios = []scenario{
 	{rows: words("newseries-hbase"), seconds: 300, steps: []step{
 		puts{sides: []string{tsd, users}, format: workload.Telnet, rounds: 1, data: hbasePods, names: otherNames,
 			figures: "new series put into HBase, ", compared: wholeOf(hbasePods, byZone),
-			what: fmt.Sprintf("{hbase pods} new series of 3 tags put by telnet into HBase, %d points each", podHours*podPerHour),
+			what: "{hbase pods} new series of 3 tags put by telnet into HBase, {pod points} points each",
 			aims: []aim{rate("newseries-hbase", 10, tsd).beside("OpenTSDB, same HBase")}},
 	}},
 	{rows: words("memory"), seconds: 60, steps: []step{do(memory)}},
@@ -151,7 +152,8 @@ var scenarios = []scenario{
 				}}}},
 			wanted{"living-exact", []step{do(agreeOlder), asks{sides: besideRead, every: livingEvery, verify: none,
 				what: livingWhat + "the region is written to", questions: []question{
-					{of: panel, aims: []aim{within("living-exact", 1.1, everyRow)}}, // of two that do the same, one is slower by chance
+					// Of two that do the same, one is slower by chance.
+					{of: panel, aims: []aim{within("living-exact", 1.1, everyRow)}},
 				}}}},
 			wanted{"living-exact", []step{do(splitBehind), remembered(users), do(agreeOlder),
 				asks{sides: besideRead, every: livingEvery, verify: none,
@@ -172,7 +174,7 @@ var scenarios = []scenario{
 	{rows: words("newseries firstlook sparse"), seconds: 300, on: manyPods, steps: []step{
 		puts{sides: onPods, format: workload.Telnet, rounds: 1, data: pods, compared: wholeOf(pods, byZone),
 			figures: "new series put, ",
-			what:    fmt.Sprintf("{series} new series of 3 tags put by telnet, %d points each, embedded, durable", podHours*podPerHour),
+			what:    "{series} new series of 3 tags put by telnet, {pod points} points each, embedded, durable",
 			aims:    []aim{rate("newseries", 0.7, victoria).beside("VictoriaMetrics"), rated("newseries", 300_000)}},
 		asks{sides: onPods, anew: fresh, warm: none, verify: 1, what: "one of {series} series, first query of a process",
 			questions: []question{{name: "one pod, first query", of: batches(onePod), aims: []aim{
@@ -194,9 +196,8 @@ var scenarios = []scenario{
 			what: fmt.Sprintf("sum:1h-avg of rollups, %d days of {hosts} series", rollupDays), questions: []question{
 				{query: rollupQuery, points: rollupCells, aims: []aim{faster("rollup", 3, tsd)}},
 			}},
-		asks{sides: onTables, figures: ofSet, unit: 60, what: "percentiles of {histograms} histograms by 10 min", questions: []question{
-			{query: percentiles, points: histograms, aims: []aim{faster("percentiles", 5, tsd)}},
-		}},
+		asks{sides: onTables, figures: ofSet, unit: 60, what: "percentiles of {histograms} histograms by 10 min",
+			questions: []question{{query: percentiles, points: histograms, aims: []aim{faster("percentiles", 5, tsd)}}}},
 	}},
 	{rows: words("compaction"), seconds: 300, on: lately, steps: []step{
 		compacts(tsd, compactTheirs), do(renewed), compacts(ours, compactOurs), do(compareCompacted), do(renewed),
@@ -237,7 +238,8 @@ var scenarios = []scenario{
 	}},
 
 	{rows: words("alltime"), seconds: 60, on: allTime, steps: overAllTime("alltime", "")},
-	{rows: words("alltime-salted"), seconds: 60, on: allTimeSalted, steps: overAllTime("alltime-salted", ", 20 salt buckets")},
+	{rows: words("alltime-salted"), seconds: 60, on: allTimeSalted,
+		steps: overAllTime("alltime-salted", ", 20 salt buckets")},
 	{rows: words("alltime-embedded"), seconds: 20, on: allTimeEmbedded, steps: []step{
 		asks{sides: []string{uncached}, times: 4, questions: sinceFirstRow("sparse")}, // of few ms each
 		asks{sides: []string{uncached}, times: 4, questions: sinceFirstRow("dense")},
@@ -266,7 +268,8 @@ const (
 
 // rollupsOf asks for averages that the gateway has made itself, while the table is written to.
 func rollupsOf(row string, want float64) []step {
-	const what = "sum:1h-avg of {days} days of {hosts} series, {rows}, from rollups that made themselves, while others are written"
+	const what = "sum:1h-avg of {days} days of {hosts} series, {rows}, " +
+		"from rollups that made themselves, while others are written"
 	return []step{meanwhile{writeAll(everyRow), []step{do(makeRollups),
 		asks{sides: []string{everyRow, made}, figures: "{set}, ", unit: hour, what: what, questions: []question{
 			{m: "sum:1h-avg:%s", aims: []aim{faster(row, want, everyRow).beside("every raw row read")}},

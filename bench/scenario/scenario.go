@@ -3,8 +3,8 @@
 //
 // A scenario is data (rows.go): a data set (datasets.go), who is asked (sides.go), and steps such as the questions that
 // they are asked (asks.go) or the puts that they are sent (puts.go), each with its rows of the table and what is aimed
-// at. One runner makes the data set, starts each side when it is first asked, finds the answers equal before anything is
-// timed, measures in turn, and compares with the aims. What is measured in another way is a step that is a function.
+// at. One runner makes the data set, starts each side when it is first asked, finds the answers equal before anything
+// is timed, measures in turn, and compares with the aims. What is measured in another way is a step that is a function.
 package scenario
 
 import (
