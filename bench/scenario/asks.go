@@ -308,9 +308,9 @@ func panel(s *stage, _ int) func(int) []workload.Query {
 	}
 }
 
-// older is the panel's hours that are over.
-func older(s *stage) workload.Query {
-	q := s.set.whole("sum:5m-avg:%s")
+// older asks for the panel's hours that are over.
+func older(s *stage) []workload.Query {
+	q := s.set.whole(sum)
 	q.End = s.set.data.Start + int64(24*s.cfg.LivingDays)*encoding.RowSeconds - 1
-	return q
+	return []workload.Query{q}
 }

@@ -131,18 +131,8 @@ func eightBoards(s *stage) iter.Seq[workload.Query] {
 	}
 }
 
-// agreeBoard compares the answers of one of them.
-func agreeBoard(ctx context.Context, s *stage) error {
-	if err := s.use(ctx); err != nil {
-		return err
-	}
-	for _, q := range workload.Take(panelsOfBoard, eightBoards(s)) {
-		if err := s.agree(ctx, q, tsd, users); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// oneBoard asks for the panels of one of them.
+func oneBoard(s *stage) []workload.Query { return workload.Take(panelsOfBoard, eightBoards(s)) }
 
 // halfOf is half the rate at which a side answers when it is always asked; more would only measure how long its queue
 // has grown.

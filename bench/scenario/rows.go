@@ -67,7 +67,7 @@ var scenarios = []scenario{
 			}},
 	}},
 	{rows: words("eight"), seconds: 120, on: compacted, steps: []step{
-		do(agreeBoard), do(keepBoard),
+		agree(oneBoard, tsd, users), do(keepBoard),
 		// They refresh by the clock, at half of what OpenTSDB can answer.
 		loop{sides: []string{tsd, users}, name: "eight dashboards", queries: eightBoards,
 			rate: halfOf(tsd), burst: panelsOfBoard, runs: 2,
@@ -130,7 +130,8 @@ var scenarios = []scenario{
 	{rows: words("memory"), seconds: 60, steps: []step{do(memory)}},
 
 	{rows: words("viewers viewers-timestamps"), seconds: 600, on: viewed, steps: []step{
-		agreePanels(viewerPanels, untilEnd),
+		agree(panelsUntil(viewerPanels, untilEnd), tsd, users),
+		wanted{"viewers-timestamps", []step{agree(panelsUntil(viewerPanels, untilEnd), tsd, proving)}},
 		meanwhile{writeMuch, []step{
 			do(caughtUp), wanted{"viewers-timestamps", []step{do(rememberedPanel)}},
 			loop{sides: []string{users, proving, tsd}, name: "{viewers} viewers", queries: endingNow,
@@ -141,21 +142,23 @@ var scenarios = []scenario{
 					faster("viewers-timestamps", 20, tsd).by(proving).adding(", proof by timestamps"),
 				}},
 		}},
-		agreePanels(len(viewedPanels), untilPresent), // of the hours that were written to meanwhile as well
+		// Of the hours that were written to meanwhile as well.
+		agree(panelsUntil(len(viewedPanels), untilPresent), tsd, users),
+		wanted{"viewers-timestamps", []step{agree(panelsUntil(len(viewedPanels), untilPresent), tsd, proving)}},
 	}},
 	{rows: words("living living-exact"), seconds: 900, on: living, steps: []step{
-		agree(sum, livingly...),
+		agree(allOf(sum), livingly...),
 		meanwhile{writeOthers, []step{
 			wanted{"living", []step{remembered(timestamps), asks{sides: livingly, every: livingEvery, warm: none, verify: none,
 				what: livingWhat + "its open hour is compacted, proof by timestamps", questions: []question{
 					{of: panel, aims: []aim{faster("living", 100, tsd), inTime("living", 25).saying("the same")}},
 				}}}},
-			wanted{"living-exact", []step{do(agreeOlder), asks{sides: besideRead, every: livingEvery, verify: none,
+			wanted{"living-exact", []step{agree(older, besideRead...), asks{sides: besideRead, every: livingEvery, verify: none,
 				what: livingWhat + "the region is written to", questions: []question{
 					// Of two that do the same, one is slower by chance.
 					{of: panel, aims: []aim{within("living-exact", 1.1, everyRow)}},
 				}}}},
-			wanted{"living-exact", []step{do(splitBehind), remembered(users), do(agreeOlder),
+			wanted{"living-exact", []step{do(splitBehind), remembered(users), agree(older, besideRead...),
 				asks{sides: besideRead, every: livingEvery, verify: none,
 					what: livingWhat + "older hours in a region that rests", questions: []question{
 						{of: panel, aims: []aim{faster("living-exact", 5, everyRow)}},
@@ -163,7 +166,7 @@ var scenarios = []scenario{
 		}},
 	}},
 	{rows: words("living-cells"), seconds: 900, on: livingCells, steps: []step{
-		agree(sum, livingly...),
+		agree(allOf(sum), livingly...),
 		meanwhile{writeAll(timestamps), []step{remembered(timestamps),
 			asks{sides: livingly, every: livingEvery, warm: none, verify: none,
 				what: livingWhat + "its open hour has a cell a point, proof by timestamps", questions: []question{

@@ -94,23 +94,24 @@ func (s *stage) replay(ctx context.Context, c bench.ReplayConfig) (report.Latenc
 	return l, nil
 }
 
-// agree is the step that compares the answers of sides to a query over the whole data set.
-func agree(m string, names ...string) step {
+// agree is the step that compares the answers of sides to some queries with that of the first side.
+func agree(of func(s *stage) []workload.Query, names ...string) step {
 	return do(func(ctx context.Context, s *stage) error {
 		if err := s.use(ctx); err != nil {
 			return err
 		}
-		return s.agree(ctx, s.set.whole(m), names...)
+		servers, err := s.sides(ctx, names)
+		if err != nil {
+			return err
+		}
+		s.cfg.Progress.Sayf("comparing answers of %s", s.group)
+		return bench.Question{Of: func(int) []workload.Query { return of(s) }}.Agree(ctx, 1, servers...)
 	})
 }
 
-// agree compares the answers of sides to a query with that of the first side.
-func (s *stage) agree(ctx context.Context, q workload.Query, names ...string) error {
-	servers, err := s.sides(ctx, names)
-	if err != nil {
-		return err
-	}
-	return bench.Question{Of: bench.Batches([][]workload.Query{{q}})}.Agree(ctx, 1, servers...)
+// allOf asks for all of the data set.
+func allOf(m string) func(*stage) []workload.Query {
+	return func(s *stage) []workload.Query { return []workload.Query{s.set.whole(m)} }
 }
 
 // sides returns the servers of some sides.

@@ -43,24 +43,9 @@ func viewersPanels(start, end int64) (all []workload.Query) {
 	return all
 }
 
-// agreePanels compares the answers of all panels, or of so many, up to a time.
-func agreePanels(panels int, until func(d workload.Devops) int64) step {
-	return do(func(ctx context.Context, s *stage) error {
-		if err := s.use(ctx); err != nil {
-			return err
-		}
-		s.cfg.Progress.Sayf("comparing answers")
-		asked := []string{tsd, users}
-		if s.group.has("viewers-timestamps") {
-			asked = append(asked, proving)
-		}
-		for _, q := range viewersPanels(s.set.data.Start, until(s.set.data))[:panels] {
-			if err := s.agree(ctx, q, asked...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// panelsUntil asks for so many panels up to a time.
+func panelsUntil(panels int, until func(d workload.Devops) int64) func(*stage) []workload.Query {
+	return func(s *stage) []workload.Query { return viewersPanels(s.set.data.Start, until(s.set.data))[:panels] }
 }
 
 // viewedData is the data set up to this hour, of all metrics that the dashboard shows.

@@ -116,9 +116,6 @@ func (s *stage) remembered(ctx context.Context, side string, panel func(round in
 	})
 }
 
-// agreeOlder compares the answers about the hours of the panel that are over.
-func agreeOlder(ctx context.Context, s *stage) error { return s.agree(ctx, older(s), everyRow, users) }
-
 // splitBehind splits the table behind the last full hour: the rows of the panel's metric come first in it.
 func splitBehind(ctx context.Context, s *stage) error {
 	now := time.Now().Unix()
