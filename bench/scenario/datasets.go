@@ -124,6 +124,11 @@ func (s *stage) use(ctx context.Context) error {
 // empty makes new storage for the data set of the group.
 func (s *stage) empty(ctx context.Context) (err error) {
 	s.dropSet()
+	defer func() {
+		if err != nil {
+			s.dropSet()
+		}
+	}()
 	on := s.group.on
 	t := &set{dataset: on, scale: s.group.scale, data: s.cfg.dataAt(s.group.scale), env: on.env, tsd: on.tsd}
 	if on.data != nil {

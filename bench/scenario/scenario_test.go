@@ -233,6 +233,31 @@ func checkAims(t *testing.T, sc scenario, with []string, aims []aim) {
 	}
 }
 
+// A data set that could not be loaded is removed, so that the next group loads it again.
+func TestUse_failed(t *testing.T) {
+	cfg := config(nil, nil)
+	s := newStage(&cfg)
+	defer s.close()
+	var dirs []string
+	s.group = group{scenario{on: &dataset{own: true, fill: func(_ context.Context, s *stage) error {
+		if dirs = append(dirs, s.set.at.Dir); len(dirs) == 1 {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}}}, "1x"}
+	if err := s.use(t.Context()); err == nil || s.set != nil {
+		t.Errorf("error %v, set %+v; want an error and none", err, s.set)
+	}
+	if _, err := os.Stat(dirs[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v, want it removed", dirs[0], err)
+	}
+	for range 2 {
+		if err := s.use(t.Context()); err != nil || s.set == nil || len(dirs) != 2 {
+			t.Errorf("error %v, loaded %d times; want none and twice", err, len(dirs))
+		}
+	}
+}
+
 // A step asks every side in turn, gives figures and aims their names, and compares with the side, floor or question that
 // an aim names. What no aim is wanted of is not asked.
 func TestAsks(t *testing.T) {
