@@ -12,8 +12,9 @@
 //	Pair      the same queries to two systems in turn
 //	Scale     how cost grows with points, series, groups and parts
 //
-// The table of aims is package speed; live queries and the Arrow answer are
-// package live; two builds of Downpour beside each other are package builds.
+// The table of aims is package scenario; live queries and the Arrow answer are
+// package live; two builds of Downpour beside each other are package builds. All
+// keep their data in places, package place, and ask Questions in turn.
 package bench
 
 import (

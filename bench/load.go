@@ -30,22 +30,13 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	l := loader{Target: t, d: d, keys: make([]*write.SeriesKey, d.Series())}
+	keys, err := t.Keys(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	l := loader{Target: t, d: d, keys: keys, cells: &Cells{Store: t.Store, Table: t.Table}}
 	if l.Batch <= 0 {
 		l.Batch = d.PerHour()
-	}
-
-	series := write.NewSeries(write.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: write.Auto{Metrics: true, TagKs: true, TagVs: true}})
-	for i := range l.keys {
-		var tags []write.Tag
-		for _, tag := range d.Host(i / d.MetricCount) {
-			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
-		}
-		key, err := series.Resolve(ctx, workload.Metrics[i%d.MetricCount].Name, tags)
-		if err != nil {
-			return nil, fmt.Errorf("load: series %d: %w", i, err)
-		}
-		l.keys[i] = key
 	}
 
 	for h := range d.Hourly() {
@@ -55,19 +46,62 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 		p.Add(int64(len(h.Values)))
 	}
 
-	return l.keys[0].Metric, l.flush(ctx)
+	return l.keys[0].Metric, l.cells.Flush(ctx)
 }
 
-// loader collects the mutations of many rows before it writes them.
+// Keys returns the keys of all series of a data set, and gives their names UIDs.
+func (t Target) Keys(ctx context.Context, d workload.Devops) ([]*write.SeriesKey, error) {
+	keys := make([]*write.SeriesKey, d.Series())
+	auto := write.Auto{Metrics: true, TagKs: true, TagVs: true}
+	series := write.NewSeries(write.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: auto})
+	for i := range keys {
+		var tags []write.Tag
+		for _, tag := range d.Host(i / d.MetricCount) {
+			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
+		}
+		var err error
+		if keys[i], err = series.Resolve(ctx, workload.Metrics[i%d.MetricCount].Name, tags); err != nil {
+			return nil, fmt.Errorf("series %d: %w", i, err)
+		}
+	}
+	return keys, nil
+}
+
+// loader writes a data set.
 type loader struct {
 	Target
-	d         workload.Devops
-	keys      []*write.SeriesKey
-	mutations []store.Mutation
+	d     workload.Devops
+	keys  []*write.SeriesKey
+	cells *Cells
 }
 
-// loadMutations is how many mutations are written together.
-const loadMutations = 1000
+// Cells collects the cells of many rows of a table before it writes them. The first error stays.
+type Cells struct {
+	Store store.Store
+	Table string
+	all   []store.Mutation
+	err   error
+}
+
+// cellsAtOnce is how many cells are written together.
+const cellsAtOnce = 1000
+
+// Add adds a cell of the data's family.
+func (c *Cells) Add(ctx context.Context, m store.Mutation) {
+	m.Family = encoding.FamilyData
+	if c.all = append(c.all, m); len(c.all) >= cellsAtOnce {
+		c.Flush(ctx)
+	}
+}
+
+// Flush writes the cells that are left, unless an earlier write has failed.
+func (c *Cells) Flush(ctx context.Context) error {
+	if c.err == nil {
+		c.err = c.Store.Apply(ctx, c.Table, c.all)
+	}
+	c.all = c.all[:0]
+	return c.err
+}
 
 // hour adds the row of one hour and series.
 func (l *loader) hour(ctx context.Context, h workload.Hour) error {
@@ -75,17 +109,16 @@ func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	row := l.Schema.AppendRowKey(nil, k.Metric, uint32(h.Base), k.Tags)
 	switch l.Form {
 	case write.MultiPoint:
-		l.compacted(row, h)
+		l.compacted(ctx, row, h)
 	case write.Appended:
-		l.appended(row, h)
+		l.appended(ctx, row, h)
 	default:
-		l.cells(row, h)
+		for i := range h.Values {
+			q, value := l.point(i, h)
+			l.cells.Add(ctx, store.Mutation{Row: row, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+		}
 	}
-
-	if len(l.mutations) < loadMutations {
-		return nil
-	}
-	return l.flush(ctx)
+	return l.cells.err
 }
 
 // point returns the qualifier and the value of the i-th point of an hour.
@@ -107,39 +140,25 @@ func (l *loader) point(i int, h workload.Hour) (encoding.Qualifier, []byte) {
 }
 
 // compacted adds an hour as one compacted cell.
-func (l *loader) compacted(row []byte, h workload.Hour) {
+func (l *loader) compacted(ctx context.Context, row []byte, h workload.Hour) {
 	var cell encoding.CellBuilder
 	for i := range h.Values {
 		cell.Add(l.point(i, h))
 	}
 	qualifier, value := cell.Cell()
-	l.mutations = append(l.mutations, store.Mutation{Row: row, Family: "t", Qualifier: qualifier, Value: value})
+	l.cells.Add(ctx, store.Mutation{Row: row, Qualifier: qualifier, Value: value})
 }
 
 // appended adds an hour to the append column, Batch points at a time.
-func (l *loader) appended(row []byte, h workload.Hour) {
+func (l *loader) appended(ctx context.Context, row []byte, h workload.Hour) {
 	for from := 0; from < len(h.Values); from += l.Batch {
 		var entries []byte
 		for i := from; i < min(from+l.Batch, len(h.Values)); i++ {
 			q, value := l.point(i, h)
 			entries = encoding.AppendEntry(entries, q, value)
 		}
-		l.mutations = append(l.mutations, store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: encoding.AppendColumn, Value: entries})
+		l.cells.Add(ctx, store.Mutation{Kind: store.Append, Row: row, Qualifier: encoding.AppendColumn, Value: entries})
 	}
-}
-
-// cells adds an hour as a cell for each point.
-func (l *loader) cells(row []byte, h workload.Hour) {
-	for i := range h.Values {
-		q, value := l.point(i, h)
-		l.mutations = append(l.mutations, store.Mutation{Row: row, Family: "t", Qualifier: encoding.AppendQualifier(nil, q), Value: value})
-	}
-}
-
-func (l *loader) flush(ctx context.Context) error {
-	err := l.Store.Apply(ctx, l.Table, l.mutations)
-	l.mutations = l.mutations[:0]
-	return err
 }
 
 // Fill makes OpenTSDB's tables, with names that begin with prefix, if they do not exist,

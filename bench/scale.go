@@ -113,7 +113,11 @@ func Scale(ctx context.Context, cfg ScaleConfig, r *report.Report) error {
 	s := &scaling{cfg: cfg, r: r, times: map[string]*report.Plot{}, bytes: map[string]*report.Plot{}}
 	r.Data, r.Cache = "around "+cfg.Data.String(), "warm: one round before those that count"
 	// An axis that fails leaves the others, and what was measured is reported.
-	err := errors.Join(s.points(ctx), s.series(ctx), s.parts(ctx))
+	var err error
+	for _, axis := range cfg.axes() {
+		err = errors.Join(err, s.along(ctx, axis))
+	}
+	s.ownProcess(float64(cfg.Data.Points() / cfg.Data.MetricCount)) // the aim is about the middle of the axis
 	if cfg.Pushdown != nil {
 		err = errors.Join(err, s.inFlight(ctx), s.shipped(ctx))
 	}
@@ -206,47 +210,38 @@ type spot struct {
 	candidate
 }
 
-// measureAt measures one query at one place of an axis, with every engine.
-func (s *scaling) measureAt(ctx context.Context, axis string, x float64, p *scalePlace, q workload.Query, points int64) error {
-	var spots []spot
-	for _, e := range p.engines {
-		spots = append(spots, spot{x, e})
-	}
-	return s.measure(ctx, axis, spots, p, q, points)
-}
-
 // measure asks one query at all spots in turn.
-func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *scalePlace, q workload.Query, points int64) error {
+func (s *scaling) measure(ctx context.Context, spots []spot, p *scalePlace, q asked) error {
 	var steps []Step
-	var asked []spot
+	var measured []spot
 	stats := make([]engine.Stats, len(spots))
 	for _, e := range spots {
-		parsed, err := parse(q)
+		parsed, err := parse(q.query)
 		if err != nil {
 			return err
 		}
 		parsed.Mode = e.mode
-		if can, err := s.measurable(ctx, e, q); err != nil {
+		if can, err := s.measurable(ctx, e, q.query); err != nil {
 			return err
 		} else if !can {
 			continue
 		}
 
 		i := len(steps)
-		steps = append(steps, Step{Name: figureName(axis, e), Work: points, Unit: "points",
+		steps = append(steps, Step{Name: figureName(q.axis, e), Work: q.points, Unit: "points",
 			Run: Timed(func(ctx context.Context, _ int) (err error) {
-				stats[i], err = p.ask(ctx, e.Engine, parsed, points)
+				stats[i], err = p.ask(ctx, e.Engine, parsed, q.points)
 				return err
 			})})
 
-		asked = append(asked, e)
+		measured = append(measured, e)
 	}
 
 	figures, err := Interleave(ctx, steps, 1, s.cfg.Rounds, nil)
 	if err != nil {
 		return err
 	}
-	return s.addFigures(axis, asked, figures, stats)
+	return s.addFigures(q.axis, measured, figures, stats)
 }
 
 // measurable tells whether a spot's mode is one that the planner has for the query.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 
 	"downpour/bench/report"
 	"downpour/bench/workload"
@@ -34,11 +33,9 @@ func (s *scaling) ownProcess(points float64) {
 			continue
 		}
 		s.r.Aims = append(s.r.Aims, report.Aim{Row: "process", Scale: middleScale, What: "sum:5m-avg, pushdown in its own process, " + mode, Against: "in process, strict",
-			Want: wantProcess, Got: f.Over(here), Ours: ms(f), Theirs: ms(here)})
+			Want: wantProcess, Got: f.Over(here), Ours: report.MS(f.Median()), Theirs: report.MS(here.Median())})
 	}
 }
-
-func ms(f report.Figure) string { return fmt.Sprintf("%.1f ms", f.Median().Seconds()*1000) }
 
 // shipped compares the bytes that parts return for sum:5m-avg with the bytes that they
 // read: the series of rows with a cell for each point, and the partial aggregates of
@@ -94,7 +91,7 @@ func (s *scaling) measureShipped(ctx context.Context, form write.Form, mode stri
 	}
 
 	share := 100 * float64(stats.ShippedBytes) / float64(stats.Bytes)
-	aim.Got = report.Ratio{Median: share, Low: share, High: share}
+	aim.Got = report.Single(share)
 	aim.Ours, aim.Theirs = report.Thousands(float64(stats.ShippedBytes))+" B", report.Thousands(float64(stats.Bytes))+" B"
 	return aim, nil
 }

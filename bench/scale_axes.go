@@ -6,81 +6,80 @@ import (
 	"downpour/bench/workload"
 )
 
-// points measures one data set of many hours, with queries over more and more of them.
-func (s *scaling) points(ctx context.Context) error {
-	d := s.cfg.Data
-	d.Hours <<= s.cfg.Steps
-	p, err := s.load(ctx, d, 1)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-
-	for hours := s.cfg.Data.Hours >> s.cfg.Steps; hours <= d.Hours; hours *= 2 {
-		q := d
-		q.Hours = hours
-		points := int64(q.Points() / q.MetricCount)
-		if err := s.measureAt(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
-			return err
-		}
-		// The aim is about the middle of the axis.
-		if hours == s.cfg.Data.Hours {
-			s.ownProcess(float64(points))
-		}
-	}
-
-	return nil
+// loaded is a data set in so many salt buckets, each of which is a part, and the queries over it.
+type loaded struct {
+	data    workload.Devops
+	buckets int
+	asked   []asked
 }
 
-// series measures data sets with more and more hosts, and the largest one with queries of
-// more and more groups.
-func (s *scaling) series(ctx context.Context) error {
-	most := s.cfg.Data.Hosts << s.cfg.Steps
-	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
-		d := s.cfg.Data
-		d.Hosts, d.Tags = hosts, max(d.Tags, 4) // the fourth is rack, which groups asks for
-		p, err := s.load(ctx, d, 1)
+// asked is a query, and its place on an axis.
+type asked struct {
+	axis   string
+	x      float64
+	query  workload.Query
+	points int64 // that it reads
+}
+
+// at is the query m over all of a data set, at a place of an axis.
+func at(axis string, x int, d workload.Devops, m string) asked {
+	return asked{axis, float64(x), d.Whole(m), int64(d.Points() / d.MetricCount)}
+}
+
+// axes returns what is measured on each axis, from its low end to its high one.
+func (c ScaleConfig) axes() [][]loaded {
+	const sum, byRegion = "sum:5m-avg:%s", "sum:5m-avg:%s{region=*}"
+
+	// One data set of many hours, with queries over more and more of them.
+	points := loaded{data: c.Data, buckets: 1}
+	points.data.Hours <<= c.Steps
+	for hours := c.Data.Hours >> c.Steps; hours <= points.data.Hours; hours *= 2 {
+		d := points.data
+		d.Hours = hours
+		points.asked = append(points.asked, at("points", d.Points()/d.MetricCount, d, sum))
+	}
+
+	// More and more hosts, and over the largest data set queries of more and more groups. Region, dc and rack have a
+	// fixed number of values each, see workload.Devops.Host.
+	var series []loaded
+	d := c.Data
+	d.Tags = max(d.Tags, 4) // the fourth is rack
+	for d.Hosts >>= c.Steps; d.Hosts <= c.Data.Hosts<<c.Steps; d.Hosts *= 2 {
+		series = append(series, loaded{d, 1, []asked{at("series", d.Hosts, d, sum)}})
+	}
+	most := &series[len(series)-1]
+	groups := func(n int, m string) {
+		most.asked = append(most.asked, at("groups", min(n, most.data.Hosts), most.data, m))
+	}
+	groups(1, sum)
+	groups(workload.Regions, byRegion)
+	groups(workload.DCs, "sum:5m-avg:%s{dc=*}")
+	groups(100, "sum:5m-avg:%s{rack=*}")
+	groups(most.data.Hosts, "sum:5m-avg:%s{host=*}")
+
+	var parts []loaded
+	for _, buckets := range c.Buckets {
+		parts = append(parts, loaded{c.Data, buckets, []asked{at("parts", buckets, c.Data, byRegion)}})
+	}
+	return [][]loaded{{points}, series, parts}
+}
+
+// along measures an axis, with every engine.
+func (s *scaling) along(ctx context.Context, axis []loaded) error {
+	for _, one := range axis {
+		p, err := s.load(ctx, one.data, one.buckets)
 		if err != nil {
 			return err
 		}
-
-		err = s.measureAt(ctx, "series", float64(hosts), p, d.Whole("sum:5m-avg:%s"), int64(d.Points()/d.MetricCount))
-		if err == nil && hosts*2 > most {
-			err = s.groups(ctx, p)
+		for _, q := range one.asked {
+			var spots []spot
+			for _, e := range p.engines {
+				spots = append(spots, spot{q.x, e})
+			}
+			if err == nil {
+				err = s.measure(ctx, spots, p, q)
+			}
 		}
-		p.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// groups measures queries of more and more groups.
-func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
-	// Region, dc and rack have a fixed number of values each, see workload.Devops.Host.
-	for _, g := range []struct {
-		m      string
-		groups int
-	}{
-		{"sum:5m-avg:%s", 1}, {"sum:5m-avg:%s{region=*}", workload.Regions}, {"sum:5m-avg:%s{dc=*}", workload.DCs},
-		{"sum:5m-avg:%s{rack=*}", 100}, {"sum:5m-avg:%s{host=*}", p.data.Hosts},
-	} {
-		if err := s.measureAt(ctx, "groups", float64(min(g.groups, p.data.Hosts)), p, p.data.Whole(g.m), int64(p.data.Points()/p.data.MetricCount)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parts measures the same data in more and more salt buckets.
-func (s *scaling) parts(ctx context.Context) error {
-	for _, buckets := range s.cfg.Buckets {
-		p, err := s.load(ctx, s.cfg.Data, buckets)
-		if err != nil {
-			return err
-		}
-		err = s.measureAt(ctx, "parts", float64(buckets), p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
 		p.close()
 		if err != nil {
 			return err
@@ -92,7 +91,7 @@ func (s *scaling) parts(ctx context.Context) error {
 // inFlight measures the same parts, with more and more of them at the pushdown server at
 // the same time.
 func (s *scaling) inFlight(ctx context.Context) error {
-	// Each salt bucket is a part, and the last number of buckets is the largest.
+	// The last number of buckets is the largest.
 	p, err := s.load(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
 	if err != nil {
 		return err
@@ -106,5 +105,5 @@ func (s *scaling) inFlight(ctx context.Context) error {
 			spots = append(spots, spot{float64(n), candidate{pushedName, mode, pushed}})
 		}
 	}
-	return s.measure(ctx, "parts in flight at a server", spots, p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
+	return s.measure(ctx, spots, p, at("parts in flight at a server", 0, s.cfg.Data, "sum:5m-avg:%s{region=*}"))
 }

@@ -3,11 +3,14 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/integration/e2e"
 )
 
 // MeasuredGateway is a running gateway whose memory can be measured.
@@ -17,12 +20,37 @@ type MeasuredGateway struct {
 	Peak func() (int64, error)
 }
 
-// Measured returns a gateway whose memory is read from the kernel.
-func Measured(g *peer.Server) *MeasuredGateway {
-	return &MeasuredGateway{g, func() (int64, error) {
-		m, err := g.Process.Memory()
-		return m.Peak, err
-	}}
+// OnHBase has pushdown servers and gateways started over the tables of an HBase, each with some settings. beside is the
+// address of the region server next to them, if it is known.
+func (c *ScaleConfig) OnHBase(quorum, beside string, env map[string]string) {
+	over := func(prefix string) peer.Options {
+		return peer.Options{Quorum: quorum, Tables: e2e.TablesWithPrefix(prefix), Beside: beside, Env: map[string]string{}}
+	}
+	c.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
+		o := over(prefix)
+		maps.Copy(o.Env, env)
+		if schema.SaltWidth > 0 {
+			o.Env["DOWNPOUR_SALT_WIDTH"], o.Env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
+		}
+		p, err := peer.StartPushdown(ctx, o)
+		if err != nil {
+			return "", nil, err
+		}
+		return p.Addr, func() { p.Close() }, nil
+	}
+	c.Gateway = func(ctx context.Context, prefix, pushdown string) (*MeasuredGateway, error) {
+		o := over(prefix)
+		maps.Copy(o.Env, env)
+		o.Env["DOWNPOUR_PUSHDOWN"] = pushdown
+		g, err := peer.StartDownpour(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return &MeasuredGateway{g, func() (int64, error) {
+			m, err := g.Process.Memory()
+			return m.Peak, err
+		}}, nil
+	}
 }
 
 // memoryAsked is how often a gateway is asked, because a later answer may use new memory
@@ -103,7 +131,7 @@ func (s *scaling) flatMemory(name string, peaks []float64) report.Aim {
 	steps := s.cfg.MemorySteps
 	first, last := peaks[0], peaks[len(peaks)-1]
 	ratio := last / first
-	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Ratio{Median: ratio, Low: ratio, High: ratio},
+	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Single(ratio),
 		What: fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name), Against: "the fewest points",
 		Ours: fmt.Sprintf("%.0f MiB", last), Theirs: fmt.Sprintf("%.0f MiB", first)}
 }

@@ -5,7 +5,6 @@ package bench_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -20,7 +19,7 @@ import (
 	"downpour/bench/live"
 	"downpour/bench/peer"
 	"downpour/bench/report"
-	"downpour/bench/speed"
+	"downpour/bench/scenario"
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway/uid"
@@ -51,12 +50,12 @@ func TestBench_everyRow(t *testing.T) {
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers", "protections"}
 	if *e2etest.Soak {
-		rows = speed.Rows
+		rows = scenario.Rows
 	}
-	cfg := speed.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
+	cfg := scenario.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
 		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, HBasePods: 500, Viewers: 2, ViewersPoints: 200, LivingDays: 1, Report: r,
 		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
-	if err := speed.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
+	if err := scenario.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
 		t.Error(err)
 	}
 	for _, row := range rows {
@@ -120,30 +119,7 @@ func TestBench_scaleOnHBase(t *testing.T) {
 	r := report.New("scale", nil)
 	cfg := bench.ScaleConfig{Store: st, Form: write.MultiPoint, Data: shortData(), Steps: 1, Rounds: 1,
 		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
-	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
-		names := bench.TableNames(prefix)
-		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + e2etest.HBase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
-		if schema.SaltWidth > 0 {
-			env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
-		}
-		p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
-		if err != nil {
-			return "", nil, err
-		}
-		return p.Addr, func() { p.Close() }, nil
-	}
-	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
-		names := bench.TableNames(prefix)
-		o := peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
-		if pushdown != "" {
-			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
-		}
-		g, err := peer.StartDownpour(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return bench.Measured(g), nil
-	}
+	cfg.OnHBase(e2etest.HBase(t).Quorum(), "", nil)
 	if err := bench.Scale(ctx, cfg, r); err != nil {
 		t.Error(err)
 	}

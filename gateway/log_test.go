@@ -200,6 +200,13 @@ func TestAudit_body(t *testing.T) {
 				body, header = strings.NewReader(zipped(t, k.body)), append(header, "Content-Encoding", encoding)
 			}
 			a := b.do(k.method, k.path, body, header...)
+			if encoding != "" && strings.HasPrefix(k.path, "/api/tools/") {
+				// The log could not show what such a body asks before it is done.
+				if a.status != http.StatusUnsupportedMediaType {
+					t.Errorf("%s %s: a compressed body: %d %s, want 415", k.method, k.path, a.status, a.body)
+				}
+				continue
+			}
 			if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden || a.status >= 500 {
 				t.Errorf("%s %s: %d %s", k.method, k.path, a.status, a.body)
 			}

@@ -7,7 +7,8 @@
 // interval (package paired). Each round has new processes, because two processes of the
 // same program differ, too: in where their memory lies, and in the files into which
 // their stores have divided the data. With one pair of processes that difference would
-// be taken for one of the builds.
+// be taken for one of the builds. That is why it has a runner of its own: the scenarios of
+// package scenario are asked in all rounds over the same servers.
 package builds
 
 import (
@@ -15,10 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"downpour/bench/peer"
+	"downpour/bench"
+	"downpour/bench/place"
 	"downpour/bench/progress"
 	"downpour/bench/report"
 	"downpour/bench/workload"
@@ -91,24 +92,10 @@ const (
 
 // Validate returns an error for the first field that is wrong.
 func (c *Config) Validate() error {
-	if err := c.Data.Validate(); err != nil {
+	err := errors.Join(c.Data.Validate(), bench.Known("rows", c.Rows, Rows), bench.Known("stores", c.Stores, Stores),
+		bench.Positive(map[string]int{"rounds": c.Rounds, "turns": c.Turns, "connections": c.Connections}))
+	if err != nil {
 		return err
-	}
-	for _, list := range []struct {
-		name      string
-		got, want []string
-	}{{"rows", c.Rows, Rows}, {"stores", c.Stores, Stores}} {
-		for _, name := range list.got {
-			if !slices.Contains(list.want, name) {
-				return fmt.Errorf("%s: got %q, want some of %s", list.name, name, strings.Join(list.want, ", "))
-			}
-		}
-	}
-
-	for name, got := range map[string]int{"rounds": c.Rounds, "turns": c.Turns, "connections": c.Connections} {
-		if got < 1 {
-			return fmt.Errorf("%s: got %d, want at least 1", name, got)
-		}
 	}
 
 	// NaN fails both comparisons, and so is refused as well.
@@ -156,8 +143,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 
-	r := &run{cfg: &c}
-	defer r.close()
+	r := &run{cfg: &c, maker: &place.Maker{Name: "builds", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress}}
+	defer r.maker.Close()
 	for _, b := range []Build{c.A, c.B} {
 		c.Report.AddPeer(report.Peer{Name: b.Name, Version: b.Version})
 	}
@@ -168,22 +155,9 @@ func Run(ctx context.Context, c Config) error {
 
 // run is a comparison that runs.
 type run struct {
-	cfg    *Config
-	hbase  *e2e.HBase
-	store  store.Store // makes and drops tables of the HBase
-	tables int         // number of table sets made; no name is used twice
-	rows   rowSet
-}
-
-// close ends the HBase, if this run has started it.
-func (r *run) close() {
-	if r.store != nil { // nil if no scene is on HBase
-		r.store.Close()
-	}
-	if r.hbase != nil && r.hbase != r.cfg.HBase {
-		r.hbase.Close()
-	}
-	peer.CloseIdle()
+	cfg   *Config
+	maker *place.Maker
+	rows  rowSet
 }
 
 // rounds plays every scene in every round. It plays a scene that has failed no more.

@@ -64,7 +64,7 @@ func (o *round) processorTime() (sum time.Duration, err error) {
 	}
 
 	if o.scene.hbase {
-		theirs, err := o.hbase.CPU()
+		theirs, err := o.maker.HBase.CPU()
 		return sum + theirs, err
 	}
 	return sum, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"downpour/bench"
+	"downpour/bench/place"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 )
@@ -22,13 +23,16 @@ type round struct {
 func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 	o := &round{run: r, scene: s, index: index}
 	defer func() {
-		for _, side := range o.sides {
-			r.drop(side)
+		for _, s := range o.sides {
+			if s != nil {
+				s.at.Drop()
+			}
 		}
 	}()
 
 	for i, b := range []Build{r.cfg.A, r.cfg.B} {
-		if o.sides[i], err = r.open(ctx, b, s); err != nil {
+		o.sides[i] = &side{build: b, scene: s}
+		if o.sides[i].at, err = r.place(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -54,6 +58,14 @@ func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 	return nil
 }
 
+// place makes new storage of a scene.
+func (r *run) place(ctx context.Context, s scene) (*place.Place, error) {
+	if s.hbase {
+		return r.maker.OnHBase(ctx, nil)
+	}
+	return r.maker.Embedded()
+}
+
 // withServers starts the servers of both builds, calls do, and ends the servers.
 func (o *round) withServers(ctx context.Context, p phase, do func(context.Context) error) error {
 	for _, s := range o.sides {
@@ -64,7 +76,7 @@ func (o *round) withServers(ctx context.Context, p phase, do func(context.Contex
 	if err := do(ctx); err != nil {
 		return err // play drops the sides, and ends their servers by that
 	}
-	return errors.Join(o.sides[0].stop(), o.sides[1].stop())
+	return errors.Join(o.sides[0].at.Stop(), o.sides[1].at.Stop())
 }
 
 // alternate measures both builds in turn, A B B A, and returns the samples of each.
@@ -107,19 +119,10 @@ func (o *round) load(ctx context.Context) error {
 	if err := o.peaks(memoryPut, o.scene.name, "memory of the gateway while points are put, peak"); err != nil {
 		return err
 	}
-	if !o.scene.hbase {
-		return nil
-	}
 
 	// A compaction that HBase starts by itself would slow down the build that is asked
 	// at that moment.
-	for _, s := range o.sides {
-		if err := o.hbase.Admin.Compact(ctx, s.tables.Data); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return errors.Join(o.sides[0].at.Compact(ctx), o.sides[1].at.Compact(ctx))
 }
 
 // putNames puts one point of each series over a single connection, so that names have

@@ -49,19 +49,9 @@ func (e *entry) add(samples [2][]sample) {
 			amounts = append(amounts, s.amount)
 			processor += s.processor
 		}
-		e.amounts[build] = append(e.amounts[build], median(amounts))
+		e.amounts[build] = append(e.amounts[build], paired.Median(amounts))
 		e.processors[build] = append(e.processors[build], processor.Seconds()/float64(len(turns)))
 	}
-}
-
-// median returns the middle value, or the mean of the two in the middle. It is 0 for
-// no values.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // changes returns the entries as the report has them.

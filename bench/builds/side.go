@@ -3,7 +3,6 @@ package builds
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,22 +12,17 @@ import (
 
 	"downpour/bench"
 	"downpour/bench/peer"
+	"downpour/bench/place"
 	"downpour/bench/workload"
 	"downpour/integration/e2e"
 )
 
-// side is one build in one round: its storage, and its servers while they run.
+// side is one build in one round: its storage, and its gateway while it runs.
 type side struct {
-	build Build
-	scene scene
-	// dir holds the embedded store, if there is one, and the log of the gateway. tables
-	// are those on HBase.
-	dir      string
-	tables   e2e.Tables
-	quorum   string
-	beside   string // address of the region server
-	server   *peer.Server
-	pushdown *e2e.Program
+	build  Build
+	scene  scene
+	at     *place.Place
+	server *peer.Server
 }
 
 // caches are the names that the setting of the result cache has had, the newest first. A
@@ -60,68 +54,24 @@ type phase struct {
 }
 
 // start starts the build's servers over its storage.
-func (s *side) start(ctx context.Context, p phase) error {
-	o := peer.Options{Program: s.build.Gateway, Name: s.build.Name, Dir: s.dir, Quorum: s.quorum, Tables: s.tables, Env: map[string]string{}}
-	var off map[string]string
+func (s *side) start(ctx context.Context, p phase) (err error) {
+	one := place.Side{Name: s.build.Name, Env: map[string]string{}, Pushed: p.pushdown, Gateway: s.build.Gateway, Pushdown: s.build.Pushdown}
 	if p.uncached {
-		var err error
-		if off, err = s.build.withoutCache(ctx); err != nil {
+		if one.PushdownEnv, err = s.build.withoutCache(ctx); err != nil {
 			return err
 		}
 	}
 
 	// A build's own settings win over the scene's, but none turns the cache on again.
-	maps.Copy(o.Env, s.scene.env)
-	maps.Copy(o.Env, s.build.Env)
-	maps.Copy(o.Env, off)
-	if p.pushdown {
-		if err := s.startPushdown(ctx, off); err != nil {
-			return err
-		}
-		o.Env["DOWNPOUR_PUSHDOWN"] = s.pushdown.Addr
-	}
-
-	var err error
-	s.server, err = peer.StartDownpour(ctx, o)
-	return err
-}
-
-// startPushdown starts a pushdown server over the build's tables.
-func (s *side) startPushdown(ctx context.Context, settings map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-
-	env := map[string]string{
-		"DOWNPOUR_STORE": "hbase:" + s.quorum, "DOWNPOUR_BESIDE": s.beside,
-		"DOWNPOUR_TABLE_DATA": s.tables.Data, "DOWNPOUR_TABLE_UID": s.tables.UID,
-		"DOWNPOUR_TABLE_META": s.tables.Meta, "DOWNPOUR_TABLE_TREE": s.tables.Tree,
-	}
-
-	maps.Copy(env, settings)
-	var err error
-	s.pushdown, err = e2e.StartPushdown(ctx, e2e.ProgramOptions{Path: s.build.Pushdown, Env: env})
-	return err
-}
-
-// stop ends the servers and leaves the storage.
-func (s *side) stop() error {
-	err := s.server.Close()
-	s.server = nil
-	if s.pushdown != nil {
-		err = errors.Join(err, s.pushdown.Close())
-		s.pushdown = nil
-	}
+	maps.Copy(one.Env, s.scene.env)
+	maps.Copy(one.Env, s.build.Env)
+	maps.Copy(one.Env, one.PushdownEnv)
+	s.server, err = s.at.Server(ctx, one)
 	return err
 }
 
 // processes returns the processes of the build that run.
-func (s *side) processes() []*e2e.Process {
-	all := []*e2e.Process{s.server.Process}
-	if s.pushdown != nil {
-		all = append(all, s.pushdown.Process)
-	}
-	return all
-}
+func (s *side) processes() []*e2e.Process { return s.at.Processes(s.build.Name) }
 
 // processorTime returns the processor time that the build's processes have used so far.
 func (s *side) processorTime() (sum time.Duration, err error) {

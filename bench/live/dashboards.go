@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"downpour/bench"
+	"downpour/bench/paired"
 	"downpour/bench/report"
 	"downpour/bench/workload"
 )
@@ -37,10 +39,11 @@ const (
 
 // Validate names the first field that is wrong.
 func (c DashboardsConfig) Validate() error {
-	for name, got := range map[string]int{"paints": c.Paints, "viewers": c.Viewers, "seconds": c.Seconds, "wall": int(c.Wall / time.Second)} {
-		if got < 1 {
-			return fmt.Errorf("%s: got %d, want at least 1", name, got)
-		}
+	err := bench.Positive(map[string]int{
+		"paints": c.Paints, "viewers": c.Viewers, "seconds": c.Seconds, "wall": int(c.Wall / time.Second),
+	})
+	if err != nil {
+		return err
 	}
 	if c.Data.Hosts < wallGroup {
 		return fmt.Errorf("hosts: got %d, want at least %d", c.Data.Hosts, wallGroup)
@@ -97,25 +100,6 @@ func document(from string, across int, ms []string) []byte {
 	}
 	text, _ := json.Marshal(map[string]any{"form": 1, "title": "Bench", "range": map[string]string{"from": from, "to": ""}, "panels": panels}) // it holds no value that fails
 	return text
-}
-
-// dashboards measures the part viewers, and with a browser the part dashboards.
-func (c *Config) dashboards(ctx context.Context) error {
-	h, err := c.load(ctx, c.Dashboards.Data)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-
-	if c.has("viewers") {
-		if err := c.viewers(ctx, h); err != nil {
-			return fmt.Errorf("viewers: %w", err)
-		}
-	}
-	if c.has("dashboards") {
-		return c.inBrowser(ctx, h)
-	}
-	return nil
 }
 
 // viewers measures the processor time of the gateway for many viewers of one dashboard against
@@ -264,17 +248,13 @@ func (c *Config) addWall(w wallFigures) error {
 	for _, s := range w.Samples {
 		heaps = append(heaps, s.Heap/(1<<20))
 	}
-	median := func(some []float64) float64 {
-		sorted := slices.Sorted(slices.Values(some))
-		return sorted[len(sorted)/2]
-	}
 	n := len(heaps)
-	middle, end := median(heaps[n/3:n-n/3]), median(heaps[n-n/3:])
+	middle, end := paired.Median(heaps[n/3:n-n/3]), paired.Median(heaps[n-n/3:])
 	grown := end / middle
 	c.Report.Figures = append(c.Report.Figures, report.Figure{Name: fmt.Sprintf("main thread in a second, %d live panels, %s", wallPanels, c.Store), Work: wallPanels, Unit: "panels",
 		Runs: []time.Duration{time.Duration(w.TaskMS * float64(time.Millisecond))}})
 	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: "dashboards", Scale: "1x", What: fmt.Sprintf("heap of a tab with %d live panels in the last third of %s, against the third before", wallPanels, c.Dashboards.Wall),
-		Want: 1.05, Got: report.Ratio{Median: grown, Low: grown, High: grown}})
+		Want: 1.05, Got: report.Single(grown)})
 	c.Report.Note("%d live panels, %d points: main thread %.0f ms a second, %.0f of them in scripts; heap after collections, every %.0f s: %.1f MiB; resident memory of the tab %.0f MiB at first, %.0f at the end",
 		wallPanels, w.Points, w.TaskMS, w.ScriptMS, w.Samples[0].Seconds, heaps, w.Samples[0].Resident/(1<<20), w.Samples[n-1].Resident/(1<<20))
 	return nil

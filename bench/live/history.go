@@ -59,7 +59,12 @@ func newHistory(ctx context.Context, server *peer.Server, d workload.Devops, p *
 	return h, h.durable(ctx)
 }
 
-func (h *history) close() { h.conn.Close() }
+// close ends the connection of the puts; nil has none.
+func (h *history) close() {
+	if h != nil {
+		h.conn.Close()
+	}
+}
 
 // perSecond is how many points a second brings.
 func (h *history) perSecond() int64 { return int64(h.data.Hosts / h.data.Step) }

@@ -4,13 +4,16 @@
 // stands beside JSON, beside the scan and beside the wire, and what dashboards
 // cost a browser, and the gateway when many look at one. Everything goes
 // through a running gateway, which is asked as its users ask it.
+//
+// It is no scenario: what counts is when thousands of sockets show one put, and
+// what processors do meanwhile, not how long a request takes.
 package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"downpour/bench"
@@ -20,8 +23,34 @@ import (
 	"downpour/bench/workload"
 )
 
+// part is one thing to measure.
+type part struct {
+	name string
+	over func(c *Config) *workload.Devops // the data set that it is about; nil is none
+	run  func(c *Config, ctx context.Context, h *history) error
+}
+
+// parts are all of them, in the order in which they are measured. Those over the same data set share it.
+func parts() []part {
+	lines := func(c *Config) *workload.Devops { return &c.Data }
+	day := func(c *Config) *workload.Devops { return &c.Dashboards.Data }
+	return []part{
+		{"frames", nil, (*Config).measureFrames},
+		{"sockets", nil, (*Config).measureSockets},
+		{"tick", lines, (*Config).tick},
+		{"answers", lines, (*Config).answers},
+		{"viewers", day, (*Config).viewers},
+		{"dashboards", day, (*Config).inBrowser},
+	}
+}
+
 // Parts are the names of what there is to measure, in the order in which it is.
-var Parts = []string{"frames", "sockets", "tick", "answers", "viewers", "dashboards"}
+var Parts = func() (all []string) {
+	for _, p := range parts() {
+		all = append(all, p.name)
+	}
+	return all
+}()
 
 // Config says what Run measures on one gateway.
 type Config struct {
@@ -60,10 +89,9 @@ const (
 
 // Validate names the first field that is wrong.
 func (c *Config) Validate() error {
-	for _, p := range c.Parts {
-		if !slices.Contains(Parts, p) {
-			return fmt.Errorf("parts: got %q, want some of %s", p, strings.Join(Parts, ", "))
-		}
+	err := errors.Join(bench.Known("parts", c.Parts, Parts), bench.Positive(map[string]int{"rounds": c.Rounds}))
+	if err != nil {
+		return err
 	}
 
 	for _, p := range []string{"tick", "viewers"} {
@@ -75,9 +103,6 @@ func (c *Config) Validate() error {
 		if err := c.Dashboards.Validate(); err != nil {
 			return fmt.Errorf("dashboards: %w", err)
 		}
-	}
-	if c.Rounds < 1 {
-		return fmt.Errorf("rounds: got %d, want at least 1", c.Rounds)
 	}
 	return c.Data.Validate()
 }
@@ -93,33 +118,30 @@ func Run(ctx context.Context, c Config) error {
 		c.Progress = func(string, int64) *progress.Progress { return nil }
 	}
 
-	if c.has("frames") {
-		if err := c.measureFrames(ctx); err != nil {
-			return fmt.Errorf("frames: %w", err)
+	var h *history
+	defer func() { h.close() }()
+	var over *workload.Devops // that h holds
+	for _, p := range parts() {
+		if !c.has(p.name) {
+			continue
 		}
-	}
-
-	if c.has("sockets") {
-		if err := c.measureSockets(ctx); err != nil {
-			return fmt.Errorf("sockets: %w", err)
+		if p.over != nil && p.over(&c) != over {
+			h.close()
+			over = p.over(&c)
+			var err error
+			if h, err = c.load(ctx, *over); err != nil {
+				return err
+			}
 		}
-	}
-
-	if c.has("tick") || c.has("answers") {
-		if err := c.onHistory(ctx); err != nil {
-			return err
-		}
-	}
-	if c.has("viewers") || c.has("dashboards") {
-		if err := c.dashboards(ctx); err != nil {
-			return fmt.Errorf("dashboards: %w", err)
+		if err := p.run(&c, ctx, h); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return nil
 }
 
 // measureFrames measures put to frame for some numbers of sockets, all on one plan.
-func (c *Config) measureFrames(ctx context.Context) error {
+func (c *Config) measureFrames(ctx context.Context, _ *history) error {
 	for _, n := range c.Sockets {
 		p := c.Progress(fmt.Sprintf("put to frame, %d sockets, puts", n), int64(c.Puts))
 		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: n, Plans: 1, Puts: c.Puts, Every: c.Every, Progress: p,
@@ -150,7 +172,7 @@ func (c *Config) aimFrames(l report.Latency) {
 // aimMS adds the aim that a latency's p99 is at most want, in ms.
 func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 	ms := l.At(99).Seconds() * 1000
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Ratio{Median: ms, Low: ms, High: ms}})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Single(ms)})
 }
 
 // everyTenth makes a tenth of a crowd's sockets stalled, a tenth slow and a tenth
@@ -159,7 +181,7 @@ const everyTenth = 10
 
 // measureSockets measures a crowd of sockets twice: the time from put to frame at one put a
 // second, then frames a second at puts without a pause.
-func (c *Config) measureSockets(ctx context.Context) error {
+func (c *Config) measureSockets(ctx context.Context, _ *history) error {
 	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
 	for _, every := range []time.Duration{time.Second, 0} {
 		p := c.Progress(name+", puts", int64(c.Puts))
@@ -209,28 +231,6 @@ func (c *Config) load(ctx context.Context, d workload.Devops) (*history, error) 
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	return h, nil
-}
-
-// onHistory puts the data set and measures what is asked over it.
-func (c *Config) onHistory(ctx context.Context) error {
-	h, err := c.load(ctx, c.Data)
-	if err != nil {
-		return err
-	}
-	defer h.close()
-
-	if c.has("tick") {
-		if err := c.tick(ctx, h); err != nil {
-			return fmt.Errorf("tick: %w", err)
-		}
-	}
-
-	if c.has("answers") {
-		if err := c.answers(ctx, h); err != nil {
-			return fmt.Errorf("answers: %w", err)
-		}
-	}
-	return nil
 }
 
 // tick measures the cost of a tick, and puts its figures and its aim into the report.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"downpour/bench"
 	"downpour/bench/peer"
 	"downpour/bench/progress"
 	"downpour/bench/report"
@@ -30,12 +31,7 @@ type TickConfig struct {
 
 // Validate names the first field that is wrong.
 func (c TickConfig) Validate() error {
-	for name, got := range map[string]int{"plans": c.Plans, "seconds": c.Seconds, "rounds": c.Rounds, "asks": c.Asks} {
-		if got < 1 {
-			return fmt.Errorf("%s: got %d, want at least 1", name, got)
-		}
-	}
-	return nil
+	return bench.Positive(map[string]int{"plans": c.Plans, "seconds": c.Seconds, "rounds": c.Rounds, "asks": c.Asks})
 }
 
 // ticks is one measurement under way.

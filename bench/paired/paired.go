@@ -70,6 +70,15 @@ func Ratio(a, b []float64) (Interval, error) {
 	return x, nil
 }
 
+// Median returns the middle value, or the mean of the two in the middle. It is 0 for no values.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
 // tail returns how many of n sorted ratios an interval leaves out at either end,
 // and the confidence of what is left.
 //

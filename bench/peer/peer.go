@@ -66,24 +66,45 @@ type Options struct {
 	Dir    string            // Downpour: directory whose data it takes over
 	Env    map[string]string // Downpour: further settings
 	TSD    map[string]string // OpenTSDB: further keys of opentsdb.conf
-	// Program is the gateway to start, and Name what reports call it; empty is
+	Beside string            // pushdown server: address of the region server next to it
+	// Program is what to start, and Name what reports call it; empty is
 	// Downpour built from this tree.
 	Program, Name string
+}
+
+// settings name the store and the tables of a program of ours.
+func (o Options) settings() map[string]string {
+	if o.Quorum == "" {
+		return map[string]string{}
+	}
+	t := o.Tables
+	return map[string]string{
+		"DOWNPOUR_STORE": "hbase:" + o.Quorum, "DOWNPOUR_TABLE_DATA": t.Data, "DOWNPOUR_TABLE_UID": t.UID,
+		"DOWNPOUR_TABLE_META": t.Meta, "DOWNPOUR_TABLE_TREE": t.Tree,
+	}
+}
+
+// StartPushdown starts a pushdown server over tables of HBase. A gateway finds it at the program's Addr.
+func StartPushdown(ctx context.Context, o Options) (*e2e.Program, error) {
+	env := o.settings()
+	if o.Beside != "" {
+		env["DOWNPOUR_BESIDE"] = o.Beside
+	}
+	maps.Copy(env, o.Env)
+
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return e2e.StartPushdown(ctx, e2e.ProgramOptions{Path: o.Program, Env: env})
 }
 
 // StartDownpour starts the gateway. It collects no metrics of its own and makes
 // metrics on put.
 func StartDownpour(ctx context.Context, o Options) (*Server, error) {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m", "DOWNPOUR_PROFILING": "true"}
-	if o.Quorum != "" {
-		env["DOWNPOUR_STORE"] = "hbase:" + o.Quorum
-		env["DOWNPOUR_TABLE_DATA"], env["DOWNPOUR_TABLE_UID"] = o.Tables.Data, o.Tables.UID
-		env["DOWNPOUR_TABLE_META"], env["DOWNPOUR_TABLE_TREE"] = o.Tables.Meta, o.Tables.Tree
-	}
-
-	for key, value := range o.Env {
-		env[key] = value
-	}
+	env := o.settings()
+	maps.Copy(env, map[string]string{
+		"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m", "DOWNPOUR_PROFILING": "true",
+	})
+	maps.Copy(env, o.Env)
 
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

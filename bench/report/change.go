@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +78,7 @@ func (c Change) Amount(amounts []float64) string {
 		return "-"
 	}
 
-	sorted := slices.Sorted(slices.Values(amounts))
-	middle := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	middle := paired.Median(amounts)
 	if c.Unit == Bytes {
 		return fmt.Sprintf("%.1f MiB", middle/(1<<20))
 	}

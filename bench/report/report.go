@@ -121,6 +121,9 @@ type Ratio struct {
 	High   float64 `json:"high"`   // and the largest
 }
 
+// Single is the ratio of a measurement without rounds.
+func Single(x float64) Ratio { return Ratio{Median: x, Low: x, High: x} }
+
 // String is the ratio with its spread: "5.32x (4.9 to 6.0)".
 func (r Ratio) String() string {
 	s := number(r.Median) + "x"

@@ -6,12 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"downpour/bench/builds"
+	"downpour/bench/place"
 	"downpour/bench/progress"
 	"downpour/integration/e2e"
 )
@@ -62,12 +62,6 @@ func (f *buildFlags) unused(flags *flag.FlagSet) error {
 	return refused(flags, ofBuilds, "says how two builds are compared; want -a and -b that name them")
 }
 
-// given tells whether a flag was.
-func given(flags *flag.FlagSet, name string) (yes bool) {
-	flags.Visit(func(one *flag.Flag) { yes = yes || one.Name == name })
-	return yes
-}
-
 // compareBuilds is bench compare of two builds: it makes them, lets them answer in turns,
 // and fails if B is worse.
 func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) {
@@ -79,7 +73,7 @@ func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) 
 	cfg := builds.Config{Stores: list(f.builds.stores), Rows: f.cfg.Rows, Data: f.cfg.Data, Open: openStore,
 		Rounds: f.cfg.Rounds, Turns: f.builds.turns, TurnFor: f.builds.turnFor, Connections: f.cfg.Connections,
 		Tolerance: f.worse / 100, Report: r}
-	if !given(s.flags, "rounds") {
+	if !s.given("rounds") {
 		cfg.Rounds = buildRounds
 	}
 
@@ -122,12 +116,7 @@ func makeBuilds(ctx context.Context, s *session, f compareFlags, cfg *builds.Con
 	if err != nil {
 		return remove, err
 	}
-	parent := filepath.Join(root, "build", "run")
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return remove, err
-	}
-
-	dir, err := os.MkdirTemp(parent, "builds-")
+	dir, err := place.TempDir("builds-")
 	if err != nil {
 		return remove, err
 	}

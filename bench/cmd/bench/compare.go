@@ -12,13 +12,13 @@ import (
 	"downpour/bench/peer"
 	"downpour/bench/progress"
 	"downpour/bench/report"
-	"downpour/bench/speed"
+	"downpour/bench/scenario"
 	"downpour/bench/workload"
 )
 
 // compareFlags are the command line of bench compare.
 type compareFlags struct {
-	cfg          speed.Config
+	cfg          scenario.Config
 	rows, scales string
 	env, resume  string
 	a, b         string
@@ -31,8 +31,8 @@ type compareFlags struct {
 func parseCompare(s *session) (f compareFlags, err error) {
 	s.saveFlag()
 	d := dataFlags(s.flags)
-	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(speed.Rows, ", ")+"; of builds: "+strings.Join(builds.Rows, ", ")+"; empty is all")
-	s.flags.StringVar(&f.scales, "scales", "", "sizes of the data, by comma: "+strings.Join(speed.Scales, ", ")+"; empty is all")
+	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(scenario.Rows, ", ")+"; of builds: "+strings.Join(builds.Rows, ", ")+"; empty is all")
+	s.flags.StringVar(&f.scales, "scales", "", "sizes of the data, by comma: "+strings.Join(scenario.Scales, ", ")+"; empty is all")
 	s.flags.IntVar(&f.cfg.Rounds, "rounds", 9, fmt.Sprintf("rounds that count; of builds %d unless given", buildRounds))
 	s.flags.IntVar(&f.cfg.BigRounds, "big-rounds", 2, "rounds that count at the larger sizes")
 	s.flags.IntVar(&f.cfg.Connections, "connections", 2, "connections that put")
@@ -103,7 +103,7 @@ func compare(ctx context.Context, s *session) error {
 		fmt.Fprintln(s.out, a.Line())
 	}
 	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
-	err = speed.Run(ctx, *cfg)
+	err = scenario.Run(ctx, *cfg)
 	cfg.Progress.End()
 	printUndone(s, r)
 	return s.finish(r, err)
@@ -147,7 +147,7 @@ func printUndone(s *session, r *report.Report) {
 
 // resumed reads an earlier report and refuses one that would mix two commits,
 // data sets or machines in one table.
-func resumed(path string, cfg *speed.Config) (*report.Report, error) {
+func resumed(path string, cfg *scenario.Config) (*report.Report, error) {
 	old, err := report.Read(path)
 	if err != nil {
 		return nil, err

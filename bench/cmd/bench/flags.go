@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"downpour/bench/peer"
 	"downpour/bench/report"
@@ -37,28 +36,26 @@ var quietLog = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Leve
 // openStore opens the store at an address.
 func openStore(address string) (store.Store, error) { return open.Open(address, quietLog) }
 
-// place is a store for a workload in this process, and how it comes to rest.
-type place struct {
+// local is a store for a workload in this process, and how it comes to rest.
+type local struct {
 	store   store.Store
 	address string
-	quorum  string // of an HBase
+	hbase   *e2e.HBase // that was started for it; nil without one
 	settle  func(context.Context) error
-	beside  string                        // address of the HBase's region server
-	cpu     func() (time.Duration, error) // used by the HBase's region servers
 	close   func()
 }
 
 const storeHelp = "pebble:DIR, hbase:HOST:PORT[/znode], or hbase to start one on this machine; empty is a new embedded store"
 
 // use opens the store that a flag names, or starts one.
-func (s *session) use(ctx context.Context, address string, r *report.Report) (p *place, err error) {
+func (s *session) use(ctx context.Context, address string, r *report.Report) (p *local, err error) {
 	switch address {
 	case "hbase":
 		p, err = s.startHBase(ctx, r)
 	case "":
 		p, err = newEmbedded()
 	default: // somebody else's, which stays when the workload ends
-		p = &place{address: address, close: func() {}, settle: func(context.Context) error { return nil }}
+		p = &local{address: address, close: func() {}, settle: func(context.Context) error { return nil }}
 	}
 	if err != nil {
 		return nil, err
@@ -79,18 +76,18 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (p 
 	return p, nil
 }
 
-// newEmbedded is the place of an embedded store that ends with the workload.
-func newEmbedded() (*place, error) {
+// newEmbedded is an embedded store that ends with the workload.
+func newEmbedded() (*local, error) {
 	dir, err := os.MkdirTemp("", "downpour-bench-")
 	if err != nil {
 		return nil, err
 	}
-	return &place{address: "pebble:" + dir, close: func() { os.RemoveAll(dir) }, settle: func(context.Context) error { return nil }}, nil
+	return &local{address: "pebble:" + dir, close: func() { os.RemoveAll(dir) }, settle: func(context.Context) error { return nil }}, nil
 }
 
-// startHBase is the place of an HBase on this machine, which ends with the
+// startHBase is the store of an HBase on this machine, which ends with the
 // workload.
-func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, error) {
+func (s *session) startHBase(ctx context.Context, r *report.Report) (*local, error) {
 	if err := s.setUp(ctx, "java_programs"); err != nil {
 		return nil, err
 	}
@@ -100,8 +97,7 @@ func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, err
 	}
 
 	r.AddPeer(report.Peer{Name: peer.HBase, Version: e2e.Version("hbase") + ", one region server of 2 GiB"})
-	return &place{address: "hbase:" + h.Quorum(), quorum: h.Quorum(), beside: h.RegionServerAddr(0), cpu: h.CPU,
-		settle: compactOnce(h), close: func() { h.Close() }}, nil
+	return &local{address: "hbase:" + h.Quorum(), hbase: h, settle: compactOnce(h), close: func() { h.Close() }}, nil
 }
 
 // compactOnce compacts each table of a workload the first time that it is asked to.

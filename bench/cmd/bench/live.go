@@ -134,18 +134,18 @@ func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {
 // hbase measures a gateway on an HBase that is started for it. The processor time of a
 // tick is then that of gateway and region server.
 func (f *liveFlags) hbase(ctx context.Context, s *session) error {
-	place, err := s.use(ctx, "hbase", f.Report)
+	on, err := s.use(ctx, "hbase", f.Report)
 	if err != nil {
 		return err
 	}
-	defer place.close()
+	defer on.close()
 
 	names := e2e.TablesWithPrefix("bench-live")
 	made := tables.Names{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}
-	if err := tables.Create(ctx, place.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
+	if err := tables.Create(ctx, on.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
 		return err
 	}
-	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: place.quorum, Tables: names, Env: asked}); err != nil {
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: on.hbase.Quorum(), Tables: names, Env: asked}); err != nil {
 		return err
 	}
 	defer f.Server.Close()
@@ -154,14 +154,14 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 	f.Store = live.HBase
 	f.Tick.CPU = func() (time.Duration, error) {
 		ours, err1 := f.Server.Process.CPU()
-		theirs, err2 := place.cpu()
+		theirs, err2 := on.hbase.CPU()
 		return ours + theirs, errors.Join(err1, err2)
 	}
 
 	f.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
 		schema := encoding.DefaultSchema()
-		id, err := uid.New(uid.Config{Store: place.store, Table: names.UID, Schema: schema}).Resolve(ctx, encoding.UIDMetric, metric)
-		return &bench.Floor{Store: place.store, Schema: schema, Table: names.Data, Metric: id}, err
+		id, err := uid.New(uid.Config{Store: on.store, Table: names.UID, Schema: schema}).Resolve(ctx, encoding.UIDMetric, metric)
+		return &bench.Floor{Store: on.store, Schema: schema, Table: names.Data, Metric: id}, err
 	}
 
 	return live.Run(ctx, f.Config)

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"downpour/bench"
-	"downpour/bench/peer"
 	"downpour/bench/progress"
-	"downpour/encoding"
-	"downpour/integration/e2e"
 )
 
 // scale is bench scale: how cost grows.
@@ -40,23 +36,22 @@ func scale(ctx context.Context, s *session) error {
 		return fmt.Errorf("memory-steps: %w", err)
 	}
 	r := s.report()
-	place, err := s.use(ctx, *address, r)
+	on, err := s.use(ctx, *address, r)
 	if err != nil {
 		return err
 	}
-	defer place.close()
+	defer on.close()
 
-	c.Store, c.Data, c.Settle = place.store, *d, place.settle
-	if c.Form, err = form(*formName, place.address); err != nil {
+	c.Store, c.Data, c.Settle = on.store, *d, on.settle
+	if c.Form, err = form(*formName, on.address); err != nil {
 		return err
 	}
-	if strings.HasPrefix(place.address, "hbase:") {
-		c.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
-			return startPushdown(ctx, place, prefix, schema)
+	if quorum, ok := strings.CutPrefix(on.address, "hbase:"); ok {
+		beside := ""
+		if on.hbase != nil {
+			beside = on.hbase.RegionServerAddr(0)
 		}
-		c.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
-			return startGateway(ctx, place, prefix, pushdown)
-		}
+		c.OnHBase(quorum, beside, map[string]string{resultCache: "off"})
 	} else {
 		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, parts in flight, and the gateway's memory")
 	}
@@ -82,38 +77,3 @@ func numbers(text string) (out []int, err error) {
 // resultCache is the setting of the result cache. It is off where the same query is asked
 // again and again to measure how its rows are read.
 const resultCache = "DOWNPOUR_RESULT_CACHE"
-
-// startGateway starts a gateway over the tables of a prefix, with a pushdown
-// server or none.
-func startGateway(ctx context.Context, place *place, prefix, pushdown string) (*bench.MeasuredGateway, error) {
-	n := bench.TableNames(prefix)
-	o := peer.Options{Quorum: strings.TrimPrefix(place.address, "hbase:"), Tables: e2e.Tables{Data: n.Data, UID: n.UID, Meta: n.Meta, Tree: n.Tree},
-		Env: map[string]string{resultCache: "off", "DOWNPOUR_PUSHDOWN": pushdown}}
-	g, err := peer.StartDownpour(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return bench.Measured(g), nil
-}
-
-// startPushdown starts a pushdown server over the tables of a prefix.
-func startPushdown(ctx context.Context, place *place, prefix string, schema encoding.Schema) (string, func(), error) {
-	names := bench.TableNames(prefix)
-	env := map[string]string{"DOWNPOUR_STORE": place.address, "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID,
-		"DOWNPOUR_TABLE_META": names.Meta, "DOWNPOUR_TABLE_TREE": names.Tree, resultCache: "off"}
-	if schema.SaltWidth > 0 {
-		env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
-	}
-
-	if place.beside != "" {
-		env["DOWNPOUR_BESIDE"] = place.beside
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-
-	p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
-	if err != nil {
-		return "", nil, err
-	}
-	return p.Addr, func() { p.Close() }, nil
-}

@@ -121,18 +121,18 @@ func load(ctx context.Context, s *session) error {
 
 // loadRows writes the data set straight into the store at an address.
 func (s *session) loadRows(ctx context.Context, d workload.Devops, address, formName string, r *report.Report, p *progress.Progress) (time.Duration, error) {
-	place, err := s.use(ctx, address, r)
+	on, err := s.use(ctx, address, r)
 	if err != nil {
 		return 0, err
 	}
-	defer place.close()
+	defer on.close()
 
-	f, err := form(formName, place.address)
+	f, err := form(formName, on.address)
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	err = bench.Fill(ctx, place.store, encoding.DefaultSchema(), "tsdb", d, f, p)
+	err = bench.Fill(ctx, on.store, encoding.DefaultSchema(), "tsdb", d, f, p)
 	return time.Since(start), err
 }
 
@@ -184,21 +184,21 @@ func scan(ctx context.Context, s *session) error {
 		return err
 	}
 	r := s.report()
-	place, err := s.use(ctx, *address, r)
+	on, err := s.use(ctx, *address, r)
 	if err != nil {
 		return err
 	}
-	defer place.close()
+	defer on.close()
 
-	f, err := form(*formName, place.address)
+	f, err := form(*formName, on.address)
 	if err != nil {
 		return err
 	}
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth = *salt
 	p := progress.New(s.errs, "load, points", int64(d.Points()))
-	err = bench.Scan(ctx, bench.ScanConfig{Store: place.store, Schema: schema, Data: *d, Form: f, Batch: *batch, Load: !*noLoad,
-		Queries: strings.Fields(*queries), Rounds: *rounds, Scanners: *scanners, Settle: place.settle, Progress: p}, r)
+	err = bench.Scan(ctx, bench.ScanConfig{Store: on.store, Schema: schema, Data: *d, Form: f, Batch: *batch, Load: !*noLoad,
+		Queries: strings.Fields(*queries), Rounds: *rounds, Scanners: *scanners, Settle: on.settle, Progress: p}, r)
 	p.End()
 	return s.finish(r, err)
 }

@@ -106,6 +106,12 @@ func Handler(s Served) http.Handler {
 				writeFault(w, &httpio.Error{Code: http.StatusNotFound, Message: "not in this DOWNPOUR_MODE"})
 				return
 			}
+			// The log has the beginning of a body before anything is done, and could not show a compressed one.
+			if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
+				writeFault(w, &httpio.Error{Code: http.StatusUnsupportedMediaType,
+					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body", encoding)})
+				return
+			}
 
 			if err := f(w, r); err != nil {
 				writeFault(w, err)
