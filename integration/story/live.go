@@ -1,0 +1,220 @@
+package story
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+)
+
+// live is a live query, with what it shows.
+type live struct {
+	conn   *websocket.Conn
+	query  string
+	epoch  string
+	seq    uint64
+	groups map[int]*group
+}
+
+// group is one of a live answer.
+type group struct {
+	Group         int               `json:"-"`
+	Metric        string            `json:"metric"`
+	Tags          map[string]string `json:"tags"`
+	AggregateTags []string          `json:"aggregateTags"`
+	DPS           [][2]json.Number  `json:"dps"`
+}
+
+// message is one of a live query.
+type message struct {
+	Type    string
+	Epoch   string
+	Seq     uint64
+	Results []*group
+	Groups  []struct {
+		group
+		Group int
+	}
+	Removed []int
+	Upserts []struct {
+		Group int
+		DPS   [][2]json.Number
+	}
+	Deletes []struct {
+		Group int
+		TS    []json.Number
+	}
+}
+
+func (r *run) subscribe(s *Step) (string, error) {
+	return "", r.follow(s.Args, strings.Join(s.Input, ""), "")
+}
+
+func (r *run) resume(s *Step) (string, error) {
+	from, to, _ := strings.Cut(s.Args, " AS ")
+	old, err := r.live(from)
+	if err != nil {
+		return "", err
+	}
+	if err := r.follow(to, old.query, fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, old.epoch, old.seq)); err != nil {
+		return "", err
+	}
+	l := r.lives[to]
+	l.epoch, l.seq, l.groups = old.epoch, old.seq, maps.Clone(old.groups)
+	return "", nil
+}
+
+// follow subscribes to a query on a socket of its own.
+func (r *run) follow(name, query, more string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}, NetDialContext: r.place.Network().DialContext}
+	conn, _, err := d.DialContext(ctx, "ws://"+r.address+"/api/ws", nil)
+	if err != nil {
+		return err
+	}
+	r.lives[name] = &live{conn: conn, query: query, groups: map[int]*group{}}
+	return conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","query":`+query+more+`}`))
+}
+
+func (r *run) leave(s *Step) (string, error) {
+	l, err := r.live(s.Args)
+	if err != nil {
+		return "", err
+	}
+	return "", l.conn.Close()
+}
+
+func (r *run) live(name string) (*live, error) {
+	l := r.lives[name]
+	if l == nil {
+		return nil, fmt.Errorf("got the live query %q, want one of %v", name, slices.Collect(maps.Keys(r.lives)))
+	}
+	return l, nil
+}
+
+// unnamed are the parts of a message that say nothing in a story: its epoch is drawn, its id is always the same, and its watermark
+// depends on the moment.
+var unnamed = regexp.MustCompile(`"id":"a",?|"epoch":"[^"]*",|,"finalBefore":\d+`)
+
+func (r *run) next(s *Step) (string, error) {
+	l, err := r.live(s.Args)
+	if err != nil {
+		return "", err
+	}
+	text, err := l.receive()
+	return unnamed.ReplaceAllString(text, ""), err
+}
+
+// receive takes the next message, and returns its text.
+func (l *live) receive() (string, error) {
+	l.conn.SetReadDeadline(time.Now().Add(patience))
+	for {
+		_, data, err := l.conn.ReadMessage()
+		if err != nil {
+			return "", err
+		}
+		var m message
+		if err := json.Unmarshal(data, &m); err != nil {
+			return string(data), err
+		}
+		if m.Type == "heartbeat" {
+			continue
+		}
+		return string(data), l.take(m)
+	}
+}
+
+// take changes what the live query shows, as a client does.
+func (l *live) take(m message) error {
+	switch m.Type {
+	case "snapshot":
+		l.epoch, l.groups = m.Epoch, map[int]*group{}
+		for i, g := range m.Results {
+			l.groups[i] = g
+		}
+	case "delta":
+	default:
+		return nil
+	}
+	l.seq = m.Seq
+	for _, described := range m.Groups {
+		g := described.group
+		if old := l.groups[described.Group]; old != nil {
+			g.DPS = old.DPS
+		}
+		l.groups[described.Group] = &g
+	}
+	for _, i := range m.Removed {
+		delete(l.groups, i)
+	}
+	for _, u := range m.Upserts {
+		g := l.groups[u.Group]
+		if g == nil {
+			return fmt.Errorf("points of group %d, which is not there", u.Group)
+		}
+		for _, p := range u.DPS {
+			g.set(p)
+		}
+	}
+	for _, d := range m.Deletes {
+		if g := l.groups[d.Group]; g != nil {
+			g.DPS = slices.DeleteFunc(g.DPS, func(p [2]json.Number) bool { return slices.Contains(d.TS, p[0]) })
+		}
+	}
+	return nil
+}
+
+// set puts a point into its place.
+func (g *group) set(p [2]json.Number) {
+	at := func(n json.Number) int64 { i, _ := n.Int64(); return i }
+	i, found := slices.BinarySearchFunc(g.DPS, at(p[0]), func(q [2]json.Number, t int64) int { return int(at(q[0]) - t) })
+	if found {
+		g.DPS[i] = p
+		return
+	}
+	g.DPS = slices.Insert(g.DPS, i, p)
+}
+
+// shown waits until a live query shows what the query answers over HTTP, and prints that.
+func (r *run) shown(s *Step) (string, error) {
+	l, err := r.live(s.Args)
+	if err != nil {
+		return "", err
+	}
+	for {
+		a, err := r.ask("POST", "/api/query?arrays", []byte(l.query), nil)
+		if err != nil {
+			return "", err
+		}
+		var fresh []*group
+		if err := json.Unmarshal([]byte(a.body), &fresh); err != nil {
+			return "", fmt.Errorf("%w: %d %s", err, a.status, a.body)
+		}
+		want, got := shownLines(fresh), shownLines(slices.Collect(maps.Values(l.groups)))
+		if want == got {
+			return got, nil
+		}
+		if _, err := l.receive(); err != nil {
+			return "", fmt.Errorf("%w; it does not show what the query answers (-want +got):\n%s", err, cmp.Diff(want, got))
+		}
+	}
+}
+
+// shownLines returns each group on a line.
+func shownLines(groups []*group) string {
+	var lines []string
+	for _, g := range groups {
+		text, _ := json.Marshal(g)
+		lines = append(lines, string(text))
+	}
+	slices.Sort(lines)
+	return joined(lines)
+}

@@ -1,0 +1,310 @@
+package story_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"regexp"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caarlos0/env/v9"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/gateway/metadata/tables"
+	"downpour/pushdown/process/network"
+	"downpour/pushdown/process/network/networktest"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/rpc/server"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/pebble"
+)
+
+// ground is what a gateway stores points in.
+type ground interface {
+	// settings are those that gateways need for it.
+	settings() map[string]string
+	// open opens it for a process on a machine.
+	open(host *networktest.Host) (store.Store, error)
+	// crashed is called when the only process that writes has ended as its machine did.
+	crashed()
+}
+
+// stage is a place in a bubble of synctest: a gateway over a ground, maybe with a pushdown server, all on a network in memory.
+type stage struct {
+	t        *testing.T
+	ground   ground
+	network  networktest.Memory
+	pushdown bool // parts of queries run on a pushdown server
+	faulty   bool // the store can be told to fail
+
+	mine  store.Store // of the story itself
+	rules []faultstore.Rule
+	stops []*broken
+
+	host   *networktest.Host
+	st     store.Store
+	g      *gateway.Server
+	end    context.CancelFunc // of the pushdown server
+	parts  int                // that pushdown servers have served
+	served sync.WaitGroup
+}
+
+const (
+	gatewayAddress  = "127.0.0.1:4242"
+	pushdownAddress = "127.0.0.1:4280"
+)
+
+func (s *stage) Start(more map[string]string) (string, error) {
+	values := s.ground.settings()
+	values["DOWNPOUR_LISTEN"] = gatewayAddress
+	values["DOWNPOUR_AUTO_METRICS"] = "true"
+	values["DOWNPOUR_SELF_METRICS"] = "0"
+	if s.pushdown {
+		values["DOWNPOUR_PUSHDOWN"] = pushdownAddress
+	}
+	maps.Copy(values, more)
+	cfg := &gateway.Config{}
+	if err := env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
+		return "", err
+	}
+	cfg.SetDefaults()
+	if err := cfg.Validate(); err != nil {
+		return "", err
+	}
+	s.host = networktest.NewHost(&s.network)
+	cfg.Network = s.host
+	var err error
+	if s.st, err = s.open(); err != nil {
+		return "", err
+	}
+	if err := s.createTables(cfg); err != nil {
+		return "", err
+	}
+	if s.pushdown {
+		if err := s.serveParts(cfg); err != nil {
+			return "", err
+		}
+	}
+	s.g, err = gateway.Start(context.Background(), cfg, s.st, slog.New(slog.DiscardHandler))
+	return gatewayAddress, err
+}
+
+// open opens the store, so that it can be told to fail if the story does so.
+func (s *stage) open() (store.Store, error) {
+	st, err := s.ground.open(s.host)
+	if err != nil || !s.faulty {
+		return st, err
+	}
+	b := &broken{Store: st}
+	b.now = faultstore.New(st, s.rules...)
+	s.stops = append(s.stops, b)
+	return b, nil
+}
+
+// createTables makes the tables that are not there yet.
+func (s *stage) createTables(cfg *gateway.Config) error {
+	for _, spec := range tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE") {
+		there, err := s.st.TableExists(context.Background(), spec.Name)
+		if err == nil && !there {
+			err = s.st.CreateTable(context.Background(), spec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveParts starts the pushdown server, which reads the gateway's store: only one process can have an embedded one.
+func (s *stage) serveParts(cfg *gateway.Config) error {
+	l, err := s.host.Listen("tcp", pushdownAddress)
+	if err != nil {
+		return err
+	}
+	serving, err := server.NewServer(server.Config{Program: "pushdown", Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(), Log: slog.New(slog.DiscardHandler)}, s.st)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s.end = end
+	s.served.Go(func() { serving.Serve(ctx, l) })
+	return nil
+}
+
+func (s *stage) Stop() error {
+	var err error
+	if s.g != nil {
+		err = s.g.Close()
+	}
+	if s.end != nil {
+		s.countParts()
+		s.end()
+		s.served.Wait()
+	}
+	if s.st != nil {
+		s.st.Close()
+	}
+	s.g, s.end, s.st, s.stops = nil, nil, nil, nil
+	return err
+}
+
+// servedParts are the counters of a pushdown server's parts.
+var servedParts = regexp.MustCompile(`(?m)^downpour_pushdown_parts_total\{[^}]*\} ([1-9]\d*)$`)
+
+// countParts adds what the pushdown server says of itself.
+func (s *stage) countParts() {
+	client := http.Client{Transport: &http.Transport{DialContext: s.network.DialContext, DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + pushdownAddress + "/metrics")
+	if err != nil {
+		return // its machine has failed
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err == nil {
+		s.parts += len(servedParts.FindAll(text, -1))
+	}
+}
+
+func (s *stage) Crash() error {
+	s.host.Cut()
+	s.ground.crashed()
+	s.Stop() // what it still does reaches nobody
+	return nil
+}
+
+func (s *stage) Network() network.Network { return &s.network }
+
+func (s *stage) Pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (s *stage) Store() store.Cells { return s.st }
+
+func (s *stage) Fault(rules ...faultstore.Rule) {
+	s.rules = rules
+	for _, b := range s.stops {
+		b.set(rules)
+	}
+}
+
+// broken is a store that can be told to fail.
+type broken struct {
+	store.Store
+	mu  sync.Mutex
+	now *faultstore.Store
+}
+
+func (b *broken) set(rules []faultstore.Rule) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = faultstore.New(b.Store, rules...)
+}
+
+func (b *broken) rules() *faultstore.Store {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *broken) Features() store.Features {
+	of := b.Store.Features()
+	return store.Features{
+		Versioner:     of.Versioner,
+		Marker:        of.Marker,
+		Staged:        nil,
+		RangeDeleter:  nil,
+		Versioned:     of.Versioned,
+		PutAbsent:     nil,
+		IncrementAll:  nil,
+		Watch:         of.Watch,
+		Writable:      of.Writable,
+		DiskUsage:     nil,
+		Checkpoint:    nil,
+		Inspect:       nil,
+		CheckReadable: nil,
+	}
+}
+
+func (b *broken) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	return b.rules().Scan(ctx, s)
+}
+
+func (b *broken) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	return b.rules().Get(ctx, table, family, keys)
+}
+
+func (b *broken) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
+	return b.rules().Regions(ctx, table, start, stop)
+}
+
+func (b *broken) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	return b.rules().Apply(ctx, table, m)
+}
+
+func (b *broken) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	return b.rules().Increment(ctx, table, cell, delta)
+}
+
+func (b *broken) CompareAndPut(ctx context.Context, table string, cell store.CellKey, old, value []byte) (bool, error) {
+	return b.rules().CompareAndPut(ctx, table, cell, old, value)
+}
+
+// onDisk is an embedded store on files in memory.
+type onDisk struct {
+	mu    sync.Mutex
+	files *vfs.MemFS
+}
+
+func (d *onDisk) settings() map[string]string { return map[string]string{"DOWNPOUR_STORE": "pebble:db"} }
+
+func (d *onDisk) open(*networktest.Host) (store.Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return pebble.Open("db", pebble.Options{Grouping: encoding.DefaultSchema().RowHours(), FS: d.files})
+}
+
+// crashed loses all that was not synced.
+func (d *onDisk) crashed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files = d.files.CrashClone(vfs.CrashCloneCfg{})
+}
+
+// onHBase is a cluster of package hbasefake.
+type onHBase struct{ *hbasefake.Cluster }
+
+func (h onHBase) settings() map[string]string {
+	return map[string]string{"DOWNPOUR_STORE": "hbase:" + h.Address()}
+}
+
+func (h onHBase) open(host *networktest.Host) (store.Store, error) {
+	return hbase.Open(hbase.Config{Quorum: h.Address(), Dial: host.DialContext, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func (h onHBase) crashed() {}
+
+// newStage returns a stage without a gateway.
+func newStage(t *testing.T, where string, pushdown, faulty bool) *stage {
+	s := &stage{t: t, pushdown: pushdown, faulty: faulty}
+	switch where {
+	case "embedded":
+		s.ground = &onDisk{files: vfs.NewCrashableMem()}
+	case "hbase":
+		cluster := hbasefake.For(t, hbasefake.Options{Network: &s.network, Handlers: 4})
+		s.ground = onHBase{cluster}
+	default:
+		t.Fatal(fmt.Sprint("got the store ", where))
+	}
+	return s
+}

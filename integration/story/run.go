@@ -1,0 +1,155 @@
+package story
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/process/network"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// Place is where a story plays: a store with a gateway, that serves on a network.
+type Place interface {
+	// Start starts a gateway, with settings beyond those of the place, and returns its address.
+	Start(settings map[string]string) (address string, err error)
+	// Stop ends the gateway as a signal does, and Crash as its machine ends.
+	Stop() error
+	Crash() error
+	// Network reaches the gateway.
+	Network() network.Network
+	// Pass lets time pass.
+	Pass(time.Duration)
+	// Store reads and writes the tables as another program does.
+	Store() store.Cells
+	// Fault makes calls of the store fail by these rules, and by no others.
+	Fault(rules ...faultstore.Rule)
+}
+
+// run is a story that runs.
+type run struct {
+	place    Place
+	settings map[string]string
+	address  string // of the gateway
+	http     *http.Client
+	lives    map[string]*live
+}
+
+// commands are all of a story.
+var commands = map[string]func(*run, *Step) (string, error){
+	"on":        func(*run, *Step) (string, error) { return "", nil },
+	"settings":  func(*run, *Step) (string, error) { return "", nil },
+	"put":       (*run).put,
+	"telnet":    (*run).telnet,
+	"get":       (*run).request,
+	"delete":    (*run).request,
+	"post":      (*run).request,
+	"PUT":       (*run).request,
+	"subscribe": (*run).subscribe,
+	"resume":    (*run).resume,
+	"next":      (*run).next,
+	"shown":     (*run).shown,
+	"leave":     (*run).leave,
+	"advance":   (*run).advance,
+	"restart":   (*run).restart,
+	"crash":     (*run).restart,
+	"fault":     (*run).fault,
+	"rows":      (*run).rows,
+	"cells":     (*run).cells,
+}
+
+// Play runs a story in a place, and fails the test for each step that prints something else than it wants. With update it changes what
+// the steps want instead.
+func (s *Script) Play(t testing.TB, place Place, update bool) {
+	t.Helper()
+	_, settings, err := s.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{place: place, settings: settings, lives: map[string]*live{}}
+	r.http = &http.Client{
+		Transport:     &http.Transport{DialContext: place.Network().DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if r.address, err = place.Start(settings); err != nil {
+		t.Fatalf("%s: %v", s.Path, err)
+	}
+	defer func() {
+		r.disconnect()
+		if err := place.Stop(); err != nil {
+			t.Errorf("%s: the gateway ended with %v", s.Path, err)
+		}
+	}()
+	for _, step := range s.Steps {
+		got := r.step(step)
+		switch {
+		case update:
+			step.Want = got
+		case got != step.Want:
+			t.Errorf("%s:%d: %s %s (-want +got)\n%s", s.Path, step.Line, step.Command, step.Args, cmp.Diff(strings.Split(step.Want, "\n"), strings.Split(got, "\n")))
+		}
+	}
+}
+
+// step returns what a step prints. An error is printed, too.
+func (r *run) step(s *Step) string {
+	do := commands[s.Command]
+	if do == nil {
+		return fmt.Sprintf("error: got the command %q, which is none\n", s.Command)
+	}
+	out, err := do(r, s)
+	if err != nil {
+		out += "error: " + err.Error()
+	}
+	if out == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	for i, line := range lines {
+		if line == "" {
+			lines[i] = "."
+		}
+	}
+	return joined(lines)
+}
+
+// disconnect closes all connections to the gateway.
+func (r *run) disconnect() {
+	for _, l := range r.lives {
+		l.conn.Close()
+	}
+	r.http.CloseIdleConnections()
+}
+
+func (r *run) advance(s *Step) (string, error) {
+	d, err := time.ParseDuration(s.Args)
+	if err != nil {
+		return "", err
+	}
+	r.place.Pass(d)
+	return "", nil
+}
+
+func (r *run) restart(s *Step) (string, error) {
+	settings := maps.Clone(r.settings)
+	if err := addSettings(settings, s.Input); err != nil {
+		return "", err
+	}
+	r.settings = settings
+	end := r.place.Stop
+	if s.Command == "crash" {
+		end = r.place.Crash
+	}
+	r.disconnect()
+	err := end()
+	address, startErr := r.place.Start(settings)
+	r.address = address
+	return "", errors.Join(err, startErr)
+}
