@@ -49,6 +49,26 @@ func (r *run) put(s *Step) (string, error) {
 	return a.text(nil), nil
 }
 
+// each sends a request for each line of its input, a path or a body, and prints its answer in one line.
+func (r *run) each(s *Step) (out string, err error) {
+	method, path, _ := strings.Cut(s.Args, " ")
+	for _, line := range s.Input {
+		step := Step{Command: method, Args: path, Input: []string{line}}
+		if method == "get" || method == "delete" {
+			step.Args, step.Input = path+line, nil
+		}
+		answer, err := r.request(&step)
+		if err != nil {
+			return out, err
+		}
+		if answer = strings.ReplaceAll(strings.TrimSpace(answer), "\n", " "); answer == "" {
+			answer = "-"
+		}
+		out += answer + "\n"
+	}
+	return out, nil
+}
+
 // request sends a request, and prints its answer.
 func (r *run) request(s *Step) (string, error) {
 	headers := http.Header{}
@@ -113,6 +133,9 @@ func (r *run) ask(method, path string, body []byte, headers http.Header) (answer
 	return answer{resp.StatusCode, resp.Header, string(text)}, err
 }
 
+// planted is what the message of a fault says of its call: which one it was depends on how often the gateway has tried.
+var planted = regexp.MustCompile(`, call \d+`)
+
 // text returns the answer as stories show it, or only what matches in the body.
 func (a answer) text(only *regexp.Regexp) (out string) {
 	if only != nil {
@@ -123,7 +146,7 @@ func (a answer) text(only *regexp.Regexp) (out string) {
 	if a.status != http.StatusOK {
 		out = strings.TrimSpace(fmt.Sprint(a.status, " ", out))
 	}
-	return out
+	return planted.ReplaceAllString(out, "")
 }
 
 // readable returns the message of an error, the elements of a JSON array, or the body.

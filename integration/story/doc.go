@@ -27,6 +27,8 @@
 //	telnet                   lines of a telnet connection; prints what it answers
 //	get PATH, delete PATH    input: headers, "Name: value"
 //	post PATH, PUT PATH      input: headers, then the body
+//	each post PATH           a request for each line of the input, which is its body, or with "each get PATH" the end of its path;
+//	                         prints each answer on a line
 //	subscribe NAME           a live query over WebSocket; input: the body of POST /api/query
 //	resume NAME AS NAME2     the same query on another socket, from where the first one was
 //	next NAME                prints the next message of a live query

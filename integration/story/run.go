@@ -52,6 +52,7 @@ var commands = map[string]func(*run, *Step) (string, error){
 	"delete":    (*run).request,
 	"post":      (*run).request,
 	"PUT":       (*run).request,
+	"each":      (*run).each,
 	"subscribe": (*run).subscribe,
 	"resume":    (*run).resume,
 	"next":      (*run).next,
