@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -78,7 +79,7 @@ func (r *run) request(s *Step) (string, error) {
 		if m == nil {
 			break
 		}
-		headers.Add(m[1], m[2])
+		headers.Add(m[1], r.tagsOf(m[2]))
 		input = input[1:]
 	}
 	show, match := headers.Get("Show"), headers.Get("Match")
@@ -98,10 +99,35 @@ func (r *run) request(s *Step) (string, error) {
 	out := ""
 	if show != "" {
 		for name := range strings.SplitSeq(show, ", ") {
-			out += name + ": " + a.header.Get(name) + "\n"
+			value := a.header.Get(name)
+			if name == "ETag" {
+				value = r.tagNumber(value)
+			}
+			out += strings.TrimSpace(name+": "+value) + "\n"
 		}
 	}
 	return out + a.text(only), nil
+}
+
+// tagNumber returns an ETag as stories show it: with the number of the tag, from 1, in place of its hash.
+func (r *run) tagNumber(tag string) string {
+	hash, is := strings.CutPrefix(strings.TrimSuffix(tag, `"`), `W/"`)
+	if !is {
+		return tag
+	}
+	i := slices.Index(r.tags, hash)
+	if i < 0 {
+		i, r.tags = len(r.tags), append(r.tags, hash)
+	}
+	return fmt.Sprintf(`W/"%d"`, i+1)
+}
+
+// tagsOf returns a header with the tags that a story means by their numbers.
+func (r *run) tagsOf(value string) string {
+	for i, hash := range r.tags {
+		value = strings.ReplaceAll(value, fmt.Sprintf(`"%d"`, i+1), `"`+hash+`"`)
+	}
+	return value
 }
 
 // answer is one of HTTP.

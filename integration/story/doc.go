@@ -31,13 +31,13 @@
 //	                         prints each answer on a line
 //	subscribe NAME           a live query over WebSocket; input: the body of POST /api/query
 //	resume NAME AS NAME2     the same query on another socket, from where the first one was
-//	next NAME                prints the next message of a live query
+//	next NAME                prints the next message of a live query, without what differs each time; input: maybe "Match: REGEXP"
 //	shown NAME               prints what the live query shows, once that is what the query answers over HTTP
 //	leave NAME               closes the socket
 //
 // The answer of a request is printed as its status, if it is not 200, the message of an error, or the body; of a JSON array each element
 // on a line of its own. Two names are no headers: "Show: ETag" prints these headers first, and "Match: REGEXP" only what matches
-// in the body, each on a line.
+// in the body, each on a line. ETags are numbered: W/"1" is the first that the story has shown, and may stand in a header.
 //
 // Commands of the stage:
 //

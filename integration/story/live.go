@@ -102,7 +102,7 @@ func (r *run) live(name string) (*live, error) {
 
 // unnamed are the parts of a message that say nothing in a story: its epoch is drawn, its id is always the same, and its watermark
 // depends on the moment.
-var unnamed = regexp.MustCompile(`"id":"a",?|"epoch":"[^"]*",|,"finalBefore":\d+`)
+var unnamed = regexp.MustCompile(`,"id":"a"|,"epoch":"[^"]*"|,"finalBefore":\d+`)
 
 func (r *run) next(s *Step) (string, error) {
 	l, err := r.live(s.Args)
@@ -110,7 +110,15 @@ func (r *run) next(s *Step) (string, error) {
 		return "", err
 	}
 	text, err := l.receive()
-	return unnamed.ReplaceAllString(text, ""), err
+	text = planted.ReplaceAllString(unnamed.ReplaceAllString(text, ""), "")
+	if len(s.Input) > 0 {
+		only, err := regexp.Compile(strings.TrimPrefix(s.Input[0], "Match: "))
+		if err != nil {
+			return "", err
+		}
+		text = strings.Join(only.FindAllString(text, -1), "\n")
+	}
+	return text, err
 }
 
 // receive takes the next message, and returns its text.

@@ -40,6 +40,7 @@ type run struct {
 	address  string // of the gateway
 	http     *http.Client
 	lives    map[string]*live
+	tags     []string // hashes of ETags that were shown
 }
 
 // commands are all of a story.
