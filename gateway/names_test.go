@@ -12,7 +12,6 @@ import (
 	"downpour/gateway"
 	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -180,22 +179,6 @@ func TestPut_longSpellings(t *testing.T) {
 func inUse() int64 {
 	http.DefaultClient.CloseIdleConnections()
 	return heaptest.InUse()
-}
-
-// Lookups, suggestions and other routes that may read much end with the timeout of queries.
-func TestLookups_timeout(t *testing.T) {
-	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 200 * time.Millisecond })
-	b.put("m 1356998400 1 k=v")
-	if a := b.askUntil("/api/search/lookup?m=m", answered(http.StatusOK)); a.status != http.StatusOK {
-		t.Fatalf("lookup: got %d %s, want 200", a.status, a.body)
-	}
-	b.store.set(faultstore.Rule{Op: faultstore.Next, Delay: time.Hour}, faultstore.Rule{Op: faultstore.Get, Table: "tsdb-meta", Delay: time.Hour})
-	for _, path := range []string{"/api/search/lookup?m=m", "/api/search/lookup?m=m&use_meta=false", "/api/suggest?type=metrics&q=m",
-		"/api/uid/tsmeta?m=m", "/api/annotations?start_time=1356998400&end_time=1356999400", "/api/query/last?timeseries=m", "/api/query/last?tsuids=000001000001000001"} {
-		b.refused(b.get(path), http.StatusRequestTimeout, "Query timeout exceeded")
-	}
-	b.store.set()
-	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 }
 
 // A request to /api/query/last may have as many sub-queries as a query: 64 by default.

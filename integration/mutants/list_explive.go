@@ -33,6 +33,6 @@ var ofLiveExpressions = []mutant{
 	}, {
 		name: "group-tags-compare-all-of-a-filter", file: "gateway/query/exp/join.go",
 		old: "(f.grouped || !j.UseGroupTags)", new: "(f.grouped || !j.UseGroupTags || f.key != \"\")",
-		test: "gateway TestExp_groupTags",
+		test: "integration/story TestStories/expressions",
 	},
 }

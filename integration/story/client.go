@@ -50,13 +50,18 @@ func (r *run) put(s *Step) (string, error) {
 	return a.text(nil), nil
 }
 
-// each sends a request for each line of its input, a path or a body, and prints its answer in one line.
+// each sends a request for each line of its input, a path or a body, all with the headers above them, and prints its answer in one line.
 func (r *run) each(s *Step) (out string, err error) {
 	method, path, _ := strings.Cut(s.Args, " ")
-	for _, line := range s.Input {
-		step := Step{Command: method, Args: path, Input: []string{line}}
+	first := 0
+	for first < len(s.Input) && header.MatchString(s.Input[first]) {
+		first++
+	}
+	headers := s.Input[:first:first]
+	for _, line := range s.Input[first:] {
+		step := Step{Command: method, Args: path, Input: append(headers, line)}
 		if method == "get" || method == "delete" {
-			step.Args, step.Input = path+line, nil
+			step.Args, step.Input = path+line, headers
 		}
 		answer, err := r.request(&step)
 		if err != nil {

@@ -2,6 +2,7 @@ package story_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,6 +154,11 @@ func (s *stage) Stop() error {
 		s.end()
 		s.served.Wait()
 	}
+	for _, b := range s.stops {
+		if n := b.scans.Load(); n > 0 {
+			err = errors.Join(err, fmt.Errorf("%d scans are still open", n))
+		}
+	}
 	if s.st != nil {
 		s.st.Close()
 	}
@@ -198,9 +205,11 @@ func (s *stage) Fault(rules ...faultstore.Rule) {
 	}
 }
 
-// broken is a store that can be told to fail.
+// broken is a store that can be told to fail, and that counts its open scans.
 type broken struct {
 	store.Store
+	scans atomic.Int64 // open now
+
 	mu  sync.Mutex
 	now *faultstore.Store
 }
@@ -237,7 +246,23 @@ func (b *broken) Features() store.Features {
 }
 
 func (b *broken) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
-	return b.rules().Scan(ctx, s)
+	sc, err := b.rules().Scan(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	b.scans.Add(1)
+	return &counted{sc, sync.OnceFunc(func() { b.scans.Add(-1) })}, nil
+}
+
+// counted is a scan that is counted until it is closed.
+type counted struct {
+	store.Scanner
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Scanner.Close()
 }
 
 func (b *broken) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
@@ -266,7 +291,9 @@ type onDisk struct {
 	files *vfs.MemFS
 }
 
-func (d *onDisk) settings() map[string]string { return map[string]string{"DOWNPOUR_STORE": "pebble:db"} }
+func (d *onDisk) settings() map[string]string {
+	return map[string]string{"DOWNPOUR_STORE": "pebble:db"}
+}
 
 func (d *onDisk) open(*networktest.Host) (store.Store, error) {
 	d.mu.Lock()
