@@ -18,6 +18,7 @@
 // What a story begins with:
 //
 //	on embedded | on hbase   it runs on this store alone
+//	on simulation            it runs in simulated time alone; so do those that pass time or let the store fail
 //	on opentsdb              it runs on a real OpenTSDB, too
 //	settings                 settings of the gateway: NAME=value
 //

@@ -21,6 +21,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/metadata/tables"
+	"downpour/integration/story"
 	"downpour/pushdown/process/network"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/process/settings"
@@ -198,6 +199,8 @@ func (s *stage) Pass(d time.Duration) {
 
 func (s *stage) Store() store.Cells { return s.st }
 
+func (s *stage) Table(name string) string { return name }
+
 func (s *stage) Fault(rules ...faultstore.Rule) {
 	s.rules = rules
 	for _, b := range s.stops {
@@ -325,9 +328,9 @@ func (h onHBase) crashed() {}
 func newStage(t *testing.T, where string, pushdown, faulty bool) *stage {
 	s := &stage{t: t, pushdown: pushdown, faulty: faulty}
 	switch where {
-	case "embedded":
+	case story.Embedded:
 		s.ground = &onDisk{files: vfs.NewCrashableMem()}
-	case "hbase":
+	case story.HBase:
 		cluster := hbasefake.For(t, hbasefake.Options{Network: &s.network, Handlers: 4})
 		s.ground = onHBase{cluster}
 	default:

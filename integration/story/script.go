@@ -77,22 +77,47 @@ func (s *Script) Write() error {
 	return os.WriteFile(s.Path, out.Bytes(), 0o644)
 }
 
-// Head returns what the story begins with: where it may play, by the words behind "on", and the settings.
-func (s *Script) Head() (on []string, settings map[string]string, err error) {
-	settings = map[string]string{}
+// The places that a story can name.
+const (
+	Embedded   = "embedded"   // a gateway on an embedded store
+	HBase      = "hbase"      // gateways on a simulated HBase
+	Simulation = "simulation" // these two, in simulated time
+	OpenTSDB   = "opentsdb"   // a real OpenTSDB
+	RealHBase  = "real hbase" // a gateway on a real HBase
+)
+
+// On reports whether the story runs in a place.
+func (s *Script) On(place string) bool {
+	named := map[string]bool{}
 	for _, step := range s.Steps {
-		switch step.Command {
-		case "on":
-			on = append(on, strings.Fields(step.Args)...)
-		case "settings":
-			if err := addSettings(settings, step.Input); err != nil {
-				return nil, nil, fmt.Errorf("%s:%d: %w", s.Path, step.Line, err)
-			}
-		default:
-			return on, settings, nil
+		if step.Command == "on" {
+			named[step.Args] = true
 		}
 	}
-	return on, settings, nil
+	switch place {
+	case OpenTSDB:
+		return named[OpenTSDB]
+	case RealHBase:
+		return !named[Embedded] && !named[Simulation] && !s.uses("advance", "fault")
+	case Embedded:
+		return !named[HBase]
+	case HBase:
+		return !named[Embedded]
+	}
+	return false
+}
+
+// settings returns those that the story begins with.
+func (s *Script) settings() (map[string]string, error) {
+	all := map[string]string{}
+	for _, step := range s.Steps {
+		if step.Command == "settings" {
+			if err := addSettings(all, step.Input); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", s.Path, step.Line, err)
+			}
+		}
+	}
+	return all, nil
 }
 
 func addSettings(to map[string]string, lines []string) error {
@@ -106,8 +131,10 @@ func addSettings(to map[string]string, lines []string) error {
 	return nil
 }
 
-// Uses reports whether the story has any of these commands.
-func (s *Script) Uses(commands ...string) bool {
+// Faulty reports whether the story lets the store fail.
+func (s *Script) Faulty() bool { return s.uses("fault") }
+
+func (s *Script) uses(commands ...string) bool {
 	return slices.ContainsFunc(s.Steps, func(step *Step) bool { return slices.Contains(commands, step.Command) })
 }
 

@@ -30,20 +30,16 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			on, _, err := s.Head()
-			if err != nil {
-				t.Fatal(err)
-			}
 			rewrite := *update
-			for _, where := range []string{"embedded", "hbase"} {
-				if only := slices.DeleteFunc(on, func(place string) bool { return place == "opentsdb" }); len(only) > 0 && !slices.Contains(only, where) {
+			for _, where := range []string{story.Embedded, story.HBase} {
+				if !s.On(where) {
 					continue
 				}
 				for _, how := range []string{"in process", "pushdown"} {
 					t.Run(where+" "+how, func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							time.Sleep(time.Until(dawn))
-							place := newStage(t, where, how == "pushdown", s.Uses("fault"))
+							place := newStage(t, where, how == "pushdown", s.Faulty())
 							s.Play(t, place, rewrite)
 							if place.pushdown && place.parts == 0 && queries(s) {
 								t.Error("the pushdown server has served no part of a query")

@@ -17,7 +17,7 @@ import (
 
 // rows prints the cells of a table.
 func (r *run) rows(s *Step) (out string, err error) {
-	scan, err := r.place.Store().Scan(context.Background(), store.Scan{Table: s.Args})
+	scan, err := r.place.Store().Scan(context.Background(), store.Scan{Table: r.place.Table(s.Args)})
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (r *run) cells(s *Step) (string, error) {
 		}
 		all = append(all, store.Mutation{Row: row, Family: m[2], Qualifier: qualifier, Value: value})
 	}
-	return "", r.place.Store().Apply(context.Background(), s.Args, all)
+	return "", r.place.Store().Apply(context.Background(), r.place.Table(s.Args), all)
 }
 
 func (r *run) fault(s *Step) (string, error) {
