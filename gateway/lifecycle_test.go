@@ -13,11 +13,29 @@ import (
 
 	"downpour/gateway"
 	"downpour/pushdown/process/settings"
-	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
+
+// startError checks that a gateway refuses to start, with one line that has all words.
+func startError(t *testing.T, cfg *gateway.Config, st gateway.Store, words ...string) {
+	t.Helper()
+	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
+	if err == nil {
+		g.Close()
+		t.Fatal("the gateway started, want an error")
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%v; want it to name %s", err, word)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than one line: %v", err)
+	}
+	t.Log(err)
+}
 
 // A gateway whose settings do not fit the rows that are stored refuses to start.
 func TestStart_layout(t *testing.T) {

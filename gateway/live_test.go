@@ -210,7 +210,6 @@ func (s *socket) settle() {
 	}
 }
 
-
 // The gateway serves the page.
 func TestPage(t *testing.T) {
 	b := open(t, nil)

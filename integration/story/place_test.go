@@ -22,9 +22,11 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/story"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/network"
 	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
@@ -135,7 +137,19 @@ func (s *stage) serveParts(cfg *gateway.Config) error {
 	if err != nil {
 		return err
 	}
-	serving, err := server.NewServer(server.Config{Program: "pushdown", Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(), Log: slog.New(slog.DiscardHandler)}, s.st)
+	log := slog.New(slog.DiscardHandler)
+	var cache *resultcache.Cache
+	if cfg.ResultCache != "off" {
+		cache = resultcache.New(memory.New(1<<30).Cache(1<<20), log)
+	}
+	serving, err := server.NewServer(server.Config{
+		Program:     "pushdown",
+		Table:       cfg.TableData,
+		Rollups:     cfg.RollupTables(),
+		Schema:      cfg.Schema(),
+		ResultCache: cache,
+		Log:         log,
+	}, s.st)
 	if err != nil {
 		return err
 	}
