@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"downpour/integration/e2e"
 	"downpour/integration/story"
@@ -123,6 +126,12 @@ func (s *onServers) Crash() error {
 	s.now.kill()
 	s.now = nil
 	return nil
+}
+
+func (s *onServers) Socket(ctx context.Context, url string) (story.Socket, error) {
+	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}}
+	conn, _, err := d.DialContext(ctx, url, nil)
+	return conn, err
 }
 
 func (s *onServers) Network() network.Network { return network.System{} }

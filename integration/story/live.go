@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/gorilla/websocket"
 )
 
 // live is a live query, with what it shows.
 type live struct {
-	conn   *websocket.Conn
+	conn   Socket
 	query  string
 	epoch  string
 	seq    uint64
@@ -75,13 +74,13 @@ func (r *run) resume(s *Step) (string, error) {
 func (r *run) follow(name, query, more string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}, NetDialContext: r.place.Network().DialContext}
-	conn, _, err := d.DialContext(ctx, "ws://"+r.address+"/api/ws", nil)
+	conn, err := r.place.Socket(ctx, "ws://"+r.address+"/api/ws")
 	if err != nil {
 		return err
 	}
 	r.lives[name] = &live{conn: conn, query: query, groups: map[int]*group{}}
-	return conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","query":`+query+more+`}`))
+	const text = 1
+	return conn.WriteMessage(text, []byte(`{"type":"subscribe","id":"a","query":`+query+more+`}`))
 }
 
 func (r *run) leave(s *Step) (string, error) {

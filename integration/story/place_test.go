@@ -17,6 +17,7 @@ import (
 
 	"github.com/caarlos0/env/v9"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/gorilla/websocket"
 
 	"downpour/encoding"
 	"downpour/gateway"
@@ -205,6 +206,12 @@ func (s *stage) Crash() error {
 }
 
 func (s *stage) Network() network.Network { return &s.network }
+
+func (s *stage) Socket(ctx context.Context, url string) (story.Socket, error) {
+	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}, NetDialContext: s.network.DialContext}
+	conn, _, err := d.DialContext(ctx, url, nil)
+	return conn, err
+}
 
 func (s *stage) Pass(d time.Duration) {
 	time.Sleep(d)

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,8 +24,9 @@ type Place interface {
 	// Stop ends the gateway as a signal does, and Crash as its machine ends.
 	Stop() error
 	Crash() error
-	// Network reaches the gateway.
+	// Network reaches the gateway, and Socket opens a WebSocket on it.
 	Network() network.Network
+	Socket(ctx context.Context, url string) (Socket, error)
 	// Pass lets time pass.
 	Pass(time.Duration)
 	// Store reads and writes the tables as another program does. Table returns the place's name of one of OpenTSDB's tables.
@@ -32,6 +34,14 @@ type Place interface {
 	Table(name string) string
 	// Fault makes calls of the store fail by these rules, and by no others.
 	Fault(rules ...faultstore.Rule)
+}
+
+// Socket is a WebSocket, as gorilla/websocket has them.
+type Socket interface {
+	WriteMessage(kind int, data []byte) error
+	ReadMessage() (kind int, data []byte, err error)
+	SetReadDeadline(time.Time) error
+	Close() error
 }
 
 // run is a story that runs.
