@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,12 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // live is a live query, with what it shows.
 type live struct {
 	conn   Socket
+	kind   string // query or exp
 	query  string
 	epoch  string
 	seq    uint64
@@ -53,7 +55,8 @@ type message struct {
 }
 
 func (r *run) subscribe(s *Step) (string, error) {
-	return "", r.follow(s.Args, strings.Join(s.Input, ""), "")
+	name, kind, _ := strings.Cut(s.Args, " ")
+	return "", r.follow(name, cmp.Or(kind, "query"), strings.Join(s.Input, ""), "")
 }
 
 func (r *run) resume(s *Step) (string, error) {
@@ -62,7 +65,7 @@ func (r *run) resume(s *Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.follow(to, old.query, fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, old.epoch, old.seq)); err != nil {
+	if err := r.follow(to, old.kind, old.query, fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, old.epoch, old.seq)); err != nil {
 		return "", err
 	}
 	l := r.lives[to]
@@ -70,17 +73,17 @@ func (r *run) resume(s *Step) (string, error) {
 	return "", nil
 }
 
-// follow subscribes to a query on a socket of its own.
-func (r *run) follow(name, query, more string) error {
+// follow subscribes to a query, or to expressions, on a socket of its own.
+func (r *run) follow(name, kind, query, more string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := r.place.Socket(ctx, "ws://"+r.address+"/api/ws")
 	if err != nil {
 		return err
 	}
-	r.lives[name] = &live{conn: conn, query: query, groups: map[int]*group{}}
+	r.lives[name] = &live{conn: conn, kind: kind, query: query, groups: map[int]*group{}}
 	const text = 1
-	return conn.WriteMessage(text, []byte(`{"type":"subscribe","id":"a","query":`+query+more+`}`))
+	return conn.WriteMessage(text, []byte(`{"type":"subscribe","id":"a","`+kind+`":`+query+more+`}`))
 }
 
 func (r *run) leave(s *Step) (string, error) {
@@ -210,7 +213,7 @@ func (r *run) shown(s *Step) (string, error) {
 			return got, nil
 		}
 		if _, err := l.receive(); err != nil {
-			return "", fmt.Errorf("%w; it does not show what the query answers (-want +got):\n%s", err, cmp.Diff(want, got))
+			return "", fmt.Errorf("%w; it does not show what the query answers (-want +got):\n%s", err, gocmp.Diff(want, got))
 		}
 	}
 }
