@@ -58,7 +58,7 @@ type expMessage struct {
 		Group int
 		TS    []int64
 	}
-	Error       struct {
+	Error struct {
 		Code      int
 		Message   string
 		Temporary bool
