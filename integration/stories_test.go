@@ -105,6 +105,8 @@ type onServers struct {
 	st     store.Store
 }
 
+func (s *onServers) Server(string) story.Server { return s }
+
 func (s *onServers) Start(settings map[string]string) (address string, err error) {
 	env := layouts[0].env(s.t, s.tables)
 	env["DOWNPOUR_SELF_METRICS"] = "0"

@@ -43,6 +43,7 @@
 //
 // Commands of the stage:
 //
+//	gateway NAME             the commands that follow are for this gateway, which starts if it is new; the first one is a
 //	advance 10m              lets time pass
 //	restart, crash           ends the gateway in order, or as a machine that fails, and starts another one; input: further settings
 //	fault OP TABLE WORD…     calls of the store fail from now on, see faultRule; "fault none" ends all

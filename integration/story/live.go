@@ -16,7 +16,9 @@ import (
 
 // live is a live query, with what it shows.
 type live struct {
+	at     *known // where it is
 	conn   Socket
+	in     chan received
 	kind   string // query or exp
 	query  string
 	epoch  string
@@ -81,7 +83,9 @@ func (r *run) follow(name, kind, query, more string) error {
 	if err != nil {
 		return err
 	}
-	r.lives[name] = &live{conn: conn, kind: kind, query: query, groups: map[int]*group{}}
+	l := &live{at: r.known, conn: conn, kind: kind, query: query, groups: map[int]*group{}, in: make(chan received, backlog)}
+	r.lives[name] = l
+	go l.read()
 	const text = 1
 	return conn.WriteMessage(text, []byte(`{"type":"subscribe","id":"a","`+kind+`":`+query+more+`}`))
 }
@@ -123,22 +127,45 @@ func (r *run) next(s *Step) (string, error) {
 	return text, err
 }
 
-// receive takes the next message, and returns its text.
-func (l *live) receive() (string, error) {
-	l.conn.SetReadDeadline(time.Now().Add(patience))
+// received is a message of a live query, or why no other comes.
+type received struct {
+	data []byte
+	err  error
+}
+
+// backlog is how many messages a story can leave unread.
+const backlog = 10_000
+
+// read reads until the socket is closed: a client that reads nothing is cut off.
+func (l *live) read() {
 	for {
 		_, data, err := l.conn.ReadMessage()
+		l.in <- received{data, err}
 		if err != nil {
-			return "", err
+			return
+		}
+	}
+}
+
+// receive takes the next message, and returns its text.
+func (l *live) receive() (string, error) {
+	for {
+		var next received
+		select {
+		case next = <-l.in:
+		case <-time.After(patience):
+			return "", fmt.Errorf("no message in %v", patience)
+		}
+		if next.err != nil {
+			return "", next.err
 		}
 		var m message
-		if err := json.Unmarshal(data, &m); err != nil {
-			return string(data), err
+		if err := json.Unmarshal(next.data, &m); err != nil {
+			return string(next.data), err
 		}
-		if m.Type == "heartbeat" {
-			continue
+		if m.Type != "heartbeat" {
+			return string(next.data), l.take(m)
 		}
-		return string(data), l.take(m)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,38 +47,47 @@ type ground interface {
 	crashed()
 }
 
-// stage is a place in a bubble of synctest: a gateway over a ground, maybe with a pushdown server, all on a network in memory.
+// stage is a place in a bubble of synctest: gateways over a ground, maybe each with a pushdown server, all on a network in memory.
 type stage struct {
-	t        *testing.T
 	ground   ground
 	network  networktest.Memory
-	pushdown bool // parts of queries run on a pushdown server
+	pushdown bool // parts of queries run on pushdown servers
 	faulty   bool // the store can be told to fail
-
-	mine  store.Store // of the story itself
-	rules []faultstore.Rule
-	stops []*broken
-
-	host   *networktest.Host
-	st     store.Store
-	g      *gateway.Server
-	end    context.CancelFunc // of the pushdown server
-	parts  int                // that pushdown servers have served
-	served sync.WaitGroup
+	rules    []faultstore.Rule
+	all      []*process
 }
 
-const (
-	gatewayAddress  = "127.0.0.1:4242"
-	pushdownAddress = "127.0.0.1:4280"
-)
+// process is a gateway, with its store and its pushdown server.
+type process struct {
+	on       *stage
+	name     string
+	address  string // of the gateway
+	beside   string // of the pushdown server
+	host     *networktest.Host
+	st       store.Store
+	fails    *broken // st, if it can fail
+	g        *gateway.Server
+	end      context.CancelFunc // of the pushdown server
+	served   sync.WaitGroup
+	anyParts bool // the pushdown server has served some
+}
 
-func (s *stage) Start(more map[string]string) (string, error) {
-	values := s.ground.settings()
-	values["DOWNPOUR_LISTEN"] = gatewayAddress
+func (s *stage) Server(name string) story.Server {
+	i := slices.IndexFunc(s.all, func(p *process) bool { return p.name == name })
+	if i < 0 {
+		i = len(s.all)
+		s.all = append(s.all, &process{on: s, name: name, address: fmt.Sprint("127.0.0.1:", 4242+i), beside: fmt.Sprint("127.0.0.1:", 4280+i)})
+	}
+	return s.all[i]
+}
+
+func (p *process) Start(more map[string]string) (string, error) {
+	values := p.on.ground.settings()
+	values["DOWNPOUR_LISTEN"] = p.address
 	values["DOWNPOUR_AUTO_METRICS"] = "true"
 	values["DOWNPOUR_SELF_METRICS"] = "0"
-	if s.pushdown {
-		values["DOWNPOUR_PUSHDOWN"] = pushdownAddress
+	if p.on.pushdown {
+		values["DOWNPOUR_PUSHDOWN"] = p.beside
 	}
 	maps.Copy(values, more)
 	cfg := &gateway.Config{}
@@ -88,53 +98,45 @@ func (s *stage) Start(more map[string]string) (string, error) {
 	if err := cfg.Validate(); err != nil {
 		return "", err
 	}
-	s.host = networktest.NewHost(&s.network)
-	cfg.Network = s.host
-	var err error
-	if s.st, err = s.open(); err != nil {
+	p.host = networktest.NewHost(&p.on.network)
+	cfg.Network = p.host
+	if err := p.open(cfg); err != nil {
 		return "", err
 	}
-	if err := s.createTables(cfg); err != nil {
-		return "", err
-	}
-	if s.pushdown {
-		if err := s.serveParts(cfg); err != nil {
+	if p.on.pushdown {
+		if err := p.serveParts(cfg); err != nil {
 			return "", err
 		}
 	}
-	s.g, err = gateway.Start(context.Background(), cfg, s.st, slog.New(slog.DiscardHandler))
-	return gatewayAddress, err
+	var err error
+	p.g, err = gateway.Start(context.Background(), cfg, p.st, slog.New(slog.DiscardHandler))
+	return p.address, err
 }
 
-// open opens the store, so that it can be told to fail if the story does so.
-func (s *stage) open() (store.Store, error) {
-	st, err := s.ground.open(s.host)
-	if err != nil || !s.faulty {
-		return st, err
+// open opens the store, so that it can be told to fail if the story does so, and makes the tables that are not there yet.
+func (p *process) open(cfg *gateway.Config) (err error) {
+	if p.st, err = p.on.ground.open(p.host); err != nil {
+		return err
 	}
-	b := &broken{Store: st}
-	b.now = faultstore.New(st, s.rules...)
-	s.stops = append(s.stops, b)
-	return b, nil
-}
-
-// createTables makes the tables that are not there yet.
-func (s *stage) createTables(cfg *gateway.Config) error {
 	for _, spec := range tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE") {
-		there, err := s.st.TableExists(context.Background(), spec.Name)
+		there, err := p.st.TableExists(context.Background(), spec.Name)
 		if err == nil && !there {
-			err = s.st.CreateTable(context.Background(), spec)
+			err = p.st.CreateTable(context.Background(), spec)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if p.on.faulty {
+		p.fails = &broken{Store: p.st, now: faultstore.New(p.st, p.on.rules...)}
+		p.st = p.fails
+	}
 	return nil
 }
 
 // serveParts starts the pushdown server, which reads the gateway's store: only one process can have an embedded one.
-func (s *stage) serveParts(cfg *gateway.Config) error {
-	l, err := s.host.Listen("tcp", pushdownAddress)
+func (p *process) serveParts(cfg *gateway.Config) error {
+	l, err := p.host.Listen("tcp", p.beside)
 	if err != nil {
 		return err
 	}
@@ -150,58 +152,56 @@ func (s *stage) serveParts(cfg *gateway.Config) error {
 		Schema:      cfg.Schema(),
 		ResultCache: cache,
 		Log:         log,
-	}, s.st)
+	}, p.st)
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s.end = end
-	s.served.Go(func() { serving.Serve(ctx, l) })
+	p.end = end
+	p.served.Go(func() { serving.Serve(ctx, l) })
 	return nil
 }
 
-func (s *stage) Stop() error {
-	var err error
-	if s.g != nil {
-		err = s.g.Close()
+func (p *process) Stop() (err error) {
+	if p.g != nil {
+		err = p.g.Close()
 	}
-	if s.end != nil {
-		s.countParts()
-		s.end()
-		s.served.Wait()
+	if p.end != nil {
+		p.anyParts = p.anyParts || p.countsParts()
+		p.end()
+		p.served.Wait()
 	}
-	for _, b := range s.stops {
-		if n := b.scans.Load(); n > 0 {
+	if p.fails != nil {
+		if n := p.fails.scans.Load(); n > 0 {
 			err = errors.Join(err, fmt.Errorf("%d scans are still open", n))
 		}
 	}
-	if s.st != nil {
-		s.st.Close()
+	if p.st != nil {
+		p.st.Close()
 	}
-	s.g, s.end, s.st, s.stops = nil, nil, nil, nil
+	p.g, p.end, p.st, p.fails = nil, nil, nil, nil
 	return err
 }
 
 // servedParts are the counters of a pushdown server's parts.
-var servedParts = regexp.MustCompile(`(?m)^downpour_pushdown_parts_total\{[^}]*\} ([1-9]\d*)$`)
+var servedParts = regexp.MustCompile(`(?m)^downpour_pushdown_parts_total\{[^}]*\} [1-9]`)
 
-// countParts adds what the pushdown server says of itself.
-func (s *stage) countParts() {
-	client := http.Client{Transport: &http.Transport{DialContext: s.network.DialContext, DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + pushdownAddress + "/metrics")
+// countsParts reports whether the pushdown server says that it has served parts.
+func (p *process) countsParts() bool {
+	client := http.Client{Transport: &http.Transport{DialContext: p.on.network.DialContext, DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + p.beside + "/metrics")
 	if err != nil {
-		return // its machine has failed
+		return false // its machine has failed
 	}
 	defer resp.Body.Close()
-	if text, err := io.ReadAll(resp.Body); err == nil {
-		s.parts += len(servedParts.FindAll(text, -1))
-	}
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && servedParts.Match(text)
 }
 
-func (s *stage) Crash() error {
-	s.host.Cut()
-	s.ground.crashed()
-	s.Stop() // what it still does reaches nobody
+func (p *process) Crash() error {
+	p.host.Cut()
+	p.on.ground.crashed()
+	p.Stop() // what it still does reaches nobody
 	return nil
 }
 
@@ -218,14 +218,16 @@ func (s *stage) Pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (s *stage) Store() store.Cells { return s.st }
+func (s *stage) Store() store.Cells { return s.all[0].st }
 
 func (s *stage) Table(name string) string { return name }
 
 func (s *stage) Fault(rules ...faultstore.Rule) {
 	s.rules = rules
-	for _, b := range s.stops {
-		b.set(rules)
+	for _, p := range s.all {
+		if p.fails != nil {
+			p.fails.set(rules)
+		}
 	}
 }
 
@@ -347,7 +349,7 @@ func (h onHBase) crashed() {}
 
 // newStage returns a stage without a gateway.
 func newStage(t *testing.T, where string, pushdown, faulty bool) *stage {
-	s := &stage{t: t, pushdown: pushdown, faulty: faulty}
+	s := &stage{pushdown: pushdown, faulty: faulty}
 	switch where {
 	case story.Embedded:
 		s.ground = &onDisk{files: vfs.NewCrashableMem()}

@@ -17,14 +17,11 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// Place is where a story plays: a store with a gateway, that serves on a network.
+// Place is where a story plays: a store with gateways, which serve on a network.
 type Place interface {
-	// Start starts a gateway, with settings beyond those of the place, and returns its address.
-	Start(settings map[string]string) (address string, err error)
-	// Stop ends the gateway as a signal does, and Crash as its machine ends.
-	Stop() error
-	Crash() error
-	// Network reaches the gateway, and Socket opens a WebSocket on it.
+	// Server returns a gateway by its name in stories.
+	Server(name string) Server
+	// Network reaches the gateways, and Socket opens a WebSocket on it.
 	Network() network.Network
 	Socket(ctx context.Context, url string) (Socket, error)
 	// Pass lets time pass.
@@ -36,22 +33,38 @@ type Place interface {
 	Fault(rules ...faultstore.Rule)
 }
 
+// Server is a gateway, or an OpenTSDB.
+type Server interface {
+	// Start starts it, with settings beyond those of the place, and returns its address.
+	Start(settings map[string]string) (address string, err error)
+	// Stop ends it as a signal does, and Crash as its machine ends. One that does not run is stopped already.
+	Stop() error
+	Crash() error
+}
+
 // Socket is a WebSocket, as gorilla/websocket has them.
 type Socket interface {
 	WriteMessage(kind int, data []byte) error
 	ReadMessage() (kind int, data []byte, err error)
-	SetReadDeadline(time.Time) error
 	Close() error
 }
 
 // run is a story that runs.
 type run struct {
-	place    Place
+	place   Place
+	first   map[string]string // settings that the story begins with
+	servers map[string]*known
+	*known  // that commands are for
+	http    *http.Client
+	lives   map[string]*live
+	tags    []string // hashes of ETags that were shown
+}
+
+// known is a gateway that the story has named.
+type known struct {
+	server   Server
 	settings map[string]string
-	address  string // of the gateway
-	http     *http.Client
-	lives    map[string]*live
-	tags     []string // hashes of ETags that were shown
+	address  string
 }
 
 // commands are all of a story.
@@ -70,6 +83,7 @@ var commands = map[string]func(*run, *Step) (string, error){
 	"next":      (*run).next,
 	"shown":     (*run).shown,
 	"leave":     (*run).leave,
+	"gateway":   (*run).gateway,
 	"advance":   (*run).advance,
 	"restart":   (*run).restart,
 	"crash":     (*run).restart,
@@ -86,20 +100,15 @@ func (s *Script) Play(t testing.TB, place Place, update bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{place: place, settings: settings, lives: map[string]*live{}}
+	r := &run{place: place, first: settings, servers: map[string]*known{}, lives: map[string]*live{}}
 	r.http = &http.Client{
 		Transport:     &http.Transport{DialContext: place.Network().DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	if r.address, err = place.Start(settings); err != nil {
+	defer r.end(t, s.Path)
+	if err := r.use("a"); err != nil {
 		t.Fatalf("%s: %v", s.Path, err)
 	}
-	defer func() {
-		r.disconnect()
-		if err := place.Stop(); err != nil {
-			t.Errorf("%s: the gateway ended with %v", s.Path, err)
-		}
-	}()
 	for _, step := range s.Steps {
 		got := r.step(step)
 		switch {
@@ -143,13 +152,39 @@ func (r *run) step(s *Step) string {
 	return joined(lines)
 }
 
+// use has the commands that follow go to a gateway, which is started at its first use.
+func (r *run) use(name string) (err error) {
+	if r.known = r.servers[name]; r.known != nil {
+		return nil
+	}
+	r.known = &known{server: r.place.Server(name), settings: r.first}
+	r.servers[name] = r.known
+	r.address, err = r.server.Start(r.settings)
+	return err
+}
+
+// end ends all gateways.
+func (r *run) end(t testing.TB, path string) {
+	for _, k := range r.servers {
+		r.known = k
+		r.disconnect()
+		if err := k.server.Stop(); err != nil {
+			t.Errorf("%s: a gateway ended with %v", path, err)
+		}
+	}
+}
+
 // disconnect closes all connections to the gateway.
 func (r *run) disconnect() {
 	for _, l := range r.lives {
-		l.conn.Close()
+		if l.at == r.known {
+			l.conn.Close()
+		}
 	}
 	r.http.CloseIdleConnections()
 }
+
+func (r *run) gateway(s *Step) (string, error) { return "", r.use(s.Args) }
 
 func (r *run) advance(s *Step) (string, error) {
 	d, err := time.ParseDuration(s.Args)
@@ -166,13 +201,13 @@ func (r *run) restart(s *Step) (string, error) {
 		return "", err
 	}
 	r.settings = settings
-	end := r.place.Stop
+	end := r.server.Stop
 	if s.Command == "crash" {
-		end = r.place.Crash
+		end = r.server.Crash
 	}
 	r.disconnect()
 	err := end()
-	address, startErr := r.place.Start(settings)
+	address, startErr := r.server.Start(settings)
 	r.address = address
 	return "", errors.Join(err, startErr)
 }

@@ -98,7 +98,7 @@ func (s *Script) On(place string) bool {
 	case OpenTSDB:
 		return named[OpenTSDB]
 	case RealHBase:
-		return !named[Embedded] && !named[Simulation] && !s.uses("advance", "fault")
+		return !named[Embedded] && !named[Simulation] && !s.uses("advance", "fault", "gateway")
 	case Embedded:
 		return !named[HBase]
 	case HBase:
