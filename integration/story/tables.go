@@ -78,7 +78,7 @@ func (r *run) fault(s *Step) (string, error) {
 }
 
 // faultRule reads a rule, "apply tsdb nth=2 unavailable": the call, as package faultstore names it, the table, and then which call
-// (nth=2; without it all), how late it is (delay=300ms), and with which error (unavailable, timeout); "after" makes the call first.
+// (nth=2; without it all), how late it is (delay=300ms), and with which error (unavailable; missing, of a table that is not there); "after" makes the call first.
 func faultRule(text string) (rule faultstore.Rule, err error) {
 	words := strings.Fields(text)
 	if len(words) < 3 {
@@ -96,10 +96,10 @@ func faultRule(text string) (rule faultstore.Rule, err error) {
 			rule.After = true
 		case "unavailable":
 			rule.Err = store.ErrUnavailable
-		case "timeout":
-			rule.Err = context.DeadlineExceeded
+		case "missing":
+			rule.Err = store.ErrNoTable
 		default:
-			err = fmt.Errorf("got %q, want nth=, delay=, after, unavailable or timeout", word)
+			err = fmt.Errorf("got %q, want nth=, delay=, after, unavailable or missing", word)
 		}
 		if err != nil {
 			return rule, err
