@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +64,7 @@ type process struct {
 	beside   string // of the pushdown server
 	host     *networktest.Host
 	st       store.Store
-	fails    *broken // st, if it can fail
+	fails    *faultstore.Store // st, if it can fail
 	g        *gateway.Server
 	end      context.CancelFunc // of the pushdown server
 	served   sync.WaitGroup
@@ -128,7 +127,7 @@ func (p *process) open(cfg *gateway.Config) (err error) {
 		}
 	}
 	if p.on.faulty {
-		p.fails = &broken{Store: p.st, now: faultstore.New(p.st, p.on.rules...)}
+		p.fails = faultstore.New(p.st, p.on.rules...)
 		p.st = p.fails
 	}
 	return nil
@@ -172,7 +171,7 @@ func (p *process) Stop() (err error) {
 		p.served.Wait()
 	}
 	if p.fails != nil {
-		if n := p.fails.scans.Load(); n > 0 {
+		if n := p.fails.OpenScans(); n > 0 {
 			err = errors.Join(err, fmt.Errorf("%d scans are still open", n))
 		}
 	}
@@ -226,89 +225,9 @@ func (s *stage) Fault(rules ...faultstore.Rule) {
 	s.rules = rules
 	for _, p := range s.all {
 		if p.fails != nil {
-			p.fails.set(rules)
+			p.fails.Set(rules...)
 		}
 	}
-}
-
-// broken is a store that can be told to fail, and that counts its open scans.
-type broken struct {
-	store.Store
-	scans atomic.Int64 // open now
-
-	mu  sync.Mutex
-	now *faultstore.Store
-}
-
-func (b *broken) set(rules []faultstore.Rule) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.now = faultstore.New(b.Store, rules...)
-}
-
-func (b *broken) rules() *faultstore.Store {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.now
-}
-
-func (b *broken) Features() store.Features {
-	of := b.Store.Features()
-	return store.Features{
-		Versioner:     of.Versioner,
-		Marker:        of.Marker,
-		Staged:        nil,
-		RangeDeleter:  nil,
-		Versioned:     of.Versioned,
-		PutAbsent:     nil,
-		IncrementAll:  nil,
-		Watch:         of.Watch,
-		Writable:      of.Writable,
-		DiskUsage:     nil,
-		Checkpoint:    nil,
-		Inspect:       nil,
-		CheckReadable: nil,
-	}
-}
-
-func (b *broken) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
-	sc, err := b.rules().Scan(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	b.scans.Add(1)
-	return &counted{sc, sync.OnceFunc(func() { b.scans.Add(-1) })}, nil
-}
-
-// counted is a scan that is counted until it is closed.
-type counted struct {
-	store.Scanner
-	closed func()
-}
-
-func (c *counted) Close() error {
-	c.closed()
-	return c.Scanner.Close()
-}
-
-func (b *broken) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
-	return b.rules().Get(ctx, table, family, keys)
-}
-
-func (b *broken) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
-	return b.rules().Regions(ctx, table, start, stop)
-}
-
-func (b *broken) Apply(ctx context.Context, table string, m []store.Mutation) error {
-	return b.rules().Apply(ctx, table, m)
-}
-
-func (b *broken) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
-	return b.rules().Increment(ctx, table, cell, delta)
-}
-
-func (b *broken) CompareAndPut(ctx context.Context, table string, cell store.CellKey, old, value []byte) (bool, error) {
-	return b.rules().CompareAndPut(ctx, table, cell, old, value)
 }
 
 // onDisk is an embedded store on files in memory.
