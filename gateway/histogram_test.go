@@ -59,7 +59,8 @@ func (b *bench) lines(query string) (out []string) {
 	return out
 }
 
-// Histograms in binary are checked like those of JSON, and so is the number of buckets. The story histograms_refused has all others.
+// Histograms in binary are checked like those of JSON, and so is the number of buckets. The story histograms_refused
+// has all others.
 func TestHistogram_refused(t *testing.T) {
 	b := openHistograms(t, nil)
 	f := func(rest, want string) {

@@ -56,7 +56,8 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Bodies whose names, numbers or nesting are very long are refused as short ones are, and store nothing. The story put_bad_bodies has those.
+// Bodies whose names, numbers or nesting are very long are refused as short ones are, and store nothing. The story
+// put_bad_bodies has those.
 func TestPut_longBodies(t *testing.T) {
 	b := open(t, nil)
 	f := func(body, message string) {

@@ -165,7 +165,8 @@ func TestQuery_clientGoes(t *testing.T) {
 	f(behind(t, 2, nil), http.MethodPost, stuck)
 }
 
-// As Arrow an answer ends with an end mark, and compressed it is the same one. The story query_forms has the forms of JSON.
+// As Arrow an answer ends with an end mark, and compressed it is the same one. The story query_forms has the forms of
+// JSON.
 func TestQuery_wholeStreams(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")

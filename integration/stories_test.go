@@ -153,8 +153,12 @@ func (s *onServers) Store() store.Cells {
 }
 
 func (s *onServers) Table(name string) string {
-	names := map[string]string{"tsdb": s.tables.Data, "tsdb-uid": s.tables.UID, "tsdb-meta": s.tables.Meta, "tsdb-tree": s.tables.Tree}
-	return names[name]
+	return map[string]string{
+		"tsdb":      s.tables.Data,
+		"tsdb-uid":  s.tables.UID,
+		"tsdb-meta": s.tables.Meta,
+		"tsdb-tree": s.tables.Tree,
+	}[name]
 }
 
 // likeOpenTSDB is a place of an OpenTSDB, whose hash maps decide on the order of tags and groups.

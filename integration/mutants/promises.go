@@ -21,8 +21,8 @@ const directive = "//" + "fault:"
 var (
 	// marker ends a line of code: what the line is without it, the fault's name, the test that catches it.
 	marker = regexp.MustCompile(`^(\s*)(\S.*?)\s*` + directive + `([a-z][a-z0-9-]*) (Test\w+(?:/\w+)?)$`)
-	// declared is a line of a test's comment, or of a story's: the fault's name, the old code, empty for the whole line, and the
-	// new, empty for none.
+	// declared is a line of a test's comment, or of a story's: the fault's name, the old code, empty for the whole line,
+	// and the new, empty for none.
 	declared = regexp.MustCompile(`^` + directive + `([a-z][a-z0-9-]*) (?:(.*\S) )?=>(?: (.*\S))?$`)
 )
 
@@ -67,7 +67,8 @@ func readPromises(tree fs.FS) ([]fault, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains(skipped, name) || d.Name() == "node_modules" || d.Name() == "testdata" && name != stories):
+		case d.IsDir() && (slices.Contains(skipped, name) || d.Name() == "node_modules"),
+			d.IsDir() && d.Name() == "testdata" && name != stories:
 			return fs.SkipDir
 		case !d.IsDir() && path.Dir(name) == stories:
 			return r.story(name)
@@ -199,7 +200,8 @@ func (r *reading) join(name string, h *halves) (fault, error) {
 	if _, err := parser.ParseFile(token.NewFileSet(), m.file, changed, parser.SkipObjectResolution); err != nil {
 		return fault{}, fmt.Errorf("is no Go any more: %w", err)
 	}
-	return fault{name: name, file: m.file, dir: strings.TrimSuffix(path.Dir(d.file), "/testdata"), test: d.test, testFile: d.file, changed: changed}, nil
+	dir := strings.TrimSuffix(path.Dir(d.file), "/testdata")
+	return fault{name: name, file: m.file, dir: dir, test: d.test, testFile: d.file, changed: changed}, nil
 }
 
 // apply changes the code of one line and leaves the number of lines as it is.

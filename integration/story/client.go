@@ -50,7 +50,8 @@ func (r *run) put(s *Step) (string, error) {
 	return a.text(nil), nil
 }
 
-// each sends a request for each line of its input, a path or a body, all with the headers above them, and prints its answer in one line.
+// each sends a request for each line of its input, a path or a body, all with the headers above them, and prints its
+// answer in one line.
 func (r *run) each(s *Step) (out string, err error) {
 	method, path, _ := strings.Cut(s.Args, " ")
 	first := 0
@@ -220,7 +221,8 @@ func (r *run) telnet(s *Step) (string, error) {
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
-	go io.WriteString(conn, joined(s.Input)+"exit\n") // a connection in memory has no buffer, and the gateway may answer before it has read all
+	// A connection in memory has no buffer, and the gateway may answer before it has read all.
+	go io.WriteString(conn, joined(s.Input)+"exit\n")
 	text, err := io.ReadAll(conn)
 	return string(text), err
 }

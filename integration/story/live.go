@@ -67,7 +67,8 @@ func (r *run) resume(s *Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.follow(to, old.kind, old.query, fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, old.epoch, old.seq)); err != nil {
+	from = fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, old.epoch, old.seq)
+	if err := r.follow(to, old.kind, old.query, from); err != nil {
 		return "", err
 	}
 	l := r.lives[to]
@@ -83,7 +84,14 @@ func (r *run) follow(name, kind, query, more string) error {
 	if err != nil {
 		return err
 	}
-	l := &live{at: r.known, conn: conn, kind: kind, query: query, groups: map[int]*group{}, in: make(chan received, backlog)}
+	l := &live{
+		at:     r.known,
+		conn:   conn,
+		in:     make(chan received, backlog),
+		kind:   kind,
+		query:  query,
+		groups: map[int]*group{},
+	}
 	r.lives[name] = l
 	go l.read()
 	const text = 1
@@ -106,8 +114,8 @@ func (r *run) live(name string) (*live, error) {
 	return l, nil
 }
 
-// unnamed are the parts of a message that say nothing in a story: its epoch is drawn, its id is always the same, and its watermark
-// depends on the moment.
+// unnamed are the parts of a message that say nothing in a story: its epoch is drawn, its id is always the same, and
+// its watermark depends on the moment.
 var unnamed = regexp.MustCompile(`,"id":"a"|,"epoch":"[^"]*"|,"finalBefore":\d+`)
 
 func (r *run) next(s *Step) (string, error) {

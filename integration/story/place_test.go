@@ -46,7 +46,8 @@ type ground interface {
 	crashed()
 }
 
-// stage is a place in a bubble of synctest: gateways over a ground, maybe each with a pushdown server, all on a network in memory.
+// stage is a place in a bubble of synctest: gateways over a ground, maybe each with a pushdown server, all on a network
+// in memory.
 type stage struct {
 	ground   ground
 	network  networktest.Memory
@@ -75,7 +76,12 @@ func (s *stage) Server(name string) story.Server {
 	i := slices.IndexFunc(s.all, func(p *process) bool { return p.name == name })
 	if i < 0 {
 		i = len(s.all)
-		s.all = append(s.all, &process{on: s, name: name, address: fmt.Sprint("127.0.0.1:", 4242+i), beside: fmt.Sprint("127.0.0.1:", 4280+i)})
+		s.all = append(s.all, &process{
+			on:      s,
+			name:    name,
+			address: fmt.Sprint("127.0.0.1:", 4242+i),
+			beside:  fmt.Sprint("127.0.0.1:", 4280+i),
+		})
 	}
 	return s.all[i]
 }
@@ -90,7 +96,8 @@ func (p *process) Start(more map[string]string) (string, error) {
 	}
 	maps.Copy(values, more)
 	cfg := &gateway.Config{}
-	if err := env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
+	parsers := settings.NumberParsers[env.ParserFunc]()
+	if err := env.ParseWithOptions(cfg, env.Options{Environment: values, FuncMap: parsers}); err != nil {
 		return "", err
 	}
 	cfg.SetDefaults()
@@ -112,7 +119,8 @@ func (p *process) Start(more map[string]string) (string, error) {
 	return p.address, err
 }
 
-// open opens the store, so that it can be told to fail if the story does so, and makes the tables that are not there yet.
+// open opens the store, so that it can be told to fail if the story does so, and makes the tables that are not there
+// yet.
 func (p *process) open(cfg *gateway.Config) (err error) {
 	if p.st, err = p.on.ground.open(p.host); err != nil {
 		return err

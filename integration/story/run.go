@@ -26,7 +26,8 @@ type Place interface {
 	Socket(ctx context.Context, url string) (Socket, error)
 	// Pass lets time pass.
 	Pass(time.Duration)
-	// Store reads and writes the tables as another program does. Table returns the place's name of one of OpenTSDB's tables.
+	// Store reads and writes the tables as another program does. Table returns the place's name of one of OpenTSDB's
+	// tables.
 	Store() store.Cells
 	Table(name string) string
 	// Fault makes calls of the store fail by these rules, and by no others.
@@ -92,8 +93,8 @@ var commands = map[string]func(*run, *Step) (string, error){
 	"cells":     (*run).cells,
 }
 
-// Play runs a story in a place, and fails the test for each step that prints something else than it wants. With update it changes what
-// the steps want instead.
+// Play runs a story in a place, and fails the test for each step that prints something else than it wants. With update
+// it changes what the steps want instead.
 func (s *Script) Play(t testing.TB, place Place, update bool) {
 	t.Helper()
 	settings, err := s.settings()
@@ -115,7 +116,8 @@ func (s *Script) Play(t testing.TB, place Place, update bool) {
 		case update:
 			step.Want = got
 		case got != step.Want && !same(place, step.Want, got):
-			t.Errorf("%s:%d: %s %s (-want +got)\n%s", s.Path, step.Line, step.Command, step.Args, cmp.Diff(strings.Split(step.Want, "\n"), strings.Split(got, "\n")))
+			diff := cmp.Diff(strings.Split(step.Want, "\n"), strings.Split(got, "\n"))
+			t.Errorf("%s:%d: %s %s (-want +got)\n%s", s.Path, step.Line, step.Command, step.Args, diff)
 		}
 	}
 }

@@ -12,12 +12,13 @@ import (
 	"downpour/integration/story"
 )
 
-var update = flag.Bool("update", false, "write what commands print into the stories, from the first of the places where each runs")
+var update = flag.Bool("update", false, "write what commands print in the first of its places into each story")
 
 // dawn is when stories begin.
 var dawn = time.Date(2013, 1, 1, 1, 0, 0, 0, time.UTC)
 
-// Each story of testdata prints the same on both stores, whether parts of queries run in the gateway or on a pushdown server.
+// Each story of testdata prints the same on both stores, whether parts of queries run in the gateway or on a pushdown
+// server.
 func TestStories(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

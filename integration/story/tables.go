@@ -77,8 +77,9 @@ func (r *run) fault(s *Step) (string, error) {
 	return "", nil
 }
 
-// faultRule reads a rule, "apply tsdb nth=2 unavailable": the call, as package faultstore names it, the table, and then which call
-// (nth=2; without it all), how late it is (delay=300ms), and with which error (unavailable; missing, of a table that is not there); "after" makes the call first.
+// faultRule reads a rule, "apply tsdb nth=2 unavailable": the call, as package faultstore names it, the table, and then
+// which call (nth=2; without it all), how late it is (delay=300ms), and with which error (unavailable; missing, of a
+// table that is not there); "after" makes the call first.
 func faultRule(text string) (rule faultstore.Rule, err error) {
 	words := strings.Fields(text)
 	if len(words) < 3 {

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A bad line has one answer, counts as refused, and the connection goes on. The story telnet_refused has those of all kinds.
+// A bad line has one answer, counts as refused, and the connection goes on. The story telnet_refused has those of all
+// kinds.
 func TestLines_refused(t *testing.T) {
 	b := start(t, nil)
 	f := func(line, want string) {
@@ -35,7 +36,8 @@ func TestLines_refused(t *testing.T) {
 	}
 }
 
-// A good line has no answer and stores its value, whatever its end and its bytes. The story telnet_stored has numbers of all kinds.
+// A good line has no answer and stores its value, whatever its end and its bytes. The story telnet_stored has numbers
+// of all kinds.
 func TestLines_stored(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()

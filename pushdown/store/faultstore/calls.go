@@ -17,7 +17,8 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 			return nil, err
 		}
 		s.scans.Add(1)
-		return &scanner{Scanner: inner, ctx: ctx, store: s, table: scan.Table, closed: sync.OnceFunc(func() { s.scans.Add(-1) })}, nil
+		closed := sync.OnceFunc(func() { s.scans.Add(-1) })
+		return &scanner{Scanner: inner, ctx: ctx, store: s, table: scan.Table, closed: closed}, nil
 	})
 }
 
