@@ -157,11 +157,12 @@ func (l *live) read() {
 
 // receive takes the next message, and returns its text.
 func (l *live) receive() (string, error) {
+	over := time.After(patience) // heartbeats come as long as the socket is open
 	for {
 		var next received
 		select {
 		case next = <-l.in:
-		case <-time.After(patience):
+		case <-over:
 			return "", fmt.Errorf("no message in %v", patience)
 		}
 		if next.err != nil {
