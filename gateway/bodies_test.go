@@ -85,30 +85,3 @@ func TestBodies_deep(t *testing.T) {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 }
-
-// A null clears a text of meta data and annotations, as in OpenTSDB, where Go's decoder would leave it as it is.
-//
-//fault:null-leaves-texts t.Kind == jackson.Null => false
-func TestBodies_null(t *testing.T) {
-	b := bodyBench(t)
-	f := func(path, id string, fields ...string) {
-		t.Helper()
-		for _, field := range fields {
-			post := func(value string) {
-				t.Helper()
-				if a := b.post(path, `{`+id+`,"`+field+`":`+value+`}`); a.status != 200 {
-					t.Errorf("%s: %s=%s: %d %s, want 200", path, field, value, a.status, a.body)
-				}
-			}
-			post(`"old"`)
-			post(`null`)
-			if a := b.post(path, `{`+id+`,"notes":"n"}`); a.status != 200 && a.status != 304 || strings.Contains(a.body, "old") {
-				t.Errorf("%s: after %s=null: %d %s, want it without the old text", path, field, a.status, a.body)
-			}
-		}
-	}
-	f("/api/annotation", `"startTime":1356998400`, "description", "notes")
-	f("/api/annotation", `"startTime":1356998400,"tsuid":"000001000001000001"`, "description", "notes")
-	f("/api/uid/uidmeta", `"uid":"000001","type":"metric"`, "description", "displayName")
-	f("/api/uid/tsmeta", `"tsuid":"000001000001000001"`, "description", "displayName", "units")
-}

@@ -58,8 +58,7 @@ type expMessage struct {
 		Group int
 		TS    []int64
 	}
-	FinalBefore int64
-	Error       struct {
+	Error struct {
 		Code      int
 		Message   string
 		Temporary bool
@@ -290,94 +289,6 @@ func TestExpLive_law(t *testing.T) {
 			t.Error("equal requests do not share an evaluator")
 		}
 	}
-}
-
-// While an intersection lacks names or series the error is temporary. A request that can never be
-// answered ends the subscription, with the message that HTTP has.
-func TestExpLive_errors(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.LimitQueries = 2 })
-	b.put("m 1356998400 1 host=x")
-	s := b.subscribeExp(liveRatio("intersection", ""), "")
-	if m := s.next(); m.Type != "error" || !m.Error.Temporary || m.Error.Message != "No such name for 'metrics': 'n'" {
-		t.Fatalf("an unknown metric: %+v, want a temporary error", m)
-	}
-	b.put("n 1356998400 3 host=y")
-	m := s.next()
-	for m.Type == "error" && m.Error.Temporary && strings.HasSuffix(m.Error.Message, ", b has 0 series") {
-		m = s.next() // it was asked between the names of the put and its point
-	}
-	if m.Type != "error" || !m.Error.Temporary || m.Error.Code != 400 || m.Error.Message != "No intersections found: a has 1 series, b has 1 series" {
-		t.Fatalf("series that do not belong together: %+v, want a temporary error", m)
-	}
-	b.put("n 1356998400 3 host=x")
-	if m := s.next(); m.Type != "snapshot" || len(m.Results) != 3 || m.Results[0].Metric != "g" || m.Results[0].QueryIndex != 0 || m.Results[2].Metric != "a" {
-		t.Fatalf("got %+v, want a snapshot of three outputs", m)
-	}
-	s.settle(nil)
-
-	refused := func(body, want string) {
-		t.Helper()
-		m := b.subscribeExp(body, "").next()
-		_, fault := (&expSocket{b: b, body: body}).fresh()
-		if m.Type != "error" || m.Error.Temporary || !strings.Contains(m.Error.Message, want) || m.Error.Message != fault {
-			t.Errorf("%s: got %+v; want for good the error of HTTP, %q, with %q", body, m.Error, fault, want)
-		}
-	}
-	refused(strings.Replace(liveRatio("union", ""), "a / (a + b) * 100", "a /", 1), "1:4 parsing error in 'a /': want a variable, a number or (")
-	refused(strings.Replace(liveRatio("union", ""), "a / (a + b) * 100", "a / zz", 1), "was missing input zz")
-	refused(strings.Replace(liveRatio("union", ""), `"metrics":[`, `"metrics":[{"id":"c","metric":"m"},`, 1), "Too many metrics, at most 2")
-	refused(`{"time":7,"metrics":[]}`, "Cannot deserialize time")
-
-	refused(strings.NewReplacer(`"id":"a"`, `"id":"Aa"`, "a / (a", "Aa / (Aa").Replace(liveRatio("union", "")), "Missing results for variable Aa")
-	if metrics := b.get("/metrics").body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") {
-		t.Error("want 1 live query: a refused request is kept, and asked again")
-	}
-
-	both := b.subscribeExp(`{}`, `,"query":{}`)
-	if m := both.next(); m.Error.Code != 400 || m.Error.Message != "Message subscribe has both query and exp: want one of them" {
-		t.Errorf("a message with query and exp: got %+v, want an error 400 that names both", m)
-	}
-	none := b.subscribeExp(`7`, ``)
-	if m := none.next(); m.Error.Code != 400 || !strings.HasPrefix(m.Error.Message, "Unable to parse the given query: want a JSON object as for POST /api/query/exp") {
-		t.Errorf("a number for a request: got %+v, want an error 400", m)
-	}
-}
-
-// A request with an end is answered once.
-func TestExpLive_ends(t *testing.T) {
-	b := withPercent(t, nil)
-	s := b.subscribeExp(percent, "")
-	if m := s.next(); m.Type != "snapshot" || m.FinalBefore != 0 {
-		t.Fatalf("got %+v, want a snapshot", m)
-	}
-	want, _ := s.fresh()
-	if d := cmp.Diff(want, s.lines()); d != "" {
-		t.Errorf("HTTP (-) and the socket (+) differ:\n%s", d)
-	}
-	if m := s.next(); m.Type != "complete" {
-		t.Errorf("got %+v, want the end", m)
-	}
-}
-
-// A client that resumes on another socket gets what it has missed as a delta.
-func TestExpLive_resume(t *testing.T) {
-	b := open(t, nil)
-	b.put("m 1356998400 1 host=x", "n 1356998400 3 host=x")
-	body := liveRatio("union", "")
-	s := b.subscribeExp(body, "")
-	if m := s.next(); m.FinalBefore == 0 {
-		t.Errorf("got %+v, want a finalBefore", m)
-	}
-	s.conn.Close()
-	b.put("m 1356998410 2 host=x", "n 1356998410 2 host=x")
-
-	back := b.subscribeExp(body, fmt.Sprintf(`,"resume":{"epoch":%q,"seq":%d}`, s.epoch, s.seq))
-	back.groups = s.groups
-	m := back.next()
-	if m.Type != "delta" {
-		t.Errorf("resumed with %+v, want a delta", m)
-	}
-	back.settle(m)
 }
 
 // The memory of a live request's tables is reserved before they are computed; a request for which

@@ -14,13 +14,10 @@ import (
 	"downpour/gateway"
 	selfmetrics "downpour/gateway/extra/hostmetrics"
 	"downpour/pushdown/process/settings"
-	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
-
-func unreachable(store.Scan) error { return store.ErrUnavailable }
 
 // startError checks that a gateway refuses to start, with one line that has all words.
 func startError(t *testing.T, cfg *gateway.Config, st gateway.Store, words ...string) {

@@ -32,71 +32,18 @@ func hundred(b *bench) {
 	b.put(append(lines, "sys.few 1356998400 1 host=a", "sys.few 1356998401 1 host=a", "sys.few 1356998402 1 host=a")...)
 }
 
-// Each limit refuses a query that exceeds it, by one point where points are counted, and names its
-// setting; a query that fits exactly is answered. Overrides count only where they are permitted.
-func TestLimits(t *testing.T) {
+// A file of overrides limits the metrics that it names. The story limits has all other limits.
+func TestLimits_overrides(t *testing.T) {
 	overrides := filepath.Join(t.TempDir(), "limits.json")
 	if err := os.WriteFile(overrides, []byte(`[{"regex":"^sys","dataPointsLimit":2}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const start = `{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"none","metric":"m"}]`
-	f := func(change func(*gateway.Config), body, details, message string, accept ...string) {
-		t.Helper()
-		b := open(t, change)
-		hundred(b)
-		a := b.post("/api/query", body, accept...)
-		if details == "" {
-			if a.status != 200 {
-				t.Errorf("%s: %d %s, want an answer", body, a.status, a.body)
-			}
-			return
-		}
-		b.refused(a, 413, message)
-		if !strings.Contains(a.body, details) {
-			t.Errorf("the details of %s do not name %s", a.body, details)
-		}
+	b := open(t, func(c *gateway.Config) { c.LimitOverrides = overrides })
+	hundred(b)
+	if a := b.get(someQuery); a.status != 200 {
+		t.Errorf("a metric that it does not name: %d %s, want an answer", a.status, a.body)
 	}
-	points := func(n int64, override bool) func(*gateway.Config) {
-		return func(c *gateway.Config) { c.LimitPoints, c.LimitPointsOverride = n, override }
-	}
-	const fewer = "attempted to fetch more than our limit of 99 data points"
-	f(points(100, false), start+`}`, "", "")
-	f(points(99, false), start+`}`, "DOWNPOUR_LIMIT_POINTS (tsd.query.limits.data_points.default), for this query 99", fewer)
-	f(points(99, false), start+`,"overrideDataPointLimit":true}`, "DOWNPOUR_LIMIT_POINTS", fewer)
-	f(points(99, true), start+`,"overrideDataPointLimit":true}`, "", "")
-	f(points(99, true), start+`}`, "DOWNPOUR_LIMIT_POINTS", fewer)
-
-	bytes := func(c *gateway.Config) { c.LimitBytes = 64 }
-	f(bytes, start+`}`, "DOWNPOUR_LIMIT_BYTES (tsd.query.limits.bytes.default)", "maximum amount of 6.103515625e-05MB from storage")
-	f(func(c *gateway.Config) { c.LimitBytes, c.LimitBytesOverride = 64, true }, start+`,"overrideByteLimit":true}`, "", "")
-
-	few := strings.Replace(start, `"m"`, `"sys.few"`, 1) + `}`
-	f(nil, few, "", "")
-	f(func(c *gateway.Config) { c.LimitOverrides = overrides }, few, "DOWNPOUR_LIMIT_POINTS", "limit of 2 data points")
-	f(func(c *gateway.Config) { c.LimitOverrides = overrides }, start+`}`, "", "")
-
-	f(func(c *gateway.Config) { c.LimitMemory = 1000 }, start+`}`, "DOWNPOUR_LIMIT_MEMORY, for this query 1000", "more memory")
-	arrow := []string{"Accept", "application/vnd.apache.arrow.stream"}
-	f(func(c *gateway.Config) { c.LimitJSON = 100 }, start+`}`, "", "")
-	f(func(c *gateway.Config) { c.LimitJSON = 99 }, start+`}`, "DOWNPOUR_LIMIT_JSON, for this query 99", "the answer has 100 data points, and as JSON it may have 99")
-	f(func(c *gateway.Config) { c.LimitJSON = 99 }, start+`}`, "", "", arrow...)
-	f(func(c *gateway.Config) { c.LimitArrow = 99 }, start+`}`, "DOWNPOUR_LIMIT_ARROW", "as Arrow it may have 99", arrow...)
-}
-
-// A query that deletes and whose answer is refused has deleted nothing, as JSON and as Arrow. The
-// hour has 61 buckets, one at each end, which is only known once they are made.
-func TestLimits_delete(t *testing.T) {
-	for _, accept := range []string{"application/json", "application/vnd.apache.arrow.stream"} {
-		b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitArrow, c.AllowDelete = 60, 60, true })
-		hundred(b)
-		a := b.post("/api/query", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m","downsample":"60s-sum-zero"}]}`, "Accept", accept)
-		if a.status != 413 || !strings.Contains(a.body, "the answer has 61 data points") {
-			t.Errorf("%s: %d %s, want 413 for 61 points", accept, a.status, a.body)
-		}
-		if a := b.get("/api/query?start=1356998400&end=1357002000&m=sum:1h-count:m"); !strings.Contains(a.body, `:100.0}`) {
-			t.Errorf("%s: a refused answer has deleted points: %s", accept, a.body)
-		}
-	}
+	b.refused(b.get(strings.Replace(someQuery, "sum:m", "sum:sys.few", 1)), 413, "limit of 2 data points")
 }
 
 // These are the limits by default.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
-
-	"downpour/gateway"
 )
 
 // socket is a WebSocket with one subscription, and what it was told.
@@ -210,121 +208,6 @@ func (s *socket) settle() {
 		s.b.Logf("waiting: %d points of %d", len(s.lines()), len(want))
 		s.next()
 	}
-}
-
-const liveQuery = `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","tags":{"host":"*"}},{"aggregator":"sum","metric":"m","downsample":"1m-avg"}]}`
-
-// A live query waits for a metric that does not exist yet. Its first points come as a snapshot,
-// further ones as deltas, which together are what a fresh query answers: after new points, late
-// ones, corrected ones and new series.
-func TestLive(t *testing.T) {
-	b := open(t, nil)
-	s := b.subscribe(liveQuery, "")
-	m := s.next()
-	if m.Type != "error" || m.Error.Code != 400 || !m.Error.Temporary || m.Error.Message != "No such name for 'metrics': 'm'" {
-		t.Fatalf("an unknown metric: %+v, %+v; want a temporary 400", m, m.Error)
-	}
-	began := time.Now()
-	b.put("m 1356998500 1 host=a")
-	// It may be asked between the names of the put, and before its point: a temporary error for each of
-	// the names, or a snapshot without points.
-	s.until("a snapshot after the first put", func(m *liveMessage) bool { return m.Type == "snapshot" })
-	s.settle()
-	if n := len(s.lines()); n != 2 {
-		t.Fatalf("after the first put: %d points, want two", n)
-	}
-	t.Logf("put to snapshot: %s", time.Since(began))
-	for _, step := range [][]string{
-		{"m 1356998510 2 host=a"},
-		{"m 1356998510 2.5 host=a"},
-		{"m 1356998400 7 host=a", "m 1357009000 8 host=a"},
-		{"m 1356998510 3 host=b", "m 1356998511 3 host=c dc=x"},
-	} {
-		began := time.Now()
-		b.put(step...)
-		if m := s.next(); m.Type != "delta" {
-			t.Fatalf("after %q: %+v, want a delta", step, m)
-		}
-		t.Logf("put to delta: %s", time.Since(began))
-		s.settle()
-	}
-}
-
-// A client that resumes on another socket misses nothing: it gets a delta from the same gateway, a
-// snapshot from another one.
-func TestLive_resume(t *testing.T) {
-	b := open(t, nil)
-	b.put("m 1356998500 1 host=a")
-	s := b.subscribe(liveQuery, "")
-	s.next()
-	s.conn.Close()
-	b.put("m 1356998501 2 host=a")
-	back := b.subscribe(liveQuery, fmt.Sprintf(`{"epoch":%q,"seq":%d}`, s.epoch, s.seq))
-	back.groups, back.epoch = s.groups, s.epoch
-	if m := back.next(); m.Type != "delta" {
-		t.Errorf("resumed with %+v, want a delta", m)
-	}
-	back.settle()
-
-	other := &bench{T: t, cfg: b.cfg, store: b.store, g: start(t, b.cfg, b.store)}
-	s = other.subscribe(liveQuery, fmt.Sprintf(`{"epoch":%q,"seq":%d}`, back.epoch, back.seq))
-	if m := s.next(); m.Type != "snapshot" {
-		t.Errorf("another gateway resumed with %+v, want a snapshot", m)
-	}
-	s.settle()
-}
-
-// A query that can never be answered is refused for good; one with an end is answered once.
-func TestLive_ends(t *testing.T) {
-	b := open(t, nil)
-	b.put("m 1356998500 1 host=a")
-	s := b.subscribe(`{"start":1356998400,"queries":[{"aggregator":"nope","metric":"m"}]}`, "")
-	if m := s.next(); m.Type != "error" || m.Error.Temporary || m.Error.Message != "No such aggregation function: nope" {
-		t.Errorf("got %+v, %+v; want a final error", m, m.Error)
-	}
-	s = b.subscribe(`{"start":1356998400,"end":1356998600,"queries":[{"aggregator":"sum","metric":"m"}]}`, "")
-	if m := s.next(); m.Type != "snapshot" {
-		t.Errorf("got %+v, want a snapshot", m)
-	}
-	if m := s.next(); m.Type != "complete" {
-		t.Errorf("got %+v, want complete", m)
-	}
-}
-
-// While the store is away a subscriber gets a temporary error, and goes on when it is back.
-func TestLive_storeComesBack(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
-	b.put("m 1356998500 1 host=a")
-	s := b.subscribe(liveQuery, "")
-	s.until("a snapshot", news)
-	b.store.down.Store(true)
-	judge := unreachable
-	b.store.judge.Store(&judge)
-	b.put("m 1356998502 1 host=a") // a change that cannot be read
-	s.until("a temporary 424", func(m *liveMessage) bool { return m.Type == "error" && m.Error.Code == 424 && m.Error.Temporary })
-	b.store.judge.Store(nil)
-	b.put("m 1356998501 1 host=a")
-	s.until("news", news)
-	s.settle()
-}
-
-// A subscriber learns that the store has gone, and that it is back, although nobody writes.
-func TestLive_idleStoreGoes(t *testing.T) {
-	t.Parallel()
-	b := open(t, nil)
-	b.put("m 1356998500 1 host=a")
-	s := b.subscribe(liveQuery, "")
-	s.next()
-	judge := unreachable
-	b.store.judge.Store(&judge)
-	if m := s.next(); m.Type != "error" || m.Error.Code != 424 || !m.Error.Temporary {
-		t.Errorf("got %+v, %+v; want a temporary 424", m, m.Error)
-	}
-	b.store.judge.Store(nil)
-	if m := s.next(); m.Type != "delta" {
-		t.Errorf("got %+v, want a sign that it is there again", m)
-	}
-	s.settle()
 }
 
 // The gateway serves the page.

@@ -228,24 +228,3 @@ func TestMetadata_recorded(t *testing.T) {
 	}
 	t.Logf("%d of %d answers are equal", equal, len(calls))
 }
-
-// If a parameter is given twice, the last one counts. A POST without a body is refused.
-func TestSuggest_parameters(t *testing.T) {
-	b := open(t, nil)
-	for _, m := range []string{"cpu.idle", "cpu.user", "mem.free"} {
-		b.put(m + " 1356998400 1 host=a")
-	}
-	f := func(a answer, status int, want string) {
-		t.Helper()
-		if a.status != status || !strings.Contains(a.body, want) {
-			t.Errorf("%d %s, want %d %s", a.status, a.body, status, want)
-		}
-	}
-	f(b.get("/api/suggest?type=tagk&type=metrics&q=mem&q=cpu&max=5&max=1"), 200, `["cpu.idle"]`)
-	f(b.get("/api/suggest?type=metrics&jsonp=a&jsonp=b"), 200, `b(["cpu.idle","cpu.user","mem.free"])`)
-	f(b.post("/api/suggest", ""), 400, "Missing message content")
-	f(b.post("/api/suggest", `{"type":"metrics","max":2}`), 200, `["cpu.idle","cpu.user"]`)
-	f(b.get("/api/suggest"), 400, "Missing parameter")
-	f(b.post("/api/suggest", `{"q":"x"}`), 400, "Missing 'type' parameter")
-	f(b.post("/api/suggest", `{"type":null}`), 400, "Missing 'type' parameter")
-}

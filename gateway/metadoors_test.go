@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"downpour/gateway"
 )
@@ -89,104 +88,6 @@ func TestMetadata_foreignPage(t *testing.T) {
 	}
 	if a := b.get("api/query?start=1356998400&end=1357002000&m=sum:m"); !strings.Contains(a.body, "1356998400") {
 		t.Errorf("after the refused requests: got %s, want the point", a.body)
-	}
-}
-
-// Without AllowDelete no form of the request deletes anything. With it the query's series, and no
-// others, lose the whole hours that the query reads, and the answer has what was deleted.
-func TestDelete(t *testing.T) {
-	ask := func(b *bench, verb, more string) answer {
-		return b.do(verb, "api/query?start=1356998400&end=1356998500&m=sum:m%7Bhost=regexp(a.*)%7D"+more, nil)
-	}
-	fill := func(b *bench) {
-		for _, host := range []string{"a1", "a2", "b1"} {
-			b.put("m 1356998400 1 host="+host, "m 1356999000 2 host="+host, "m 1357009200 3 host="+host)
-		}
-	}
-	const body = `{"start":1356998400,"end":1356998500,"delete":true,"queries":[{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"host","filter":"a.*","groupBy":true}]}]}`
-	b := open(t, nil)
-	fill(b)
-	for _, a := range []answer{ask(b, "DELETE", ""), ask(b, "GET", "&method_override=delete"), b.post("api/query", body)} {
-		b.refused(a, http.StatusBadRequest, "Bad request")
-		if !strings.Contains(a.body, "tsd.http.query.allow_delete=false") {
-			t.Errorf("want the setting that forbids it named, got %s", a.body)
-		}
-	}
-	all := "api/query?start=1356998400&end=1357012000&m=none:m"
-	before := b.get(all).body
-
-	for i, how := range []string{"DELETE", "override", "POST"} {
-		// With a limit of 1 the filter is a post filter: it is applied to names, row by row.
-		b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete, cfg.ExpansionLimit = true, []int{0, 1, 1}[i] })
-		fill(b)
-		want := ask(b, "GET", "").body
-		var got answer
-		switch how {
-		case "DELETE":
-			got = ask(b, "DELETE", "")
-		case "override":
-			got = ask(b, "GET", "&method_override=delete")
-		default:
-			got = b.post("api/query", body)
-		}
-		if got.status != http.StatusOK || got.body != want {
-			t.Errorf("%s: answers %d %s, want what is deleted: %s", how, got.status, got.body, want)
-		}
-		if now := ask(b, "GET", "").body; now != "[]" {
-			t.Errorf("%s: left in the hour: %s", how, now)
-		}
-		after := b.get(all).body
-		if strings.Count(after, `"1357009200":3`) != 3 || strings.Count(after, `"1356999000":2`) != 1 || strings.Count(before, `"1356999000":2`) != 3 {
-			t.Errorf("%s: other hours and series: %s, before %s", how, after, before)
-		}
-	}
-}
-
-// /api/query/last finds a point as soon as it is put, by the counter of the meta table and by
-// looking back for hours.
-func TestLast_embedded(t *testing.T) {
-	b := open(t, nil)
-	now := time.Now().Unix()
-	b.put(fmt.Sprintf("m %d 7 host=a", now-1), fmt.Sprintf("m %d 7.5 host=a", now), "m 1356998400 1 host=b")
-	b.post("api/annotation", fmt.Sprintf(`{"startTime":%d,"tsuid":"000001000001000001","notes":"no point"}`, now))
-	want := fmt.Sprintf(`[{"metric":"m","timestamp":%d,"value":"7.5","tags":{"host":"a"},"tsuid":"000001000001000001"}]`, now*1000)
-	for _, path := range []string{
-		"api/query/last?timeseries=m&resolve",
-		"api/query/last?timeseries=m%7Bhost=a%7D&resolve",
-		"api/query/last?timeseries=m%7Bhost=a%7D&resolve&back_scan=2",
-		"api/query/last?tsuids=000001000001000001&resolve",
-		"api/query/last?tsuids=000001000001000001,000001000001000002&resolve&back_scan=1",
-	} {
-		if a := b.get(path); a.status != http.StatusOK || a.body != want {
-			t.Errorf("%s: %d %s, want %s", path, a.status, a.body, want)
-		}
-	}
-	if a := b.get("api/query/last?timeseries=m%7Bhost=a%7D&back_scan=1000000"); a.status != http.StatusBadRequest {
-		t.Errorf("looking back without end: got %d %s, want 400", a.status, a.body)
-	}
-}
-
-// A lookup sees what was put just before, and a rename takes effect on puts.
-func TestLookup_afterPut(t *testing.T) {
-	b := open(t, nil)
-	for i := range 30 {
-		b.put(fmt.Sprintf("m 1356998400 1 host=h%02d", i))
-		a := b.get("api/search/lookup?m=m&limit=100")
-		var found struct{ TotalResults int }
-		if err := json.Unmarshal([]byte(a.body), &found); err != nil || found.TotalResults != i+1 {
-			t.Fatalf("after %d series: %s", i+1, a.body)
-		}
-	}
-	if a := b.get("api/uid/rename?metric=m&name=renamed"); a.status != http.StatusOK {
-		t.Fatalf("rename: %d %s", a.status, a.body)
-	}
-	b.put("m 1356998400 1 host=h00")
-	for metric, want := range map[string]int{"renamed": 30, "m": 1} {
-		a := b.get("api/search/lookup?limit=0&m=" + metric)
-		var found struct{ TotalResults int }
-		if err := json.Unmarshal([]byte(a.body), &found); err != nil || found.TotalResults != want {
-			t.Errorf("%s: %d series, want %d", metric, found.TotalResults, want)
-		}
 	}
 }
 

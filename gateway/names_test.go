@@ -12,7 +12,6 @@ import (
 	"downpour/gateway"
 	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -111,34 +110,6 @@ func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	return cfg, st
 }
 
-// When one gateway renames or deletes a name, another one on the same tables that has it in its
-// cache finds out, and assigns the name anew to the points that it gets under it.
-func TestNames_otherGateway(t *testing.T) {
-	a, b := twoGateways(t, nil)
-	const query = "/api/query?start=1356998400&end=1356999400&m=none:"
-	b.put("renamed 1356998400 1 k=v", "deleted 1356998400 1 k=v")
-	if x := a.post("/api/uid/rename", `{"metric":"renamed","name":"new"}`); x.status != http.StatusOK {
-		t.Fatalf("rename: %d %s", x.status, x.body)
-	}
-	if x := a.do(http.MethodDelete, query+"deleted", nil); x.status != http.StatusOK {
-		t.Fatalf("deletion of points: %d %s", x.status, x.body)
-	}
-	if x := a.post("/api/tools/delete", `{"kind":"metrics","name":"deleted"}`); x.status != http.StatusOK {
-		t.Fatalf("deletion: %d %s", x.status, x.body)
-	}
-	next := 1356998401
-	eventually(t, "the other gateway knows", func() bool {
-		next++
-		b.put(fmt.Sprintf("renamed %d %d k=v", next, next), fmt.Sprintf("deleted %d %d k=v", next, next))
-		found := fmt.Sprintf(`"%d":%d`, next, next)
-		return strings.Contains(a.get(query+"renamed").body, found) && strings.Contains(a.get(query+"deleted").body, found)
-	})
-	// The other gateway answers with the new name, too.
-	if x := b.get(query + "new"); !strings.Contains(x.body, `"metric":"new"`) || !strings.Contains(x.body, `"1356998400":1`) {
-		t.Errorf("got %d %s, want the point under the new name", x.status, x.body)
-	}
-}
-
 // Spellings of a put with very many blanks, and names that are too long, are not kept in memory.
 func TestPut_longSpellings(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.LimitName = 1024 })
@@ -180,22 +151,6 @@ func TestPut_longSpellings(t *testing.T) {
 func inUse() int64 {
 	http.DefaultClient.CloseIdleConnections()
 	return heaptest.InUse()
-}
-
-// Lookups, suggestions and other routes that may read much end with the timeout of queries.
-func TestLookups_timeout(t *testing.T) {
-	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 200 * time.Millisecond })
-	b.put("m 1356998400 1 k=v")
-	if a := b.askUntil("/api/search/lookup?m=m", answered(http.StatusOK)); a.status != http.StatusOK {
-		t.Fatalf("lookup: got %d %s, want 200", a.status, a.body)
-	}
-	b.store.set(faultstore.Rule{Op: faultstore.Next, Delay: time.Hour}, faultstore.Rule{Op: faultstore.Get, Table: "tsdb-meta", Delay: time.Hour})
-	for _, path := range []string{"/api/search/lookup?m=m", "/api/search/lookup?m=m&use_meta=false", "/api/suggest?type=metrics&q=m",
-		"/api/uid/tsmeta?m=m", "/api/annotations?start_time=1356998400&end_time=1356999400", "/api/query/last?timeseries=m", "/api/query/last?tsuids=000001000001000001"} {
-		b.refused(b.get(path), http.StatusRequestTimeout, "Query timeout exceeded")
-	}
-	b.store.set()
-	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 }
 
 // A request to /api/query/last may have as many sub-queries as a query: 64 by default.

@@ -87,43 +87,6 @@ func (b *bench) cheap(do func()) {
 
 const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
 
-// If the store is slow the answer is 408, if it cannot be reached 424, and no scan stays open. A
-// fault that passes is not seen.
-func TestQuery_store(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
-	b.put("m 1356998400 1 host=a", "m 1357002000 1 host=a")
-	f := func(code int, message string, rules ...faultstore.Rule) {
-		t.Helper()
-		b.store.set(rules...)
-		defer b.store.set()
-		b.refused(b.askUntil(someQuery, answered(code)), code, message)
-		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
-	}
-	f(408, "Query timeout exceeded", faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
-	f(408, "Query timeout exceeded", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Delay: time.Hour})
-	f(424, "cannot be reached", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrUnavailable})
-	f(424, "cannot be reached", faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Err: store.ErrUnavailable})
-	f(424, "", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrNoTable})
-	// A fault that passes is not seen at all.
-	b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 1, Err: store.ErrUnavailable}, faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Nth: 2, Err: store.ErrUnavailable})
-	if a := b.askUntil(someQuery, func(a answer) bool { return a.status != 408 }); a.status != 200 || !strings.Contains(a.body, `"dps":{"1356998400":1,"1357002000":1}`) {
-		t.Errorf("after a passing fault: %d %s", a.status, a.body)
-	}
-}
-
-// A query whose names cannot be looked up is 424 or 408, too.
-func TestQuery_namesUnreachable(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
-	b.put("m 1356998400 1 host=a")
-	b.get("/api/dropcaches")
-	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Err: store.ErrUnavailable})
-	b.refused(b.askUntil(someQuery, answered(424)), 424, "HBase is not reachable")
-	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Delay: time.Hour})
-	b.refused(b.get(someQuery), 408, "Query timeout exceeded")
-	b.store.set(faultstore.Rule{Table: "tsdb-uid", Err: store.ErrUnavailable})
-	b.refused(b.askUntil("/api/suggest?type=metrics", answered(424)), 424, "HBase is not reachable")
-}
-
 // If a part cannot be read, the answer is 503 with the missing key ranges.
 func TestQuery_incomplete(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t); c.SaltWidth = 1 })
@@ -202,34 +165,11 @@ func TestQuery_clientGoes(t *testing.T) {
 	f(behind(t, 2, nil), http.MethodPost, stuck)
 }
 
-// A query has the same answer in all forms of JSON, and compressed. As Arrow it ends with an end
-// mark.
-func TestQuery_forms(t *testing.T) {
+// As Arrow an answer ends with an end mark, and compressed it is the same one. The story query_forms has the forms of
+// JSON.
+func TestQuery_wholeStreams(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
-	f := func(query, want string) {
-		t.Helper()
-		kind := "application/json; charset=UTF-8"
-		if strings.HasPrefix(want, "cb(") {
-			kind = "application/javascript; charset=UTF-8"
-		}
-		a := b.get("/api/query?start=1356998400&end=1356998500&" + query)
-		if got := a.header.Get("Content-Type"); a.status != 200 || a.body != want || got != kind {
-			t.Errorf("%s: %d %s %s, want %s %s", query, a.status, got, a.body, kind, want)
-		}
-	}
-	group := func(dps string) string {
-		return `[{"metric":"m","tags":{},"aggregateTags":["host"],"dps":` + dps + `}]`
-	}
-	f("m=sum:m", group(`{"1356998400":1.0,"1356998460":5.5}`))
-	f("m=sum:m&arrays", group(`[[1356998400,1.0],[1356998460,5.5]]`))
-	f("m=sum:m&ms&arrays=true", group(`[[1356998400000,1.0],[1356998460000,5.5]]`))
-	f("m=sum:m&jsonp=cb", "cb("+group(`{"1356998400":1.0,"1356998460":5.5}`)+")")
-	f("m=sum:m&jsonp=alert(1)", group(`{"1356998400":1.0,"1356998460":5.5}`))
-	f("m=max:30s-max-nan:m%7Bhost=b%7D", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":{"1356998400":"NaN","1356998430":"NaN","1356998460":3.0,"1356998490":"NaN"}}]`)
-	f("m=max:1m-max-nan:m%7Bhost=b%7D&arrays", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":[[1356998400,"NaN"],[1356998460,3.0]]}]`)
-	f("m=max:1m-max-null:m%7Bhost=b%7D&arrays", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":[[1356998400,null],[1356998460,3.0]]}]`)
-
 	a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
 	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
 		t.Errorf("Arrow: %d %v, %d bytes", a.status, a.header, len(a.body))
@@ -242,46 +182,5 @@ func TestQuery_forms(t *testing.T) {
 	}
 	if text, err := io.ReadAll(z); err != nil || string(text) != plain.body || len(text) < 3600*10 {
 		t.Errorf("compressed: %d bytes, %v; plain %d bytes", len(text), err, len(plain.body))
-	}
-}
-
-// With showStats each result has the statistics of its own sub-query.
-func TestQuery_showStats(t *testing.T) {
-	b := open(t, nil)
-	b.put("m 1356998400 1 host=a", "m 1356998401 1 host=b", "n 1356998400 1 host=a")
-	for _, a := range []answer{
-		b.get("/api/query?start=1356998400&end=1356998500&m=none:m&m=sum:n&show_stats"),
-		b.post("/api/query", `{"start":1356998400,"end":1356998500,"showStats":true,"queries":[{"aggregator":"none","metric":"m"},{"aggregator":"sum","metric":"n"}]}`),
-	} {
-		var results []struct{ Stats map[string]float64 }
-		if err := json.Unmarshal([]byte(a.body), &results); err != nil || len(results) != 3 {
-			t.Fatalf("%v: %s", err, a.body)
-		}
-		for i, want := range []map[string]float64{
-			{"queryIndex": 0, "emittedDPs": 1, "dpsPreFilter": 2, "rowsFromStorage": 2},
-			{"queryIndex": 0, "emittedDPs": 1, "dpsPreFilter": 2, "rowsFromStorage": 2},
-			{"queryIndex": 1, "emittedDPs": 1, "dpsPreFilter": 1, "rowsFromStorage": 1},
-		} {
-			for name, v := range want {
-				if got, ok := results[i].Stats[name]; got != v || !ok {
-					t.Errorf("result %d: %s is %v, want %v", i, name, got, v)
-				}
-			}
-		}
-	}
-	if a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m"); strings.Contains(a.body, "stats") {
-		t.Errorf("without showStats: want no stats, got %s", a.body)
-	}
-}
-
-// The only serializer is json: routes below /api refuse another one, the old routes ignore the
-// parameter.
-func TestSerializer(t *testing.T) {
-	b := open(t, nil)
-	b.refused(b.get("/api/aggregators?serializer=xml"), 400, "Requested serializer was not found")
-	for _, path := range []string{"/api/aggregators?serializer=json", "/aggregators?serializer=xml"} {
-		if a := b.get(path); a.status != 200 {
-			t.Errorf("%s: %d", path, a.status)
-		}
 	}
 }

@@ -102,53 +102,6 @@ func TestSeveral_renames(t *testing.T) {
 	}
 }
 
-// Points that one gateway stores or deletes are in, or gone from, the other one's next answer, also if
-// it would answer from its result cache. So are annotations, dashboards and meta data, of which
-// nothing is cached.
-func TestSeveral_atOnce(t *testing.T) {
-	a, b := twoGateways(t, func(c *gateway.Config) { c.ResultCache = "16MiB" })
-	a.put("m 1356998400 1 k=v", "m 1356998401 2 k=v")
-	const query = "/api/query?start=1356998400&end=1357002000&m=sum:1m-sum:m"
-	shows := func(want string) {
-		t.Helper()
-		for range 4 { // the last ones from the result cache
-			if x := b.get(query); x.status != http.StatusOK || !strings.Contains(x.body, want) {
-				t.Errorf("%d %s, want %s", x.status, x.body, want)
-			}
-		}
-	}
-	shows(`"dps":{"1356998400":3.0}`)
-	if x := b.get("/metrics"); !strings.Contains(x.body, "downpour_result_cache_hits_total") || strings.Contains(x.body, "\ndownpour_result_cache_hits_total 0\n") {
-		t.Error("nothing was answered from the result cache, so the test proves nothing of it")
-	}
-	a.put("m 1356998402 3 k=v")
-	shows(`"dps":{"1356998400":6.0}`)
-	if x := a.do(http.MethodDelete, query, nil); x.status != http.StatusOK {
-		t.Fatalf("delete: %d %s", x.status, x.body)
-	}
-	shows(`[]`)
-
-	a.save("web", oneText, 0)
-	if x := b.get("api/dashboards/web"); x.body != oneText {
-		t.Errorf("dashboard: %d %s", x.status, x.body)
-	}
-	a.save("web", strings.Replace(oneText, "hello", "good bye", 1), 1)
-	if x := b.get("api/dashboards/web"); !strings.Contains(x.body, "good bye") {
-		t.Errorf("dashboard, saved again: %d %s", x.status, x.body)
-	}
-	a.post("/api/annotation", `{"startTime":1356998400,"description":"by the other"}`)
-	if x := b.get("/api/annotation?start_time=1356998400"); !strings.Contains(x.body, "by the other") {
-		t.Errorf("annotation: %d %s", x.status, x.body)
-	}
-	a.post("/api/uid/uidmeta", `{"uid":"000001","type":"metric","displayName":"of the other"}`)
-	if x := b.get("/api/uid/uidmeta?uid=000001&type=metric"); !strings.Contains(x.body, "of the other") {
-		t.Errorf("meta data of a name: %d %s", x.status, x.body)
-	}
-	if x := b.get("/api/suggest?type=metrics&q=m"); x.body != `["m"]` {
-		t.Errorf("suggestions: %d %s", x.status, x.body)
-	}
-}
-
 // What OpenTSDB renames, which tells nobody, every gateway knows soon after the caches of one of
 // them were dropped.
 func TestSeveral_dropCaches(t *testing.T) {
@@ -219,42 +172,4 @@ func TestSeveral_metapurge(t *testing.T) {
 	}
 	at := 1356998401
 	soon(t, "it has meta data again", func() bool { at++; b.put(fmt.Sprintf("m %d 1 k=v", at)); return described() })
-}
-
-// A live query goes on under the new names when one is renamed, by its own gateway or by another one, on
-// either store.
-func TestSeveral_live(t *testing.T) {
-	const query = `{"start":1356998400,"queries":[{"aggregator":"none","metric":"m"}]}`
-	at := func(c *gateway.Config) { c.Now = func() time.Time { return time.Unix(1356999000, 0) } }
-	here, other := twoGateways(t, at)
-	alone := open(t, at)
-	for name, who := range map[string]struct{ renames, shows *bench }{"embedded": {alone, alone}, "HBase": {here, here}, "another gateway": {here, other}} {
-		t.Run(name, func(t *testing.T) {
-			renames, shows := &bench{T: t, cfg: who.renames.cfg, g: who.renames.g}, &bench{T: t, cfg: who.shows.cfg, g: who.shows.g}
-			tag := strings.ReplaceAll(name, " ", "-")
-			renames.put("m 1356998500 1 k="+tag, "m 1356998510 2 k="+tag)
-			s := shows.subscribe(query, "")
-			shown := func(want string) bool {
-				for _, g := range s.groups {
-					if g.Tags["k"] == want && len(g.DPS) == 2 {
-						return true
-					}
-				}
-				return false
-			}
-			for !shown(tag) {
-				s.next()
-			}
-			if x := renames.post("/api/uid/rename", fmt.Sprintf(`{"tagv":%q,"name":"new-%s"}`, tag, tag)); x.status != http.StatusOK {
-				t.Fatalf("rename: %d %s", x.status, x.body)
-			}
-			for !shown("new-" + tag) {
-				s.next()
-			}
-			if shown(tag) {
-				t.Errorf("groups %+v, want none of the old name", s.groups)
-			}
-			s.settle()
-		})
-	}
 }

@@ -13,11 +13,11 @@ var ofAnswers = []mutant{
 	}, {
 		name: "gap-in-pairs", file: "gateway/api/httpapi/queryroutes/json.go",
 		old: "AppendValue(o.buf, v, r.NaNIsNull)", new: "AppendValue(o.buf, v, r.NaNIsNull || o.q.Arrays)",
-		test: "gateway TestQuery_forms",
+		test: "integration/story TestStories/query_forms",
 	}, {
 		name: "json-said-to-be-text", file: "gateway/api/httpapi/queryroutes/json.go",
 		old: `h.Set("Content-Type", "application/json; charset=UTF-8")`, new: `h.Set("Content-Type", "text/plain; charset=UTF-8")`,
-		test: "gateway TestQuery_forms",
+		test: "integration/story TestStories/query_forms",
 	}, {
 		name: "profiles-for-readers", file: "gateway/api/httpapi/adminroutes/handlers.go",
 		old: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.All,`, new: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.Read,`,

@@ -29,10 +29,10 @@ var ofLiveExpressions = []mutant{
 	}, {
 		name: "empty-intersection-ends-the-subscription", file: "gateway/live.go",
 		old: "errors.As(err, &unknown) || errors.As(err, &data) ||", new: "errors.As(err, &unknown) || errors.As(err, &data) && false ||",
-		test: "TestExpLive_errors",
+		test: "integration/story TestStories/live_expressions",
 	}, {
 		name: "group-tags-compare-all-of-a-filter", file: "gateway/query/exp/join.go",
 		old: "(f.grouped || !j.UseGroupTags)", new: "(f.grouped || !j.UseGroupTags || f.key != \"\")",
-		test: "gateway TestExp_groupTags",
+		test: "integration/story TestStories/expressions",
 	},
 }

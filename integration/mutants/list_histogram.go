@@ -54,10 +54,10 @@ var ofHistograms = []mutant{
 	}, {
 		name: "histogram-appended-to-points", file: "gateway/write/cells.go",
 		old: "	c.addHistograms(r)\n", new: "",
-		test: "gateway TestHistogram_besidePoints",
+		test: "integration/story TestStories/histograms",
 	}, {
 		name: "histogram-negative-count-taken", file: "gateway/write/histogram.go",
 		old: "		case b.Count < 0:\n", new: "		case b.Count < -1<<62:\n",
-		test: "gateway TestHistogram_refused",
+		test: "integration/story TestStories/histograms_refused",
 	},
 }

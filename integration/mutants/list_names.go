@@ -145,6 +145,6 @@ var ofNames = []mutant{
 	}, {
 		name: "lookup-without-an-end", file: "gateway/api/httpapi/metaroutes/lookup.go",
 		old: "	ctx, cancel := h.timeout(r)\n", new: "	ctx, cancel := r.Context(), func() {}\n",
-		test: "gateway TestLookups_timeout",
+		test: "integration/story TestStories/lookups_timeout",
 	},
 }

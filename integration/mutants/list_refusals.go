@@ -18,7 +18,7 @@ var ofRefusals = []mutant{
 	}, {
 		name: "refused-request-asked-again", file: "gateway/live.go",
 		old: "errors.As(err, &data) ||", new: "errors.As(err, &data) || answer.Message[0] == 'M' ||",
-		test: "TestExpLive_errors",
+		test: "integration/story TestStories/live_expressions",
 	}, {
 		name: "limit-of-a-bucket-for-all", file: "gateway/metadata/lookup/lookup.go",
 		old: " || w.metric == nil: // one", new: ": // one",

@@ -18,6 +18,8 @@
 //	//fault:memory-bound-ignored held > limit => held < 0
 //	func TestRun_errors(t *testing.T) {
 //
+// A story declares it in a comment, "# //fault:NAME OLD => NEW", and the marker names TestStories/STORY.
+//
 // What stands before the arrow occurs in the line once; nothing stands for the whole line. What
 // stands behind it is put there; nothing deletes. A marker or declaration without the other half,
 // or one whose change does not apply, is an error of every form of the command, and of a test of

@@ -20,11 +20,14 @@ const directive = "//" + "fault:"
 
 var (
 	// marker ends a line of code: what the line is without it, the fault's name, the test that catches it.
-	marker = regexp.MustCompile(`^(\s*)(\S.*?)\s*` + directive + `([a-z][a-z0-9-]*) (Test\w+)$`)
-	// declared is a line of a test's comment: the fault's name, the old code, empty for the whole line, and the new,
-	// empty for none.
+	marker = regexp.MustCompile(`^(\s*)(\S.*?)\s*` + directive + `([a-z][a-z0-9-]*) (Test\w+(?:/\w+)?)$`)
+	// declared is a line of a test's comment, or of a story's: the fault's name, the old code, empty for the whole line,
+	// and the new, empty for none.
 	declared = regexp.MustCompile(`^` + directive + `([a-z][a-z0-9-]*) (?:(.*\S) )?=>(?: (.*\S))?$`)
 )
+
+// stories are scripts that package integration/story runs, each as a part of TestStories.
+const stories = "integration/story/testdata"
 
 // halves is what the tree says of one fault.
 type halves struct {
@@ -64,8 +67,11 @@ func readPromises(tree fs.FS) ([]fault, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains(skipped, name) || d.Name() == "node_modules" || d.Name() == "testdata"):
+		case d.IsDir() && (slices.Contains(skipped, name) || d.Name() == "node_modules"),
+			d.IsDir() && d.Name() == "testdata" && name != stories:
 			return fs.SkipDir
+		case !d.IsDir() && path.Dir(name) == stories:
+			return r.story(name)
 		case d.IsDir() || path.Ext(name) != ".go":
 			return nil
 		}
@@ -141,6 +147,29 @@ func (r *reading) declarations(name, text string) error {
 	return nil
 }
 
+// story takes the declarations of a story: comments of the form "# //fault:NAME OLD => NEW".
+func (r *reading) story(name string) error {
+	text, err := fs.ReadFile(r.tree, name)
+	if err != nil {
+		return err
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		line, is := strings.CutPrefix(line, "# "+directive)
+		if !is {
+			continue
+		}
+		m := declared.FindStringSubmatch(directive + line)
+		if m == nil {
+			r.wrong = append(r.wrong, fmt.Errorf("%s: got %q, want # %sNAME OLD => NEW", name, line, directive))
+			continue
+		}
+		h := r.halves(m[1])
+		test := "TestStories/" + strings.TrimSuffix(path.Base(name), ".txt")
+		h.declarations = append(h.declarations, declaration{file: name, test: test, old: m[2], new: m[3]})
+	}
+	return nil
+}
+
 func (r *reading) halves(name string) *halves {
 	h := r.faults[name]
 	if h == nil {
@@ -171,7 +200,8 @@ func (r *reading) join(name string, h *halves) (fault, error) {
 	if _, err := parser.ParseFile(token.NewFileSet(), m.file, changed, parser.SkipObjectResolution); err != nil {
 		return fault{}, fmt.Errorf("is no Go any more: %w", err)
 	}
-	return fault{name: name, file: m.file, dir: path.Dir(d.file), test: d.test, testFile: d.file, changed: changed}, nil
+	dir := strings.TrimSuffix(path.Dir(d.file), "/testdata")
+	return fault{name: name, file: m.file, dir: dir, test: d.test, testFile: d.file, changed: changed}, nil
 }
 
 // apply changes the code of one line and leaves the number of lines as it is.

@@ -32,6 +32,27 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// A story declares faults in its comments; its test is a part of TestStories, in the package of stories.
+func TestReadPromises_stories(t *testing.T) {
+	texts := map[string]string{
+		"x.go":                 "package x\n\nvar n = 1 " + directive + "told TestStories/live\n",
+		stories + "/live.txt":  "# A story.\n#\n# " + directive + "told 1 => 2\n\nput\n",
+		"y/testdata/other.txt": "# " + directive + "unread 1 => 2\n",
+	}
+	found, err := readPromises(treeOf(texts))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("got %d faults, %v, want one", len(found), err)
+	}
+	f := found[0]
+	if f.dir != "integration/story" || f.test != "TestStories/live" || f.testFile != stories+"/live.txt" {
+		t.Errorf("got %s of %s, declared in %s, want TestStories/live of integration/story", f.test, f.dir, f.testFile)
+	}
+	texts[stories+"/live.txt"] = "# " + directive + "told 1\n"
+	if _, err := readPromises(treeOf(texts)); err == nil || !strings.Contains(err.Error(), stories+"/live.txt: got ") {
+		t.Errorf("a declaration without an arrow: got %v, want an error that names the story", err)
+	}
+}
+
 // What is lost is an error that says what and where.
 func TestReadPromises(t *testing.T) {
 	const (

@@ -54,6 +54,7 @@ var targets = []target{
 		short: onServers("^Test(Differential_|Exchange_sameCells)", "./integration"),
 		long:  onServers("^Test(Differential_|Exchange_sameCells)", "./integration"),
 	},
+	servers("stories", "^TestStories_", java, "integration/story/"),
 	servers("metamorphic", "^Test(Metamorphic|Pushdown_|Seek_|Stretch_)", java, "gateway/query/", "pushdown/operator/", "pushdown/store/hbase/"),
 	servers("metadata", "^Test(Metadata_|UID_|Migrate_)", java, "gateway/metadata/", "gateway/uid/", "gateway/extra/tools/"),
 

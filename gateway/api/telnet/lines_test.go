@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every bad line has one answer, OpenTSDB's if it has one, and the connection goes on.
+// A bad line has one answer, counts as refused, and the connection goes on. The story telnet_refused has those of all
+// kinds.
 func TestLines_refused(t *testing.T) {
 	b := start(t, nil)
 	f := func(line, want string) {
@@ -20,53 +21,25 @@ func TestLines_refused(t *testing.T) {
 		}
 	}
 	f("put", "put: illegal argument: not enough arguments (need least 4, got 0)")
-	f("put m 1 2", "put: illegal argument: not enough arguments (need least 4, got 3)")
-	f("put  1356998400 1 a=b", "put: illegal argument: empty metric name")
-	f("put m now 1 a=b", "put: invalid value: Invalid character 'n' in now")
-	f("put m 1356998400x 1 a=b", "put: invalid value: Invalid character 'x' in 1356998400x")
-	f("put m 0 1 a=b", "put: illegal argument: invalid timestamp: 0")
-	f("put m -5 1 a=b", "put: illegal argument: invalid timestamp: -5")
-	f("put m 99999999999999 1 a=b", "put: illegal argument: invalid timestamp: 99999999999999")
-	f("put m  1 a=b", "put: invalid value: Empty string")
-	f("put m 1356998400  a=b", "put: illegal argument: empty value")
-	f("put m 1356998400 abc a=b", "put: invalid value: Invalid character 'a' in abc")
-	f("put m 1356998400 - a=b", "put: invalid value: Just a sign, no value: -")
-	f("put m 1356998400 99999999999999999999 a=b", "put: invalid value: Value too long: 99999999999999999999")
-	f("put m 1356998400 9223372036854775808 a=b", "put: invalid value: Overflow in 9223372036854775808")
-	f("put m 1356998400 1.2.3 a=b", `put: invalid value: For input string: "1.2.3"`)
-	f("put m 1356998400 1e999 a=b", `put: invalid value: For input string: "1e999"`)
-	f("put m 1356998400 NaN a=b", "put: invalid value: Invalid character 'N' in NaN")
-	f("put m 1356998400 1 ab", "put: illegal argument: invalid tag: ab")
-	f("put m 1356998400 1 =b", "put: illegal argument: invalid tag: =b")
-	f("put m 1356998400 1 a=", "put: illegal argument: invalid tag: a=")
-	f("put m 1356998400 1 a=b=c", "put: illegal argument: invalid tag: a=b=c")
-	f("put m 1356998400 1 a=b a=c", "put: illegal argument: duplicate tag: a=c, tags={a=b}")
-	f("put m 1356998400 1 ", "put: illegal argument: Missing tags")
-	f("put m!x 1356998400 1 a=b", `put: illegal argument: Invalid metric name ("m!x"): illegal character: !`)
 	f("put m 1356998400 1 a=b\x00",
 		"put: illegal argument: Invalid tag value with key [a] (\"b?\"): illegal character: ?")
 	f("put m 1356998400 1 a=b\rput",
 		"put: illegal argument: Invalid tag value with key [a] (\"b?put\"): illegal character: ?")
-	f("put m 1356998400 1 a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1",
-		"put: illegal argument: Too many tags: 9 maximum allowed: 8, tags: {a=1, b=1, c=1, d=1, e=1, f=1, g=1, h=1, i=1}")
 	f("put unknown.metric 1356998400 1 a=b", "put: unknown metric: No such name for 'metrics': 'unknown.metric'")
 	f("put unreachable 1356998400 1 a=b", "put: HBase error: uid table: store unavailable")
-	f("nonsense", "unknown command: nonsense.  Try `help'.")
 	f("\x00\x01\xff", "unknown command: ??\xff.  Try `help'.")
-	f("PUT m 1 1 a=b", "unknown command: PUT.  Try `help'.")
-	f(" put m 1 1 a=b", "unknown command: .  Try `help'.")
 	if got := b.store.points(t); len(got) > 0 {
 		t.Errorf("stored %v", got)
 	}
 	b.counts.Lock()
 	defer b.counts.Unlock()
-	if b.counts.ok != 0 || b.counts.bad != 29 {
-		t.Errorf("counted %d stored and %d refused, want 0 and 29", b.counts.ok, b.counts.bad)
+	if b.counts.ok != 0 || b.counts.bad != 5 {
+		t.Errorf("counted %d stored and %d refused, want 0 and 5", b.counts.ok, b.counts.bad)
 	}
 }
 
-// A good line has no answer and stores its value: 1 as an integer, 1.0 as a float, in 4 bytes if
-// that loses nothing.
+// A good line has no answer and stores its value, whatever its end and its bytes. The story telnet_stored has numbers
+// of all kinds.
 func TestLines_stored(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()
@@ -82,14 +55,6 @@ func TestLines_stored(t *testing.T) {
 	}
 	f("put m 1356998400 1 a=b\n", "1356998400000=1")
 	f("put m 1356998400 1.0 a=b\r\n", "1356998400000=1f4")
-	f("put m 1356998400 0.1 a=b\n", "1356998400000=0.1f8")
-	f("put m 1356998400 0.5 a=b\n", "1356998400000=0.5f4")
-	f("put m 1356998400 1e3 a=b\n", "1356998400000=1000f4")
-	f("put m 1356998400 -9223372036854775808 a=b\n", "1356998400000=-9223372036854775808")
-	f("put m 1356998400250 1 a=b\n", "1356998400250=1")
-	f("put m 1356998400.250 1 a=b\n", "1356998400250=1")
-	f("put m 1356998400 1 a=b  c=d \n", "1356998400000=1")
-	f("put m 1356998400 1 a=b a=b\n", "1356998400000=1")
 	f("put m\xe9tr 1356998400 1 a=\xfcber\n", "1356998400000=1")
 	f("\n\r\n \nput m 1356998400 1 a=b\n\n", "1356998400000=1")
 	f("put m 1356998400 1 a=b\nput m 1356998401 2 a=b\nput n 1356998400 3 a=b\n", "1356998400000=1", "1356998400000=3",

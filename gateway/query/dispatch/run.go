@@ -218,8 +218,9 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 
 	r.waiting = append(r.waiting, a.part)
-	// An attempt that ended only because the run's context did has not failed.
-	if ctx.Err() == nil || unlessContext(a.err) != nil {
+	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
+	// deadline, may see it first.
+	if unlessContext(a.err) != nil {
 		a.part.failure = withoutPlace(a.err)
 	}
 	if ctx.Err() == nil {

@@ -141,7 +141,7 @@ func (r *remote) endError(ctx context.Context, err error) error {
 		// The server knows the rest of the budget, the client all of it.
 		failure = r.budget.Refusal(limit)
 	}
-	return failure //fault:error-named-after-its-server TestErrors_sameByPushdown
+	return failure //fault:error-named-after-its-server TestStories/same_errors
 }
 
 // withBudget adds what the part may read to the call's metadata.

@@ -2,6 +2,7 @@ package faultstore
 
 import (
 	"context"
+	"sync"
 
 	"downpour/pushdown/store"
 )
@@ -15,7 +16,9 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 		if err != nil {
 			return nil, err
 		}
-		return &scanner{Scanner: inner, ctx: ctx, store: s, table: scan.Table}, nil
+		s.scans.Add(1)
+		closed := sync.OnceFunc(func() { s.scans.Add(-1) })
+		return &scanner{Scanner: inner, ctx: ctx, store: s, table: scan.Table, closed: closed}, nil
 	})
 }
 
@@ -27,6 +30,7 @@ type scanner struct {
 	store  *Store
 	table  string
 	failed error
+	closed func()
 }
 
 // Next obeys the rules.
@@ -37,6 +41,12 @@ func (c *scanner) Next() ([]store.Row, error) {
 	rows, err := call(c.ctx, c.store, Next, c.table, c.Scanner.Next)
 	c.failed = err
 	return rows, err
+}
+
+// Close closes the wrapped scanner.
+func (c *scanner) Close() error {
+	c.closed()
+	return c.Scanner.Close()
 }
 
 // Get obeys the rules.
@@ -108,7 +118,7 @@ func (s *Store) Features() store.Features {
 		Versioned:     nil,
 		PutAbsent:     nil,
 		IncrementAll:  nil,
-		Watch:         nil,
+		Watch:         s.inner.Features().Watch, // reads nothing
 		Writable:      nil,
 		DiskUsage:     nil,
 		Checkpoint:    nil,

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"downpour/pushdown/process/wait"
@@ -57,6 +58,7 @@ type Rule struct {
 // store: no call may bypass the rules by oversight.
 type Store struct {
 	inner store.Store
+	scans atomic.Int64 // that are open
 	mu    sync.Mutex
 	rules []*counted
 }
@@ -72,11 +74,22 @@ type counted struct {
 // delays and returns the first of their errors, one without After before one with it.
 func New(inner store.Store, rules ...Rule) *Store {
 	s := &Store{inner: inner}
+	s.Set(rules...)
+	return s
+}
+
+// Set replaces all rules, as those of New.
+func (s *Store) Set(rules ...Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = nil
 	for _, r := range rules {
 		s.rules = append(s.rules, &counted{Rule: r, rng: rand.New(rand.NewPCG(r.Seed, 0))})
 	}
-	return s
 }
+
+// OpenScans returns how many scanners are open.
+func (s *Store) OpenScans() int64 { return s.scans.Load() }
 
 // Hits returns how many calls each rule has chosen so far, in the order of New.
 func (s *Store) Hits() []int {

@@ -158,14 +158,33 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// No call goes past the rules: of what the wrapped store can do nothing is handed out but that which has rules.
+// No call goes past the rules: of what the wrapped store can do nothing is handed out but that which has rules, and a watch,
+// which reads nothing.
 func TestFeatures(t *testing.T) {
 	features := reflect.ValueOf(faultstore.New(embedded(t)).Features())
 	for i := range features.NumField() {
 		name := features.Type().Field(i).Name
-		if got, want := !features.Field(i).IsZero(), name == "Versioner"; got != want {
+		if got, want := !features.Field(i).IsZero(), name == "Versioner" || name == "Watch"; got != want {
 			t.Errorf("%s is there: %t, want %t", name, got, want)
 		}
+	}
+}
+
+// Rules can be replaced, and scanners are counted until they are closed.
+func TestSet(t *testing.T) {
+	s := faultstore.New(embedded(t), faultstore.Rule{Op: faultstore.Scan, Err: errFault})
+	if _, err := s.Scan(t.Context(), store.Scan{Table: "a"}); !errors.Is(err, errFault) || s.OpenScans() != 0 {
+		t.Errorf("got %v and %d open scans, want %v and none", err, s.OpenScans(), errFault)
+	}
+	s.Set()
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "a"})
+	if err != nil || s.OpenScans() != 1 {
+		t.Fatalf("got %v and %d open scans, want one", err, s.OpenScans())
+	}
+	sc.Close()
+	sc.Close()
+	if n := s.OpenScans(); n != 0 {
+		t.Errorf("got %d open scans after it was closed twice, want none", n)
 	}
 }
 

@@ -107,7 +107,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 	}
 
 	request.Send()
-	for _, s := range pending { //fault:last-points-of-a-put-not-waited-for TestPut_flags
+	for _, s := range pending { //fault:last-points-of-a-put-not-waited-for TestStories/put_flags
 		if err := s.batch.Wait(ctx); err != nil {
 			for i := s.from; i < s.end; i++ {
 				res.addLost(ctx, at(i), err)
