@@ -221,6 +221,7 @@ func TestHistogramQualifier(t *testing.T) {
 	f("060e0f", 3_599_000, false)
 	f("060000eb5a", 60_250, true)
 	f("0600000000", 0, true)
+	f("060036ee7f", 3_599_999, true) // the last one of a row
 
 	for _, text := range []string{"060e10", "060036ee80", "0600", "05003c", "06003c00"} {
 		q, _ := hex.DecodeString(text)

@@ -192,6 +192,25 @@ func TestSizes_learn(t *testing.T) {
 	}
 }
 
+// Each hour of several days has its own size, also behind midnight.
+func TestSizes_days(t *testing.T) {
+	z := newSizes()
+	plan := hoursPlan(50, 1)
+	want := make([]float64, 50)
+	for i := range want {
+		want[i] = float64(i + 1)
+	}
+	z.set(&plan, want)
+	var got []float64
+	w := z.estimate(&plan, operator.Access{})
+	for i := range w[1:] {
+		got = append(got, w[i+1]-w[i])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // Hours that were never read are estimated as the mean of the plan's other hours, or else of the
 // metric's.
 func TestSizes_unknown(t *testing.T) {
