@@ -385,28 +385,28 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 
 	rows := u.make(w.bucket, w.metric)
 	changes, err := w.changes(ctx, w.Store, w.rolledKeys(w.bucket, w.metric, r), r, rows)
-	numbers, others, stay := permitted(changes, w.Fewer)
-	if err == nil {
-		if err = write(ctx, w.Store, w.table, numbers); err == nil {
-			err = write(ctx, w.Store, w.table, others)
-		}
-	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
+		return nil, fmt.Errorf("cannot read rollups of table %s: %w", w.table, err)
+	}
+	pointCounts, values, kept := permitted(changes, w.Fewer)
+	for _, some := range [][]store.Mutation{pointCounts, values} {
+		if err := write(ctx, w.Store, w.table, some); err != nil {
+			return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
+		}
 	}
 	w.counts.Points += u.points
 	w.counts.Rows += u.rows
-	w.counts.Cells += int64(len(numbers) + len(others))
-	w.counts.Stay += stay
+	w.counts.Cells += int64(len(pointCounts) + len(values))
+	w.counts.Stay += kept
 	w.counts.Made++
-	readRaw := u.readRaw
-	if stay > 0 {
-		readRaw = valuesStay
+	whyRaw := u.readRaw // why queries are to read raw rows in this range; empty if rollups will do
+	if kept > 0 {
+		whyRaw = valuesStay
 	}
-	if readRaw != "" {
+	if whyRaw != "" {
 		w.counts.Raw++
 	}
-	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: readRaw}}, nil
+	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: whyRaw}}, nil
 }
 
 // save replaces the records of some times by stretches.

@@ -71,24 +71,26 @@ func (c *compiler) sources() ([]source, error) {
 		s.rollup = &scanplan.Rollup{Layout: i.Layout, Column: columns.value, Count: columns.count}
 		return s
 	}
-	// What raw data is downsampled to is not the interval that was asked for, but that of
-	// the table where the query gave up.
+	// As in OpenTSDB, raw data that is read after a table without an answer is downsampled to the interval of that
+	// table, not to the one of the query.
 	rawAfter := func(i *rollup.Interval) source {
-		raw.downsample = &scanplan.Downsample{
+		s := raw
+		s.downsample = &scanplan.Downsample{
 			Interval: i.Layout.Interval * 1000,
 			Count:    int(i.Layout.Interval),
 			Unit:     "s",
 			Function: columns.function,
 			Fill:     c.sub.Downsample.Fill,
 		}
-		return raw
+		return s
 	}
 
 	// A cut that is not after the query's start leaves nothing to read from rollups.
-	if c.splitAt(matching[0]); c.out.cut > 0 && c.out.cut <= c.query.Start {
+	c.splitAt(matching[0])
+	if c.out.cut > 0 && c.out.cut <= c.query.Start {
 		return []source{raw}, nil
 	}
-	c.out.afterCut = raw // a copy, before rawAfter changes raw's downsampling
+	c.out.afterCut = raw
 
 	out := []source{rollupOf(matching[0])}
 	switch c.sub.RollupUsage {
