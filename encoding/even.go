@@ -1,6 +1,10 @@
 package encoding
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"downpour/encoding/column"
+)
 
 // Even is an append column whose points lie at equal distances and whose values
 // are integers of one length, up to four bytes: what a machine reports that is
@@ -14,8 +18,12 @@ type Even struct {
 	First, Step int32 // offset of the first point from the base time, and distance between two; ms
 	Points      int   // at least two
 
-	entries []byte // of the append column
-	width   int    // bytes of a value: 1, 2 or 4
+	// The values: entries of an append column, or, if these are nil, integers of a block of columns,
+	// unpacked or not.
+	entries []byte
+	width   int // bytes of a value in entries: 1, 2 or 4
+	values  []uint64
+	sealed  column.Integers
 }
 
 // OnlyEven is OnlyCell for a row whose only cell is an append column of Even
@@ -23,6 +31,17 @@ type Even struct {
 func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 	if string(qualifier) != string(AppendColumn) || len(value) < 2*minEntryBytes {
 		return e, false
+	}
+	if value[0] == column.Mark {
+		// Others are left to OnlyCell before they are read as a whole.
+		if !column.BeginsWithInteger(value) {
+			return e, false
+		}
+		block, ok := onlyBlock(value)
+		if !ok {
+			return e, false
+		}
+		return d.evenSealed(&block)
 	}
 
 	// Floats and integers of eight bytes need more than 53 bits for their sums,
@@ -134,7 +153,17 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 
 // Sum returns the sum of the values of the points [from, to). No values have 8 bytes, see
 // OnlyEven.
-func (e Even) Sum(from, to int) (sum int64) {
+func (e *Even) Sum(from, to int) (sum int64) {
+	switch {
+	case e.values != nil:
+		for _, v := range e.values[from:to] {
+			sum += int64(v)
+		}
+		return sum
+	case e.entries == nil:
+		return e.sealed.Sum(from, to)
+	}
+
 	stride := 2 + e.width
 	b := e.entries[from*stride : to*stride]
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"downpour/encoding/column"
 )
 
 // RowDecoder turns the cells of one row into points in time order. It decodes
@@ -45,6 +47,8 @@ type RowDecoder struct {
 	cachedUniform    bool // their values have one type and length
 
 	order       []pointOrder // scratch of sortFrom
+	blocks      column.Scratch
+	words       []uint64 // values of the last block of columns that was read as a whole
 	annotations [][]byte
 	skipped     int
 }

@@ -132,7 +132,7 @@ func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint3
 		// Of points at equal distances not each has to be decoded.
 		if f.bucketer.TakesEven() {
 			if e, ok := d.OnlyEven(c.Qualifier, c.Value); ok {
-				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, e)
+				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, &e)
 				return times, values, e.Points, nil
 			}
 		}

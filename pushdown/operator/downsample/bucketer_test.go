@@ -401,7 +401,7 @@ func TestAppendEven(t *testing.T) {
 			t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
 		}
 		for range 2 { // the second time with the memory of the first
-			gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, even)
+			gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, &even)
 			wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
 			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
 				t.Fatalf("%s: want -, got +: %s", d, diff)

@@ -9,7 +9,7 @@ func (b *Bucketer) TakesEven() bool { return b.fn.Sums() }
 // AppendEven is AppendHour for points at equal distances. It computes where a bucket
 // ends and looks at no point. The sums are those of AppendHour to the last bit, because
 // sums of an hour's integers of four bytes are exact in doubles, in any order.
-func (b *Bucketer) AppendEven(times []int64, values []float64, base int64, e encoding.Even) ([]int64, []float64) {
+func (b *Bucketer) AppendEven(times []int64, values []float64, base int64, e *encoding.Even) ([]int64, []float64) {
 	width := int32(b.width)
 	for at, offset := 0, e.First; at < e.Points; {
 		// n is the number of points from offset on that lie before the bucket's end.
