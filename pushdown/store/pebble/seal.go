@@ -43,10 +43,9 @@ func (s *Store) Seal(ctx context.Context, table string, before time.Time, pace f
 			err = p.settle(ctx)
 		}
 	}
-	// Also after an error: what is sealed takes less only once what it replaces is gone. What is not done because ctx
-	// has ended the next pass does: it finds what was replaced.
-	if ctx.Err() == nil {
-		err = errors.Join(err, p.settle(ctx))
+	// What is not done because of an error the next pass does: it finds what was replaced.
+	if err == nil {
+		err = p.settle(ctx)
 	}
 	if err != nil {
 		err = fmt.Errorf("sealing of table %q: %w", table, err)
@@ -82,6 +81,10 @@ func (p *sealing) step(ctx context.Context) error {
 	}
 	defer p.s.life.RUnlock()
 
+	// What is written to a full disk waits for room.
+	if err := p.s.Writable(); err != nil {
+		return err
+	}
 	p.rows = 0
 	p.cells = p.cells[:0]
 	if err := p.find(); err != nil {
@@ -231,6 +234,10 @@ func (p *sealing) extendReplaced() {
 func (p *sealing) settle(ctx context.Context) error {
 	if p.replaced.Start == nil {
 		return nil
+	}
+	// On a full disk a flush waits for room.
+	if err := p.s.Writable(); err != nil {
+		return err
 	}
 	replaced := p.replaced
 	p.replaced, p.written = pebble.KeyRange{}, 0

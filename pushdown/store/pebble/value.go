@@ -41,11 +41,12 @@ func (v cellValue) entries(dst []byte, u *encoding.Unsealer) ([]byte, error) {
 	if v.tag != tagSealed {
 		return v.bytes, nil
 	}
-	value, err := u.Unseal(dst[:0], v.bytes)
+	value, err := u.Unseal(dst[:0], v.bytes[:v.sealed])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
-	return value, nil
+	// What was appended later is what it is, entries or not.
+	return append(value, v.bytes[v.sealed:]...), nil
 }
 
 // head is all of a value but its bytes.
