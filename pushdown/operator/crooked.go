@@ -91,7 +91,7 @@ func (b *accessBuilder) withGaps(a Access) Access {
 // begins the plan: the crooked rows there hold points of the part's first hour.
 func scanOf(part *scanplan.Part, a Access) store.Scan {
 	reads := part.Plan.Reads(part.Range)
-	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, Start: reads.Start, Stop: reads.Stop, Filter: a.Filter}
+	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, Start: reads.Start, Stop: reads.Stop, Filter: a.Filter, Sealed: true}
 	if len(a.Filter.Ranges) > 0 && !bytes.Equal(reads.Start, part.Range.Start) {
 		first := store.KeyRange{Start: reads.Start, Stop: part.Range.Start}
 		scan.Filter.Ranges = slices.Concat([]store.KeyRange{first}, a.Filter.Ranges)
