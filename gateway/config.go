@@ -40,6 +40,9 @@ type Config struct {
 	// Retention is how long rows are kept: off, an age such as 400d for all points, or the
 	// path of a file of rules, see package rules.
 	Retention string `env:"DOWNPOUR_RETENTION" envDefault:"off"`
+	// Seal is how many old rows of an embedded store are written in their compact form in a second at
+	// most; off leaves them as they are. Older releases refuse the data directory once one is.
+	Seal string `env:"DOWNPOUR_SEAL" envDefault:"off"`
 	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
 	// sets the same.
 	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
@@ -228,6 +231,9 @@ func (c *Config) validateChoices() (errs []error) {
 	}
 	if _, err := c.retentionRules(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_RETENTION: %w", err))
+	}
+	if _, err := c.sealRate(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := c.histogramCodec(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"downpour/gateway/admin/retention"
+	"downpour/gateway/admin/sealing"
 	compactions "downpour/pushdown/compaction/background"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rollupjob/background"
@@ -16,6 +17,7 @@ type jobs struct {
 	retention *retention.Worker
 	rollups   *background.Worker
 	compactor *compactions.Worker
+	sealer    *sealing.Worker
 }
 
 // newJobs returns the jobs of the settings. They yield to queries.
@@ -25,6 +27,7 @@ func newJobs(c *common, n *names, q *queries, rollups *rollup.Config) (j *jobs, 
 	if j.rollups, err = c.newRollupWorker(rollups, n, q.listed.Count); err != nil {
 		return nil, err
 	}
+	j.sealer = c.newSealer(q.listed.Count)
 	j.compactor, err = c.newCompactor(q.listed.Count)
 	return j, err
 }
@@ -40,6 +43,10 @@ func (j *jobs) start(start func(name string, work func(context.Context))) {
 	if j.compactor != nil {
 		start("compaction", j.compactor.Run)
 		j.log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", j.cfg.Compact, "DOWNPOUR_COMPACT_MARGIN", j.cfg.CompactMargin)
+	}
+	if j.sealer != nil {
+		start("sealing", j.sealer.Run)
+		j.log.Info("old rows are sealed in the background; releases that do not know them refuse the data directory from then on", "DOWNPOUR_SEAL", j.cfg.Seal)
 	}
 	j.watchDisk(start)
 }

@@ -193,7 +193,7 @@ func (w *backupWriter) begin() error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if logs.Columns {
-		w.list.Format = listFormatColumns
+		w.list.Format = listFormatColumns //fault:backup-of-columns-as-before TestSeal_backup
 	}
 	w.report.Path = w.files.PathJoin(w.To, w.name)
 	return w.files.MkdirAll(w.dir, 0o700)
