@@ -20,7 +20,7 @@ func (d *RowDecoder) addBlock(value []byte) (points int, rest []byte, err error)
 	}
 	d.offset, d.raw, d.flags = p.Offset, p.Raw, p.Flags
 	for i := first; i < len(d.flags); i++ {
-		d.flags[i] &= flagMask
+		d.flags[i] &= flagMask //fault:sealed-types-lost TestSealer_sameEntries
 	}
 	return block.Points, rest, nil
 }

@@ -43,7 +43,7 @@ func (s *Sealer) Seal(dst, value []byte) (sealed []byte, ok bool) {
 	from := len(dst)
 	for p := s.all; p.Len() > 0; {
 		n := 1
-		for n < min(p.Len(), column.MaxPoints) && p.Offset[n] > p.Offset[n-1] {
+		for n < min(p.Len(), column.MaxPoints) && p.Offset[n] > p.Offset[n-1] { //fault:sealed-run-over-descent TestSealer_sameEntries
 			n++
 		}
 		dst = s.appendRun(dst, p.Slice(0, n))

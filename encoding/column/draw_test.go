@@ -19,7 +19,7 @@ func drawn(t *rapid.T) Points {
 	return generate(r, n, times, []string{values, other}, form)
 }
 
-var valueKinds = []string{"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "double", "nan", "smooth"}
+var valueKinds = []string{"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "double", "nan", "smooth", "zeros"}
 
 // generate makes n points, fewer if they do not fit into an hour. Most values are of the first kind.
 func generate(r *rand.Rand, n int, times string, values []string, form string) (p Points) {
@@ -109,6 +109,8 @@ func (v *values) next(kind string, i int) (flags uint8, raw uint64) {
 		return FlagFloat | 3, uint64(math.Float32bits(v.r.Float32()))
 	case "nan":
 		return FlagFloat | 7, []uint64{0x7FF8_0000_0000_0001, 0xFFF0_0000_0000_0001, 0x7FF0 << 48, 0xFFF0 << 48, 1 << 63, 0, 1, 0x7FEF_FFFF_FFFF_FFFF}[v.r.IntN(8)]
+	case "zeros": // of either sign
+		return FlagFloat | 7, uint64(v.r.IntN(2)) << 63
 	case "smooth":
 		v.smooth += v.r.NormFloat64()
 		return double(v.smooth)

@@ -178,7 +178,7 @@ func (p *packed) unpack(dst []uint64) {
 	}
 	if len(p.patches) > 0 {
 		// parsePacked has read them once.
-		_, _ = p.eachPatch(func(i int, high uint64) { dst[i] |= high })
+		_, _ = p.eachPatch(func(i int, high uint64) { dst[i] |= high }) //fault:columns-without-patches TestBlock_roundTrip
 	}
 }
 
@@ -248,7 +248,7 @@ func (p *packed) sum(from, to int) (sum uint64) {
 		// Each lane has twice the bits of a number: room for 2^w of them.
 		total += x&lanes + x>>(w&63)&lanes
 		bit += each * w
-		if loads++; loads == 1<<(w-1) {
+		if loads++; loads == 1<<(w-1) { //fault:columns-lanes-run-over TestPacked_sum
 			sum += sumLanes(total, w)
 			total, loads = 0, 0
 		}
