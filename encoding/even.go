@@ -27,7 +27,7 @@ type Even struct {
 }
 
 // OnlyEven is OnlyCell for a row whose only cell is an append column of Even
-// points. ok is false for every other row. The result is a view into value.
+// points. ok is false for every other row. The result is a view into value, or into d, and holds until the next row.
 func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 	if string(qualifier) != string(AppendColumn) || len(value) < 2*minEntryBytes {
 		return e, false
@@ -188,6 +188,32 @@ func (e *Even) Sum(from, to int) (sum int64) {
 	}
 
 	return sum
+}
+
+// At returns the value of a point.
+func (e *Even) At(i int) int64 {
+	switch {
+	case e.values != nil:
+		return int64(e.values[i])
+	case e.entries == nil:
+		return e.sealed.At(i)
+	}
+	b := e.entries[i*(2+e.width)+2:]
+	return widen(readRaw(b, e.width), e.width, false).Int()
+}
+
+// Bounds returns the least and the largest value of the points [from, to), of which there is at least one.
+func (e *Even) Bounds(from, to int) (least, most int64) {
+	if e.values == nil && e.entries == nil {
+		return e.sealed.Bounds(from, to)
+	}
+	least = e.At(from)
+	most = least
+	for i := from + 1; i < to; i++ {
+		v := e.At(i)
+		least, most = min(least, v), max(most, v)
+	}
+	return least, most
 }
 
 // sumPairs sums values of one or two bytes, two at a time. Eight bytes are loaded

@@ -23,6 +23,11 @@ type Sealer struct {
 	entries []byte
 }
 
+// IsSealed reports whether a cell is an append column that begins with a block.
+func IsSealed(qualifier, value []byte) bool {
+	return len(value) > 0 && value[0] == column.Mark && bytes.Equal(qualifier, AppendColumn)
+}
+
 // Unsealer gives the entries back. It is used again, and is for one goroutine.
 type Unsealer struct {
 	scratch column.Scratch

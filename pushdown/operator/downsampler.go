@@ -130,7 +130,7 @@ func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint3
 	if len(cells) == 1 {
 		c := &cells[0]
 		// Of points at equal distances not each has to be decoded.
-		if f.bucketer.TakesEven() {
+		if f.bucketer.TakesEven(encoding.IsSealed(c.Qualifier, c.Value)) {
 			if e, ok := d.OnlyEven(c.Qualifier, c.Value); ok {
 				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, &e)
 				return times, values, e.Points, nil
