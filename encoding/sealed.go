@@ -28,6 +28,17 @@ func IsSealed(qualifier, value []byte) bool {
 	return len(value) > 0 && value[0] == column.Mark && bytes.Equal(qualifier, AppendColumn)
 }
 
+// SealedPoints returns how many points the blocks at the beginning of a sealed value stand for, as they say themselves.
+func SealedPoints(value []byte) (points int) {
+	for {
+		n, rest, ok := column.Peek(value)
+		if !ok {
+			return points
+		}
+		points, value = points+n, rest
+	}
+}
+
 // Unsealer gives the entries back. It is used again, and is for one goroutine.
 type Unsealer struct {
 	scratch column.Scratch

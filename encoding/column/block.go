@@ -143,6 +143,20 @@ func Parse(b []byte) (k Block, rest []byte, err error) {
 	return k, rest, nil
 }
 
+// Peek returns the number of points of the block at the start of b and what follows it, without looking at what else is in it,
+// or whether it is damaged.
+func Peek(b []byte) (points int, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != Mark {
+		return 0, b, false
+	}
+	length, body, err := cutUvarint(b[1:])
+	if err != nil || length > uint64(len(body)) {
+		return 0, b, false
+	}
+	count, _, err := cutUvarint(body)
+	return int(min(count, MaxPoints)), body[length:], err == nil
+}
+
 // BeginsWithInteger tells whether the first point of the block at the start of b is an integer, without looking at
 // what else is in it, or whether it is damaged.
 func BeginsWithInteger(b []byte) bool {

@@ -85,7 +85,7 @@ func TestFrozenValues(t *testing.T) {
 
 // A column as FORMAT.md shows it: six points that are sealed, and one that came later.
 func TestFrozenSealed(t *testing.T) {
-	const frozen = "02ff12ff1006000000000a00d8040388c6024caf9f2e02d12a2a"
+	const frozen = "02ff12ff10060000000a00d8040388c6024caf9f2e02d12a2a"
 	s := openMem(t, Options{IdleFlush: -1, Logger: quiet(), Grouping: sealedSchema.RowHours()})
 	create(t, s)
 	var entries []byte

@@ -127,9 +127,15 @@ func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, erro
 		}
 		v.bytes = c.entries
 	}
+	if v.tag == tagSealed && c.sealed && !c.keysOnly {
+		to.unsealed += encoding.SealedPoints(v.bytes) * leastEntry //fault:sealed-rows-fill-no-block TestSeal_blocks
+	}
 	to.addCell(family, qualifier, v.bytes, v.ms)
 	return true, nil
 }
+
+// leastEntry is the bytes of the shortest entry of an append column.
+const leastEntry = 3
 
 // wants tells whether a qualifier lies in a wanted range.
 func (c *columns) wants(qualifier []byte) bool {

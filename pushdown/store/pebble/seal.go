@@ -85,6 +85,9 @@ func (p *sealing) step(ctx context.Context) error {
 	if err := p.s.Writable(); err != nil {
 		return err
 	}
+	if err := p.s.roomToSeal(); err != nil {
+		return err
+	}
 	p.rows = 0
 	p.cells = p.cells[:0]
 	if err := p.find(); err != nil {
@@ -105,6 +108,19 @@ func (p *sealing) step(ctx context.Context) error {
 		return err
 	}
 	return p.write()
+}
+
+// roomToSeal returns store.ErrFull where so little is free that the new form of rows, which is there besides the old one
+// for a while, could be why puts are refused.
+func (s *Store) roomToSeal() error {
+	usage, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		return nil
+	}
+	if need := 2*reserveOf(usage) + sealStretch; usage.AvailBytes < need {
+		return fmt.Errorf("%w to seal rows: %d KiB are free, want %d", store.ErrFull, usage.AvailBytes>>10, need>>10)
+	}
+	return nil
 }
 
 // find looks for keys of cells that may have to be sealed, from p.next on.

@@ -655,3 +655,32 @@ func readsOrFails(t *testing.T, files vfs.FS, want map[string]string) (failed bo
 	}
 	return failed
 }
+
+// A block of a scan that takes sealed columns has no more points than one of entries: those who read it have reserved memory
+// for these.
+//
+//fault:sealed-rows-fill-no-block encoding.SealedPoints(v.bytes) * leastEntry => 0
+func TestSeal_blocks(t *testing.T) {
+	t.Parallel()
+	s := openMem(t, sealedOptions(vfs.NewMem()))
+	create(t, s)
+	for series := range 60 {
+		appendEntries(t, s, 5*series, 0, sealedEntries(5*series, 0)) // 360 points of three bytes or some more
+	}
+	sealAll(t, s, hourEnd(0))
+	const size = 4096
+	for _, sealed := range []bool{false, true} {
+		n := 0
+		for rows, err := range store.Blocks(t.Context(), s, store.Scan{Table: "tsdb", Family: "t", Sealed: sealed, BlockBytes: size}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n += len(rows); len(rows) > 1+size/(3*360) {
+				t.Errorf("sealed %t: a block of %d rows, want at most %d", sealed, len(rows), 1+size/(3*360))
+			}
+		}
+		if n != 60 {
+			t.Errorf("sealed %t: %d rows, want 60", sealed, n)
+		}
+	}
+}
