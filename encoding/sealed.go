@@ -28,7 +28,8 @@ func IsSealed(qualifier, value []byte) bool {
 	return len(value) > 0 && value[0] == column.Mark && bytes.Equal(qualifier, AppendColumn)
 }
 
-// SealedPoints returns how many points the blocks at the beginning of a sealed value stand for, as they say themselves.
+// SealedPoints returns how many points the blocks at the beginning of a sealed value stand for, as they say
+// themselves.
 func SealedPoints(value []byte) (points int) {
 	for {
 		n, rest, ok := column.Peek(value)
@@ -94,8 +95,8 @@ func (s *Sealer) same(a, b []byte) bool {
 	return bytes.Equal(s.entries, s.block)
 }
 
-// Unseal appends the entries of the value of an append column, which may be sealed in part. It fails if a block is not as it
-// was written; entries it does not look at.
+// Unseal appends the entries of the value of an append column, which may be sealed in part. It fails if a block
+// is not as it was written; entries it does not look at.
 func (u *Unsealer) Unseal(dst, value []byte) ([]byte, error) {
 	from := len(dst)
 	for len(value) > 0 {

@@ -121,8 +121,8 @@ func checkSums(t *rapid.T, e *Even, p Points) {
 	}
 }
 
-// A sealed column is read as its entries are, by all ways, and gives them back byte by byte: sealed once, sealed again
-// with what came later, and with that behind it.
+// A sealed column is read as its entries are, by all ways, and gives them back byte by byte: sealed once,
+// sealed again with what came later, and with that behind it.
 //
 //fault:sealed-types-lost d.flags[i] &= flagMask => d.flags[i] = 0
 //fault:sealed-run-over-descent p.Offset[n] > p.Offset[n-1] => true

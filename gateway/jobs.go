@@ -46,7 +46,8 @@ func (j *jobs) start(start func(name string, work func(context.Context))) {
 	}
 	if j.sealer != nil {
 		start("sealing", j.sealer.Run)
-		j.log.Info("old rows are sealed in the background; releases that do not know them refuse the data directory from then on", "DOWNPOUR_SEAL", j.cfg.Seal)
+		j.log.Info("old rows are sealed in the background; older releases refuse the data directory from then on",
+			"DOWNPOUR_SEAL", j.cfg.Seal)
 	}
 	j.watchDisk(start)
 }

@@ -13,8 +13,8 @@ func (c *Config) sealRate() (float64, error) {
 	return settings.Rate("DOWNPOUR_SEAL", c.Seal, maxSealRate, "rows a second, such as 2000")
 }
 
-// newSealer returns the worker that seals old rows, nil if there is to be none: HBase has no such rows, and in mode ro
-// nothing is written.
+// newSealer returns the worker that seals old rows, nil if there is to be none: HBase has no such rows, and in
+// mode ro nothing is written.
 func (c *common) newSealer(busy func() int) *sealing.Worker {
 	rate, _ := c.cfg.sealRate() // Validate reports an error
 	seal := c.store.Features().Seal

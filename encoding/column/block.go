@@ -118,8 +118,8 @@ const (
 	float4Kinds  kindSet = 1<<float4 | 1<<(float4|kindMillis)
 )
 
-// Parse reads a block from the start of b, and returns what follows it. It fails if anything in the block is not as it
-// was written.
+// Parse reads a block from the start of b, and returns what follows it. It fails if anything in the block is
+// not as it was written.
 func Parse(b []byte) (k Block, rest []byte, err error) {
 	if len(b) == 0 || b[0] != Mark {
 		return k, b, errorOf("first byte", b[:min(1, len(b))])
@@ -143,8 +143,8 @@ func Parse(b []byte) (k Block, rest []byte, err error) {
 	return k, rest, nil
 }
 
-// Peek returns the number of points of the block at the start of b and what follows it, without looking at what else is in it,
-// or whether it is damaged.
+// Peek returns the number of points of the block at the start of b and what follows it, without looking at what
+// else is in it, or whether it is damaged.
 func Peek(b []byte) (points int, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != Mark {
 		return 0, b, false

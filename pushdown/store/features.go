@@ -52,10 +52,10 @@ type Features struct {
 	// Errors: ErrClosed, ErrFull, ErrDamaged if a log cannot be read.
 	Checkpoint func(ctx context.Context) (name string, remove func() error, err error)
 
-	// Seal writes the append columns of a table's rows anew in their sealed form (see encoding.Sealer), where the hour
-	// of the row ended before a time; no answer changes by that. It goes over the table once, and calls pace after each
-	// few rows, which may wait, or end it by an error. After an error it may be called again. Older releases refuse the store once one row is sealed. The embedded
-	// store has it.
+	// Seal writes the append columns of a table's rows once more, in their sealed form (see encoding.Sealer), where
+	// the hour of the row ended before a time; no answer changes by that. It goes over the table once, and
+	// calls pace after each few rows, which may wait, or end it by an error. After an error it may be called
+	// again. Older releases refuse the store once one row is sealed. The embedded store has it.
 	//
 	// Errors: ErrClosed, ErrFull, ErrStalled, ErrDamaged if rows cannot be read.
 	Seal func(ctx context.Context, table string, before time.Time, pace func(SealReport) error) (SealReport, error)
@@ -73,6 +73,6 @@ type Features struct {
 // SealReport says what Seal has done so far.
 type SealReport struct {
 	Rows          int64 // that were looked at
-	Sealed        int64 // that were written anew
+	Sealed        int64 // that were written in their sealed form
 	Before, After int64 // bytes of their columns
 }

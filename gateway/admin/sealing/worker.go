@@ -1,8 +1,9 @@
 // Package sealing has old rows of an embedded store written in their compact form, calmly, beside those who query and
 // write: see store.Features.Seal for what that is. No answer changes by it, and nothing is lost where it is cut off.
 //
-// An hour is sealed an hour after its end, when hardly a point comes any more. Points that come later stay as they were put,
-// behind the compact form, until there are enough of them to make it worth writing the row once more.
+// An hour is sealed an hour after its end, when hardly a point comes any more. Points that come later stay as
+// they were put, behind the compact form, until there are enough of them to make it worth writing the row once
+// more.
 package sealing
 
 import (
@@ -78,5 +79,6 @@ func (w *Worker) pass(ctx context.Context) error {
 }
 
 func (w *Worker) tell(what string, r store.SealReport, began time.Time) {
-	w.Log.Info(what, "rows", r.Sealed, "bytes before", r.Before, "bytes after", r.After, "took", time.Since(began).Round(time.Second))
+	w.Log.Info(what, "rows", r.Sealed, "bytes before", r.Before, "bytes after", r.After,
+		"took", time.Since(began).Round(time.Second))
 }

@@ -50,8 +50,8 @@ func counted(t *testing.T, w *sealing.Worker) map[string]float64 {
 	return n
 }
 
-// A worker keeps its rate, seals hours that ended an hour ago, says how far it is each minute, and begins anew every ten
-// minutes, also after an error.
+// A worker keeps its rate, seals hours that ended an hour ago, says how far it is each minute, and begins again
+// every ten minutes, also after an error.
 //
 //fault:seal-without-margin w.Now().Add(-margin) => w.Now()
 func TestWorker_pace(t *testing.T) {

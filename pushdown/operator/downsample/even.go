@@ -5,8 +5,8 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// TakesEven reports whether AppendEven can be used: the function does not need each value of a bucket. Of values that are not sealed it is
-// worth it only for their sums.
+// TakesEven reports whether AppendEven can be used: the function does not need each value of a bucket. Of
+// values that are not sealed it is worth it only for their sums.
 func (b *Bucketer) TakesEven(sealed bool) bool {
 	needs := b.fn.Needs()
 	return needs == aggregate.NeedsSum || sealed && needs != aggregate.NeedsAll

@@ -33,8 +33,8 @@ type block struct {
 	rows  []store.Row
 	first int // index of the open row's first cell
 	begin int // offset of the open row's bytes
-	// unsealed is about the bytes that sealed values would have as entries: those who read a block make as much of it as of
-	// these, and have reserved no more memory.
+	// unsealed is about the bytes that sealed values would have as entries: those who read a block make as much
+	// of it as of these, and have reserved no more memory.
 	unsealed int
 }
 

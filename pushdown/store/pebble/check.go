@@ -294,7 +294,13 @@ func (t *tableFile) checkColumns(ctx context.Context) error {
 			entries, err = v.entries(entries, &u)
 		}
 		if err != nil {
-			f := store.Fault{Kind: store.Unreadable, File: t.name, Offset: -1, Bytes: int64(len(stored)), What: fmt.Sprintf("damaged sealed column with key %v", keyFormat(kv.K.UserKey))}
+			f := store.Fault{
+				Kind:   store.Unreadable,
+				File:   t.name,
+				Offset: -1,
+				Bytes:  int64(len(stored)),
+				What:   fmt.Sprintf("damaged sealed column with key %v", keyFormat(kv.K.UserKey)),
+			}
 			times := rowTimes{grouping: t.grouping}
 			times.addKey(kv.K.UserKey)
 			times.fill(&f)

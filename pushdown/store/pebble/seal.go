@@ -24,9 +24,10 @@ const (
 	sealStretch = 32 << 20
 )
 
-// Seal writes the append columns of a table's rows anew, in their sealed form, where their hour ended before a
-// time; see store.Features. Nothing else changes: whoever reads a row finds the entries that were there. So a change of
-// this kind counts for no version token, mark or watch, and it need not be durable before anything else is.
+// Seal writes the append columns of a table's rows once more, in their sealed form, where their hour ended before a
+// time; see store.Features. Nothing else changes: whoever reads a row finds the entries that were there. So a
+// change of this kind counts for no version token, mark or watch, and it need not be durable before anything
+// else is.
 //
 // A row that has changed since it was read stays as it is.
 func (s *Store) Seal(ctx context.Context, table string, before time.Time, pace func(store.SealReport) error) (report store.SealReport, err error) {
@@ -110,8 +111,8 @@ func (p *sealing) step(ctx context.Context) error {
 	return p.write()
 }
 
-// roomToSeal returns store.ErrFull where so little is free that the new form of rows, which is there besides the old one
-// for a while, could be why puts are refused.
+// roomToSeal returns store.ErrFull where so little is free that the new form of rows, which is there besides
+// the old one for a while, could be why puts are refused.
 func (s *Store) roomToSeal() error {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err != nil {
@@ -125,11 +126,12 @@ func (s *Store) roomToSeal() error {
 
 // find looks for keys of cells that may have to be sealed, from p.next on.
 func (p *sealing) find() error {
+	old := sstable.NewBlockIntervalFilter(unsealedName, 0, p.before, nil)
 	it, err := p.s.db.NewIter(&pebble.IterOptions{
 		LowerBound: p.next,
 		UpperBound: appendTableEnd(nil, p.table),
 		// Pebble adds a filter of its own, for which there is room.
-		PointKeyFilters: append(make([]pebble.BlockPropertyFilter, 0, 2), sstable.NewBlockIntervalFilter(unsealedName, 0, p.before, nil)),
+		PointKeyFilters: append(make([]pebble.BlockPropertyFilter, 0, 2), old),
 	})
 	if err != nil {
 		return err
@@ -235,8 +237,8 @@ func (p *sealing) write() error {
 	return b.Close()
 }
 
-// extendReplaced adds the rows that were found to what settle has to do. That some of them are sealed already shows that
-// what they have replaced is still there.
+// extendReplaced adds the rows that were found to what settle has to do. That some of them are sealed already
+// shows that what they have replaced is still there.
 func (p *sealing) extendReplaced() {
 	if p.replaced.Start == nil {
 		p.replaced.Start = p.cells[0].key

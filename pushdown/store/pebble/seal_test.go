@@ -40,7 +40,8 @@ func sealAll(t testing.TB, s *Store, before time.Time) store.SealReport {
 	return report
 }
 
-// cellsOf reads all cells of table tsdb, by scans or row by row. sealed takes sealed columns, and gives their entries back.
+// cellsOf reads all cells of table tsdb, by scans or row by row. sealed takes sealed columns, and gives their
+// entries back.
 func cellsOf(t testing.TB, s *Store, how string) map[string]string {
 	t.Helper()
 	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", Family: "t", Sealed: how == "sealed"})
@@ -116,8 +117,9 @@ func storedTags(t testing.TB, s *Store) (tags [3]int) {
 	return tags
 }
 
-// A directory of 0.1.0 opens and answers the same before, while and after its rows are sealed, and is smaller then. Late points are
-// read with the others, and sealed once they are many. What is sealed is not looked at again.
+// A directory of 0.1.0 opens and answers the same before, while and after its rows are sealed, and is smaller
+// then. Late points are read with the others, and sealed once they are many. What is sealed is not looked at
+// again.
 func TestSeal_oldDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -214,7 +216,8 @@ func tableBytes(t testing.TB, s *Store) (n uint64) {
 	return n
 }
 
-// Whatever is written, deleted, flushed and sealed in whichever order, rows are what they are in a store that seals nothing.
+// Whatever is written, deleted, flushed and sealed in whichever order, rows are what they are in a store that
+// seals nothing.
 func TestSeal_sameRows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -348,7 +351,8 @@ func between(do func()) *errorfs.Toggle {
 	return toggle
 }
 
-// A row that gets a point, or is deleted, between the reading of its column and the writing of the sealed one keeps what it has got.
+// A row that gets a point, or is deleted, between the reading of its column and the writing of the sealed one
+// keeps what it has got.
 //
 //fault:sealed-over-a-later-point !bytes.Equal(stored, c.old) => false
 func TestSeal_concurrent(t *testing.T) {
@@ -373,8 +377,8 @@ func TestSeal_concurrent(t *testing.T) {
 	})
 }
 
-// Before the first sealed column is written, the directory is one that older releases refuse. Where that cannot be made
-// durable, nothing is sealed.
+// Before the first sealed column is written, the directory is one that older releases refuse. Where that cannot
+// be made durable, nothing is sealed.
 //
 //fault:columns-without-version p.s.disk.SetColumns() => error(nil)
 func TestSeal_version(t *testing.T) {
@@ -425,7 +429,8 @@ func TestSeal_version(t *testing.T) {
 	}
 }
 
-// A sealed column that is damaged, inside a block of a table that is not, is an error that names it; a check finds it.
+// A sealed column that is damaged, inside a block of a table that is not, is an error that names it; a check
+// finds it.
 func TestSeal_damagedColumn(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -594,7 +599,8 @@ func TestSeal_backup(t *testing.T) {
 	check(2)
 }
 
-// Any bit of the files of a store with sealed columns that is another one is a refusal, an error, or no loss: never another answer.
+// Any bit of the files of a store with sealed columns that is another one is a refusal, an error, or no loss:
+// never another answer.
 func TestSeal_flippedBits(t *testing.T) {
 	t.Parallel()
 	r := seedtest.Rand(t)
@@ -635,7 +641,8 @@ func TestSeal_flippedBits(t *testing.T) {
 	}
 }
 
-// readsOrFails opens a store and reads its rows, and tells whether that has failed. Rows that are read are what they were.
+// readsOrFails opens a store and reads its rows, and tells whether that has failed. Rows that are read are what
+// they were.
 func readsOrFails(t *testing.T, files vfs.FS, want map[string]string) (failed bool) {
 	t.Helper()
 	s, err := Open("data", sealedOptions(files))
@@ -656,8 +663,8 @@ func readsOrFails(t *testing.T, files vfs.FS, want map[string]string) (failed bo
 	return failed
 }
 
-// A block of a scan that takes sealed columns has no more points than one of entries: those who read it have reserved memory
-// for these.
+// A block of a scan that takes sealed columns has no more points than one of entries: those who read it have
+// reserved memory for these.
 //
 //fault:sealed-rows-fill-no-block encoding.SealedPoints(v.bytes) * leastEntry => 0
 func TestSeal_blocks(t *testing.T) {

@@ -20,8 +20,8 @@ func sealedRow(series, hour int) []byte {
 	return sealedSchema.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(sealedFirst+3600*hour), tags)
 }
 
-// sealedEntries are the entries of a series and hour, one each ten seconds: integers, floats of two decimals, counters,
-// doubles or a mixture, by the number of the series.
+// sealedEntries are the entries of a series and hour, one each ten seconds: integers, floats of two decimals,
+// counters, doubles or a mixture, by the number of the series.
 func sealedEntries(series, hour int) (entries []byte) {
 	r := rand.New(rand.NewPCG(uint64(series), uint64(hour)))
 	last := int64(series * 1000)

@@ -11,9 +11,9 @@ import (
 )
 
 // Every block of a table carries the range of the hours of its rows whose append columns have much that is not
-// sealed, in the entry that the table's index has for the block. So rows that are to be sealed are found by looking at
-// indexes, and where all is sealed nothing is read. As with elements, the range is made of what the block holds. Where
-// it is missing the block is read.
+// sealed, in the entry that the table's index has for the block. So rows that are to be sealed are found by
+// looking at indexes, and where all is sealed nothing is read. As with elements, the range is made of what the
+// block holds. Where it is missing the block is read.
 
 // unsealedName names the property of blocks. It is on disk and never changes.
 const unsealedName = "downpour.unsealed.v1"
