@@ -53,12 +53,12 @@ type Features struct {
 	Checkpoint func(ctx context.Context) (name string, remove func() error, err error)
 
 	// Seal writes the append columns of a table's rows once more, in their sealed form (see encoding.Sealer), where
-	// the hour of the row ended before a time; no answer changes by that. It goes over the table once, and
+	// the hour of the row ended in [since, before); no answer changes by that. It goes over these rows once, and
 	// calls pace after each few rows, which may wait, or end it by an error. After an error it may be called
 	// again. Older releases refuse the store once one row is sealed. The embedded store has it.
 	//
 	// Errors: ErrClosed, ErrFull, ErrStalled, ErrDamaged if rows cannot be read.
-	Seal func(ctx context.Context, table string, before time.Time, pace func(SealReport) error) (SealReport, error)
+	Seal func(ctx context.Context, table string, since, before time.Time, pace func(SealReport) error) (SealReport, error)
 
 	// Inspect asks the servers which version they are, and tries, with a family of a table, what
 	// shows without a change. It changes nothing. HBase has it.

@@ -18,7 +18,8 @@ import (
 )
 
 // Seal is store.Features.Seal.
-type Seal func(ctx context.Context, table string, before time.Time, pace func(store.SealReport) error) (store.SealReport, error)
+type Seal func(ctx context.Context, table string, since, before time.Time, pace func(store.SealReport) error) (
+	store.SealReport, error)
 
 // Worker seals the old rows of a table, now and then.
 type Worker struct {
@@ -29,12 +30,17 @@ type Worker struct {
 	Now   func() time.Time
 	Log   *slog.Logger
 
+	// Until when hours are sealed, and when all of them were last looked at; zero before the first pass.
+	sealed, whole time.Time
+
 	totals metrics.Totals[totals]
 }
 
 const (
-	// every is the time between two passes. One that has nothing to do reads no rows.
+	// every is the time between two passes, each over the hours that have become old since the one before.
 	every = 10 * time.Minute
+	// wholeEvery is the time between two passes over all hours, for points that came late.
+	wholeEvery = 24 * time.Hour
 	// margin is how long an hour has ended that is sealed.
 	margin = time.Hour
 	// tellEvery is how often a long pass logs how far it is.
@@ -62,7 +68,12 @@ func (w *Worker) pass(ctx context.Context) error {
 		})
 		last = r
 	}
-	report, err := w.Seal(ctx, w.Table, w.Now().Add(-margin), func(r store.SealReport) error { //fault:seal-without-margin TestWorker_pace
+	now := w.Now()
+	since, before, whole := w.sealed, now.Add(-margin), w.whole //fault:seal-without-margin TestWorker_pace
+	if now.Sub(w.whole) >= wholeEvery {
+		since, whole = time.Time{}, now
+	}
+	report, err := w.Seal(ctx, w.Table, since, before, func(r store.SealReport) error {
 		p.Done(float64(r.Rows - last.Rows))
 		note(r)
 		if time.Since(told) >= tellEvery {
@@ -72,10 +83,14 @@ func (w *Worker) pass(ctx context.Context) error {
 		return p.Wait(ctx)
 	})
 	note(report)
-	if report.Sealed > 0 && err == nil {
+	if err != nil {
+		return err
+	}
+	w.sealed, w.whole = before, whole
+	if report.Sealed > 0 {
 		w.tell("old rows are sealed", report, began)
 	}
-	return err
+	return nil
 }
 
 func (w *Worker) tell(what string, r store.SealReport, began time.Time) {

@@ -53,16 +53,19 @@ func counted(t *testing.T, w *sealing.Worker) map[string]float64 {
 // A worker keeps its rate, seals hours that ended an hour ago, says how far it is each minute, and begins again
 // every ten minutes, also after an error.
 //
-//fault:seal-without-margin w.Now().Add(-margin) => w.Now()
+//fault:seal-without-margin now.Add(-margin) => now
 func TestWorker_pace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var passes []time.Duration
 		w := &sealing.Worker{Rate: 100, Busy: func() int { return 0 }}
-		w.Seal = func(_ context.Context, table string, before time.Time, pace func(store.SealReport) error) (r store.SealReport, err error) {
+		w.Seal = func(_ context.Context, table string, since, before time.Time, pace func(store.SealReport) error) (r store.SealReport, err error) {
 			if want := time.Now().Add(-time.Hour); !before.Equal(want) || table != "tsdb" {
 				t.Errorf("rows of %s before %v are sealed, want those of tsdb before %v", table, before, want)
+			}
+			if (len(passes) == 0) != since.IsZero() {
+				t.Errorf("pass %d begins with %v, want all hours the first time alone", len(passes), since)
 			}
 			passes = append(passes, time.Since(began).Round(10*time.Second))
 			if len(passes) == 2 {

@@ -107,8 +107,8 @@ func TestFrozenSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCells(t, s, map[string]string{fmt.Sprintf("%x 050000 0", sealedRow(0, 0)): string(entries) + string(late)})
-	if unsealedName != "downpour.unsealed.v1" || leastUnsealed != 64 {
-		t.Errorf("property %s from %d bytes on", unsealedName, leastUnsealed)
+	if hoursName != "downpour.hours.v1" || leastUnsealed != 64 {
+		t.Errorf("property %s from %d bytes on", hoursName, leastUnsealed)
 	}
 }
 

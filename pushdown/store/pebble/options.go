@@ -120,7 +120,7 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 	if l := layoutOf(o.Grouping); l.width > 0 {
 		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{
 			func() pebble.BlockPropertyCollector { return newElementCollector(l) },
-			func() pebble.BlockPropertyCollector { return newUnsealedCollector(o.Grouping) },
+			func() pebble.BlockPropertyCollector { return newHoursCollector(o.Grouping) },
 		}
 	}
 	for i := range p.Levels {

@@ -24,17 +24,17 @@ const (
 	sealStretch = 32 << 20
 )
 
-// Seal writes the append columns of a table's rows once more, in their sealed form, where their hour ended before a
-// time; see store.Features. Nothing else changes: whoever reads a row finds the entries that were there. So a
+// Seal writes the append columns of a table's rows once more, in their sealed form, where their hour ended in
+// [since, before); see store.Features. Nothing else changes: whoever reads a row finds the entries that were there. So a
 // change of this kind counts for no version token, mark or watch, and it need not be durable before anything
 // else is.
 //
 // A row that has changed since it was read stays as it is.
-func (s *Store) Seal(ctx context.Context, table string, before time.Time, pace func(store.SealReport) error) (report store.SealReport, err error) {
+func (s *Store) Seal(ctx context.Context, table string, since, before time.Time, pace func(store.SealReport) error) (report store.SealReport, err error) {
 	if err := s.tables.check(table, ""); err != nil {
 		return report, err
 	}
-	p := sealing{s: s, table: table, before: hourBefore(before), next: appendPrefix(nil, table, nil)}
+	p := sealing{s: s, table: table, since: hourAt(since), before: hourAt(before), next: appendPrefix(nil, table, nil)}
 	for !p.ended && err == nil {
 		if err = p.step(ctx); err == nil && p.rows > 0 {
 			p.report.Rows += int64(p.rows)
@@ -44,7 +44,7 @@ func (s *Store) Seal(ctx context.Context, table string, before time.Time, pace f
 			err = p.settle(ctx)
 		}
 	}
-	// What is not done because of an error the next pass does: it finds what was replaced.
+	// After an error pebble's own compactions remove what was replaced, sooner or later.
 	if err == nil {
 		err = p.settle(ctx)
 	}
@@ -58,6 +58,7 @@ func (s *Store) Seal(ctx context.Context, table string, before time.Time, pace f
 type sealing struct {
 	s      *Store
 	table  string
+	since  uint64 // the first hour that is looked at
 	before uint64 // the first hour that stays as it is
 	next   []byte // the key at which the next step begins
 	ended  bool
@@ -98,13 +99,13 @@ func (p *sealing) step(ctx context.Context) error {
 		return nil
 	}
 	p.rows = len(p.cells)
-	p.extendReplaced()
 	if err := p.seal(); err != nil {
 		return unreadable(err)
 	}
 	if len(p.cells) == 0 {
 		return nil
 	}
+	p.extendReplaced()
 	if err := p.s.disk.SetColumns(); err != nil { //fault:columns-without-version TestSeal_version
 		return err
 	}
@@ -126,7 +127,7 @@ func (s *Store) roomToSeal() error {
 
 // find looks for keys of cells that may have to be sealed, from p.next on.
 func (p *sealing) find() error {
-	old := sstable.NewBlockIntervalFilter(unsealedName, 0, p.before, nil)
+	old := sstable.NewBlockIntervalFilter(hoursName, p.since, p.before, nil)
 	it, err := p.s.db.NewIter(&pebble.IterOptions{
 		LowerBound: p.next,
 		UpperBound: appendTableEnd(nil, p.table),
@@ -142,8 +143,8 @@ func (p *sealing) find() error {
 	for ; valid && seen < sealKeys && len(p.cells) < sealRows; seen++ {
 		// Blocks that the filter leaves out may hold other values of a cell, or its deletion: what it holds is
 		// read later, by its key.
-		hour, ok := unsealedHour(p.s.opts.Grouping, it.Key())
-		if ok && hour < p.before {
+		hour, ok := appendHour(p.s.opts.Grouping, it.Key())
+		if ok && p.since <= hour && hour < p.before {
 			p.cells = append(p.cells, sealedCell{key: bytes.Clone(it.Key())})
 		}
 		valid = it.Next()
@@ -237,8 +238,7 @@ func (p *sealing) write() error {
 	return b.Close()
 }
 
-// extendReplaced adds the rows that were found to what settle has to do. That some of them are sealed already
-// shows that what they have replaced is still there.
+// extendReplaced adds the rows that are about to be written to what settle has to do.
 func (p *sealing) extendReplaced() {
 	if p.replaced.Start == nil {
 		p.replaced.Start = p.cells[0].key

@@ -33,7 +33,7 @@ func hourEnd(hour int) time.Time { return time.Unix(sealedFirst+3600*int64(hour+
 // sealAll seals what is older than a time.
 func sealAll(t testing.TB, s *Store, before time.Time) store.SealReport {
 	t.Helper()
-	report, err := s.Seal(t.Context(), "tsdb", before, func(store.SealReport) error { return nil })
+	report, err := s.Seal(t.Context(), "tsdb", time.Time{}, before, func(store.SealReport) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func storedTags(t testing.TB, s *Store) (tags [3]int) {
 	}
 	defer it.Close()
 	for it.First(); it.Valid(); it.Next() {
-		if _, ok := unsealedHour(s.opts.Grouping, it.Key()); ok {
+		if _, ok := appendHour(s.opts.Grouping, it.Key()); ok {
 			tags[it.Value()[0]]++
 		}
 	}
@@ -118,8 +118,7 @@ func storedTags(t testing.TB, s *Store) (tags [3]int) {
 }
 
 // A directory of 0.1.0 opens and answers the same before, while and after its rows are sealed, and is smaller
-// then. Late points are read with the others, and sealed once they are many. What is sealed is not looked at
-// again.
+// then. Late points are read with the others, and sealed once they are many. What is sealed is not written again.
 func TestSeal_oldDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -145,7 +144,7 @@ func TestSeal_oldDirectory(t *testing.T) {
 	before := tableBytes(t, s)
 
 	calls := 0
-	report, err := s.Seal(t.Context(), "tsdb", hourEnd(oldHours-2), func(store.SealReport) error {
+	report, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(oldHours-2), func(store.SealReport) error {
 		calls++
 		wantCells(t, s, want)
 		return nil
@@ -167,8 +166,12 @@ func TestSeal_oldDirectory(t *testing.T) {
 	if after := tableBytes(t, s); after*10 > before*8 {
 		t.Errorf("%d bytes in tables, want less than eight tenths of %d", after, before)
 	}
-	if report := sealAll(t, s, hourEnd(oldHours-1)); report != (store.SealReport{}) {
-		t.Errorf("a second pass: %+v, want nothing to look at", report)
+	if report := sealAll(t, s, hourEnd(oldHours-1)); report != (store.SealReport{Rows: oldSeries * oldHours}) {
+		t.Errorf("a second pass: %+v, want nothing to seal", report)
+	}
+	report, err = s.Seal(t.Context(), "tsdb", hourEnd(0), hourEnd(1), func(store.SealReport) error { return nil })
+	if err != nil || report != (store.SealReport{Rows: oldSeries}) {
+		t.Errorf("a pass over the second hour: %+v, %v, want its %d rows looked at", report, err, oldSeries)
 	}
 
 	// A few late points are no reason to write a row again; many are.
@@ -259,7 +262,7 @@ func TestSeal_sameRows(t *testing.T) {
 				})
 			default:
 				before := hourEnd(r.IntN(3) - 1)
-				if _, err := sealing.Seal(context.Background(), "tsdb", before, func(store.SealReport) error { return nil }); err != nil {
+				if _, err := sealing.Seal(context.Background(), "tsdb", time.Time{}, before, func(store.SealReport) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -401,7 +404,7 @@ func TestSeal_version(t *testing.T) {
 		return logs.String()
 	}
 	broken.On()
-	if _, err := s.Seal(t.Context(), "tsdb", hourEnd(0), nil); !errors.Is(err, errorfs.ErrInjected) {
+	if _, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(0), nil); !errors.Is(err, errorfs.ErrInjected) {
 		t.Errorf("sealed without the marker: %v", err)
 	}
 	broken.Off()
@@ -476,7 +479,7 @@ func TestSeal_fullDisk(t *testing.T) {
 		appendEntries(t, s, series, 0, sealedEntries(series, 0))
 		want[fmt.Sprintf("%x 050000 0", sealedRow(series, 0))] = string(sealedEntries(series, 0))
 	}
-	report, err := s.Seal(t.Context(), "tsdb", hourEnd(0), func(store.SealReport) error {
+	report, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error {
 		d.full.Store(true)
 		return nil
 	})
@@ -517,7 +520,7 @@ func TestSeal_crash(t *testing.T) {
 		states = 2000
 	}
 	for round := 0; states > 0; round++ {
-		_, err := s.Seal(t.Context(), "tsdb", hourEnd(0), func(store.SealReport) error {
+		_, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error {
 			for range 3 {
 				put(r.IntN(series), sealedEntries(r.IntN(20), round)[:r.IntN(120)/12*12])
 			}
