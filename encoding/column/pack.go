@@ -20,7 +20,8 @@ type packed struct {
 	patches  []byte // of how many numbers the higher bits follow, and these; empty: of none
 }
 
-// bestWidth returns the width at which numbers take the fewest bytes, and these bytes.
+// bestWidth returns the width at which numbers take the fewest bytes, and about these bytes. Sums are computed from
+// packed numbers only if none has higher bits elsewhere, so that must save a ninth.
 func bestWidth(numbers []uint64) (width, size int) {
 	var lengths [65]int
 	for _, v := range numbers {
@@ -40,7 +41,7 @@ func bestWidth(numbers []uint64) (width, size int) {
 		n := 1 + (len(numbers)*w+7)/8
 		if longer > 0 {
 			// A patch has its place, and seven of the higher bits in a byte.
-			n += 1 + 2*longer + higher/7
+			n = (n + 1 + 2*longer + higher/7) * 9 / 8
 		}
 		if size < 0 || n < size || n == size && longer == 0 {
 			width, size = w, n
@@ -253,7 +254,21 @@ func (p *packed) sum(from, to int) (sum uint64) {
 			total, loads = 0, 0
 		}
 	}
+	// Fewer numbers than a load has are left, or fewer than eight bytes.
+	if rest := uint(left); left > 0 && left < int(each) {
+		x := p.load(bit) & (1<<(rest*w) - 1)
+		total += x&lanes + x>>(w&63)&lanes
+		left = 0
+	}
 	return sum + sumLanes(total, w) + p.sumEach(to-left, to)
+}
+
+// load returns the bits from one on, 57 at least as far as there are so many.
+func (p *packed) load(bit uint) uint64 {
+	if int(bit>>3)+8 <= len(p.bits) {
+		return binary.LittleEndian.Uint64(p.bits[bit>>3:]) >> (bit & 7)
+	}
+	return loadEnd(p.bits, bit)
 }
 
 // maxSummed is the widest number of which two pairs are in one load.
@@ -284,11 +299,7 @@ func (p *packed) sumEach(from, to int) (sum uint64) {
 	mask := uint64(1)<<w - 1
 	bit := uint(from) * w
 	for i := from; i < to; i, bit = i+1, bit+w {
-		if int(bit>>3)+8 <= len(p.bits) {
-			sum += binary.LittleEndian.Uint64(p.bits[bit>>3:]) >> (bit & 7) & mask
-		} else {
-			sum += loadEnd(p.bits, bit) & mask
-		}
+		sum += p.load(bit) & mask
 	}
 	return sum
 }
@@ -301,12 +312,7 @@ func (p *packed) bounds(from, to int) (least, most uint64) {
 	bit := uint(from) * w
 	least = mask
 	for i := from; i < to; i, bit = i+1, bit+w {
-		var v uint64
-		if int(bit>>3)+8 <= len(p.bits) {
-			v = binary.LittleEndian.Uint64(p.bits[bit>>3:]) >> (bit & 7) & mask
-		} else {
-			v = loadEnd(p.bits, bit) & mask
-		}
+		v := p.load(bit) & mask
 		least, most = min(least, v), max(most, v)
 	}
 	return least, most
