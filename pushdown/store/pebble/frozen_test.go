@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"downpour/encoding"
 	"downpour/pushdown/store"
 )
@@ -107,8 +109,21 @@ func TestFrozenSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCells(t, s, map[string]string{fmt.Sprintf("%x 050000 0", sealedRow(0, 0)): string(entries) + string(late)})
-	if hoursName != "downpour.hours.v1" || leastUnsealed != 64 {
-		t.Errorf("property %s from %d bytes on", hoursName, leastUnsealed)
+}
+
+// The property of a block as FORMAT.md shows it.
+func TestFrozenHours(t *testing.T) {
+	c := newHoursCollector(sealedSchema.RowHours())
+	row := sealedSchema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 1_297_342_800, []byte{0, 0, 1, 0, 0, 1})
+	for _, qualifier := range [][]byte{encoding.AppendColumn, {0, 0}} {
+		key := appendKey(nil, "tsdb", row, "t", qualifier)
+		if err := c.AddPointKey(pebble.MakeInternalKey(key, 1, pebble.InternalKeyKindMerge), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := c.FinishDataBlock(nil)
+	if err != nil || hex.EncodeToString(got) != "b5ff1501" || c.Name() != "downpour.hours.v1" {
+		t.Errorf("property %s is %x, %v, want b5ff1501", c.Name(), got, err)
 	}
 }
 
