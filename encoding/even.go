@@ -23,7 +23,7 @@ type Even struct {
 	entries []byte
 	width   int // bytes of a value in entries: 1, 2 or 4
 	values  []uint64
-	sealed  column.Integers
+	sealed  *column.Integers
 }
 
 // OnlyEven is OnlyCell for a row whose only cell is an append column of Even
@@ -37,11 +37,10 @@ func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 		if !column.BeginsWithInteger(value) {
 			return e, false
 		}
-		block, ok := onlyBlock(value)
-		if !ok {
+		if !d.onlyBlock(value) {
 			return e, false
 		}
-		return d.evenSealed(&block)
+		return d.evenSealed()
 	}
 
 	// Floats and integers of eight bytes need more than 53 bits for their sums,

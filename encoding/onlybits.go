@@ -13,8 +13,8 @@ import (
 // isFloat is the type of all values.
 func (d *RowDecoder) OnlyBits(qualifier, value []byte, dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
 	if string(qualifier) == string(AppendColumn) {
-		if block, ok := onlyBlock(value); ok {
-			return d.onlySealedBits(&block, dst)
+		if d.onlyBlock(value) {
+			return d.onlySealedBits(dst)
 		}
 		return d.onlyAppendedBits(value, dst)
 	}

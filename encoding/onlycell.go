@@ -20,8 +20,8 @@ import (
 // row. Values are in dst's memory, used from its beginning.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
 	if bytes.Equal(qualifier, AppendColumn) {
-		if block, ok := onlyBlock(value); ok {
-			return d.onlySealed(&block, dst)
+		if d.onlyBlock(value) {
+			return d.onlySealed(dst)
 		}
 		return d.onlyAppended(value, dst)
 	}

@@ -25,14 +25,14 @@ func (d *RowDecoder) addBlock(value []byte) (points int, rest []byte, err error)
 	return block.Points, rest, nil
 }
 
-// onlyBlock reads an append column that is one block and nothing else.
-func onlyBlock(value []byte) (block column.Block, ok bool) {
+// onlyBlock reads an append column that is one block and nothing else, into d.block.
+func (d *RowDecoder) onlyBlock(value []byte) bool {
 	if len(value) == 0 || value[0] != column.Mark {
-		return block, false
+		return false
 	}
 	// A block that cannot be read is for Add, which says why.
-	block, rest, err := column.Parse(value)
-	return block, err == nil && len(rest) == 0
+	rest, err := d.block.Parse(value)
+	return err == nil && len(rest) == 0
 }
 
 // blockOffsets are the offsets of a block's points.
@@ -44,8 +44,9 @@ func (d *RowDecoder) blockOffsets(block *column.Block) (offsets []int32, ok bool
 	return offsets, block.Offsets(offsets, &d.blocks) == nil
 }
 
-// onlySealed is OnlyCell for an append column that is one block.
-func (d *RowDecoder) onlySealed(block *column.Block, dst []float64) (offsets []int32, values []float64, ok bool) {
+// onlySealed is OnlyCell for an append column that is the block that onlyBlock has read.
+func (d *RowDecoder) onlySealed(dst []float64) (offsets []int32, values []float64, ok bool) {
+	block := &d.block
 	if !block.OnlyIntegers() && !block.OnlyFloats() {
 		return nil, dst, false
 	}
@@ -73,8 +74,9 @@ func (d *RowDecoder) onlySealed(block *column.Block, dst []float64) (offsets []i
 	return offsets, values, true
 }
 
-// onlySealedBits is OnlyBits for an append column that is one block.
-func (d *RowDecoder) onlySealedBits(block *column.Block, dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
+// onlySealedBits is OnlyBits for an append column that is the block that onlyBlock has read.
+func (d *RowDecoder) onlySealedBits(dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
+	block := &d.block
 	integers, four := block.OnlyIntegers(), block.OnlyFloats() && block.Floats.Size() == 4
 	if !integers && !four && !block.OnlyDoubles() {
 		return nil, dst, false, false
@@ -107,8 +109,9 @@ func (d *RowDecoder) wordsOf(block *column.Block) []uint64 {
 	return d.words
 }
 
-// evenSealed is OnlyEven for an append column that is one block.
-func (d *RowDecoder) evenSealed(block *column.Block) (e Even, ok bool) {
+// evenSealed is OnlyEven for an append column that is the block that onlyBlock has read.
+func (d *RowDecoder) evenSealed() (e Even, ok bool) {
+	block := &d.block
 	first, step, even := block.Times.Even()
 	if !even || block.Points < 2 || !block.OnlyIntegers() {
 		return e, false
@@ -117,7 +120,7 @@ func (d *RowDecoder) evenSealed(block *column.Block) (e Even, ok bool) {
 	e = Even{First: first, Step: step, Points: block.Points}
 	// As with entries: sums of such integers are exact in doubles.
 	if block.Integers.Within(math.MinInt32, math.MaxInt32) {
-		e.sealed = block.Integers
+		e.sealed = &block.Integers
 		return e, true
 	}
 

@@ -48,7 +48,8 @@ type RowDecoder struct {
 
 	order       []pointOrder // scratch of sortFrom
 	blocks      column.Scratch
-	words       []uint64 // values of the last block of columns that was read as a whole
+	block       column.Block // the last one that was read as a whole
+	words       []uint64     // its values
 	annotations [][]byte
 	skipped     int
 }

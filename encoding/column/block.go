@@ -121,26 +121,33 @@ const (
 // Parse reads a block from the start of b, and returns what follows it. It fails if anything in the block is
 // not as it was written.
 func Parse(b []byte) (k Block, rest []byte, err error) {
+	rest, err = k.Parse(b)
+	return k, rest, err
+}
+
+// Parse is the function Parse for a block that is used again.
+func (k *Block) Parse(b []byte) (rest []byte, err error) {
+	*k = Block{}
 	if len(b) == 0 || b[0] != Mark {
-		return k, b, errorOf("first byte", b[:min(1, len(b))])
+		return b, errorOf("first byte", b[:min(1, len(b))])
 	}
 	length, body, err := cutUvarint(b[1:])
 	if err != nil {
-		return k, b, err
+		return b, err
 	}
 	if length < checksumBytes || length > uint64(len(body)) {
-		return k, b, errCut
+		return b, errCut
 	}
 	rest = body[length:]
 	covered := b[:len(b)-len(rest)-checksumBytes]
 	body = body[:length-checksumBytes]
 	if crc32.Checksum(covered, castagnoli) != binary.LittleEndian.Uint32(b[len(covered):]) { //fault:columns-without-checksum TestFlippedByte
-		return k, b, errorOf("checksum of the block", "another one")
+		return b, errorOf("checksum of the block", "another one")
 	}
 	if err := k.parse(body); err != nil {
-		return k, b, err
+		return b, err
 	}
-	return k, rest, nil
+	return rest, nil
 }
 
 // Peek returns the number of points of the block at the start of b and what follows it, without looking at what
