@@ -14,6 +14,7 @@ import (
 	"downpour/gateway/extra/opspage"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/rollups"
+	"downpour/gateway/extra/sealing"
 	"downpour/gateway/extra/tools"
 	"downpour/gateway/extra/trees/treeroutes"
 )
@@ -30,6 +31,7 @@ func All() []gateway.Extra {
 		retention.New(new(retention.Settings)),
 		rollups.New(new(rollups.Settings)), // reads the rules of retention
 		compaction.New(new(compaction.Settings)),
+		sealing.New(new(sealing.Settings)),
 		disk.New(),
 		docsite.New(),
 		tools.New(), // uses trees and the turns of retention

@@ -51,6 +51,7 @@ func Topics() []Topic {
 			{"several-gateways", "gateway/docs/several-gateways.md", "several gateways behind a balancer, stopping, upgrading"},
 			{"data-life", "gateway/docs/data-life.md", "what to run on the first day, each week, and when a disk fills"},
 			{"retention", "gateway/docs/retention.md", "how long rows are kept"},
+			{"sealing", "gateway/docs/sealing.md", "old hours of the embedded store in a compact form"},
 			{"compaction", "gateway/docs/compaction.md", "row compaction on HBase"},
 			{"servers", "pushdown/docs/servers.md", "why a process beside the region server; how to place pushdown servers"},
 			{"faults", "pushdown/docs/faults.md", "what happens when regions, servers and disks fail"},
