@@ -65,7 +65,7 @@ var ofMadeRollups = []mutant{
 		test: "TestLook",
 	}, {
 		name: "made-values-before-their-count", file: "pushdown/rollupjob/job.go",
-		old: "		if err = write(ctx, w.Store, w.table, numbers); err == nil {\n			err = write(ctx, w.Store, w.table, others)\n", new: "		if err = write(ctx, w.Store, w.table, others); err == nil {\n			err = write(ctx, w.Store, w.table, numbers)\n",
+		old: "[][]store.Mutation{pointCounts, values}", new: "[][]store.Mutation{values, pointCounts}",
 		test: "TestJob_killedWhileWriting",
 	}, {
 		name: "made-whole-days-of-half-of-them", file: "pushdown/rollupjob/prove.go",
