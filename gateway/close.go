@@ -105,6 +105,7 @@ func (s *Server) finish() error {
 	}{
 		{"telnet connections", s.listener.Wait},
 		{"live queries", s.live.hub.Close},
+
 		{"own metrics", s.background.Wait}, // and names.Watch, retention, rollups, compaction and the disk; http.Serve has returned by now, though requests may still wait for the store
 		{"accepted points", s.writes.points.Close},
 		{"accepted rollups", s.writes.rollups.Close},

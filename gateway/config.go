@@ -186,7 +186,8 @@ func (c *Config) Validate() error {
 	if c.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SLOW_QUERY: got %s, want a time, or 0 for none", c.SlowQuery))
 	}
-	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); slices.Contains(other, c.TableState) {
+	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); slices.Contains(other,
+		c.TableState) {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_TABLE_STATE: got %s, want a table of its own", c.TableState))
 	}
 	if _, _, err := origin.Parse(c.AllowOrigins); err != nil {
@@ -269,8 +270,15 @@ func (c *Config) Auto() write.Auto {
 // Compile returns the settings that scan plans depend on.
 func (c *Config) Compile() plan.Options {
 	codec, _ := c.histogramCodec() // Validate has told of the error
-	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates, HistogramCodec: int(codec),
-		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
+	return plan.Options{
+		Schema:         c.Schema(),
+		Table:          c.TableData,
+		FixDuplicates:  c.FixDuplicates,
+		HistogramCodec: int(codec),
+		SkipUnresolved: c.SkipUnresolved,
+		ExpansionLimit: c.ExpansionLimit,
+		MaxBytes:       c.LimitMemory,
+	}
 }
 
 // histogramCodec returns the codec of histograms, write.NoCodec if they are not taken.

@@ -29,7 +29,8 @@ func (s *Server) drain() {
 		return
 	}
 
-	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over", "DOWNPOUR_DRAIN", wait)
+	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over",
+		"DOWNPOUR_DRAIN", wait)
 	s.draining.pause(wait)
 }
 

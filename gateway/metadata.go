@@ -78,8 +78,17 @@ func newNames(c *common) *names {
 	}
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
 	// process's alone.
-	n.Dictionary = uid.New(uid.Config{Store: c.store, Table: c.cfg.TableUID, Schema: c.cfg.Schema(), MaxName: c.cfg.LimitName,
-		Bytes: c.memory.Cache(uid.DefaultBytes), Shared: !c.cfg.Embedded(), Assigned: n.assigned, Told: n.forgetMeta, Log: c.log})
+	n.Dictionary = uid.New(uid.Config{
+		Store:    c.store,
+		Table:    c.cfg.TableUID,
+		Schema:   c.cfg.Schema(),
+		MaxName:  c.cfg.LimitName,
+		Bytes:    c.memory.Cache(uid.DefaultBytes),
+		Shared:   !c.cfg.Embedded(),
+		Assigned: n.assigned,
+		Told:     n.forgetMeta,
+		Log:      c.log,
+	})
 	return n
 }
 
@@ -100,7 +109,13 @@ func (n *names) describedOne(ctx context.Context, tsuid encoding.UID) {
 }
 
 func (n *names) metaTables() meta.Config {
-	return meta.Config{Store: n.store, UIDTable: n.cfg.TableUID, MetaTable: n.cfg.TableMeta, Schema: n.cfg.Schema(), Names: n.Dictionary}
+	return meta.Config{
+		Store:     n.store,
+		UIDTable:  n.cfg.TableUID,
+		MetaTable: n.cfg.TableMeta,
+		Schema:    n.cfg.Schema(),
+		Names:     n.Dictionary,
+	}
 }
 
 // observer returns the tracker for the writer. Without a tracker it returns a nil
@@ -132,14 +147,27 @@ func (n *names) stopTracker() {
 // handlers returns what the metadata routes work with.
 func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
 	schema := n.cfg.Schema()
-	finder := lookup.New(lookup.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Names: n.Dictionary})
+	finder := lookup.New(lookup.Config{
+		Store:     n.store,
+		DataTable: n.cfg.TableData,
+		MetaTable: n.cfg.TableMeta,
+		Schema:    schema,
+		Names:     n.Dictionary,
+	})
 	handlers := metaroutes.Handlers{
 		Names:       n.Dictionary,
 		Meta:        meta.New(n.metaTables()),
 		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,
-		Last: last.New(last.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Find: finder,
-			Counted: n.cfg.MetaFlags().Tracking, FixDuplicates: n.cfg.FixDuplicates}),
+		Last: last.New(last.Config{
+			Store:         n.store,
+			DataTable:     n.cfg.TableData,
+			MetaTable:     n.cfg.TableMeta,
+			Schema:        schema,
+			Find:          finder,
+			Counted:       n.cfg.MetaFlags().Tracking,
+			FixDuplicates: n.cfg.FixDuplicates,
+		}),
 		Allowed: []rune(n.cfg.AllowSpecialChars),
 		Guard:   guard,
 		Timeout: n.cfg.QueryTimeout,

@@ -191,6 +191,7 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, at string) {
 	if file.modules != "" {
 		h.Set("Link", file.modules)
 	}
-	h.Set("Cache-Control", "no-cache")                                      // ask each time: a new version's modules belong together
+	h.Set("Cache-Control",
+		"no-cache") // ask each time: a new version's modules belong together
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content)) // no time: the ETag tells versions apart
 }

@@ -83,7 +83,15 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs), Log: cfg.Logger(errs), User: user()}
+	e := &tools.Env{
+		Settings: s,
+		In:       in,
+		Out:      out,
+		Err:      errs,
+		Terminal: terminal(errs),
+		Log:      cfg.Logger(errs),
+		User:     user(),
+	}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
 	e.Backups = func(address string) tools.Backups {
@@ -105,8 +113,12 @@ func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.
 			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 		}
 	}
-	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, Security: open.Security(cfg.HBaseSecurity),
-		ProofByTimestamps: cfg.ProofByTimestamps()})
+	return open.Start(ctx, cfg.Store, open.Config{
+		Schema:            cfg.Schema(),
+		Log:               log,
+		Security:          open.Security(cfg.HBaseSecurity),
+		ProofByTimestamps: cfg.ProofByTimestamps(),
+	})
 }
 
 // user returns the name of the user whose process this is, or the number of one that has no name.

@@ -64,10 +64,13 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.BoolVar(&o.createTables, "create-tables", false, "create missing tables and end")
-	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
-	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
+	flags.BoolVar(&o.salvage, "salvage", false,
+		"serve an embedded store that has lost something with what is whole, and log what is lost")
+	flags.StringVar(&o.compression, "compression", "NONE",
+		"compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
-	flags.StringVar(&o.probe, "probe", "", "ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
+	flags.StringVar(&o.probe, "probe", "",
+		"ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
@@ -153,7 +156,12 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 
 // createTables makes the tables because somebody asked for that, which the log tells.
 func createTables(create func() error, address, compression string, out io.Writer, log *slog.Logger) error {
-	act := &audit.Command{Name: "-create-tables", Arguments: []string{"-compression", compression}, User: user(), Store: address}
+	act := &audit.Command{
+		Name:      "-create-tables",
+		Arguments: []string{"-compression", compression},
+		User:      user(),
+		Store:     address,
+	}
 	act.Begin(log)
 	err := create()
 	act.End(log, err)
@@ -231,8 +239,14 @@ func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Serve
 
 // openToServe opens the store of a gateway.
 func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.Logger) (store.Store, error) {
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
-		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
+	st, err := open.Start(ctx, cfg.Store, open.Config{
+		Schema:            cfg.Schema(),
+		Log:               log,
+		CacheBytes:        cfg.StoreCacheBytes(),
+		Salvage:           o.salvage,
+		ProofByTimestamps: cfg.ProofByTimestamps(),
+		Security:          open.Security(cfg.HBaseSecurity),
+	})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
 		return nil, fmt.Errorf("%w (-salvage goes on with what is whole)", err)
 	}

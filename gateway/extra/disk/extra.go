@@ -82,8 +82,10 @@ func (w *watch) measure(ctx context.Context, warn bool) error {
 	}
 
 	if left, since, ok := h.Left(now, free); ok && warn && left < warnWithin {
-		w.Log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan shows how much that would free",
-			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since", time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
+		w.Log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, "+
+			"and gateway retention plan shows how much that would free",
+			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since",
+			time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
 	}
 	noted := h.With(now)
 	if slices.Equal(noted, h) {
@@ -93,5 +95,11 @@ func (w *watch) measure(ctx context.Context, warn bool) error {
 	if err != nil {
 		return err
 	}
-	return w.Store.Apply(ctx, w.Config.TableState, []store.Mutation{{Kind: store.Put, Row: []byte(diskRow), Family: tables.FamilyState, Qualifier: []byte(diskColumn), Value: value}})
+	return w.Store.Apply(ctx, w.Config.TableState, []store.Mutation{{
+		Kind:      store.Put,
+		Row:       []byte(diskRow),
+		Family:    tables.FamilyState,
+		Qualifier: []byte(diskColumn),
+		Value:     value,
+	}})
 }

@@ -25,7 +25,8 @@ func ReadHost(ctx context.Context) ([]Point, error) {
 	for _, part := range []struct {
 		name string
 		read Reader
-	}{{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory}, {"file systems", readFiles}, {"network", readNet}, {"disks", readDisks}} {
+	}{{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory}, {"file systems", readFiles}, {"network", readNet},
+		{"disks", readDisks}} {
 		p, err := part.read(ctx)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("selfmetrics: %s: %w", part.name, err))
@@ -87,7 +88,8 @@ func readMemory(ctx context.Context) ([]Point, error) {
 	for _, of := range []struct {
 		name  string
 		bytes uint64
-	}{{"memtotal", m.Total}, {"memfree", m.Free}, {"memavailable", m.Available}, {"buffers", m.Buffers}, {"cached", m.Cached},
+	}{{"memtotal", m.Total}, {"memfree", m.Free}, {"memavailable", m.Available}, {"buffers", m.Buffers},
+		{"cached", m.Cached},
 		{"active", m.Active}, {"inactive", m.Inactive}, {"dirty", m.Dirty}, {"slab", m.Slab},
 		{"swaptotal", m.SwapTotal}, {"swapfree", m.SwapFree}, {"swapcached", m.SwapCached}} {
 		points = append(points, integer(memoryPrefix+of.name, of.bytes))

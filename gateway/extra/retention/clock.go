@@ -49,7 +49,10 @@ func (j *Job) anyRow(ctx context.Context, p *past, metrics []encoding.UID, from,
 	ranges := func(yield func(store.KeyRange) bool) {
 		for bucket := range p.schema.Buckets() {
 			for _, m := range metrics {
-				if !yield(store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(from)), Stop: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(to))}) {
+				if !yield(store.KeyRange{
+					Start: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(from)),
+					Stop:  p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(to)),
+				}) {
 					return
 				}
 			}

@@ -53,10 +53,13 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("nothing is deleted: %d rows are past, at most %d may go; %s", e.Rows, e.Allowed, confirm)
 	}
 	if e.ahead > 0 {
-		return fmt.Sprintf("nothing is deleted: the last run was more than %d days ago and nobody has put a point of the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan lists the rows)",
+		return fmt.Sprintf("nothing is deleted: the last run was more than %d days ago and nobody has put a point of "+
+			"the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan "+
+			"lists the rows)",
 			gap/86_400, recent/86_400, e.Table, time.Unix(e.ahead, 0).UTC().Format("2006-01-02 15:04 UTC"), confirm)
 	}
-	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong pattern or clock; %s (gateway retention plan lists them)",
+	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong "+
+		"pattern or clock; %s (gateway retention plan lists them)",
 		e.Table, e.Past, e.stay, confirm)
 }
 

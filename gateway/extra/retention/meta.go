@@ -49,7 +49,8 @@ func (r *MetaReport) String() string {
 	if r.DryRun {
 		done = "would be deleted"
 	}
-	return fmt.Sprintf("meta data of series without rows: %d TSMeta and %d counters %s, of %d series; %d stay because somebody has written in them, %d because they have changed",
+	return fmt.Sprintf("meta data of series without rows: %d TSMeta and %d counters %s, of %d series; %d stay because "+
+		"somebody has written in them, %d because they have changed",
 		r.TSMeta, r.Counters, done, r.Series, r.Written, r.Changed)
 }
 
@@ -87,7 +88,8 @@ func (m *Meta) Run(ctx context.Context) (*MetaReport, error) {
 		}
 		for i := range p.metrics {
 			if err := r.metric(ctx, p.metrics[i].uid); err != nil {
-				return r.report, fmt.Errorf("meta data of the series of metric %s: %w (what is deleted is gone; run it again to go on)", p.metrics[i].uid, err)
+				return r.report, fmt.Errorf("meta data of the series of metric %s: %w (what is deleted is gone; run "+
+					"it again to go on)", p.metrics[i].uid, err)
 			}
 		}
 		break // the first such table is that of points
@@ -227,7 +229,10 @@ func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of serie
 				continue
 			}
 			for bucket := range r.Job.Schema.Buckets() {
-				keys := store.KeyRange{Start: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[0]), Stop: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[1])}
+				keys := store.KeyRange{
+					Start: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[0]),
+					Stop:  r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[1]),
+				}
 				if times[1] == 0 { // to the end of the metric
 					keys.Stop = encoding.PrefixEnd(keys.Start[:r.Job.Schema.BaseTimeAt()])
 				}
@@ -245,7 +250,13 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	if len(of) == 0 {
 		return nil
 	}
-	scan := store.Scan{Table: p.table.Name, Family: encoding.FamilyData, Start: keys.Start, Stop: keys.Stop, KeysOnly: true}
+	scan := store.Scan{
+		Table:    p.table.Name,
+		Family:   encoding.FamilyData,
+		Start:    keys.Start,
+		Stop:     keys.Stop,
+		KeysOnly: true,
+	}
 	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan) {
 		if p.missing(err) {
 			return nil
@@ -264,7 +275,8 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 
 // notGivenBack says what helps if it is not known which series have got a point meanwhile.
 func notGivenBack(metric encoding.UID, err error) error {
-	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; uid metasync makes what is missing: %w", []byte(metric), err)
+	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; "+
+		"uid metasync makes what is missing: %w", []byte(metric), err)
 }
 
 // giveBack puts back what was deleted of series that have got a row meanwhile, or a counter: whoever
@@ -297,7 +309,11 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 		for _, qualifier := range []string{encoding.TSMetaQualifier, encoding.MetaCounterQualifier} {
 			for _, c := range row.Cells {
 				if string(c.Qualifier) == qualifier {
-					back = append(back, store.CellKey{Row: row.Key, Family: encoding.FamilyName, Qualifier: c.Qualifier})
+					back = append(back, store.CellKey{
+						Row:       row.Key,
+						Family:    encoding.FamilyName,
+						Qualifier: c.Qualifier,
+					})
 					values = append(values, c.Value)
 				}
 			}
@@ -306,7 +322,8 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 	for len(back) > 0 {
 		n := min(len(back), perReplace)
 		if _, err := store.PutAbsent(ctx, r.Job.Store, r.Table, back[:n], values[:n]); err != nil {
-			return fmt.Errorf("cannot put back the meta data of %d series that have got points meanwhile (gateway uid metasync makes it): %w", len(back), err)
+			return fmt.Errorf("cannot put back the meta data of %d series that have got points meanwhile (gateway uid "+
+				"metasync makes it): %w", len(back), err)
 		}
 		back, values = back[n:], values[n:]
 	}

@@ -59,7 +59,10 @@ const maxImpossible = 10_000
 
 // keys returns the keys of a metric in a salt bucket.
 func (p *past) keys(bucket int, m *metric) store.KeyRange {
-	return store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m.uid, m.from), Stop: p.schema.AppendRangeKey(nil, bucket, m.uid, m.cut)}
+	return store.KeyRange{
+		Start: p.schema.AppendRangeKey(nil, bucket, m.uid, m.from),
+		Stop:  p.schema.AppendRangeKey(nil, bucket, m.uid, m.cut),
+	}
 }
 
 // ranges yields the keys of all metrics that wanted admits, in order.
@@ -176,7 +179,11 @@ func (j *Job) find(ctx context.Context, since, now int64) (all []*past, kept int
 			continue // no metric's
 		}
 		uid := encoding.UID(bytes.Clone(e.UID))
-		ruled[string(uid)] = append(ruled[string(uid)], metric{name: strings.Clone(e.Name), uid: uid, rule: j.Rules.Of(e.Name)})
+		ruled[string(uid)] = append(ruled[string(uid)], metric{
+			name: strings.Clone(e.Name),
+			uid:  uid,
+			rule: j.Rules.Of(e.Name),
+		})
 	}
 
 	others, own := j.writers(ruled)

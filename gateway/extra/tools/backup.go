@@ -27,11 +27,13 @@ type Backups interface {
 	PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error)
 	PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
 	// Check reads a backup, or the newest one in a directory, and returns its path.
-	Check(ctx context.Context, from string, done func(tables, of int)) (path string, report store.CheckReport, err error)
+	Check(ctx context.Context, from string,
+		done func(tables, of int)) (path string, report store.CheckReport, err error)
 }
 
 func backupFlags(f *flag.FlagSet, o *options) {
-	f.IntVar(&o.keep, "keep", 0, "how many backups stay in DIR, this one included; the oldest are removed (default: all)")
+	f.IntVar(&o.keep, "keep", 0, "how many backups stay in DIR, this one included; the oldest are removed "+
+		"(default: all)")
 }
 
 // backUp makes a backup of an embedded store, which a gateway may have open.
@@ -54,7 +56,8 @@ func backUp(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := c.Backups(c.Address).BackUp(ctx, name, c.args[0], c.keep, c.everySoOften("%d of %d files are in the backup"))
+	report, err := c.Backups(c.Address).BackUp(ctx, name, c.args[0], c.keep,
+		c.everySoOften("%d of %d files are in the backup"))
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -62,9 +65,11 @@ func backUp(ctx context.Context, c *call) (err error) {
 		return err
 	}
 
-	fmt.Fprintf(c.Out, "%s: %d files, %d bytes; %d files are new, %d bytes\n", report.Path, report.Files, report.Bytes, report.New, report.NewBytes)
+	fmt.Fprintf(c.Out, "%s: %d files, %d bytes; %d files are new, %d bytes\n", report.Path, report.Files, report.Bytes,
+		report.New, report.NewBytes)
 	if report.Linked > 0 {
-		fmt.Fprintf(c.Out, "%d files share their bytes on the disk with the store: copy the backup to another disk, too\n", report.Linked)
+		fmt.Fprintf(c.Out, "%d files share their bytes on the disk with the store: copy the backup to another "+
+			"disk, too\n", report.Linked)
 	}
 	for _, path := range report.Removed {
 		fmt.Fprintf(c.Out, "%s: removed\n", path)
@@ -97,7 +102,8 @@ func (c *call) planBackUp(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(c.Out, dryLine)
-	fmt.Fprintf(c.Out, "a backup in %s: about %d files, %d bytes; about %d files are new, %d bytes\n", c.args[0], report.Files, report.Bytes, report.New, report.NewBytes)
+	fmt.Fprintf(c.Out, "a backup in %s: about %d files, %d bytes; about %d files are new, %d bytes\n", c.args[0],
+		report.Files, report.Bytes, report.New, report.NewBytes)
 	for _, path := range report.Removed {
 		fmt.Fprintf(c.Out, "%s: removed\n", path)
 	}
@@ -135,7 +141,9 @@ var errNoFiles = errors.New("only an embedded store is backed up so; of tables o
 
 // checkpoint asks for a checkpoint. It is kept while the answer is
 // being read.
-func (r *remote) checkpoint(ctx context.Context, tell func(string), lost func(error)) (name string, release func() error, err error) {
+func (r *remote) checkpoint(
+	ctx context.Context, tell func(string), lost func(error),
+) (name string, release func() error, err error) {
 	resp, err := r.send(ctx, http.MethodPost, checkpointPath, strings.NewReader("{}"))
 	if err != nil {
 		return "", nil, err
@@ -288,6 +296,7 @@ func restore(ctx context.Context, c *call) error {
 	if c.dryRun {
 		fmt.Fprintln(c.Out, dryLine)
 	}
-	fmt.Fprintf(c.Out, "%s is in place in %s: %d files, %d bytes, every block of which is checked\n", report.Path, c.Store, report.Files, report.Bytes)
+	fmt.Fprintf(c.Out, "%s is in place in %s: %d files, %d bytes, every block of which is checked\n", report.Path,
+		c.Store, report.Files, report.Bytes)
 	return nil
 }

@@ -106,7 +106,8 @@ func (c *call) awaitGateway(ctx context.Context) error {
 func (c *call) connectRemote(ctx context.Context) (*remote, error) {
 	r := newRemote(c.Gateway, c.Tokens, c.TLS)
 	if _, err := r.check(ctx, c.Address, c.Store); err != nil {
-		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with -gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
+		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with "+
+			"-gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
 	}
 	return r, nil
 }
@@ -130,7 +131,8 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 	if err == nil {
 		read := c.Tables
 		read.Rollups = c.rollupTablesRead()
-		err = tables.CheckReadable(ctx, st, read, func(unknown error) { fmt.Fprintln(c.Err, "whether all tables may be read is not known:", unknown) })
+		err = tables.CheckReadable(ctx, st, read,
+			func(unknown error) { fmt.Fprintln(c.Err, "whether all tables may be read is not known:", unknown) })
 	}
 	if err == nil {
 		err = layout(ctx, st, c.Tables.Data, c.Schema)

@@ -39,9 +39,11 @@ func (r *rowChecker) judgeOrphans(rows, orphans int64) error {
 	tables := r.Tables
 	switch most := r.req.YesDeleteOrphans; {
 	case most > 0 && orphans > most:
-		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans, rows, tables.Data, most)
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans,
+			rows, tables.Data, most)
 	case most == 0 && rows >= fewRows && orphans*rowsPerOrphan > rows:
-		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, "+
+			"which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
 			orphans, rows, tables.Data, tables.UID, orphans)
 	}
 	return nil
@@ -109,6 +111,7 @@ func (r *rowChecker) counted(since, sum *orphanCount) {
 	*since = orphanCount{}
 	if now := r.now(); now.Sub(r.told) >= tellEvery {
 		r.told = now
-		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows, sum.orphans))
+		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows,
+			sum.orphans))
 	}
 }

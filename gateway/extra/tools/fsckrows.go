@@ -81,7 +81,9 @@ func (r *fsckRequest) complete(threads int) error {
 
 // checkRows checks the rows of a complete request, writes findings and tells progress. It
 // returns the counts of what it has done, also with an error, which says where to go on.
-func (x *work) checkRows(ctx context.Context, req *fsckRequest, out io.Writer, progress func(string)) (fsckCounts, error) {
+func (x *work) checkRows(
+	ctx context.Context, req *fsckRequest, out io.Writer, progress func(string),
+) (fsckCounts, error) {
 	from, err := hex.DecodeString(req.From)
 	if err != nil {
 		return fsckCounts{}, err
@@ -119,7 +121,8 @@ func (x *work) checkNames(ctx context.Context, req *fsckRequest) error {
 	}
 	metrics, err := namesInOrder(ctx, x.Names, encoding.UIDMetric, anyName)
 	if err == nil && len(metrics) == 0 {
-		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID table of %s?", x.Tables.UID, x.Tables.Data)
+		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID "+
+			"table of %s?", x.Tables.UID, x.Tables.Data)
 	}
 	return err
 }
@@ -190,7 +193,8 @@ func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 	}
 	r.told = now
 	r.progress(fmt.Sprintf("%d rows, %d points, %d errors, %.0f points/s; all before row %x is done",
-		r.counts.Rows, r.counts.Points, r.counts.errors(), float64(r.counts.Points)/now.Sub(r.begun).Seconds(), r.position()))
+		r.counts.Rows, r.counts.Points, r.counts.errors(), float64(r.counts.Points)/now.Sub(r.begun).Seconds(),
+		r.position()))
 }
 
 // position returns the key before which all is done, empty for the beginning.

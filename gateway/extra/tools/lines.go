@@ -40,7 +40,10 @@ const linesBuffer = 64 << 10
 // writeLines answers with the lines that write writes to out and tells to progress, and
 // with the counts that it returns. An error before the first line is returned, for a status
 // to tell it, as a countedError. write uses out and progress one at a time.
-func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
+func writeLines(
+	w http.ResponseWriter, r *http.Request, write func(out io.Writer,
+		progress func(line string)) (counts any, err error),
+) error {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	out := &lineCounter{Writer: bufio.NewWriterSize(w, linesBuffer)}
 	tell := func(prefix string, v any) error {

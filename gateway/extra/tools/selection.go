@@ -66,7 +66,11 @@ func stretchesOf(compiled *plan.Compiled) (all []stretch) {
 	for _, r := range compiled.Plan.Ranges {
 		access := operator.ChooseFilter(&scanplan.Part{Plan: *compiled.Plan, Range: r})
 		if !access.Nothing {
-			all = append(all, stretch{KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop}, filter: access.Filter, compiled: compiled})
+			all = append(all, stretch{
+				KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop},
+				filter:   access.Filter,
+				compiled: compiled,
+			})
 		}
 	}
 	return all
@@ -83,7 +87,14 @@ type seriesRow struct {
 
 // walk reads the rows of a stretch that it is about, and those of impossible keys. A row is valid until the next one.
 func (x *work) walk(ctx context.Context, s *stretch, names *namer, keysOnly bool) iter.Seq2[seriesRow, error] {
-	scan := store.Scan{Table: x.Tables.Data, Start: s.Start, Stop: s.Stop, Family: encoding.FamilyData, Filter: s.filter, KeysOnly: keysOnly}
+	scan := store.Scan{
+		Table:    x.Tables.Data,
+		Start:    s.Start,
+		Stop:     s.Stop,
+		Family:   encoding.FamilyData,
+		Filter:   s.filter,
+		KeysOnly: keysOnly,
+	}
 	return func(yield func(seriesRow, error) bool) {
 		for row, err := range wholetable.Rows(ctx, x.Store, scan) {
 			of, admitted := seriesRow{Row: row}, true
@@ -342,7 +353,8 @@ func (s *stretch) wants(key encoding.RowKey) bool {
 	}
 	p := s.compiled.Plan
 	base := int64(key.BaseTime) * 1000
-	return base <= p.End && base+encoding.RowSeconds*1000 > p.Start && bytes.Equal(key.Metric, p.Metric) && admits(p, key.Tags)
+	return base <= p.End && base+encoding.RowSeconds*1000 > p.Start && bytes.Equal(key.Metric, p.Metric) &&
+		admits(p, key.Tags)
 }
 
 // admits tells whether a row is one that the stretch is about, and not one of those before.

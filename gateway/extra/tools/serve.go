@@ -109,7 +109,8 @@ func Handler(s Served) http.Handler {
 			// The log has the beginning of a body before anything is done, and could not show a compressed one.
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
 				writeFault(w, &httpio.Error{Code: http.StatusUnsupportedMediaType,
-					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body", encoding)})
+					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body",
+						encoding)})
 				return
 			}
 
@@ -154,7 +155,14 @@ func (s *Settings) unread(others ...string) []string {
 
 // forest returns the trees of the store.
 func (s *Served) forest() *forest.Forest {
-	return forest.New(forest.Config{Store: s.Store, TreeTable: s.Tables.Tree, UIDTable: s.Tables.UID, MetaTable: s.Tables.Meta, Schema: s.Schema, Names: s.Names})
+	return forest.New(forest.Config{
+		Store:     s.Store,
+		TreeTable: s.Tables.Tree,
+		UIDTable:  s.Tables.UID,
+		MetaTable: s.Tables.Meta,
+		Schema:    s.Schema,
+		Names:     s.Names,
+	})
 }
 
 // now is the time by the clock of the process.
@@ -170,7 +178,11 @@ func (x *work) parser() query.Parser { return query.Parser{Now: x.now(), Zone: x
 
 // engine compiles queries on the store, and answers them in process.
 func (x *work) engine() *engine.Engine {
-	return engine.New(engine.Config{Names: x.Names, Exec: dispatch.New(dispatch.Config{Store: x.Store}), Compile: x.Compile})
+	return engine.New(engine.Config{
+		Names:   x.Names,
+		Exec:    dispatch.New(dispatch.Config{Store: x.Store}),
+		Compile: x.Compile,
+	})
 }
 
 // decode reads the body of a request. A field that is misspelt must not be taken for one

@@ -50,7 +50,8 @@ func loadState(file, store string) (*state, error) {
 		return nil, fmt.Errorf("%s: %w (remove it to import the file anew)", stateName(file), err)
 	}
 	if s.Store != store {
-		return nil, fmt.Errorf("%s is of an import into %s, this one is into %s: remove it to import the file anew", stateName(file), s.Store, store)
+		return nil, fmt.Errorf("%s is of an import into %s, this one is into %s: remove it to import the file anew",
+			stateName(file), s.Store, store)
 	}
 	return s, nil
 }

@@ -160,7 +160,8 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	}
 	if err := w.AwaitHolds(ctx); err != nil {
 		w.End()
-		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again", store.ErrUnavailable, d.kind, d.name, settleFor)
+		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again",
+			store.ErrUnavailable, d.kind, d.name, settleFor)
 	}
 	return w, nil
 }
@@ -194,7 +195,8 @@ func (d *deletion) restore(ctx context.Context) error {
 
 	// Somebody has put under the name and so assigned it another UID.
 	if now, err := d.Names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
-		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by that UID alone", d.kind, d.name, now, err, d.uid)
+		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by "+
+			"that UID alone", d.kind, d.name, now, err, d.uid)
 	}
 	return nil
 }
@@ -224,7 +226,8 @@ func (d *deletion) inUse(table string, row encoding.UID) error {
 	if d.force {
 		return nil
 	}
-	return conflict("%s %q has data: row %x of table %s holds its UID %s; delete its points first, or give -force, which makes them unreadable",
+	return conflict("%s %q has data: row %x of table %s holds its UID %s; delete its points first, or give -force, "+
+		"which makes them unreadable",
 		d.kind, d.name, []byte(row), table, d.uid)
 }
 
@@ -251,7 +254,12 @@ func (d *deletion) dataRow(ctx context.Context, table string) (encoding.UID, err
 func (d *deletion) pattern() (f store.RowFilter) {
 	schema := d.Schema
 	if d.kind == encoding.UIDTagK {
-		f.Pattern = &store.KeyPattern{Head: schema.HeadWidth(), NameLen: schema.TagKWidth, ValueLen: schema.TagVWidth, Wants: []store.Want{{Name: d.uid}}}
+		f.Pattern = &store.KeyPattern{
+			Head:     schema.HeadWidth(),
+			NameLen:  schema.TagKWidth,
+			ValueLen: schema.TagVWidth,
+			Wants:    []store.Want{{Name: d.uid}},
+		}
 	}
 	return f
 }
@@ -281,7 +289,8 @@ func (d *deletion) in(metric, tags []byte) bool {
 	}
 
 	for _, p := range d.Schema.AppendPairs(nil, tags) {
-		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) || d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
+		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) ||
+			d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
 			return true
 		}
 	}
@@ -296,7 +305,11 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 			return nil, err
 		}
 		if metric, tags, err := d.Schema.SplitTSUID(row.Key); err == nil && d.in(metric, tags) {
-			series = append(series, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(row.Key), Family: encoding.FamilyName})
+			series = append(series, store.Mutation{
+				Kind:   store.DeleteRow,
+				Row:    bytes.Clone(row.Key),
+				Family: encoding.FamilyName,
+			})
 		}
 	}
 	return series, nil

@@ -92,16 +92,25 @@ const othersFor = 4
 
 // fsck checks the UID table, and repairs it if it is asked to. Source: UidManager.fsck.
 func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
-	cfg := uidcheck.Config{Store: x.Store, Table: x.Tables.UID, Schema: x.Schema,
-		Points: slices.Concat([]string{x.Tables.Data}, x.Tables.Rollups),
-		Fix:    w.Fix, DeleteUnknown: w.DeleteUnknown, Collisions: w.Collisions, Bytes: x.bytes, Say: x.say, Progress: x.progress,
+	cfg := uidcheck.Config{
+		Store:         x.Store,
+		Table:         x.Tables.UID,
+		Schema:        x.Schema,
+		Points:        slices.Concat([]string{x.Tables.Data}, x.Tables.Rollups),
+		Fix:           w.Fix,
+		DeleteUnknown: w.DeleteUnknown,
+		Collisions:    w.Collisions,
+		Bytes:         x.bytes,
+		Say:           x.say,
+		Progress:      x.progress,
 		Withdraw: func(ctx context.Context, kind encoding.UIDKind, names ...string) (func(...encoding.UID), error) {
 			w, err := x.Names.Withdraw(ctx, kind, names...)
 			if err != nil {
 				return nil, err
 			}
 			return w.End, nil
-		}}
+		},
+	}
 	// An embedded store is this process's alone, which withdraws what it repairs; and nothing that others do can
 	// be disturbed by a dry run.
 	if !x.Embedded && !x.dryRun {
@@ -125,7 +134,8 @@ func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
 // fsckDone sums up a check.
 func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 	done := &uidDone{Lines: []string{fmt.Sprintf("%d metrics, %d tagk, %d tagv: %d errors, %d warnings, %d repaired",
-		r.Names[encoding.UIDMetric], r.Names[encoding.UIDTagK], r.Names[encoding.UIDTagV], r.Errors, r.Warnings, r.Repaired)}}
+		r.Names[encoding.UIDMetric], r.Names[encoding.UIDTagK], r.Names[encoding.UIDTagV], r.Errors, r.Warnings,
+		r.Repaired)}}
 	add := func(line string) { done.Lines = append(done.Lines, line) }
 	if r.Moving > 0 {
 		add(fmt.Sprintf("%d findings changed while they were looked at: run it again", r.Moving))
@@ -154,8 +164,16 @@ a new one with its next point`
 // metasync makes the meta data that is missing. Source: UidManager.metaSync.
 func (x *uidWorker) metasync(ctx context.Context) (*uidDone, error) {
 	t := x.Tables
-	r, err := metasync.Run(ctx, metasync.Config{Store: x.Store, Data: t.Data, UID: t.UID, Meta: t.Meta, Schema: x.Schema,
-		Bytes: x.bytes, Say: x.say, Progress: x.progress})
+	r, err := metasync.Run(ctx, metasync.Config{
+		Store:    x.Store,
+		Data:     t.Data,
+		UID:      t.UID,
+		Meta:     t.Meta,
+		Schema:   x.Schema,
+		Bytes:    x.bytes,
+		Say:      x.say,
+		Progress: x.progress,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("uid metasync: %w (what was made stays; run it again)", err)
 	}
@@ -163,13 +181,19 @@ func (x *uidWorker) metasync(ctx context.Context) (*uidDone, error) {
 		fmt.Sprintf("%d series in %d rows", r.Series, r.Rows),
 		fmt.Sprintf("made: %d TSMeta, %d counters, %d UIDMeta; set to the first row's hour: %d TSMeta, %d UIDMeta",
 			r.MadeTSMeta, r.Counters, r.MadeUIDMeta, r.ChangedTSMeta, r.ChangedUIDMeta),
-		fmt.Sprintf("left out: %d series with one of %d UIDs without a name, %d objects and keys that cannot be read", r.Skipped, r.Nameless, r.Unreadable),
+		fmt.Sprintf("left out: %d series with one of %d UIDs without a name, %d objects and keys that cannot be read",
+			r.Skipped, r.Nameless, r.Unreadable),
 	}}, nil
 }
 
 // metapurge deletes all meta data. Source: UidManager.metaPurge.
 func (x *uidWorker) metapurge(ctx context.Context) (*uidDone, error) {
-	r, err := metapurge.Run(ctx, metapurge.Config{Store: x.Store, UID: x.Tables.UID, Meta: x.Tables.Meta, Progress: x.progress})
+	r, err := metapurge.Run(ctx, metapurge.Config{
+		Store:    x.Store,
+		UID:      x.Tables.UID,
+		Meta:     x.Tables.Meta,
+		Progress: x.progress,
+	})
 	// Gateways know of series that they have meta data, and would not make it anew.
 	if x.Forget != nil {
 		x.Forget()
@@ -259,7 +283,12 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 	defer h.working.Unlock()
 
 	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
-		x := &uidWorker{work: &h.work, bytes: h.bound(servedBytes, 0), say: func(line string) { fmt.Fprintln(out, line) }, progress: seldom(h.now, progress)}
+		x := &uidWorker{
+			work:     &h.work,
+			bytes:    h.bound(servedBytes, 0),
+			say:      func(line string) { fmt.Fprintln(out, line) },
+			progress: seldom(h.now, progress),
+		}
 		switch {
 		case in.DryRun && in.Command == "fsck":
 			x.work = h.dry()

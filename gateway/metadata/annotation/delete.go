@@ -24,7 +24,12 @@ func (n *Catalog) DeleteRange(ctx context.Context, tsuid string, from, to int64)
 	var deletions []store.Mutation
 	collect := func(row []byte, c store.Cell) error {
 		if start, ok := startOf(c); ok && start >= from && start <= to {
-			deletions = append(deletions, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
+			deletions = append(deletions, store.Mutation{
+				Kind:      store.DeleteCell,
+				Row:       bytes.Clone(row),
+				Family:    encoding.FamilyData,
+				Qualifier: bytes.Clone(c.Qualifier),
+			})
 		}
 		return nil
 	}

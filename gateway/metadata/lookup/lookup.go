@@ -149,7 +149,9 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 
 // scan returns the TSUIDs of the rows that w admits, up to limit (0 for none), or one
 // more than MaxSeries, so that Find sees that there are too many.
-func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
+func (f *Finder) scan(
+	ctx context.Context, s store.Scan, w *wanted, limit int, meta bool,
+) (out []encoding.UID, err error) {
 	for tsuid, err := range f.admitted(ctx, s, w, meta) {
 		if err != nil {
 			return nil, err

@@ -107,7 +107,9 @@ func (w *wanted) admits(s encoding.Schema, tsuid encoding.UID) bool {
 // MetaRows returns the rows of the meta table for the series of a metric that have all
 // the tags given: a range, and a filter inside it.
 // Source: TSUIDQuery.getScanner.
-func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]string) (store.KeyRange, store.RowFilter, error) {
+func (f *Finder) MetaRows(
+	ctx context.Context, metric string, tags map[string]string,
+) (store.KeyRange, store.RowFilter, error) {
 	w := &wanted{}
 	var err error
 	if w.metric, err = f.cfg.Names.Resolve(ctx, encoding.UIDMetric, metric); err != nil {
@@ -124,7 +126,10 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 	}
 
 	w.sortWants(byKey)
-	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, f.cfg.Schema.MetricWidth)}, nil
+	return store.KeyRange{
+		Start: w.metric,
+		Stop:  encoding.PrefixEnd(w.metric),
+	}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, f.cfg.Schema.MetricWidth)}, nil
 }
 
 // pair returns the UIDs of a tag.

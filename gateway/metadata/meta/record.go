@@ -119,7 +119,12 @@ func (t *Tracker) writeUIDs(ctx context.Context, uids []givenUID) error {
 	mutations := make([]store.Mutation, len(uids))
 	for i, u := range uids {
 		m := encoding.UIDMeta{Type: typeName(u.kind), Created: u.created}
-		mutations[i] = store.Mutation{Row: u.uid, Family: encoding.FamilyName, Qualifier: u.kind.MetaQualifier(), Value: encoding.AppendUIDMeta(nil, m)}
+		mutations[i] = store.Mutation{
+			Row:       u.uid,
+			Family:    encoding.FamilyName,
+			Qualifier: u.kind.MetaQualifier(),
+			Value:     encoding.AppendUIDMeta(nil, m),
+		}
 	}
 	return t.apply(ctx, t.cfg.UIDTable, mutations)
 }
@@ -142,7 +147,12 @@ func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) 
 	one := encoding.AppendCounter(nil, 1)
 	mutations := make([]store.Mutation, len(series))
 	for i, s := range series {
-		mutations[i] = store.Mutation{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: one}
+		mutations[i] = store.Mutation{
+			Row:       []byte(s.tsuid),
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+			Value:     one,
+		}
 	}
 	if err := t.apply(ctx, t.cfg.MetaTable, mutations); err != nil {
 		return series, err
@@ -165,7 +175,11 @@ func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, 
 	for part := range slices.Chunk(series, newPerWrite) {
 		cells, values := make([]store.CellKey, len(part)), make([][]byte, len(part))
 		for i, s := range part {
-			cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
+			cells[i] = store.CellKey{
+				Row:       []byte(s.tsuid),
+				Family:    encoding.FamilyName,
+				Qualifier: []byte(encoding.TSMetaQualifier),
+			}
 			values[i] = encoding.AppendTSMeta(nil, newTSMeta(cells[i].Row, t.cfg.Now().Unix()))
 		}
 
@@ -239,7 +253,11 @@ func (t *Tracker) count(ctx context.Context, series []seen) (created, rest []see
 func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []error) {
 	cells, points, errs := make([]store.CellKey, len(series)), make([]int64, len(series)), make([]error, len(series))
 	for i, s := range series {
-		cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
+		cells[i] = store.CellKey{
+			Row:       []byte(s.tsuid),
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+		}
 		points[i] = s.points
 	}
 

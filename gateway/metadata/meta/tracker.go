@@ -111,7 +111,13 @@ func newCollected() *collected { return &collected{index: map[string]int{}} }
 
 // NewTracker starts a tracker. Close writes what is collected and ends it.
 func NewTracker(cfg TrackerConfig) *Tracker {
-	t := &Tracker{cfg: cfg.withDefaults(), pending: newCollected(), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	t := &Tracker{
+		cfg:     cfg.withDefaults(),
+		pending: newCollected(),
+		turn:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Bytes)
 
@@ -248,7 +254,8 @@ func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Unlock()
 
 	if dropped > 0 {
-		t.cfg.Log.Warn("more series at once than are recorded in the meta data; they come with their next point", "dropped", dropped)
+		t.cfg.Log.Warn("more series at once than are recorded in the meta data; they come with their next point",
+			"dropped", dropped)
 	}
 	if empty {
 		return nil

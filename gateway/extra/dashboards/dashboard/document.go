@@ -234,7 +234,8 @@ func (o object) checkPlace() error {
 			return fmt.Errorf("place.%w", err)
 		}
 	}
-	if p.X < 0 || p.W < 1 || p.W > columns || p.X > columns-p.W || p.Y < 0 || p.Y > maxRow || p.H < 1 || p.H > maxHeight {
+	if p.X < 0 || p.W < 1 || p.W > columns || p.X > columns-p.W || p.Y < 0 || p.Y > maxRow || p.H < 1 ||
+		p.H > maxHeight {
 		return fmt.Errorf("place: got x %d, y %d, w %d, h %d, want a place in %d columns, y at most %d, h 1 to %d",
 			p.X, p.Y, p.W, p.H, columns, maxRow, maxHeight)
 	}

@@ -29,7 +29,8 @@ func Made(page []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !ok || !ended {
-		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", Path, strings.TrimSpace(begin), strings.TrimSpace(end))
+		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", Path,
+			strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return slices.Concat(before, []byte(begin+table()+end), after), nil
 }
@@ -55,7 +56,13 @@ func Settings() []Setting {
 			for _, f := range taggedFields(reflect.TypeOf(part).Elem()) {
 				name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
 				s, known := byName[name]
-				s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: p.name, Key: keys[name]}
+				s = Setting{
+					Name:     name,
+					Default:  f.Tag.Get("envDefault"),
+					Kind:     kindName(f.Type),
+					Programs: p.name,
+					Key:      keys[name],
+				}
 				if known {
 					s.Programs = "both"
 				}

@@ -40,7 +40,13 @@ func New(s *Settings) gateway.Extra {
 
 func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	h := &handlers{c.Queries}
-	q := httpio.Endpoint{Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly}
+	q := httpio.Endpoint{
+		Scope:   auth.Read,
+		Serve:   h.Followed(h.serve),
+		Reads:   httpio.GetOrPost,
+		OwnTime: true,
+		Absent:  httpio.WriteOnly,
+	}
 	if s.AllowImages {
 		q.Picture = isPicture
 	}
@@ -105,7 +111,8 @@ func (h *handlers) answer(w http.ResponseWriter, r *http.Request, start time.Tim
 		return err
 	}
 	p.form, p.start = form, start
-	return h.Read(r, start, p.Query, func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
+	return h.Read(r, start, p.Query,
+		func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
 }
 
 // checkMethod refuses the verbs that are for other things. OpenTSDB takes them all.

@@ -90,7 +90,8 @@ func newCanvas(form Form, o *graph.Options, guard Guard) (*canvas, error) {
 	if err := guard.Reserve(int64(o.Width)*int64(o.Height)*bytesPerPixel + encoderBytes); err != nil {
 		return nil, err
 	}
-	c.img = vgimg.NewWith(vgimg.UseWH(vg.Length(c.width), vg.Length(c.height)), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(o.Background))
+	c.img = vgimg.NewWith(vgimg.UseWH(vg.Length(c.width), vg.Length(c.height)), vgimg.UseDPI(dotsPerInch),
+		vgimg.UseBackgroundColor(o.Background))
 	c.vg = c.img
 	return c, nil
 }

@@ -40,7 +40,13 @@ const (
 // and the frame has what is left.
 func (p *Picture) layOut(c *canvas, lines []line) *layout {
 	o := p.Options
-	l := &layout{Picture: p, c: c, lines: lines, foreground: o.Foreground, midtone: blend(o.Foreground, o.Background, 0.3)}
+	l := &layout{
+		Picture:    p,
+		c:          c,
+		lines:      lines,
+		foreground: o.Foreground,
+		midtone:    blend(o.Foreground, o.Background, 0.3),
+	}
 	l.x0, l.y0, l.x1, l.y1 = edge, edge, c.width-edge-gap, c.height-edge
 	if o.Title != "" {
 		l.y0 += lineRow + gap

@@ -50,7 +50,9 @@ func (p *Picture) smoothed(s samples, guard Guard) (samples, error) {
 
 // gathered returns one sample for each stretch of so many ms that has any, at the time of
 // its first.
-func (p *Picture) gathered(s samples, width float64, combine func(sum float64, n int) float64, guard Guard) (made, error) {
+func (p *Picture) gathered(
+	s samples, width float64, combine func(sum float64, n int) float64, guard Guard,
+) (made, error) {
 	if err := guard.Reserve(int64(s.Len()) * sampleBytes); err != nil {
 		return nil, err
 	}

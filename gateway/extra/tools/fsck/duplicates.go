@@ -91,7 +91,8 @@ func (c *Checker) choose(group []int32) {
 		if k > 0 {
 			values.WriteString(", ")
 		}
-		fmt.Fprintf(&values, "% X of % X", p.value, c.row.Cells[p.cell].Qualifier[:min(len(c.row.Cells[p.cell].Qualifier), 4)])
+		fmt.Fprintf(&values, "% X of % X", p.value,
+			c.row.Cells[p.cell].Qualifier[:min(len(c.row.Cells[p.cell].Qualifier), 4)])
 		if t := c.row.Cells[p.cell].Timestamp; t != 0 {
 			fmt.Fprintf(&values, " written at %d", t)
 		}

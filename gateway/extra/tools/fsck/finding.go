@@ -32,13 +32,14 @@ var kindTexts = [kinds]struct{ name, found, repaired string }{
 	FixableCompact: {"compacted column to be fixed", "Compacted Columns to be Fixed", "Compacted Columns Fixed"},
 	BadValue:       {"bad value", "Unparseable Datapoint Values", "Unparseable Datapoint Values Deleted"},
 	WrongWidth:     {"wrong length", "Datapoint Values of Another Length", "Datapoint Values of Another Length Fixed"},
-	FloatEncoding:  {"badly encoded float", "Improperly Encoded Floating Point Values", "Improperly Encoded Floating Point Values Fixed"},
-	Duplicate:      {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
-	CrookedRow:     {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
-	FutureColumn:   {"possible future object", "Possible Future Objects", ""},
-	LongInteger:    {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
-	Uncompacted:    {"uncompacted", "Rows to be Compacted", "Rows Compacted"},
-	LooseAppends:   {"loose appends", "Append Columns to be Sorted", "Append Columns Sorted"},
+	FloatEncoding: {"badly encoded float", "Improperly Encoded Floating Point Values",
+		"Improperly Encoded Floating Point Values Fixed"},
+	Duplicate:    {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
+	CrookedRow:   {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
+	FutureColumn: {"possible future object", "Possible Future Objects", ""},
+	LongInteger:  {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
+	Uncompacted:  {"uncompacted", "Rows to be Compacted", "Rows Compacted"},
+	LooseAppends: {"loose appends", "Append Columns to be Sorted", "Append Columns Sorted"},
 }
 
 // Kinds returns all kinds, in the order in which they are reported.

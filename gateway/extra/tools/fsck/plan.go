@@ -174,7 +174,14 @@ func (c *Checker) planFolded() (why string) {
 // noteUncompacted tells of a row whose points are not in the cells that they could become.
 func (c *Checker) noteUncompacted(targets []Cell) {
 	if !c.has(targets) {
-		c.note(Finding{Kind: Uncompacted, Count: 1, What: "its points are not in one cell", Remedy: "make them one", needs: byCompact, way: folding})
+		c.note(Finding{
+			Kind:   Uncompacted,
+			Count:  1,
+			What:   "its points are not in one cell",
+			Remedy: "make them one",
+			needs:  byCompact,
+			way:    folding,
+		})
 	}
 }
 

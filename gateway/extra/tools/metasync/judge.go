@@ -27,7 +27,12 @@ type change struct {
 func judgeSeries(tsuid encoding.UID, hour int64, text []byte) ([]byte, error) {
 	if text == nil {
 		nan := encoding.JSONDouble(math.NaN()) // as in OpenTSDB: nobody has set a bound
-		return encoding.AppendTSMeta(nil, encoding.TSMeta{TSUID: tsuid.String(), Created: hour, Max: nan, Min: nan}), nil
+		return encoding.AppendTSMeta(nil, encoding.TSMeta{
+			TSUID:   tsuid.String(),
+			Created: hour,
+			Max:     nan,
+			Min:     nan,
+		}), nil
 	}
 
 	m, err := encoding.ParseTSMeta(text)

@@ -156,7 +156,8 @@ func (y *syncer) halves(ctx context.Context, prefix []byte) error {
 	err := wholetable.Share{}.Halves(func(half wholetable.Share) error {
 		y.Progress(fmt.Sprintf("metric %s has many series: its keys are read again for %s", metric, half))
 		set := newSeries(prefix, y.Bytes, half)
-		err := y.keys(ctx, prefix, encoding.PrefixEnd(prefix), func(_ []byte, k encoding.RowKey) error { return set.add(k) })
+		err := y.keys(ctx, prefix, encoding.PrefixEnd(prefix),
+			func(_ []byte, k encoding.RowKey) error { return set.add(k) })
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,9 @@ const progressEvery = 1 << 14
 
 // keys calls each with the rows of series in a range of the data table. prefix is salt and
 // metric.
-func (y *syncer) keys(ctx context.Context, start, stop []byte, each func(prefix []byte, k encoding.RowKey) error) error {
+func (y *syncer) keys(
+	ctx context.Context, start, stop []byte, each func(prefix []byte, k encoding.RowKey) error,
+) error {
 	s := store.Scan{Table: y.Data, Family: encoding.FamilyData, Start: start, Stop: stop, KeysOnly: true}
 	before := y.report.Rows
 	progress := func(rows int) {

@@ -89,9 +89,11 @@ func judgeClaim(c claim, p Policy) (f Finding, ok bool) {
 		return f, true
 	}
 
-	f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has none", shown(name), encoding.UID(c.uid), shown(string(c.back)))
+	f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has none", shown(name), encoding.UID(c.uid),
+		shown(string(c.back)))
 	if c.other != nil {
-		f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has UID %s", shown(name), encoding.UID(c.uid), shown(string(c.back)), encoding.UID(c.other))
+		f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has UID %s", shown(name),
+			encoding.UID(c.uid), shown(string(c.back)), encoding.UID(c.other))
 	}
 	// The UID will not lead back to that name any more, so what that name itself leads to must
 	// still be as it was read: otherwise it may share this UID by now.
@@ -112,7 +114,8 @@ func judgeCollision(c claim, p Policy) Finding {
 	if c.back != nil {
 		leads = fmt.Sprintf("%q", shown(string(c.back)))
 	}
-	f.Text = fmt.Sprintf("COLLISION: %s have the same UID %s, which leads back to %s; points of all are stored as one name's",
+	f.Text = fmt.Sprintf("COLLISION: %s have the same UID %s, which leads back to %s; points of all are stored "+
+		"as one name's",
 		strings.Join(quoted, ", "), encoding.UID(c.uid), leads)
 
 	owner := string(c.back)
@@ -120,12 +123,14 @@ func judgeCollision(c claim, p Policy) Finding {
 	case p == Owner && c.back != nil && slices.Contains(c.names, owner):
 		// The others lose the UID only while both mappings of the owner are as they were.
 		f.Repair = fmt.Sprintf("%s is the UID of %q alone", encoding.UID(c.uid), shown(owner))
-		f.steps = append(f.steps, reverse(c.kind, c.uid, c.back, c.back), forward(c.kind, owner, []byte(c.uid), []byte(c.uid)))
+		f.steps = append(f.steps, reverse(c.kind, c.uid, c.back, c.back),
+			forward(c.kind, owner, []byte(c.uid), []byte(c.uid)))
 	case p == Merge && len(merged) <= uid.MostName:
 		// The UID has a name at every moment: the old ones go last.
 		owner = merged
 		f.Repair = fmt.Sprintf("%s is the UID of %q, and of no other name", encoding.UID(c.uid), shown(merged))
-		f.steps = append(f.steps, forward(c.kind, merged, nil, []byte(c.uid)), reverse(c.kind, c.uid, c.back, []byte(merged)))
+		f.steps = append(f.steps, forward(c.kind, merged, nil, []byte(c.uid)),
+			reverse(c.kind, c.uid, c.back, []byte(merged)))
 	default: // they are to be left, or the UID leads back to none of them, or one name of all would be too long
 		return f
 	}
@@ -172,7 +177,8 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 		found = append(found, Finding{Of: s.kind.String(), Warning: true,
 			Text:   fmt.Sprintf("UID %s leads to %q, which has no UID", encoding.UID(winner), shown(s.name)),
 			Repair: fmt.Sprintf("%q has UID %s", shown(s.name), encoding.UID(winner)),
-			steps:  []step{reverse(s.kind, winner, []byte(s.name), []byte(s.name)), forward(s.kind, s.name, nil, []byte(winner))}})
+			steps: []step{reverse(s.kind, winner, []byte(s.name), []byte(s.name)),
+				forward(s.kind, s.name, nil, []byte(winner))}})
 		own, s.back = []byte(winner), []byte(s.name)
 	}
 
@@ -188,7 +194,11 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 // cannot be a name. It stays where rows have it, because queries show the name, and while
 // the other UID does not lead back to the name, because then either may be the right one.
 func leftover(s stray, u string, own, row []byte) Finding {
-	f := Finding{Of: s.kind.String(), Warning: true, Text: fmt.Sprintf("UID %s leads to %q, which has UID %s", encoding.UID(u), shown(s.name), encoding.UID(own))}
+	f := Finding{
+		Of:      s.kind.String(),
+		Warning: true,
+		Text:    fmt.Sprintf("UID %s leads to %q, which has UID %s", encoding.UID(u), shown(s.name), encoding.UID(own)),
+	}
 	if own == nil {
 		f.Text = fmt.Sprintf("UID %s leads to %q, which cannot be a name", encoding.UID(u), shown(s.name))
 	}
@@ -225,9 +235,11 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 	case counter == nil && largest == 0, err == nil && uint64(n) >= largest && n >= 0:
 		return f, false
 	case counter != nil && err != nil:
-		f.Text = fmt.Sprintf("the counter is %x of %d bytes, want %d bytes: no name can be assigned", counter, len(counter), encoding.CounterWidth)
+		f.Text = fmt.Sprintf("the counter is %x of %d bytes, want %d bytes: no name can be assigned", counter,
+			len(counter), encoding.CounterWidth)
 	default:
-		f.Text = fmt.Sprintf("the counter is %d, but UIDs up to %d are in use: new names would get them first", n, largest)
+		f.Text = fmt.Sprintf("the counter is %d, but UIDs up to %d are in use: new names would get them first", n,
+			largest)
 	}
 
 	// Where UIDs were drawn at random, nothing tells what the counter should be, and only one
@@ -238,7 +250,12 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 		return f, true
 	}
 	f.Repair = fmt.Sprintf("the counter is %d", largest)
-	s := step{row: string(encoding.CounterRow), family: encoding.FamilyID, qualifier: kind.String(), add: int64(largest) - n}
+	s := step{
+		row:       string(encoding.CounterRow),
+		family:    encoding.FamilyID,
+		qualifier: kind.String(),
+		add:       int64(largest) - n,
+	}
 	// A value of another length cannot be incremented.
 	if err != nil && counter != nil {
 		s.add, s.old, s.value = 0, counter, encoding.AppendCounter(nil, int64(largest))

@@ -71,7 +71,8 @@ func (c *check) awaitOthers(ctx context.Context) error {
 	if c.Settle <= 0 {
 		return nil
 	}
-	c.Progress("before repairs: a wait of " + c.Settle.String() + ", after which no name is half assigned, renamed or deleted by others")
+	c.Progress("before repairs: a wait of " + c.Settle.String() +
+		", after which no name is half assigned, renamed or deleted by others")
 	select {
 	case <-time.After(c.Settle):
 		return nil
@@ -82,7 +83,9 @@ func (c *check) awaitOthers(ctx context.Context) error {
 
 // settle tells of what judge finds now, and repairs it if asked to. Names and UIDs are those
 // that repairs may change.
-func (c *check) settle(ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error)) error {
+func (c *check) settle(
+	ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error),
+) error {
 	// The reader of the lines may be slow: they are said after end, which is deferred later, so
 	// that no name stays withdrawn for it.
 	var lines []string
@@ -258,7 +261,8 @@ func (c *check) repair(ctx context.Context, f Finding) (bool, error) {
 			return false, err
 		}
 		// lookAtStray has to tell changes of this run from those of others.
-		if kind, meta, known := encoding.ParseUIDKind([]byte(s.qualifier)); known && !meta && s.family == encoding.FamilyID && !same(s.old, s.value) {
+		if kind, meta, known := encoding.ParseUIDKind([]byte(s.qualifier)); known && !meta &&
+			s.family == encoding.FamilyID && !same(s.old, s.value) {
 			c.changed[key{kind, s.row}] = true
 		}
 	}
@@ -301,7 +305,13 @@ func (c *check) step(ctx context.Context, s step) (bool, error) {
 	}
 
 	// With the time of the version that was read, a later one survives on HBase.
-	gone := store.Mutation{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Timestamp: now.Timestamp}
+	gone := store.Mutation{
+		Kind:      store.DeleteCell,
+		Row:       at.Row,
+		Family:    at.Family,
+		Qualifier: at.Qualifier,
+		Timestamp: now.Timestamp,
+	}
 	if err := c.Store.Apply(ctx, c.Table, []store.Mutation{gone}); err != nil || s.value == nil {
 		return err == nil, err
 	}

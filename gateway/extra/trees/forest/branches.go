@@ -112,7 +112,13 @@ const namedAtOnce = 1000
 // that has no name, are left out.
 func (f *Forest) leaves(ctx context.Context, b *tree.Branch) error {
 	r := exactly(b.Key)
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, Columns: []store.KeyRange{beginning(tree.LeafPrefix)}}
+	scan := store.Scan{
+		Table:   f.cfg.TreeTable,
+		Family:  encoding.FamilyData,
+		Start:   r.Start,
+		Stop:    r.Stop,
+		Columns: []store.KeyRange{beginning(tree.LeafPrefix)},
+	}
 	var found []tree.Leaf
 	for row, err := range store.Rows(ctx, f.cfg.Store, scan) {
 		if err != nil {

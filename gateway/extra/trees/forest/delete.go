@@ -52,7 +52,12 @@ func isDefinition(qualifier string) bool {
 
 // deleteCells deletes the cells of a tree whose qualifiers are of some kind.
 func (f *Forest) deleteCells(ctx context.Context, id int, of func(qualifier string) bool) error {
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: tree.Key(id), Stop: encoding.PrefixEnd(tree.Key(id))}
+	scan := store.Scan{
+		Table:  f.cfg.TreeTable,
+		Family: encoding.FamilyData,
+		Start:  tree.Key(id),
+		Stop:   encoding.PrefixEnd(tree.Key(id)),
+	}
 	for rows, err := range store.Blocks(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return fmt.Errorf("deleting tree %d: %w", id, err)

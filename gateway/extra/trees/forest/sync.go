@@ -45,7 +45,11 @@ func (f *Forest) Sync(ctx context.Context) (Synced, error) {
 		return s.done, err
 	}
 
-	scan := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, Columns: []store.KeyRange{exactly([]byte(encoding.TSMetaQualifier))}}
+	scan := store.Scan{
+		Table:   f.cfg.MetaTable,
+		Family:  encoding.FamilyName,
+		Columns: []store.KeyRange{exactly([]byte(encoding.TSMetaQualifier))},
+	}
 	for block, err := range store.Blocks(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return s.done, fmt.Errorf("reading the series: %w", err)

@@ -117,7 +117,8 @@ func AppendLeaf(dst []byte, name, tsuid string) []byte {
 // ParseLeaf reads the value of a leaf's cell. A leaf without a TSUID is an error.
 func ParseLeaf(value []byte) (l Leaf, err error) {
 	if err = json.Unmarshal(value, &l); err != nil || l.TSUID == "" {
-		return l, fmt.Errorf("cannot parse a leaf of %d bytes, which needs a TSUID: %w", len(value), cmp.Or(err, errors.New("it has none")))
+		return l, fmt.Errorf("cannot parse a leaf of %d bytes, which needs a TSUID: %w", len(value),
+			cmp.Or(err, errors.New("it has none")))
 	}
 	return l, nil
 }

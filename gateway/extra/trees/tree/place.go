@@ -352,7 +352,8 @@ func (w *walk) join(names []string, root string) (path []string, leaf string, na
 		w.say("Depth [2] Adding leaf [name: %s tsuid: %s] to parent branch [%s]", leaf, w.series.TSUID, root)
 		return nil, leaf, false
 	}
-	w.say("Depth [%d] Adding leaf [name: %s tsuid: %s] to parent branch [Name: [%s]]", at+3, leaf, w.series.TSUID, names[at])
+	w.say("Depth [%d] Adding leaf [name: %s tsuid: %s] to parent branch [Name: [%s]]", at+3, leaf, w.series.TSUID,
+		names[at])
 
 	current := names[at]
 	path = []string{current}
