@@ -26,8 +26,8 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// Extra is something around the core that the core does not need: a folder of gateway/extra. The core imports none; a program
-// lists those that it has in Config.Extras.
+// Extra is something around the core that the core does not need: a folder of gateway/extra. The
+// core imports none; a program lists those that it has in Config.Extras.
 type Extra struct {
 	Name     string
 	Settings Settings // its part of the settings; nil if it has none
@@ -35,7 +35,8 @@ type Extra struct {
 	Open func(ctx context.Context, c *Core) (Parts, error)
 }
 
-// Settings are the settings of an extra: a pointer to a struct whose fields have the tags of caarlos0/env, as Config has.
+// Settings are the settings of an extra: a pointer to a struct whose fields have the tags of
+// caarlos0/env, as Config has.
 type Settings interface {
 	// SetDefaults fills in the defaults that depend on other settings.
 	SetDefaults(*Config)
@@ -67,7 +68,7 @@ type Core struct {
 	Names   *uid.Dictionary
 	Tracker *meta.Tracker
 
-	// Points takes points, of which Lately has counts, and Refused logs those that are refused. CountPuts counts points that
+	// Points takes points, Lately counts them, and Refused logs refused ones. CountPuts counts points that
 	// did not come by a route of the core.
 	Series    *write.SeriesCache
 	Points    *write.Writer

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// draining is how a server tells that it is about to end, to the balancers and clients that
+// draining is how a server announces that it is about to end, to the balancers and clients that
 // can go elsewhere before it does.
 type draining struct {
 	begun atomic.Bool

@@ -146,7 +146,7 @@ func allowsPartial(body json.RawMessage) bool {
 
 // refusal returns an error with the status and the words that it has over HTTP. A
 // temporary one keeps a live query waiting: a store that does not answer, a name that
-// has no UID yet, or points of which an expression cannot be computed.
+// has no UID yet, or points whose expression cannot be computed.
 func refusal(err error) error {
 	answer := httpio.Classify(err)
 	status := answer.Code

@@ -61,7 +61,7 @@ type names struct {
 	*common
 	*uid.Dictionary
 	tracker *meta.Tracker // nil if puts record no meta data
-	// newSeries are told of series that got a TSMeta. They are set before the first one gets one.
+	// newSeries learn of series that got a TSMeta. They are set before the first one gets one.
 	newSeries []func(ctx context.Context, tsuids []string) (again []string, err error)
 }
 
@@ -92,7 +92,8 @@ func newNames(c *common) *names {
 	return n
 }
 
-// described passes series that got a TSMeta on to those who wait for them, and returns those that are to be passed again.
+// described passes series that got a TSMeta on to those who wait for them, and returns those that
+// are to be passed again.
 func (n *names) described(ctx context.Context, tsuids []string) (again []string, err error) {
 	for _, take := range n.newSeries {
 		left, failed := take(ctx, tsuids)
@@ -127,7 +128,7 @@ func (n *names) observer() write.Observer {
 	return n.tracker
 }
 
-// assigned tells the tracker of a new UID.
+// assigned passes a new UID to the tracker.
 func (n *names) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
 	if n.tracker != nil {
 		n.tracker.Assigned(kind, name, u)

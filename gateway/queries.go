@@ -36,8 +36,8 @@ type resultCache struct {
 	bytes int64 // that it may hold
 }
 
-// newResultCache returns the result cache of the settings. It comes before the other caches: each leaves half of what it
-// finds.
+// newResultCache returns the result cache of the settings. It comes before the other caches: each
+// leaves half of what it finds.
 func newResultCache(c *common) (*resultCache, error) {
 	bytes, err := c.cfg.ResultCacheBytes()
 	if err != nil {
@@ -49,7 +49,8 @@ func newResultCache(c *common) (*resultCache, error) {
 	return r, nil
 }
 
-// newQueries returns what answers queries, from rollups too, if they are not nil. It is to be closed, also after an error.
+// newQueries returns what answers queries, from rollups too, if they are not nil. It is to be
+// closed, also after an error.
 func newQueries(c *common, n *names, rollups *rollup.Config, results *resultCache) (*queries, error) {
 	q := &queries{common: c, results: results}
 	servers, err := q.connect()

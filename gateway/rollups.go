@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/rollupjob"
 )
 
-// RollupsConfig holds how rollups and pre-aggregates are told apart; which there are is
+// RollupsConfig holds how rollups and pre-aggregates are distinguished; which there are is
 // settings.Common.Rollups. Source: tsd.rollups.*.
 type RollupsConfig struct {
 	// RollupTagKey is the tag key of pre-aggregates, and RollupRawValue its value where data
@@ -35,8 +35,10 @@ func (c *RollupsConfig) setDefaults() {
 
 // validate checks that the tag can be stored.
 func (c *RollupsConfig) validate() (errs []error) {
-	for _, v := range []struct{ name, got string }{{"DOWNPOUR_ROLLUP_TAG_KEY", c.RollupTagKey},
-		{"DOWNPOUR_ROLLUP_RAW_VALUE", c.RollupRawValue}} {
+	for _, v := range []struct{ name, got string }{
+		{"DOWNPOUR_ROLLUP_TAG_KEY", c.RollupTagKey},
+		{"DOWNPOUR_ROLLUP_RAW_VALUE", c.RollupRawValue},
+	} {
 		if err := encoding.ValidateName("name", v.got); err != nil {
 			errs = append(errs, fmt.Errorf("%s: got %q: %w", v.name, v.got, err))
 		}

@@ -175,7 +175,7 @@ func (s *Server) checkStore(ctx context.Context) error {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
 
-	// The sample of rows that tells the layout is damaged, but others can be read and
+	// The sample of rows that shows the layout is damaged, but others can be read and
 	// exported.
 	if errors.Is(err, store.ErrDamaged) {
 		s.log.Error("the layout of the tables is not checked", "err", err)

@@ -167,7 +167,7 @@ func (t *translation) key(key string) {
 }
 
 // set gives a variable the value that some keys make, unless the environment has one: then a
-// note tells of each of these keys that the file has.
+// note reports each of these keys that the file has.
 func (t *translation) set(variable, value string, keys ...string) {
 	if t.environ[variable] == "" {
 		t.merged[variable] = value
@@ -185,7 +185,8 @@ func (t *translation) set(variable, value string, keys ...string) {
 // note adds a note about a key that is not honoured. The value is left out: it may be a password, and
 // the note goes to the log.
 func (t *translation) note(key, reason string) {
-	t.notes = append(t.notes, fmt.Sprintf("%s: %s is not honoured: %s", t.conf.name, key, reason)) //fault:secret-in-notes TestConf_Environment_secrets
+	t.notes = append(t.notes, fmt.Sprintf("%s: %s is not honoured: %s",
+		t.conf.name, key, reason)) //fault:secret-in-notes TestConf_Environment_secrets
 }
 
 // Keys that are translated together with others.

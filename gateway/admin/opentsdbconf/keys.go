@@ -117,7 +117,7 @@ func mode(s string) (string, error) {
 }
 
 // fixed is the only value of a key that agrees with what Downpour does, "" for none. The
-// reason is told for all other values.
+// reason is given for all other values.
 type fixed struct{ value, reason string }
 
 const (
@@ -125,9 +125,9 @@ const (
 	speedOnly = "it tunes OpenTSDB and changes no answer"
 	noUI      = "the web page is Downpour's own"
 
-	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan " +
-		"by the times " +
-		"of cells and would not find what gateways put late, nor what is put again into rows that gateways compact"
+	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the " +
+		"times of cells and would not find what gateways put late, nor what is put again into rows that gateways " +
+		"compact"
 )
 
 var constant = map[string]fixed{
@@ -164,7 +164,7 @@ var constant = map[string]fixed{
 	"tsd.http.staticroot": {"", noUI},
 }
 
-// demanded are the constant keys of which another value is an error: points would be missing
+// demanded are the constant keys where another value is an error: points would be missing
 // from the answers of others.
 var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
 
@@ -198,7 +198,7 @@ func unknownReason(key string) string {
 	return "it is not known"
 }
 
-// is tells whether a value says what Downpour does.
+// is reports whether a value says what Downpour does.
 func (f fixed) is(value string) bool {
 	switch f.value {
 	case "true", "false":

@@ -130,7 +130,7 @@ func user() string {
 	return number
 }
 
-// terminal tells whether a progress bar can be drawn on w.
+// terminal reports whether a progress bar can be drawn on w.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -145,7 +145,7 @@ func toolSettings(cfg *gateway.Config) (s tools.Settings, err error) {
 	if s, err = tools.ForConfig(cfg); err != nil {
 		return s, err
 	}
-	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has told of an address that is none
+	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has reported an address that is none
 	if s.Tokens, err = tokens(cfg.TokenFile); err != nil {
 		return s, err
 	}

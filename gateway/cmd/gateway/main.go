@@ -55,7 +55,7 @@ type options struct {
 }
 
 // run runs the command that the first argument names or, if that is none or a flag, the
-// gateway, until it is told to end.
+// gateway, until it has to end.
 func run(args []string, in io.Reader, out, errs io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return command(args[0], args[1:], in, out, errs)
@@ -73,7 +73,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 		"ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
+		if errors.Is(err, flag.ErrHelp) { // it is printed, and was requested
 			return nil
 		}
 		return err
@@ -154,7 +154,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	}
 }
 
-// createTables makes the tables because somebody asked for that, which the log tells.
+// createTables makes the tables because somebody requested that, which the log says.
 func createTables(create func() error, address, compression string, out io.Writer, log *slog.Logger) error {
 	act := &audit.Command{
 		Name:      "-create-tables",

@@ -20,7 +20,7 @@ const (
 )
 
 const (
-	// warnWithin is how soon the disk must be full to be told.
+	// warnWithin is how soon the disk must be full for a warning.
 	warnWithin = 30 * 24 * time.Hour
 	// measureEvery is the time between two looks at the disk.
 	measureEvery = time.Hour
@@ -43,7 +43,8 @@ type watch struct {
 	usage func() (used, free int64, err error)
 }
 
-// run logs at the start when the disk will be full, if that is soon, and notes from time to time how much the store takes.
+// run logs at the start when the disk will be full, if that is soon, and notes from time to time
+// how much the store takes.
 func (w *watch) run(ctx context.Context) {
 	look := time.NewTicker(measureEvery)
 	defer look.Stop()

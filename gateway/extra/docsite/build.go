@@ -25,7 +25,8 @@ type builder struct {
 	pages  map[string]Page
 }
 
-// Build builds the site of all pages of Topics, which are in tree. The error lists what is wrong with them, such as dead links.
+// Build builds the site of all pages of Topics, which are in tree. The error lists what is wrong
+// with them, such as dead links.
 func Build(tree fs.FS) (Files, error) { return build(tree, Topics()) }
 
 // CheckSources returns an error for each file of the source that pages name and that is not there.

@@ -130,6 +130,9 @@ func (r *reference) chapter(tag openapi.Tag) chapter {
 	return c
 }
 
+// places are where a request has its parameters, in the words of the page.
+var places = map[string]string{"query": "address", "path": "path", "header": "header"}
+
 // operation returns one operation as it is shown.
 func (r *reference) operation(path string, o openapi.Operation) operationShown {
 	method := strings.ToUpper(o.Method)
@@ -148,11 +151,9 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 	for _, p := range o.Parameters {
 		p = r.doc.Parameter(p)
 		kind := r.mustSchema(name, p.Schema)
-		shown.Parameters = append(shown.Parameters, parameterShown{p.Name, map[string]string{
-			"query":  "address",
-			"path":   "path",
-			"header": "header",
-		}[p.In], p.Required, kind, r.words(p.Description)})
+		shown.Parameters = append(shown.Parameters, parameterShown{
+			p.Name, places[p.In], p.Required, kind, r.words(p.Description),
+		})
 		found = append(found, p.Name, p.Description)
 	}
 	if o.RequestBody != nil {

@@ -89,8 +89,8 @@ type host struct {
 }
 
 // newHost decides whether this host's metrics are collected. With auto they go into a store
-// that was empty when a gateway first started on it: whoever brings data of their own gets no
-// metrics that they did not ask for. In mode ro nothing is put.
+// that was empty when a gateway first started on it: those who bring their own data get no
+// metrics that they did not request. In mode ro nothing is put.
 func (s *Settings) newHost(ctx context.Context, c *gateway.Core) *host {
 	h := &host{Core: c}
 	interval, _ := s.interval() // Validate reports the error
@@ -169,7 +169,8 @@ func (h *host) Dashboards() map[string]func() []byte {
 	}
 	name := Sanitize(h.collector.Host)
 	return map[string]func() []byte{
-		dashboard.HostName: func() []byte { return dashboard.Host(name, h.since, time.Now()) }}
+		dashboard.HostName: func() []byte { return dashboard.Host(name, h.since, time.Now()) },
+	}
 }
 
 // StartDashboard returns the name of the dashboard that the page at / leads to: that of this

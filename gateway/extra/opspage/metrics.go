@@ -19,8 +19,8 @@ var (
 	serversMetric = prometheus.NewDesc("downpour_pushdown_servers",
 		"Pushdown servers of the settings by state: healthy, away (it has failed) or unchecked (not asked lately).",
 		[]string{"state"}, nil)
-	cacheMetric = prometheus.NewDesc("downpour_result_cache_limit_bytes", "Bytes that the result cache may hold.",
-		nil, nil)
+	cacheMetric = prometheus.NewDesc("downpour_result_cache_limit_bytes",
+		"Bytes that the result cache may hold.", nil, nil)
 )
 
 // counts collects these metrics.
@@ -28,8 +28,9 @@ type counts struct{ o *operations }
 
 // Describe implements prometheus.Collector.
 func (counts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runningMetric, socketsMetric, uidsMetric, mostMetric, serversMetric,
-		cacheMetric} {
+	for _, d := range []*prometheus.Desc{
+		runningMetric, socketsMetric, uidsMetric, mostMetric, serversMetric, cacheMetric,
+	} {
 		to <- d
 	}
 }

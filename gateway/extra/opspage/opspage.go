@@ -1,5 +1,5 @@
-// Package opspage is what the gateway shows its operator: /api/ops and the page /ops, metrics of what no part counts by itself,
-// and counts of series.
+// Package opspage is what the gateway shows its operator: /api/ops and the page /ops, metrics of
+// what no part counts by itself, and counts of series.
 package opspage
 
 import (

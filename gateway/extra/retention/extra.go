@@ -80,7 +80,7 @@ func Tables(c *gateway.Config) []Table {
 func tablesOf(data string, rollups *rollup.Config) []Table {
 	all := []Table{{Name: data, Span: rules.Hour}}
 	add := func(t Table) {
-		t.Optional = true // tables of rollups and pre-aggregates are made by whoever wants them
+		t.Optional = true // tables of rollups and pre-aggregates are made by those who want them
 		if !slices.ContainsFunc(all, func(o Table) bool { return o.Name == t.Name }) {
 			all = append(all, t)
 		}

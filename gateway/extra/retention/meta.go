@@ -11,18 +11,18 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Meta deletes the meta data of series of which no row is left: the TSMeta and the counter of
+// Meta deletes the meta data of series without rows: the TSMeta and the counter of
 // each, in the meta table. Annotations of a series lie in its rows, and go with them.
 //
 // Of a metric that has an age, the series with meta data are listed, and the keys of its rows are
 // read, those of now first, until each series has one or all were read. The row of a series
 // without any is deleted only if it is as it was read (Replace of store.Cells). Then the keys of these
 // series are looked for again, and their rows in the meta table are read: a series that has got a
-// point meanwhile, or a counter, gets back what was deleted. A point that comes later makes it
-// anew, as of a series that is new (package gateway/metadata/meta).
+// point by then, or a counter, gets back what was deleted. A point that comes later makes it
+// again, as of a series that is new (package gateway/metadata/meta).
 //
 // What stays: objects in which somebody has written; UIDMeta, which is of names, and these stay.
-// No put would make it anew.
+// No put would make it again.
 type Meta struct {
 	Job *Job
 	// Table is the meta table.
@@ -39,7 +39,7 @@ type MetaReport struct {
 	TSMeta   int64 `json:"tsMeta"`   // deleted
 	Counters int64 `json:"counters"` // deleted
 	Written  int64 `json:"written"`  // series without rows that stay, because somebody has written in their TSMeta
-	Changed  int64 `json:"changed"`  // series that stay, or are back, because they have changed meanwhile
+	Changed  int64 `json:"changed"`  // series that stay, or are back, because they have changed since
 	DryRun   bool  `json:"dryRun,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (r *MetaReport) String() string {
 
 const (
 	defaultMetaBytes = 64 << 20
-	// seriesBytes is about what a series takes beside its row.
+	// seriesBytes is about what a series takes on top of its row.
 	seriesBytes = 300
 	// perReplace is the number of series that are deleted at a time.
 	perReplace = 1000
@@ -140,7 +140,7 @@ func (r *metaRun) metric(ctx context.Context, metric encoding.UID) error {
 	return flush()
 }
 
-// isMeta tells whether a cell is a TSMeta or a counter.
+// isMeta reports whether a cell is a TSMeta or a counter.
 func isMeta(c store.Cell) bool {
 	return string(c.Qualifier) == encoding.TSMetaQualifier || string(c.Qualifier) == encoding.MetaCounterQualifier
 }
@@ -273,13 +273,13 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	return nil
 }
 
-// notGivenBack says what helps if it is not known which series have got a point meanwhile.
+// notGivenBack says what helps if it is not known which series have got a point since.
 func notGivenBack(metric encoding.UID, err error) error {
 	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; "+
 		"uid metasync makes what is missing: %w", []byte(metric), err)
 }
 
-// giveBack puts back what was deleted of series that have got a row meanwhile, or a counter: whoever
+// giveBack puts back what was deleted of series that have got a row since, or a counter: who
 // counts the points of a series takes one that has a counter for one that has a TSMeta, too.
 func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series) error {
 	still := make(series, len(gone))

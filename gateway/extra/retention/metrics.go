@@ -6,8 +6,8 @@ import (
 	"downpour/pushdown/process/metrics"
 )
 
-// totals are what a worker has done since it began. done is the time of the last run, also of another worker, that has deleted
-// all that was past.
+// totals are what a worker has done since it began. done is the time of the last run, also of
+// another worker, that has deleted all that was past.
 type totals struct{ deleted, failures, done int64 }
 
 func failure(t *totals) { t.failures++ }

@@ -42,7 +42,7 @@ type past struct {
 	schema  encoding.Schema
 	table   Table
 	metrics []metric // in the order of their UIDs
-	kept    int      // metrics of which no row goes, at any age
+	kept    int      // metrics that keep all rows
 	byUID   map[string]int
 	// impossible are keys in the ranges that no row has, of stores that delete ranges. They stay. impossibleRows counts
 	// them on all stores.
@@ -138,7 +138,8 @@ func around(ranges iter.Seq[store.KeyRange], keys [][]byte) iter.Seq[store.KeyRa
 			for len(keys) > 0 && bytes.Compare(keys[0], r.Start) < 0 {
 				keys = keys[1:]
 			}
-			for ; len(keys) > 0 && r.Contains(keys[0]); keys = keys[1:] { //fault:retention-of-impossible-rows TestRun_drawn
+			for ; len(keys) > 0 &&
+				r.Contains(keys[0]); keys = keys[1:] { //fault:retention-of-impossible-rows TestRun_drawn
 				if !yield(store.KeyRange{Start: r.Start, Stop: keys[0]}) {
 					return
 				}

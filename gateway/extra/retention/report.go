@@ -23,7 +23,7 @@ type Report struct {
 // TableReport is what was found in one table.
 type TableReport struct {
 	Name       string `json:"name"`
-	Metrics    int    `json:"metrics"` // of which rows go at some age
+	Metrics    int    `json:"metrics"` // whose rows go at some age
 	Rows       int64  `json:"rows"`
 	Bytes      int64  `json:"bytes"` // of keys, qualifiers and values; 0 if they were not counted
 	DiskBytes  int64  `json:"diskBytes"`

@@ -49,7 +49,7 @@ func (j *Job) walk(
 	return nil
 }
 
-// missing tells whether an error means that a table was never made, and so has no rows.
+// missing reports whether an error means that a table was never made, and so has no rows.
 func (p *past) missing(err error) bool {
 	return p.table.Optional && errors.Is(err, store.ErrNoTable)
 }

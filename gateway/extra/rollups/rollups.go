@@ -1,5 +1,6 @@
-// Package rollups makes rollups in the background, where DOWNPOUR_ROLLUPS says that they are made here. What rollups are for, and
-// that an answer from them is that of the raw rows, is in package rollupjob.
+// Package rollups makes rollups in the background, where DOWNPOUR_ROLLUPS says that they are made
+// here. What rollups are for, and that an answer from them is that of the raw rows, is in package
+// rollupjob.
 package rollups
 
 import (

@@ -22,7 +22,7 @@ type Backups interface {
 	BackUp(ctx context.Context, checkpoint, to string, keep int, done func(files, of int)) (store.BackupReport, error)
 	// Restore makes the store from a backup, or the newest one in a directory.
 	Restore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
-	// PlanBackUp and PlanRestore tell what these would do, and change nothing. What a backup would hold is
+	// PlanBackUp and PlanRestore say what these would do, and change nothing. What a backup would hold is
 	// what the store's files are now.
 	PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error)
 	PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
@@ -38,7 +38,7 @@ func backupFlags(f *flag.FlagSet, o *options) {
 
 // backUp makes a backup of an embedded store, which a gateway may have open.
 //
-// A gateway is never told where to write: it makes a checkpoint in its own data directory,
+// A gateway never learns where to write: it makes a checkpoint in its own data directory,
 // and this process, with the rights of who runs it, takes the files from there.
 func backUp(ctx context.Context, c *call) (err error) {
 	if len(c.args) != 1 || c.keep < 0 {
@@ -92,7 +92,7 @@ func (c *call) findStore(ctx context.Context) error {
 	return err
 }
 
-// planBackUp tells what backUp would do, by the files of the store as they are.
+// planBackUp says what backUp would do, by the files of the store as they are.
 func (c *call) planBackUp(ctx context.Context) error {
 	if err := c.findStore(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (c *call) planBackUp(ctx context.Context) error {
 	return nil
 }
 
-// everySoOften returns a function that tells now and then how far something is.
+// everySoOften returns a function that reports now and then how far something is.
 func (c *call) everySoOften(format string) func(n, of int) {
 	told := c.Now()
 	return func(n, of int) {
@@ -190,7 +190,7 @@ func (n nameWriter) Write(p []byte) (int, error) {
 const (
 	checkpointPath = "/api/tools/checkpoint"
 	// heldLine is the progress of a checkpoint that is kept. Sent every heldEvery, it also
-	// tells the gateway that the client is still there.
+	// shows the gateway that the client is still there.
 	heldLine  = "the checkpoint is kept"
 	heldEvery = 5 * time.Second
 	// leaveWithin is how long a checkpoint may stay when its client has left.
@@ -210,7 +210,7 @@ var (
 // checkpoint until the client leaves, the gateway ends, or the disk is full: what the store
 // needs no more takes space while a checkpoint has it.
 //
-// The request names no path, neither to read nor to write: whoever may send it can make no
+// The request names no path, neither to read nor to write: who may send it can make no
 // file anywhere else, and gets nothing of the store but a name.
 func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	var none struct{}

@@ -92,7 +92,7 @@ func sumOf(args []string) []string {
 	return words
 }
 
-// compactStretches compacts stretch after stretch and tells progress. The rows of a region are
+// compactStretches compacts stretch after stretch and reports progress. The rows of a region are
 // compacted under its lease, as in the background.
 func (x *work) compactStretches(
 	ctx context.Context, all []stretch, margin time.Duration, tell func(string),
@@ -170,7 +170,7 @@ func (x *work) underLease(
 	}, nil
 }
 
-// piece is the part of a stretch that lies in one region.
+// piece is the part of a stretch that is in one region.
 type piece struct {
 	store.KeyRange
 	of     *stretch

@@ -32,7 +32,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 		c.beginDry()
 		p = existing
 	}
-	// Whoever names a gateway means it, whatever store it serves.
+	// Who names a gateway means it, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		_, err := r.check(ctx)
@@ -72,7 +72,7 @@ func (c *call) at(ctx context.Context, p purpose, f func(*remote) error) error {
 // dryLine stands before what a command says in a dry run, in the words of the real one.
 const dryLine = "dry run, nothing is changed; this would be done:"
 
-// beginDry tells of a dry run of what changes something.
+// beginDry reports a dry run of what changes something.
 func (c *call) beginDry() {
 	if c.command.changes == nil || !c.command.changes(c) {
 		return
@@ -138,7 +138,7 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 		err = layout(ctx, st, c.Tables.Data, c.Schema)
 	}
 
-	// The sample of rows that tells the layout is damaged, but others can be read.
+	// The sample of rows that shows the layout is damaged, but others can be read.
 	if errors.Is(err, store.ErrDamaged) {
 		fmt.Fprintf(c.Err, "the layout of the tables is not checked: %v\n", err)
 		return nil

@@ -102,7 +102,7 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 			len(req.metrics))
 	}
 
-	// Only an export of all metrics has meta data, some of which may not be stored yet.
+	// Only an export of all metrics has meta data, some of it may not be stored yet.
 	if req.all && h.Flush != nil {
 		if err := h.Flush(r.Context()); err != nil {
 			return err
@@ -146,9 +146,8 @@ func (n *exportCounts) print(w io.Writer) {
 	}{
 		{n.Annotations, "annotations (-all takes them)"},
 		{n.Skipped, "cells that are no points (histograms and others)"},
-		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March " +
-			"1970, of names " +
-			"with blanks)"},
+		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970, " +
+			"of names with blanks)"},
 		{n.SkippedMeta, "names, annotations and meta data that are broken, longer than a line, or of names that are " +
 			"gone or have blanks"},
 	} {
@@ -297,7 +296,7 @@ func namesInOrder(
 
 func anyName(string) bool { return true }
 
-// entryBytes is about what an entry of a list takes beside its texts.
+// entryBytes is about what an entry of a list takes on top of its texts.
 const entryBytes = 300
 
 // plan compiles the query for a metric's series that filters admit, {host=a} say, with

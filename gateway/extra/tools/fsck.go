@@ -51,7 +51,7 @@ type fsckRequest struct {
 	Threads int          `json:"threads"`
 	// YesDeleteOrphans is the most orphans that may be deleted, 0 if a small part may.
 	YesDeleteOrphans int64 `json:"yesDeleteOrphans"`
-	DryRun           bool  `json:"dryRun,omitempty"` // repair nothing, and tell of all as if it were
+	DryRun           bool  `json:"dryRun,omitempty"` // repair nothing, and report all as if it were
 }
 
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each

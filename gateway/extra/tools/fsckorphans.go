@@ -15,12 +15,12 @@ const (
 	rowsPerOrphan = 10
 )
 
-// keepsOrphans tells whether the run keeps its orphans because they are too many; all else is repaired.
+// keepsOrphans reports whether the run keeps its orphans because they are too many; all else is repaired.
 // Before the first deletion it counts those of all rows of the run: the UID table of another installation
 // may name some of the UIDs, and to look a name up once more asks the same wrong table. If they cannot be
 // counted, that is an error and none is deleted.
 func (r *rowChecker) keepsOrphans(ctx context.Context) (bool, error) {
-	// Whoever counts needs the place of those who wait for it.
+	// Who counts needs the place of those who wait for it.
 	r.leave()
 	defer r.enterAgain()
 	r.orphansOnce.Do(func() {
@@ -102,7 +102,7 @@ func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *na
 	return nil
 }
 
-// counted adds what a worker has counted to the sum, and tells from time to time how far that is.
+// counted adds what a worker has counted to the sum, and reports from time to time how far that is.
 func (r *rowChecker) counted(since, sum *orphanCount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

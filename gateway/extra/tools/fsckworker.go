@@ -77,11 +77,11 @@ func (w *rowWorker) run(ctx context.Context) error {
 	return nil
 }
 
-// reportRows is the number of rows after which a part tells how far it is.
+// reportRows is the number of rows after which a part reports how far it is.
 const reportRows = 10_000
 
-// report adds the worker's counts to those of the run, and tells up to which key the part is
-// done. At its end that is nil: rowChecker.run tells of the part as a whole.
+// report adds the worker's counts to those of the run, and reports up to which key the part is
+// done. At its end that is nil: rowChecker.run reports the part as a whole.
 func (w *rowWorker) report(at []byte) {
 	w.checks.mu.Lock()
 	w.checks.counts.merge(&w.counts)

@@ -29,7 +29,7 @@ import (
 // one command. Closing it closes the store.
 func (c *call) serve(st Store, p purpose) *remote {
 	importing, opened := c.command.Name == "import", st
-	if importing && c.dryRun { // all of its requests are one dry run, of which later ones see the names of earlier ones
+	if importing && c.dryRun { // all of its requests are one dry run, whose later ones see the names of earlier ones
 		st = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)
 	}
 	s := Served{Settings: c.Settings, Store: st, Own: true, Now: c.Now, Turns: c.retentionTurns(st)}

@@ -83,8 +83,10 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 }
 
 // reading are the paths for which a token for reading is enough.
-var reading = []string{"/api/config", "/readyz", "/api/query", "/api/dashboards", "/api/tools/export",
-	"/api/tools/scan", "/api/tools/names"}
+var reading = []string{
+	"/api/config", "/readyz", "/api/query", "/api/dashboards",
+	"/api/tools/export", "/api/tools/scan", "/api/tools/names",
+}
 
 // send sends a request, with pairs of header fields; the answer's body is the caller's to close.
 func (r *remote) send(

@@ -46,7 +46,7 @@ type retentionRequest struct {
 	YesDelete int64 `json:"yesDelete,omitempty"`
 	Meta      bool  `json:"meta,omitempty"`
 	Rate      int   `json:"rate"`
-	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and tell of all as if it were
+	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and report all as if it were
 }
 
 // check returns an error for a request that is none.
@@ -111,7 +111,7 @@ func runRetention(ctx context.Context, c *call) error {
 	return err
 }
 
-// printMeta writes what was done with meta data, if anything was asked for.
+// printMeta writes what was done with meta data, if anything was requested.
 func (d *retentionDone) printMeta(out io.Writer) {
 	if d.Meta != nil {
 		fmt.Fprintln(out, d.Meta)
@@ -150,9 +150,9 @@ func (c *call) adviseTTL(r *retention.Report) {
 			continue
 		}
 		fmt.Fprintf(c.Out, "table %s has one age: HBase would do without these runs with alter '%s', {NAME => '%s', "+
-			"TTL => %d}. It counts from the time "+
-			"of writing, so points that are put late stay as much longer; it also drops annotations of no series and "+
-			"rows of metrics without a name, which these runs keep; and no answer over the table "+
+			"TTL => %d}. It counts from the time of writing, so points that are put late stay as much longer; it also "+
+			"drops annotations of no series and rows of metrics without a name, which these runs keep; and no answer "+
+			"over the table "+
 			"comes from the result cache any more\n",
 			t.Name, t.Name, encoding.FamilyData, t.OneAge)
 	}

@@ -57,7 +57,7 @@ func runRollup(ctx context.Context, c *call) error {
 	return err
 }
 
-// rollUp carries out a request and tells progress.
+// rollUp carries out a request and reports progress.
 func (x *work) rollUp(ctx context.Context, req *rollupRequest, tell func(string)) (counts rollupjob.Counts, err error) {
 	if x.Rollups == nil {
 		return counts, errors.New("DOWNPOUR_ROLLUPS: want auto: and the rollups to make, auto:rollups.json")
@@ -93,8 +93,7 @@ func (x *work) rollUp(ctx context.Context, req *rollupRequest, tell func(string)
 	if !x.dryRun {
 		job.Leases = &lease.Keeper{Store: x.Store, Table: x.Tables.State, Holder: lease.Holder()}
 		job.Leases.Waits = func(name, holder string) {
-			tell(
-				fmt.Sprintf("waits for %s, which works on %s", holder, name))
+			tell(fmt.Sprintf("waits for %s, which works on %s", holder, name))
 		}
 	}
 	job.Reached = func(done rollupjob.Counts) {

@@ -65,7 +65,7 @@ func scanRows(ctx context.Context, c *call) error {
 		return errors.Join(r.get(ctx, scanPath+q.Encode(), to), out.Flush())
 	})
 
-	// What was deleted before an error is told, too.
+	// What was deleted before an error is reported, too.
 	if n := counts.Unreadable + counts.Unwritable; lines && n > 0 {
 		fmt.Fprintf(c.Err, "left out: %d cells that cannot be read, %d that import would refuse or read as "+
 			"other points\n", counts.Unreadable, counts.Unwritable)
@@ -153,7 +153,7 @@ func (h *served) scanDelete(w http.ResponseWriter, r *http.Request) error {
 type rowPrinter struct {
 	*work
 	lines   bool         // as lines that import reads
-	printed func() error // returns when the client has what was written to out, which is to be deleted; nil if nothing is
+	printed func() error // returns when the client has what was written to out and will be deleted; nil if nothing is
 	out     io.Writer
 	cells   fsck.Checker
 	counts  scanCounts
@@ -163,7 +163,7 @@ type rowPrinter struct {
 	bytes   int                 // of pending
 }
 
-// all prints the rows of queries, and deletes what it has printed if that is asked for.
+// all prints the rows of queries, and deletes what it has printed if requested.
 func (p *rowPrinter) all(ctx context.Context, args []string) error {
 	all, err := p.queried(ctx, args)
 	if err != nil {
@@ -251,8 +251,8 @@ func (p *rowPrinter) appendCell(base uint32, c fsck.Cell) {
 		p.appendAnnotation(base, c)
 	case len(entries) == 0:
 		p.line = fmt.Appendf(p.line, "%s\t[Not a data point]", javaBytes(c.Value))
-	case !odd && len(c.Qualifier) == encoding.QualifierWidth(
-		c.Qualifier[0]): // a single cell; what is left has several points
+	case !odd && len(c.Qualifier) == encoding.QualifierWidth(c.Qualifier[0]):
+		// A single cell; what is left has several points.
 		p.appendPoint(base, entries[0])
 	default:
 		p.line = fmt.Appendf(p.line, "%s\t%s = %d values:", javaBytes(c.Qualifier), javaBytes(c.Value), len(entries))
@@ -294,7 +294,7 @@ func (p *rowPrinter) appendAnnotation(base uint32, c fsck.Cell) {
 }
 
 // importRow prints the points of a row as lines that import reads. What has been printed of
-// it is to be deleted, if that is asked for: cells of points whose points are all printed.
+// it is to be deleted, if requested: cells of points whose points are all printed.
 func (p *rowPrinter) importRow(row seriesRow) error {
 	named := row.named
 	// A line can hold the names, and import would take them with these settings.
@@ -355,7 +355,7 @@ func appendCellLines(
 	return dst, true, nil
 }
 
-// importable tells whether import, with these settings, takes the names of a series.
+// importable reports whether import, with these settings, takes the names of a series.
 func (s *namedSeries) importable(settings *Settings) bool {
 	p := write.Point{Metric: s.metric, Time: 1}
 	for _, t := range s.tags {

@@ -40,7 +40,7 @@ type Served struct {
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
-	// Forget makes puts record meta data anew that was deleted. It is nil if they record none.
+	// Forget makes puts record deleted meta data again. It is nil if they record none.
 	Forget func()
 	// Turns are those of deleting rows that are past, which the gateway does by itself, too.
 	Turns retention.Turns
@@ -108,9 +108,11 @@ func Handler(s Served) http.Handler {
 			}
 			// The log has the beginning of a body before anything is done, and could not show a compressed one.
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
-				writeFault(w, &httpio.Error{Code: http.StatusUnsupportedMediaType,
+				writeFault(w, &httpio.Error{
+					Code: http.StatusUnsupportedMediaType,
 					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body",
-						encoding)})
+						encoding),
+				})
 				return
 			}
 
@@ -136,7 +138,7 @@ type work struct {
 	dryRun bool
 }
 
-// dry returns what a dry run works on: the same, but for a store that takes all changes and makes none. Of points
+// dry returns what a dry run works on: the same, except for a store that takes all changes and makes none. Of points
 // and of the tables forgotten it keeps no change.
 func (x *work) dry(forgotten ...string) *work {
 	d := &work{Served: x.Served, dryRun: true}
@@ -220,5 +222,5 @@ func writeFault(w http.ResponseWriter, err error) {
 func writeObject(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone is told nothing
+	_ = json.NewEncoder(w).Encode(v) // a client that is gone learns nothing
 }

@@ -21,7 +21,7 @@ import (
 // maxImportBody bounds the body of POST import.
 const maxImportBody = 32 << 20
 
-// lineBytes is about what a line takes in memory beside its text.
+// lineBytes is about what a line takes in memory on top of its text.
 const lineBytes = 200
 
 // importDone is the answer to POST import: what became of the lines. Without skip it is about those before the first

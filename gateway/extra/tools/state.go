@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// state says how far a file is imported. It is kept beside the file as FILE.import
+// state says how far a file is imported. It is kept next to the file as FILE.import
 // until the command has finished:
 //
 //	{"store":"pebble:data tsdb","offset":524288,"lines":9000,"crc32":305419896,

@@ -70,7 +70,7 @@ type Settings struct {
 	Trees bool
 	// Retention says which rows are past.
 	Retention Retention
-	// Allowed are characters that names may have beside the usual ones.
+	// Allowed are characters that names may have in addition to the usual ones.
 	Allowed []rune
 	// Appends is set if points go to append columns. Otherwise import writes several
 	// points to a cell.
@@ -125,9 +125,8 @@ type Command struct {
 	Name, Arguments, Purpose, Help string
 	run                            func(context.Context, *call) error
 	flags                          func(*flag.FlagSet, *options)
-	changes                        func(
-		*call) bool // whether it changes something, unless it is a dry run; nil for never
-	damagedRows bool // it runs although some rows have impossible keys
+	changes                        func(*call) bool // whether it changes something without a dry run; nil for never
+	damagedRows                    bool             // it runs although some rows have impossible keys
 }
 
 // Commands returns all commands in the order of the help text.
@@ -218,7 +217,7 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	// The flag package stops at the first argument, so it is called again after each.
 	for rest := args; ; {
 		if err := flags.Parse(rest); err != nil {
-			if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
+			if errors.Is(err, flag.ErrHelp) { // it is printed, and was requested
 				return nil
 			}
 			return err

@@ -79,7 +79,8 @@ type assignRequest struct {
 	DryRun bool     `json:"dryRun,omitempty"`
 }
 
-// assign gives names of a kind their UIDs and prints them. A name that has one keeps it, so that mkmetric can be run again.
+// assign gives names of a kind their UIDs and prints them. A name that has one keeps it, so that
+// mkmetric can be run again.
 func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) error {
 	if err := c.checkNew(kind, names...); err != nil {
 		return err

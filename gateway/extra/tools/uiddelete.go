@@ -40,7 +40,7 @@ type Deleted struct {
 // refused while rows have the UID, unless forced: the rows would stay, and every query
 // that reads one would fail because the UID has no name.
 //
-// Points that are put meanwhile are not lost. It looks for rows three times:
+// Points that are put during it are not lost. It looks for rows three times:
 //
 //   - before it does anything;
 //   - after it has kept this process from writing under the name, and all writes that
@@ -108,7 +108,7 @@ func (d *deletion) removeAll(ctx context.Context) error {
 	return err
 }
 
-// awaitOthers tells other processes that the name is deleted, waits until they know, and
+// awaitOthers notifies other processes that the name is deleted, waits until they know, and
 // looks for rows that they wrote until then.
 func (d *deletion) awaitOthers(ctx context.Context) error {
 	// A forced deletion leaves rows as they are, so it need not wait for those of others.
@@ -339,7 +339,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	}
 	d.done.Series = len(series)
 
-	// A deletion does not tell whether the object was there.
+	// A deletion does not show whether the object was there.
 	rows, err := d.Store.Get(ctx, d.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
 	if err != nil {
 		return err

@@ -44,8 +44,7 @@ func (c *call) runTrees(ctx context.Context, command string, args []string) (err
 		return c.usage("uid treesync takes no arguments, got %q", args)
 	}
 	var done treesDone
-	err = c.at(ctx, existing, func(
-		r *remote) error {
+	err = c.at(ctx, existing, func(r *remote) error {
 		return r.call(ctx, http.MethodPost, "/api/tools/trees", req, &done)
 	})
 	if err != nil {
@@ -66,13 +65,13 @@ type treesDone struct {
 	Disabled bool `json:"disabled,omitempty"`
 }
 
-// handleTrees does what is asked for.
+// handleTrees does what is requested.
 func (x *work) handleTrees(ctx context.Context, req treesRequest) (done treesDone, err error) {
 	switch {
 	case req.Purge != 0:
 		err = x.Forest.Delete(ctx, req.Purge, req.Definition)
 	case !x.Trees:
-		// As in OpenTSDB: whoever has switched trees off does not want them built.
+		// As in OpenTSDB: who has switched trees off does not want them built.
 		done.Disabled = true
 	default:
 		done.Synced, err = x.Forest.Sync(ctx)

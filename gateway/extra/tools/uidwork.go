@@ -25,11 +25,11 @@ type uidWork struct {
 	Fix           bool            `json:"fix,omitempty"`
 	DeleteUnknown bool            `json:"deleteUnknown,omitempty"`
 	Collisions    uidcheck.Policy `json:"collisions,omitempty"`
-	// DryRun changes nothing, and tells of all as if it were done.
+	// DryRun changes nothing, and reports all as if it were done.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// isUIDWork tells whether a command of uid works on whole tables.
+// isUIDWork reports whether a command of uid works on whole tables.
 func isUIDWork(command string) bool {
 	return slices.Contains([]string{"fsck", "metasync", "metapurge"}, command)
 }
@@ -83,7 +83,7 @@ func (x *uidWorker) run(ctx context.Context, w uidWork) (*uidDone, error) {
 	return x.metapurge(ctx)
 }
 
-// tellFor bounds the time in which other processes are told of repairs.
+// tellFor bounds the time in which other processes learn of repairs.
 const tellFor = 30 * time.Second
 
 // othersFor is how long what fsck repairs must have been as it is, as a multiple of the time
@@ -120,7 +120,7 @@ func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
 	r, err := uidcheck.Run(ctx, cfg)
 	if r.Repaired > 0 && !x.dryRun {
 		// Without a word others would go on with the old names for minutes, so they are
-		// told also of a check that was ended.
+		// sent also after a check that was ended.
 		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
 		defer cancel()
 		err = errors.Join(err, x.Names.Tell(tell))
@@ -194,7 +194,7 @@ func (x *uidWorker) metapurge(ctx context.Context) (*uidDone, error) {
 		Meta:     x.Tables.Meta,
 		Progress: x.progress,
 	})
-	// Gateways know of series that they have meta data, and would not make it anew.
+	// Gateways know of series that they have meta data, and would not make it again.
 	if x.Forget != nil {
 		x.Forget()
 	}
@@ -240,7 +240,7 @@ func (c *call) uidWork(ctx context.Context) error {
 }
 
 // seldom passes on at once a line that differs from the one before in more than its numbers,
-// because it tells of a wait or of another reading. Of all others it passes on one every ten
+// because it reports a wait or of another reading. Of all others it passes on one every ten
 // seconds.
 func seldom(now func() time.Time, tell func(line string)) func(line string) {
 	told, before := now(), ""
@@ -259,7 +259,7 @@ func seldom(now func() time.Time, tell func(line string)) func(line string) {
 	}
 }
 
-// servedBytes bounds the memory of work in a gateway, which serves others meanwhile. It is
+// servedBytes bounds the memory of work in a gateway, which also serves others. It is
 // taken from the budget before.
 const servedBytes = 8 << 20
 
@@ -302,7 +302,7 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 // errWorking refuses a second tool on the whole UID and meta tables.
 var errWorking = conflict("other work on the UID and meta tables runs, and one at a time may")
 
-// bound returns a bound of memory: of a gateway, which serves others meanwhile, or of a process that the work has
+// bound returns a bound of memory: of a gateway, which also serves others, or of a process that the work has
 // for itself.
 func (s *Served) bound(gateway, own int) int {
 	if s.Own {

@@ -1,5 +1,5 @@
 // Package annotation reads and changes annotations, of a series or global ones. They are
-// cells of the data table beside the points, in a form that package encoding describes.
+// cells of the data table next to the points, in a form that package encoding describes.
 // A query finds the annotations of its series in the rows that it reads, without this
 // package; it asks this package for global ones.
 // Source: net.opentsdb.meta.Annotation.

@@ -79,7 +79,7 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 	}
 
 	// Between this series' hours lie the rows of others; Exact leaves out those that have more
-	// tags beside these.
+	// tags besides these.
 	keys := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: true}
 	for _, p := range s.AppendPairs(nil, tags) {
 		keys.Wants = append(keys.Wants, store.Want{Name: p.K, Values: [][]byte{p.V}})

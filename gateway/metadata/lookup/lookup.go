@@ -214,9 +214,9 @@ const namedAtOnce = 1000
 
 // Estimates of memory.
 const (
-	seriesBytes = 150 // a series beside its TSUID and names
-	tagBytes    = 80  // a tag beside its names
-	tsuidBytes  = 48  // a TSUID beside its bytes, in a list that grows by doubling
+	seriesBytes = 150 // a series without its TSUID and names
+	tagBytes    = 80  // a tag without its names
+	tsuidBytes  = 48  // a TSUID without its bytes, in a list that grows by doubling
 )
 
 // copiesInMemory is how often a series is in memory: as it was found, and in the answer.

@@ -114,7 +114,7 @@ func ReadFamilies(n Names) []store.Families {
 const sampleRows = 200
 
 // CheckLayout reads a few rows of the data table and returns an error if they do not have
-// the layout of the schema. Nothing else would tell that a salt or UID width is wrong:
+// the layout of the schema. Nothing else would show that a salt or UID width is wrong:
 // queries would find nothing, and puts would store what OpenTSDB cannot find. Some series
 // may lie under another salt than their own, as they do after the number of buckets was
 // raised; queries read all buckets. If most series do, the number of buckets is wrong.
@@ -213,7 +213,7 @@ func (e *baseTimeError) Error() string {
 	return fmt.Sprintf("its base time would be %d, which is no multiple of %d", e.got, encoding.RowSeconds)
 }
 
-// wrapped reports whether a base time is that of a point after 2106, of which a TSD has kept the lower
+// wrapped reports whether a base time is that of a point after 2106, where a TSD has kept the lower
 // 32 bits: 2^32 s and 2^33 s are no whole hours.
 func wrapped(base uint32) bool {
 	late := int64(base) % encoding.RowSeconds

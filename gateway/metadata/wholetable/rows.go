@@ -1,5 +1,5 @@
 // Package wholetable is for tools that go through a whole table of any size in bounded memory.
-// They read its rows in large blocks (Rows) and tell how far they are (Counted). They look up many rows of
+// They read its rows in large blocks (Rows) and report how far they are (Counted). They look up many rows of
 // another table at a time (Lookup). Where what they keep takes too much memory (Budget), they
 // read again for a share of the keys at a time (Share).
 package wholetable

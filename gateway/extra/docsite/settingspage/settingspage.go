@@ -1,5 +1,6 @@
-// Package settingspage keeps the table of all variables on the page of settings, which is made from the code of both programs. It is
-// no part of a program: its test compares the table, and writes it with -update.
+// Package settingspage keeps the table of all variables on the page of settings, which is made from
+// the code of both programs. It is no part of a program: its test compares the table, and writes it
+// with -update.
 package settingspage
 
 import (

@@ -1,5 +1,5 @@
-// Package gexproutes is /api/query/gexp: it reads the expressions of a request, has their metrics read as a query's are, and
-// answers with what they make of them.
+// Package gexproutes is /api/query/gexp: it reads the expressions of a request, has their metrics
+// read as a query's are, and answers with what they make of them.
 package gexproutes
 
 import (

@@ -1,5 +1,5 @@
-// Package graphroutes is /q: it reads a request for a picture, has its metrics read as a query's are, and answers with a picture,
-// with the points as text, or with their numbers.
+// Package graphroutes is /q: it reads a request for a picture, has its metrics read as a query's
+// are, and answers with a picture, with the points as text, or with their numbers.
 // Source: GraphHandler.
 package graphroutes
 
@@ -245,7 +245,7 @@ func (g *request) points() (n int) {
 	return n
 }
 
-// maxAge is how many seconds a client may keep an answer. One that lies in the past for more
+// maxAge is how many seconds a client may keep an answer. One that is in the past for more
 // than an hour, by dates, is kept for a day: points that are put into it later are seen so
 // late. Source: GraphHandler.computeMaxAge.
 func (g *request) maxAge(now time.Time) int64 {

@@ -61,10 +61,10 @@ func (h *handlers) writeError(w http.ResponseWriter, r *http.Request, err error)
 	if e.Code != http.StatusBadRequest && e.Details != "" {
 		reason += "<br/>" + pageText(e.Details)
 	}
-	fmt.Fprintf(w,
-
-		"<!DOCTYPE html>\n<html><head><title>%s</title>\n<style>body{font-family:arial,sans-serif;margin-left:2em}</style></head>\n"+
-			"<body><b>%s</b><blockquote><h1>%s</h1>%s<br/><br/>The reason provided was:<blockquote>%s</blockquote></blockquote></body></html>",
+	fmt.Fprintf(w, "<!DOCTYPE html>\n<html><head><title>%s</title>\n"+
+		"<style>body{font-family:arial,sans-serif;margin-left:2em}</style></head>\n"+
+		"<body><b>%s</b><blockquote><h1>%s</h1>%s<br/><br/>The reason provided was:"+
+		"<blockquote>%s</blockquote></blockquote></body></html>",
 		title, subtitle, title, introduction, reason)
 }
 

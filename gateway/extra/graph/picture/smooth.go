@@ -143,7 +143,7 @@ func (p *Picture) curve(m made, guard Guard) (made, error) {
 }
 
 // hermite returns the piecewise cubic through the samples that has these slopes there. It
-// is asked for ascending times.
+// gets ascending times.
 func hermite(m made, slope []float64) func(float64) float64 {
 	i := 0
 	return func(ms float64) float64 {

@@ -13,7 +13,7 @@ import (
 //
 //	00 00 | 05 | 00 A0 | 06 | 01 41 | 07        +0 s, then +10 s, then one beyond its end
 //
-// A broken entry is left out if the others can still be told apart. Otherwise what
+// A broken entry is left out if the others can still be separated. Otherwise what
 // follows it may be anything, and the column ends before it.
 func (c *Checker) readAppended(i int32) {
 	c.cells[i].form = appended

@@ -58,7 +58,7 @@ func (k Kind) String() string { return kindTexts[k].name }
 // the second "" if nothing repairs the kind.
 func (k Kind) Counters() (found, repaired string) { return kindTexts[k].found, kindTexts[k].repaired }
 
-// IsError tells whether a row with such a finding is damaged.
+// IsError reports whether a row with such a finding is damaged.
 func (k Kind) IsError() bool { return k < FutureColumn }
 
 // Finding is one thing that is wrong with a row.
@@ -87,5 +87,5 @@ type way uint8
 
 const (
 	folding   way = 1 << iota // the row's points become one cell
-	appending                 // the row's append column is written anew
+	appending                 // the row's append column is rewritten
 )

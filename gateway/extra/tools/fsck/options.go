@@ -54,7 +54,7 @@ func (p permission) flags() string {
 	return strings.TrimSpace("--fix " + extra[p])
 }
 
-// allows tells whether the options give a permission.
+// allows reports whether the options give a permission.
 func (o *Options) allows(p permission) bool {
 	given := [...]bool{
 		byFix:                  true,

@@ -287,7 +287,7 @@ func (c *Checker) checkOrder(i int32) {
 		if points[k].offset >= points[k-1].offset {
 			continue
 		}
-		// One such point is enough for the cell to be written anew.
+		// One such point is enough for the cell to be rewritten.
 		c.cells[i].change = c.cells[i].change || c.Options.allows(byFix)
 		c.noteCell(i, Finding{
 			Kind:   FixableCompact,

@@ -11,7 +11,7 @@ import (
 // seconds: rows are of an hour. Source: MetaSync.UidCB.
 const tolerance = encoding.RowSeconds
 
-// stale tells whether a time of creation is to be replaced by the hour of the first row.
+// stale reports whether a time of creation is to be replaced by the hour of the first row.
 func stale(created, hour int64) bool { return created == 0 || created > hour+tolerance }
 
 // change is a new value of a cell; old is the value that was read, nil for none.

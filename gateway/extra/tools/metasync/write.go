@@ -87,7 +87,7 @@ func counterOf(old []byte, made, changed *int64) *int64 {
 	return changed
 }
 
-// leave tells of an object that cannot be read, and stays.
+// leave reports an object that cannot be read, and stays.
 func (y *syncer) leave(err error) {
 	y.report.Unreadable++
 	y.Say("left as it is: " + err.Error())
@@ -136,7 +136,7 @@ func (y *syncer) learn(ctx context.Context) error {
 	return nil
 }
 
-// nameless tells whether a UID of a series has no name. A list of objects that contains such
+// nameless reports whether a UID of a series has no name. A list of objects that contains such
 // a series would fail.
 func (y *syncer) nameless(tsuid encoding.UID) (none bool) {
 	y.eachUID(tsuid, func(k key) { none = none || y.uids[k].nameless })

@@ -11,12 +11,12 @@ import (
 )
 
 // Policy says what becomes of names that share a UID. Their points are stored as those of
-// one name and cannot be told apart any more.
+// one name and cannot be distinguished any more.
 type Policy string
 
 // The policies.
 const (
-	// Leave tells of them and changes nothing.
+	// Leave reports them and changes nothing.
 	Leave Policy = ""
 	// Owner lets the name keep the UID to which the UID leads back. The others lose it,
 	// and get a new one with their next point.
@@ -46,7 +46,7 @@ type step struct {
 	old, value             []byte
 	// whatever is set if the cell is deleted, no matter what it holds.
 	whatever bool
-	// add is what a counter is raised by, instead of all that. An increment is right beside
+	// add is what a counter is raised by, instead of all that. An increment is right next to
 	// others, while HBase may hide a put behind increments, whose times run ahead of the clock.
 	add int64
 }
@@ -164,7 +164,7 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 	var found []Finding
 	switch {
 	case own != nil && len(own) != width:
-		// What is to be done depends on which width is right. That of the name's UID was told
+		// What is to be done depends on which width is right. That of the name's UID was reported
 		// when the name was read, see addForward.
 		return nil
 	case own == nil && usable(s.name):
@@ -174,11 +174,16 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 				winner = u
 			}
 		}
-		found = append(found, Finding{Of: s.kind.String(), Warning: true,
-			Text:   fmt.Sprintf("UID %s leads to %q, which has no UID", encoding.UID(winner), shown(s.name)),
-			Repair: fmt.Sprintf("%q has UID %s", shown(s.name), encoding.UID(winner)),
-			steps: []step{reverse(s.kind, winner, []byte(s.name), []byte(s.name)),
-				forward(s.kind, s.name, nil, []byte(winner))}})
+		found = append(found, Finding{
+			Of:      s.kind.String(),
+			Warning: true,
+			Text:    fmt.Sprintf("UID %s leads to %q, which has no UID", encoding.UID(winner), shown(s.name)),
+			Repair:  fmt.Sprintf("%q has UID %s", shown(s.name), encoding.UID(winner)),
+			steps: []step{
+				reverse(s.kind, winner, []byte(s.name), []byte(s.name)),
+				forward(s.kind, s.name, nil, []byte(winner)),
+			},
+		})
 		own, s.back = []byte(winner), []byte(s.name)
 	}
 
@@ -222,12 +227,12 @@ func leftover(s stray, u string, own, row []byte) Finding {
 	return f
 }
 
-// sparse tells whether UIDs were not counted but drawn: the largest is far beyond their
+// sparse reports whether UIDs were not counted but drawn: the largest is far beyond their
 // number. Source: tsd.core.uid.random_metrics.
 func sparse(largest uint64, names int64) bool { return largest > 16*uint64(names)+65536 }
 
 // judgeCounter returns what is wrong with the counter of a kind; ok is false if nothing is.
-// counter is nil for no cell; names is how many names have UIDs, of which largest is the largest.
+// counter is nil for no cell; names is how many names have UIDs, and largest is the largest UID.
 func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names int64) (f Finding, ok bool) {
 	f.Of = kind.String()
 	n, err := encoding.ParseCounter(counter)
@@ -242,7 +247,7 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 			largest)
 	}
 
-	// Where UIDs were drawn at random, nothing tells what the counter should be, and only one
+	// Where UIDs were drawn at random, nothing shows what the counter should be, and only one
 	// that cannot be read does harm.
 	if sparse(largest, names) {
 		f.Warning = counter == nil || err == nil
@@ -276,7 +281,7 @@ func shown(name string) string {
 // maxShown is the number of bytes of a name that a line shows.
 const maxShown = 300
 
-// usable tells whether bytes can be the row of a name.
+// usable reports whether bytes can be the row of a name.
 func usable(name string) bool {
 	return name != "" && len(name) <= uid.MostName && name != string(encoding.CounterRow)
 }

@@ -57,7 +57,7 @@ func newPass(c *check, share wholetable.Share) *pass {
 // take counts the memory of an entry.
 func (p *pass) take(n int) error { return p.budget.Take(n + entryBytes) }
 
-// entryBytes is about what an entry takes beside its bytes.
+// entryBytes is about what an entry takes on top of its bytes.
 const entryBytes = 200
 
 // read reads both families.
@@ -126,7 +126,7 @@ func (p *pass) addForward(row []byte, c store.Cell) (m mapping, ok bool, err err
 
 	count := &p.ids[kind]
 	count.forward++
-	// Told at once: that a UID of another width does not lead back is no second fault.
+	// Reported at once: that a UID of another width does not lead back is no second fault.
 	if want := p.Schema.UIDWidth(kind); len(c.Value) != want {
 		return m, false, p.find(Finding{
 			Of: kind.String(),
@@ -142,8 +142,8 @@ func (p *pass) addForward(row []byte, c store.Cell) (m mapping, ok bool, err err
 func (p *pass) addReverse(row []byte, c store.Cell) (m mapping, ok bool, err error) {
 	kind, meta, known := encoding.ParseUIDKind(c.Qualifier)
 	switch q := string(c.Qualifier); {
-	case meta || q == encoding.TSMetaQualifier ||
-		q == encoding.MetaCounterQualifier: // no mappings; old versions kept those of series here
+	case meta || q == encoding.TSMetaQualifier || q == encoding.MetaCounterQualifier:
+		// No mappings; old versions kept those of series here.
 		return m, false, nil
 	case !known:
 		return m, false, p.unknown(row, c, encoding.FamilyName)
@@ -172,7 +172,7 @@ func (p *pass) find(f Finding) error {
 
 // unknown finds a column that does not belong there.
 func (p *pass) unknown(row []byte, c store.Cell, family string) error {
-	// The pass of each share reads all rows: one of them tells of this column.
+	// The pass of each share reads all rows: one of them reports this column.
 	if !p.share.Has(row) {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (f *Forest) addTo(ctx context.Context, trees *snapshot, known *knownBranche
 	return n, nil
 }
 
-// plant stores one placement: branches that are not there, then the leaf. Whoever finds a
+// plant stores one placement: branches that are not there, then the leaf. Who finds a
 // leaf so finds the way to it.
 func (f *Forest) plant(
 	ctx context.Context, t *tree.Compiled, known *knownBranches, tsuid []byte, p tree.Placement,
@@ -126,7 +126,7 @@ func (f *Forest) plant(
 			return Counts{}, err
 		}
 		if there == nil {
-			continue // it was deleted meanwhile
+			continue // it was deleted since
 		}
 
 		leaf, err := tree.ParseLeaf(there)

@@ -45,14 +45,14 @@ func (f *Forest) Branch(ctx context.Context, key []byte) (*tree.Branch, error) {
 	return b, nil
 }
 
-// deeperRows is after how many rows below a child the scan is opened anew behind them.
+// deeperRows is after how many rows below a child the scan is reopened after them.
 const deeperRows = 200
 
-// childBytes is about what a branch or leaf takes beside its JSON, in the list and in the
+// childBytes is about what a branch or leaf takes on top of its JSON, in the list and in the
 // answer.
 const childBytes = 400
 
-// children adds the branches right below a branch. What lies deeper is in between, and is
+// children adds the branches right below a branch. What is deeper comes in between, and is
 // passed over in rows or, where there is more of it, by a new scan.
 func (f *Forest) children(ctx context.Context, b *tree.Branch) error {
 	width := len(b.Key) + tree.HashWidth

@@ -177,11 +177,8 @@ func (f *Forest) cell(ctx context.Context, key, qualifier []byte) ([]byte, error
 
 // exchange writes a cell if its value is still old, nil for none. It reports whether it did.
 func (f *Forest) exchange(ctx context.Context, key, qualifier, old, value []byte) (bool, error) {
-	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, store.CellKey{
-		Row:       key,
-		Family:    encoding.FamilyData,
-		Qualifier: qualifier,
-	}, old, value)
+	at := store.CellKey{Row: key, Family: encoding.FamilyData, Qualifier: qualifier}
+	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)
 }
 
 // mutation is a change of one cell of the tree table.

@@ -119,7 +119,7 @@ func (f *Forest) PutRules(ctx context.Context, rules []tree.Rule) error {
 }
 
 // ReplaceRules replaces all rules of a tree, at one stroke. A rule that another process stores
-// meanwhile is overwritten or, at a place of its own, stays beside the new ones.
+// at the same time is overwritten or, at another place, stays with the new ones.
 func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 	t, err := f.Tree(ctx, rules[0].TreeID)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 
 	var mutations []store.Mutation
 	for _, r := range t.Rules {
-		if _, kept := places[[2]int{r.Level, r.Order}]; !kept { // a deletion beside a put of the same cell could win
+		if _, kept := places[[2]int{r.Level, r.Order}]; !kept { // a deletion next to a put of the same cell could win
 			mutations = append(mutations, mutation(store.DeleteCell, tree.Key(t.ID),
 				tree.RuleQualifier(r.Level, r.Order), nil))
 		}

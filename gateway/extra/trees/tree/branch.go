@@ -17,7 +17,7 @@ import (
 // Root is the name of every tree's root.
 const Root = "ROOT"
 
-// Branch is a branch with what lies right below it, in the form of the HTTP API.
+// Branch is a branch with what is right below it, in the form of the HTTP API.
 type Branch struct {
 	Key      []byte   // its row
 	Path     []string // the names from Root to its own
@@ -26,7 +26,7 @@ type Branch struct {
 }
 
 // Leaf is a series at the end of a path. Metric and Tags are empty where names are not
-// asked for.
+// requested.
 type Leaf struct {
 	Metric      string            `json:"metric"`
 	Tags        map[string]string `json:"tags"`
@@ -123,7 +123,7 @@ func ParseLeaf(value []byte) (l Leaf, err error) {
 	return l, nil
 }
 
-// Sort orders what lies below a branch: by names without regard to case, then by names.
+// Sort orders what is below a branch: by names without regard to case, then by names.
 func (b *Branch) Sort() {
 	slices.SortStableFunc(b.Leaves, func(x, y Leaf) int { return compareNames(x.DisplayName, y.DisplayName) })
 	slices.SortStableFunc(b.Branches, func(x, y *Branch) int {

@@ -21,7 +21,7 @@ type Compiled struct {
 type rule struct {
 	*Rule
 	regex     *regexp.Regexp // nil without one
-	separator *regexp.Regexp // nil without one, and beside a regex, which wins
+	separator *regexp.Regexp // nil without one, and with a regex, which wins
 	steps     int
 }
 
