@@ -59,7 +59,7 @@ func (s *Settings) open(_ context.Context, c *gateway.Core) (parts gateway.Parts
 func compactsNothing(c *gateway.Config) string {
 	switch {
 	case len(c.Pushdown) > 0:
-		return "DOWNPOUR_PUSHDOWN names pushdown servers, which do it beside the regions: set DOWNPOUR_COMPACT in " +
+		return "DOWNPOUR_PUSHDOWN names pushdown servers, which do it next to the regions: set DOWNPOUR_COMPACT in " +
 			"their settings"
 	case c.Mode == "ro":
 		return "DOWNPOUR_MODE=ro writes nothing"

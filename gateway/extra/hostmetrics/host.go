@@ -178,7 +178,7 @@ func readDisks(ctx context.Context) ([]Point, error) {
 	return points, err
 }
 
-// wholeOf returns the device whose partition name would be: sda of sda1, nvme0n1 of
+// wholeOf returns the device that a name would be a partition of: sda of sda1, nvme0n1 of
 // nvme0n1p2.
 func wholeOf(name string) string {
 	whole := strings.TrimRight(name, "0123456789")

@@ -279,8 +279,8 @@ func notGivenBack(metric encoding.UID, err error) error {
 		"uid metasync makes what is missing: %w", []byte(metric), err)
 }
 
-// giveBack puts back what was deleted of series that have got a row since, or a counter: who
-// counts the points of a series takes one that has a counter for one that has a TSMeta, too.
+// giveBack puts back what was deleted of series that have got a row since, or a counter: a
+// writer that counts the points of a series takes one that has a counter for one that has a TSMeta, too.
 func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series) error {
 	still := make(series, len(gone))
 	keys := make([]string, 0, len(gone))

@@ -210,8 +210,8 @@ var (
 // checkpoint until the client leaves, the gateway ends, or the disk is full: what the store
 // needs no more takes space while a checkpoint has it.
 //
-// The request names no path, neither to read nor to write: who may send it can make no
-// file anywhere else, and gets nothing of the store but a name.
+// The request names no path, neither to read nor to write: its sender can make no file
+// anywhere else, and gets nothing of the store but a name.
 func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	var none struct{}
 	if err := decode(w, r, &none); err != nil {

@@ -32,7 +32,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 		c.beginDry()
 		p = existing
 	}
-	// Who names a gateway means it, whatever store it serves.
+	// A named gateway is meant, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		_, err := r.check(ctx)

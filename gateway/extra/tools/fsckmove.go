@@ -11,7 +11,7 @@ import (
 )
 
 // move puts cells of a row of no full hour into the rows of full hours, in which others may write
-// since: only where nothing is yet. It returns why the row stays as it is, "" if all of its
+// too: only where nothing is yet. It returns why the row stays as it is, "" if all of its
 // cells are durable in their new places.
 func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, err error) {
 	if len(rows) == 0 {

@@ -20,7 +20,7 @@ const (
 // may name some of the UIDs, and to look a name up once more asks the same wrong table. If they cannot be
 // counted, that is an error and none is deleted.
 func (r *rowChecker) keepsOrphans(ctx context.Context) (bool, error) {
-	// Who counts needs the place of those who wait for it.
+	// A worker that counts needs the place of those that wait for it.
 	r.leave()
 	defer r.enterAgain()
 	r.orphansOnce.Do(func() {

@@ -173,7 +173,7 @@ func (r *rowChecker) enter(ctx context.Context) error {
 // leave gives a place to others.
 func (r *rowChecker) leave() { <-r.places }
 
-// enterAgain takes a place again, which its worker has left: who has one leaves it soon if the run has ended.
+// enterAgain takes a place again, which its worker has left: others leave theirs soon if the run has ended.
 func (r *rowChecker) enterAgain() { r.places <- struct{}{} }
 
 // reached notes that a part is done up to a key, or as a whole, and reports from time to time

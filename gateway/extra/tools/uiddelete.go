@@ -40,7 +40,7 @@ type Deleted struct {
 // refused while rows have the UID, unless forced: the rows would stay, and every query
 // that reads one would fail because the UID has no name.
 //
-// Points that are put during it are not lost. It looks for rows three times:
+// Points that are put at the same time are not lost. It looks for rows three times:
 //
 //   - before it does anything;
 //   - after it has kept this process from writing under the name, and all writes that

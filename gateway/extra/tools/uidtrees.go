@@ -71,7 +71,7 @@ func (x *work) handleTrees(ctx context.Context, req treesRequest) (done treesDon
 	case req.Purge != 0:
 		err = x.Forest.Delete(ctx, req.Purge, req.Definition)
 	case !x.Trees:
-		// As in OpenTSDB: who has switched trees off does not want them built.
+		// As in OpenTSDB: with trees switched off, none are built.
 		done.Disabled = true
 	default:
 		done.Synced, err = x.Forest.Sync(ctx)

@@ -155,9 +155,10 @@ func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 }
 
 // collisionHelp says what can be done about names that share a UID.
-const collisionHelp = `names that share a UID: their points are stored alike, and nothing can tell them apart. One may be a
-rename that was cut off: "gateway uid rename KIND OLD NEW" completes it, and in general takes the UID from OLD and leaves
-it to NEW, if the UID leads back to NEW. "gateway uid fsck fix -collisions owner" does that for all of them. With
+const collisionHelp = "names that share a UID: their points are stored alike, and nothing can tell them apart. " +
+	"One may be a\nrename that was cut off: \"gateway uid rename KIND OLD NEW\" completes it, and in general takes " +
+	"the UID from OLD and leaves\n" +
+	`it to NEW, if the UID leads back to NEW. "gateway uid fsck fix -collisions owner" does that for all of them. With
 "-collisions merge" all lose the UID to a new name, fsck.NAME1.NAME2, as in OpenTSDB. A name that has lost its UID gets
 a new one with its next point`
 

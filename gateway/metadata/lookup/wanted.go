@@ -52,7 +52,7 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 	return w, nil
 }
 
-// add adds one pair of key and value, each may be nil. A key without a value
+// add adds one pair of key and value; each may be nil. A key without a value
 // may have any, whatever other pairs say.
 func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
 	// Pairs of one key widen what its value may be: first one value, then several, then any.

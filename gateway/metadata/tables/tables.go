@@ -213,8 +213,8 @@ func (e *baseTimeError) Error() string {
 	return fmt.Sprintf("its base time would be %d, which is no multiple of %d", e.got, encoding.RowSeconds)
 }
 
-// wrapped reports whether a base time is that of a point after 2106, where a TSD has kept the lower
-// 32 bits: 2^32 s and 2^33 s are no whole hours.
+// wrapped reports whether a base time is that of a point after 2106 that a TSD has stored by its
+// lower 32 bits: 2^32 s and 2^33 s are no whole hours.
 func wrapped(base uint32) bool {
 	late := int64(base) % encoding.RowSeconds
 	return late == encoding.RowSeconds-(1<<32)%encoding.RowSeconds ||

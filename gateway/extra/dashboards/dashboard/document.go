@@ -50,7 +50,7 @@ var (
 )
 
 // CheckName returns an error unless name may be a dashboard's. Names stand in addresses, in
-// which the gateway does not distinguish by case.
+// which the gateway ignores case.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("name: got %.80q, want 1 to 64 of a-z, 0-9 and . _ -, the first a letter or digit", name)

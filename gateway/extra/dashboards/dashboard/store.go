@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The rows of the table. A head names the document of each version that is kept; who
-// changes it from what it was has saved. A document is in a row of its own, which is written
+// The rows of the table. A head names the document of each version that is kept; a
+// writer that changes it from what it was has saved. A document is in a row of its own, which is written
 // before the head names it and never changed:
 //
 //	dashboard/web                                       s:head  {"version":7,…}

@@ -112,8 +112,8 @@ func (c *Checker) choose(group []int32) {
 	}
 }
 
-// equalIntegers reports whether points are integers of one value, and one at least is stored longer than
-// it has to be.
+// equalIntegers reports whether points are integers of one value, at least one of them stored longer
+// than it has to be.
 func (c *Checker) equalIntegers(group []int32) (long bool) {
 	for _, i := range group {
 		// Values as they are written again are as short as can be.

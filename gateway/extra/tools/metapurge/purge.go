@@ -2,7 +2,7 @@
 // counter of all series. Names and points stay.
 //
 // Both tables are read in the order of their keys, and what is deleted is the version that
-// was read: on HBase an object that is written during it stays. A purge can be ended and run
+// was read: on HBase an object that is written later stays. A purge can be ended and run
 // again at any time.
 // Source: MetaPurge, which deletes only in rows below the largest metric UID.
 package metapurge

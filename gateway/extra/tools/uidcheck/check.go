@@ -137,7 +137,7 @@ func (c *check) part(ctx context.Context, share wholetable.Share) error {
 	return c.finish(ctx, p)
 }
 
-// counter checks the counter of a kind. It is read after the mappings: who assigns a UID
+// counter checks the counter of a kind. It is read after the mappings: an assignment
 // counts first.
 func (c *check) counter(ctx context.Context, kind encoding.UIDKind) error {
 	s := c.ids[kind]

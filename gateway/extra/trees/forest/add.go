@@ -96,8 +96,8 @@ func (f *Forest) addTo(ctx context.Context, trees *snapshot, known *knownBranche
 	return n, nil
 }
 
-// plant stores one placement: branches that are not there, then the leaf. Who finds a
-// leaf so finds the way to it.
+// plant stores one placement: branches that are not there, then the leaf. A
+// reader that finds a leaf so finds the way to it.
 func (f *Forest) plant(
 	ctx context.Context, t *tree.Compiled, known *knownBranches, tsuid []byte, p tree.Placement,
 ) (Counts, error) {
