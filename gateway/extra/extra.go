@@ -1,5 +1,6 @@
-// Package extra lists what is around the core of the gateway. Each extra is a folder here: the core does not need it, and imports
-// none of it. Who wants to understand the core can leave all of this alone.
+// Package extra lists what is around the core of the gateway. Each extra is a folder here: the core
+// does not need it, and imports none of it. Who wants to understand the core can leave all of this
+// alone.
 package extra
 
 import (
