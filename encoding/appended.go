@@ -3,6 +3,8 @@ package encoding
 import (
 	"encoding/binary"
 	"fmt"
+
+	"downpour/encoding/column"
 )
 
 // minEntryBytes is the length of an append column's shortest entry: two bytes of
@@ -11,7 +13,8 @@ const minEntryBytes = 3
 
 // addAppended decodes an append column. Its entries, a qualifier and a value each, are in the order
 // in which they were written; the last entry of an offset wins. If an entry cannot be read, none of
-// the column's points is kept.
+// the column's points is kept. A column that the embedded store has sealed has blocks instead of
+// entries, see Sealer.
 func (d *RowDecoder) addAppended(value []byte) error {
 	first := d.grow(len(value) / minEntryBytes)
 	points, err := d.walkAppended(first, value)
@@ -43,6 +46,16 @@ func (d *RowDecoder) walkAppended(first int, value []byte) (points int, err erro
 		points, value = points+n, rest
 		if len(value) == 0 {
 			return points, nil
+		}
+		if value[0] == column.Mark {
+			// A block has more points than its bytes would be entries.
+			d.truncate(first + points)
+			if n, value, err = d.addBlock(value); err != nil {
+				return points, fmt.Errorf("encoding: append column at byte %d: %w", size-len(value), err)
+			}
+			points += n
+			d.grow(len(value) / minEntryBytes)
+			continue
 		}
 
 		q, after, err := ParseQualifier(value)

@@ -1,6 +1,10 @@
 package encoding
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"downpour/encoding/column"
+)
 
 // Even is an append column whose points are at equal distances and whose values are
 // integers of one length, up to four bytes: the usual column of a machine that is
@@ -13,15 +17,29 @@ type Even struct {
 	First, Step int32 // offset of the first point from the base time, and distance between two; ms
 	Points      int   // at least two
 
-	entries []byte // of the append column
-	width   int    // bytes of a value: 1, 2 or 4
+	// The values: entries of an append column, or, if these are nil, integers of a block of columns,
+	// unpacked or not.
+	entries []byte
+	width   int // bytes of a value in entries: 1, 2 or 4
+	values  []uint64
+	sealed  *column.Integers
 }
 
 // OnlyEven is OnlyCell for a row whose only cell is an append column of Even
-// points. ok is false for every other row. The result is a view into value.
+// points. ok is false for every other row. The result is a view into value, or into d, and holds until the next row.
 func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 	if string(qualifier) != string(AppendColumn) || len(value) < 2*minEntryBytes {
 		return e, false
+	}
+	if value[0] == column.Mark {
+		// Others are left to OnlyCell before they are read as a whole.
+		if !column.BeginsWithInteger(value) {
+			return e, false
+		}
+		if !d.onlyBlock(value) {
+			return e, false
+		}
+		return d.evenSealed()
 	}
 
 	// Floats and integers of eight bytes need more than 53 bits for their sums,
@@ -133,7 +151,17 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 
 // Sum returns the sum of the values of the points [from, to). No values have 8 bytes, see
 // OnlyEven.
-func (e Even) Sum(from, to int) (sum int64) {
+func (e *Even) Sum(from, to int) (sum int64) {
+	switch {
+	case e.values != nil:
+		for _, v := range e.values[from:to] {
+			sum += int64(v)
+		}
+		return sum
+	case e.entries == nil:
+		return e.sealed.Sum(from, to)
+	}
+
 	stride := 2 + e.width
 	b := e.entries[from*stride : to*stride]
 
@@ -158,6 +186,32 @@ func (e Even) Sum(from, to int) (sum int64) {
 	}
 
 	return sum
+}
+
+// At returns the value of a point.
+func (e *Even) At(i int) int64 {
+	switch {
+	case e.values != nil:
+		return int64(e.values[i])
+	case e.entries == nil:
+		return e.sealed.At(i)
+	}
+	b := e.entries[i*(2+e.width)+2:]
+	return widen(readRaw(b, e.width), e.width, false).Int()
+}
+
+// Bounds returns the least and the largest value of the points [from, to), of which there is at least one.
+func (e *Even) Bounds(from, to int) (least, most int64) {
+	if e.values == nil && e.entries == nil {
+		return e.sealed.Bounds(from, to)
+	}
+	least = e.At(from)
+	most = least
+	for i := from + 1; i < to; i++ {
+		v := e.At(i)
+		least, most = min(least, v), max(most, v)
+	}
+	return least, most
 }
 
 // sumPairs sums values of one or two bytes, two at a time. Eight bytes are loaded

@@ -19,6 +19,9 @@ import (
 // dst's memory, used from its start.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
 	if bytes.Equal(qualifier, AppendColumn) {
+		if d.onlyBlock(value) {
+			return d.onlySealed(dst)
+		}
 		return d.onlyAppended(value, dst)
 	}
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"downpour/encoding/column"
 )
 
 // RowDecoder turns the cells of one row into points in time order. It decodes
@@ -45,6 +47,9 @@ type RowDecoder struct {
 	cachedUniform    bool // their values have one type and length
 
 	order       []pointOrder // scratch of sortFrom
+	blocks      column.Scratch
+	block       column.Block // the last one that was read as a whole
+	words       []uint64     // its values
 	annotations [][]byte
 	skipped     int
 }

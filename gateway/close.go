@@ -13,7 +13,7 @@ import (
 type closeTimeouts struct {
 	drain  time.Duration // for running requests; 0 is as long as a query may take
 	store  time.Duration // for the store to take what was accepted
-	answer time.Duration // to tell clients which points the store has not taken
+	answer time.Duration // to report to clients which points the store has not taken
 }
 
 var defaultCloseTimeouts = closeTimeouts{store: 10 * time.Second, answer: 2 * time.Second}
@@ -30,7 +30,7 @@ func (c *Config) requestsTimeout() time.Duration {
 	return max(10*time.Second, c.QueryTimeout+5*time.Second)
 }
 
-// EndWithin is how long a process may go on after it was told to end: what Close may take,
+// EndWithin is how long a process may go on after the order to end: what Close may take,
 // and closing the store.
 func (c *Config) EndWithin() time.Duration {
 	d := defaultCloseTimeouts
@@ -43,7 +43,7 @@ var errUnfinished = errors.New("unfinished at shutdown")
 // Close ends the server. /readyz says so first, for the time that balancers may take to
 // notice, see drain. Then it accepts no new connections, gives running requests the time
 // that a query may take, and writes what was accepted. If the store does not take that
-// within ten more seconds, Close gives up: clients that wait for a point are told that it
+// within ten more seconds, Close gives up: clients that wait for a point learn that it
 // may not be stored, and the log says what is left.
 func (s *Server) Close() error {
 	s.standby.Close()
@@ -96,7 +96,7 @@ func (s *Server) closeUnstarted() error {
 
 // finish ends the components that have goroutines of their own, one after another: each
 // may feed those after it, and each may wait for the store. If the store does not answer
-// in time, finish abandons the points that are left, lets their clients be told, and
+// in time, finish abandons the points that are left, lets their clients know, and
 // returns errUnfinished.
 func (s *Server) finish() error {
 	components := []struct {
@@ -105,7 +105,9 @@ func (s *Server) finish() error {
 	}{
 		{"telnet connections", s.listener.Wait},
 		{"live queries", s.live.hub.Close},
-		{"own metrics", s.background.Wait}, // and names.Watch, retention, rollups, compaction and the disk; http.Serve has returned by now, though requests may still wait for the store
+		// The background also runs names.Watch, retention, rollups, compaction and the disk. http.Serve
+		// has returned by now, though requests may still wait for the store.
+		{"own metrics", s.background.Wait},
 		{"accepted points", s.writes.points.Close},
 		{"accepted rollups", s.writes.rollups.Close},
 		{"records of the meta data", s.names.stopTracker},
@@ -130,7 +132,8 @@ func (s *Server) finish() error {
 	name := components[at.Load()].name
 	points := s.writes.abandon()
 	s.names.abandon()
-	s.log.Error("the store does not answer at shutdown; clients that put these points were notified that they may not be stored",
+	s.log.Error("the store does not answer at shutdown; clients that put these points were notified that they "+
+		"may not be stored",
 		"points", points, "waited for", name)
 
 	// Clients that put these points have their answers now; the server waits until

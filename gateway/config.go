@@ -50,7 +50,7 @@ type Config struct {
 	// MaxTags bounds the tags of a point, 0 for OpenTSDB's 8.
 	// Source: tsd.storage.max_tags.
 	MaxTags int `env:"DOWNPOUR_MAX_TAGS" envDefault:"8"`
-	// AllowSpecialChars lists characters that names may have beside letters,
+	// AllowSpecialChars lists characters that names may have besides letters,
 	// digits and - _ . /. Source: tsd.core.tag.allow_specialchars.
 	AllowSpecialChars string `env:"DOWNPOUR_ALLOW_SPECIALCHARS"`
 	// PutCells is single or multi, see write.Form.
@@ -89,7 +89,7 @@ type Config struct {
 	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
 	// PutTimeout bounds a request that writes over HTTP, as a whole.
 	PutTimeout time.Duration `env:"DOWNPOUR_PUT_TIMEOUT" envDefault:"30s"`
-	// Drain is how long a gateway that is told to end goes on to serve while /readyz says 503,
+	// Drain is how long a gateway that must end goes on to serve while /readyz says 503,
 	// so that a balancer takes it out first.
 	Drain time.Duration `env:"DOWNPOUR_DRAIN" envDefault:"0s"`
 	// SlowQuery is how long a query takes at least that is logged; 0 logs none.
@@ -102,7 +102,7 @@ type Config struct {
 	// KnownWithin is the time after which other gateways know that a name is deleted, 0
 	// for uid.KnownWithin. Only tests set it.
 	KnownWithin time.Duration
-	// RightsAgain is after how long HBase is first asked again for our rights, 0 for the default of
+	// RightsAgain is after how long HBase is first queried again for our rights, 0 for the default of
 	// store.ReadCheck. Only tests set it.
 	RightsAgain time.Duration
 	// PushdownPatience is how long a healthy pushdown server takes at most to answer a health check, and
@@ -186,7 +186,8 @@ func (c *Config) Validate() error {
 	if c.SlowQuery < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SLOW_QUERY: got %s, want a time, or 0 for none", c.SlowQuery))
 	}
-	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); slices.Contains(other, c.TableState) {
+	others := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree)
+	if slices.Contains(others, c.TableState) {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_TABLE_STATE: got %s, want a table of its own", c.TableState))
 	}
 	if _, _, err := origin.Parse(c.AllowOrigins); err != nil {
@@ -268,9 +269,16 @@ func (c *Config) Auto() write.Auto {
 
 // Compile returns the settings that scan plans depend on.
 func (c *Config) Compile() plan.Options {
-	codec, _ := c.histogramCodec() // Validate has told of the error
-	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates, HistogramCodec: int(codec),
-		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
+	codec, _ := c.histogramCodec() // Validate has reported the error
+	return plan.Options{
+		Schema:         c.Schema(),
+		Table:          c.TableData,
+		FixDuplicates:  c.FixDuplicates,
+		HistogramCodec: int(codec),
+		SkipUnresolved: c.SkipUnresolved,
+		ExpansionLimit: c.ExpansionLimit,
+		MaxBytes:       c.LimitMemory,
+	}
 }
 
 // histogramCodec returns the codec of histograms, write.NoCodec if they are not taken.

@@ -26,8 +26,8 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// Extra is something around the core that the core does not need: a folder of gateway/extra. The core imports none; a program
-// lists those that it has in Config.Extras.
+// Extra is something around the core that the core does not need: a folder of gateway/extra. The
+// core imports none; a program lists those that it has in Config.Extras.
 type Extra struct {
 	Name     string
 	Settings Settings // its part of the settings; nil if it has none
@@ -35,7 +35,8 @@ type Extra struct {
 	Open func(ctx context.Context, c *Core) (Parts, error)
 }
 
-// Settings are the settings of an extra: a pointer to a struct whose fields have the tags of caarlos0/env, as Config has.
+// Settings are the settings of an extra: a pointer to a struct whose fields have the tags of
+// caarlos0/env, as Config has.
 type Settings interface {
 	// SetDefaults fills in the defaults that depend on other settings.
 	SetDefaults(*Config)
@@ -67,7 +68,7 @@ type Core struct {
 	Names   *uid.Dictionary
 	Tracker *meta.Tracker
 
-	// Points takes points, of which Lately has counts, and Refused logs those that are refused. CountPuts counts points that
+	// Points takes points, Lately counts them, and Refused logs refused ones. CountPuts counts points that
 	// did not come by a route of the core.
 	Series    *write.SeriesCache
 	Points    *write.Writer
@@ -137,20 +138,48 @@ func (s *Server) newCore() *Core {
 	guard := &access.Guard{Tokens: s.tokens, Origins: s.origins, Log: s.log}
 	metadata := s.names.handlers(guard)
 	return &Core{
-		Config: s.cfg, Store: s.store, Log: s.log, Memory: s.memory, Zone: s.zone, Started: s.started, Ending: s.life.Done(),
-		Names: s.names.Dictionary, Tracker: s.names.tracker,
-		Series: s.writes.series, Points: s.writes.points, Lately: &s.writes.lately, Refused: s.writes.refusals, CountPuts: s.writes.countPuts,
+		Config:    s.cfg,
+		Store:     s.store,
+		Log:       s.log,
+		Memory:    s.memory,
+		Zone:      s.zone,
+		Started:   s.started,
+		Ending:    s.life.Done(),
+		Names:     s.names.Dictionary,
+		Tracker:   s.names.tracker,
+		Series:    s.writes.series,
+		Points:    s.writes.points,
+		Lately:    &s.writes.lately,
+		Refused:   s.writes.refusals,
+		CountPuts: s.writes.countPuts,
 		Queries: &queryroutes.Handlers{
-			Engine: s.queries.engine, Annotations: metadata.Annotations, Guard: guard,
-			AllowDelete: s.cfg.AllowDelete, Rows: s.store,
-			Limits: s.limits, AnswerLimits: s.cfg.answerLimits(), Timeout: s.cfg.QueryTimeout, SubQueries: s.cfg.subQueries(),
-			Now: s.cfg.Now, Zone: s.zone, Fix: s.fix,
-			Running: s.queries.listed, Counter: s.count, Log: s.log,
+			Engine:       s.queries.engine,
+			Annotations:  metadata.Annotations,
+			Guard:        guard,
+			AllowDelete:  s.cfg.AllowDelete,
+			Rows:         s.store,
+			Limits:       s.limits,
+			AnswerLimits: s.cfg.answerLimits(),
+			Timeout:      s.cfg.QueryTimeout,
+			SubQueries:   s.cfg.subQueries(),
+			Now:          s.cfg.Now,
+			Zone:         s.zone,
+			Fix:          s.fix,
+			Running:      s.queries.listed,
+			Counter:      s.count,
+			Log:          s.log,
 		},
-		Metadata: metadata,
-		Executor: s.queries.exec, Results: s.queries.results.Cache, ResultBytes: s.queries.results.bytes, Ended: &s.queries.ended,
-		Live: s.live.hub, Sockets: s.live.sockets,
-		Guard: guard, Page: web.Handler(), Metrics: s.count.registry, Own: s.count.own,
+		Metadata:    metadata,
+		Executor:    s.queries.exec,
+		Results:     s.queries.results.Cache,
+		ResultBytes: s.queries.results.bytes,
+		Ended:       &s.queries.ended,
+		Live:        s.live.hub,
+		Sockets:     s.live.sockets,
+		Guard:       guard,
+		Page:        web.Handler(),
+		Metrics:     s.count.registry,
+		Own:         s.count.own,
 	}
 }
 

@@ -41,9 +41,15 @@ func newCounters(log *slog.Logger) *counters {
 		sources: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_stored_points_total",
 			Help: "Points stored, by source: http, telnet, or own for this host's own metrics."}, []string{"source"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
-			Help: "Points refused, by the route or telnet command by which they came and the reason that the log names, with _ for spaces; without those of requests that could not be read."}, []string{"via", "reason"}),
-		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
-			Help: "Time to answer a query, by HTTP status, or mistake: a query that does not parse and is answered by 500, as OpenTSDB does.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
+			Help: "Points refused, by the route or telnet command by which they came and the reason that the log " +
+				"names, with _ for spaces; without those of requests that could not be read."},
+			[]string{"via", "reason"}),
+		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "downpour_query_seconds",
+			Help: "Time to answer a query, by HTTP status, or mistake: a query that does not parse and is answered " +
+				"by 500, as OpenTSDB does.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"status"}),
 	}
 	c.registry.MustRegister(c.points, c.sources, c.refused, c.queries)
 	c.own.MustRegister(c.points, c.queries)
@@ -105,7 +111,12 @@ func (c *counters) stats() []adminroutes.Stat {
 		for k, v := range tags {
 			all[k] = v
 		}
-		out = append(out, adminroutes.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
+		out = append(out, adminroutes.Stat{
+			Metric:    metric,
+			Timestamp: now,
+			Value:     fmt.Sprintf("%.0f", value),
+			Tags:      all,
+		})
 	}
 
 	// Gather returns with its error what it could gather; that is answered.

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"downpour/gateway/extra/retention"
+	"downpour/gateway/extra/sealing"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -78,13 +79,16 @@ func readPage(t *testing.T, name string) string {
 // They are promised to last (STABILITY.md): a name that is gone, or means something else, breaks
 // dashboards and alerts of others.
 func TestMetricsPage(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[retention.Settings](c).Retention = "36500d" })
+	b := open(t, func(c *gateway.Config) {
+		gateway.SettingsOf[retention.Settings](c).Retention = "36500d"
+		gateway.SettingsOf[sealing.Settings](c).Seal = "1000"
+	})
 	b.put("m 1356998400 1 host=a")
 	b.post("/api/put", `{"metric":"m","timestamp":1356998400,"value":"x","tags":{"host":"a"}}`)
 	b.get(pastQuery)
 	page := readPage(t, "docs/metrics.md")
 	want := exported(b.get("/metrics").body)
-	got := slices.Concat(section(page, "Gateways"), section(page, "Live queries"), section(page, "Retention"))
+	got := slices.Concat(section(page, "Gateways"), section(page, "Live queries"), section(page, "Retention"), section(page, "Sealing"))
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the page and /metrics differ (-/metrics +page):\n%s", diff)

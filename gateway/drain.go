@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// draining is how a server tells that it is about to end, to the balancers and clients that
+// draining is how a server announces that it is about to end, to the balancers and clients that
 // can go elsewhere before it does.
 type draining struct {
 	begun atomic.Bool
@@ -29,7 +29,8 @@ func (s *Server) drain() {
 		return
 	}
 
-	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over", "DOWNPOUR_DRAIN", wait)
+	s.log.Info("the gateway stops: /readyz says so, and clients are served until the time is over",
+		"DOWNPOUR_DRAIN", wait)
 	s.draining.pause(wait)
 }
 

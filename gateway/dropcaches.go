@@ -7,7 +7,7 @@ import (
 )
 
 // dropCaches drops what this gateway has cached, and the cached answers of its pushdown
-// servers. Other gateways on the same tables are told to compare the names that they have
+// servers. Other gateways on the same tables are asked to compare the names that they have
 // cached with the table, which they do within seconds: one call serves all. Their cached
 // answers are proven at each ask, and need not be dropped.
 func (s *Server) dropCaches(ctx context.Context) error {

@@ -31,7 +31,7 @@ func (s *Server) fail(err error) {
 	})
 }
 
-// Wait waits until ctx ends, or until the server must not go on, and returns why. Whoever started it closes it then.
+// Wait waits until ctx ends, or until the server must not go on, and returns why. The caller closes it then.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -46,7 +46,7 @@ type faulty struct {
 }
 
 func (f *faulty) Features() store.Features {
-	return store.Features{Versioner: store.VersionFunc(f.Version), Marker: f, Watch: f.Watch}
+	return store.Features{Versioner: store.VersionFunc(f.Version), Marker: f, Watch: f.Watch, Seal: f.Store.Features().Seal}
 }
 
 func (f *faulty) TableExists(ctx context.Context, name string) (bool, error) {

@@ -47,7 +47,8 @@ type LimitConfig struct {
 // validate names each variable that is out of range.
 func (c *LimitConfig) validate() (errs []error) {
 	if c.LimitName < 0 || c.LimitName > uid.MostName {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_LIMIT_NAME: got %d, want 1 to %d, or 0 for that", c.LimitName, uid.MostName))
+		errs = append(errs, fmt.Errorf("DOWNPOUR_LIMIT_NAME: got %d, want 1 to %d, or 0 for that", c.LimitName,
+			uid.MostName))
 	}
 	for _, v := range []struct {
 		name       string
@@ -82,8 +83,16 @@ func newLimits(c *LimitConfig, pool *memory.Pool, log *slog.Logger) (*limit.Limi
 		heavy = 2 * runtime.GOMAXPROCS(0)
 	}
 
-	return limit.New(limit.Config{Points: c.LimitPoints, Bytes: c.LimitBytes, PointsOverride: c.LimitPointsOverride,
-		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints, Memory: pool}), nil
+	return limit.New(limit.Config{
+		Points:         c.LimitPoints,
+		Bytes:          c.LimitBytes,
+		PointsOverride: c.LimitPointsOverride,
+		BytesOverride:  c.LimitBytesOverride,
+		Overrides:      overrides,
+		Heavy:          heavy,
+		HeavyPoints:    c.HeavyPoints,
+		Memory:         pool,
+	}), nil
 }
 
 // subQueries returns how many sub-queries a query may have.

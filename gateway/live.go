@@ -29,9 +29,33 @@ type liveQueries struct {
 // newLiveQueries returns the live queries. report returns the text of /api/ops, which sockets of operators get.
 func newLiveQueries(c *common, q *queries, report func(context.Context) ([]byte, error)) *liveQueries {
 	l := &liveQueries{common: c, engine: q.engine}
-	feed := changefeed.New(changefeed.Config{Engine: q.engine, Store: c.store, Zone: c.zone, Fix: c.fix, SubQueries: c.cfg.subQueries(), Timeout: c.cfg.QueryTimeout, Refusal: refusal, Log: c.log})
-	l.hub = live.New(live.Config{Ask: l.ask, OpenSource: feed.Open, Enter: l.enter, MaxBytes: c.memory.Cache(live.DefaultMaxBytes), MaxSending: c.memory.Cache(live.DefaultMaxBytes), Memory: c.memory, Log: c.log})
-	l.sockets = ws.New(ws.Config{Hub: l.hub, AllowOrigins: c.origins.Allowed, Authorize: c.mayRead, Ops: report, AuthorizeOps: c.mayOperate, Log: c.log})
+	feed := changefeed.New(changefeed.Config{
+		Engine:     q.engine,
+		Store:      c.store,
+		Zone:       c.zone,
+		Fix:        c.fix,
+		SubQueries: c.cfg.subQueries(),
+		Timeout:    c.cfg.QueryTimeout,
+		Refusal:    refusal,
+		Log:        c.log,
+	})
+	l.hub = live.New(live.Config{
+		Ask:        l.ask,
+		OpenSource: feed.Open,
+		Enter:      l.enter,
+		MaxBytes:   c.memory.Cache(live.DefaultMaxBytes),
+		MaxSending: c.memory.Cache(live.DefaultMaxBytes),
+		Memory:     c.memory,
+		Log:        c.log,
+	})
+	l.sockets = ws.New(ws.Config{
+		Hub:          l.hub,
+		AllowOrigins: c.origins.Allowed,
+		Authorize:    c.mayRead,
+		Ops:          report,
+		AuthorizeOps: c.mayOperate,
+		Log:          c.log,
+	})
 	c.count.registry.MustRegister(liveCounts{l.hub, feed})
 	return l
 }
@@ -60,7 +84,9 @@ func (l *liveQueries) ask(ctx context.Context, q live.Question, now time.Time) (
 }
 
 // askQuery answers as POST /api/query does.
-func (l *liveQueries) askQuery(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+func (l *liveQueries) askQuery(
+	ctx context.Context, body json.RawMessage, parser query.Parser,
+) (a live.Answer, err error) {
 	q, err := parser.JSON(body)
 	if err != nil {
 		return a, err
@@ -71,11 +97,18 @@ func (l *liveQueries) askQuery(ctx context.Context, body json.RawMessage, parser
 	if err != nil {
 		return a, err
 	}
-	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing), Damaged: stats.Damaged}, nil
+	return live.Answer{
+		Results: changefeed.LiveResults(results),
+		Rows:    stats.Rows,
+		Missing: httpio.HexRanges(stats.Missing),
+		Damaged: stats.Damaged,
+	}, nil
 }
 
 // askExp answers as POST /api/query/exp does.
-func (l *liveQueries) askExp(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+func (l *liveQueries) askExp(
+	ctx context.Context, body json.RawMessage, parser query.Parser,
+) (a live.Answer, err error) {
 	x, err := engine.ReadExpressions(ctx, body, parser)
 	if err != nil {
 		return a, err
@@ -113,12 +146,13 @@ func allowsPartial(body json.RawMessage) bool {
 
 // refusal returns an error with the status and the words that it has over HTTP. A
 // temporary one keeps a live query waiting: a store that does not answer, a name that
-// has no UID yet, or points of which an expression cannot be computed.
+// has no UID yet, or points whose expression cannot be computed.
 func refusal(err error) error {
 	answer := httpio.Classify(err)
 	status := answer.Code
 	var unknown *query.UnknownNameError
 	var data *exp.DataError
-	temporary := errors.As(err, &unknown) || errors.As(err, &data) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
+	temporary := errors.As(err, &unknown) || errors.As(err, &data) || status == http.StatusServiceUnavailable ||
+		status == http.StatusRequestTimeout || status == http.StatusFailedDependency
 	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
 }

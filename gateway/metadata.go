@@ -61,7 +61,7 @@ type names struct {
 	*common
 	*uid.Dictionary
 	tracker *meta.Tracker // nil if puts record no meta data
-	// newSeries are told of series that got a TSMeta. They are set before the first one gets one.
+	// newSeries learn of series that got a TSMeta. They are set before the first one gets one.
 	newSeries []func(ctx context.Context, tsuids []string) (again []string, err error)
 }
 
@@ -78,12 +78,22 @@ func newNames(c *common) *names {
 	}
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
 	// process's alone.
-	n.Dictionary = uid.New(uid.Config{Store: c.store, Table: c.cfg.TableUID, Schema: c.cfg.Schema(), MaxName: c.cfg.LimitName,
-		Bytes: c.memory.Cache(uid.DefaultBytes), Shared: !c.cfg.Embedded(), Assigned: n.assigned, Told: n.forgetMeta, Log: c.log})
+	n.Dictionary = uid.New(uid.Config{
+		Store:    c.store,
+		Table:    c.cfg.TableUID,
+		Schema:   c.cfg.Schema(),
+		MaxName:  c.cfg.LimitName,
+		Bytes:    c.memory.Cache(uid.DefaultBytes),
+		Shared:   !c.cfg.Embedded(),
+		Assigned: n.assigned,
+		Told:     n.forgetMeta,
+		Log:      c.log,
+	})
 	return n
 }
 
-// described passes series that got a TSMeta on to those who wait for them, and returns those that are to be passed again.
+// described passes series that got a TSMeta on to those who wait for them, and returns those that
+// are to be passed again.
 func (n *names) described(ctx context.Context, tsuids []string) (again []string, err error) {
 	for _, take := range n.newSeries {
 		left, failed := take(ctx, tsuids)
@@ -100,7 +110,13 @@ func (n *names) describedOne(ctx context.Context, tsuid encoding.UID) {
 }
 
 func (n *names) metaTables() meta.Config {
-	return meta.Config{Store: n.store, UIDTable: n.cfg.TableUID, MetaTable: n.cfg.TableMeta, Schema: n.cfg.Schema(), Names: n.Dictionary}
+	return meta.Config{
+		Store:     n.store,
+		UIDTable:  n.cfg.TableUID,
+		MetaTable: n.cfg.TableMeta,
+		Schema:    n.cfg.Schema(),
+		Names:     n.Dictionary,
+	}
 }
 
 // observer returns the tracker for the writer. Without a tracker it returns a nil
@@ -112,7 +128,7 @@ func (n *names) observer() write.Observer {
 	return n.tracker
 }
 
-// assigned tells the tracker of a new UID.
+// assigned passes a new UID to the tracker.
 func (n *names) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
 	if n.tracker != nil {
 		n.tracker.Assigned(kind, name, u)
@@ -132,14 +148,27 @@ func (n *names) stopTracker() {
 // handlers returns what the metadata routes work with.
 func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
 	schema := n.cfg.Schema()
-	finder := lookup.New(lookup.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Names: n.Dictionary})
+	finder := lookup.New(lookup.Config{
+		Store:     n.store,
+		DataTable: n.cfg.TableData,
+		MetaTable: n.cfg.TableMeta,
+		Schema:    schema,
+		Names:     n.Dictionary,
+	})
 	handlers := metaroutes.Handlers{
 		Names:       n.Dictionary,
 		Meta:        meta.New(n.metaTables()),
 		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,
-		Last: last.New(last.Config{Store: n.store, DataTable: n.cfg.TableData, MetaTable: n.cfg.TableMeta, Schema: schema, Find: finder,
-			Counted: n.cfg.MetaFlags().Tracking, FixDuplicates: n.cfg.FixDuplicates}),
+		Last: last.New(last.Config{
+			Store:         n.store,
+			DataTable:     n.cfg.TableData,
+			MetaTable:     n.cfg.TableMeta,
+			Schema:        schema,
+			Find:          finder,
+			Counted:       n.cfg.MetaFlags().Tracking,
+			FixDuplicates: n.cfg.FixDuplicates,
+		}),
 		Allowed: []rune(n.cfg.AllowSpecialChars),
 		Guard:   guard,
 		Timeout: n.cfg.QueryTimeout,

@@ -36,8 +36,8 @@ type resultCache struct {
 	bytes int64 // that it may hold
 }
 
-// newResultCache returns the result cache of the settings. It comes before the other caches: each leaves half of what it
-// finds.
+// newResultCache returns the result cache of the settings. It comes before the other caches: each
+// leaves half of what it finds.
 func newResultCache(c *common) (*resultCache, error) {
 	bytes, err := c.cfg.ResultCacheBytes()
 	if err != nil {
@@ -49,7 +49,8 @@ func newResultCache(c *common) (*resultCache, error) {
 	return r, nil
 }
 
-// newQueries returns what answers queries, from rollups too, if they are not nil. It is to be closed, also after an error.
+// newQueries returns what answers queries, from rollups too, if they are not nil. It is to be
+// closed, also after an error.
 func newQueries(c *common, n *names, rollups *rollup.Config, results *resultCache) (*queries, error) {
 	q := &queries{common: c, results: results}
 	servers, err := q.connect()
@@ -57,20 +58,49 @@ func newQueries(c *common, n *names, rollups *rollup.Config, results *resultCach
 		return q, err
 	}
 	q.listed = &querylog.Log{Slow: querylog.Slow{From: c.cfg.SlowQuery, Log: c.log}, Done: q.done}
-	q.exec = dispatch.New(dispatch.Config{Store: c.store, SideBySide: c.cfg.Embedded(), Servers: servers, Rollups: c.cfg.RollupTables(), ResultCache: results.Cache,
-		Seek: c.cfg.SeekMemory(), HelloTimeout: c.cfg.PushdownPatience, Log: c.log})
-	q.engine = engine.New(engine.Config{Names: n.Dictionary, Exec: q.exec,
-		Compile: c.cfg.compileWith(rollups), Made: c.prover(rollups), Now: c.cfg.Now, Budget: c.limits.Budget, Log: c.log})
+	q.exec = dispatch.New(dispatch.Config{
+		Store:        c.store,
+		SideBySide:   c.cfg.Embedded(),
+		Servers:      servers,
+		Rollups:      c.cfg.RollupTables(),
+		ResultCache:  results.Cache,
+		Seek:         c.cfg.SeekMemory(),
+		HelloTimeout: c.cfg.PushdownPatience,
+		Log:          c.log,
+	})
+	q.engine = engine.New(engine.Config{
+		Names:   n.Dictionary,
+		Exec:    q.exec,
+		Compile: c.cfg.compileWith(rollups),
+		Made:    c.prover(rollups),
+		Now:     c.cfg.Now,
+		Budget:  c.limits.Budget,
+		Log:     c.log,
+	})
 	c.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
-		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(q.engine.SharedAnswers()) }))
+		Help: "Sub-queries answered by the execution of an equal one."},
+		func() float64 { return float64(q.engine.SharedAnswers()) }))
 	return q, nil
 }
 
 // done notes a query that has ended, for operators.
 func (q *queries) done(d *querylog.Done) {
 	q.ended.Add(time.Now(), d.Took, d.Bytes, d.Points, func() *activity.Query {
-		return &activity.Query{Route: d.Route, Query: d.Query(), Client: d.Client, Token: d.Token, Request: d.Request, Start: d.Start, Took: d.Took,
-			Status: d.Status, Failure: d.Failure, Rows: d.Rows, Points: d.Points, Bytes: d.Bytes, Answered: d.Answered}
+		return &activity.Query{
+			Route:    d.Route,
+			Query:    d.Query(),
+			Client:   d.Client,
+			Token:    d.Token,
+			Request:  d.Request,
+			Start:    d.Start,
+			Took:     d.Took,
+			Status:   d.Status,
+			Failure:  d.Failure,
+			Rows:     d.Rows,
+			Points:   d.Points,
+			Bytes:    d.Bytes,
+			Answered: d.Answered,
+		}
 	})
 }
 

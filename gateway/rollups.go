@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/rollupjob"
 )
 
-// RollupsConfig holds how rollups and pre-aggregates are told apart; which there are is
+// RollupsConfig holds how rollups and pre-aggregates are distinguished; which there are is
 // settings.Common.Rollups. Source: tsd.rollups.*.
 type RollupsConfig struct {
 	// RollupTagKey is the tag key of pre-aggregates, and RollupRawValue its value where data
@@ -35,7 +35,10 @@ func (c *RollupsConfig) setDefaults() {
 
 // validate checks that the tag can be stored.
 func (c *RollupsConfig) validate() (errs []error) {
-	for _, v := range []struct{ name, got string }{{"DOWNPOUR_ROLLUP_TAG_KEY", c.RollupTagKey}, {"DOWNPOUR_ROLLUP_RAW_VALUE", c.RollupRawValue}} {
+	for _, v := range []struct{ name, got string }{
+		{"DOWNPOUR_ROLLUP_TAG_KEY", c.RollupTagKey},
+		{"DOWNPOUR_ROLLUP_RAW_VALUE", c.RollupRawValue},
+	} {
 		if err := encoding.ValidateName("name", v.got); err != nil {
 			errs = append(errs, fmt.Errorf("%s: got %q: %w", v.name, v.got, err))
 		}
@@ -47,7 +50,8 @@ func (c *RollupsConfig) validate() (errs []error) {
 // have the tags of the series.
 func (c *Config) validateMade() error {
 	if c.RollupsMade() && c.RollupTagRaw {
-		return errors.New("DOWNPOUR_ROLLUP_TAG_RAW: got true, want false with DOWNPOUR_ROLLUPS=auto:…, whose rollups have the tags of their series")
+		return errors.New("DOWNPOUR_ROLLUP_TAG_RAW: got true, want false with DOWNPOUR_ROLLUPS=auto:…, whose rollups " +
+			"have the tags of their series")
 	}
 	return nil
 }
@@ -57,7 +61,12 @@ func (c *Config) validateMade() error {
 func (c *Config) compileWith(rollups *rollup.Config) plan.Options {
 	out := c.Compile()
 	if rollups != nil {
-		out.Rollups = &plan.Rollups{Config: rollups, TagKey: c.RollupTagKey, RawValue: c.RollupRawValue, Split: c.RollupSplit}
+		out.Rollups = &plan.Rollups{
+			Config:   rollups,
+			TagKey:   c.RollupTagKey,
+			RawValue: c.RollupRawValue,
+			Split:    c.RollupSplit,
+		}
 		if made := c.madeIntervals(rollups); made != nil {
 			out.Rollups.Made, out.Rollups.MadeIntervals = true, made
 		}
@@ -80,7 +89,13 @@ func (c *common) prover(rollups *rollup.Config) *rollupjob.Prover {
 	if c.cfg.madeIntervals(rollups) == nil {
 		return nil
 	}
-	return &rollupjob.Prover{Store: c.store, Tables: c.cfg.RollupJobTables(), Schema: c.cfg.Schema(), Config: rollups, FixDuplicates: c.cfg.FixDuplicates}
+	return &rollupjob.Prover{
+		Store:         c.store,
+		Tables:        c.cfg.RollupJobTables(),
+		Schema:        c.cfg.Schema(),
+		Config:        rollups,
+		FixDuplicates: c.cfg.FixDuplicates,
+	}
 }
 
 // RollupJobTables returns the tables of rollups that are made here.

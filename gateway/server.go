@@ -29,7 +29,14 @@ type Store = store.Store
 
 // TableNames returns the configured names of the tables.
 func (c *Config) TableNames() tables.Names {
-	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree, Rollups: c.RollupTables(), State: c.TableState}
+	return tables.Names{
+		Data:    c.TableData,
+		UID:     c.TableUID,
+		Meta:    c.TableMeta,
+		Tree:    c.TableTree,
+		Rollups: c.RollupTables(),
+		State:   c.TableState,
+	}
 }
 
 // common is what all parts of a gateway work with.

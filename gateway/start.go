@@ -39,7 +39,13 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 func Listen(cfg *Config, log *slog.Logger) (*Server, error) {
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
-	s := &Server{common: common{cfg: cfg, log: log, count: newCounters(log)}, tail: tail, started: time.Now(), closing: defaultCloseTimeouts, draining: draining{pause: time.Sleep}}
+	s := &Server{
+		common:   common{cfg: cfg, log: log, count: newCounters(log)},
+		tail:     tail,
+		started:  time.Now(),
+		closing:  defaultCloseTimeouts,
+		draining: draining{pause: time.Sleep},
+	}
 	s.fault.happened = make(chan struct{})
 	if err := s.parse(); err != nil {
 		return nil, err
@@ -53,7 +59,11 @@ func Listen(cfg *Config, log *slog.Logger) (*Server, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	s.standby = standby.New(cfg.StoreAddress(), s.origins, log)
-	s.listener = listener.New(l, listener.Config{Telnet: s.standby.Telnet, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
+	s.listener = listener.New(l, listener.Config{
+		Telnet:        s.standby.Telnet,
+		MaxPerAddress: s.cfg.LimitConnections,
+		Log:           s.log,
+	})
 	s.http = &http.Server{
 		Handler:           s.standby,
 		ReadHeaderTimeout: 5 * time.Second, // package pace bounds the time of bodies
@@ -64,7 +74,8 @@ func Listen(cfg *Config, log *slog.Logger) (*Server, error) {
 	s.background.Go(func() {
 		// Close may come before Serve: then it is the closed listener that ends Serve, and not
 		// the shutdown.
-		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) &&
+			!errors.Is(err, net.ErrClosed) {
 			s.log.Error("the HTTP server ended", "err", err)
 		}
 	})
@@ -164,7 +175,7 @@ func (s *Server) checkStore(ctx context.Context) error {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
 
-	// The sample of rows that tells the layout is damaged, but others can be read and
+	// The sample of rows that shows the layout is damaged, but others can be read and
 	// exported.
 	if errors.Is(err, store.ErrDamaged) {
 		s.log.Error("the layout of the tables is not checked", "err", err)

@@ -29,8 +29,12 @@ func newWrites(c *common, n *names, rollups *rollup.Config) (*writes, error) {
 	schema := c.cfg.Schema()
 	// Staged: where the store can order its writes, a new series does not wait until its
 	// UIDs are on the disk.
-	w.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: n.Dictionary}, Auto: c.cfg.Auto(),
-		Bytes: c.memory.LargeCache(write.SeriesBytes)})
+	w.series = write.NewSeries(write.SeriesConfig{
+		Schema: schema,
+		Names:  uid.Staged{Dictionary: n.Dictionary},
+		Auto:   c.cfg.Auto(),
+		Bytes:  c.memory.LargeCache(write.SeriesBytes),
+	})
 
 	codec, err := c.cfg.histogramCodec()
 	if err != nil {
@@ -43,11 +47,26 @@ func newWrites(c *common, n *names, rollups *rollup.Config) (*writes, error) {
 	if c.cfg.Embedded() {
 		shards, requestBatchFrom = 1, write.UsualRequestBatchFrom
 	}
-	points := write.Config{Schema: schema, Table: c.cfg.TableData, Form: c.cfg.form(), Shards: shards, RequestBatchFrom: requestBatchFrom,
-		Allowed: []rune(c.cfg.AllowSpecialChars), Observer: n.observer(), Histograms: codec}
+	points := write.Config{
+		Schema:           schema,
+		Table:            c.cfg.TableData,
+		Form:             c.cfg.form(),
+		Shards:           shards,
+		RequestBatchFrom: requestBatchFrom,
+		Allowed:          []rune(c.cfg.AllowSpecialChars),
+		Observer:         n.observer(),
+		Histograms:       codec,
+	}
 	w.points = write.New(points, c.store, w.series)
-	w.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: c.cfg.RollupTagKey, RawValue: c.cfg.RollupRawValue,
-		TagRaw: c.cfg.RollupTagRaw, Made: c.cfg.RollupsMade(), BlockDerived: c.cfg.RollupBlockDerived}, c.store, w.series)
+	w.rollups = write.NewRollups(write.RollupsConfig{
+		Config:       points,
+		Rollups:      rollups,
+		TagKey:       c.cfg.RollupTagKey,
+		RawValue:     c.cfg.RollupRawValue,
+		TagRaw:       c.cfg.RollupTagRaw,
+		Made:         c.cfg.RollupsMade(),
+		BlockDerived: c.cfg.RollupBlockDerived,
+	}, c.store, w.series)
 	return w, nil
 }
 
@@ -55,7 +74,8 @@ func newWrites(c *common, n *names, rollups *rollup.Config) (*writes, error) {
 func (w *writes) refused(r putlog.Refusal) {
 	w.lately.Refused(time.Now(), r.Via, r.Reason, r.Points, r.Err)
 	// Without spaces: telnet's stats and /api/stats make tags of labels.
-	w.count.refused.WithLabelValues(strings.ReplaceAll(r.Via, " ", "_"), strings.ReplaceAll(r.Reason, " ", "_")).Add(float64(r.Points))
+	w.count.refused.WithLabelValues(strings.ReplaceAll(r.Via, " ", "_"),
+		strings.ReplaceAll(r.Reason, " ", "_")).Add(float64(r.Points))
 }
 
 // abandon stops all waiting for the store. It returns how many points the store has

@@ -1,5 +1,6 @@
-// Package extra lists what is around the core of the gateway. Each extra is a folder here: the core does not need it, and imports
-// none of it. Who wants to understand the core can leave all of this alone.
+// Package extra lists what is around the core of the gateway. Each extra is a folder here: the core
+// does not need it, and imports none of it. Who wants to understand the core can leave all of this
+// alone.
 package extra
 
 import (
@@ -14,6 +15,7 @@ import (
 	"downpour/gateway/extra/opspage"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/rollups"
+	"downpour/gateway/extra/sealing"
 	"downpour/gateway/extra/tools"
 	"downpour/gateway/extra/trees/treeroutes"
 )
@@ -30,6 +32,7 @@ func All() []gateway.Extra {
 		retention.New(new(retention.Settings)),
 		rollups.New(new(rollups.Settings)), // reads the rules of retention
 		compaction.New(new(compaction.Settings)),
+		sealing.New(new(sealing.Settings)),
 		disk.New(),
 		docsite.New(),
 		tools.New(), // uses trees and the turns of retention

@@ -1,6 +1,6 @@
 // Package web serves the page at / and what it loads, all of it compiled into
 // the binary: no request leaves the host and nothing has to be built. What a
-// test may rely on in the page is listed in README.md beside this file.
+// test may rely on in the page is listed in README.md next to this file.
 package web
 
 import (
@@ -97,8 +97,9 @@ var (
 	from  = regexp.MustCompile(`from '([^']+)'`)                      // the module of an import or export statement
 )
 
-// imports returns the modules that a module imports by statements at the start of a line; what is imported later is not among
-// them. It matches statements, not the module: that took 35 ms of each start.
+// imports returns the modules that a module imports by statements at the start of a line; what is
+// imported later is not among them. It matches statements, not the module: that took 35 ms of each
+// start.
 func imports(module []byte) (names []string) {
 	for rest := module; len(rest) > 0; _, rest, _ = bytes.Cut(rest, []byte("\n")) {
 		if bytes.HasPrefix(rest, []byte("import ")) || bytes.HasPrefix(rest, []byte("export ")) {
@@ -191,6 +192,7 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, at string) {
 	if file.modules != "" {
 		h.Set("Link", file.modules)
 	}
-	h.Set("Cache-Control", "no-cache")                                      // ask each time: a new version's modules belong together
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content)) // no time: the ETag tells versions apart
+	// The browser asks each time: a new version's modules belong together.
+	h.Set("Cache-Control", "no-cache")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content)) // no time: the ETag distinguishes versions
 }

@@ -25,7 +25,7 @@ var ofRetention = []mutant{
 		test: "TestWorker",
 	}, {
 		name: "retention-unseen-by-timestamps", file: "gateway/extra/retention/delete.go",
-		old: "Family: encoding.FamilyData})", new: "Family: encoding.FamilyData, Timestamp: 1})",
+		old: "Family: encoding.FamilyData,\n		})", new: "Family: encoding.FamilyData,\n			Timestamp: 1,\n		})",
 		test: "TestRun_proofs",
 	}, {
 		name: "retention-by-two-at-once", file: "gateway/extra/retention/leased.go",

@@ -29,8 +29,8 @@ var ofTrees = []mutant{
 		test: "TestAdd",
 	}, {
 		name: "tree-written-blindly", file: "gateway/extra/trees/forest/forest.go",
-		old:  "	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, store.CellKey{Row: key, Family: encoding.FamilyData, Qualifier: qualifier}, old, value)\n",
-		new:  "	_, err := f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, store.CellKey{Row: key, Family: encoding.FamilyData, Qualifier: qualifier}, old, value)\n	return true, errors.Join(err, f.apply(ctx, []store.Mutation{mutation(store.Put, key, qualifier, value)}))\n",
+		old:  "	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n",
+		new:  "	_, err := f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n	return true, errors.Join(err, f.apply(ctx, []store.Mutation{mutation(store.Put, key, qualifier, value)}))\n",
 		test: "TestForest_compareAndSet",
 	}, {
 		name: "tree-branches-behind-deep-ones", file: "gateway/extra/trees/forest/branches.go",

@@ -70,7 +70,7 @@ var ofUIDTools = []mutant{
 		test: "TestRun_othersWrite",
 	}, {
 		name: "uid-metapurge-of-later-versions", file: "gateway/extra/tools/metapurge/purge.go",
-		old: ", Timestamp: c.Timestamp})", new: "})",
+		old: "					Timestamp: c.Timestamp,\n", new: "",
 		test: "TestRun_writtenMeanwhile",
 	}, {
 		name: "uid-metapurge-before-what-is-pending", file: "gateway/extra/tools/uidwork.go",

@@ -48,8 +48,13 @@ func onDisk(w *World) ground {
 // gateways is one, because only one process can open an embedded store.
 func (d *disk) gateways() int { return 1 }
 
+// settings seal old rows in every other world.
 func (d *disk) settings(*rand.Rand) map[string]string {
-	return map[string]string{"DOWNPOUR_STORE": "pebble:db"}
+	seal := "off"
+	if d.w.rand("seal").IntN(2) == 0 {
+		seal = "1000"
+	}
+	return map[string]string{"DOWNPOUR_STORE": "pebble:db", "DOWNPOUR_SEAL": seal}
 }
 
 func (d *disk) start(cells map[string][]differential.Cell) error {

@@ -42,6 +42,7 @@ func (w *World) settleJobs() {
 		w.counted(func(c *Counts) {
 			c.RolledUp += int(n["downpour_rollup_made_points_total"])
 			c.Past += int(n["downpour_retention_deleted_rows_total"])
+			c.Sealed += int(n["downpour_seal_rows_total"])
 		})
 	}
 }

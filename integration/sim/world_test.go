@@ -89,7 +89,7 @@ type Counts struct {
 	Puts, PutsRefused       int // requests
 	Points, Deleted         int // acknowledged
 	Queries, QueriesRefused int
-	RolledUp, Past          int            // points, and rows deleted by retention
+	RolledUp, Past, Sealed  int            // points, rows deleted by retention, and rows sealed
 	News                    int            // messages of live queries
 	Commands                int            // of tools
 	Faults, Checks          map[string]int // by kind
@@ -117,6 +117,7 @@ func (c *Counts) add(o Counts) {
 	c.QueriesRefused += o.QueriesRefused
 	c.RolledUp += o.RolledUp
 	c.Past += o.Past
+	c.Sealed += o.Sealed
 	c.News += o.News
 	c.Commands += o.Commands
 	c.Simulated += o.Simulated

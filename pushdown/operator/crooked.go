@@ -101,6 +101,7 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 		Start:  reads.Start,
 		Stop:   reads.Stop,
 		Filter: a.Filter,
+		Sealed: true,
 	}
 	if len(a.Filter.Ranges) > 0 && !bytes.Equal(reads.Start, part.Range.Start) {
 		first := store.KeyRange{Start: reads.Start, Stop: part.Range.Start}

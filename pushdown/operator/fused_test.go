@@ -32,7 +32,7 @@ func draw(t *rapid.T) drawn {
 	if rapid.Bool().Draw(t, "salted") {
 		s.SaltWidth, s.SaltBuckets = 1, 3
 	}
-	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
+	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block"), Sealed: rapid.Bool().Draw(t, "sealed")}
 	for i := range rapid.IntRange(1, 4).Draw(t, "series") {
 		m.Load(s, metric, operatortest.Series{
 			Tags:     []encoding.TagPair{operatortest.Tag(1, i+1)},

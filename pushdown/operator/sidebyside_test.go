@@ -69,7 +69,7 @@ func drawSparse(t *rapid.T) drawn {
 	if rapid.Bool().Draw(t, "salted") {
 		s.SaltWidth, s.SaltBuckets = 1, 2
 	}
-	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
+	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block"), Sealed: rapid.Bool().Draw(t, "sealed")}
 	seen := map[string]bool{}
 	for range rapid.IntRange(0, 8).Draw(t, "series") {
 		var tags []encoding.TagPair

@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Features are what a store can do beyond the calls that every store has. A field is nil if the store
 // cannot do it.
@@ -49,6 +52,14 @@ type Features struct {
 	// Errors: ErrClosed, ErrFull, ErrDamaged if a log cannot be read.
 	Checkpoint func(ctx context.Context) (name string, remove func() error, err error)
 
+	// Seal writes the append columns of a table's rows once more, in their sealed form (see encoding.Sealer), where
+	// the hour of the row ended in [since, before); no answer changes by that. It goes over these rows once, and
+	// calls pace after each few rows, which may wait, or end it by an error. After an error it may be called
+	// again. Older releases refuse the store once one row is sealed. The embedded store has it.
+	//
+	// Errors: ErrClosed, ErrFull, ErrStalled, ErrDamaged if rows cannot be read.
+	Seal func(ctx context.Context, table string, since, before time.Time, pace func(SealReport) error) (SealReport, error)
+
 	// Inspect reads the servers' version, and tests, with a family of a table, abilities that show
 	// without a change. It changes nothing. HBase has it.
 	Inspect func(ctx context.Context, table, family string) (Inspection, error)
@@ -57,4 +68,11 @@ type Features struct {
 	// the request. HBase has it: its servers may silently leave out cells that a user may not read,
 	// where others refuse.
 	CheckReadable func(ctx context.Context, of []Families) error
+}
+
+// SealReport says what Seal has done so far.
+type SealReport struct {
+	Rows          int64 // that were looked at
+	Sealed        int64 // that were written in their sealed form
+	Before, After int64 // bytes of their columns
 }

@@ -26,6 +26,9 @@ type Scan struct {
 	// KeysOnly requests keys with one cell per row. The cell has no value if the server can omit
 	// it.
 	KeysOnly bool
+	// Sealed takes the values of append columns as the embedded store keeps old ones, see encoding.Sealer, for those
+	// who read them by encoding.RowDecoder. Without it there are entries alone. Other stores have no such values.
+	Sealed bool
 	// BlockBytes is a hint about the size of the blocks that Next returns.
 	BlockBytes int
 }

@@ -54,7 +54,7 @@ func (g *Growth) Grown() (by int64, within time.Duration) {
 }
 
 // Reaches returns when the count reaches a value if it goes on growing as it did. It is false if
-// the count does not grow, or has not been watched for long enough to tell, and for what lies more
+// the count does not grow, or has not been watched for long enough, and for what is more
 // than a hundred years ahead.
 func (g *Growth) Reaches(value int64) (at time.Time, ok bool) {
 	by, within := g.Grown()

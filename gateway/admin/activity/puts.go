@@ -95,7 +95,7 @@ func (p *Puts) Refused(now time.Time, via, why string, points int, err error) {
 
 	r.Points += int64(points)
 	r.Requests++
-	// A text a second is enough: a million refusals are told as fast as they come.
+	// A text a second is enough: a million refusals are reported as fast as they come.
 	if now.Sub(r.Last) >= time.Second || r.Err == "" {
 		r.Last = now
 		r.Err = shortened(err.Error())

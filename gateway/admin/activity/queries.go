@@ -48,7 +48,7 @@ func byWeight(a, b *Query) int {
 	return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Points, a.Points))
 }
 
-// Add takes in a query that has ended now, of which describe makes what is kept. It is called only
+// Add takes in a query that has ended now; describe makes what is kept of it. It is called only
 // if the query is kept, because most are not.
 func (q *Queries) Add(now time.Time, took time.Duration, bytes, points int64, describe func() *Query) {
 	measure := &Query{Took: took, Bytes: bytes, Points: points}
@@ -82,7 +82,7 @@ func (q *Queries) minuteLocked(at int64) *minute {
 	return m
 }
 
-// fits tells whether a query has a place in a sorted list of PerMinute.
+// fits reports whether a query has a place in a sorted list of PerMinute.
 func fits(list []*Query, x *Query, order func(a, b *Query) int) bool {
 	return len(list) < PerMinute || order(x, list[len(list)-1]) < 0
 }

@@ -63,7 +63,7 @@ type Act struct {
 	Logged bool
 	// Body is the beginning of what was sent, as the lines show it.
 	Body string
-	// Err is why what was asked has failed after the answer had begun, whose status does not tell
+	// Err is why the request has failed after the answer had begun, whose status does not say
 	// it; nil if it has not.
 	Err error
 }

@@ -35,7 +35,8 @@ func (c *Command) attributes() []any {
 	for i, a := range c.Arguments {
 		words[i] = a
 		// Otherwise one argument could look like two.
-		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		if a == "" || strings.ContainsFunc(a,
+			func(r rune) bool { return r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 			words[i] = strconv.Quote(a)
 		}
 	}

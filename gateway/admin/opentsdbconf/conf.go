@@ -156,7 +156,8 @@ func (t *translation) key(key string) {
 		case f.is(value):
 			// Downpour does that anyway.
 		case slices.Contains(demanded, key):
-			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %s: %s", t.conf.name, key, value, f.value, f.reason))
+			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %s: %s", t.conf.name, key, value, f.value,
+				f.reason))
 		default:
 			t.note(key, f.reason)
 		}
@@ -166,11 +167,12 @@ func (t *translation) key(key string) {
 }
 
 // set gives a variable the value that some keys make, unless the environment has one: then a
-// note tells of each of these keys that the file has.
+// note reports each of these keys that the file has.
 func (t *translation) set(variable, value string, keys ...string) {
 	if t.environ[variable] == "" {
 		t.merged[variable] = value
-		t.conf.sources[variable] = slices.DeleteFunc(keys, func(key string) bool { _, given := t.conf.values[key]; return !given })
+		t.conf.sources[variable] = slices.DeleteFunc(keys,
+			func(key string) bool { _, given := t.conf.values[key]; return !given })
 		return
 	}
 	for _, key := range keys {
@@ -183,7 +185,8 @@ func (t *translation) set(variable, value string, keys ...string) {
 // note adds a note about a key that is not honoured. The value is left out: it may be a password, and
 // the note goes to the log.
 func (t *translation) note(key, reason string) {
-	t.notes = append(t.notes, fmt.Sprintf("%s: %s is not honoured: %s", t.conf.name, key, reason)) //fault:secret-in-notes TestConf_Environment_secrets
+	t.notes = append(t.notes, fmt.Sprintf("%s: %s is not honoured: %s",
+		t.conf.name, key, reason)) //fault:secret-in-notes TestConf_Environment_secrets
 }
 
 // Keys that are translated together with others.
@@ -213,7 +216,8 @@ func (t *translation) store() {
 	switch {
 	case !named && !rooted:
 		if t.environ["DOWNPOUR_STORE"] == "" {
-			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: DOWNPOUR_STORE keeps its default, not HBase on this machine", t.conf.name, quorumKey))
+			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: DOWNPOUR_STORE keeps its default, not HBase "+
+				"on this machine", t.conf.name, quorumKey))
 		}
 		return
 	case !named:
@@ -223,7 +227,8 @@ func (t *translation) store() {
 		basedir = "/hbase"
 	}
 
-	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(list.Split(quorum), ",")+"/"+strings.Trim(basedir, "/"), quorumKey, basedirKey)
+	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(list.Split(quorum), ",")+"/"+strings.Trim(basedir, "/"), quorumKey,
+		basedirKey)
 }
 
 // listen sets DOWNPOUR_LISTEN. Without a bind address OpenTSDB listens on all addresses;
@@ -245,7 +250,8 @@ func (t *translation) listen() {
 	if bind == "" {
 		bind = "127.0.0.1"
 		if t.environ["DOWNPOUR_LISTEN"] == "" {
-			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: listening on 127.0.0.1, where OpenTSDB listens everywhere", t.conf.name, bindKey))
+			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: listening on 127.0.0.1, where OpenTSDB "+
+				"listens everywhere", t.conf.name, bindKey))
 		}
 	}
 	// An IPv6 address stands in brackets before a port.
@@ -264,7 +270,8 @@ func (t *translation) rollups() {
 			t.note(rollupsKey, enableKey+" is not true")
 		}
 	case text == "":
-		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want the JSON of rollups or the path of a .json file, because %s is true", t.conf.name, rollupsKey, text, enableKey))
+		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want the JSON of rollups or the path of a .json file, "+
+			"because %s is true", t.conf.name, rollupsKey, text, enableKey))
 	default:
 		t.set("DOWNPOUR_ROLLUPS", text, enableKey, rollupsKey)
 	}
@@ -303,7 +310,9 @@ func (t *translation) security() {
 			t.note(clientConfigKey, "DOWNPOUR_HBASE_KERBEROS is set")
 		}
 	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase"):
-		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: neither DOWNPOUR_HBASE_JAAS nor DOWNPOUR_HBASE_KERBEROS is set, want in the first the path of the JAAS file (-Djava.security.auth.login.config), whose section %s counts, or in the second keytab:FILE:PRINCIPAL",
+		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: neither DOWNPOUR_HBASE_JAAS nor DOWNPOUR_HBASE_KERBEROS is "+
+			"set, want in the first the path of the JAAS file (-Djava.security.auth.login.config), whose section %s "+
+			"counts, or in the second keytab:FILE:PRINCIPAL",
 			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}
 }

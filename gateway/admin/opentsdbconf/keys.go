@@ -117,7 +117,7 @@ func mode(s string) (string, error) {
 }
 
 // fixed is the only value of a key that agrees with what Downpour does, "" for none. The
-// reason is told for all other values.
+// reason is given for all other values.
 type fixed struct{ value, reason string }
 
 const (
@@ -125,12 +125,16 @@ const (
 	speedOnly = "it tunes OpenTSDB and changes no answer"
 	noUI      = "the web page is Downpour's own"
 
-	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the times of cells and would not find what gateways put late, nor what is put again into rows that gateways compact"
+	otherTimes = "cells get the time of their write; another value ends the start, for TSDs with it scan by the " +
+		"times of cells and would not find what gateways put late, nor what is put again into rows that gateways " +
+		"compact"
 )
 
 var constant = map[string]fixed{
-	"tsd.storage.enable_compaction":                {"false", "rows are compacted by gateway compact and in the background (DOWNPOUR_COMPACT)"},
-	"tsd.storage.repair_appends":                   {"false", "append columns are read in any order and never rewritten"},
+	"tsd.storage.enable_compaction": {"false",
+		"rows are compacted by gateway compact and in the background (DOWNPOUR_COMPACT)"},
+	"tsd.storage.repair_appends": {"false",
+		"append columns are read in any order and never rewritten"},
 	"tsd.storage.use_otsdb_timestamp":              {"false", otherTimes},
 	"tsd.storage.use_max_value":                    {"true", "of two values the one written later counts"},
 	"tsd.storage.get_date_tiered_compaction_start": {"0", "scans take all times of writing"},
@@ -141,24 +145,26 @@ var constant = map[string]fixed{
 	"tsd.core.enable_api":                          {"true", "the API is always there"},
 	"tsd.core.enable_ui":                           {"true", noUI},
 	"tsd.core.plugin_path":                         {"", noPlugins},
-	"tsd.core.connections.limit":                   {"0", "connections are bounded for each address, by DOWNPOUR_LIMIT_CONNECTIONS"},
-	"tsd.core.stats_with_port":                     {"false", "stats have no port"},
-	"tsd.no_diediedie":                             {"true", "diediedie is refused"},
-	"tsd.query.enable_fuzzy_filter":                {"", "explicitTags loses no series, with a filter or without"},
-	"tsd.query.allow_simultaneous_duplicates":      {"true", "equal queries may run side by side"},
-	"tsd.query.multi_get.enable":                   {"false", speedOnly},
-	"tsd.rpc.telnet.return_errors":                 {"true", "error lines are always sent"},
-	"tsd.http.show_stack_trace":                    {"false", "errors never show the program's insides"},
-	"tsd.http.request.enable_chunked":              {"true", "chunked bodies are always taken"},
-	"tsd.http.request.max_chunk":                   {"", "bodies are bounded by 32 MiB"},
-	"tsd.http.request.cors_headers":                {"", "the headers allowed to browsers are fixed"},
-	"tsd.http.header_tag":                          {"", "request headers give points no tags"},
-	"tsd.http.cachedir":                            {"", "nothing is cached in files"},
-	"tsd.gnuplot.options.allowlist":                {"", "pictures are drawn without gnuplot, and none of its options is run"},
-	"tsd.http.staticroot":                          {"", noUI},
+	"tsd.core.connections.limit": {"0",
+		"connections are bounded for each address, by DOWNPOUR_LIMIT_CONNECTIONS"},
+	"tsd.core.stats_with_port":                {"false", "stats have no port"},
+	"tsd.no_diediedie":                        {"true", "diediedie is refused"},
+	"tsd.query.enable_fuzzy_filter":           {"", "explicitTags loses no series, with a filter or without"},
+	"tsd.query.allow_simultaneous_duplicates": {"true", "equal queries may run side by side"},
+	"tsd.query.multi_get.enable":              {"false", speedOnly},
+	"tsd.rpc.telnet.return_errors":            {"true", "error lines are always sent"},
+	"tsd.http.show_stack_trace":               {"false", "errors never show the program's insides"},
+	"tsd.http.request.enable_chunked":         {"true", "chunked bodies are always taken"},
+	"tsd.http.request.max_chunk":              {"", "bodies are bounded by 32 MiB"},
+	"tsd.http.request.cors_headers":           {"", "the headers allowed to browsers are fixed"},
+	"tsd.http.header_tag":                     {"", "request headers give points no tags"},
+	"tsd.http.cachedir":                       {"", "nothing is cached in files"},
+	"tsd.gnuplot.options.allowlist": {"",
+		"pictures are drawn without gnuplot, and none of its options is run"},
+	"tsd.http.staticroot": {"", noUI},
 }
 
-// demanded are the constant keys of which another value is an error: points would be missing
+// demanded are the constant keys where another value is an error: points would be missing
 // from the answers of others.
 var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
 
@@ -192,7 +198,7 @@ func unknownReason(key string) string {
 	return "it is not known"
 }
 
-// is tells whether a value says what Downpour does.
+// is reports whether a value says what Downpour does.
 func (f fixed) is(value string) bool {
 	switch f.value {
 	case "true", "false":

@@ -24,7 +24,7 @@ const (
 
 // Log logs refused points. It may be used from many goroutines; a nil Log logs nothing.
 type Log struct {
-	// Told, if it is set, is told of every refusal, also of those that have no line of their own. It
+	// Told, if it is set, gets every refusal, also of those that have no line of their own. It
 	// is set before the first one.
 	Told func(Refusal)
 
@@ -44,7 +44,7 @@ type tally struct {
 	timer  *time.Timer
 }
 
-// Refusal tells of points that were refused by one reason.
+// Refusal is of points that were refused by one reason.
 type Refusal struct {
 	// Client is the address of who sent them, HOST:PORT. Ports count as one client: collectors
 	// connect again and again.

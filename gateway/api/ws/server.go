@@ -162,8 +162,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has answered
 	}
 	// Refused only now, because scripts in browsers see a close code but no HTTP status.
-	if !s.countSocket() {
-		closeWith(conn, s.cfg.CloseWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
+	if code, why := s.countSocket(); why != "" {
+		closeWith(conn, s.cfg.CloseWait, code, why)
 		conn.Close()
 		return
 	}
@@ -223,17 +223,23 @@ func tokenOf(r *http.Request, protocols []string) string {
 	return token
 }
 
-// countSocket counts a new socket. It returns false if there are too many, or the
-// server stops.
-func (s *Server) countSocket() bool {
+// stopReason is why sockets are closed when the server stops.
+const stopReason = "the server stops; come back after a pause of random length"
+
+// countSocket counts a new socket. If there are too many, or the server stops, it returns with what the socket is to
+// be closed.
+func (s *Server) countSocket() (code int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.open >= s.cfg.Sockets || s.stopping.Err() != nil {
-		return false
+	switch {
+	case s.stopping.Err() != nil:
+		return websocket.CloseGoingAway, stopReason
+	case s.mu.open >= s.cfg.Sockets:
+		return websocket.CloseTryAgainLater, "too many sockets; try again later"
 	}
 	s.mu.open++
 	s.sockets.Add(1)
-	return true
+	return 0, ""
 }
 
 // uncountSocket counts a socket that has ended.

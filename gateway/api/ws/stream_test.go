@@ -281,6 +281,15 @@ func TestCloseCodes(t *testing.T) {
 			t.Errorf("code %d, want 1001", code)
 		}
 	})
+	t.Run("after the server has stopped", func(t *testing.T) {
+		b := start(t, nil)
+		if err := b.ws.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if code := b.dial().closed(); code != websocket.CloseGoingAway {
+			t.Errorf("code %d, want 1001", code)
+		}
+	})
 	t.Run("token withdrawn", func(t *testing.T) {
 		var gone atomic.Bool
 		b := start(t, func(c *Config) {

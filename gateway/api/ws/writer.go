@@ -26,8 +26,7 @@ func (k *socket) write(stopping context.Context) {
 		alive := true
 		select {
 		case <-stopping.Done():
-			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway,
-				"the server stops; come back after a pause of random length")
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway, stopReason)
 			return
 		case reply := <-k.replies:
 			alive = k.send(websocket.TextMessage, false, reply)

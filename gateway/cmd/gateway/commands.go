@@ -83,7 +83,15 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs), Log: cfg.Logger(errs), User: user()}
+	e := &tools.Env{
+		Settings: s,
+		In:       in,
+		Out:      out,
+		Err:      errs,
+		Terminal: terminal(errs),
+		Log:      cfg.Logger(errs),
+		User:     user(),
+	}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
 	e.Backups = func(address string) tools.Backups {
@@ -105,8 +113,12 @@ func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.
 			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 		}
 	}
-	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, Security: open.Security(cfg.HBaseSecurity),
-		ProofByTimestamps: cfg.ProofByTimestamps()})
+	return open.Start(ctx, cfg.Store, open.Config{
+		Schema:            cfg.Schema(),
+		Log:               log,
+		Security:          open.Security(cfg.HBaseSecurity),
+		ProofByTimestamps: cfg.ProofByTimestamps(),
+	})
 }
 
 // user returns the name of the user whose process this is, or the number of one that has no name.
@@ -118,7 +130,7 @@ func user() string {
 	return number
 }
 
-// terminal tells whether a progress bar can be drawn on w.
+// terminal reports whether a progress bar can be drawn on w.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -133,7 +145,7 @@ func toolSettings(cfg *gateway.Config) (s tools.Settings, err error) {
 	if s, err = tools.ForConfig(cfg); err != nil {
 		return s, err
 	}
-	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has told of an address that is none
+	s.Gateway = probe.URL(cfg.Listen, cfg.TLSCert != "") // Validate has reported an address that is none
 	if s.Tokens, err = tokens(cfg.TokenFile); err != nil {
 		return s, err
 	}

@@ -40,7 +40,10 @@ func configure(environ map[string]string) (cfg *gateway.Config, notes []string, 
 	cfg = &gateway.Config{Extras: extra.All()}
 	var parseErr error
 	for _, part := range settings.Structs(cfg) {
-		options := env.Options{Environment: environ, FuncMap: settings.NumberParsers[env.ParserFunc]()} //fault:numbers-without-units TestConfigure_numbers
+		options := env.Options{
+			Environment: environ,
+			FuncMap:     settings.NumberParsers[env.ParserFunc](), //fault:numbers-without-units TestConfigure_numbers
+		}
 		parseErr = errors.Join(parseErr, conf.Blame(named(env.ParseWithOptions(part, options), part)))
 	}
 	cfg.SetDefaults()

@@ -64,7 +64,7 @@ func TestConfigure(t *testing.T) {
 
 // Every setting that is a number may have a unit, also those that may be off.
 //
-//fault:numbers-without-units FuncMap: settings.NumberParsers[env.ParserFunc]() => FuncMap: nil
+//fault:numbers-without-units settings.NumberParsers[env.ParserFunc]() => nil
 func TestConfigure_numbers(t *testing.T) {
 	n := 0
 	for _, v := range settings.List(new(gateway.Config)) {

@@ -55,7 +55,7 @@ type options struct {
 }
 
 // run runs the command that the first argument names or, if that is none or a flag, the
-// gateway, until it is told to end.
+// gateway, until it has to end.
 func run(args []string, in io.Reader, out, errs io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return command(args[0], args[1:], in, out, errs)
@@ -64,13 +64,16 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.BoolVar(&o.createTables, "create-tables", false, "create missing tables and end")
-	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
-	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
+	flags.BoolVar(&o.salvage, "salvage", false,
+		"serve an embedded store that has lost something with what is whole, and log what is lost")
+	flags.StringVar(&o.compression, "compression", "NONE",
+		"compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
-	flags.StringVar(&o.probe, "probe", "", "ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
+	flags.StringVar(&o.probe, "probe", "",
+		"ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
+		if errors.Is(err, flag.ErrHelp) { // it is printed, and was requested
 			return nil
 		}
 		return err
@@ -151,9 +154,14 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	}
 }
 
-// createTables makes the tables because somebody asked for that, which the log tells.
+// createTables makes the tables because somebody requested that, which the log says.
 func createTables(create func() error, address, compression string, out io.Writer, log *slog.Logger) error {
-	act := &audit.Command{Name: "-create-tables", Arguments: []string{"-compression", compression}, User: user(), Store: address}
+	act := &audit.Command{
+		Name:      "-create-tables",
+		Arguments: []string{"-compression", compression},
+		User:      user(),
+		Store:     address,
+	}
 	act.Begin(log)
 	err := create()
 	act.End(log, err)
@@ -231,8 +239,14 @@ func start(ctx context.Context, cfg *gateway.Config, o options, g *gateway.Serve
 
 // openToServe opens the store of a gateway.
 func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.Logger) (store.Store, error) {
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
-		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
+	st, err := open.Start(ctx, cfg.Store, open.Config{
+		Schema:            cfg.Schema(),
+		Log:               log,
+		CacheBytes:        cfg.StoreCacheBytes(),
+		Salvage:           o.salvage,
+		ProofByTimestamps: cfg.ProofByTimestamps(),
+		Security:          open.Security(cfg.HBaseSecurity),
+	})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
 		return nil, fmt.Errorf("%w (-salvage goes on with what is whole)", err)
 	}

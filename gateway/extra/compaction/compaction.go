@@ -35,15 +35,21 @@ func (s *Settings) open(_ context.Context, c *gateway.Core) (parts gateway.Parts
 	}
 
 	w, err := background.On(c.Store, c.Config.TableState, background.Config{
-		Table: c.Config.TableData, Schema: c.Config.Schema(), FixDuplicates: c.Config.FixDuplicates, Margin: s.CompactMargin,
-		Rate: rate, Busy: c.Queries.Running.Count, Log: c.Log,
+		Table:         c.Config.TableData,
+		Schema:        c.Config.Schema(),
+		FixDuplicates: c.Config.FixDuplicates,
+		Margin:        s.CompactMargin,
+		Rate:          rate,
+		Busy:          c.Queries.Running.Count,
+		Log:           c.Log,
 	})
 	if err != nil {
 		return parts, fmt.Errorf("DOWNPOUR_COMPACT: got %s, want off: %w", s.Compact, err)
 	}
 	c.Metrics.MustRegister(w)
 	parts.Jobs = []gateway.Job{{Name: "compaction", Run: func(ctx context.Context) {
-		c.Log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", s.Compact, "DOWNPOUR_COMPACT_MARGIN", s.CompactMargin)
+		c.Log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", s.Compact, "DOWNPOUR_COMPACT_MARGIN",
+			s.CompactMargin)
 		w.Run(ctx)
 	}}}
 	return parts, nil
@@ -53,7 +59,8 @@ func (s *Settings) open(_ context.Context, c *gateway.Core) (parts gateway.Parts
 func compactsNothing(c *gateway.Config) string {
 	switch {
 	case len(c.Pushdown) > 0:
-		return "DOWNPOUR_PUSHDOWN names pushdown servers, which do it beside the regions: set DOWNPOUR_COMPACT in their settings"
+		return "DOWNPOUR_PUSHDOWN names pushdown servers, which do it next to the regions: set DOWNPOUR_COMPACT in " +
+			"their settings"
 	case c.Mode == "ro":
 		return "DOWNPOUR_MODE=ro writes nothing"
 	}

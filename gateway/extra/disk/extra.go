@@ -20,7 +20,7 @@ const (
 )
 
 const (
-	// warnWithin is how soon the disk must be full to be told.
+	// warnWithin is how soon the disk must be full for a warning.
 	warnWithin = 30 * 24 * time.Hour
 	// measureEvery is the time between two looks at the disk.
 	measureEvery = time.Hour
@@ -43,7 +43,8 @@ type watch struct {
 	usage func() (used, free int64, err error)
 }
 
-// run logs at the start when the disk will be full, if that is soon, and notes from time to time how much the store takes.
+// run logs at the start when the disk will be full, if that is soon, and notes from time to time
+// how much the store takes.
 func (w *watch) run(ctx context.Context) {
 	look := time.NewTicker(measureEvery)
 	defer look.Stop()
@@ -82,8 +83,10 @@ func (w *watch) measure(ctx context.Context, warn bool) error {
 	}
 
 	if left, since, ok := h.Left(now, free); ok && warn && left < warnWithin {
-		w.Log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, and gateway retention plan shows how much that would free",
-			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since", time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
+		w.Log.Warn("the disk will be full soon at the rate of the last days: DOWNPOUR_RETENTION can bound the store, "+
+			"and gateway retention plan shows how much that would free",
+			"days", int(left/(24*time.Hour)), "free", free, "used", used, "since",
+			time.Unix(since.At, 0).UTC().Format(time.DateTime), "grown", used-since.Used)
 	}
 	noted := h.With(now)
 	if slices.Equal(noted, h) {
@@ -93,5 +96,11 @@ func (w *watch) measure(ctx context.Context, warn bool) error {
 	if err != nil {
 		return err
 	}
-	return w.Store.Apply(ctx, w.Config.TableState, []store.Mutation{{Kind: store.Put, Row: []byte(diskRow), Family: tables.FamilyState, Qualifier: []byte(diskColumn), Value: value}})
+	return w.Store.Apply(ctx, w.Config.TableState, []store.Mutation{{
+		Kind:      store.Put,
+		Row:       []byte(diskRow),
+		Family:    tables.FamilyState,
+		Qualifier: []byte(diskColumn),
+		Value:     value,
+	}})
 }

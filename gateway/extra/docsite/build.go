@@ -25,7 +25,8 @@ type builder struct {
 	pages  map[string]Page
 }
 
-// Build builds the site of all pages of Topics, which are in tree. The error lists what is wrong with them, such as dead links.
+// Build builds the site of all pages of Topics, which are in tree. The error lists what is wrong
+// with them, such as dead links.
 func Build(tree fs.FS) (Files, error) { return build(tree, Topics()) }
 
 // CheckSources returns an error for each file of the source that pages name and that is not there.
@@ -110,7 +111,8 @@ func (b *builder) checkLinks(done map[string]*rendered) error {
 			if target == nil {
 				errs = append(errs, fmt.Errorf("%s: a link leads to the page %s, which is not there", p.Path, l.slug))
 			} else if l.id != "" && !slices.Contains(target.ids, l.id) {
-				errs = append(errs, fmt.Errorf("%s: a link leads to #%s of %s, which has no such heading", p.Path, l.id, l.slug))
+				errs = append(errs, fmt.Errorf("%s: a link leads to #%s of %s, which has no such heading", p.Path, l.id,
+					l.slug))
 			}
 		}
 	}
@@ -165,7 +167,13 @@ func (b *builder) files(done map[string]*rendered) (Files, error) {
 			}
 		}
 		// The body is made of our own pages, in which raw HTML is refused.
-		page, err := b.inFrame(done, frame{Title: r.title, Slug: p.Slug, Body: template.HTML(r.body), Headings: second, Source: p.Path})
+		page, err := b.inFrame(done, frame{
+			Title:    r.title,
+			Slug:     p.Slug,
+			Body:     template.HTML(r.body),
+			Headings: second,
+			Source:   p.Path,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +194,8 @@ func (b *builder) inFrame(done map[string]*rendered, f frame) ([]byte, error) {
 	for _, t := range b.topics {
 		shown := topicShown{Name: t.Name, About: t.About}
 		for _, p := range t.Pages {
-			shown.Pages = append(shown.Pages, pageShown{cmp.Or(short[p.Slug], done[p.Slug].title), p.About, address(p.Slug), p.Slug == f.Slug})
+			shown.Pages = append(shown.Pages,
+				pageShown{cmp.Or(short[p.Slug], done[p.Slug].title), p.About, address(p.Slug), p.Slug == f.Slug})
 		}
 		f.Topics = append(f.Topics, shown)
 	}

@@ -25,8 +25,8 @@ func open(context.Context, *gateway.Core) (gateway.Parts, error) {
 	}, nil
 }
 
-// Handler serves "/docs" and "/docs/NAME", also in capitals. The site is made at the first request: it is larger than all other
-// pages, and few ask for it.
+// Handler serves "/docs" and "/docs/NAME", also in capitals. The site is made at the first request:
+// it is larger than all other pages, and few ask for it.
 func Handler() http.Handler {
 	site := sync.OnceValue(site)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -325,7 +325,8 @@ func renderLink(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	place, ofSource := n.AttributeString("source")
 	switch {
 	case ofSource && !entering:
-		w.WriteString(` <span class="source">(in the source: <code>` + html.EscapeString(string(place.([]byte))) + "</code>)</span>")
+		w.WriteString(` <span class="source">(in the source: <code>` + html.EscapeString(string(place.([]byte))) +
+			"</code>)</span>")
 	case ofSource:
 	case entering:
 		w.WriteString(`<a href="` + html.EscapeString(string(n.(*ast.Link).Destination)) + `">`)

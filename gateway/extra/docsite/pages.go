@@ -40,25 +40,7 @@ func Topics() []Topic {
 			{"python", "integration/python/README.md", "the Python package"},
 			{"notebook-examples", "integration/notebooks/README.md", "two notebooks to run"},
 		}},
-		{"Operating", "Install, watch, keep.", []Page{
-			{"first-day", "gateway/docs/first-day.md", "an operator's first day, from packages to HBase"},
-			{"packages", "gateway/packaging/README.md", "Debian packages, archives, container images, Kubernetes: what they install, how they are made"},
-			{"settings", "gateway/docs/settings.md", "every environment variable"},
-			{"ops", "gateway/docs/ops.md", "the operator's page: what runs, what is slow or heavy; how to end a query"},
-			{"metrics", "gateway/docs/metrics.md", "the metrics, a Grafana dashboard, alerts and what to do about each"},
-			{"log", "gateway/docs/log.md", "the log: refused points, slow queries, who did what"},
-			{"tools", "gateway/docs/tools.md", "the command line: import, export, names, checks, backups"},
-			{"several-gateways", "gateway/docs/several-gateways.md", "several gateways behind a balancer, stopping, upgrading"},
-			{"data-life", "gateway/docs/data-life.md", "what to run on the first day, each week, and when a disk fills"},
-			{"retention", "gateway/docs/retention.md", "how long rows are kept"},
-			{"compaction", "gateway/docs/compaction.md", "row compaction on HBase"},
-			{"servers", "pushdown/docs/servers.md", "why a process beside the region server; how to place pushdown servers"},
-			{"faults", "pushdown/docs/faults.md", "what happens when regions, servers and disks fail"},
-			{"hbase", "pushdown/docs/hbase.md", "HBase: versions, TLS, servers found by ZooKeeper or by bootstrap nodes"},
-			{"kerberos", "pushdown/docs/kerberos.md", "a secured HBase"},
-			{"storage", "pushdown/docs/storage.md", "region replicas, quotas, MOB, encryption, erasure coding"},
-			{"result-cache", "pushdown/docs/result-cache.md", "answers given again, and how they are proven"},
-		}},
+		{"Operating", "Install, watch, keep.", operating},
 		{"Moving from OpenTSDB", "What stays, what differs, and the way over.", []Page{
 			{"moving", "gateway/docs/moving.md", "step by step, beside running TSDs"},
 			{"compatibility", "gateway/docs/compatibility.md", "what equals OpenTSDB and what does not"},
@@ -95,11 +77,48 @@ func Topics() []Topic {
 	}
 }
 
-// short has the names that pages have in lists, where their headings say too little beside others.
+// operating are the pages for operators.
+var operating = []Page{
+	{"first-day", "gateway/docs/first-day.md", "an operator's first day, from packages to HBase"},
+	{"packages", "gateway/packaging/README.md",
+		"Debian packages, archives, container images, Kubernetes: what they install, how they are made"},
+	{"settings", "gateway/docs/settings.md", "every environment variable"},
+	{"ops", "gateway/docs/ops.md", "the operator's page: what runs, what is slow or heavy; how to end a query"},
+	{"metrics", "gateway/docs/metrics.md",
+		"the metrics, a Grafana dashboard, alerts and what to do about each"},
+	{"log", "gateway/docs/log.md", "the log: refused points, slow queries, who did what"},
+	{"tools", "gateway/docs/tools.md", "the command line: import, export, names, checks, backups"},
+	{"several-gateways", "gateway/docs/several-gateways.md",
+		"several gateways behind a balancer, stopping, upgrading"},
+	{"data-life", "gateway/docs/data-life.md",
+		"what to run on the first day, each week, and when a disk fills"},
+	{"retention", "gateway/docs/retention.md", "how long rows are kept"},
+	{"sealing", "gateway/docs/sealing.md", "old hours of the embedded store in a compact form"},
+	{"compaction", "gateway/docs/compaction.md", "row compaction on HBase"},
+	{"servers", "pushdown/docs/servers.md",
+		"why a process beside the region server; how to place pushdown servers"},
+	{"faults", "pushdown/docs/faults.md", "what happens when regions, servers and disks fail"},
+	{"hbase", "pushdown/docs/hbase.md",
+		"HBase: versions, TLS, servers found by ZooKeeper or by bootstrap nodes"},
+	{"kerberos", "pushdown/docs/kerberos.md", "a secured HBase"},
+	{"storage", "pushdown/docs/storage.md", "region replicas, quotas, MOB, encryption, erasure coding"},
+	{"result-cache", "pushdown/docs/result-cache.md", "answers given again, and how they are proven"},
+}
+
+// short has the names that pages have in lists, where their headings say too little next to others.
 var short = map[string]string{
-	"start": "What it is, and the start", "chart": "The page of charts", "notebook-examples": "Example notebooks", "python": "The Python package",
-	"compatibility": "Compared with OpenTSDB", "encoding": "Byte formats", "live": "Live queries", "clients": "Ten lines of your own",
-	"conformance": "Recorded answers", "soak-2026-11-21": "Long tests of one day", "ops": "The operator's page", "metrics": "Metrics and alerts",
+	"start":             "What it is, and the start",
+	"chart":             "The page of charts",
+	"notebook-examples": "Example notebooks",
+	"python":            "The Python package",
+	"compatibility":     "Compared with OpenTSDB",
+	"encoding":          "Byte formats",
+	"live":              "Live queries",
+	"clients":           "Ten lines of your own",
+	"conformance":       "Recorded answers",
+	"soak-2026-11-21":   "Long tests of one day",
+	"ops":               "The operator's page",
+	"metrics":           "Metrics and alerts",
 }
 
 // pages returns the pages of all topics, by the path of their file.

@@ -130,10 +130,20 @@ func (r *reference) chapter(tag openapi.Tag) chapter {
 	return c
 }
 
+// places are where a request has its parameters, in the words of the page.
+var places = map[string]string{"query": "address", "path": "path", "header": "header"}
+
 // operation returns one operation as it is shown.
 func (r *reference) operation(path string, o openapi.Operation) operationShown {
 	method := strings.ToUpper(o.Method)
-	shown := operationShown{ID: headingID(method + " " + path), Method: method, Path: path, Summary: o.Summary, About: r.words(o.Description), Scope: o.Scope}
+	shown := operationShown{
+		ID:      headingID(method + " " + path),
+		Method:  method,
+		Path:    path,
+		Summary: o.Summary,
+		About:   r.words(o.Description),
+		Scope:   o.Scope,
+	}
 	name := method + " " + path
 	r.heading(3, name, shown.ID)
 	found := []string{o.Summary, o.Description}
@@ -141,7 +151,9 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 	for _, p := range o.Parameters {
 		p = r.doc.Parameter(p)
 		kind := r.mustSchema(name, p.Schema)
-		shown.Parameters = append(shown.Parameters, parameterShown{p.Name, map[string]string{"query": "address", "path": "path", "header": "header"}[p.In], p.Required, kind, r.words(p.Description)})
+		shown.Parameters = append(shown.Parameters, parameterShown{
+			p.Name, places[p.In], p.Required, kind, r.words(p.Description),
+		})
 		found = append(found, p.Name, p.Description)
 	}
 	if o.RequestBody != nil {
@@ -208,7 +220,8 @@ func (r *reference) words(description string) template.HTML {
 		}
 		place, inSite := strings.CutPrefix(string(l.Destination), address(""))
 		if !inSite {
-			r.faults = append(r.faults, fmt.Sprintf("a link leads to %s, want a page below %s", l.Destination, address("")))
+			r.faults = append(r.faults, fmt.Sprintf("a link leads to %s, want a page below %s", l.Destination,
+				address("")))
 			return ast.WalkContinue, nil
 		}
 		slug, id, _ := strings.Cut(place, "#")

@@ -106,7 +106,8 @@ func (r *reference) kindOf(s *schemaJSON) (template.HTML, error) {
 	case s.Ref != "":
 		name := s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
 		r.out.links = append(r.out.links, link{r.page.Slug, schemaID(name)})
-		return template.HTML(fmt.Sprintf(`<a href="#%s">%s</a>`, html.EscapeString(schemaID(name)), html.EscapeString(name))), nil
+		return template.HTML(fmt.Sprintf(`<a href="#%s">%s</a>`, html.EscapeString(schemaID(name)),
+			html.EscapeString(name))), nil
 	case len(s.AnyOf)+len(s.OneOf) > 0:
 		return r.joined(" or ", append(s.AnyOf, s.OneOf...))
 	case s.Const != nil:

@@ -40,7 +40,7 @@ type Env struct {
 	Guard aggregate.Guard
 }
 
-// Bytes of a point, which are its time, bits and type; of a series beside its points; and
+// Bytes of a point, which are its time, bits and type; of a series without its points; and
 // of a series while its partners are looked for.
 const (
 	pointBytes = 17

@@ -2,7 +2,7 @@ package gexp
 
 import "downpour/gateway/query"
 
-// setShifts tells all metrics below a call how much earlier they are to be read.
+// setShifts sets how much earlier all metrics below a call are to be read.
 func (e *Expressions) setShifts(c *Call, shift int64) {
 	if c.Function == "timeShift" || c.Function == "shift" {
 		e.HasTimeShift = true

@@ -13,7 +13,7 @@ type Key struct {
 	Hidden     bool
 	Box        bool
 	Outside    bool // of the frame
-	Sideways   bool // one name beside the other
+	Sideways   bool // one name next to the other
 	Horizontal Place
 	Vertical   Place
 }
@@ -57,7 +57,8 @@ const (
 	BezierUnique       Smooth = "sbezier"
 )
 
-const smoothPattern = "unique|frequency|fnormal|cumulative|cnormal|bins|csplines|acsplines|mcsplines|bezier|sbezier|unwrap|zsort"
+const smoothPattern = "unique|frequency|fnormal|cumulative|cnormal|bins|csplines|acsplines|mcsplines|bezier|" +
+	"sbezier|unwrap|zsort"
 
 // key reads where the legend stands, in gnuplot's words. Without the parameter it has a
 // box, with it only if it says so.

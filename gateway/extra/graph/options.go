@@ -72,7 +72,9 @@ func Parse(values map[string][]string, queries int) (*Options, error) {
 	}}
 
 	// In OpenTSDB's order, because the first mistake is the answer.
-	for _, step := range []func(){p.dimensions, p.ranges, p.labels, p.formats, p.scales, p.key, p.title, p.colours, p.lines, p.noKey} {
+	for _, step := range []func(){
+		p.dimensions, p.ranges, p.labels, p.formats, p.scales, p.key, p.title, p.colours, p.lines, p.noKey,
+	} {
 		if step(); p.err != nil {
 			return nil, p.err
 		}

@@ -61,7 +61,8 @@ func (s *Settings) interval() (time.Duration, error) {
 	d, err := time.ParseDuration(s.SelfMetrics)
 	// The points have whole seconds: two samples in one would be duplicates.
 	if err != nil || d < time.Second {
-		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want auto, 0, or a time of at least 1s, such as 10s", s.SelfMetrics)
+		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want auto, 0, or a time of at least 1s, such as 10s",
+			s.SelfMetrics)
 	}
 	return d, nil
 }
@@ -88,8 +89,8 @@ type host struct {
 }
 
 // newHost decides whether this host's metrics are collected. With auto they go into a store
-// that was empty when a gateway first started on it: whoever brings data of their own gets no
-// metrics that they did not ask for. In mode ro nothing is put.
+// that was empty when a gateway first started on it: those who bring their own data get no
+// metrics that they did not request. In mode ro nothing is put.
 func (s *Settings) newHost(ctx context.Context, c *gateway.Core) *host {
 	h := &host{Core: c}
 	interval, _ := s.interval() // Validate reports the error
@@ -128,7 +129,10 @@ func (s *Settings) newHost(ctx context.Context, c *gateway.Core) *host {
 func (h *host) read(ctx context.Context) ([]Point, error) {
 	points, err := ReadHost(ctx)
 	points = append(points, h.counts()...)
-	return append(points, Point{Metric: GatewayPrefix + "live.subscribers", Value: encoding.IntValue(int64(h.Live.Stats().Subscribers))}), err
+	return append(points, Point{
+		Metric: GatewayPrefix + "live.subscribers",
+		Value:  encoding.IntValue(int64(h.Live.Stats().Subscribers)),
+	}), err
 }
 
 // put stores one sample of all metrics and waits until it is durable.
@@ -164,7 +168,9 @@ func (h *host) Dashboards() map[string]func() []byte {
 		return nil
 	}
 	name := Sanitize(h.collector.Host)
-	return map[string]func() []byte{dashboard.HostName: func() []byte { return dashboard.Host(name, h.since, time.Now()) }}
+	return map[string]func() []byte{
+		dashboard.HostName: func() []byte { return dashboard.Host(name, h.since, time.Now()) },
+	}
 }
 
 // StartDashboard returns the name of the dashboard that the page at / leads to: that of this

@@ -17,7 +17,7 @@ import (
 	"downpour/encoding"
 )
 
-// ReadHost samples this host. What the platform does not tell is left out and
+// ReadHost samples this host. What the platform does not report is left out and
 // named in the error.
 func ReadHost(ctx context.Context) ([]Point, error) {
 	var points []Point
@@ -25,7 +25,10 @@ func ReadHost(ctx context.Context) ([]Point, error) {
 	for _, part := range []struct {
 		name string
 		read Reader
-	}{{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory}, {"file systems", readFiles}, {"network", readNet}, {"disks", readDisks}} {
+	}{
+		{"load", readLoad}, {"cpu", readCPU}, {"memory", readMemory},
+		{"file systems", readFiles}, {"network", readNet}, {"disks", readDisks},
+	} {
 		p, err := part.read(ctx)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("selfmetrics: %s: %w", part.name, err))
@@ -87,9 +90,12 @@ func readMemory(ctx context.Context) ([]Point, error) {
 	for _, of := range []struct {
 		name  string
 		bytes uint64
-	}{{"memtotal", m.Total}, {"memfree", m.Free}, {"memavailable", m.Available}, {"buffers", m.Buffers}, {"cached", m.Cached},
-		{"active", m.Active}, {"inactive", m.Inactive}, {"dirty", m.Dirty}, {"slab", m.Slab},
-		{"swaptotal", m.SwapTotal}, {"swapfree", m.SwapFree}, {"swapcached", m.SwapCached}} {
+	}{
+		{"memtotal", m.Total}, {"memfree", m.Free}, {"memavailable", m.Available},
+		{"buffers", m.Buffers}, {"cached", m.Cached}, {"active", m.Active}, {"inactive", m.Inactive},
+		{"dirty", m.Dirty}, {"slab", m.Slab},
+		{"swaptotal", m.SwapTotal}, {"swapfree", m.SwapFree}, {"swapcached", m.SwapCached},
+	} {
 		points = append(points, integer(memoryPrefix+of.name, of.bytes))
 	}
 	return points, nil
@@ -172,7 +178,7 @@ func readDisks(ctx context.Context) ([]Point, error) {
 	return points, err
 }
 
-// wholeOf returns the device of which name would be a partition: sda of sda1, nvme0n1 of
+// wholeOf returns the device that a name would be a partition of: sda of sda1, nvme0n1 of
 // nvme0n1p2.
 func wholeOf(name string) string {
 	whole := strings.TrimRight(name, "0123456789")

@@ -13,10 +13,14 @@ import (
 var (
 	runningMetric = prometheus.NewDesc("downpour_queries_running", "Queries that run.", nil, nil)
 	socketsMetric = prometheus.NewDesc("downpour_sockets", "WebSockets that are open.", nil, nil)
-	uidsMetric    = prometheus.NewDesc("downpour_uids_used", "UIDs assigned, by anybody, by kind: metrics, tagk or tagv. At most a minute old.", []string{"kind"}, nil)
+	uidsMetric    = prometheus.NewDesc("downpour_uids_used",
+		"UIDs assigned, by anybody, by kind: metrics, tagk or tagv. At most a minute old.", []string{"kind"}, nil)
 	mostMetric    = prometheus.NewDesc("downpour_uids_most", "UIDs that there can be, by kind.", []string{"kind"}, nil)
-	serversMetric = prometheus.NewDesc("downpour_pushdown_servers", "Pushdown servers of the settings by state: healthy, away (it has failed) or unchecked (not asked lately).", []string{"state"}, nil)
-	cacheMetric   = prometheus.NewDesc("downpour_result_cache_limit_bytes", "Bytes that the result cache may hold.", nil, nil)
+	serversMetric = prometheus.NewDesc("downpour_pushdown_servers",
+		"Pushdown servers of the settings by state: healthy, away (it has failed) or unchecked (not asked lately).",
+		[]string{"state"}, nil)
+	cacheMetric = prometheus.NewDesc("downpour_result_cache_limit_bytes",
+		"Bytes that the result cache may hold.", nil, nil)
 )
 
 // counts collects these metrics.
@@ -24,7 +28,9 @@ type counts struct{ o *operations }
 
 // Describe implements prometheus.Collector.
 func (counts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runningMetric, socketsMetric, uidsMetric, mostMetric, serversMetric, cacheMetric} {
+	for _, d := range []*prometheus.Desc{
+		runningMetric, socketsMetric, uidsMetric, mostMetric, serversMetric, cacheMetric,
+	} {
 		to <- d
 	}
 }

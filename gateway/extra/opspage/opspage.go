@@ -1,5 +1,5 @@
-// Package opspage is what the gateway shows its operator: /api/ops and the page /ops, metrics of what no part counts by itself,
-// and counts of series.
+// Package opspage is what the gateway shows its operator: /api/ops and the page /ops, metrics of
+// what no part counts by itself, and counts of series.
 package opspage
 
 import (
@@ -31,7 +31,14 @@ func New() gateway.Extra { return gateway.Extra{Name: "operator's page", Open: o
 func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	o := &operations{Core: c}
 	c.Metrics.MustRegister(counts{o})
-	h := opsroutes.Handlers{Report: o.report, Queries: c.Queries.Running, EndLive: c.Live.End, Series: o.countSeries, Guard: c.Guard, Log: c.Log}
+	h := opsroutes.Handlers{
+		Report:  o.report,
+		Queries: c.Queries.Running,
+		EndLive: c.Live.End,
+		Series:  o.countSeries,
+		Guard:   c.Guard,
+		Log:     c.Log,
+	}
 	routes := h.Endpoints()
 	// The page shows what /api/ops answers, which needs a token's scope.
 	routes["ops"] = httpio.Endpoint{Serve: httpio.FromHandler(c.Page), Reads: httpio.Get}
@@ -62,9 +69,19 @@ const askUIDsTimeout = time.Second
 // report is what the gateway does.
 func (o *operations) report(ctx context.Context) opsroutes.Report {
 	now := time.Now()
-	r := opsroutes.Report{Time: now.UnixMilli(), Started: o.Started.UnixMilli(), Host: hostName(), Store: o.Config.Store, Mode: o.Config.Mode,
-		Queries: o.reportQueries(now), Live: o.reportLive(), Memory: reportMemory(o.Memory.Stats()), ResultCache: o.reportResultCache(),
-		Places: o.reportPlaces(), Puts: o.reportPuts(now)}
+	r := opsroutes.Report{
+		Time:        now.UnixMilli(),
+		Started:     o.Started.UnixMilli(),
+		Host:        hostName(),
+		Store:       o.Config.Store,
+		Mode:        o.Config.Mode,
+		Queries:     o.reportQueries(now),
+		Live:        o.reportLive(),
+		Memory:      reportMemory(o.Memory.Stats()),
+		ResultCache: o.reportResultCache(),
+		Places:      o.reportPlaces(),
+		Puts:        o.reportPuts(now),
+	}
 	r.UIDs, r.UIDsFailed = o.reportUIDs(ctx, now)
 	return r
 }
@@ -75,8 +92,20 @@ func (o *operations) text(ctx context.Context) ([]byte, error) { return json.Mar
 func (o *operations) reportQueries(now time.Time) opsroutes.Queries {
 	q := opsroutes.Queries{Running: []opsroutes.Running{}, Slowest: []opsroutes.Ended{}, Heaviest: []opsroutes.Ended{}}
 	for _, x := range o.Queries.Running.Running() {
-		q.Running = append(q.Running, opsroutes.Running{ID: x.ID, Route: x.Route, Query: x.Query, Client: x.Client, Token: x.Token, Request: x.Request,
-			Start: x.Start.UnixMilli(), Elapsed: now.Sub(x.Start).Milliseconds(), Points: x.Cost.Points, Bytes: x.Cost.Bytes, Memory: x.Cost.Memory, EndedBy: x.EndedBy})
+		q.Running = append(q.Running, opsroutes.Running{
+			ID:      x.ID,
+			Route:   x.Route,
+			Query:   x.Query,
+			Client:  x.Client,
+			Token:   x.Token,
+			Request: x.Request,
+			Start:   x.Start.UnixMilli(),
+			Elapsed: now.Sub(x.Start).Milliseconds(),
+			Points:  x.Cost.Points,
+			Bytes:   x.Cost.Bytes,
+			Memory:  x.Cost.Memory,
+			EndedBy: x.EndedBy,
+		})
 	}
 	for _, x := range o.Ended.Slowest(now, opsListed) {
 		q.Slowest = append(q.Slowest, endedQuery(x))
@@ -88,18 +117,45 @@ func (o *operations) reportQueries(now time.Time) opsroutes.Queries {
 }
 
 func endedQuery(x *activity.Query) opsroutes.Ended {
-	return opsroutes.Ended{Route: x.Route, Query: x.Query, Client: x.Client, Token: x.Token, Request: x.Request, Start: x.Start.UnixMilli(), Took: x.Took.Milliseconds(),
-		Status: x.Status, Failure: x.Failure, Rows: x.Rows, Points: x.Points, Bytes: x.Bytes, Answered: x.Answered}
+	return opsroutes.Ended{
+		Route:    x.Route,
+		Query:    x.Query,
+		Client:   x.Client,
+		Token:    x.Token,
+		Request:  x.Request,
+		Start:    x.Start.UnixMilli(),
+		Took:     x.Took.Milliseconds(),
+		Status:   x.Status,
+		Failure:  x.Failure,
+		Rows:     x.Rows,
+		Points:   x.Points,
+		Bytes:    x.Bytes,
+		Answered: x.Answered,
+	}
 }
 
 func (o *operations) reportLive() opsroutes.Live {
 	stats, held := o.Live.Stats(), o.Live.Held()
-	l := opsroutes.Live{Queries: stats.Queries, Subscribers: stats.Subscribers, Sockets: o.Sockets.Open(), Answers: held.Answer, History: held.History, Sending: held.Sending,
-		Listed: []opsroutes.LiveQuery{}}
+	l := opsroutes.Live{
+		Queries:     stats.Queries,
+		Subscribers: stats.Subscribers,
+		Sockets:     o.Sockets.Open(),
+		Answers:     held.Answer,
+		History:     held.History,
+		Sending:     held.Sending,
+		Listed:      []opsroutes.LiveQuery{},
+	}
 	var list []live.Listed
 	list, l.More = o.Live.List(opsListed)
 	for _, x := range list {
-		l.Listed = append(l.Listed, opsroutes.LiveQuery{ID: x.ID, Query: x.Query, Expression: x.Exp, Subscribers: x.Subscribers, Bytes: x.Held.Total(), Error: x.Error})
+		l.Listed = append(l.Listed, opsroutes.LiveQuery{
+			ID:          x.ID,
+			Query:       x.Query,
+			Expression:  x.Exp,
+			Subscribers: x.Subscribers,
+			Bytes:       x.Held.Total(),
+			Error:       x.Error,
+		})
 	}
 	return l
 }
@@ -114,16 +170,37 @@ func reportMemory(m memory.Stats) opsroutes.Memory {
 
 func (o *operations) reportResultCache() opsroutes.ResultCache {
 	c := o.Results.Counts()
-	return opsroutes.ResultCache{Limit: o.ResultBytes, Bytes: c.Bytes, Entries: c.Entries, Hits: c.Hits, New: c.New, Changed: c.Changed, Unproven: c.Unproven,
-		Evictions: c.Evictions, SavedRows: c.SavedRows, SavedBytes: c.SavedBytes, Shared: o.Queries.Engine.SharedAnswers()}
+	return opsroutes.ResultCache{
+		Limit:      o.ResultBytes,
+		Bytes:      c.Bytes,
+		Entries:    c.Entries,
+		Hits:       c.Hits,
+		New:        c.New,
+		Changed:    c.Changed,
+		Unproven:   c.Unproven,
+		Evictions:  c.Evictions,
+		SavedRows:  c.SavedRows,
+		SavedBytes: c.SavedBytes,
+		Shared:     o.Queries.Engine.SharedAnswers(),
+	}
 }
 
 func (o *operations) reportPlaces() opsroutes.Places {
 	places, runs := o.Executor.Places(o.Config.TableData)
 	p := opsroutes.Places{List: []opsroutes.Place{}, Regions: []opsroutes.Run{}}
 	for _, x := range places {
-		place := opsroutes.Place{Address: x.Address, Beside: x.Beside, State: x.State, Regions: x.Regions, Parts: x.Parts, Failed: x.Failed, Bytes: x.Bytes,
-			Mean: x.Mean.Milliseconds(), Longest: x.Longest.Milliseconds(), LastError: x.LastError}
+		place := opsroutes.Place{
+			Address:   x.Address,
+			Beside:    x.Beside,
+			State:     x.State,
+			Regions:   x.Regions,
+			Parts:     x.Parts,
+			Failed:    x.Failed,
+			Bytes:     x.Bytes,
+			Mean:      x.Mean.Milliseconds(),
+			Longest:   x.Longest.Milliseconds(),
+			LastError: x.LastError,
+		}
 		if x.LastError != "" {
 			place.LastFail = x.LastFail.UnixMilli()
 		}
@@ -137,10 +214,23 @@ func (o *operations) reportPlaces() opsroutes.Places {
 
 func (o *operations) reportPuts(now time.Time) opsroutes.Puts {
 	l := o.Lately.Lately(now, opsSeconds)
-	p := opsroutes.Puts{From: l.From * 1000, HTTP: l.Stored[activity.HTTP], Telnet: l.Stored[activity.Telnet], Own: l.Stored[activity.Own], Refused: l.Refused,
-		Reasons: []opsroutes.Refusal{}}
+	p := opsroutes.Puts{
+		From:    l.From * 1000,
+		HTTP:    l.Stored[activity.HTTP],
+		Telnet:  l.Stored[activity.Telnet],
+		Own:     l.Stored[activity.Own],
+		Refused: l.Refused,
+		Reasons: []opsroutes.Refusal{},
+	}
 	for _, x := range o.Lately.Refusals() {
-		p.Reasons = append(p.Reasons, opsroutes.Refusal{Via: x.Via, Reason: x.Reason, Points: x.Points, Times: x.Requests, Last: x.Last.UnixMilli(), Error: x.Err})
+		p.Reasons = append(p.Reasons, opsroutes.Refusal{
+			Via:    x.Via,
+			Reason: x.Reason,
+			Points: x.Points,
+			Times:  x.Requests,
+			Last:   x.Last.UnixMilli(),
+			Error:  x.Err,
+		})
 	}
 	return p
 }
@@ -190,7 +280,12 @@ func (o *operations) reportUIDs(ctx context.Context, now time.Time) ([]opsroutes
 func (o *operations) countSeries(ctx context.Context, top int) (*seriescount.Counts, error) {
 	within, cancel := context.WithTimeout(ctx, o.Config.QueryTimeout)
 	defer cancel()
-	return seriescount.Run(ctx, within, seriescount.Config{Store: o.Store, Table: o.Config.TableMeta, Schema: o.Config.Schema(), Names: o.Names}, top)
+	return seriescount.Run(ctx, within, seriescount.Config{
+		Store:  o.Store,
+		Table:  o.Config.TableMeta,
+		Schema: o.Config.Schema(),
+		Names:  o.Names,
+	}, top)
 }
 
 // hostName is this machine's name, "" if it has none.

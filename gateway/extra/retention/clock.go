@@ -12,8 +12,8 @@ import (
 
 // A clock that was set ahead makes rows past that are not, and so few that they are no great part of a table. Where the
 // last run was longer ago than gap, either no gateway has run for so long, or the clock was set. Then points that have
-// come lately, by their own times, show that it is not ahead. What this host puts of itself has the time of the same clock, so that it shows
-// that only once it has for a day.
+// come lately, by their own times, show that it is not ahead. What this host puts of itself has the
+// time of the same clock, so that it shows that only once it has for a day.
 const (
 	gap     = 2 * 86_400
 	recent  = 4 * 86_400
@@ -21,10 +21,10 @@ const (
 	advance = encoding.RowSeconds // by which collectors may be ahead
 )
 
-// jumped tells whether the clock may have been set ahead since the last run.
+// jumped reports whether the clock may have been set ahead since the last run.
 func (j *Job) jumped(now int64) bool { return j.LastRun > 0 && now-j.LastRun > gap }
 
-// shown tells whether rows of any table show that the clock is not ahead. A table that cannot be read shows nothing.
+// shown reports whether rows of any table show that the clock is not ahead. A table that cannot be read shows nothing.
 func (j *Job) shown(ctx context.Context, all []*past, now int64) (ok bool, err error) {
 	for _, p := range all {
 		if p.err != nil {
@@ -44,12 +44,15 @@ func (j *Job) shown(ctx context.Context, all []*past, now int64) (ok bool, err e
 	return false, nil
 }
 
-// anyRow tells whether metrics have a row that begins between two times.
+// anyRow reports whether metrics have a row that begins between two times.
 func (j *Job) anyRow(ctx context.Context, p *past, metrics []encoding.UID, from, to int64) (found bool, err error) {
 	ranges := func(yield func(store.KeyRange) bool) {
 		for bucket := range p.schema.Buckets() {
 			for _, m := range metrics {
-				if !yield(store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(from)), Stop: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(to))}) {
+				if !yield(store.KeyRange{
+					Start: p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(from)),
+					Stop:  p.schema.AppendRangeKey(nil, bucket, m, encoding.KeyTime(to)),
+				}) {
 					return
 				}
 			}

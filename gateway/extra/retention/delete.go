@@ -97,7 +97,8 @@ func (j *Job) deleteRows(ctx context.Context, p *past) (deleted int64, err error
 			return nil
 		}
 		if err := j.Store.Apply(ctx, p.table.Name, batch); err != nil {
-			return fmt.Errorf("table %s: cannot delete %d rows from %x on: %w", p.table.Name, len(batch), batch[0].Row, err)
+			return fmt.Errorf("table %s: cannot delete %d rows from %x on: %w", p.table.Name, len(batch),
+				batch[0].Row, err)
 		}
 		deleted += int64(len(batch))
 		batch = batch[:0]
@@ -108,9 +109,14 @@ func (j *Job) deleteRows(ctx context.Context, p *past) (deleted int64, err error
 		if _, ok, err := p.metricOf(row.Key); !ok || err != nil {
 			return err == nil, err
 		}
-		batch = append(batch, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(row.Key), Family: encoding.FamilyData})
+		batch = append(batch, store.Mutation{
+			Kind:   store.DeleteRow,
+			Row:    bytes.Clone(row.Key),
+			Family: encoding.FamilyData,
+		})
 		tell(func() string {
-			return fmt.Sprintf("table %s: %d of %d rows deleted; all before row %x", p.table.Name, deleted, p.rows, batch[0].Row)
+			return fmt.Sprintf("table %s: %d of %d rows deleted; all before row %x", p.table.Name, deleted, p.rows,
+				batch[0].Row)
 		})
 		if len(batch) < rowsPerApply {
 			return true, nil

@@ -9,13 +9,13 @@
 //	00 00 01 4D 57 73 71    the first that stays
 //
 // A run counts these rows. If more than half of a table's would go, it ends there, unless it was
-// told how many may go: a wrong pattern, or a wrong clock, would delete everything. Then it
+// given a bound: a wrong pattern, or a wrong clock, would delete everything. Then it
 // deletes: a store that can delete ranges (store.RangeDeleter) does, on any other rows are deleted
 // one by one, in the order of their keys, so many a second. On HBase that is a deletion of the row's
 // family without a timestamp, so that the region server stamps it with its own time: the proof by
 // timestamps of remembered answers sees it, and it hides nothing that is put later.
 //
 // A run may be cut anywhere, and several may work at once: what they delete is past. The next
-// run finds what is left. Rows whose key is impossible stay; gateway fsck tells of them. So do
+// run finds what is left. Rows whose key is impossible stay; gateway fsck reports them. So do
 // global annotations, which are of no metric, and rows of metrics without a name.
 package retention

@@ -50,7 +50,8 @@ func (s *Settings) Rules(c *gateway.Config) (*rules.Rules, error) {
 
 	text, err := os.ReadFile(s.Retention)
 	if err != nil {
-		return nil, fmt.Errorf("got %q, want off, an age such as 400d, or the path of a file of rules: %w", s.Retention, err)
+		return nil, fmt.Errorf("got %q, want off, an age such as 400d, or the path of a file of rules: %w",
+			s.Retention, err)
 	}
 	config, _ := c.RollupConfig() // Validate reports the error
 	var intervals []string
@@ -79,7 +80,7 @@ func Tables(c *gateway.Config) []Table {
 func tablesOf(data string, rollups *rollup.Config) []Table {
 	all := []Table{{Name: data, Span: rules.Hour}}
 	add := func(t Table) {
-		t.Optional = true // tables of rollups and pre-aggregates are made by whoever wants them
+		t.Optional = true // tables of rollups and pre-aggregates are made by those who want them
 		if !slices.ContainsFunc(all, func(o Table) bool { return o.Name == t.Name }) {
 			all = append(all, t)
 		}
@@ -129,7 +130,9 @@ func NewTurns(st store.Store, embedded bool, names tables.Names) Turns {
 }
 
 // NewJob returns the job that deletes rows that are past by rules.
-func NewJob(st store.Store, schema encoding.Schema, of []Table, kept *rules.Rules, names *uid.Dictionary, now func() time.Time) *Job {
+func NewJob(
+	st store.Store, schema encoding.Schema, of []Table, kept *rules.Rules, names *uid.Dictionary, now func() time.Time,
+) *Job {
 	return &Job{Store: st, Schema: schema, Tables: of, Rules: kept, Now: now, Own: selfmetrics.Collects,
 		Names: func(ctx context.Context) iter.Seq2[uid.Entry, error] { return names.Each(ctx, encoding.UIDMetric, "") }}
 }

@@ -22,18 +22,18 @@ type Job struct {
 	// Names yields the metrics.
 	Names func(context.Context) iter.Seq2[uid.Entry, error]
 	Now   func() time.Time
-	// Own, if not nil, tells by its name whether this host puts a metric of itself, by its own clock.
+	// Own, if not nil, reports by its name whether this host puts a metric of itself, by its own clock.
 	Own func(metric string) bool
 	// LastRun is when the last run was, by the clock then, in seconds; 0 if that is not known. Where it is long ago
 	// the clock may be ahead.
 	LastRun int64
 	// Rate bounds the rows that are deleted one by one in a second; 0 is no bound.
 	Rate int
-	// Progress, if not nil, is told how far a run is, every ten seconds at most.
+	// Progress, if not nil, learns how far a run is, every ten seconds at most.
 	Progress func(line string)
 }
 
-// DefaultRate is the rate at which rows are deleted beside puts and queries.
+// DefaultRate is the rate at which rows are deleted next to puts and queries.
 const DefaultRate = 5000
 
 // A RefusedError says that more would go than a run was allowed to delete. Nothing was deleted.
@@ -53,20 +53,23 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("nothing is deleted: %d rows are past, at most %d may go; %s", e.Rows, e.Allowed, confirm)
 	}
 	if e.ahead > 0 {
-		return fmt.Sprintf("nothing is deleted: the last run was more than %d days ago and nobody has put a point of the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan lists the rows)",
+		return fmt.Sprintf("nothing is deleted: the last run was more than %d days ago and nobody has put a point of "+
+			"the last %d days into table %s, so that the clock, %s, may be ahead; %s (gateway retention plan "+
+			"lists the rows)",
 			gap/86_400, recent/86_400, e.Table, time.Unix(e.ahead, 0).UTC().Format("2006-01-02 15:04 UTC"), confirm)
 	}
-	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong pattern or clock; %s (gateway retention plan lists them)",
+	return fmt.Sprintf("nothing is deleted: of table %s %d rows are past and only %d are not, which may be a wrong "+
+		"pattern or clock; %s (gateway retention plan lists them)",
 		e.Table, e.Past, e.stay, confirm)
 }
 
-// Run deletes the rows that are past, but for those that were at the time since, in seconds:
+// Run deletes the rows that are past, except those that were at the time since, in seconds:
 // a run has deleted them before. 0 is all. If allowed is 0 and more than half of the rows of a
-// table would go, or the clock may be ahead, or if more than allowed would go, it returns a *RefusedError. A table that cannot be
-// read or written does not keep the rows of others, unless these would fail, too; then the
-// error is a *tablesError. After any other error, rows may be gone; the report says how many. If
-// only their place on the disk is not free yet, they all are, and the error is a *placeError or
-// several.
+// table would go, or the clock may be ahead, or if more than allowed would go, it returns a
+// *RefusedError. A table that cannot be read or written does not keep the rows of others, unless
+// these would fail, too; then the error is a *tablesError. After any other error, rows may be gone;
+// the report says how many. If only their place on the disk is not free yet, they all are, and the
+// error is a *placeError or several.
 func (j *Job) Run(ctx context.Context, since, allowed int64) (*Report, error) {
 	all, report, err := j.counted(ctx, since, true)
 	if err != nil {
@@ -171,7 +174,7 @@ func (j *Job) teller() func(line func() string) {
 	told := j.Now()
 	n := 0
 	return func(line func() string) {
-		// Not for each row, of which there are very many.
+		// Not for each of the very many rows.
 		if n++; j.Progress == nil || n%256 != 0 {
 			return
 		}

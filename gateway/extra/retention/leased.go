@@ -14,10 +14,14 @@ type Leased struct {
 	name   string // of the lease
 }
 
-// NewLeased returns turns whose lease lies in the given table of a store. It is that of a data table, because
+// NewLeased returns turns whose lease is in the given table of a store. It is that of a data table, because
 // several installations may share the table of leases. The first turn makes that table if it does not exist.
 func NewLeased(st store.Store, table, data string) *Leased {
-	return &Leased{admin: st, leases: &lease.Keeper{Store: st, Table: table, Holder: lease.Holder()}, name: "retention/" + data}
+	return &Leased{
+		admin:  st,
+		leases: &lease.Keeper{Store: st, Table: table, Holder: lease.Holder()},
+		name:   "retention/" + data,
+	}
 }
 
 // Take implements Turns.

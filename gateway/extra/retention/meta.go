@@ -11,18 +11,18 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Meta deletes the meta data of series of which no row is left: the TSMeta and the counter of
+// Meta deletes the meta data of series without rows: the TSMeta and the counter of
 // each, in the meta table. Annotations of a series lie in its rows, and go with them.
 //
 // Of a metric that has an age, the series with meta data are listed, and the keys of its rows are
 // read, those of now first, until each series has one or all were read. The row of a series
 // without any is deleted only if it is as it was read (Replace of store.Cells). Then the keys of these
 // series are looked for again, and their rows in the meta table are read: a series that has got a
-// point meanwhile, or a counter, gets back what was deleted. A point that comes later makes it
-// anew, as of a series that is new (package gateway/metadata/meta).
+// point by then, or a counter, gets back what was deleted. A point that comes later makes it
+// again, as of a series that is new (package gateway/metadata/meta).
 //
 // What stays: objects in which somebody has written; UIDMeta, which is of names, and these stay.
-// No put would make it anew.
+// No put would make it again.
 type Meta struct {
 	Job *Job
 	// Table is the meta table.
@@ -39,7 +39,7 @@ type MetaReport struct {
 	TSMeta   int64 `json:"tsMeta"`   // deleted
 	Counters int64 `json:"counters"` // deleted
 	Written  int64 `json:"written"`  // series without rows that stay, because somebody has written in their TSMeta
-	Changed  int64 `json:"changed"`  // series that stay, or are back, because they have changed meanwhile
+	Changed  int64 `json:"changed"`  // series that stay, or are back, because they have changed since
 	DryRun   bool  `json:"dryRun,omitempty"`
 }
 
@@ -49,13 +49,14 @@ func (r *MetaReport) String() string {
 	if r.DryRun {
 		done = "would be deleted"
 	}
-	return fmt.Sprintf("meta data of series without rows: %d TSMeta and %d counters %s, of %d series; %d stay because somebody has written in them, %d because they have changed",
+	return fmt.Sprintf("meta data of series without rows: %d TSMeta and %d counters %s, of %d series; %d stay because "+
+		"somebody has written in them, %d because they have changed",
 		r.TSMeta, r.Counters, done, r.Series, r.Written, r.Changed)
 }
 
 const (
 	defaultMetaBytes = 64 << 20
-	// seriesBytes is about what a series takes beside its row.
+	// seriesBytes is about what a series takes on top of its row.
 	seriesBytes = 300
 	// perReplace is the number of series that are deleted at a time.
 	perReplace = 1000
@@ -87,7 +88,8 @@ func (m *Meta) Run(ctx context.Context) (*MetaReport, error) {
 		}
 		for i := range p.metrics {
 			if err := r.metric(ctx, p.metrics[i].uid); err != nil {
-				return r.report, fmt.Errorf("meta data of the series of metric %s: %w (what is deleted is gone; run it again to go on)", p.metrics[i].uid, err)
+				return r.report, fmt.Errorf("meta data of the series of metric %s: %w (what is deleted is gone; run "+
+					"it again to go on)", p.metrics[i].uid, err)
 			}
 		}
 		break // the first such table is that of points
@@ -138,7 +140,7 @@ func (r *metaRun) metric(ctx context.Context, metric encoding.UID) error {
 	return flush()
 }
 
-// isMeta tells whether a cell is a TSMeta or a counter.
+// isMeta reports whether a cell is a TSMeta or a counter.
 func isMeta(c store.Cell) bool {
 	return string(c.Qualifier) == encoding.TSMetaQualifier || string(c.Qualifier) == encoding.MetaCounterQualifier
 }
@@ -227,7 +229,10 @@ func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of serie
 				continue
 			}
 			for bucket := range r.Job.Schema.Buckets() {
-				keys := store.KeyRange{Start: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[0]), Stop: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[1])}
+				keys := store.KeyRange{
+					Start: r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[0]),
+					Stop:  r.Job.Schema.AppendRangeKey(nil, bucket, metric, times[1]),
+				}
 				if times[1] == 0 { // to the end of the metric
 					keys.Stop = encoding.PrefixEnd(keys.Start[:r.Job.Schema.BaseTimeAt()])
 				}
@@ -245,7 +250,13 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	if len(of) == 0 {
 		return nil
 	}
-	scan := store.Scan{Table: p.table.Name, Family: encoding.FamilyData, Start: keys.Start, Stop: keys.Stop, KeysOnly: true}
+	scan := store.Scan{
+		Table:    p.table.Name,
+		Family:   encoding.FamilyData,
+		Start:    keys.Start,
+		Stop:     keys.Stop,
+		KeysOnly: true,
+	}
 	for row, err := range wholetable.Rows(ctx, r.Job.Store, scan) {
 		if p.missing(err) {
 			return nil
@@ -262,13 +273,14 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	return nil
 }
 
-// notGivenBack says what helps if it is not known which series have got a point meanwhile.
+// notGivenBack says what helps if it is not known which series have got a point since.
 func notGivenBack(metric encoding.UID, err error) error {
-	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; uid metasync makes what is missing: %w", []byte(metric), err)
+	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; "+
+		"uid metasync makes what is missing: %w", []byte(metric), err)
 }
 
-// giveBack puts back what was deleted of series that have got a row meanwhile, or a counter: whoever
-// counts the points of a series takes one that has a counter for one that has a TSMeta, too.
+// giveBack puts back what was deleted of series that have got a row since, or a counter: a
+// writer that counts the points of a series takes one that has a counter for one that has a TSMeta, too.
 func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series) error {
 	still := make(series, len(gone))
 	keys := make([]string, 0, len(gone))
@@ -297,7 +309,11 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 		for _, qualifier := range []string{encoding.TSMetaQualifier, encoding.MetaCounterQualifier} {
 			for _, c := range row.Cells {
 				if string(c.Qualifier) == qualifier {
-					back = append(back, store.CellKey{Row: row.Key, Family: encoding.FamilyName, Qualifier: c.Qualifier})
+					back = append(back, store.CellKey{
+						Row:       row.Key,
+						Family:    encoding.FamilyName,
+						Qualifier: c.Qualifier,
+					})
 					values = append(values, c.Value)
 				}
 			}
@@ -306,7 +322,8 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 	for len(back) > 0 {
 		n := min(len(back), perReplace)
 		if _, err := store.PutAbsent(ctx, r.Job.Store, r.Table, back[:n], values[:n]); err != nil {
-			return fmt.Errorf("cannot put back the meta data of %d series that have got points meanwhile (gateway uid metasync makes it): %w", len(back), err)
+			return fmt.Errorf("cannot put back the meta data of %d series that have got points meanwhile (gateway uid "+
+				"metasync makes it): %w", len(back), err)
 		}
 		back, values = back[n:], values[n:]
 	}

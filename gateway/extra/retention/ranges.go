@@ -42,7 +42,7 @@ type past struct {
 	schema  encoding.Schema
 	table   Table
 	metrics []metric // in the order of their UIDs
-	kept    int      // metrics of which no row goes, at any age
+	kept    int      // metrics that keep all rows
 	byUID   map[string]int
 	// impossible are keys in the ranges that no row has, of stores that delete ranges. They stay. impossibleRows counts
 	// them on all stores.
@@ -59,7 +59,10 @@ const maxImpossible = 10_000
 
 // keys returns the keys of a metric in a salt bucket.
 func (p *past) keys(bucket int, m *metric) store.KeyRange {
-	return store.KeyRange{Start: p.schema.AppendRangeKey(nil, bucket, m.uid, m.from), Stop: p.schema.AppendRangeKey(nil, bucket, m.uid, m.cut)}
+	return store.KeyRange{
+		Start: p.schema.AppendRangeKey(nil, bucket, m.uid, m.from),
+		Stop:  p.schema.AppendRangeKey(nil, bucket, m.uid, m.cut),
+	}
 }
 
 // ranges yields the keys of all metrics that wanted admits, in order.
@@ -135,7 +138,8 @@ func around(ranges iter.Seq[store.KeyRange], keys [][]byte) iter.Seq[store.KeyRa
 			for len(keys) > 0 && bytes.Compare(keys[0], r.Start) < 0 {
 				keys = keys[1:]
 			}
-			for ; len(keys) > 0 && r.Contains(keys[0]); keys = keys[1:] { //fault:retention-of-impossible-rows TestRun_drawn
+			for ; len(keys) > 0 &&
+				r.Contains(keys[0]); keys = keys[1:] { //fault:retention-of-impossible-rows TestRun_drawn
 				if !yield(store.KeyRange{Start: r.Start, Stop: keys[0]}) {
 					return
 				}
@@ -176,7 +180,11 @@ func (j *Job) find(ctx context.Context, since, now int64) (all []*past, kept int
 			continue // no metric's
 		}
 		uid := encoding.UID(bytes.Clone(e.UID))
-		ruled[string(uid)] = append(ruled[string(uid)], metric{name: strings.Clone(e.Name), uid: uid, rule: j.Rules.Of(e.Name)})
+		ruled[string(uid)] = append(ruled[string(uid)], metric{
+			name: strings.Clone(e.Name),
+			uid:  uid,
+			rule: j.Rules.Of(e.Name),
+		})
 	}
 
 	others, own := j.writers(ruled)

@@ -23,7 +23,7 @@ type Report struct {
 // TableReport is what was found in one table.
 type TableReport struct {
 	Name       string `json:"name"`
-	Metrics    int    `json:"metrics"` // of which rows go at some age
+	Metrics    int    `json:"metrics"` // whose rows go at some age
 	Rows       int64  `json:"rows"`
 	Bytes      int64  `json:"bytes"` // of keys, qualifiers and values; 0 if they were not counted
 	DiskBytes  int64  `json:"diskBytes"`
@@ -48,7 +48,13 @@ const largest = 50
 
 // add adds a table's counts.
 func (r *Report) add(p *past) {
-	t := TableReport{Name: p.table.Name, Metrics: len(p.metrics), Rows: p.rows, Bytes: p.bytes, Impossible: p.impossibleRows}
+	t := TableReport{
+		Name:       p.table.Name,
+		Metrics:    len(p.metrics),
+		Rows:       p.rows,
+		Bytes:      p.bytes,
+		Impossible: p.impossibleRows,
+	}
 	for i := range p.metrics {
 		m := &p.metrics[i]
 		switch {
@@ -60,7 +66,13 @@ func (r *Report) add(p *past) {
 		if m.rows > 0 {
 			// The first row that stays begins with the span after the last that goes.
 			before := p.table.Span.Next(int64(m.cut) - 1)
-			t.Largest = append(t.Largest, MetricReport{Metric: m.name, Rule: m.rule.String(), Before: before, Rows: m.rows, Bytes: m.bytes})
+			t.Largest = append(t.Largest, MetricReport{
+				Metric: m.name,
+				Rule:   m.rule.String(),
+				Before: before,
+				Rows:   m.rows,
+				Bytes:  m.bytes,
+			})
 		}
 	}
 	// Of a metric that no line matches, and one whose line says keep.
@@ -79,7 +91,8 @@ func (r *Report) String() string {
 	text := fmt.Sprintf("%d rows were past, %d deleted", r.Rows, r.Deleted)
 	for _, t := range r.Tables {
 		if t.Impossible > 0 {
-			text += fmt.Sprintf("; table %s: %d rows with an impossible key stay (gateway fsck tells of them)", t.Name, t.Impossible)
+			text += fmt.Sprintf("; table %s: %d rows with an impossible key stay (gateway fsck tells of them)", t.Name,
+				t.Impossible)
 		}
 	}
 	return text
@@ -94,7 +107,8 @@ func (r *Report) Print(out io.Writer) {
 		}
 		fmt.Fprintln(out)
 		for _, m := range t.Largest {
-			fmt.Fprintf(out, "  %s: %d rows of %d bytes before %s (%s)\n", m.Metric, m.Rows, m.Bytes, time.Unix(m.Before, 0).UTC().Format("2006-01-02 15:04 UTC"), m.Rule)
+			fmt.Fprintf(out, "  %s: %d rows of %d bytes before %s (%s)\n", m.Metric, m.Rows, m.Bytes,
+				time.Unix(m.Before, 0).UTC().Format("2006-01-02 15:04 UTC"), m.Rule)
 		}
 		if t.Impossible > 0 {
 			fmt.Fprintf(out, "  %d rows with an impossible key stay; gateway fsck tells of them\n", t.Impossible)

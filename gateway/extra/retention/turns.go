@@ -33,7 +33,7 @@ type Local struct {
 	state []byte
 }
 
-// NewLocal returns turns of which nobody has one.
+// NewLocal returns turns that nobody has.
 func NewLocal() *Local { return &Local{busy: make(chan struct{}, 1)} }
 
 // Take implements Turns.

@@ -20,10 +20,20 @@ const blockBytes = 64 << 10
 
 // walk calls each with the rows of ascending ranges, until it returns false or an error. A row is
 // valid during the call.
-func (j *Job) walk(ctx context.Context, table string, ranges iter.Seq[store.KeyRange], keysOnly bool, each func(store.Row) (bool, error)) error {
+func (j *Job) walk(
+	ctx context.Context, table string, ranges iter.Seq[store.KeyRange], keysOnly bool,
+	each func(store.Row) (bool, error),
+) error {
 	for some := range chunks(ranges, rangesPerScan) {
-		scan := store.Scan{Table: table, Start: some[0].Start, Stop: some[len(some)-1].Stop, Family: encoding.FamilyData,
-			Filter: store.RowFilter{Ranges: some}, KeysOnly: keysOnly, BlockBytes: blockBytes}
+		scan := store.Scan{
+			Table:      table,
+			Start:      some[0].Start,
+			Stop:       some[len(some)-1].Stop,
+			Family:     encoding.FamilyData,
+			Filter:     store.RowFilter{Ranges: some},
+			KeysOnly:   keysOnly,
+			BlockBytes: blockBytes,
+		}
 		for row, err := range store.Rows(ctx, j.Store, scan) {
 			if err != nil {
 				return fmt.Errorf("table %s: %w", table, err)
@@ -39,7 +49,7 @@ func (j *Job) walk(ctx context.Context, table string, ranges iter.Seq[store.KeyR
 	return nil
 }
 
-// missing tells whether an error means that a table was never made, and so has no rows.
+// missing reports whether an error means that a table was never made, and so has no rows.
 func (p *past) missing(err error) bool {
 	return p.table.Optional && errors.Is(err, store.ErrNoTable)
 }
@@ -60,7 +70,8 @@ func (j *Job) count(ctx context.Context, p *past, keysOnly bool) error {
 				return true, nil
 			}
 			if len(p.impossible) == maxImpossible {
-				return false, fmt.Errorf("table %s: more than %d rows have impossible keys: see gateway fsck", p.table.Name, maxImpossible)
+				return false, fmt.Errorf("table %s: more than %d rows have impossible keys: see gateway fsck",
+					p.table.Name, maxImpossible)
 			}
 			p.impossible = append(p.impossible, bytes.Clone(row.Key))
 			return true, nil

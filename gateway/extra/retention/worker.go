@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Worker runs a job now and then, beside other workers on the same tables.
+// Worker runs a job now and then, next to other workers on the same tables.
 type Worker struct {
 	Job   *Job
 	Turns Turns
@@ -43,7 +43,7 @@ type state struct {
 	Whole int64  `json:"whole"` // begin of the last such run over all rows
 	Sure  int64  `json:"sure"`  // begin of the last run whose clock was not in doubt, see Job.LastRun
 	// Place is set while deleted rows still take their place on the disk, so that no run has to
-	// delete them anew for it.
+	// delete them again for it.
 	Place bool `json:"place,omitempty"`
 }
 
@@ -142,7 +142,7 @@ func (w *Worker) run(work context.Context, turn Turn, s *state, now int64) error
 	return errors.Join(err, w.save(work, turn, s))
 }
 
-// RunNow makes a run over all rows once it is the caller's turn. say is told if it has to wait.
+// RunNow makes a run over all rows once it is the caller's turn. say is called if it has to wait.
 // allowed is the number of rows that may go, 0 for what the guard allows.
 func (w *Worker) RunNow(ctx context.Context, allowed int64, say func(line string)) (report *Report, err error) {
 	turn, ok, err := w.Turns.Try(ctx)

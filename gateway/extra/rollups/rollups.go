@@ -1,5 +1,6 @@
-// Package rollups makes rollups in the background, where DOWNPOUR_ROLLUPS says that they are made here. What rollups are for, and
-// that an answer from them is that of the raw rows, is in package rollupjob.
+// Package rollups makes rollups in the background, where DOWNPOUR_ROLLUPS says that they are made
+// here. What rollups are for, and that an answer from them is that of the raw rows, is in package
+// rollupjob.
 package rollups
 
 import (
@@ -44,7 +45,8 @@ func (s *Settings) Validate(*gateway.Config) error {
 // rate returns the raw points a second that are read at most, 0 for no rollups in the
 // background.
 func (s *Settings) rate() (float64, error) {
-	return settings.Rate("DOWNPOUR_ROLLUP_RATE", cmp.Or(s.RollupRate, defaultRate), maxRate, "raw points a second, such as "+defaultRate)
+	return settings.Rate("DOWNPOUR_ROLLUP_RATE", cmp.Or(s.RollupRate, defaultRate), maxRate,
+		"raw points a second, such as "+defaultRate)
 }
 
 // writtenBefore is how long ago rollups must have been written before they can be proven while
@@ -71,8 +73,14 @@ func (s *Settings) open(_ context.Context, c *gateway.Core) (parts gateway.Parts
 	cfg := background.Config{Store: c.Store, Metrics: metrics(c), Rate: rate, Alone: c.Config.Embedded(),
 		Leases: &lease.Keeper{Store: c.Store, Table: c.Config.TableState, Holder: lease.Holder()},
 		Busy:   c.Queries.Running.Count, Memory: c.Memory, Log: c.Log,
-		Job: rollupjob.Job{Tables: c.Config.RollupJobTables(), Schema: c.Config.Schema(), Config: rollups, FixDuplicates: c.Config.FixDuplicates,
-			Margin: rollupjob.DefaultMargin, Now: c.Config.Now}}
+		Job: rollupjob.Job{
+			Tables:        c.Config.RollupJobTables(),
+			Schema:        c.Config.Schema(),
+			Config:        rollups,
+			FixDuplicates: c.Config.FixDuplicates,
+			Margin:        rollupjob.DefaultMargin,
+			Now:           c.Config.Now,
+		}}
 	if !cfg.Alone {
 		cfg.ProveAfter = writtenBefore
 	}

@@ -22,21 +22,23 @@ type Backups interface {
 	BackUp(ctx context.Context, checkpoint, to string, keep int, done func(files, of int)) (store.BackupReport, error)
 	// Restore makes the store from a backup, or the newest one in a directory.
 	Restore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
-	// PlanBackUp and PlanRestore tell what these would do, and change nothing. What a backup would hold is
+	// PlanBackUp and PlanRestore say what these would do, and change nothing. What a backup would hold is
 	// what the store's files are now.
 	PlanBackUp(ctx context.Context, to string, keep int) (store.BackupReport, error)
 	PlanRestore(ctx context.Context, from string, done func(files, of int)) (store.BackupReport, error)
 	// Check reads a backup, or the newest one in a directory, and returns its path.
-	Check(ctx context.Context, from string, done func(tables, of int)) (path string, report store.CheckReport, err error)
+	Check(ctx context.Context, from string,
+		done func(tables, of int)) (path string, report store.CheckReport, err error)
 }
 
 func backupFlags(f *flag.FlagSet, o *options) {
-	f.IntVar(&o.keep, "keep", 0, "how many backups stay in DIR, this one included; the oldest are removed (default: all)")
+	f.IntVar(&o.keep, "keep", 0, "how many backups stay in DIR, this one included; the oldest are removed "+
+		"(default: all)")
 }
 
 // backUp makes a backup of an embedded store, which a gateway may have open.
 //
-// A gateway is never told where to write: it makes a checkpoint in its own data directory,
+// A gateway never learns where to write: it makes a checkpoint in its own data directory,
 // and this process, with the rights of who runs it, takes the files from there.
 func backUp(ctx context.Context, c *call) (err error) {
 	if len(c.args) != 1 || c.keep < 0 {
@@ -54,7 +56,8 @@ func backUp(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	report, err := c.Backups(c.Address).BackUp(ctx, name, c.args[0], c.keep, c.everySoOften("%d of %d files are in the backup"))
+	report, err := c.Backups(c.Address).BackUp(ctx, name, c.args[0], c.keep,
+		c.everySoOften("%d of %d files are in the backup"))
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -62,9 +65,11 @@ func backUp(ctx context.Context, c *call) (err error) {
 		return err
 	}
 
-	fmt.Fprintf(c.Out, "%s: %d files, %d bytes; %d files are new, %d bytes\n", report.Path, report.Files, report.Bytes, report.New, report.NewBytes)
+	fmt.Fprintf(c.Out, "%s: %d files, %d bytes; %d files are new, %d bytes\n", report.Path, report.Files, report.Bytes,
+		report.New, report.NewBytes)
 	if report.Linked > 0 {
-		fmt.Fprintf(c.Out, "%d files share their bytes on the disk with the store: copy the backup to another disk, too\n", report.Linked)
+		fmt.Fprintf(c.Out, "%d files share their bytes on the disk with the store: copy the backup to another "+
+			"disk, too\n", report.Linked)
 	}
 	for _, path := range report.Removed {
 		fmt.Fprintf(c.Out, "%s: removed\n", path)
@@ -87,7 +92,7 @@ func (c *call) findStore(ctx context.Context) error {
 	return err
 }
 
-// planBackUp tells what backUp would do, by the files of the store as they are.
+// planBackUp says what backUp would do, by the files of the store as they are.
 func (c *call) planBackUp(ctx context.Context) error {
 	if err := c.findStore(ctx); err != nil {
 		return err
@@ -97,14 +102,15 @@ func (c *call) planBackUp(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(c.Out, dryLine)
-	fmt.Fprintf(c.Out, "a backup in %s: about %d files, %d bytes; about %d files are new, %d bytes\n", c.args[0], report.Files, report.Bytes, report.New, report.NewBytes)
+	fmt.Fprintf(c.Out, "a backup in %s: about %d files, %d bytes; about %d files are new, %d bytes\n", c.args[0],
+		report.Files, report.Bytes, report.New, report.NewBytes)
 	for _, path := range report.Removed {
 		fmt.Fprintf(c.Out, "%s: removed\n", path)
 	}
 	return nil
 }
 
-// everySoOften returns a function that tells now and then how far something is.
+// everySoOften returns a function that reports now and then how far something is.
 func (c *call) everySoOften(format string) func(n, of int) {
 	told := c.Now()
 	return func(n, of int) {
@@ -135,7 +141,9 @@ var errNoFiles = errors.New("only an embedded store is backed up so; of tables o
 
 // checkpoint asks for a checkpoint. It is kept while the answer is
 // being read.
-func (r *remote) checkpoint(ctx context.Context, tell func(string), lost func(error)) (name string, release func() error, err error) {
+func (r *remote) checkpoint(
+	ctx context.Context, tell func(string), lost func(error),
+) (name string, release func() error, err error) {
 	resp, err := r.send(ctx, http.MethodPost, checkpointPath, strings.NewReader("{}"))
 	if err != nil {
 		return "", nil, err
@@ -182,7 +190,7 @@ func (n nameWriter) Write(p []byte) (int, error) {
 const (
 	checkpointPath = "/api/tools/checkpoint"
 	// heldLine is the progress of a checkpoint that is kept. Sent every heldEvery, it also
-	// tells the gateway that the client is still there.
+	// shows the gateway that the client is still there.
 	heldLine  = "the checkpoint is kept"
 	heldEvery = 5 * time.Second
 	// leaveWithin is how long a checkpoint may stay when its client has left.
@@ -202,8 +210,8 @@ var (
 // checkpoint until the client leaves, the gateway ends, or the disk is full: what the store
 // needs no more takes space while a checkpoint has it.
 //
-// The request names no path, neither to read nor to write: whoever may send it can make no
-// file anywhere else, and gets nothing of the store but a name.
+// The request names no path, neither to read nor to write: its sender can make no file
+// anywhere else, and gets nothing of the store but a name.
 func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	var none struct{}
 	if err := decode(w, r, &none); err != nil {
@@ -288,6 +296,7 @@ func restore(ctx context.Context, c *call) error {
 	if c.dryRun {
 		fmt.Fprintln(c.Out, dryLine)
 	}
-	fmt.Fprintf(c.Out, "%s is in place in %s: %d files, %d bytes, every block of which is checked\n", report.Path, c.Store, report.Files, report.Bytes)
+	fmt.Fprintf(c.Out, "%s is in place in %s: %d files, %d bytes, every block of which is checked\n", report.Path,
+		c.Store, report.Files, report.Bytes)
 	return nil
 }

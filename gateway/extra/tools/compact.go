@@ -17,7 +17,9 @@ import (
 )
 
 func compactFlags(f *flag.FlagSet, o *options) {
-	f.DurationVar(&o.margin, "margin", 10*time.Minute, "age that a row's hour and newest cell have at least, more than the clocks of all servers differ; 0 where nobody writes")
+	f.DurationVar(&o.margin, "margin", 10*time.Minute,
+		"age that a row's hour and newest cell have at least, more than the clocks of all servers differ; 0 where "+
+			"nobody writes")
 }
 
 // compactRequest says what to compact. It is the body of POST compact.
@@ -46,7 +48,11 @@ func runCompact(ctx context.Context, c *call) error {
 
 	var counts compaction.Counts
 	err := c.at(ctx, existing, func(r *remote) error {
-		return r.stream(ctx, "/api/tools/compact", compactRequest{c.args, c.margin, c.dryRun}, receiver{out: c.Out, progress: c.tell, counts: &counts})
+		return r.stream(ctx, "/api/tools/compact", compactRequest{c.args, c.margin, c.dryRun}, receiver{
+			out:      c.Out,
+			progress: c.tell,
+			counts:   &counts,
+		})
 	})
 	// A run that has failed may have done much.
 	if err == nil || counts.Rows > 0 {
@@ -86,17 +92,27 @@ func sumOf(args []string) []string {
 	return words
 }
 
-// compactStretches compacts stretch after stretch and tells progress. The rows of a region are
+// compactStretches compacts stretch after stretch and reports progress. The rows of a region are
 // compacted under its lease, as in the background.
-func (x *work) compactStretches(ctx context.Context, all []stretch, margin time.Duration, tell func(string)) (counts compaction.Counts, err error) {
+func (x *work) compactStretches(
+	ctx context.Context, all []stretch, margin time.Duration, tell func(string),
+) (counts compaction.Counts, err error) {
 	begun := x.now()
 	told := begun
-	job := compaction.Job{Store: x.Store.Features().Versioned, Table: x.Tables.Data, Schema: x.Schema, FixDuplicates: x.Compile.FixDuplicates, Margin: margin, Now: x.now}
+	job := compaction.Job{
+		Store:         x.Store.Features().Versioned,
+		Table:         x.Tables.Data,
+		Schema:        x.Schema,
+		FixDuplicates: x.Compile.FixDuplicates,
+		Margin:        margin,
+		Now:           x.now,
+	}
 	job.Reached = func(done compaction.Counts, next []byte) {
 		counts.Add(&done)
 		if now := x.now(); next != nil && now.Sub(told) >= tellEvery {
 			told = now
-			tell(fmt.Sprintf("%s; %.0f rows/s; all before row %x is done", &counts, float64(counts.Rows)/now.Sub(begun).Seconds(), next))
+			tell(fmt.Sprintf("%s; %.0f rows/s; all before row %x is done", &counts,
+				float64(counts.Rows)/now.Sub(begun).Seconds(), next))
 		}
 	}
 	if err := job.Check(ctx); err != nil {
@@ -132,22 +148,29 @@ func (x *work) compactStretches(ctx context.Context, all []stretch, margin time.
 }
 
 // underLease returns what calls work under a lease. A dry run needs none: it would wait for others.
-func (x *work) underLease(ctx context.Context, tell func(string)) (func(ctx context.Context, name string, work func(context.Context) error) error, error) {
+func (x *work) underLease(
+	ctx context.Context, tell func(string),
+) (func(ctx context.Context, name string, work func(context.Context) error) error, error) {
 	if x.dryRun {
 		return func(ctx context.Context, _ string, work func(context.Context) error) error { return work(ctx) }, nil
 	}
 	if err := lease.CreateTable(ctx, x.Store, x.Tables.State); err != nil {
 		return nil, err
 	}
-	leases := &lease.Keeper{Store: x.Store, Table: x.Tables.State, Holder: lease.Holder(), Waits: func(name, holder string) {
-		tell(fmt.Sprintf("waits for %s, which has the lease %s; if it is dead, for a minute at most", holder, name))
-	}}
+	leases := &lease.Keeper{
+		Store:  x.Store,
+		Table:  x.Tables.State,
+		Holder: lease.Holder(),
+		Waits: func(name, holder string) {
+			tell(fmt.Sprintf("waits for %s, which has the lease %s; if it is dead, for a minute at most", holder, name))
+		},
+	}
 	return func(ctx context.Context, name string, work func(context.Context) error) error {
 		return leases.Do(ctx, name, func(ctx context.Context, _ *lease.Lease) error { return work(ctx) })
 	}, nil
 }
 
-// piece is the part of a stretch that lies in one region.
+// piece is the part of a stretch that is in one region.
 type piece struct {
 	store.KeyRange
 	of     *stretch

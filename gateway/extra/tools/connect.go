@@ -32,7 +32,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 		c.beginDry()
 		p = existing
 	}
-	// Whoever names a gateway means it, whatever store it serves.
+	// A named gateway is meant, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		_, err := r.check(ctx)
@@ -72,7 +72,7 @@ func (c *call) at(ctx context.Context, p purpose, f func(*remote) error) error {
 // dryLine stands before what a command says in a dry run, in the words of the real one.
 const dryLine = "dry run, nothing is changed; this would be done:"
 
-// beginDry tells of a dry run of what changes something.
+// beginDry reports a dry run of what changes something.
 func (c *call) beginDry() {
 	if c.command.changes == nil || !c.command.changes(c) {
 		return
@@ -106,7 +106,8 @@ func (c *call) awaitGateway(ctx context.Context) error {
 func (c *call) connectRemote(ctx context.Context) (*remote, error) {
 	r := newRemote(c.Gateway, c.Tokens, c.TLS)
 	if _, err := r.check(ctx, c.Address, c.Store); err != nil {
-		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with -gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
+		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with "+
+			"-gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
 	}
 	return r, nil
 }
@@ -130,13 +131,14 @@ func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
 	if err == nil {
 		read := c.Tables
 		read.Rollups = c.rollupTablesRead()
-		err = tables.CheckReadable(ctx, st, read, func(unknown error) { fmt.Fprintln(c.Err, "whether all tables may be read is not known:", unknown) })
+		err = tables.CheckReadable(ctx, st, read,
+			func(unknown error) { fmt.Fprintln(c.Err, "whether all tables may be read is not known:", unknown) })
 	}
 	if err == nil {
 		err = layout(ctx, st, c.Tables.Data, c.Schema)
 	}
 
-	// The sample of rows that tells the layout is damaged, but others can be read.
+	// The sample of rows that shows the layout is damaged, but others can be read.
 	if errors.Is(err, store.ErrDamaged) {
 		fmt.Fprintf(c.Err, "the layout of the tables is not checked: %v\n", err)
 		return nil

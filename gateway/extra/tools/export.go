@@ -24,7 +24,8 @@ import (
 
 func exportFlags(f *flag.FlagSet, o *options) {
 	f.StringVar(&o.output, "o", "", "file to write, compressed if its name ends with .gz; otherwise standard output")
-	f.BoolVar(&o.all, "all", false, "export every metric, instead of those named, with the list of all names, annotations and meta data")
+	f.BoolVar(&o.all, "all", false,
+		"export every metric, instead of those named, with the list of all names, annotations and meta data")
 	f.BoolVar(&o.plain, "plain", false, "with -all, write points alone: OpenTSDB's import refuses the other lines")
 }
 
@@ -50,7 +51,11 @@ func export(ctx context.Context, c *call) error {
 		}
 
 		var counts exportCounts
-		if err := r.get(ctx, "/api/tools/export?"+req.parameters(), receiver{out: out, progress: c.tell, counts: &counts}); err != nil {
+		if err := r.get(ctx, "/api/tools/export?"+req.parameters(), receiver{
+			out:      out,
+			progress: c.tell,
+			counts:   &counts,
+		}); err != nil {
 			return errors.Join(err, out.abort())
 		}
 		if err := out.finish(); err != nil {
@@ -86,12 +91,18 @@ func (r *exportRequest) parameters() string {
 // export answers with import lines.
 func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
+	req := exportRequest{
+		times:   [2]string{q.Get("start"), q.Get("end")},
+		metrics: q["m"],
+		all:     q.Get("all") == "true",
+		plain:   q.Get("plain") == "true",
+	}
 	if req.times[0] == "" || req.all != (len(req.metrics) == 0) {
-		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0], len(req.metrics))
+		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0],
+			len(req.metrics))
 	}
 
-	// Only an export of all metrics has meta data, some of which may not be stored yet.
+	// Only an export of all metrics has meta data, some of it may not be stored yet.
 	if req.all && h.Flush != nil {
 		if err := h.Flush(r.Context()); err != nil {
 			return err
@@ -135,8 +146,10 @@ func (n *exportCounts) print(w io.Writer) {
 	}{
 		{n.Annotations, "annotations (-all takes them)"},
 		{n.Skipped, "cells that are no points (histograms and others)"},
-		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970, of names with blanks)"},
-		{n.SkippedMeta, "names, annotations and meta data that are broken, longer than a line, or of names that are gone or have blanks"},
+		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970, " +
+			"of names with blanks)"},
+		{n.SkippedMeta, "names, annotations and meta data that are broken, longer than a line, or of names that are " +
+			"gone or have blanks"},
 	} {
 		if left.n > 0 {
 			fmt.Fprintf(w, "left out: %d %s\n", left.n, left.what)
@@ -259,7 +272,9 @@ func (x *exporter) allNames(ctx context.Context, list bool) (metrics []string, e
 
 // namesInOrder returns the names of a kind that are wanted, in the order of their
 // UIDs. In a gateway their memory is the request's.
-func namesInOrder(ctx context.Context, names *uid.Dictionary, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
+func namesInOrder(
+	ctx context.Context, names *uid.Dictionary, kind encoding.UIDKind, wanted func(name string) bool,
+) (entries []uid.Entry, err error) {
 	account := memory.Of(ctx)
 	for e, err := range names.Each(ctx, kind, "") {
 		if err != nil {
@@ -281,7 +296,7 @@ func namesInOrder(ctx context.Context, names *uid.Dictionary, kind encoding.UIDK
 
 func anyName(string) bool { return true }
 
-// entryBytes is about what an entry of a list takes beside its texts.
+// entryBytes is about what an entry of a list takes on top of its texts.
 const entryBytes = 300
 
 // plan compiles the query for a metric's series that filters admit, {host=a} say, with

@@ -70,10 +70,16 @@ func (x *exporter) writeMetadata(ctx context.Context, times [2]string) error {
 	if err := x.writeGlobalAnnotations(ctx, times); err != nil {
 		return fmt.Errorf("global annotations: %w", err)
 	}
-	if err := x.scanRows(ctx, store.Scan{Table: x.Tables.UID, Family: encoding.FamilyName}, x.writeUIDMeta); err != nil {
+	if err := x.scanRows(ctx, store.Scan{
+		Table:  x.Tables.UID,
+		Family: encoding.FamilyName,
+	}, x.writeUIDMeta); err != nil {
 		return fmt.Errorf("%s: %w", x.Tables.UID, err)
 	}
-	if err := x.scanRows(ctx, store.Scan{Table: x.Tables.Meta, Family: encoding.FamilyName}, x.writeTSMeta); err != nil {
+	if err := x.scanRows(ctx, store.Scan{
+		Table:  x.Tables.Meta,
+		Family: encoding.FamilyName,
+	}, x.writeTSMeta); err != nil {
 		return fmt.Errorf("%s: %w", x.Tables.Meta, err)
 	}
 	return nil
@@ -140,7 +146,12 @@ func (x *exporter) writeUIDMeta(ctx context.Context, row store.Row) error {
 			continue
 		}
 
-		if err := x.writeMetaLine(metaLine{prefix: uidMetaPrefix, Kind: kind.String(), Name: name, Value: c.Value}); err != nil {
+		if err := x.writeMetaLine(metaLine{
+			prefix: uidMetaPrefix,
+			Kind:   kind.String(),
+			Name:   name,
+			Value:  c.Value,
+		}); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ func ForConfig(c *gateway.Config) (Settings, error) {
 	}, err
 }
 
-// New returns the routes that the commands of the program use while a gateway has the store open. It comes after retention
-// and trees.
+// New returns the routes that the commands of the program use while a gateway has the store open.
+// It comes after retention and trees.
 func New() gateway.Extra { return gateway.Extra{Name: "tools", Open: open} }
 
 func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {

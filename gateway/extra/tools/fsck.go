@@ -21,14 +21,23 @@ func fsckFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&r.Options.Compact, "compact", false, "make one cell of a row's points")
 	f.BoolVar(&r.Options.DeleteBadRows, "delete-bad-rows", false, "delete rows whose key is impossible")
 	f.BoolVar(&r.Options.DeleteOrphans, "delete-orphans", false, "delete rows of UIDs without a name")
-	f.Int64Var(&r.YesDeleteOrphans, "yes-delete-orphans", 0, "the most orphans that may be deleted. Without it none is if more than a tenth of at least ten rows are orphans")
-	f.BoolVar(&r.Options.DeleteUnknownColumns, "delete-unknown-columns", false, "delete cells that nothing of OpenTSDB writes")
-	f.BoolVar(&r.Options.DeleteBadCompacts, "delete-bad-compacts", false, "delete compacted cells that cannot be cut; of those with a wrong last byte the points are kept, and of broken append columns what can be read")
+	f.Int64Var(&r.YesDeleteOrphans, "yes-delete-orphans", 0,
+		"the most orphans that may be deleted. Without it none is if more than a tenth of at least ten rows "+
+			"are orphans")
+	f.BoolVar(&r.Options.DeleteUnknownColumns, "delete-unknown-columns", false,
+		"delete cells that nothing of OpenTSDB writes")
+	f.BoolVar(&r.Options.DeleteBadCompacts, "delete-bad-compacts", false,
+		"delete compacted cells that cannot be cut; of those with a wrong last byte the points are kept, and of "+
+			"broken append columns what can be read")
 	f.BoolVar(&r.Options.DeleteBadValues, "delete-bad-values", false, "delete points that cannot be read")
-	f.BoolVar(&r.Options.ResolveDuplicates, "resolve-duplicates", false, "keep the oldest of several values of one time")
-	f.BoolVar(&r.Options.LastWriteWins, "last-write-wins", false, "keep the newest instead; DOWNPOUR_FIX_DUPLICATES does so, too")
+	f.BoolVar(&r.Options.ResolveDuplicates, "resolve-duplicates", false,
+		"keep the oldest of several values of one time")
+	f.BoolVar(&r.Options.LastWriteWins, "last-write-wins", false,
+		"keep the newest instead; DOWNPOUR_FIX_DUPLICATES does so, too")
 	f.BoolVar(&r.Young, "young", false, "repair also rows of the current and the previous hour")
-	f.IntVar(&r.Threads, "threads", 0, "parts of the table that are read at a time, at most 4 for each CPU (default: 2 for each; in a gateway 2 in all)")
+	f.IntVar(&r.Threads, "threads", 0,
+		"parts of the table that are read at a time, at most 4 for each CPU (default: 2 for each; in a "+
+			"gateway 2 in all)")
 	f.StringVar(&r.From, "from", "", "row key in hex from which to go on, as an earlier run has told it")
 }
 
@@ -42,7 +51,7 @@ type fsckRequest struct {
 	Threads int          `json:"threads"`
 	// YesDeleteOrphans is the most orphans that may be deleted, 0 if a small part may.
 	YesDeleteOrphans int64 `json:"yesDeleteOrphans"`
-	DryRun           bool  `json:"dryRun,omitempty"` // repair nothing, and tell of all as if it were
+	DryRun           bool  `json:"dryRun,omitempty"` // repair nothing, and report all as if it were
 }
 
 // runFsck checks the data table and repairs what its flags allow. It prints a line for each

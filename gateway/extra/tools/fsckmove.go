@@ -11,7 +11,7 @@ import (
 )
 
 // move puts cells of a row of no full hour into the rows of full hours, in which others may write
-// meanwhile: only where nothing is yet. It returns why the row stays as it is, "" if all of its
+// too: only where nothing is yet. It returns why the row stays as it is, "" if all of its
 // cells are durable in their new places.
 func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, err error) {
 	if len(rows) == 0 {
@@ -46,7 +46,7 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	if _, err := putAbsent(ctx, w.checks.Tables.Data, cells, values); err != nil {
 		return "", err
 	}
-	// Also of what was there before, or came from others meanwhile, only the same values will do.
+	// Also of what was there before, or came from others since, only the same values will do.
 	if there, err = w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys); err != nil {
 		return "", err
 	}

@@ -15,12 +15,12 @@ const (
 	rowsPerOrphan = 10
 )
 
-// keepsOrphans tells whether the run keeps its orphans because they are too many; all else is repaired.
+// keepsOrphans reports whether the run keeps its orphans because they are too many; all else is repaired.
 // Before the first deletion it counts those of all rows of the run: the UID table of another installation
 // may name some of the UIDs, and to look a name up once more asks the same wrong table. If they cannot be
 // counted, that is an error and none is deleted.
 func (r *rowChecker) keepsOrphans(ctx context.Context) (bool, error) {
-	// Whoever counts needs the place of those who wait for it.
+	// A worker that counts needs the place of those that wait for it.
 	r.leave()
 	defer r.enterAgain()
 	r.orphansOnce.Do(func() {
@@ -39,9 +39,11 @@ func (r *rowChecker) judgeOrphans(rows, orphans int64) error {
 	tables := r.Tables
 	switch most := r.req.YesDeleteOrphans; {
 	case most > 0 && orphans > most:
-		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans, rows, tables.Data, most)
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s are orphans, at most %d may go", orphans,
+			rows, tables.Data, most)
 	case most == 0 && rows >= fewRows && orphans*rowsPerOrphan > rows:
-		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
+		return fmt.Errorf("no orphan is deleted: %d of %d rows of table %s have a UID that table %s does not name, "+
+			"which may be the UID table of another installation; if that is meant: -yes-delete-orphans %d",
 			orphans, rows, tables.Data, tables.UID, orphans)
 	}
 	return nil
@@ -100,7 +102,7 @@ func (r *rowChecker) countPart(ctx context.Context, part *checkedPart, names *na
 	return nil
 }
 
-// counted adds what a worker has counted to the sum, and tells from time to time how far that is.
+// counted adds what a worker has counted to the sum, and reports from time to time how far that is.
 func (r *rowChecker) counted(since, sum *orphanCount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,6 +111,7 @@ func (r *rowChecker) counted(since, sum *orphanCount) {
 	*since = orphanCount{}
 	if now := r.now(); now.Sub(r.told) >= tellEvery {
 		r.told = now
-		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows, sum.orphans))
+		r.progress(fmt.Sprintf("before the first orphan is deleted: %d rows looked at, %d of them orphans", sum.rows,
+			sum.orphans))
 	}
 }

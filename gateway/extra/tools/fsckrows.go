@@ -28,7 +28,7 @@ type rowChecker struct {
 	progress func(line string)
 	counts   fsckCounts
 	parts    []checkedPart
-	told     time.Time // when progress was last told
+	told     time.Time // when progress was last reported
 	begun    time.Time
 
 	places chan struct{} // has an element for each worker that reads
@@ -49,8 +49,8 @@ type checkedPart struct {
 const perCPU = 4
 
 // memory is what is held of each part that is read: the names of its series, rows that are to be repaired
-// with what replaces them, and a block of rows. While a part waits for orphans to be counted, one that is counted has names and a
-// block as well.
+// with what replaces them, and a block of rows. While a part waits for orphans to be counted, one
+// that is counted has names and a block as well.
 func (r *fsckRequest) memory() int64 {
 	const reading = namerBytes + wholetable.BlockBytes
 	each := int64(reading + 2*repairBytes)
@@ -79,9 +79,11 @@ func (r *fsckRequest) complete(threads int) error {
 	return nil
 }
 
-// checkRows checks the rows of a complete request, writes findings and tells progress. It
+// checkRows checks the rows of a complete request, writes findings and reports progress. It
 // returns the counts of what it has done, also with an error, which says where to go on.
-func (x *work) checkRows(ctx context.Context, req *fsckRequest, out io.Writer, progress func(string)) (fsckCounts, error) {
+func (x *work) checkRows(
+	ctx context.Context, req *fsckRequest, out io.Writer, progress func(string),
+) (fsckCounts, error) {
 	from, err := hex.DecodeString(req.From)
 	if err != nil {
 		return fsckCounts{}, err
@@ -119,7 +121,8 @@ func (x *work) checkNames(ctx context.Context, req *fsckRequest) error {
 	}
 	metrics, err := namesInOrder(ctx, x.Names, encoding.UIDMetric, anyName)
 	if err == nil && len(metrics) == 0 {
-		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID table of %s?", x.Tables.UID, x.Tables.Data)
+		err = fmt.Errorf("table %s names no metric, so that every row would be deleted as an orphan: is it the UID "+
+			"table of %s?", x.Tables.UID, x.Tables.Data)
 	}
 	return err
 }
@@ -170,10 +173,10 @@ func (r *rowChecker) enter(ctx context.Context) error {
 // leave gives a place to others.
 func (r *rowChecker) leave() { <-r.places }
 
-// enterAgain takes a place again, which its worker has left: whoever has one leaves it soon if the run has ended.
+// enterAgain takes a place again, which its worker has left: others leave theirs soon if the run has ended.
 func (r *rowChecker) enterAgain() { r.places <- struct{}{} }
 
-// reached notes that a part is done up to a key, or as a whole, and tells from time to time
+// reached notes that a part is done up to a key, or as a whole, and reports from time to time
 // how far the table is. With a nil key the part stays where it was.
 func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 	r.mu.Lock()
@@ -190,7 +193,8 @@ func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 	}
 	r.told = now
 	r.progress(fmt.Sprintf("%d rows, %d points, %d errors, %.0f points/s; all before row %x is done",
-		r.counts.Rows, r.counts.Points, r.counts.errors(), float64(r.counts.Points)/now.Sub(r.begun).Seconds(), r.position()))
+		r.counts.Rows, r.counts.Points, r.counts.errors(), float64(r.counts.Points)/now.Sub(r.begun).Seconds(),
+		r.position()))
 }
 
 // position returns the key before which all is done, empty for the beginning.

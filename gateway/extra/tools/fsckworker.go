@@ -41,7 +41,12 @@ type pendingRow struct {
 }
 
 func newRowWorker(r *rowChecker, p *checkedPart) *rowWorker {
-	return &rowWorker{checks: r, part: p, names: r.namer(namerBytes), checker: fsck.Checker{Schema: r.Schema, Options: r.req.Options}}
+	return &rowWorker{
+		checks:  r,
+		part:    p,
+		names:   r.namer(namerBytes),
+		checker: fsck.Checker{Schema: r.Schema, Options: r.req.Options},
+	}
 }
 
 // run checks the part, row by row.
@@ -72,11 +77,11 @@ func (w *rowWorker) run(ctx context.Context) error {
 	return nil
 }
 
-// reportRows is the number of rows after which a part tells how far it is.
+// reportRows is the number of rows after which a part reports how far it is.
 const reportRows = 10_000
 
-// report adds the worker's counts to those of the run, and tells up to which key the part is
-// done. At its end that is nil: rowChecker.run tells of the part as a whole.
+// report adds the worker's counts to those of the run, and reports up to which key the part is
+// done. At its end that is nil: rowChecker.run reports the part as a whole.
 func (w *rowWorker) report(at []byte) {
 	w.checks.mu.Lock()
 	w.checks.counts.merge(&w.counts)
@@ -119,7 +124,8 @@ func (w *rowWorker) check(ctx context.Context, row seriesRow) error {
 	w.count(result, len(row.Cells))
 
 	if len(result.Put)+len(result.Delete) == 0 {
-		if facts.Keep == tooYoung && slices.ContainsFunc(result.Findings, func(f fsck.Finding) bool { return f.Kind.IsError() }) {
+		if facts.Keep == tooYoung && slices.ContainsFunc(result.Findings,
+			func(f fsck.Finding) bool { return f.Kind.IsError() }) {
 			w.counts.Young++
 		}
 		if len(result.Findings) == 0 {
@@ -204,7 +210,12 @@ func (w *rowWorker) keep(row store.Row, title string, r *fsck.Result) {
 		p.findings[i].Qualifier = bytes.Clone(p.findings[i].Qualifier)
 	}
 	for _, c := range r.Put {
-		p.change.Put = append(p.change.Put, store.Cell{Family: []byte(encoding.FamilyData), Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+		p.change.Put = append(p.change.Put, store.Cell{
+			Family:    []byte(encoding.FamilyData),
+			Qualifier: c.Qualifier,
+			Value:     c.Value,
+			Timestamp: c.Timestamp,
+		})
 		w.bytes += len(c.Qualifier) + len(c.Value)
 	}
 	for _, c := range r.Delete {

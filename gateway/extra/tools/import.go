@@ -14,9 +14,11 @@ import (
 )
 
 func importFlags(f *flag.FlagSet, o *options) {
-	f.BoolVar(&o.skipErrors, "skip-errors", false, "tell of lines that are refused and go on; otherwise the first one ends the import")
+	f.BoolVar(&o.skipErrors, "skip-errors", false,
+		"tell of lines that are refused and go on; otherwise the first one ends the import")
 	f.BoolVar(&o.autoMetric, "auto-metric", false, "give new metrics UIDs, whatever DOWNPOUR_AUTO_METRICS says")
-	f.BoolVar(&o.outOfOrder, "allow-out-of-order", false, "on HBase, take times that do not ascend in a series; two values of one time make queries fail there")
+	f.BoolVar(&o.outOfOrder, "allow-out-of-order", false,
+		"on HBase, take times that do not ascend in a series; two values of one time make queries fail there")
 	f.BoolVar(&o.noState, "no-state", false, "keep no FILE.import to go on from after an interruption")
 }
 
@@ -31,7 +33,8 @@ func importFiles(ctx context.Context, c *call) error {
 	}
 	return c.at(ctx, creating, func(r *remote) error {
 		if c.dryRun && !r.own {
-			return c.usage("-dry-run: a gateway has the store open, and imports nothing without storing it; end it first")
+			return c.usage("-dry-run: a gateway has the store open, and imports nothing without storing it; " +
+				"end it first")
 		}
 		for _, name := range c.args {
 			if err := c.importFile(ctx, r, name); err != nil {
@@ -89,7 +92,8 @@ func (c *call) importFile(ctx context.Context, to *remote, name string) (err err
 
 	// Also before an error something was imported.
 	s := run.state
-	fmt.Fprintf(c.Out, "%s: %d lines: %d points imported, %d refused, %d blank", name, s.Lines, s.Points, s.Refused, s.Blank)
+	fmt.Fprintf(c.Out, "%s: %d lines: %d points imported, %d refused, %d blank", name, s.Lines, s.Points, s.Refused,
+		s.Blank)
 	if s.Meta > 0 {
 		fmt.Fprintf(c.Out, ", %d annotations and meta data", s.Meta)
 	}
@@ -207,12 +211,17 @@ func (i *fileImport) send(ctx context.Context, ch *chunk) *sending {
 	}
 	go func() {
 		defer close(s.ended)
-		resp, err := i.to.send(ctx, http.MethodPost, path, bytes.NewReader(ch.text), "Content-Type", "text/plain; charset=UTF-8")
+		resp, err := i.to.send(ctx, http.MethodPost, path, bytes.NewReader(ch.text), "Content-Type",
+			"text/plain; charset=UTF-8")
 		if err != nil {
 			s.err = err
 			return
 		}
-		s.err = i.to.receive(resp, receiver{out: io.Discard, counts: &s.answer, progress: func(string) { s.taken <- struct{}{} }})
+		s.err = i.to.receive(resp, receiver{
+			out:      io.Discard,
+			counts:   &s.answer,
+			progress: func(string) { s.taken <- struct{}{} },
+		})
 	}()
 	return s
 }
@@ -233,7 +242,8 @@ func (i *fileImport) awaitCommit(ch *chunk) error {
 	<-ch.sent.ended
 	a := &ch.sent.answer
 	if err := ch.sent.err; err != nil {
-		return fmt.Errorf("%s: %w (everything up to line %d is imported; run again to go on there)", i.from.name, err, i.state.Lines)
+		return fmt.Errorf("%s: %w (everything up to line %d is imported; run again to go on there)", i.from.name, err,
+			i.state.Lines)
 	}
 	first := ch.begin.Lines
 	a.Blank -= int64(len(ch.long))
@@ -276,7 +286,8 @@ func (c *chunk) placeOf(line int64) position {
 // with it.
 func (i *fileImport) stopAt(at position, why string) error {
 	i.state.position = at
-	return errors.Join(fmt.Errorf("%s:%d: %s (the lines before it are imported; correct it, or give -skip-errors, and run again)", i.from.name, at.Lines+1, why), i.save())
+	return errors.Join(fmt.Errorf("%s:%d: %s (the lines before it are imported; correct it, or give -skip-errors, "+
+		"and run again)", i.from.name, at.Lines+1, why), i.save())
 }
 
 func (i *fileImport) save() error {

@@ -114,7 +114,8 @@ func (f *input) skip(to position) error {
 		return f.fault(err)
 	}
 	if n < to.Offset || sum.Sum32() != to.Sum {
-		return fmt.Errorf("%s has changed in its first %d bytes of text, which were imported before: remove %s to import it anew", f.name, to.Offset, stateName(f.name))
+		return fmt.Errorf("%s has changed in its first %d bytes of text, which were imported before: remove %s to "+
+			"import it anew", f.name, to.Offset, stateName(f.name))
 	}
 
 	f.at = to

@@ -110,7 +110,7 @@ func parseTime(w []byte) (int64, error) {
 // maxTime is the largest time that a row can hold, in ms.
 const maxTime = encoding.MaxTime*1000 + 999
 
-// importable tells whether import reads the line of a point, whose time is in ms or
+// importable reports whether import reads the line of a point, whose time is in ms or
 // seconds, as that point. It takes neither NaN nor infinity, no time before 1 or beyond
 // maxTime, and it takes times below 2^32 for seconds and others for ms.
 func importable(t int64, milli bool, v encoding.Value) bool {

@@ -37,10 +37,13 @@ const (
 // linesBuffer is the number of bytes of lines that wait to be sent. Progress sends them.
 const linesBuffer = 64 << 10
 
-// writeLines answers with the lines that write writes to out and tells to progress, and
+// writeLines answers with the lines that write writes to out and passes to progress, and
 // with the counts that it returns. An error before the first line is returned, for a status
-// to tell it, as a countedError. write uses out and progress one at a time.
-func writeLines(w http.ResponseWriter, r *http.Request, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
+// to report it, as a countedError. write uses out and progress one at a time.
+func writeLines(
+	w http.ResponseWriter, r *http.Request,
+	write func(out io.Writer, progress func(line string)) (counts any, err error),
+) error {
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 	out := &lineCounter{Writer: bufio.NewWriterSize(w, linesBuffer)}
 	tell := func(prefix string, v any) error {
@@ -95,7 +98,7 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 type receiver struct {
 	out      io.Writer
 	progress func(line string)
-	printed  func() error // is called at a line #printed, once the lines before it are written to out; nil if there is none
+	printed  func() error // is called at a line #printed, once the lines before it are written to out; nil for none
 	counts   any          // also of work that has failed
 }
 
@@ -146,7 +149,7 @@ func (r *remote) copyLines(in io.Reader, to receiver) error {
 			return fmt.Errorf("%s: the answer was cut off (run it again): %w", r.url, err)
 		}
 
-		// A line that is longer than the buffer comes in pieces, of which only the first can be such a word.
+		// A line that is longer than the buffer comes in pieces, and only the first can be such a word.
 		if word, text, ok := bytes.Cut(line, []byte{' '}); ok && begun && line[0] == '#' {
 			switch string(word) + " " {
 			case endPrefix:

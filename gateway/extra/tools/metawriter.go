@@ -55,7 +55,7 @@ func (m *metaWriter) assignSome(ctx context.Context, names []nameLine) error {
 		kind := encoding.UIDKind(k)
 		uid.Staged{Dictionary: m.names}.Prepare(ctx, kind, list)
 		for _, name := range list {
-			// Not prepared: Assign gives it a UID, or tells why it has none.
+			// Not prepared: Assign gives it a UID, or says why it has none.
 			if !m.names.Cached(kind, name) {
 				if _, err := m.names.Assign(ctx, kind, name); err != nil {
 					return fmt.Errorf("%s %s: %w", kind, name, err)

@@ -29,22 +29,37 @@ import (
 // one command. Closing it closes the store.
 func (c *call) serve(st Store, p purpose) *remote {
 	importing, opened := c.command.Name == "import", st
-	if importing && c.dryRun { // all of its requests are one dry run, of which later ones see the names of earlier ones
+	if importing && c.dryRun { // all of its requests are one dry run, whose later ones see the names of earlier ones
 		st = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)
 	}
 	s := Served{Settings: c.Settings, Store: st, Own: true, Now: c.Now, Turns: c.retentionTurns(st)}
 	s.Auto.Metrics = s.Auto.Metrics || c.autoMetric
 
 	var tracker *meta.Tracker // nil if puts record no meta data
-	s.Names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded,
+	s.Names = uid.New(uid.Config{
+		Store:   st,
+		Table:   c.Tables.UID,
+		Schema:  c.Schema,
+		MaxName: c.MaxName,
+		Shared:  !c.Embedded,
 		Assigned: func(kind encoding.UIDKind, name string, u encoding.UID) {
 			if tracker != nil {
 				tracker.Assigned(kind, name, u)
 			}
-		}})
+		},
+	})
 	s.Forest = s.forest()
 	if p == creating && (c.Meta.Tracking || c.Meta.RealtimeUID) {
-		cfg := meta.TrackerConfig{Config: meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: s.Names}, Flags: c.Meta}
+		cfg := meta.TrackerConfig{
+			Config: meta.Config{
+				Store:     st,
+				UIDTable:  c.Tables.UID,
+				MetaTable: c.Tables.Meta,
+				Schema:    c.Schema,
+				Names:     s.Names,
+			},
+			Flags: c.Meta,
+		}
 		if c.Trees {
 			cfg.Described = s.forest().Add
 		}
@@ -83,9 +98,20 @@ const (
 func (s *Served) importInto(tracker *meta.Tracker, outOfOrder bool) {
 	// Staged, as in a gateway: where the store can order its writes, a new series does not
 	// wait until its UIDs are on the disk.
-	s.Series = write.NewSeries(write.SeriesConfig{Schema: s.Schema, Names: uid.Staged{Dictionary: s.Names}, Auto: s.Auto})
-	cfg := write.Config{Schema: s.Schema, Table: s.Tables.Data, Form: write.MultiPoint, Window: importWindow, WindowBytes: importBytes,
-		Shards: importShards, Allowed: s.Allowed}
+	s.Series = write.NewSeries(write.SeriesConfig{
+		Schema: s.Schema,
+		Names:  uid.Staged{Dictionary: s.Names},
+		Auto:   s.Auto,
+	})
+	cfg := write.Config{
+		Schema:      s.Schema,
+		Table:       s.Tables.Data,
+		Form:        write.MultiPoint,
+		Window:      importWindow,
+		WindowBytes: importBytes,
+		Shards:      importShards,
+		Allowed:     s.Allowed,
+	}
 	if tracker != nil { // a nil pointer in the interface would be an observer
 		cfg.Observer = tracker
 	}
@@ -109,9 +135,22 @@ func ownRoutes(s Served) http.Handler {
 	const unbounded = time.Duration(math.MaxInt64)
 	limits := limit.New(limit.Config{})
 	work := work{Served: s}
-	query := queryroutes.Handlers{Engine: work.engine(), Guard: guard, Limits: limits, Timeout: unbounded, Now: work.now, Zone: s.Zone,
-		Running: &querylog.Log{}, Counter: uncounted{}, Log: guard.Log}
-	dashboards := dashboardroutes.Handlers{Store: &dashboard.Store{Cells: s.Store, Table: s.Tables.State, Now: work.now}, Guard: guard, Timeout: unbounded}
+	query := queryroutes.Handlers{
+		Engine:  work.engine(),
+		Guard:   guard,
+		Limits:  limits,
+		Timeout: unbounded,
+		Now:     work.now,
+		Zone:    s.Zone,
+		Running: &querylog.Log{},
+		Counter: uncounted{},
+		Log:     guard.Log,
+	}
+	dashboards := dashboardroutes.Handlers{
+		Store:   &dashboard.Store{Cells: s.Store, Table: s.Tables.State, Now: work.now},
+		Guard:   guard,
+		Timeout: unbounded,
+	}
 
 	mux := http.NewServeMux()
 	mux.Handle("/api/tools/", Handler(s))
@@ -184,7 +223,13 @@ func (a *ownAnswer) Header() http.Header { return a.header }
 func (a *ownAnswer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
-		a.begun <- &http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: a.header.Clone(), ContentLength: -1}
+		a.begun <- &http.Response{
+			StatusCode:    status,
+			ProtoMajor:    1,
+			ProtoMinor:    1,
+			Header:        a.header.Clone(),
+			ContentLength: -1,
+		}
 	}
 }
 

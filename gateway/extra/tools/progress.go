@@ -31,7 +31,8 @@ func newProgress(e *Env, f *input) *progress {
 	if e.Terminal && f.size > 0 {
 		p.bar = progressbar.NewOptions64(f.size, progressbar.OptionSetWriter(e.Err), progressbar.OptionShowBytes(true),
 			progressbar.OptionSetDescription(filepath.Base(f.name)), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionFullWidth())
 	}
 	return p
 }
@@ -60,7 +61,8 @@ func (p *progress) at(bytes, lines, points int64) {
 		left := time.Duration(float64(passed) * float64(p.size-bytes) / float64(bytes))
 		share = fmt.Sprintf("%d%% of the file, %s left, ", 100*bytes/p.size, left.Round(time.Second))
 	}
-	fmt.Fprintf(p.out, "%s: %s%d lines, %d points, %.0f points/s\n", p.name, share, lines, points, float64(points-p.earlier)/passed.Seconds())
+	fmt.Fprintf(p.out, "%s: %s%d lines, %d points, %.0f points/s\n", p.name, share, lines, points,
+		float64(points-p.earlier)/passed.Seconds())
 }
 
 // say prints a line of text. It removes the bar from the screen first.

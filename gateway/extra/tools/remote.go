@@ -83,10 +83,15 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 }
 
 // reading are the paths for which a token for reading is enough.
-var reading = []string{"/api/config", "/readyz", "/api/query", "/api/dashboards", "/api/tools/export", "/api/tools/scan", "/api/tools/names"}
+var reading = []string{
+	"/api/config", "/readyz", "/api/query", "/api/dashboards",
+	"/api/tools/export", "/api/tools/scan", "/api/tools/names",
+}
 
 // send sends a request, with pairs of header fields; the answer's body is the caller's to close.
-func (r *remote) send(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, error) {
+func (r *remote) send(
+	ctx context.Context, method, path string, body io.Reader, header ...string,
+) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.url+path, body)
 	if err != nil {
 		return nil, err
@@ -95,7 +100,8 @@ func (r *remote) send(ctx context.Context, method, path string, body io.Reader, 
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	write := method == http.MethodPut || !slices.ContainsFunc(reading, func(p string) bool { return strings.HasPrefix(path, p) })
+	write := method == http.MethodPut ||
+		!slices.ContainsFunc(reading, func(p string) bool { return strings.HasPrefix(path, p) })
 	if token := r.tokens.forScope(write); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -146,7 +152,8 @@ func (r *remote) check(ctx context.Context, stores ...string) (serves string, er
 	var settings map[string]any
 	if err := r.call(ctx, http.MethodGet, "/api/config", nil, &settings); err != nil {
 		var refused *answerError
-		if errors.As(err, &refused) && (refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
+		if errors.As(err, &refused) &&
+			(refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
 			return "", fmt.Errorf("%w (its token is taken from DOWNPOUR_TOKEN_FILE)", err)
 		}
 		return "", err

@@ -33,9 +33,11 @@ func (s *Settings) retentionTurns(st Store) retention.Turns {
 }
 
 func retentionFlags(f *flag.FlagSet, o *options) {
-	f.Int64Var(&o.retention.YesDelete, "yes-delete", 0, "for run: the most rows that may go. Without it nothing goes if it would be more than half of a table")
+	f.Int64Var(&o.retention.YesDelete, "yes-delete", 0,
+		"for run: the most rows that may go. Without it nothing goes if it would be more than half of a table")
 	f.BoolVar(&o.retention.Meta, "meta", false, "also the TSMeta and counters of series of which no row is left")
-	f.IntVar(&o.retention.Rate, "rate", retention.DefaultRate, "for run on HBase: rows deleted a second, 0 for no bound")
+	f.IntVar(&o.retention.Rate, "rate", retention.DefaultRate,
+		"for run on HBase: rows deleted a second, 0 for no bound")
 }
 
 // retentionRequest says what to do. It is the body of POST retention.
@@ -44,14 +46,15 @@ type retentionRequest struct {
 	YesDelete int64 `json:"yesDelete,omitempty"`
 	Meta      bool  `json:"meta,omitempty"`
 	Rate      int   `json:"rate"`
-	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and tell of all as if it were
+	DryRun    bool  `json:"dryRun,omitempty"` // delete nothing, and report all as if it were
 }
 
 // check returns an error for a request that is none.
 func (r *retentionRequest) check(s *Settings) error {
 	switch {
 	case s.Retention.Rules == nil:
-		return errors.New("DOWNPOUR_RETENTION is off, want an age such as 400d or a file of rules; nothing is deleted without it")
+		return errors.New("DOWNPOUR_RETENTION is off, want an age such as 400d or a file of rules; nothing is " +
+			"deleted without it")
 	case r.YesDelete < 0:
 		return fmt.Errorf("yes-delete: got %d, want a number of rows", r.YesDelete)
 	case r.YesDelete > 0 && !r.Run:
@@ -108,7 +111,7 @@ func runRetention(ctx context.Context, c *call) error {
 	return err
 }
 
-// printMeta writes what was done with meta data, if anything was asked for.
+// printMeta writes what was done with meta data, if anything was requested.
 func (d *retentionDone) printMeta(out io.Writer) {
 	if d.Meta != nil {
 		fmt.Fprintln(out, d.Meta)
@@ -116,7 +119,9 @@ func (d *retentionDone) printMeta(out io.Writer) {
 }
 
 // do does what a request asks for: rows, and then meta data of series that have none any more.
-func (r *retentionRequest) do(ctx context.Context, w *retention.Worker, m *retention.Meta, progress func(string), done *retentionDone) (err error) {
+func (r *retentionRequest) do(
+	ctx context.Context, w *retention.Worker, m *retention.Meta, progress func(string), done *retentionDone,
+) (err error) {
 	w.Job.Rate, w.Job.Progress = r.Rate, progress
 	if r.Run {
 		done.Report, err = w.RunNow(ctx, r.YesDelete, progress)
@@ -144,8 +149,10 @@ func (c *call) adviseTTL(r *retention.Report) {
 		if t.OneAge == 0 {
 			continue
 		}
-		fmt.Fprintf(c.Out, "table %s has one age: HBase would do without these runs with alter '%s', {NAME => '%s', TTL => %d}. It counts from the time "+
-			"of writing, so points that are put late stay as much longer; it also drops annotations of no series and rows of metrics without a name, which these runs keep; and no answer over the table "+
+		fmt.Fprintf(c.Out, "table %s has one age: HBase would do without these runs with alter '%s', {NAME => '%s', "+
+			"TTL => %d}. It counts from the time of writing, so points that are put late stay as much longer; it also "+
+			"drops annotations of no series and rows of metrics without a name, which these runs keep; and no answer "+
+			"over the table "+
 			"comes from the result cache any more\n",
 			t.Name, t.Name, encoding.FamilyData, t.OneAge)
 	}
@@ -183,6 +190,10 @@ func (h *served) retention(w http.ResponseWriter, r *http.Request) error {
 			x, in.Rate = x.dry(), 0
 		}
 		worker := &retention.Worker{Job: x.RetentionJob(x.Store, x.Names, x.now), Turns: x.Turns}
-		return done, in.do(ctx, worker, &retention.Meta{Job: worker.Job, Table: h.Tables.Meta, Bytes: h.bound(servedBytes, 0)}, seldom(h.now, progress), done)
+		return done, in.do(ctx, worker, &retention.Meta{
+			Job:   worker.Job,
+			Table: h.Tables.Meta,
+			Bytes: h.bound(servedBytes, 0),
+		}, seldom(h.now, progress), done)
 	})
 }

@@ -18,8 +18,11 @@ import (
 const rollupPath = "/api/tools/rollup"
 
 func rollupFlags(f *flag.FlagSet, o *options) {
-	f.DurationVar(&o.margin, "margin", rollupjob.DefaultMargin, "how long ago an hour has ended before it is rolled up, more than points come late")
-	f.BoolVar(&o.fewer, "fewer", false, "replace or delete also rollups that were made of more points than there are now, after a deletion; not where raw rows go by their age")
+	f.DurationVar(&o.margin, "margin", rollupjob.DefaultMargin,
+		"how long ago an hour has ended before it is rolled up, more than points come late")
+	f.BoolVar(&o.fewer, "fewer", false,
+		"replace or delete also rollups that were made of more points than there are now, after a deletion; not where "+
+			"raw rows go by their age")
 }
 
 // rollupRequest says what to roll up. It is the body of POST rollup.
@@ -54,7 +57,7 @@ func runRollup(ctx context.Context, c *call) error {
 	return err
 }
 
-// rollUp carries out a request and tells progress.
+// rollUp carries out a request and reports progress.
 func (x *work) rollUp(ctx context.Context, req *rollupRequest, tell func(string)) (counts rollupjob.Counts, err error) {
 	if x.Rollups == nil {
 		return counts, errors.New("DOWNPOUR_ROLLUPS: want auto: and the rollups to make, auto:rollups.json")
@@ -76,12 +79,22 @@ func (x *work) rollUp(ctx context.Context, req *rollupRequest, tell func(string)
 
 	begun := x.now()
 	told, reached := begun, rollupjob.Counts{}
-	job := rollupjob.Job{Store: x.Store, Tables: rollupjob.Tables{Data: x.Tables.Data, State: x.Tables.State}, Schema: x.Schema, Config: x.Rollups,
-		FixDuplicates: x.Compile.FixDuplicates, Margin: margin, Now: x.now, Fewer: req.Fewer}
+	job := rollupjob.Job{
+		Store:         x.Store,
+		Tables:        rollupjob.Tables{Data: x.Tables.Data, State: x.Tables.State},
+		Schema:        x.Schema,
+		Config:        x.Rollups,
+		FixDuplicates: x.Compile.FixDuplicates,
+		Margin:        margin,
+		Now:           x.now,
+		Fewer:         req.Fewer,
+	}
 	// A dry run would wait for others.
 	if !x.dryRun {
 		job.Leases = &lease.Keeper{Store: x.Store, Table: x.Tables.State, Holder: lease.Holder()}
-		job.Leases.Waits = func(name, holder string) { tell(fmt.Sprintf("waits for %s, which works on %s", holder, name)) }
+		job.Leases.Waits = func(name, holder string) {
+			tell(fmt.Sprintf("waits for %s, which works on %s", holder, name))
+		}
 	}
 	job.Reached = func(done rollupjob.Counts) {
 		reached.Add(&done)

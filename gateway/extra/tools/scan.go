@@ -25,7 +25,8 @@ import (
 
 func scanFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.scan.lines, "import", false, "print the points as lines that import reads")
-	f.BoolVar(&o.scan.delete, "delete", false, "delete what is printed, as lines that import reads; not through a gateway")
+	f.BoolVar(&o.scan.delete, "delete", false,
+		"delete what is printed, as lines that import reads; not through a gateway")
 }
 
 // scanCounts are what a scan has done. A gateway sends them as JSON.
@@ -64,9 +65,10 @@ func scanRows(ctx context.Context, c *call) error {
 		return errors.Join(r.get(ctx, scanPath+q.Encode(), to), out.Flush())
 	})
 
-	// What was deleted before an error is told, too.
+	// What was deleted before an error is reported, too.
 	if n := counts.Unreadable + counts.Unwritable; lines && n > 0 {
-		fmt.Fprintf(c.Err, "left out: %d cells that cannot be read, %d that import would refuse or read as other points\n", counts.Unreadable, counts.Unwritable)
+		fmt.Fprintf(c.Err, "left out: %d cells that cannot be read, %d that import would refuse or read as "+
+			"other points\n", counts.Unreadable, counts.Unwritable)
 	}
 	if c.scan.delete {
 		fmt.Fprintf(c.Err, "%d points printed, %d cells deleted\n", counts.Points, counts.Deleted)
@@ -151,7 +153,7 @@ func (h *served) scanDelete(w http.ResponseWriter, r *http.Request) error {
 type rowPrinter struct {
 	*work
 	lines   bool         // as lines that import reads
-	printed func() error // returns when the client has what was written to out, which is to be deleted; nil if nothing is
+	printed func() error // returns when the client has what was written to out and will be deleted; nil if nothing is
 	out     io.Writer
 	cells   fsck.Checker
 	counts  scanCounts
@@ -161,7 +163,7 @@ type rowPrinter struct {
 	bytes   int                 // of pending
 }
 
-// all prints the rows of queries, and deletes what it has printed if that is asked for.
+// all prints the rows of queries, and deletes what it has printed if requested.
 func (p *rowPrinter) all(ctx context.Context, args []string) error {
 	all, err := p.queried(ctx, args)
 	if err != nil {
@@ -194,7 +196,8 @@ func (p *rowPrinter) row(row seriesRow) error {
 
 	key, named := row.key, row.named
 	p.line = p.line[:0]
-	p.line = fmt.Appendf(p.line, "%s %s %d (%s) %s\n", javaBytes(row.Key), visible(named.metric), key.BaseTime, p.date(int64(key.BaseTime)*1000), visible(named.braces()))
+	p.line = fmt.Appendf(p.line, "%s %s %d (%s) %s\n", javaBytes(row.Key), visible(named.metric), key.BaseTime,
+		p.date(int64(key.BaseTime)*1000), visible(named.braces()))
 	for _, c := range row.Cells {
 		p.line = append(p.line, "  "...)
 		p.appendCell(key.BaseTime, fsck.Cell{Qualifier: c.Qualifier, Value: c.Value})
@@ -248,7 +251,8 @@ func (p *rowPrinter) appendCell(base uint32, c fsck.Cell) {
 		p.appendAnnotation(base, c)
 	case len(entries) == 0:
 		p.line = fmt.Appendf(p.line, "%s\t[Not a data point]", javaBytes(c.Value))
-	case !odd && len(c.Qualifier) == encoding.QualifierWidth(c.Qualifier[0]): // a single cell; what is left has several points
+	case !odd && len(c.Qualifier) == encoding.QualifierWidth(c.Qualifier[0]):
+		// A single cell; what is left has several points.
 		p.appendPoint(base, entries[0])
 	default:
 		p.line = fmt.Appendf(p.line, "%s\t%s = %d values:", javaBytes(c.Qualifier), javaBytes(c.Value), len(entries))
@@ -270,7 +274,8 @@ func (p *rowPrinter) appendPoint(base uint32, e fsck.Entry) {
 	if e.Qualifier.Float {
 		kind = "f"
 	}
-	p.line = fmt.Appendf(p.line, "%s\t%s\t%d\t%s\t%d\t(%s)", javaBytes(encoding.AppendQualifier(nil, e.Qualifier)), javaBytes(e.Value), offset/unit, kind, at/unit, p.date(at))
+	p.line = fmt.Appendf(p.line, "%s\t%s\t%d\t%s\t%d\t(%s)", javaBytes(encoding.AppendQualifier(nil, e.Qualifier)),
+		javaBytes(e.Value), offset/unit, kind, at/unit, p.date(at))
 }
 
 // appendAnnotation appends the text of an annotation. OpenTSDB reads its column as that of a
@@ -284,11 +289,12 @@ func (p *rowPrinter) appendAnnotation(base uint32, c fsck.Cell) {
 		offset = int64(binary.BigEndian.Uint32(c.Qualifier[1:]))
 	}
 	at := int64(base)*1000 + offset
-	p.line = fmt.Appendf(p.line, "%s\t%s\t%d\t%s\t%d\t(%s)", javaBytes(c.Qualifier), javaBytes(c.Value), offset/1000, visible(string(c.Value)), at, p.date(at))
+	p.line = fmt.Appendf(p.line, "%s\t%s\t%d\t%s\t%d\t(%s)", javaBytes(c.Qualifier), javaBytes(c.Value), offset/1000,
+		visible(string(c.Value)), at, p.date(at))
 }
 
 // importRow prints the points of a row as lines that import reads. What has been printed of
-// it is to be deleted, if that is asked for: cells of points whose points are all printed.
+// it is to be deleted, if requested: cells of points whose points are all printed.
 func (p *rowPrinter) importRow(row seriesRow) error {
 	named := row.named
 	// A line can hold the names, and import would take them with these settings.
@@ -329,7 +335,9 @@ func (p *rowPrinter) importRow(row seriesRow) error {
 
 // appendCellLines appends a line for each point of a cell. whole is false if import would
 // not read one of the points as it is.
-func appendCellLines(dst []byte, base uint32, of *namedSeries, entries []fsck.Entry) (lines []byte, whole bool, err error) {
+func appendCellLines(
+	dst []byte, base uint32, of *namedSeries, entries []fsck.Entry,
+) (lines []byte, whole bool, err error) {
 	for _, e := range entries {
 		v, err := encoding.ParseValue(e.Qualifier, e.Value)
 		if err != nil {
@@ -347,7 +355,7 @@ func appendCellLines(dst []byte, base uint32, of *namedSeries, entries []fsck.En
 	return dst, true, nil
 }
 
-// importable tells whether import, with these settings, takes the names of a series.
+// importable reports whether import, with these settings, takes the names of a series.
 func (s *namedSeries) importable(settings *Settings) bool {
 	p := write.Point{Metric: s.metric, Time: 1}
 	for _, t := range s.tags {

@@ -66,7 +66,11 @@ func stretchesOf(compiled *plan.Compiled) (all []stretch) {
 	for _, r := range compiled.Plan.Ranges {
 		access := operator.ChooseFilter(&scanplan.Part{Plan: *compiled.Plan, Range: r})
 		if !access.Nothing {
-			all = append(all, stretch{KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop}, filter: access.Filter, compiled: compiled})
+			all = append(all, stretch{
+				KeyRange: store.KeyRange{Start: r.Start, Stop: r.Stop},
+				filter:   access.Filter,
+				compiled: compiled,
+			})
 		}
 	}
 	return all
@@ -83,7 +87,14 @@ type seriesRow struct {
 
 // walk reads the rows of a stretch that it is about, and those of impossible keys. A row is valid until the next one.
 func (x *work) walk(ctx context.Context, s *stretch, names *namer, keysOnly bool) iter.Seq2[seriesRow, error] {
-	scan := store.Scan{Table: x.Tables.Data, Start: s.Start, Stop: s.Stop, Family: encoding.FamilyData, Filter: s.filter, KeysOnly: keysOnly}
+	scan := store.Scan{
+		Table:    x.Tables.Data,
+		Start:    s.Start,
+		Stop:     s.Stop,
+		Family:   encoding.FamilyData,
+		Filter:   s.filter,
+		KeysOnly: keysOnly,
+	}
 	return func(yield func(seriesRow, error) bool) {
 		for row, err := range wholetable.Rows(ctx, x.Store, scan) {
 			of, admitted := seriesRow{Row: row}, true
@@ -102,8 +113,8 @@ func (x *work) walk(ctx context.Context, s *stretch, names *namer, keysOnly bool
 	}
 }
 
-// look returns the series of a row, unless the row is one that the stretch is not about. Names are looked up last, because
-// that is slow.
+// look returns the series of a row, unless the row is one that the stretch is not about. Names are
+// looked up last, because that is slow.
 func (s *stretch) look(ctx context.Context, row []byte, key encoding.RowKey, names *namer) (*namedSeries, bool, error) {
 	if !s.wants(key) {
 		return nil, false, nil
@@ -136,7 +147,7 @@ func dealOverlaps(all []stretch) {
 	}
 }
 
-// contains tells whether the stretch has a key.
+// contains reports whether the stretch has a key.
 func (s *stretch) contains(key []byte) bool {
 	return bytes.Compare(s.Start, key) <= 0 && (len(s.Stop) == 0 || bytes.Compare(key, s.Stop) < 0)
 }
@@ -168,7 +179,7 @@ func (x *work) everything(ctx context.Context) ([]stretch, error) {
 	var cuts [][]byte
 	for bucket := range x.Schema.Buckets() {
 		salt := x.Schema.AppendSalt(nil, bucket)
-		if bucket > 0 { // nothing lies before the first one
+		if bucket > 0 { // nothing is before the first one
 			cuts = append(cuts, salt)
 		}
 		for i := metricsPerStretch; i < len(metrics); i += metricsPerStretch {
@@ -251,7 +262,7 @@ func (n *namer) series(ctx context.Context, key encoding.RowKey) (*namedSeries, 
 	return s, nil
 }
 
-// What a series takes in a namer beside its names and UIDs, and each of its tags.
+// What a series takes in a namer on top of its names and UIDs, and each of its tags.
 const (
 	seriesCost = 256
 	tagCost    = 128
@@ -334,7 +345,7 @@ func (n *namer) forget(key encoding.RowKey) {
 	delete(n.cache, string(append(append([]byte(nil), key.Metric...), key.Tags...)))
 }
 
-// wants tells whether a row has the metric, the time and the tags that the stretch is about. Queries read rows before
+// wants reports whether a row has the metric, the time and the tags that the stretch is about. Queries read rows before
 // and after those that have points between their start and end, and the store may return others still.
 func (s *stretch) wants(key encoding.RowKey) bool {
 	if s.compiled == nil {
@@ -342,10 +353,11 @@ func (s *stretch) wants(key encoding.RowKey) bool {
 	}
 	p := s.compiled.Plan
 	base := int64(key.BaseTime) * 1000
-	return base <= p.End && base+encoding.RowSeconds*1000 > p.Start && bytes.Equal(key.Metric, p.Metric) && admits(p, key.Tags)
+	return base <= p.End && base+encoding.RowSeconds*1000 > p.Start && bytes.Equal(key.Metric, p.Metric) &&
+		admits(p, key.Tags)
 }
 
-// admits tells whether a row is one that the stretch is about, and not one of those before.
+// admits reports whether a row is one that the stretch is about, and not one of those before.
 func (s *stretch) admits(row []byte, key encoding.RowKey, named *namedSeries) (bool, error) {
 	if s.compiled == nil {
 		return true, nil

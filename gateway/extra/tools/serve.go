@@ -40,7 +40,7 @@ type Served struct {
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
-	// Forget makes puts record meta data anew that was deleted. It is nil if they record none.
+	// Forget makes puts record deleted meta data again. It is nil if they record none.
 	Forget func()
 	// Turns are those of deleting rows that are past, which the gateway does by itself, too.
 	Turns retention.Turns
@@ -108,8 +108,11 @@ func Handler(s Served) http.Handler {
 			}
 			// The log has the beginning of a body before anything is done, and could not show a compressed one.
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" {
-				writeFault(w, &httpio.Error{Code: http.StatusUnsupportedMediaType,
-					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body", encoding)})
+				writeFault(w, &httpio.Error{
+					Code: http.StatusUnsupportedMediaType,
+					Message: fmt.Sprintf("Content-Encoding: got %q, want none: tools take no compressed body",
+						encoding),
+				})
 				return
 			}
 
@@ -135,7 +138,7 @@ type work struct {
 	dryRun bool
 }
 
-// dry returns what a dry run works on: the same, but for a store that takes all changes and makes none. Of points
+// dry returns what a dry run works on: the same, except for a store that takes all changes and makes none. Of points
 // and of the tables forgotten it keeps no change.
 func (x *work) dry(forgotten ...string) *work {
 	d := &work{Served: x.Served, dryRun: true}
@@ -154,7 +157,14 @@ func (s *Settings) unread(others ...string) []string {
 
 // forest returns the trees of the store.
 func (s *Served) forest() *forest.Forest {
-	return forest.New(forest.Config{Store: s.Store, TreeTable: s.Tables.Tree, UIDTable: s.Tables.UID, MetaTable: s.Tables.Meta, Schema: s.Schema, Names: s.Names})
+	return forest.New(forest.Config{
+		Store:     s.Store,
+		TreeTable: s.Tables.Tree,
+		UIDTable:  s.Tables.UID,
+		MetaTable: s.Tables.Meta,
+		Schema:    s.Schema,
+		Names:     s.Names,
+	})
 }
 
 // now is the time by the clock of the process.
@@ -170,7 +180,11 @@ func (x *work) parser() query.Parser { return query.Parser{Now: x.now(), Zone: x
 
 // engine compiles queries on the store, and answers them in process.
 func (x *work) engine() *engine.Engine {
-	return engine.New(engine.Config{Names: x.Names, Exec: dispatch.New(dispatch.Config{Store: x.Store}), Compile: x.Compile})
+	return engine.New(engine.Config{
+		Names:   x.Names,
+		Exec:    dispatch.New(dispatch.Config{Store: x.Store}),
+		Compile: x.Compile,
+	})
 }
 
 // decode reads the body of a request. A field that is misspelt must not be taken for one
@@ -208,5 +222,5 @@ func writeFault(w http.ResponseWriter, err error) {
 func writeObject(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone is told nothing
+	_ = json.NewEncoder(w).Encode(v) // a client that is gone learns nothing
 }

@@ -21,7 +21,7 @@ import (
 // maxImportBody bounds the body of POST import.
 const maxImportBody = 32 << 20
 
-// lineBytes is about what a line takes in memory beside its text.
+// lineBytes is about what a line takes in memory on top of its text.
 const lineBytes = 200
 
 // importDone is the answer to POST import: what became of the lines. Without skip it is about those before the first
@@ -50,11 +50,16 @@ func (h *served) importLines(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := memory.Reserve(r.Context(), int64(len(body))+int64(bytes.Count(body, []byte{'\n'})+1)*lineBytes); err != nil {
+	if err := memory.Reserve(r.Context(),
+		int64(len(body))+int64(bytes.Count(body, []byte{'\n'})+1)*lineBytes); err != nil {
 		return err
 	}
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
-		i := &lineImport{served: h, skip: r.URL.Query().Get("skip") == "true", resolver: h.Points.Resolver(write.ImportSpelling)}
+		i := &lineImport{
+			served:   h,
+			skip:     r.URL.Query().Get("skip") == "true",
+			resolver: h.Points.Resolver(write.ImportSpelling),
+		}
 		err := i.run(r.Context(), body, func() { progress(takenLine) })
 		i.count(r)
 		return i.done(), err
@@ -165,7 +170,13 @@ func (i *lineImport) isMeta(line int64) bool {
 // count counts points, and has refused lines logged, as those of puts are.
 func (i *lineImport) count(r *http.Request) {
 	for _, x := range i.refused {
-		i.Refused.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: "/" + httpio.Path(r), Reason: write.Reason(x.err), Points: 1, Err: x.err})
+		i.Refused.Refused(putlog.Refusal{
+			Client: r.RemoteAddr,
+			Via:    "/" + httpio.Path(r),
+			Reason: write.Reason(x.err),
+			Points: 1,
+			Err:    x.err,
+		})
 	}
 	if i.Count == nil {
 		return
@@ -262,7 +273,8 @@ func (i *lineImport) addAll(ctx context.Context) error {
 
 // fatal reports whether an error ends the import: other lines would fail, too.
 func fatal(ctx context.Context, err error) bool {
-	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
+	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) ||
+		ctx.Err() != nil
 }
 
 // add hands point n to the writer. The resolver finds the key of a series
@@ -319,7 +331,8 @@ func (s *Served) inOrder(series *write.SeriesKey, t int64) error {
 
 	key := string(series.Metric) + string(series.Tags)
 	if last, ok := s.last[key]; ok && t <= last {
-		return fmt.Errorf("its time, %d ms, does not come after %d, the last one of its series (-allow-out-of-order takes it)", t, last)
+		return fmt.Errorf("its time, %d ms, does not come after %d, the last one of its series "+
+			"(-allow-out-of-order takes it)", t, last)
 	}
 	s.last[key] = t
 	return nil

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// state says how far a file is imported. It is kept beside the file as FILE.import
+// state says how far a file is imported. It is kept next to the file as FILE.import
 // until the command has finished:
 //
 //	{"store":"pebble:data tsdb","offset":524288,"lines":9000,"crc32":305419896,
@@ -50,7 +50,8 @@ func loadState(file, store string) (*state, error) {
 		return nil, fmt.Errorf("%s: %w (remove it to import the file anew)", stateName(file), err)
 	}
 	if s.Store != store {
-		return nil, fmt.Errorf("%s is of an import into %s, this one is into %s: remove it to import the file anew", stateName(file), s.Store, store)
+		return nil, fmt.Errorf("%s is of an import into %s, this one is into %s: remove it to import the file anew",
+			stateName(file), s.Store, store)
 	}
 	return s, nil
 }

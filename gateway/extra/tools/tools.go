@@ -70,7 +70,7 @@ type Settings struct {
 	Trees bool
 	// Retention says which rows are past.
 	Retention Retention
-	// Allowed are characters that names may have beside the usual ones.
+	// Allowed are characters that names may have in addition to the usual ones.
 	Allowed []rune
 	// Appends is set if points go to append columns. Otherwise import writes several
 	// points to a cell.
@@ -125,7 +125,7 @@ type Command struct {
 	Name, Arguments, Purpose, Help string
 	run                            func(context.Context, *call) error
 	flags                          func(*flag.FlagSet, *options)
-	changes                        func(*call) bool // whether it changes something, unless it is a dry run; nil for never
+	changes                        func(*call) bool // whether it changes something without a dry run; nil for never
 	damagedRows                    bool             // it runs although some rows have impossible keys
 }
 
@@ -134,19 +134,36 @@ func Commands() []Command {
 	// The last value says that the command runs in spite of rows of impossible keys.
 	return []Command{
 		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, always, false},
-		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, always, false},
-		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, nil, false},
-		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, nil, false},
-		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, changesUID, false},
-		{"scan", "[--import | --delete [-dry-run]] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, changesScanned, false},
-		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, changesRows, true},
-		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase", helpCompact, runCompact, compactFlags, always, false},
-		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta] [-dry-run]", "count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention, retentionFlags, runsRetention, false},
-		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over", helpRollup, runRollup, rollupFlags, always, false},
-		{"dashboard", "list | get [-version N] NAME | put [-replace N] [-dry-run] NAME FILE", "list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags, putsDashboard, true},
-		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, nil, false},
-		{"backup", "[-keep N] [-dry-run] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, always, false},
-		{"restore", "[-dry-run] BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, always, false},
+		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport,
+			importFiles, importFlags, always, false},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport,
+			export, exportFlags, nil, false},
+		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer",
+			helpQuery, runQuery, nil, nil, false},
+		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck " +
+			"[fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]",
+			"look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags,
+			changesUID, false},
+		{"scan", "[--import | --delete [-dry-run]] START [END] AGG METRIC tag=value…", "print rows as they are stored",
+			helpScan, scanRows, scanFlags, changesScanned, false},
+		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan",
+			"check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, changesRows, true},
+		{"compact", "[-margin 10m] [-dry-run] START END METRIC…", "make one cell of the points of each row, on HBase",
+			helpCompact, runCompact, compactFlags, always, false},
+		{"retention", "plan | run [-yes-delete N] [-rate N] [-meta] [-dry-run]",
+			"count or delete the rows that are older than DOWNPOUR_RETENTION says", helpRetention, runRetention,
+			retentionFlags, runsRetention, false},
+		{"rollup", "[-margin 10m] [-fewer] [-dry-run] START END METRIC…", "make rollups of the hours that are over",
+			helpRollup, runRollup, rollupFlags, always, false},
+		{"dashboard", "list | get [-version N] NAME | put [-replace N] [-dry-run] NAME FILE",
+			"list, print and save dashboards, JSON documents", helpDashboard, runDashboard, dashboardFlags,
+			putsDashboard, true},
+		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged",
+			helpCheck, check, nil, nil, false},
+		{"backup", "[-keep N] [-dry-run] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp,
+			backupFlags, always, false},
+		{"restore", "[-dry-run] BACKUP", "make an embedded store from a backup, or from the newest in a directory",
+			helpRestore, restore, nil, always, false},
 	}
 }
 
@@ -191,7 +208,8 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	}
 
 	flags.StringVar(&call.gateway, "gateway", "", "URL of a running gateway to work through, instead of the store")
-	flags.BoolVar(&call.dryRun, "dry-run", false, "tell what would be done, and change nothing; a command that only reads does what it does")
+	flags.BoolVar(&call.dryRun, "dry-run", false,
+		"tell what would be done, and change nothing; a command that only reads does what it does")
 	if c.flags != nil {
 		c.flags(flags, &call.options)
 	}
@@ -199,7 +217,7 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	// The flag package stops at the first argument, so it is called again after each.
 	for rest := args; ; {
 		if err := flags.Parse(rest); err != nil {
-			if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
+			if errors.Is(err, flag.ErrHelp) { // it is printed, and was requested
 				return nil
 			}
 			return err
@@ -226,12 +244,17 @@ func (c *call) usage(format string, args ...any) error {
 
 var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV}
 
-var kinds = map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
+var kinds = map[string]encoding.UIDKind{
+	"metrics": encoding.UIDMetric,
+	"tagk":    encoding.UIDTagK,
+	"tagv":    encoding.UIDTagV,
+}
 
 // kind returns the kind of UID by its name.
 func (c *call) kind(name string) (encoding.UIDKind, error) {
 	// The API says metric where the tools say metrics; both are accepted.
-	if kind, ok := kinds[strings.TrimSuffix(name, "s")+map[bool]string{true: "s"}[strings.HasPrefix(name, "metric")]]; ok {
+	if kind, ok := kinds[strings.TrimSuffix(name, "s")+
+		map[bool]string{true: "s"}[strings.HasPrefix(name, "metric")]]; ok {
 		return kind, nil
 	}
 	return 0, c.usage("kind: got %q, want metrics, tagk or tagv", name)

@@ -15,8 +15,11 @@ import (
 
 func uidFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.ignoreCase, "i", false, "grep: letters match in either case")
-	f.StringVar(&o.collisions, "collisions", "", "fsck fix: what becomes of names that share a UID: owner leaves it to the name that it leads back to, merge gives it to a new name, fsck.NAME1.NAME2; else they are told and left")
-	f.BoolVar(&o.force, "force", false, "delete: also while points have the UID; they stay, and nothing can read them any more")
+	f.StringVar(&o.collisions, "collisions", "",
+		"fsck fix: what becomes of names that share a UID: owner leaves it to the name that it leads back to, merge "+
+			"gives it to a new name, fsck.NAME1.NAME2; else they are told and left")
+	f.BoolVar(&o.force, "force", false,
+		"delete: also while points have the UID; they stay, and nothing can read them any more")
 }
 
 // makeMetrics is uid assign metrics. Source: the tsdb script, mkmetric.
@@ -76,7 +79,8 @@ type assignRequest struct {
 	DryRun bool     `json:"dryRun,omitempty"`
 }
 
-// assign gives names of a kind their UIDs and prints them. A name that has one keeps it, so that mkmetric can be run again.
+// assign gives names of a kind their UIDs and prints them. A name that has one keeps it, so that
+// mkmetric can be run again.
 func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) error {
 	if err := c.checkNew(kind, names...); err != nil {
 		return err
@@ -153,7 +157,8 @@ func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to strin
 		return err
 	}
 	return c.at(ctx, existing, func(r *remote) error {
-		err := r.call(ctx, http.MethodPost, "/api/tools/rename", renameRequest{kind.String(), from, to, c.dryRun}, &struct{}{})
+		err := r.call(ctx, http.MethodPost, "/api/tools/rename", renameRequest{kind.String(), from, to, c.dryRun},
+			&struct{}{})
 		if err == nil {
 			fmt.Fprintf(c.Out, "%s %s -> %s\n", kind, from, to)
 		}
@@ -244,7 +249,9 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 
 // matching returns the names of some kinds that match, the names of a kind in the order
 // of their UIDs.
-func matching(ctx context.Context, names *uid.Dictionary, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
+func matching(
+	ctx context.Context, names *uid.Dictionary, wanted []encoding.UIDKind, match *regexp.Regexp,
+) ([]foundName, error) {
 	all := []foundName{}
 	for _, kind := range wanted {
 		entries, err := namesInOrder(ctx, names, kind, match.MatchString)
@@ -265,7 +272,8 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 		if r.own && !c.Embedded && !c.force && !c.dryRun { // one that is forced waits for nobody
 			fmt.Fprintf(c.Err, "this takes %s: other gateways must know that the name is gone\n", c.KnownWithin)
 		}
-		return r.call(ctx, http.MethodPost, "/api/tools/delete", deleteRequest{kind.String(), name, c.force, c.dryRun}, &done)
+		return r.call(ctx, http.MethodPost, "/api/tools/delete",
+			deleteRequest{kind.String(), name, c.force, c.dryRun}, &done)
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ type Deleted struct {
 // refused while rows have the UID, unless forced: the rows would stay, and every query
 // that reads one would fail because the UID has no name.
 //
-// Points that are put meanwhile are not lost. It looks for rows three times:
+// Points that are put at the same time are not lost. It looks for rows three times:
 //
 //   - before it does anything;
 //   - after it has kept this process from writing under the name, and all writes that
@@ -108,7 +108,7 @@ func (d *deletion) removeAll(ctx context.Context) error {
 	return err
 }
 
-// awaitOthers tells other processes that the name is deleted, waits until they know, and
+// awaitOthers notifies other processes that the name is deleted, waits until they know, and
 // looks for rows that they wrote until then.
 func (d *deletion) awaitOthers(ctx context.Context) error {
 	// A forced deletion leaves rows as they are, so it need not wait for those of others.
@@ -160,7 +160,8 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	}
 	if err := w.AwaitHolds(ctx); err != nil {
 		w.End()
-		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again", store.ErrUnavailable, d.kind, d.name, settleFor)
+		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again",
+			store.ErrUnavailable, d.kind, d.name, settleFor)
 	}
 	return w, nil
 }
@@ -194,7 +195,8 @@ func (d *deletion) restore(ctx context.Context) error {
 
 	// Somebody has put under the name and so assigned it another UID.
 	if now, err := d.Names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
-		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by that UID alone", d.kind, d.name, now, err, d.uid)
+		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by "+
+			"that UID alone", d.kind, d.name, now, err, d.uid)
 	}
 	return nil
 }
@@ -224,7 +226,8 @@ func (d *deletion) inUse(table string, row encoding.UID) error {
 	if d.force {
 		return nil
 	}
-	return conflict("%s %q has data: row %x of table %s holds its UID %s; delete its points first, or give -force, which makes them unreadable",
+	return conflict("%s %q has data: row %x of table %s holds its UID %s; delete its points first, or give -force, "+
+		"which makes them unreadable",
 		d.kind, d.name, []byte(row), table, d.uid)
 }
 
@@ -251,7 +254,12 @@ func (d *deletion) dataRow(ctx context.Context, table string) (encoding.UID, err
 func (d *deletion) pattern() (f store.RowFilter) {
 	schema := d.Schema
 	if d.kind == encoding.UIDTagK {
-		f.Pattern = &store.KeyPattern{Head: schema.HeadWidth(), NameLen: schema.TagKWidth, ValueLen: schema.TagVWidth, Wants: []store.Want{{Name: d.uid}}}
+		f.Pattern = &store.KeyPattern{
+			Head:     schema.HeadWidth(),
+			NameLen:  schema.TagKWidth,
+			ValueLen: schema.TagVWidth,
+			Wants:    []store.Want{{Name: d.uid}},
+		}
 	}
 	return f
 }
@@ -281,7 +289,8 @@ func (d *deletion) in(metric, tags []byte) bool {
 	}
 
 	for _, p := range d.Schema.AppendPairs(nil, tags) {
-		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) || d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
+		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) ||
+			d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
 			return true
 		}
 	}
@@ -296,7 +305,11 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 			return nil, err
 		}
 		if metric, tags, err := d.Schema.SplitTSUID(row.Key); err == nil && d.in(metric, tags) {
-			series = append(series, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(row.Key), Family: encoding.FamilyName})
+			series = append(series, store.Mutation{
+				Kind:   store.DeleteRow,
+				Row:    bytes.Clone(row.Key),
+				Family: encoding.FamilyName,
+			})
 		}
 	}
 	return series, nil
@@ -326,7 +339,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	}
 	d.done.Series = len(series)
 
-	// A deletion does not tell whether the object was there.
+	// A deletion does not show whether the object was there.
 	rows, err := d.Store.Get(ctx, d.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
 	if err != nil {
 		return err

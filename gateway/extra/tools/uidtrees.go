@@ -33,7 +33,8 @@ func (c *call) runTrees(ctx context.Context, command string, args []string) (err
 	req := treesRequest{DryRun: c.dryRun}
 	if command == treePurge {
 		if len(args) < 1 || len(args) > 2 {
-			return c.usage("uid treepurge: got %d arguments, want the ID of a tree, and true if its rules and definition are to go, too", len(args))
+			return c.usage("uid treepurge: got %d arguments, want the ID of a tree, and true if its rules and "+
+				"definition are to go, too", len(args))
 		}
 		if req.Purge, err = strconv.Atoi(args[0]); err != nil || tree.CheckID(req.Purge) != nil {
 			return c.usage("uid treepurge: got the tree %q, want 1 to %d", args[0], tree.MaxID)
@@ -43,7 +44,9 @@ func (c *call) runTrees(ctx context.Context, command string, args []string) (err
 		return c.usage("uid treesync takes no arguments, got %q", args)
 	}
 	var done treesDone
-	err = c.at(ctx, existing, func(r *remote) error { return r.call(ctx, http.MethodPost, "/api/tools/trees", req, &done) })
+	err = c.at(ctx, existing, func(r *remote) error {
+		return r.call(ctx, http.MethodPost, "/api/tools/trees", req, &done)
+	})
 	if err != nil {
 		return err
 	}
@@ -62,13 +65,13 @@ type treesDone struct {
 	Disabled bool `json:"disabled,omitempty"`
 }
 
-// handleTrees does what is asked for.
+// handleTrees does what is requested.
 func (x *work) handleTrees(ctx context.Context, req treesRequest) (done treesDone, err error) {
 	switch {
 	case req.Purge != 0:
 		err = x.Forest.Delete(ctx, req.Purge, req.Definition)
 	case !x.Trees:
-		// As in OpenTSDB: whoever has switched trees off does not want them built.
+		// As in OpenTSDB: with trees switched off, none are built.
 		done.Disabled = true
 	default:
 		done.Synced, err = x.Forest.Sync(ctx)
@@ -84,7 +87,8 @@ func reportTrees(out io.Writer, req treesRequest, done forest.Synced) {
 	case req.Purge != 0:
 		fmt.Fprintf(out, "tree %d: its branches are deleted\n", req.Purge)
 	default:
-		fmt.Fprintf(out, "%d series, %d enabled trees: %d leaves are new, %d were there, %d collided, %d were not matched\n",
+		fmt.Fprintf(out, "%d series, %d enabled trees: %d leaves are new, %d were there, %d collided, %d were "+
+			"not matched\n",
 			done.Series, done.Trees, done.Added, done.There, done.Collisions, done.NotMatched)
 		if done.Skipped > 0 {
 			fmt.Fprintf(out, "%d series are in no tree: a UID of theirs has no name\n", done.Skipped)

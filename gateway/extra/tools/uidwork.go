@@ -25,11 +25,11 @@ type uidWork struct {
 	Fix           bool            `json:"fix,omitempty"`
 	DeleteUnknown bool            `json:"deleteUnknown,omitempty"`
 	Collisions    uidcheck.Policy `json:"collisions,omitempty"`
-	// DryRun changes nothing, and tells of all as if it were done.
+	// DryRun changes nothing, and reports all as if it were done.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// isUIDWork tells whether a command of uid works on whole tables.
+// isUIDWork reports whether a command of uid works on whole tables.
 func isUIDWork(command string) bool {
 	return slices.Contains([]string{"fsck", "metasync", "metapurge"}, command)
 }
@@ -83,7 +83,7 @@ func (x *uidWorker) run(ctx context.Context, w uidWork) (*uidDone, error) {
 	return x.metapurge(ctx)
 }
 
-// tellFor bounds the time in which other processes are told of repairs.
+// tellFor bounds the time in which other processes learn of repairs.
 const tellFor = 30 * time.Second
 
 // othersFor is how long what fsck repairs must have been as it is, as a multiple of the time
@@ -92,16 +92,25 @@ const othersFor = 4
 
 // fsck checks the UID table, and repairs it if it is asked to. Source: UidManager.fsck.
 func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
-	cfg := uidcheck.Config{Store: x.Store, Table: x.Tables.UID, Schema: x.Schema,
-		Points: slices.Concat([]string{x.Tables.Data}, x.Tables.Rollups),
-		Fix:    w.Fix, DeleteUnknown: w.DeleteUnknown, Collisions: w.Collisions, Bytes: x.bytes, Say: x.say, Progress: x.progress,
+	cfg := uidcheck.Config{
+		Store:         x.Store,
+		Table:         x.Tables.UID,
+		Schema:        x.Schema,
+		Points:        slices.Concat([]string{x.Tables.Data}, x.Tables.Rollups),
+		Fix:           w.Fix,
+		DeleteUnknown: w.DeleteUnknown,
+		Collisions:    w.Collisions,
+		Bytes:         x.bytes,
+		Say:           x.say,
+		Progress:      x.progress,
 		Withdraw: func(ctx context.Context, kind encoding.UIDKind, names ...string) (func(...encoding.UID), error) {
 			w, err := x.Names.Withdraw(ctx, kind, names...)
 			if err != nil {
 				return nil, err
 			}
 			return w.End, nil
-		}}
+		},
+	}
 	// An embedded store is this process's alone, which withdraws what it repairs; and nothing that others do can
 	// be disturbed by a dry run.
 	if !x.Embedded && !x.dryRun {
@@ -111,7 +120,7 @@ func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
 	r, err := uidcheck.Run(ctx, cfg)
 	if r.Repaired > 0 && !x.dryRun {
 		// Without a word others would go on with the old names for minutes, so they are
-		// told also of a check that was ended.
+		// sent also after a check that was ended.
 		tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellFor)
 		defer cancel()
 		err = errors.Join(err, x.Names.Tell(tell))
@@ -125,7 +134,8 @@ func (x *uidWorker) fsck(ctx context.Context, w uidWork) (*uidDone, error) {
 // fsckDone sums up a check.
 func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 	done := &uidDone{Lines: []string{fmt.Sprintf("%d metrics, %d tagk, %d tagv: %d errors, %d warnings, %d repaired",
-		r.Names[encoding.UIDMetric], r.Names[encoding.UIDTagK], r.Names[encoding.UIDTagV], r.Errors, r.Warnings, r.Repaired)}}
+		r.Names[encoding.UIDMetric], r.Names[encoding.UIDTagK], r.Names[encoding.UIDTagV], r.Errors, r.Warnings,
+		r.Repaired)}}
 	add := func(line string) { done.Lines = append(done.Lines, line) }
 	if r.Moving > 0 {
 		add(fmt.Sprintf("%d findings changed while they were looked at: run it again", r.Moving))
@@ -145,17 +155,26 @@ func (x *uidWorker) fsckDone(r *uidcheck.Report, w uidWork) *uidDone {
 }
 
 // collisionHelp says what can be done about names that share a UID.
-const collisionHelp = `names that share a UID: their points are stored alike, and nothing can tell them apart. One may be a
-rename that was cut off: "gateway uid rename KIND OLD NEW" completes it, and in general takes the UID from OLD and leaves
-it to NEW, if the UID leads back to NEW. "gateway uid fsck fix -collisions owner" does that for all of them. With
+const collisionHelp = "names that share a UID: their points are stored alike, and nothing can tell them apart. " +
+	"One may be a\nrename that was cut off: \"gateway uid rename KIND OLD NEW\" completes it, and in general takes " +
+	"the UID from OLD and leaves\n" +
+	`it to NEW, if the UID leads back to NEW. "gateway uid fsck fix -collisions owner" does that for all of them. With
 "-collisions merge" all lose the UID to a new name, fsck.NAME1.NAME2, as in OpenTSDB. A name that has lost its UID gets
 a new one with its next point`
 
 // metasync makes the meta data that is missing. Source: UidManager.metaSync.
 func (x *uidWorker) metasync(ctx context.Context) (*uidDone, error) {
 	t := x.Tables
-	r, err := metasync.Run(ctx, metasync.Config{Store: x.Store, Data: t.Data, UID: t.UID, Meta: t.Meta, Schema: x.Schema,
-		Bytes: x.bytes, Say: x.say, Progress: x.progress})
+	r, err := metasync.Run(ctx, metasync.Config{
+		Store:    x.Store,
+		Data:     t.Data,
+		UID:      t.UID,
+		Meta:     t.Meta,
+		Schema:   x.Schema,
+		Bytes:    x.bytes,
+		Say:      x.say,
+		Progress: x.progress,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("uid metasync: %w (what was made stays; run it again)", err)
 	}
@@ -163,14 +182,20 @@ func (x *uidWorker) metasync(ctx context.Context) (*uidDone, error) {
 		fmt.Sprintf("%d series in %d rows", r.Series, r.Rows),
 		fmt.Sprintf("made: %d TSMeta, %d counters, %d UIDMeta; set to the first row's hour: %d TSMeta, %d UIDMeta",
 			r.MadeTSMeta, r.Counters, r.MadeUIDMeta, r.ChangedTSMeta, r.ChangedUIDMeta),
-		fmt.Sprintf("left out: %d series with one of %d UIDs without a name, %d objects and keys that cannot be read", r.Skipped, r.Nameless, r.Unreadable),
+		fmt.Sprintf("left out: %d series with one of %d UIDs without a name, %d objects and keys that cannot be read",
+			r.Skipped, r.Nameless, r.Unreadable),
 	}}, nil
 }
 
 // metapurge deletes all meta data. Source: UidManager.metaPurge.
 func (x *uidWorker) metapurge(ctx context.Context) (*uidDone, error) {
-	r, err := metapurge.Run(ctx, metapurge.Config{Store: x.Store, UID: x.Tables.UID, Meta: x.Tables.Meta, Progress: x.progress})
-	// Gateways know of series that they have meta data, and would not make it anew.
+	r, err := metapurge.Run(ctx, metapurge.Config{
+		Store:    x.Store,
+		UID:      x.Tables.UID,
+		Meta:     x.Tables.Meta,
+		Progress: x.progress,
+	})
+	// Gateways know of series that they have meta data, and would not make it again.
 	if x.Forget != nil {
 		x.Forget()
 	}
@@ -216,7 +241,7 @@ func (c *call) uidWork(ctx context.Context) error {
 }
 
 // seldom passes on at once a line that differs from the one before in more than its numbers,
-// because it tells of a wait or of another reading. Of all others it passes on one every ten
+// because it reports a wait or of another reading. Of all others it passes on one every ten
 // seconds.
 func seldom(now func() time.Time, tell func(line string)) func(line string) {
 	told, before := now(), ""
@@ -235,7 +260,7 @@ func seldom(now func() time.Time, tell func(line string)) func(line string) {
 	}
 }
 
-// servedBytes bounds the memory of work in a gateway, which serves others meanwhile. It is
+// servedBytes bounds the memory of work in a gateway, which also serves others. It is
 // taken from the budget before.
 const servedBytes = 8 << 20
 
@@ -259,7 +284,12 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 	defer h.working.Unlock()
 
 	return writeLines(w, r, func(out io.Writer, progress func(string)) (any, error) {
-		x := &uidWorker{work: &h.work, bytes: h.bound(servedBytes, 0), say: func(line string) { fmt.Fprintln(out, line) }, progress: seldom(h.now, progress)}
+		x := &uidWorker{
+			work:     &h.work,
+			bytes:    h.bound(servedBytes, 0),
+			say:      func(line string) { fmt.Fprintln(out, line) },
+			progress: seldom(h.now, progress),
+		}
 		switch {
 		case in.DryRun && in.Command == "fsck":
 			x.work = h.dry()
@@ -273,7 +303,7 @@ func (h *served) uidWork(w http.ResponseWriter, r *http.Request) error {
 // errWorking refuses a second tool on the whole UID and meta tables.
 var errWorking = conflict("other work on the UID and meta tables runs, and one at a time may")
 
-// bound returns a bound of memory: of a gateway, which serves others meanwhile, or of a process that the work has
+// bound returns a bound of memory: of a gateway, which also serves others, or of a process that the work has
 // for itself.
 func (s *Served) bound(gateway, own int) int {
 	if s.Own {

@@ -1,5 +1,5 @@
 // Package annotation reads and changes annotations, of a series or global ones. They are
-// cells of the data table beside the points, in a form that package encoding describes.
+// cells of the data table next to the points, in a form that package encoding describes.
 // A query finds the annotations of its series in the rows that it reads, without this
 // package; it asks this package for global ones.
 // Source: net.opentsdb.meta.Annotation.
@@ -74,7 +74,11 @@ func (n *Catalog) place(tsuid string, start int64) (store.CellKey, error) {
 	if err != nil {
 		return store.CellKey{}, &RefusedError{err.Error()}
 	}
-	return store.CellKey{Row: row, Family: encoding.FamilyData, Qualifier: encoding.AppendAnnotationQualifier(nil, start)}, nil
+	return store.CellKey{
+		Row:       row,
+		Family:    encoding.FamilyData,
+		Qualifier: encoding.AppendAnnotationQualifier(nil, start),
+	}, nil
 }
 
 // parseTSUID reads a TSUID. An empty one is that of the global annotations.
@@ -152,7 +156,8 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 			note.StartTime = min(note.StartTime, stored.StartTime)
 		}
 		if !overwrite {
-			note.EndTime, note.Description, note.Notes, note.Custom = stored.EndTime, stored.Description, stored.Notes, stored.Custom
+			note.EndTime, note.Description, note.Notes, note.Custom = stored.EndTime, stored.Description, stored.Notes,
+				stored.Custom
 		}
 	}
 
@@ -177,7 +182,12 @@ func (n *Catalog) Delete(ctx context.Context, tsuid string, start int64) error {
 	if err != nil {
 		return err
 	}
-	return n.cfg.Store.Apply(ctx, n.cfg.Table, []store.Mutation{{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier}})
+	return n.cfg.Store.Apply(ctx, n.cfg.Table, []store.Mutation{{
+		Kind:      store.DeleteCell,
+		Row:       at.Row,
+		Family:    at.Family,
+		Qualifier: at.Qualifier,
+	}})
 }
 
 // Global returns the global annotations between two times in seconds, in the order of
@@ -228,7 +238,9 @@ func (n *Catalog) globalRange(from, to int64) store.KeyRange {
 
 // scan calls each with every annotation cell of the rows in a range that match keys, or of
 // all rows in it if keys is nil.
-func (n *Catalog) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
+func (n *Catalog) scan(
+	ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error,
+) error {
 	// All annotation columns begin with one byte.
 	columns := []store.KeyRange{{Start: []byte{encoding.PrefixAnnotation}, Stop: []byte{encoding.PrefixAnnotation + 1}}}
 	scan := store.Scan{Table: n.cfg.Table, Family: encoding.FamilyData, Start: rows.Start, Stop: rows.Stop,

@@ -24,7 +24,12 @@ func (n *Catalog) DeleteRange(ctx context.Context, tsuid string, from, to int64)
 	var deletions []store.Mutation
 	collect := func(row []byte, c store.Cell) error {
 		if start, ok := startOf(c); ok && start >= from && start <= to {
-			deletions = append(deletions, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
+			deletions = append(deletions, store.Mutation{
+				Kind:      store.DeleteCell,
+				Row:       bytes.Clone(row),
+				Family:    encoding.FamilyData,
+				Qualifier: bytes.Clone(c.Qualifier),
+			})
 		}
 		return nil
 	}
@@ -74,7 +79,7 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 	}
 
 	// Between this series' hours lie the rows of others; Exact leaves out those that have more
-	// tags beside these.
+	// tags besides these.
 	keys := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: true}
 	for _, p := range s.AppendPairs(nil, tags) {
 		keys.Wants = append(keys.Wants, store.Want{Name: p.K, Values: [][]byte{p.V}})

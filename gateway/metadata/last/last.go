@@ -167,7 +167,7 @@ func (p *Points) findTSUID(ctx context.Context, tsuid encoding.UID, back int) (*
 		return nil, err
 	}
 	written, ok := counterTime(rows[0])
-	// Only the time of the counter tells the hour to read.
+	// Only the time of the counter gives the hour to read.
 	if !ok {
 		return nil, nil
 	}

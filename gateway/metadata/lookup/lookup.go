@@ -149,7 +149,9 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 
 // scan returns the TSUIDs of the rows that w admits, up to limit (0 for none), or one
 // more than MaxSeries, so that Find sees that there are too many.
-func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
+func (f *Finder) scan(
+	ctx context.Context, s store.Scan, w *wanted, limit int, meta bool,
+) (out []encoding.UID, err error) {
 	for tsuid, err := range f.admitted(ctx, s, w, meta) {
 		if err != nil {
 			return nil, err
@@ -212,9 +214,9 @@ const namedAtOnce = 1000
 
 // Estimates of memory.
 const (
-	seriesBytes = 150 // a series beside its TSUID and names
-	tagBytes    = 80  // a tag beside its names
-	tsuidBytes  = 48  // a TSUID beside its bytes, in a list that grows by doubling
+	seriesBytes = 150 // a series without its TSUID and names
+	tagBytes    = 80  // a tag without its names
+	tsuidBytes  = 48  // a TSUID without its bytes, in a list that grows by doubling
 )
 
 // copiesInMemory is how often a series is in memory: as it was found, and in the answer.

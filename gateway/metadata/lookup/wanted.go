@@ -17,7 +17,7 @@ type wanted struct {
 	// key, with any of the values of the key.
 	wants []store.Want
 	// values are wanted values under any key. They count only if there are no wants:
-	// beside wanted keys OpenTSDB ignores them by mistake, and so do we, to give the
+	// next to wanted keys OpenTSDB ignores them by mistake, and so do we, to give the
 	// same answers.
 	values []encoding.UID
 }
@@ -52,7 +52,7 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 	return w, nil
 }
 
-// add adds one pair of key and value, each of which may be nil. A key without a value
+// add adds one pair of key and value; each may be nil. A key without a value
 // may have any, whatever other pairs say.
 func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
 	// Pairs of one key widen what its value may be: first one value, then several, then any.
@@ -107,7 +107,9 @@ func (w *wanted) admits(s encoding.Schema, tsuid encoding.UID) bool {
 // MetaRows returns the rows of the meta table for the series of a metric that have all
 // the tags given: a range, and a filter inside it.
 // Source: TSUIDQuery.getScanner.
-func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]string) (store.KeyRange, store.RowFilter, error) {
+func (f *Finder) MetaRows(
+	ctx context.Context, metric string, tags map[string]string,
+) (store.KeyRange, store.RowFilter, error) {
 	w := &wanted{}
 	var err error
 	if w.metric, err = f.cfg.Names.Resolve(ctx, encoding.UIDMetric, metric); err != nil {
@@ -124,7 +126,10 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 	}
 
 	w.sortWants(byKey)
-	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, f.cfg.Schema.MetricWidth)}, nil
+	return store.KeyRange{
+		Start: w.metric,
+		Stop:  encoding.PrefixEnd(w.metric),
+	}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, f.cfg.Schema.MetricWidth)}, nil
 }
 
 // pair returns the UIDs of a tag.

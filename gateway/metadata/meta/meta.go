@@ -104,7 +104,12 @@ func (c *Catalog) exchange(ctx context.Context, table string, row []byte, qualif
 
 // remove deletes a cell of the family "name".
 func (c *Catalog) remove(ctx context.Context, table string, row []byte, qualifier string) error {
-	return c.cfg.Store.Apply(ctx, table, []store.Mutation{{Kind: store.DeleteCell, Row: row, Family: encoding.FamilyName, Qualifier: []byte(qualifier)}})
+	return c.cfg.Store.Apply(ctx, table, []store.Mutation{{
+		Kind:      store.DeleteCell,
+		Row:       row,
+		Family:    encoding.FamilyName,
+		Qualifier: []byte(qualifier),
+	}})
 }
 
 // textOr returns the given text, or the stored one if none is given.

@@ -19,7 +19,7 @@ const (
 	// syncs of the store to disk.
 	parallelCounters = 16
 	// cellsPerWrite bounds the cells of one write, and newPerWrite those that are written
-	// only if they are not there: the embedded store takes no other write meanwhile.
+	// only if they are not there: the embedded store takes no other write in between.
 	cellsPerWrite, newPerWrite = 1000, 256
 )
 
@@ -58,7 +58,7 @@ func (k *known) add(tsuid string) {
 	k.bytes += cost
 }
 
-// knownBytes is about what a series takes beside its TSUID.
+// knownBytes is about what a series takes on top of its TSUID.
 const knownBytes = 64
 
 // write records what was collected. It returns what could not be written. Only one call
@@ -93,12 +93,12 @@ func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error
 	return rest, errors.Join(errs...)
 }
 
-// describeWithin bounds the time in which one write tells of described series: the counts of
+// describeWithin bounds the time in which one write passes on described series: the counts of
 // other series are not to wait for them.
 const describeWithin = 10 * time.Second
 
-// describe tells Described of the series that got a TSMeta, and keeps those of which it has to
-// be told again.
+// describe passes the series that got a TSMeta to Described, and keeps those that it has to
+// get again.
 func (t *Tracker) describe(ctx context.Context) (err error) {
 	if t.untold > 0 {
 		t.cfg.Log.Warn("more new series than can wait for trees; uid treesync puts them there", "series", t.untold)
@@ -119,7 +119,12 @@ func (t *Tracker) writeUIDs(ctx context.Context, uids []givenUID) error {
 	mutations := make([]store.Mutation, len(uids))
 	for i, u := range uids {
 		m := encoding.UIDMeta{Type: typeName(u.kind), Created: u.created}
-		mutations[i] = store.Mutation{Row: u.uid, Family: encoding.FamilyName, Qualifier: u.kind.MetaQualifier(), Value: encoding.AppendUIDMeta(nil, m)}
+		mutations[i] = store.Mutation{
+			Row:       u.uid,
+			Family:    encoding.FamilyName,
+			Qualifier: u.kind.MetaQualifier(),
+			Value:     encoding.AppendUIDMeta(nil, m),
+		}
 	}
 	return t.apply(ctx, t.cfg.UIDTable, mutations)
 }
@@ -142,7 +147,12 @@ func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) 
 	one := encoding.AppendCounter(nil, 1)
 	mutations := make([]store.Mutation, len(series))
 	for i, s := range series {
-		mutations[i] = store.Mutation{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: one}
+		mutations[i] = store.Mutation{
+			Row:       []byte(s.tsuid),
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+			Value:     one,
+		}
 	}
 	if err := t.apply(ctx, t.cfg.MetaTable, mutations); err != nil {
 		return series, err
@@ -165,7 +175,11 @@ func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, 
 	for part := range slices.Chunk(series, newPerWrite) {
 		cells, values := make([]store.CellKey, len(part)), make([][]byte, len(part))
 		for i, s := range part {
-			cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
+			cells[i] = store.CellKey{
+				Row:       []byte(s.tsuid),
+				Family:    encoding.FamilyName,
+				Qualifier: []byte(encoding.TSMetaQualifier),
+			}
 			values[i] = encoding.AppendTSMeta(nil, newTSMeta(cells[i].Row, t.cfg.Now().Unix()))
 		}
 
@@ -183,11 +197,11 @@ func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, 
 	return rest, first
 }
 
-// addKnown notes that a series has a TSMeta, and tells Described of it if this process has
+// addKnown notes that a series has a TSMeta, and passes it to Described if this process has
 // made it.
 func (t *Tracker) addKnown(s *seen, made bool) {
 	t.known.add(s.tsuid)
-	// Whoever else made it tells its own trees. An earlier attempt may have made it and then failed.
+	// Another process that made it updates its own trees. An earlier attempt may have made it and then failed.
 	if t.cfg.Described != nil && (made || s.again) {
 		t.tell(s.tsuid)
 	}
@@ -224,7 +238,7 @@ func (t *Tracker) count(ctx context.Context, series []seen) (created, rest []see
 			continue
 		}
 
-		// If the counter was there before, whoever made it makes the TSMeta, too. An earlier
+		// If the counter was there before, its maker makes the TSMeta, too. An earlier
 		// attempt of this process may have made it and then failed.
 		isNew := sums[i] == s.points || s.again
 		if s.points = 0; isNew {
@@ -239,7 +253,11 @@ func (t *Tracker) count(ctx context.Context, series []seen) (created, rest []see
 func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []error) {
 	cells, points, errs := make([]store.CellKey, len(series)), make([]int64, len(series)), make([]error, len(series))
 	for i, s := range series {
-		cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
+		cells[i] = store.CellKey{
+			Row:       []byte(s.tsuid),
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+		}
 		points[i] = s.points
 	}
 
@@ -263,7 +281,7 @@ func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []erro
 	return sums, errs
 }
 
-// tell adds a series to those that Described is told of.
+// tell adds a series to those that Described gets.
 func (t *Tracker) tell(tsuid string) {
 	if len(t.described) >= t.cfg.Pending || len(t.described)*(seenBytes+len(tsuid)) > t.cfg.Bytes {
 		t.untold++

@@ -24,8 +24,8 @@ type TrackerConfig struct {
 	// Bytes bounds the memory of the series that are collected, and of those that are
 	// known to be recorded. Default 32 MiB each.
 	Bytes int
-	// Described is told of the series that got a new TSMeta, after it is stored; nil if
-	// nobody wants to know. It returns those of which it has to be told again.
+	// Described gets the series that got a new TSMeta, after it is stored; nil if
+	// nobody wants to know. It returns those that it has to get again.
 	Described func(ctx context.Context, tsuids []string) (again []string, err error)
 	// Log takes failures. Default slog.Default().
 	Log *slog.Logger
@@ -61,9 +61,9 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 type Tracker struct {
 	cfg TrackerConfig
 
-	// What follows belongs to whoever holds the turn.
+	// What follows belongs to the holder of the turn.
 	known     *known
-	described []string // series that Described has to be told of
+	described []string // series that Described has to get
 	untold    int      // series that did not fit there
 
 	mu      sync.Mutex
@@ -90,7 +90,7 @@ type collected struct {
 	uids   []givenUID
 }
 
-// seenBytes is about what a series takes beside its TSUID.
+// seenBytes is about what a series takes on top of its TSUID.
 const seenBytes = 128
 
 // seen is a series and the points that it got since the last write.
@@ -111,7 +111,13 @@ func newCollected() *collected { return &collected{index: map[string]int{}} }
 
 // NewTracker starts a tracker. Close writes what is collected and ends it.
 func NewTracker(cfg TrackerConfig) *Tracker {
-	t := &Tracker{cfg: cfg.withDefaults(), pending: newCollected(), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	t := &Tracker{
+		cfg:     cfg.withDefaults(),
+		pending: newCollected(),
+		turn:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Bytes)
 
@@ -236,7 +242,7 @@ func (t *Tracker) Flush(ctx context.Context) error {
 	}
 }
 
-// flush is Flush of whoever holds the turn.
+// flush is Flush of the holder of the turn.
 func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Lock()
 	work, dropped := t.pending, t.dropped
@@ -248,7 +254,8 @@ func (t *Tracker) flush(ctx context.Context) error {
 	t.mu.Unlock()
 
 	if dropped > 0 {
-		t.cfg.Log.Warn("more series at once than are recorded in the meta data; they come with their next point", "dropped", dropped)
+		t.cfg.Log.Warn("more series at once than are recorded in the meta data; they come with their next point",
+			"dropped", dropped)
 	}
 	if empty {
 		return nil

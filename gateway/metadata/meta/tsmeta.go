@@ -42,7 +42,8 @@ type TSChange struct {
 
 // empty reports whether a change has no new value.
 func (t *TSChange) empty() bool {
-	return t.DisplayName == nil && t.Description == nil && t.Notes == nil && t.Units == nil && t.DataType == nil && t.Custom == nil && (t.Created == nil || *t.Created == 0) &&
+	return t.DisplayName == nil && t.Description == nil && t.Notes == nil && t.Units == nil && t.DataType == nil &&
+		t.Custom == nil && (t.Created == nil || *t.Created == 0) &&
 		(t.Retention == nil || *t.Retention == 0) && t.Max == nil && t.Min == nil
 }
 
@@ -93,7 +94,8 @@ func (c *Catalog) fromRow(ctx context.Context, r store.Row) (*TSMeta, error) {
 
 // fill sets the fields that are stored.
 func (t *TSMeta) fill(m encoding.TSMeta) {
-	t.DisplayName, t.Description, t.Notes, t.Created, t.Custom = m.DisplayName, m.Description, m.Notes, m.Created, m.Custom
+	t.DisplayName, t.Description, t.Notes, t.Created, t.Custom = m.DisplayName, m.Description, m.Notes, m.Created,
+		m.Custom
 	t.Units, t.DataType, t.Retention, t.Max, t.Min = m.Units, m.DataType, m.Retention, m.Max, m.Min
 }
 
@@ -156,7 +158,13 @@ func customBytes(m map[string]string) (n int) {
 // TSMetas returns the TSMeta of the series that match a row filter in a range of keys, in
 // the order of their TSUIDs. Source: TSUIDQuery.getTSMetas.
 func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store.RowFilter) ([]*TSMeta, error) {
-	scan := store.Scan{Table: c.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop, Filter: filter}
+	scan := store.Scan{
+		Table:  c.cfg.MetaTable,
+		Family: encoding.FamilyName,
+		Start:  keys.Start,
+		Stop:   keys.Stop,
+		Filter: filter,
+	}
 	out, bytes := []*TSMeta{}, 0
 	for r, err := range store.Rows(ctx, c.cfg.Store, scan) {
 		if err != nil {
@@ -179,7 +187,8 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 			}
 		}
 		if len(out) > MaxTSMetas || bytes > MaxTSMetaBytes {
-			return nil, fmt.Errorf("more than %d series have meta data, or %d MiB of it: name some tags", MaxTSMetas, MaxTSMetaBytes>>20)
+			return nil, fmt.Errorf("more than %d series have meta data, or %d MiB of it: name some tags", MaxTSMetas,
+				MaxTSMetaBytes>>20)
 		}
 	}
 	return out, nil
@@ -188,7 +197,9 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 // ChangeTSMeta merges a change into the TSMeta of a series or, with overwrite, replaces
 // it. It returns what is stored afterwards, and ErrNoTSMeta if there is none. Source:
 // TSMeta.syncToStorage.
-func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change TSChange, overwrite bool) (*TSMeta, error) {
+func (c *Catalog) ChangeTSMeta(
+	ctx context.Context, tsuid encoding.UID, change TSChange, overwrite bool,
+) (*TSMeta, error) {
 	if change.empty() {
 		return nil, ErrNoChange
 	}
@@ -221,7 +232,8 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 		m.TSUID = was.TSUID
 	}
 
-	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, old, encoding.AppendTSMeta(nil, m)); err != nil {
+	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, old,
+		encoding.AppendTSMeta(nil, m)); err != nil {
 		return nil, err
 	}
 	return c.TSMeta(ctx, tsuid)
@@ -229,7 +241,8 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 
 // merge returns m with the values of the change.
 func (t *TSChange) merge(m encoding.TSMeta) encoding.TSMeta {
-	m.DisplayName, m.Description, m.Notes = textOr(t.DisplayName, m.DisplayName), textOr(t.Description, m.Description), textOr(t.Notes, m.Notes)
+	m.DisplayName, m.Description, m.Notes = textOr(t.DisplayName, m.DisplayName), textOr(t.Description, m.Description),
+		textOr(t.Notes, m.Notes)
 	m.Units, m.DataType = textOr(t.Units, m.Units), textOr(t.DataType, m.DataType)
 	if t.Custom != nil {
 		m.Custom = t.Custom
@@ -265,7 +278,8 @@ func (c *Catalog) CreateTSMeta(ctx context.Context, tsuid encoding.UID, change T
 		return nil, err
 	}
 
-	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, nil, encoding.AppendTSMeta(nil, m)); err != nil {
+	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, nil,
+		encoding.AppendTSMeta(nil, m)); err != nil {
 		return nil, err
 	}
 	return c.TSMeta(ctx, tsuid)

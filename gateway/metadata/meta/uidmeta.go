@@ -120,8 +120,14 @@ func (u *UIDChange) merge(was encoding.UIDMeta, overwrite bool) encoding.UIDMeta
 		base = encoding.UIDMeta{}
 	}
 	// Type and time of creation are no user's, so an overwrite keeps them.
-	m := encoding.UIDMeta{Type: was.Type, Created: earlier(u.Created, was.Created), Custom: base.Custom,
-		DisplayName: textOr(u.DisplayName, base.DisplayName), Description: textOr(u.Description, base.Description), Notes: textOr(u.Notes, base.Notes)}
+	m := encoding.UIDMeta{
+		Type:        was.Type,
+		Created:     earlier(u.Created, was.Created),
+		Custom:      base.Custom,
+		DisplayName: textOr(u.DisplayName, base.DisplayName),
+		Description: textOr(u.Description, base.Description),
+		Notes:       textOr(u.Notes, base.Notes),
+	}
 	if u.Custom != nil {
 		m.Custom = u.Custom
 	}

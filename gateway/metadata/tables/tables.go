@@ -46,7 +46,11 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 		specs = append(specs, lease.Table(n.State, compression))
 	}
 	for _, name := range n.Rollups {
-		specs = append(specs, store.TableSpec{Name: name, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)})
+		specs = append(specs, store.TableSpec{
+			Name:     name,
+			Families: []store.FamilySpec{family("t", "1")},
+			Splits:   splits(schema),
+		})
 	}
 	return specs
 }
@@ -81,7 +85,8 @@ func Check(ctx context.Context, admin store.Admin, n Names) error {
 			return fmt.Errorf("table %s: %w", name, err)
 		}
 		if !ok {
-			return fmt.Errorf("%w: %s (create the tables with -create-tables, or name others with DOWNPOUR_TABLE_DATA and DOWNPOUR_TABLE_UID)", store.ErrNoTable, name)
+			return fmt.Errorf("%w: %s (create the tables with -create-tables, or name others with DOWNPOUR_TABLE_DATA "+
+				"and DOWNPOUR_TABLE_UID)", store.ErrNoTable, name)
 		}
 	}
 	return nil
@@ -109,7 +114,7 @@ func ReadFamilies(n Names) []store.Families {
 const sampleRows = 200
 
 // CheckLayout reads a few rows of the data table and returns an error if they do not have
-// the layout of the schema. Nothing else would tell that a salt or UID width is wrong:
+// the layout of the schema. Nothing else would show that a salt or UID width is wrong:
 // queries would find nothing, and puts would store what OpenTSDB cannot find. Some series
 // may lie under another salt than their own, as they do after the number of buckets was
 // raised; queries read all buckets. If most series do, the number of buckets is wrong.
@@ -126,7 +131,12 @@ func CheckMostRows(ctx context.Context, s store.Reader, table string, schema enc
 
 // checkLayout gives the first rows of a table to a check and returns what it finds.
 func checkLayout(ctx context.Context, s store.Reader, table string, c layoutCheck) error {
-	for rows, err := range store.Blocks(ctx, s, store.Scan{Table: table, Family: "t", MaxRows: sampleRows, KeysOnly: true}) {
+	for rows, err := range store.Blocks(ctx, s, store.Scan{
+		Table:    table,
+		Family:   "t",
+		MaxRows:  sampleRows,
+		KeysOnly: true,
+	}) {
 		if err != nil {
 			return err
 		}
@@ -181,7 +191,8 @@ func (c *layoutCheck) in(table string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("table %s does not have the layout of DOWNPOUR_SALT_WIDTH, DOWNPOUR_SALT_BUCKETS and DOWNPOUR_UID_WIDTH_*: %w", table, err)
+	return fmt.Errorf("table %s does not have the layout of DOWNPOUR_SALT_WIDTH, DOWNPOUR_SALT_BUCKETS and "+
+		"DOWNPOUR_UID_WIDTH_*: %w", table, err)
 }
 
 // foreignSaltError is returned for a row whose salt is that of a bucket, but not of the
@@ -202,11 +213,12 @@ func (e *baseTimeError) Error() string {
 	return fmt.Sprintf("its base time would be %d, which is no multiple of %d", e.got, encoding.RowSeconds)
 }
 
-// wrapped reports whether a base time is that of a point after 2106, of which a TSD has kept the lower
-// 32 bits: 2^32 s and 2^33 s are no whole hours.
+// wrapped reports whether a base time is that of a point after 2106 that a TSD has stored by its
+// lower 32 bits: 2^32 s and 2^33 s are no whole hours.
 func wrapped(base uint32) bool {
 	late := int64(base) % encoding.RowSeconds
-	return late == encoding.RowSeconds-(1<<32)%encoding.RowSeconds || late == encoding.RowSeconds-(1<<33)%encoding.RowSeconds
+	return late == encoding.RowSeconds-(1<<32)%encoding.RowSeconds ||
+		late == encoding.RowSeconds-(1<<33)%encoding.RowSeconds
 }
 
 // checkKey checks one row key against the schema.
@@ -226,7 +238,8 @@ func checkKey(schema encoding.Schema, key []byte) error {
 		return errors.New("it would have no tags")
 	}
 	if bucket := encoding.UIDNumber(k.Salt); schema.SaltWidth > 0 && bucket >= uint64(schema.SaltBuckets) {
-		return fmt.Errorf("its salt is %x, which is none of %d buckets and would never be read", k.Salt, schema.SaltBuckets)
+		return fmt.Errorf("its salt is %x, which is none of %d buckets and would never be read", k.Salt,
+			schema.SaltBuckets)
 	}
 
 	want := schema.AppendSalt(nil, schema.Salt(k.Metric, k.Tags))

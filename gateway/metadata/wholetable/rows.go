@@ -1,5 +1,5 @@
 // Package wholetable is for tools that go through a whole table of any size in bounded memory.
-// They read its rows in large blocks (Rows) and tell how far they are (Counted). They look up many rows of
+// They read its rows in large blocks (Rows) and report how far they are (Counted). They look up many rows of
 // another table at a time (Lookup). Where what they keep takes too much memory (Budget), they
 // read again for a share of the keys at a time (Share).
 package wholetable
@@ -23,7 +23,9 @@ func Rows(ctx context.Context, from store.Reader, s store.Scan) iter.Seq2[store.
 
 // Counted is Rows. At each row whose number is a multiple of every it calls progress with that number,
 // before the row is handed out.
-func Counted(ctx context.Context, from store.Reader, s store.Scan, every int, progress func(rows int)) iter.Seq2[store.Row, error] {
+func Counted(
+	ctx context.Context, from store.Reader, s store.Scan, every int, progress func(rows int),
+) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
 		rows := 0
 		for row, err := range Rows(ctx, from, s) {

@@ -5,7 +5,7 @@ import "math"
 // Averages over doubles skip NaN. Over integers the sum wraps and the division
 // truncates toward zero. Source: Aggregators.Avg.
 var (
-	avgScalar = scalar{update: updateSum, value: valueAvg, sums: true}
+	avgScalar = scalar{update: updateSum, value: valueAvg, sums: true, needs: NeedsSum}
 	avgDouble = columnFunctions[float64]{resetA(0), addSum, finishAvg}
 	avgLong   = columnFunctions[int64]{resetAvgLong, addAvgLong, finishAvgLong}
 

@@ -60,9 +60,16 @@ func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 	return true
 }
 
-// Sums reports whether f can be computed from the sum of values and their number,
-// by OfSum. None of the values may be NaN.
-func (f *Function) Sums() bool { return f.scalar.sums }
+// Needs reports what f is computed from.
+func (f *Function) Needs() Needs { return f.scalar.needs }
+
+// OfTwo is the result for values of which f needs two alone, in their order. s is scratch memory.
+func (f *Function) OfTwo(s *State, a, b float64) float64 {
+	f.Reset(s)
+	s.two = [2]float64{a, b}
+	f.Update(s, s.two[:])
+	return f.Value(s)
+}
 
 // OfSum is the result for n values with a sum. s is scratch memory.
 func (f *Function) OfSum(s *State, sum float64, n int) float64 {

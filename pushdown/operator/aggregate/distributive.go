@@ -5,7 +5,7 @@ import "math"
 // Sums over doubles begin at +0.0 and skip NaN. The sum of nothing but NaN is NaN.
 // Sums over integers wrap. Source: Aggregators.Sum.
 var (
-	sumScalar = scalar{update: updateSum, value: valueSum, sums: true}
+	sumScalar = scalar{update: updateSum, value: valueSum, sums: true, needs: NeedsSum}
 	sumDouble = columnFunctions[float64]{resetA(0), addSum, finishSum}
 	sumLong   = columnFunctions[int64]{resetI(0), addSumLong, finishI}
 
@@ -107,11 +107,11 @@ func addSquareLong(c *columns, at int, values []int64) {
 // infinity with which the search began is NaN.
 // Source: Aggregators.Min, Aggregators.Max.
 var (
-	minScalar = scalar{initial: math.Inf(1), update: updateMin, value: valueMin}
+	minScalar = scalar{initial: math.Inf(1), update: updateMin, value: valueMin, needs: NeedsBounds}
 	minDouble = columnFunctions[float64]{resetA(math.Inf(1)), addMin, finishMin}
 	minLong   = columnFunctions[int64]{resetI(math.MaxInt64), addMinLong, finishI}
 
-	maxScalar = scalar{initial: math.Inf(-1), update: updateMax, value: valueMax}
+	maxScalar = scalar{initial: math.Inf(-1), update: updateMax, value: valueMax, needs: NeedsBounds}
 	maxDouble = columnFunctions[float64]{resetA(math.Inf(-1)), addMax, finishMax}
 	maxLong   = columnFunctions[int64]{resetI(math.MinInt64), addMaxLong, finishI}
 
@@ -230,7 +230,7 @@ func addMultLong(c *columns, at int, values []int64) {
 // A count is the number of values that are not NaN. Over a group it includes the
 // zeros that members contribute between two points. Source: Aggregators.Count.
 var (
-	countScalar = scalar{update: updateCount, value: func(s *State) float64 { return float64(s.n) }}
+	countScalar = scalar{update: updateCount, value: func(s *State) float64 { return float64(s.n) }, needs: NeedsCount}
 	countDouble = columnFunctions[float64]{resetN, addCount, finishCount}
 	countLong   = columnFunctions[int64]{resetN, addCountLong, finishCountLong}
 

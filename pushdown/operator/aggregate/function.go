@@ -87,7 +87,20 @@ type scalar struct {
 	update  func(s *State, values []float64)
 	value   func(s *State) float64
 	sums    bool // update is updateSum, which Buckets does faster for several buckets
+	needs   Needs
 }
+
+// Needs says what of the values of a bucket a function is computed from. None of them may be NaN.
+type Needs uint8
+
+// What functions are computed from.
+const (
+	NeedsAll    Needs = iota // each value
+	NeedsSum                 // the sum and the number of the values, by OfSum
+	NeedsCount               // their number, by OfSum
+	NeedsBounds              // the least and the largest, by OfTwo
+	NeedsEnds                // the first and the last, by OfTwo
+)
 
 // State is the accumulators of one bucket. The zero State belongs to no function;
 // Function.Reset makes it belong to one. Its memory is used again from bucket to
@@ -95,7 +108,8 @@ type scalar struct {
 type State struct {
 	a, b float64
 	n    int64
-	keys []int64 // for holistic functions: all values, see key
+	keys []int64    // for holistic functions: all values, see key
+	two  [2]float64 // of OfTwo, so that it need not be allocated
 }
 
 // Reset makes s the state of f before any value.

@@ -81,11 +81,11 @@ func finishDiffLong(c *columns, out []int64) {
 
 // first and last do not skip NaN. Source: Aggregators.First, Aggregators.Last.
 var (
-	firstScalar = scalar{update: updateFirst, value: func(s *State) float64 { return s.a }}
+	firstScalar = scalar{update: updateFirst, value: func(s *State) float64 { return s.a }, needs: NeedsEnds}
 	firstDouble = columnFunctions[float64]{resetA(0), addFirst, finishA}
 	firstLong   = columnFunctions[int64]{resetAvgLong, addFirstLong, finishI}
 
-	lastScalar = scalar{update: updateLast, value: func(s *State) float64 { return s.a }}
+	lastScalar = scalar{update: updateLast, value: func(s *State) float64 { return s.a }, needs: NeedsEnds}
 	lastDouble = columnFunctions[float64]{resetA(0), addLast, finishA}
 	lastLong   = columnFunctions[int64]{resetI(0), addLastLong, finishI}
 

@@ -415,7 +415,8 @@ func TestAppendEven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !b.TakesEven() {
+		sealed := rapid.Bool().Draw(t, "sealed")
+		if !b.TakesEven(sealed) {
 			return
 		}
 		var entries []byte
@@ -427,20 +428,30 @@ func TestAppendEven(t *testing.T) {
 			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)},
 				value)
 		}
-		var row encoding.RowDecoder
-		even, ok := row.OnlyEven(encoding.AppendColumn, entries)
-		offsets, values, plain := row.OnlyCell(encoding.AppendColumn, entries, nil)
-		if !ok || !plain {
-			t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
-		}
-		for range 2 { // the second time with the memory of the first
-			gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, even)
-			wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
-			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
-				t.Fatalf("%s: want -, got +: %s", d, diff)
+		if s := new(encoding.Sealer); sealed {
+			if entries, ok := s.Seal(nil, entries); ok {
+				checkEven(t, b, d, entries)
+				return
 			}
 		}
+		checkEven(t, b, d, entries)
 	})
+}
+
+func checkEven(t *rapid.T, b *Bucketer, d *scanplan.Downsample, entries []byte) {
+	var row, other encoding.RowDecoder
+	even, ok := row.OnlyEven(encoding.AppendColumn, entries)
+	offsets, values, plain := other.OnlyCell(encoding.AppendColumn, entries, nil)
+	if !ok || !plain {
+		t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
+	}
+	for range 2 { // the second time with the memory of the first
+		gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, &even)
+		wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
+		if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+			t.Fatalf("%s: want -, got +: %s", d, diff)
+		}
+	}
 }
 
 // Place gives each time the bucket in which Points counts its value. The scan begins on

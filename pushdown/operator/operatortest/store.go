@@ -24,6 +24,8 @@ type Store struct {
 	// Loose makes the store ignore filters, which a store may do, and the bounds of
 	// the scan, which it may not.
 	Loose bool
+	// Sealed returns append columns as the embedded store keeps old ones, to scans that take them.
+	Sealed bool
 	// Borders are the first keys of all regions but the first. Servers are the servers
 	// of the regions, used in rotation.
 	Borders [][]byte
@@ -71,10 +73,28 @@ func (m *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	for _, r := range m.Rows[first:max(first, last)] {
 		sc.stats.RowsScanned++
 		if m.Loose || s.Filter.Matches(r.Key) {
+			if m.Sealed && s.Sealed {
+				r = sealedRow(r)
+			}
 			sc.rows = append(sc.rows, r)
 		}
 	}
 	return sc, nil
+}
+
+// sealedRow is a row with its append column sealed.
+func sealedRow(r store.Row) store.Row {
+	r.Cells = slices.Clone(r.Cells)
+	var s encoding.Sealer
+	for i, c := range r.Cells {
+		if !bytes.Equal(c.Qualifier, encoding.AppendColumn) {
+			continue
+		}
+		if v, ok := s.Seal(nil, c.Value); ok {
+			r.Cells[i].Value = v
+		}
+	}
+	return r
 }
 
 // scanner is what Scan returns.

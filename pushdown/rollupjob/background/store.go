@@ -28,6 +28,7 @@ func (t timed) Features() store.Features {
 		Writable:      nil,
 		DiskUsage:     nil,
 		Checkpoint:    nil,
+		Seal:          nil,
 		Inspect:       nil,
 		CheckReadable: nil,
 	}

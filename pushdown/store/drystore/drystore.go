@@ -95,6 +95,7 @@ func (s *Store) Features() store.Features {
 		DiskUsage:     nil,
 		Checkpoint:    nil,
 		Inspect:       nil,
+		Seal:          nil,
 		CheckReadable: nil,
 	}
 }

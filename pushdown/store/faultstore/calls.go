@@ -122,6 +122,7 @@ func (s *Store) Features() store.Features {
 		Writable:      nil,
 		DiskUsage:     nil,
 		Checkpoint:    nil,
+		Seal:          nil,
 		Inspect:       nil,
 		CheckReadable: nil,
 	}

@@ -19,6 +19,7 @@ func (s *Store) Features() store.Features {
 		Writable:      nil,
 		DiskUsage:     nil,
 		Checkpoint:    nil,
+		Seal:          nil,
 		Inspect:       s.Inspect,
 		CheckReadable: s.CheckReadable,
 	}

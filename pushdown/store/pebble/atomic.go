@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -262,7 +263,11 @@ func (k cellAt) read(it *pebble.Iterator, got func(i int, value []byte, found bo
 
 // parse calls got with what is stored.
 func (k cellAt) parse(stored []byte, got func(i int, value []byte, found bool) error) error {
-	_, value, err := parseValue(stored)
+	v, err := parseValue(stored)
+	if err != nil {
+		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), err)
+	}
+	value, err := v.entries(nil, new(encoding.Unsealer))
 	if err != nil {
 		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), err)
 	}

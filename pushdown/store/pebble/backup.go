@@ -188,6 +188,13 @@ func (w *backupWriter) begin() error {
 	w.name = now.Format(backupName)
 	w.dir = w.files.PathJoin(w.To, unfinishedPrefix+w.name)
 	w.list = backupList{Format: listFormat, Taken: now}
+	logs, err := disk.ReadLogs(w.files, w.from)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if logs.Columns {
+		w.list.Format = listFormatColumns //fault:backup-of-columns-as-before TestSeal_backup
+	}
 	w.report.Path = w.files.PathJoin(w.To, w.name)
 	return w.files.MkdirAll(w.dir, 0o700)
 }

@@ -16,8 +16,12 @@ import (
 // A backup is a data directory, and in it a file of this name, which says what is in it.
 const listName = "backup.json"
 
-// listFormat is the format of that file.
-const listFormat = 1
+// Formats of that file: 2 is that of a store that may have sealed columns, which releases that know format 1 alone
+// could not read.
+const (
+	listFormat        = 1
+	listFormatColumns = 2
+)
 
 // backupName is how a backup is named by its time, in UTC.
 const backupName = "20060102T150405.000Z"
@@ -67,8 +71,8 @@ func readList(files vfs.FS, dir string) (*backupList, error) {
 	if err := json.Unmarshal(text, l); err != nil {
 		return nil, fmt.Errorf("backup %s: %s is damaged: %w", dir, listName, err)
 	}
-	if l.Format != listFormat {
-		return nil, fmt.Errorf("backup %s: %s has format %d, want %d: it is of a later version", dir, listName, l.Format, listFormat)
+	if l.Format != listFormat && l.Format != listFormatColumns {
+		return nil, fmt.Errorf("backup %s: %s has format %d, want %d or %d: it is of a later version", dir, listName, l.Format, listFormat, listFormatColumns)
 	}
 	for _, f := range l.Files {
 		// Whoever wrote the list must not make a restore read or write elsewhere.

@@ -33,6 +33,9 @@ type block struct {
 	rows  []store.Row
 	first int // index of the open row's first cell
 	begin int // offset of the open row's bytes
+	// unsealed is about the bytes that sealed values would have as entries: those who read a block make as much
+	// of it as of these, and have reserved no more memory.
+	unsealed int
 }
 
 // Bytes of a row and of a cell, without keys and values.
@@ -45,7 +48,7 @@ const (
 // A point in a cell of its own has some ten bytes, and its cell ten times as many, so
 // the memory of rows and cells has a bound, too.
 func (b *block) full(size int) bool {
-	return len(b.bytes) >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= viewsOf(size)
+	return len(b.bytes)+b.unsealed >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= viewsOf(size)
 }
 
 // viewsOf bounds the bytes of the rows and cells of a block of size bytes, but for those of
@@ -76,7 +79,7 @@ func (b *block) release(size int) {
 
 // reset removes the rows and keeps the capacity.
 func (b *block) reset() {
-	b.bytes, b.cells, b.rows, b.first = b.bytes[:0], b.cells[:0], b.rows[:0], 0
+	b.bytes, b.cells, b.rows, b.first, b.unsealed = b.bytes[:0], b.cells[:0], b.rows[:0], 0, 0
 }
 
 // copy appends v to bytes and returns the copy. Its capacity ends with it, so that

@@ -16,6 +16,7 @@ import (
 	sstblock "github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble/journal"
 )
@@ -245,6 +246,8 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 	// So far all faults are in blocks of rows: what is read next has no times.
 	if len(t.faults) > 0 {
 		t.fillTimes()
+	} else if err := t.checkColumns(ctx); err != nil {
+		return err
 	}
 
 	rest := append(l.Index, l.TopIndex, l.RangeDel, l.RangeKey, l.ValueIndex, l.Properties, l.MetaIndex, l.BlobReferenceIndex)
@@ -263,6 +266,48 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 	}
 	// Reading a table's file ignores ctx, so a cancelled check ends here at the latest, between tables.
 	return ctx.Err()
+}
+
+// checkColumns reads all sealed columns of a table whose blocks are as they were written, and adds a fault for each
+// that is not.
+func (t *tableFile) checkColumns(ctx context.Context) error {
+	it, err := t.reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return err
+	}
+	var u encoding.Unsealer
+	var entries []byte
+	n := 0
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		if n++; n%checkEvery == 0 && ctx.Err() != nil {
+			return errors.Join(ctx.Err(), it.Close())
+		}
+		stored, _, err := kv.Value(nil)
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if len(stored) == 0 || stored[0] != tagSealed {
+			continue
+		}
+		v, err := parseValue(stored)
+		if err == nil {
+			entries, err = v.entries(entries, &u)
+		}
+		if err != nil {
+			f := store.Fault{
+				Kind:   store.Unreadable,
+				File:   t.name,
+				Offset: -1,
+				Bytes:  int64(len(stored)),
+				What:   fmt.Sprintf("damaged sealed column with key %v", keyFormat(kv.K.UserKey)),
+			}
+			times := rowTimes{grouping: t.grouping}
+			times.addKey(kv.K.UserKey)
+			times.fill(&f)
+			t.faults = append(t.faults, f)
+		}
+	}
+	return it.Close()
 }
 
 // checkBlock tells whether a block has the right checksum. One byte, the kind of its

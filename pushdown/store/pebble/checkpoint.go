@@ -71,7 +71,7 @@ func (s *Store) tryCheckpoint() (name string, err error) {
 	if err := s.db.Checkpoint(dir); err != nil { // removes what it has made
 		return "", err
 	}
-	if err := completeCheckpoint(s.disk, dir, name); err != nil {
+	if err := completeCheckpoint(s.disk, dir, name, s.disk.Columns()); err != nil {
 		return "", errors.Join(err, s.opts.FS.RemoveAll(dir))
 	}
 	return name, nil
@@ -79,8 +79,9 @@ func (s *Store) tryCheckpoint() (name string, err error) {
 
 // completeCheckpoint makes a data directory of what pebble has written to dir: it cuts the
 // newest log behind its last whole record, and adds what package disk would have added. The
-// record that has the mark, and everything before it, must be there.
-func completeCheckpoint(files vfs.FS, dir, mark string) error {
+// record that has the mark, and everything before it, must be there. columns says whether there may be sealed columns
+// in it: it is found out after pebble has written, since the store may have got its first one meanwhile.
+func completeCheckpoint(files vfs.FS, dir, mark string, columns bool) error {
 	manifest, err := atomicfs.ReadMarker(files, dir, "manifest")
 	if err != nil {
 		return err
@@ -111,14 +112,14 @@ func completeCheckpoint(files vfs.FS, dir, mark string) error {
 			}
 		}
 	}
-	return completeLogs(files, dir, e.logNumbers(from), mark)
+	return completeLogs(files, dir, e.logNumbers(from), mark, columns)
 }
 
 // completeLogs rewrites the logs of the given numbers, without what is not whole at the end
 // of the last one, and writes the marker that names them.
-func completeLogs(files vfs.FS, dir string, numbers []uint64, mark string) error {
+func completeLogs(files vfs.FS, dir string, numbers []uint64, mark string, columns bool) error {
 	marked := false
-	var named disk.Logs
+	named := disk.Logs{Columns: columns}
 	for i, number := range numbers {
 		path := files.PathJoin(dir, disk.LogName(number))
 		data, err := readFile(files, path)

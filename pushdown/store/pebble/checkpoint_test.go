@@ -42,7 +42,7 @@ func TestCompleteLogs(t *testing.T) {
 	f := func(what string, first, second []byte, want error, kept ...string) {
 		t.Helper()
 		files := image{"000007.log": first, "000009.log": second}.files(t)
-		err := completeLogs(files, "data", []uint64{7, 9}, mark)
+		err := completeLogs(files, "data", []uint64{7, 9}, mark, false)
 		if !errors.Is(err, want) || want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}

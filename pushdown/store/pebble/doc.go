@@ -36,10 +36,16 @@
 //	Append  ┌────┬────────┐     Put  ┌────┬─────────────────┬───────┐
 //	        │ 00 │ bytes  │          │ 01 │ ms since 1970(6)│ value │
 //	        └────┴────────┘          └────┴─────────────────┴───────┘
+//	Sealed  ┌────┬────┬────────┬────────┬─────────────────────┐
+//	        │ 02 │ FF │ length │ sealed │ what came later     │
+//	        └────┴────┴────────┴────────┴─────────────────────┘
 //
 // Appends are pebble merges. They are joined in the order in which they were written
 // when pebble asks for the result. A put that was appended to is joined with the
 // appends and loses its write time, because what the cell holds is younger than it.
+//
+// Store.Seal writes append columns of old rows in their sealed form (see encoding.Sealer). The package unseals
+// them for those who read, unless a scan takes them as they are, so that nobody else need know.
 //
 // # Elements
 //
@@ -57,6 +63,7 @@
 // # Names kept for ever
 //
 // Pebble writes the names of comparer and merger into the database and refuses to open
-// it under others: downpour.cells.v1 and downpour.append.v1. FORMAT.md in this folder
+// it under others: downpour.cells.v1 and downpour.append.v1. Older releases refuse a
+// directory with sealed columns by its marker, see package disk. FORMAT.md in this folder
 // is the long form, with the catalogue of tables.
 package pebble

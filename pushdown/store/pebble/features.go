@@ -18,6 +18,7 @@ func (s *Store) Features() store.Features {
 		Writable:      s.Writable,
 		DiskUsage:     s.DiskUsage,
 		Checkpoint:    s.Checkpoint,
+		Seal:          s.Seal,
 		Inspect:       nil,
 		CheckReadable: nil,
 	}

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -78,6 +82,48 @@ func TestFrozenValues(t *testing.T) {
 	}
 	if got, _, _ := m.Finish(true); hex.EncodeToString(got) != "0007b3506b" {
 		t.Errorf("appends of 07b3 and 506b: %x, want 0007b3506b", got)
+	}
+}
+
+// A column as FORMAT.md shows it: six points that are sealed, and one that came later.
+func TestFrozenSealed(t *testing.T) {
+	const frozen = "02ff12ff10060000000a00d8040388c6024caf9f2e02d12a2a"
+	s := openMem(t, Options{IdleFlush: -1, Logger: quiet(), Grouping: sealedSchema.RowHours()})
+	create(t, s)
+	var entries []byte
+	for i := range 6 {
+		entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(i) * 10_000, Width: 2}, []byte{1, byte(44 + i)})
+	}
+	late := []byte{0x02, 0xd1, 0x2a, 0x2a}
+	sealed, ok := new(encoding.Sealer).Seal(nil, entries)
+	stored := append(append(appendSealedHeader(nil, len(sealed)), sealed...), late...)
+	if got := hex.EncodeToString(stored); !ok || got != frozen {
+		t.Errorf("sealed %t as %s, want %s", ok, got, frozen)
+	}
+
+	stored, err := hex.DecodeString(frozen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Set(appendKey(nil, "tsdb", sealedRow(0, 0), "t", encoding.AppendColumn), stored, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantCells(t, s, map[string]string{fmt.Sprintf("%x 050000 0", sealedRow(0, 0)): string(entries) + string(late)})
+}
+
+// The property of a block as FORMAT.md shows it.
+func TestFrozenHours(t *testing.T) {
+	c := newHoursCollector(sealedSchema.RowHours())
+	row := sealedSchema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 1_297_342_800, []byte{0, 0, 1, 0, 0, 1})
+	for _, qualifier := range [][]byte{encoding.AppendColumn, {0, 0}} {
+		key := appendKey(nil, "tsdb", row, "t", qualifier)
+		if err := c.AddPointKey(pebble.MakeInternalKey(key, 1, pebble.InternalKeyKindMerge), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := c.FinishDataBlock(nil)
+	if err != nil || hex.EncodeToString(got) != "b5ff1501" || c.Name() != "downpour.hours.v1" {
+		t.Errorf("property %s is %x, %v, want b5ff1501", c.Name(), got, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -77,12 +78,16 @@ func (g *getter) readRow(key []byte) error {
 	return unreadable(g.it.Error())
 }
 
-// columns selects cells of a row. Its fields are those of store.Scan.
+// columns selects cells of a row. Its first fields are those of store.Scan.
 type columns struct {
 	family   string
 	ranges   []store.KeyRange
 	since    int64
 	keysOnly bool
+	sealed   bool
+
+	unsealer encoding.Unsealer
+	entries  []byte // of the last sealed value
 }
 
 // appendCell copies the cell under the iterator to a block, if it is wanted, and
@@ -106,19 +111,31 @@ func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, erro
 	if err != nil {
 		return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), unreadable(err))
 	}
-	ms, value, err := parseValue(stored)
+	v, err := parseValue(stored)
 	if err != nil {
 		return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), err)
 	}
-	if ms != 0 && ms < c.since { // appended cells have no time: never too old
+	if v.ms != 0 && v.ms < c.since { // appended cells have no time: never too old
 		return false, nil
 	}
-	if c.keysOnly {
-		value = nil
+	switch {
+	case c.keysOnly:
+		v.bytes = nil
+	case v.tag == tagSealed && !c.sealed:
+		if c.entries, err = v.entries(c.entries, &c.unsealer); err != nil {
+			return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), err)
+		}
+		v.bytes = c.entries
 	}
-	to.addCell(family, qualifier, value, ms)
+	if v.tag == tagSealed && c.sealed && !c.keysOnly {
+		to.unsealed += encoding.SealedPoints(v.bytes) * leastEntry //fault:sealed-rows-fill-no-block TestSeal_blocks
+	}
+	to.addCell(family, qualifier, v.bytes, v.ms)
 	return true, nil
 }
+
+// leastEntry is the bytes of the shortest entry of an append column.
+const leastEntry = 3
 
 // wants tells whether a qualifier lies in a wanted range.
 func (c *columns) wants(qualifier []byte) bool {

@@ -110,13 +110,13 @@ func (s *Store) eachMark(lower, upper []byte, f func(row, value []byte) error) (
 		if err != nil {
 			return unreadable(err)
 		}
-		_, value, err := parseValue(stored)
+		v, err := parseValue(stored)
 		if err != nil {
 			return err
 		}
 		prefix := it.Key()[:split(it.Key())]
 		// Without the table with its 00, and the 00 that ends the row.
-		if err := f(prefix[len(marksTable)+1:len(prefix)-1], value); err != nil {
+		if err := f(prefix[len(marksTable)+1:len(prefix)-1], v.bytes); err != nil {
 			return err
 		}
 	}

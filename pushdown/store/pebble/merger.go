@@ -24,69 +24,77 @@ var joiners = sync.Pool{New: func() any { return new(joiner) }}
 // joiner joins the operands of one cell in a buffer that has free space on both
 // sides: pebble hands operands over from the youngest to the oldest when it
 // iterates forward, and prepending each to a slice would be quadratic. The joined
-// bytes are buf[lo:hi]; at least putHeader bytes stay free before them.
+// bytes are buf[lo:hi]; at least mostHeader bytes stay free before them.
+//
+// It joins bytes and nothing else: it makes no columns of entries. It could not tell a compaction
+// from a read, and would have to do so for each scan that meets entries behind columns.
 type joiner struct {
 	buf    []byte
 	lo, hi int
-	count  int   // operands
-	put    bool  // the oldest operand is a put, so nothing can be older
-	ms     int64 // write time of that put
+	count  int       // operands
+	oldest cellValue // without its bytes; nothing can be older than a put, or than a sealed column
 }
 
 // newJoiner begins with one operand.
 func newJoiner(key, operand []byte) (pebble.ValueMerger, error) {
 	j := joiners.Get().(*joiner)
-	ms, value, err := parseValue(operand)
+	v, err := parseValue(operand)
 	if err != nil {
 		return nil, fmt.Errorf("cannot join appends of key %v: %w", keyFormat(key), err)
 	}
 
-	j.count, j.put, j.ms = 1, operand[0] == tagPut, ms
+	j.count, j.oldest = 1, v.head()
 	// All of the buffer is free space before the bytes: a scan goes forward, so
 	// what comes next is older, and is prepended.
 	j.lo = len(j.buf)
 	j.hi = j.lo
-	j.prepend(value)
+	j.prepend(v.bytes)
 	return j, nil
 }
 
 // MergeOlder joins an operand that is older than all others.
 func (j *joiner) MergeOlder(operand []byte) error {
-	ms, value, err := parseValue(operand)
+	v, err := parseValue(operand)
 	if err != nil {
 		return err
 	}
-	if j.put {
-		return fmt.Errorf("cannot join an operand of %d bytes that is older than a put", len(operand))
+	if j.oldest.tag != tagAppend {
+		return fmt.Errorf("cannot join an operand of %d bytes that is older than %s", len(operand), j.oldest.kind())
 	}
 
 	j.count++
-	j.put, j.ms = operand[0] == tagPut, ms
-	j.prepend(value)
+	j.oldest = v.head()
+	j.prepend(v.bytes)
 	return nil
 }
 
 // MergeNewer joins an operand that is newer than all others.
 func (j *joiner) MergeNewer(operand []byte) error {
-	_, value, err := parseValue(operand)
+	v, err := parseValue(operand)
 	if err != nil {
 		return err
 	}
-	if operand[0] == tagPut {
-		return fmt.Errorf("cannot join a put of %d bytes that is newer than an append", len(operand))
+	if v.tag != tagAppend {
+		return fmt.Errorf("cannot join %s of %d bytes that is newer than an append", v.kind(), len(operand))
 	}
 
 	j.count++
-	j.append(value)
+	j.append(v.bytes)
 	return nil
 }
 
 // Finish returns the joined value; closing the closer gives its buffer back.
 func (j *joiner) Finish(bool) ([]byte, io.Closer, error) {
-	if j.count == 1 && j.put {
+	switch {
+	case j.count == 1 && j.oldest.tag == tagPut:
 		j.lo -= putHeader
-		fillPut(j.buf[j.lo:], j.ms)
-	} else {
+		fillPut(j.buf[j.lo:], j.oldest.ms)
+	case j.oldest.tag == tagSealed:
+		var header [mostHeader]byte
+		h := appendSealedHeader(header[:0], j.oldest.sealed) //fault:sealed-length-lost TestJoin
+		j.lo -= len(h)
+		copy(j.buf[j.lo:], h)
+	default:
 		// Appends are younger than the put that they were joined with, so the
 		// value has no write time.
 		j.lo--
@@ -105,8 +113,8 @@ func (j *joiner) Close() error {
 
 // prepend copies v before the joined bytes.
 func (j *joiner) prepend(v []byte) {
-	if j.lo < len(v)+putHeader {
-		j.grow(len(v)+putHeader, 0)
+	if j.lo < len(v)+mostHeader {
+		j.grow(len(v)+mostHeader, 0)
 	}
 	j.lo -= len(v)
 	copy(j.buf[j.lo:], v)
@@ -115,7 +123,7 @@ func (j *joiner) prepend(v []byte) {
 // append copies v after the joined bytes.
 func (j *joiner) append(v []byte) {
 	if len(j.buf)-j.hi < len(v) {
-		j.grow(putHeader, len(v))
+		j.grow(mostHeader, len(v))
 	}
 	j.hi += copy(j.buf[j.hi:], v)
 }
@@ -125,7 +133,7 @@ func (j *joiner) append(v []byte) {
 // Finish writes the header.
 func (j *joiner) grow(before, after int) {
 	held := j.hi - j.lo
-	size := max(256, 2*held+before+after+putHeader)
+	size := max(256, 2*held+before+after+mostHeader)
 	buf := make([]byte, size)
 	lo := before
 	if after == 0 {

@@ -49,6 +49,8 @@ func join(t interface {
 }
 
 // However pebble groups operands, from either end, the result is the same.
+//
+//fault:sealed-length-lost appendSealedHeader(header[:0], j.oldest.sealed) => appendSealedHeader(header[:0], 0)
 func TestJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 300), 1, 20).Draw(t, "values")
@@ -56,12 +58,16 @@ func TestJoin(t *testing.T) {
 		for _, v := range values {
 			operands = append(operands, append([]byte{tagAppend}, v...))
 		}
-		if rapid.Bool().Draw(t, "put first") {
-			operands[0] = putValue(1297574486000, values[0])
-		}
-		want := operands[0]
-		if len(operands) > 1 {
-			want = append([]byte{tagAppend}, bytes.Join(values, nil)...)
+		want := append([]byte{tagAppend}, bytes.Join(values, nil)...)
+		switch rapid.SampledFrom([]byte{tagAppend, tagPut, tagSealed}).Draw(t, "first") {
+		case tagPut:
+			if operands[0] = putValue(1297574486000, values[0]); len(operands) == 1 {
+				want = operands[0]
+			}
+		case tagSealed:
+			sealed := rapid.IntRange(0, len(values[0])).Draw(t, "sealed")
+			operands[0] = append(appendSealedHeader(nil, sealed), values[0]...)
+			want = append(appendSealedHeader(nil, sealed), bytes.Join(values, nil)...)
 		}
 		for len(operands) > 1 { // compactions join neighbours before the end
 			at := rapid.IntRange(0, len(operands)-1).Draw(t, "from")
@@ -100,12 +106,21 @@ func TestJoinIsLinear(t *testing.T) {
 
 func TestBadOperands(t *testing.T) {
 	good := []byte{tagAppend, 'x'}
-	put := putValue(1, nil)
+	put, sealed := putValue(1, nil), append(appendSealedHeader(nil, 1), 'x')
 	for name, f := range map[string]func(pebble.ValueMerger) error{
-		"empty operand": func(m pebble.ValueMerger) error { return m.MergeOlder(nil) },
-		"unknown tag":   func(m pebble.ValueMerger) error { return m.MergeNewer([]byte{2, 3}) },
-		"short put":     func(m pebble.ValueMerger) error { return m.MergeOlder(put[:6]) },
-		"younger put":   func(m pebble.ValueMerger) error { return m.MergeNewer(put) },
+		"empty operand":    func(m pebble.ValueMerger) error { return m.MergeOlder(nil) },
+		"unknown tag":      func(m pebble.ValueMerger) error { return m.MergeNewer([]byte{2, 3}) },
+		"short put":        func(m pebble.ValueMerger) error { return m.MergeOlder(put[:6]) },
+		"younger put":      func(m pebble.ValueMerger) error { return m.MergeNewer(put) },
+		"younger columns":  func(m pebble.ValueMerger) error { return m.MergeNewer(sealed) },
+		"columns cut":      func(m pebble.ValueMerger) error { return m.MergeOlder(sealed[:len(sealed)-1]) },
+		"columns unmarked": func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, 1, 'x'}) },
+		"older than columns": func(m pebble.ValueMerger) error {
+			if err := m.MergeOlder(sealed); err != nil {
+				t.Fatal(err)
+			}
+			return m.MergeOlder(good)
+		},
 		"older than a put": func(m pebble.ValueMerger) error {
 			if err := m.MergeOlder(put); err != nil {
 				t.Fatal(err)
@@ -133,8 +148,8 @@ func TestWriteTime(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%d: %d, %v, want %d", ms, got, err, want)
 		}
-		if back, v, err := parseValue(putValue(got, []byte("v"))); back != want || string(v) != "v" || err != nil {
-			t.Errorf("%d: read back %d, %q, %v", ms, back, v, err)
+		if v, err := parseValue(putValue(got, []byte("v"))); v.ms != want || string(v.bytes) != "v" || err != nil {
+			t.Errorf("%d: read back %+v, %v", ms, v, err)
 		}
 	}
 	for _, ms := range []int64{-1, maxMillis + 1} {

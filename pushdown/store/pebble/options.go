@@ -118,7 +118,10 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		p.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	}
 	if l := layoutOf(o.Grouping); l.width > 0 {
-		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{func() pebble.BlockPropertyCollector { return newElementCollector(l) }}
+		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{
+			func() pebble.BlockPropertyCollector { return newElementCollector(l) },
+			func() pebble.BlockPropertyCollector { return newHoursCollector(o.Grouping) },
+		}
 	}
 	for i := range p.Levels {
 		p.Levels[i] = levelOptions()

@@ -156,7 +156,7 @@ func TestRestore_refused(t *testing.T) {
 		}
 	}
 	put("full/notes", "")
-	put("later/"+listName, `{"format":2,"files":[]}`)
+	put("later/"+listName, `{"format":3,"files":[]}`)
 	put("evil/"+listName, `{"format":1,"files":[{"name":"../data/000004.log"}]}`)
 	put("broken/"+listName, `{"format":1,`)
 	put("empty/20260101T000000.000Z/x", "")
@@ -172,7 +172,7 @@ func TestRestore_refused(t *testing.T) {
 	f("full", "new", "is no backup, and holds none")
 	f("nowhere", "new", "nowhere")
 	f("empty", "new", "is no backup")
-	f("later", "new", "format 2, want 1: it is of a later version")
+	f("later", "new", "format 3, want 1 or 2: it is of a later version")
 	f("evil", "new", `names the file "../data/000004.log"`)
 	f("broken", "new", "is damaged")
 	if _, err := files.Stat("new"); err == nil {

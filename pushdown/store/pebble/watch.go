@@ -134,10 +134,11 @@ func appendWrite(row *store.Change, kind pebble.InternalKeyKind, suffix, stored 
 	var value []byte
 	switch kind {
 	case pebble.InternalKeyKindSet, pebble.InternalKeyKindMerge:
-		var err error
-		if m.Timestamp, value, err = parseValue(stored); err != nil {
+		v, err := parseValue(stored)
+		if err != nil || v.tag == tagSealed { // no batch that a watch sees has one
 			return false
 		}
+		m.Timestamp, value = v.ms, v.bytes
 		if kind == pebble.InternalKeyKindMerge {
 			m.Kind = store.Append
 		}

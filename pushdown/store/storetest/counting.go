@@ -39,6 +39,7 @@ func (c *Counting) Features() store.Features {
 		Writable:      nil,
 		DiskUsage:     nil,
 		Checkpoint:    nil,
+		Seal:          nil,
 		Inspect:       nil,
 		CheckReadable: nil,
 	}

@@ -50,7 +50,7 @@ var (
 )
 
 // CheckName returns an error unless name may be a dashboard's. Names stand in addresses, in
-// which the gateway does not tell upper case from lower.
+// which the gateway ignores case.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("name: got %.80q, want 1 to 64 of a-z, 0-9 and . _ -, the first a letter or digit", name)
@@ -58,7 +58,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// A Summary is what a list tells of a document.
+// A Summary is what a list says of a document.
 type Summary struct {
 	Title  string `json:"title"`
 	Panels int    `json:"panels"`
@@ -192,7 +192,7 @@ func (o object) checkPanels(variables map[string]bool) (int, error) {
 	return len(panels), nil
 }
 
-// place is where a panel lies on the grid.
+// place is where a panel is on the grid.
 type place struct{ X, Y, W, H int }
 
 // check checks one panel and returns its id. Of a type that this release does not know
@@ -221,7 +221,7 @@ func (o object) check() (id string, err error) {
 	return id, o.checkFields(kind)
 }
 
-// checkPlace checks that a panel lies inside the grid. Fields of place are looked at by
+// checkPlace checks that a panel is inside the grid. Fields of place are looked at by
 // their exact names.
 func (o object) checkPlace() error {
 	var at object
@@ -234,7 +234,8 @@ func (o object) checkPlace() error {
 			return fmt.Errorf("place.%w", err)
 		}
 	}
-	if p.X < 0 || p.W < 1 || p.W > columns || p.X > columns-p.W || p.Y < 0 || p.Y > maxRow || p.H < 1 || p.H > maxHeight {
+	if p.X < 0 || p.W < 1 || p.W > columns || p.X > columns-p.W || p.Y < 0 || p.Y > maxRow || p.H < 1 ||
+		p.H > maxHeight {
 		return fmt.Errorf("place: got x %d, y %d, w %d, h %d, want a place in %d columns, y at most %d, h 1 to %d",
 			p.X, p.Y, p.W, p.H, columns, maxRow, maxHeight)
 	}

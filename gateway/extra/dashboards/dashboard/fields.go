@@ -27,7 +27,7 @@ var (
 	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "thresholds", "top", "legend", "annotations"})
 )
 
-// typeFields are the fields that panels of a type have beside those of all. Of a type that is not
+// typeFields are the fields that panels of a type have in addition to those of all. Of a type that is not
 // here nothing is known.
 var typeFields = map[string][]string{
 	"lines":   axes,

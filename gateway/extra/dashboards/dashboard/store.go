@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The rows of the table. A head names the document of each version that is kept; whoever
-// changes it from what it was has saved. A document lies in a row of its own, which is written
+// The rows of the table. A head names the document of each version that is kept; a
+// writer that changes it from what it was has saved. A document is in a row of its own, which is written
 // before the head names it and never changed:
 //
 //	dashboard/web                                       s:head  {"version":7,…}
@@ -79,7 +79,8 @@ func (e *ConflictError) Error() string {
 	case e.Now.Version > 0 && e.Now.Deleted():
 		now = fmt.Sprintf("it was deleted at %s%s", e.Now.Saved.UTC().Format(time.DateTime), by(e.Now.By))
 	case e.Now.Version > 0:
-		now = fmt.Sprintf("version %d was saved at %s%s", e.Now.Version, e.Now.Saved.UTC().Format(time.DateTime), by(e.Now.By))
+		now = fmt.Sprintf("version %d was saved at %s%s", e.Now.Version, e.Now.Saved.UTC().Format(time.DateTime),
+			by(e.Now.By))
 	}
 	from := fmt.Sprintf("version %d", e.From)
 	if e.From == 0 {
@@ -230,7 +231,13 @@ func (s *Store) change(ctx context.Context, name string, from int64, document []
 	v.Version, v.Saved = h.now().Version+1, s.Now().UTC()
 	if document != nil {
 		v.Row = documentKey(name, v.Version)
-		put := store.Mutation{Kind: store.Put, Row: []byte(v.Row), Family: Family, Qualifier: []byte(documentColumn), Value: document}
+		put := store.Mutation{
+			Kind:      store.Put,
+			Row:       []byte(v.Row),
+			Family:    Family,
+			Qualifier: []byte(documentColumn),
+			Value:     document,
+		}
 		if err := s.Cells.Apply(ctx, s.Table, []store.Mutation{put}); err != nil {
 			return v, s.explained(err)
 		}
@@ -287,7 +294,13 @@ func (s *Store) clean(ctx context.Context, name string, h *head) {
 	}
 	prefix := documentPrefix + name + "/"
 	var gone []string
-	for row, err := range store.Rows(ctx, s.Cells, store.Scan{Table: s.Table, Family: Family, Start: []byte(prefix), Stop: after(prefix), KeysOnly: true}) {
+	for row, err := range store.Rows(ctx, s.Cells, store.Scan{
+		Table:    s.Table,
+		Family:   Family,
+		Start:    []byte(prefix),
+		Stop:     after(prefix),
+		KeysOnly: true,
+	}) {
 		if err != nil {
 			return
 		}
@@ -359,7 +372,8 @@ func (s *Store) cell(ctx context.Context, row, column string) ([]byte, error) {
 // explained says of a missing table how it is made.
 func (s *Store) explained(err error) error {
 	if errors.Is(err, store.ErrNoTable) {
-		return fmt.Errorf("dashboards are kept in table %s (DOWNPOUR_TABLE_STATE), which -create-tables makes: %w", s.Table, err)
+		return fmt.Errorf("dashboards are kept in table %s (DOWNPOUR_TABLE_STATE), which -create-tables makes: %w",
+			s.Table, err)
 	}
 	return err
 }

@@ -158,12 +158,14 @@ func (o object) checkFilter(key string) (others []string, err error) {
 			return nil, fmt.Errorf("filter.%w", err)
 		}
 		if n := utf8.RuneCountInString(tagk); n < 1 || n > maxName || tagk == key {
-			return nil, fmt.Errorf("filter: got tag key %.40q, want another than that of the variable, of 1 to %d characters", tagk, maxName)
+			return nil, fmt.Errorf("filter: got tag key %.40q, want another than that of the variable, of 1 to "+
+				"%d characters", tagk, maxName)
 		}
 		for part := range strings.SplitSeq(text, "|") {
 			use := useForm.FindStringSubmatch(part)
 			if part == "" || use == nil && strings.Contains(part, "$") {
-				return nil, fmt.Errorf("filter.%.40s: got %.80q, want values or variables with | between them", tagk, text)
+				return nil, fmt.Errorf("filter.%.40s: got %.80q, want values or variables with | between them",
+					tagk, text)
 			}
 			if use != nil {
 				others = append(others, use[1]+use[2])

@@ -64,8 +64,20 @@ type Handlers struct {
 // requires more itself.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/dashboards":  {Scope: auth.Read, Serve: h.bounded(h.list), Reads: httpio.Get, Absent: httpio.WriteOnly, TellsOperator: true},
-		"api/dashboards/": {Scope: auth.Read, Serve: h.bounded(h.one), Reads: httpio.Get, Absent: httpio.WriteOnly, TellsOperator: true},
+		"api/dashboards": {
+			Scope:         auth.Read,
+			Serve:         h.bounded(h.list),
+			Reads:         httpio.Get,
+			Absent:        httpio.WriteOnly,
+			TellsOperator: true,
+		},
+		"api/dashboards/": {
+			Scope:         auth.Read,
+			Serve:         h.bounded(h.one),
+			Reads:         httpio.Get,
+			Absent:        httpio.WriteOnly,
+			TellsOperator: true,
+		},
 	}
 }
 

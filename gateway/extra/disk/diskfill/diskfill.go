@@ -1,4 +1,4 @@
-// Package diskfill tells when a store will have filled its disk, from how much of it the store took
+// Package diskfill predicts when a store will have filled its disk, from how much of it the store took
 // at earlier times.
 //
 // The package is pure.

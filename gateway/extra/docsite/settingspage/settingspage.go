@@ -1,5 +1,6 @@
-// Package settingspage keeps the table of all variables on the page of settings, which is made from the code of both programs. It is
-// no part of a program: its test compares the table, and writes it with -update.
+// Package settingspage keeps the table of all variables on the page of settings, which is made from
+// the code of both programs. It is no part of a program: its test compares the table, and writes it
+// with -update.
 package settingspage
 
 import (
@@ -29,7 +30,8 @@ func Made(page []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !ok || !ended {
-		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", Path, strings.TrimSpace(begin), strings.TrimSpace(end))
+		return nil, fmt.Errorf("%s: want the lines %q and %q, between which the table of all variables is put", Path,
+			strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return slices.Concat(before, []byte(begin+table()+end), after), nil
 }
@@ -55,7 +57,13 @@ func Settings() []Setting {
 			for _, f := range taggedFields(reflect.TypeOf(part).Elem()) {
 				name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
 				s, known := byName[name]
-				s = Setting{Name: name, Default: f.Tag.Get("envDefault"), Kind: kindName(f.Type), Programs: p.name, Key: keys[name]}
+				s = Setting{
+					Name:     name,
+					Default:  f.Tag.Get("envDefault"),
+					Kind:     kindName(f.Type),
+					Programs: p.name,
+					Key:      keys[name],
+				}
 				if known {
 					s.Programs = "both"
 				}

@@ -1,5 +1,5 @@
-// Package gexproutes is /api/query/gexp: it reads the expressions of a request, has their metrics read as a query's are, and
-// answers with what they make of them.
+// Package gexproutes is /api/query/gexp: it reads the expressions of a request, has their metrics
+// read as a query's are, and answers with what they make of them.
 package gexproutes
 
 import (
@@ -24,7 +24,13 @@ func New() gateway.Extra { return gateway.Extra{Name: "gexp", Open: open} }
 func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	h := &handlers{c.Queries}
 	return gateway.Parts{Routes: map[string]httpio.Endpoint{
-		"api/query/gexp": {Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
+		"api/query/gexp": {
+			Scope:   auth.Read,
+			Serve:   h.Followed(h.serve),
+			Reads:   httpio.GetOrPost,
+			OwnTime: true,
+			Absent:  httpio.WriteOnly,
+		},
 	}}, nil
 }
 
@@ -81,7 +87,8 @@ func (h *handlers) parse(r *http.Request) (*request, error) {
 	g := &request{}
 	values := r.URL.Query()
 	var places []int // of each metric of the expressions, the sub-query that it has become
-	g.Query, places, err = h.Parser().URIWith(values, func(limit int) ([]string, error) { return g.parse(values, limit) })
+	g.Query, places, err = h.Parser().URIWith(values,
+		func(limit int) ([]string, error) { return g.parse(values, limit) })
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +189,13 @@ func seriesOf(groups [][]engine.Untrimmed) (data [][]gexp.Series, origins []*eng
 	for i, list := range groups {
 		for k := range list {
 			u := &list[k]
-			s := gexp.Series{Metric: u.Metric, MetricUID: u.MetricUID, AggregateTags: u.AggregateTags, Points: u.Points, Origin: len(origins)}
+			s := gexp.Series{
+				Metric:        u.Metric,
+				MetricUID:     u.MetricUID,
+				AggregateTags: u.AggregateTags,
+				Points:        u.Points,
+				Origin:        len(origins),
+			}
 			for t, tag := range u.Tags {
 				s.Tags = append(s.Tags, gexp.Tag{K: tag.K, V: tag.V, UIDs: u.TagUIDs[t]})
 			}

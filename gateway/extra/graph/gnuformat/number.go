@@ -1,6 +1,6 @@
 // Package gnuformat writes numbers and times by gnuplot's formats, which the parameters
 // yformat, y2format and xformat of OpenTSDB's /q hold. It reads no clock and knows nothing
-// of pictures. What a format can make is bounded, whoever wrote it.
+// of pictures. What a format can make is bounded, for every author.
 //
 //	%.2f     2 digits after the point           1234.5678 → 1234.57
 //	%.1s%c   engineering notation               1234.5678 → 1.2k
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Bounds of a format: a label is drawn beside an axis, and longer ones would not fit.
+// Bounds of a format: a label is drawn next to an axis, and longer ones would not fit.
 const (
 	maxFormat    = 100 // bytes
 	maxWidth     = 40
@@ -131,7 +131,7 @@ const prefixes = "yzafpnum kMGTPEZY"
 // One is where the prefix of 1 stands.
 const one = 8
 
-// convert prints v by the verb. Beside C's verbs these are gnuplot's: t and l are the mantissa to
+// convert prints v by the verb. gnuplot adds these to C's verbs: t and l are the mantissa to
 // base 10 with the power T and L, s to base 1000 with the power S and the prefix c, b to base 1024
 // with the prefix B, and P is in multiples of pi.
 func (p *numberPiece) convert(v float64) string {
@@ -164,7 +164,7 @@ func (p *numberPiece) convert(v float64) string {
 	return p.float(p.verb, v)
 }
 
-// float prints as C does, which has 6 digits where none are asked for.
+// float prints as C does, which has 6 digits by default.
 func (p *numberPiece) float(verb byte, v float64) string {
 	precision := p.precision
 	if precision < 0 {
@@ -196,7 +196,7 @@ func (p *numberPiece) mantissa(v float64, power int) string {
 }
 
 // rest prints what a power leaves of a number: as short as it can be where no precision is
-// asked for, for a label has little room.
+// requested, for a label has little room.
 func (p *numberPiece) rest(v float64) string {
 	if p.precision < 0 {
 		return p.padded(strconv.FormatFloat(v, 'g', 6, 64))

@@ -18,9 +18,9 @@ type timePiece struct {
 
 // layouts are conversions that Go has too.
 var layouts = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January", 'd': "02", 'D': "01/02/06", 'e': "_2", 'F': "2006-01-02",
-	'H': "15", 'I': "03", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04", 'S': "05", 'T': "15:04:05",
-	'y': "06", 'Y': "2006",
+	'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January", 'd': "02", 'D': "01/02/06", 'e': "_2",
+	'F': "2006-01-02", 'H': "15", 'I': "03", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04",
+	'S': "05", 'T': "15:04:05", 'y': "06", 'Y': "2006",
 }
 
 // others are conversions that it has not.

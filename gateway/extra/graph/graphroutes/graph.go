@@ -1,5 +1,5 @@
-// Package graphroutes is /q: it reads a request for a picture, has its metrics read as a query's are, and answers with a picture,
-// with the points as text, or with their numbers.
+// Package graphroutes is /q: it reads a request for a picture, has its metrics read as a query's
+// are, and answers with a picture, with the points as text, or with their numbers.
 // Source: GraphHandler.
 package graphroutes
 
@@ -40,7 +40,13 @@ func New(s *Settings) gateway.Extra {
 
 func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	h := &handlers{c.Queries}
-	q := httpio.Endpoint{Scope: auth.Read, Serve: h.Followed(h.serve), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly}
+	q := httpio.Endpoint{
+		Scope:   auth.Read,
+		Serve:   h.Followed(h.serve),
+		Reads:   httpio.GetOrPost,
+		OwnTime: true,
+		Absent:  httpio.WriteOnly,
+	}
 	if s.AllowImages {
 		q.Picture = isPicture
 	}
@@ -105,7 +111,8 @@ func (h *handlers) answer(w http.ResponseWriter, r *http.Request, start time.Tim
 		return err
 	}
 	p.form, p.start = form, start
-	return h.Read(r, start, p.Query, func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
+	return h.Read(r, start, p.Query,
+		func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
 }
 
 // checkMethod refuses the verbs that are for other things. OpenTSDB takes them all.
@@ -238,7 +245,7 @@ func (g *request) points() (n int) {
 	return n
 }
 
-// maxAge is how many seconds a client may keep an answer. One that lies in the past for more
+// maxAge is how many seconds a client may keep an answer. One that is in the past for more
 // than an hour, by dates, is kept for a day: points that are put into it later are seen so
 // late. Source: GraphHandler.computeMaxAge.
 func (g *request) maxAge(now time.Time) int64 {

@@ -20,7 +20,8 @@ func redirectToPage(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Location", to)
 	setPageHeaders(w.Header())
-	fmt.Fprintf(w, `<!DOCTYPE html><html><head><meta http-equiv="refresh" content="0; url=%s"></head></html>`, html.EscapeString(to))
+	fmt.Fprintf(w, `<!DOCTYPE html><html><head><meta http-equiv="refresh" content="0; url=%s"></head></html>`,
+		html.EscapeString(to))
 }
 
 // setPageHeaders are the headers of a page that loads nothing.
@@ -50,16 +51,20 @@ func (h *handlers) writeError(w http.ResponseWriter, r *http.Request, err error)
 
 	setPageHeaders(w.Header())
 	w.WriteHeader(e.Code)
-	title, subtitle, introduction := http.StatusText(e.Code), "Looks like it's your fault this time", "Sorry but your request was rejected as being invalid."
+	title, subtitle, introduction := http.StatusText(e.Code), "Looks like it's your fault this time",
+		"Sorry but your request was rejected as being invalid."
 	if e.Code >= http.StatusInternalServerError {
-		subtitle, introduction = "Houston, we have a problem", "Oops, sorry but your request failed due to a server error."
+		subtitle, introduction = "Houston, we have a problem",
+			"Oops, sorry but your request failed due to a server error."
 	}
 	reason := pageText(e.Message)
 	if e.Code != http.StatusBadRequest && e.Details != "" {
 		reason += "<br/>" + pageText(e.Details)
 	}
-	fmt.Fprintf(w, "<!DOCTYPE html>\n<html><head><title>%s</title>\n<style>body{font-family:arial,sans-serif;margin-left:2em}</style></head>\n"+
-		"<body><b>%s</b><blockquote><h1>%s</h1>%s<br/><br/>The reason provided was:<blockquote>%s</blockquote></blockquote></body></html>",
+	fmt.Fprintf(w, "<!DOCTYPE html>\n<html><head><title>%s</title>\n"+
+		"<style>body{font-family:arial,sans-serif;margin-left:2em}</style></head>\n"+
+		"<body><b>%s</b><blockquote><h1>%s</h1>%s<br/><br/>The reason provided was:"+
+		"<blockquote>%s</blockquote></blockquote></body></html>",
 		title, subtitle, title, introduction, reason)
 }
 

@@ -29,7 +29,11 @@ func (g *request) draw(ctx context.Context, notes *annotation.Catalog) ([]byte, 
 	for i, groups := range g.groups {
 		for k := range groups {
 			r := &groups[k].Result
-			p.Series = append(p.Series, picture.Series{Name: nameInKey(r), Points: r.Points, OnRight: g.options.OnRight[i]})
+			p.Series = append(p.Series, picture.Series{
+				Name:    nameInKey(r),
+				Points:  r.Points,
+				OnRight: g.options.OnRight[i],
+			})
 			if !g.NoAnnotations {
 				p.Notes = appendNotes(p.Notes, r.Annotations)
 			}

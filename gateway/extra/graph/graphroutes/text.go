@@ -46,7 +46,7 @@ func (g *request) sendASCII(w http.ResponseWriter, a *queryroutes.Reading) error
 	return queryroutes.Abort(out.flush())
 }
 
-// text is an answer of lines, of which the end is still to be written.
+// text is an answer of lines whose end is not written yet.
 type text struct {
 	to   io.Writer
 	work *queryroutes.WorkTime
@@ -92,7 +92,7 @@ func (t *text) flush() error {
 //	{"plotted":61,"points":236,"etags":[["host","dc"]],"timing":3}
 func (g *request) sendCounts(w http.ResponseWriter) error {
 	plotted := 0
-	etags := make([][]string, len(g.groups)) // null without a group, but for the first
+	etags := make([][]string, len(g.groups)) // null without a group, except for the first
 	for i, groups := range g.groups {
 		if i == 0 {
 			etags[i] = []string{}
@@ -113,7 +113,7 @@ func (g *request) sendCounts(w http.ResponseWriter) error {
 	return queryroutes.Abort(err)
 }
 
-// plottedOf counts the points of a result whose second lies between two times in ms.
+// plottedOf counts the points of a result whose second is between two times in ms.
 func plottedOf(r *engine.Result, from, to int64) (n int) {
 	for i := range r.Points.Len() {
 		t, v := r.Points.At(i)
@@ -125,7 +125,7 @@ func plottedOf(r *engine.Result, from, to int64) (n int) {
 }
 
 // setHeaders says how long an answer may be kept. Its age is always 0, for it is made
-// anew each time.
+// again each time.
 func setHeaders(to http.Header, contentType string, maxAge int64) {
 	to.Set("Content-Type", contentType)
 	to.Set("Age", "0")

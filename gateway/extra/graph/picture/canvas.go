@@ -57,16 +57,16 @@ type canvas struct {
 
 // Bytes that are reserved before they are allocated.
 const (
-	// bytesPerPixel are two copies of an image, of which the library makes one in vain, and
+	// bytesPerPixel are two copies of an image, one of them made needlessly by the library, and
 	// the one in colours of the palette.
 	bytesPerPixel = 2*4 + 1
-	// encoderBytes is what the encoder of PNG, and the table of colours, take beside the file.
+	// encoderBytes is what the encoder of PNG, and the table of colours, take on top of the file.
 	encoderBytes = 3 << 19
 	// Bytes of an SVG, three times what is written: it stands in a buffer that grows by
 	// doubling.
 	svgBytes         = 64 << 10
 	svgBytesPerPoint = 3 * 14  // of a path
-	svgBytesPerText  = 3 * 300 // beside its letters
+	svgBytesPerText  = 3 * 300 // without its letters
 	svgBytesPerByte  = 3 * 6   // of a text, which may be escaped
 )
 
@@ -90,7 +90,8 @@ func newCanvas(form Form, o *graph.Options, guard Guard) (*canvas, error) {
 	if err := guard.Reserve(int64(o.Width)*int64(o.Height)*bytesPerPixel + encoderBytes); err != nil {
 		return nil, err
 	}
-	c.img = vgimg.NewWith(vgimg.UseWH(vg.Length(c.width), vg.Length(c.height)), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(o.Background))
+	c.img = vgimg.NewWith(vgimg.UseWH(vg.Length(c.width), vg.Length(c.height)), vgimg.UseDPI(dotsPerInch),
+		vgimg.UseBackgroundColor(o.Background))
 	c.vg = c.img
 	return c, nil
 }
@@ -111,7 +112,8 @@ func (c *canvas) file(palette color.Palette) ([]byte, error) {
 
 // withFonts names fonts for browsers that lack the one that the library names.
 func withFonts(svg []byte) []byte {
-	const style = `<style>text{font-family:"Liberation Sans",Arial,Helvetica,sans-serif!important;white-space:pre}</style>` + "\n"
+	const style = `<style>text{font-family:"Liberation Sans",Arial,Helvetica,sans-serif!important;white-space:pre}` +
+		"</style>\n"
 	before, after, _ := bytes.Cut(svg, []byte("\n<g"))
 	return bytes.Join([][]byte{before, []byte(style), []byte("<g"), after}, nil)
 }
@@ -140,7 +142,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // mostInPath bounds the parts of a path that are drawn at once: between two paths the guard
 // is asked. For each row of pixels the library keeps a list of what a path covers there, and
-// searches it for each part anew: one path of a thousand parts takes minutes, a hundred
+// searches it again for each part: one path of a thousand parts takes minutes, a hundred
 // paths of ten milliseconds.
 func (c *canvas) mostInPath() int {
 	if c.img != nil {
@@ -254,7 +256,7 @@ func printable(text string, most float64) string {
 
 	const mark = "…"
 	runes := []rune(text)
-	low, high := 0, len(runes) // how many may stay lies between
+	low, high := 0, len(runes) // how many may stay is between
 	for low < high {
 		if middle := (low + high + 1) / 2; textWidth(string(runes[:middle])+mark) <= most {
 			low = middle

@@ -10,7 +10,7 @@ import (
 	"downpour/gateway/extra/graph"
 )
 
-// draw draws the picture, what lies below first.
+// draw draws the picture, what is below first.
 func (l *layout) draw() error {
 	if len(l.lines) > 0 {
 		l.drawGrid()
@@ -40,7 +40,7 @@ func (l *layout) drawGrid() {
 	}
 }
 
-// withinY reports whether a place is in the frame, or half a pixel beside it, where a tick of
+// withinY reports whether a place is in the frame, or half a pixel off it, where a tick of
 // its very end may come to lie by rounding.
 func (l *layout) withinY(y float64) bool { return y >= l.y0-.5 && y <= l.y1+.5 }
 
@@ -187,7 +187,7 @@ func (b *band) flush() {
 // on either side, to which the line leads. It ends early once the guard has ended the drawing.
 func (l *layout) eachPlace(ln *line, s *scale, f func(v vertex, ok bool)) {
 	n := ln.samples.Len()
-	before := -1 // the last point that lies before the picture
+	before := -1 // the last point before the picture
 	for i := range n {
 		if i%checkEvery == 0 && !l.c.ready(0) {
 			return
@@ -302,7 +302,7 @@ func (c *clipped) flush() {
 	c.path, c.joined = c.path[:0], false
 }
 
-// clip returns the part of a line that lies in the frame. ok is false if none does.
+// clip returns the part of a line that is in the frame. ok is false if none does.
 // Source: Liang and Barsky, 1984.
 func (l *layout) clip(a, b vertex) (from, to vertex, ok bool) {
 	enter, leave := 0.0, 1.0
@@ -402,7 +402,7 @@ func (l *layout) drawFrame() {
 	l.c.stroke(p, thin, l.foreground)
 }
 
-// drawTexts writes the title and what stands beside the axes.
+// drawTexts writes the title and what stands next to the axes.
 func (l *layout) drawTexts() {
 	c := l.c
 	middle := (l.x0 + l.x1) / 2
@@ -410,7 +410,7 @@ func (l *layout) drawTexts() {
 		c.text(middle-textWidth(title)/2, edge+textSize, title, l.foreground)
 	}
 
-	// A baseline stands 4 pixels below its tick, which is then beside the middle of the digits.
+	// A baseline stands 4 pixels below its tick, which is then next to the middle of the digits.
 	for _, t := range l.left.ticks {
 		if y, ok := l.y(l.left, t.value); ok && l.withinY(y) {
 			c.text(l.x0-gap-textWidth(t.label), y+4, t.label, l.foreground)
@@ -440,7 +440,7 @@ func (l *layout) drawTexts() {
 	}
 }
 
-// labelX returns where the left axis' label stands: at the picture's border, or beside a key
+// labelX returns where the left axis' label stands: at the picture's border, or next to a key
 // that stands there.
 func (l *layout) labelX() float64 {
 	if l.key != nil && l.key.options.Outside && l.key.options.Horizontal == graph.Start {

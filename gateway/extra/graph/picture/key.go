@@ -20,7 +20,7 @@ type key struct {
 	x, y, width, height float64
 }
 
-// sampleWidth is that of the piece of line beside a name.
+// sampleWidth is that of the piece of line next to a name.
 const sampleWidth = 34
 
 // A frame smaller than this has no room for a key inside of it.
@@ -38,7 +38,7 @@ func (l *layout) newKey() *key {
 		return nil
 	}
 
-	// Beside the frame it takes half of the width at most. Above or below it, or with names
+	// Next to the frame it takes half of the width at most. Above or below it, or with names
 	// side by side, it takes a third of the height.
 	atSide := k.options.Horizontal != graph.Middle
 	if k.options.Outside && atSide {
@@ -68,7 +68,7 @@ func (l *layout) newKey() *key {
 	if k.options.Sideways {
 		k.columns = min(max(1, int(mostWidth/k.cell)), len(k.names))
 	}
-	// The last place tells how many names have no room.
+	// The last place shows how many names have no room.
 	if room := min(rows*k.columns, mostKeyNames); entries > room {
 		k.names = k.names[:room-1]
 		k.more = fmt.Sprintf("and %d more", entries-len(k.names))
@@ -83,7 +83,7 @@ func (l *layout) newKey() *key {
 // mostKeyNames is about how many names have room in a large picture.
 const mostKeyNames = 500
 
-// takeRoom takes room beside the frame for a key that stands outside of it: at a side, or
+// takeRoom takes room next to the frame for a key that stands outside of it: at a side, or
 // above or below if it is in the middle.
 func (k *key) takeRoom(l *layout) {
 	if !k.options.Outside {
@@ -147,11 +147,11 @@ func (l *layout) drawKey() {
 		l.c.stroke(box, thin, l.foreground)
 	}
 
-	// The last text tells how many names have no room; no line belongs to it.
+	// The last text says how many names have no room; no line belongs to it.
 	for i, name := range append(k.names, k.more) {
 		left := k.x + float64(i%k.columns)*k.cell
 		baseline := k.y + gap/2 + float64(i/k.columns+1)*lineRow - 3
-		// Names end where their lines begin, as gnuplot has them. The sample lies at the middle
+		// Names end where their lines begin, as gnuplot has them. The sample is at the middle
 		// of the letters, 4 pixels above their baseline.
 		l.c.text(left+k.cell-sampleWidth-gap-textWidth(name), baseline, name, l.foreground)
 		if i < len(k.names) {

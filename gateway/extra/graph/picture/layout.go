@@ -36,11 +36,17 @@ const (
 	roomPerTime  = 90
 )
 
-// layOut gives everything its place. Title, key, times and values take their room beside the frame,
+// layOut gives everything its place. Title, key, times and values take their room next to the frame,
 // and the frame has what is left.
 func (p *Picture) layOut(c *canvas, lines []line) *layout {
 	o := p.Options
-	l := &layout{Picture: p, c: c, lines: lines, foreground: o.Foreground, midtone: blend(o.Foreground, o.Background, 0.3)}
+	l := &layout{
+		Picture:    p,
+		c:          c,
+		lines:      lines,
+		foreground: o.Foreground,
+		midtone:    blend(o.Foreground, o.Background, 0.3),
+	}
 	l.x0, l.y0, l.x1, l.y1 = edge, edge, c.width-edge-gap, c.height-edge
 	if o.Title != "" {
 		l.y0 += lineRow + gap
@@ -104,7 +110,7 @@ func (l *layout) extent(right bool) (low, high float64) {
 	return low, high
 }
 
-// labelRoom returns how much room an axis' labels take beside the frame.
+// labelRoom returns how much room an axis' labels take next to the frame.
 func (l *layout) labelRoom(s *scale, a *graph.Axis) float64 {
 	longest := 0.0
 	for i := range s.ticks {

@@ -54,7 +54,7 @@ type line struct {
 // checkEvery is after how many points the guard is asked.
 const checkEvery = 1 << 16
 
-// lines makes the lines of the series: smoothed if that is asked for, and measured.
+// lines makes the lines of the series: smoothed if requested, and measured.
 func (p *Picture) lines(guard Guard) ([]line, error) {
 	out := make([]line, len(p.Series))
 	for i := range p.Series {
@@ -98,7 +98,7 @@ func (l *line) measure(p *Picture, guard Guard) error {
 	return nil
 }
 
-// contains reports whether a time lies between the picture's.
+// contains reports whether a time is between the picture's.
 func (p *Picture) contains(ms float64) bool {
 	return ms >= float64(p.Start) && ms <= float64(p.End)
 }

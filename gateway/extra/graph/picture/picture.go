@@ -5,7 +5,7 @@
 //
 //	title
 //	 100 ┌──────────────┬────────────┐     the key stands in the frame or
-//	     │      ╱╲      │   m{a=b} ─┼│     beside it
+//	     │      ╱╲      │   m{a=b} ─┼│     next to it
 //	  50 ├ ╱╲ ╱  ╲      │            │
 //	     │╱  V    ╲_____│____        │
 //	   0 └──────────────┴─[note]─────┘
@@ -56,14 +56,14 @@ const (
 	SVG Form = "svg"
 )
 
-// MaxSeries is how many lines a picture may have. More of them cannot be told apart, and
+// MaxSeries is how many lines a picture may have. More of them look alike, and
 // each takes time.
 const MaxSeries = 1000
 
 // TooManyError is returned for a picture of too many lines.
 type TooManyError struct{ Series int }
 
-// Error tells how many there are, and how many there may be.
+// Error says how many there are, and how many there may be.
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("the picture would have %d lines, at most %d", e.Series, MaxSeries)
 }

@@ -14,7 +14,7 @@ type scale struct {
 	ticks    []tick
 }
 
-// tick is a mark beside an axis.
+// tick is a mark next to an axis.
 type tick struct {
 	value float64
 	label string // "" for a small mark without one
@@ -80,7 +80,7 @@ func (s *scale) widen(a *graph.Axis) {
 	}
 }
 
-// at returns where a value lies: 0 is the bottom of the frame, 1 its top. ok is false for a
+// at returns where a value is: 0 is the bottom of the frame, 1 its top. ok is false for a
 // value that has no place on a logarithmic axis.
 func (s *scale) at(v float64) (place float64, ok bool) {
 	if s.log {
@@ -140,7 +140,7 @@ func niceStep(v float64) float64 {
 	return v // not finite
 }
 
-// valueLabel writes a tick's value as gnuplot does, with the digits that tell it from the
+// valueLabel writes a tick's value as gnuplot does, with the digits that distinguish it from the
 // next one.
 func valueLabel(v, step float64) string {
 	if v == 0 {
@@ -158,7 +158,7 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 // logTicks sets ticks at powers of ten, and small ones between them.
 func (s *scale) logTicks(a *graph.Axis, count int) {
 	low, high := min(s.from, s.to), max(s.from, s.to)
-	// The logarithm of a power of ten may be a little beside a whole number.
+	// The logarithm of a power of ten may be a little off a whole number.
 	first, last := math.Floor(math.Log10(low)+1e-12), math.Ceil(math.Log10(high)-1e-12)
 	if !a.Range.Fixed {
 		// The power of ten below the smallest doubles is 0, which has no logarithm.

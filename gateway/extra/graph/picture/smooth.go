@@ -50,7 +50,9 @@ func (p *Picture) smoothed(s samples, guard Guard) (samples, error) {
 
 // gathered returns one sample for each stretch of so many ms that has any, at the time of
 // its first.
-func (p *Picture) gathered(s samples, width float64, combine func(sum float64, n int) float64, guard Guard) (made, error) {
+func (p *Picture) gathered(
+	s samples, width float64, combine func(sum float64, n int) float64, guard Guard,
+) (made, error) {
 	if err := guard.Reserve(int64(s.Len()) * sampleBytes); err != nil {
 		return nil, err
 	}
@@ -141,7 +143,7 @@ func (p *Picture) curve(m made, guard Guard) (made, error) {
 }
 
 // hermite returns the piecewise cubic through the samples that has these slopes there. It
-// is asked for ascending times.
+// gets ascending times.
 func hermite(m made, slope []float64) func(float64) float64 {
 	i := 0
 	return func(ms float64) float64 {

@@ -16,12 +16,16 @@ var steps = []struct {
 	step
 	parts int
 }{
-	{step{seconds: 1}, 1}, {step{seconds: 2}, 2}, {step{seconds: 5}, 5}, {step{seconds: 10}, 5}, {step{seconds: 15}, 3}, {step{seconds: 30}, 3},
-	{step{seconds: 60}, 6}, {step{seconds: 120}, 4}, {step{seconds: 300}, 5}, {step{seconds: 600}, 5}, {step{seconds: 900}, 3}, {step{seconds: 1800}, 3},
-	{step{seconds: 3600}, 6}, {step{seconds: 7200}, 4}, {step{seconds: 10800}, 3}, {step{seconds: 21600}, 6}, {step{seconds: 43200}, 4},
+	{step{seconds: 1}, 1}, {step{seconds: 2}, 2}, {step{seconds: 5}, 5},
+	{step{seconds: 10}, 5}, {step{seconds: 15}, 3}, {step{seconds: 30}, 3},
+	{step{seconds: 60}, 6}, {step{seconds: 120}, 4}, {step{seconds: 300}, 5},
+	{step{seconds: 600}, 5}, {step{seconds: 900}, 3}, {step{seconds: 1800}, 3},
+	{step{seconds: 3600}, 6}, {step{seconds: 7200}, 4}, {step{seconds: 10800}, 3},
+	{step{seconds: 21600}, 6}, {step{seconds: 43200}, 4},
 	{step{days: 1}, 4}, {step{days: 2}, 2}, {step{days: 7}, 7}, {step{days: 14}, 2},
 	{step{months: 1}, 1}, {step{months: 2}, 2}, {step{months: 3}, 3}, {step{months: 6}, 6},
-	{step{months: 12}, 4}, {step{months: 24}, 2}, {step{months: 60}, 5}, {step{months: 120}, 10}, {step{months: 240}, 2}, {step{months: 600}, 5},
+	{step{months: 12}, 4}, {step{months: 24}, 2}, {step{months: 60}, 5}, {step{months: 120}, 10},
+	{step{months: 240}, 2}, {step{months: 600}, 5},
 }
 
 // length is about how many seconds a step has; a mean month has 2,629,746.
@@ -92,7 +96,7 @@ func roundTimes(start, end int64, zone *time.Location, s step) (out []int64) {
 		first -= (first%s.days + s.days) % s.days
 		at = func(i int) time.Time { return time.Date(1970, 1, 4+first+i*s.days, 0, 0, 0, 0, zone) }
 	default:
-		// What lies before start on its day is skipped at once.
+		// What is before start on its day is skipped at once.
 		hour, minute, second := from.Clock()
 		skipped := (hour*3600 + minute*60 + second) / s.seconds
 		begin := at

@@ -69,7 +69,11 @@ type counting struct {
 func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
 	c := &counting{Config: cfg, ctx: ctx, metrics: map[string]int64{}, values: map[string]map[string]struct{}{}}
 	c.out.Complete = true
-	for row, err := range store.Rows(within, cfg.Store, store.Scan{Table: cfg.Table, Family: encoding.FamilyName, KeysOnly: true}) {
+	for row, err := range store.Rows(within, cfg.Store, store.Scan{
+		Table:    cfg.Table,
+		Family:   encoding.FamilyName,
+		KeysOnly: true,
+	}) {
 		if err != nil && ctx.Err() == nil && within.Err() != nil {
 			c.out.Complete = false
 			break

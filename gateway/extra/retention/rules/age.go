@@ -55,7 +55,7 @@ func ParseAge(text string) (Age, error) {
 	return 0, fmt.Errorf("got %q, want a number and s, m, h, d, w, n or y, such as 400d, or keep", text)
 }
 
-// String writes an age in the longest unit of which it is a whole number, but for months.
+// String writes an age in the longest unit that it is a multiple of, except months.
 func (a Age) String() string {
 	if a == Keep {
 		return keepWord
@@ -71,7 +71,7 @@ func (a Age) String() string {
 // lessThan says that rows of age a go before those of age b.
 func (a Age) lessThan(b Age) bool { return a != Keep && (b == Keep || a < b) }
 
-// Longest returns the age of rows of which two rules say something.
+// Longest returns the age of rows that two rules cover.
 func Longest(a, b Age) Age {
 	if a.lessThan(b) {
 		return b
@@ -87,13 +87,13 @@ var Hour = encoding.RowSpan{Count: 1, Unit: "h"}
 // because the whole span is. ok is false if no row goes.
 //
 // It is one more than the base time of the last row that goes, and not that of the next one: a
-// row whose base time is none of a row's, which lies in between, has younger times.
+// row whose base time is none of a row's, which is in between, has younger times.
 func (a Age) Cut(now int64, span encoding.RowSpan) (cut uint32, ok bool) {
 	if a == Keep || now-int64(a) < 0 {
 		return 0, false
 	}
 
-	// The row that is not wholly past. Before it lies the last one that is.
+	// The row that is not wholly past. Before it is the last one that is.
 	stays := span.BaseTime(now - int64(a))
 	if stays == 0 {
 		return 0, false

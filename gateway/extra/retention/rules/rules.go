@@ -161,7 +161,7 @@ func (r *Rule) Age(interval string) Age {
 	return r.rollups
 }
 
-// String names the rule as it is told to people.
+// String names the rule for people.
 func (r *Rule) String() string {
 	if r.Line == 0 {
 		return r.Text

@@ -13,7 +13,7 @@ import (
 //
 //	00 00 | 05 | 00 A0 | 06 | 01 41 | 07        +0 s, then +10 s, then one beyond its end
 //
-// A broken entry is left out if the others can still be told apart. Otherwise what
+// A broken entry is left out if the others can still be separated. Otherwise what
 // follows it may be anything, and the column ends before it.
 func (c *Checker) readAppended(i int32) {
 	c.cells[i].form = appended
@@ -21,8 +21,14 @@ func (c *Checker) readAppended(i int32) {
 	if !bytes.Equal(x.Qualifier, encoding.AppendColumn) {
 		c.cells[i].change = c.Options.allows(byFix)
 		c.cells[i].stuck = !c.cells[i].change
-		c.noteCell(i, Finding{Kind: FixableCompact, Count: 1, What: fmt.Sprintf("an append column is named % X, want % X", x.Qualifier, encoding.AppendColumn),
-			Remedy: "write its points to the right column", needs: byFix, way: appending})
+		c.noteCell(i, Finding{
+			Kind:   FixableCompact,
+			Count:  1,
+			What:   fmt.Sprintf("an append column is named % X, want % X", x.Qualifier, encoding.AppendColumn),
+			Remedy: "write its points to the right column",
+			needs:  byFix,
+			way:    appending,
+		})
 	}
 
 	faults, first, at := c.walk(i, x.Value)
@@ -76,7 +82,8 @@ func (c *Checker) cutColumn(i int32, at int) {
 	may := c.Options.allows(byDeleteBadCompacts)
 	x.change, x.stuck = x.change || may, x.stuck || !may
 	c.noteCell(i, Finding{Kind: BadCompact, Count: 1,
-		What:   fmt.Sprintf("it cannot be read from byte %d of %d on, after %d points", at, len(c.row.Cells[i].Value), kept-x.first),
+		What: fmt.Sprintf("it cannot be read from byte %d of %d on, after %d points", at, len(c.row.Cells[i].Value),
+			kept-x.first),
 		Remedy: "end it there", needs: byDeleteBadCompacts, way: appending})
 }
 
@@ -111,8 +118,14 @@ func (c *Checker) overwrite(i int32) {
 	c.cells[i].loose = true
 	// Every reader puts the entries into order by itself, so only --compact asks for it.
 	if c.Options.Compact {
-		c.noteCell(i, Finding{Kind: LooseAppends, Count: 1, What: fmt.Sprintf("%d entries are not in the order of time, %d of them written over", len(points), over),
-			Remedy: "write it in order", needs: byCompact, way: appending})
+		c.noteCell(i, Finding{
+			Kind:   LooseAppends,
+			Count:  1,
+			What:   fmt.Sprintf("%d entries are not in the order of time, %d of them written over", len(points), over),
+			Remedy: "write it in order",
+			needs:  byCompact,
+			way:    appending,
+		})
 	}
 }
 

@@ -68,7 +68,8 @@ func (c *Checker) moved(key encoding.RowKey) (rows []Row, why string) {
 			row := c.rowAt(&rows, base, key)
 			for _, s := range singles {
 				s.Timestamp = cell.Timestamp
-				k, there := slices.BinarySearchFunc(row.Cells, s.Qualifier, func(x Cell, q []byte) int { return bytes.Compare(x.Qualifier, q) })
+				k, there := slices.BinarySearchFunc(row.Cells, s.Qualifier,
+					func(x Cell, q []byte) int { return bytes.Compare(x.Qualifier, q) })
 				switch {
 				case !there:
 					row.Cells = slices.Insert(row.Cells, k, s)
@@ -99,7 +100,8 @@ func (c *Checker) rowAt(rows *[]Row, base uint32, key encoding.RowKey) *Row {
 func (c *Checker) singles(part encoding.SplitPart) (out []Cell, err error) {
 	whole := Cell{Qualifier: bytes.Clone(part.Qualifier), Value: bytes.Clone(part.Value)}
 	odd := len(part.Qualifier)%2 == 1
-	if odd && part.Qualifier[0] != encoding.PrefixAppend || !odd && len(part.Qualifier) == encoding.QualifierWidth(part.Qualifier[0]) {
+	if odd && part.Qualifier[0] != encoding.PrefixAppend ||
+		!odd && len(part.Qualifier) == encoding.QualifierWidth(part.Qualifier[0]) {
 		return []Cell{whole}, nil
 	}
 	entries, err := (&Checker{Schema: c.Schema}).Entries(whole) // of its own: it forgets the row

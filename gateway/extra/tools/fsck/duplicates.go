@@ -64,20 +64,20 @@ func (c *Checker) compare(a, b int32) int {
 
 // choose keeps the first of several points of one time, or all of them if the others may not go.
 func (c *Checker) choose(group []int32) {
-	// Of single cells w stays 0: they are deleted, and nothing is written anew.
+	// Of single cells w stays 0: they are deleted, and nothing is rewritten.
 	var w way
 	for _, i := range group[1:] {
 		w |= c.wayOf(c.points[i].cell)
 	}
 
-	// If only some of the others can go, what is written anew gets a newer time than one
+	// If only some of the others can go, what is rewritten gets a newer time than one
 	// that stays, and the next run would choose otherwise.
 	left := ""
 	if w != 0 && c.stuck {
 		left = leftErrors
 	}
 	// Of equal integers of several lengths nothing is lost: a repair that was ended in the middle leaves the
-	// long one beside the short one, which readers refuse as they do other values.
+	// long one next to the short one, which readers refuse as they do other values.
 	needs, what := byResolveDuplicates, ""
 	if c.equalIntegers(group) {
 		needs, what = byFix, ", the same integer"
@@ -91,7 +91,8 @@ func (c *Checker) choose(group []int32) {
 		if k > 0 {
 			values.WriteString(", ")
 		}
-		fmt.Fprintf(&values, "% X of % X", p.value, c.row.Cells[p.cell].Qualifier[:min(len(c.row.Cells[p.cell].Qualifier), 4)])
+		fmt.Fprintf(&values, "% X of % X", p.value,
+			c.row.Cells[p.cell].Qualifier[:min(len(c.row.Cells[p.cell].Qualifier), 4)])
 		if t := c.row.Cells[p.cell].Timestamp; t != 0 {
 			fmt.Fprintf(&values, " written at %d", t)
 		}
@@ -111,8 +112,8 @@ func (c *Checker) choose(group []int32) {
 	}
 }
 
-// equalIntegers tells whether points are integers of one value, of which one at least is stored longer than
-// it has to be.
+// equalIntegers reports whether points are integers of one value, at least one of them stored longer
+// than it has to be.
 func (c *Checker) equalIntegers(group []int32) (long bool) {
 	for _, i := range group {
 		// Values as they are written again are as short as can be.

@@ -32,13 +32,14 @@ var kindTexts = [kinds]struct{ name, found, repaired string }{
 	FixableCompact: {"compacted column to be fixed", "Compacted Columns to be Fixed", "Compacted Columns Fixed"},
 	BadValue:       {"bad value", "Unparseable Datapoint Values", "Unparseable Datapoint Values Deleted"},
 	WrongWidth:     {"wrong length", "Datapoint Values of Another Length", "Datapoint Values of Another Length Fixed"},
-	FloatEncoding:  {"badly encoded float", "Improperly Encoded Floating Point Values", "Improperly Encoded Floating Point Values Fixed"},
-	Duplicate:      {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
-	CrookedRow:     {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
-	FutureColumn:   {"possible future object", "Possible Future Objects", ""},
-	LongInteger:    {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
-	Uncompacted:    {"uncompacted", "Rows to be Compacted", "Rows Compacted"},
-	LooseAppends:   {"loose appends", "Append Columns to be Sorted", "Append Columns Sorted"},
+	FloatEncoding: {"badly encoded float", "Improperly Encoded Floating Point Values",
+		"Improperly Encoded Floating Point Values Fixed"},
+	Duplicate:    {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
+	CrookedRow:   {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
+	FutureColumn: {"possible future object", "Possible Future Objects", ""},
+	LongInteger:  {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
+	Uncompacted:  {"uncompacted", "Rows to be Compacted", "Rows Compacted"},
+	LooseAppends: {"loose appends", "Append Columns to be Sorted", "Append Columns Sorted"},
 }
 
 // Kinds returns all kinds, in the order in which they are reported.
@@ -57,7 +58,7 @@ func (k Kind) String() string { return kindTexts[k].name }
 // the second "" if nothing repairs the kind.
 func (k Kind) Counters() (found, repaired string) { return kindTexts[k].found, kindTexts[k].repaired }
 
-// IsError tells whether a row with such a finding is damaged.
+// IsError reports whether a row with such a finding is damaged.
 func (k Kind) IsError() bool { return k < FutureColumn }
 
 // Finding is one thing that is wrong with a row.
@@ -86,5 +87,5 @@ type way uint8
 
 const (
 	folding   way = 1 << iota // the row's points become one cell
-	appending                 // the row's append column is written anew
+	appending                 // the row's append column is rewritten
 )

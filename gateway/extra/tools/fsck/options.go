@@ -42,16 +42,29 @@ func (p permission) flags() string {
 	if p == never {
 		return ""
 	}
-	extra := [...]string{byCompact: "--compact", byDeleteBadRows: "--delete-bad-rows", byDeleteOrphans: "--delete-orphans",
-		byDeleteUnknownColumns: "--delete-unknown-columns", byDeleteBadCompacts: "--delete-bad-compacts",
-		byDeleteBadValues: "--delete-bad-values", byResolveDuplicates: "--resolve-duplicates"}
+	extra := [...]string{
+		byCompact:              "--compact",
+		byDeleteBadRows:        "--delete-bad-rows",
+		byDeleteOrphans:        "--delete-orphans",
+		byDeleteUnknownColumns: "--delete-unknown-columns",
+		byDeleteBadCompacts:    "--delete-bad-compacts",
+		byDeleteBadValues:      "--delete-bad-values",
+		byResolveDuplicates:    "--resolve-duplicates",
+	}
 	return strings.TrimSpace("--fix " + extra[p])
 }
 
-// allows tells whether the options give a permission.
+// allows reports whether the options give a permission.
 func (o *Options) allows(p permission) bool {
-	given := [...]bool{byFix: true, byCompact: o.Compact, byDeleteBadRows: o.DeleteBadRows, byDeleteOrphans: o.DeleteOrphans,
-		byDeleteUnknownColumns: o.DeleteUnknownColumns, byDeleteBadCompacts: o.DeleteBadCompacts,
-		byDeleteBadValues: o.DeleteBadValues, byResolveDuplicates: o.ResolveDuplicates}
+	given := [...]bool{
+		byFix:                  true,
+		byCompact:              o.Compact,
+		byDeleteBadRows:        o.DeleteBadRows,
+		byDeleteOrphans:        o.DeleteOrphans,
+		byDeleteUnknownColumns: o.DeleteUnknownColumns,
+		byDeleteBadCompacts:    o.DeleteBadCompacts,
+		byDeleteBadValues:      o.DeleteBadValues,
+		byResolveDuplicates:    o.ResolveDuplicates,
+	}
 	return o.Fix && given[p]
 }

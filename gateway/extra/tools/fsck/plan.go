@@ -9,7 +9,7 @@ import (
 )
 
 // MaxCell bounds the cell that a row's points are made: HBase's clients refuse cells of
-// 10 MiB unless they are told otherwise.
+// 10 MiB unless configured otherwise.
 const MaxCell = 8 << 20
 
 // Why a repair that is allowed is not made.
@@ -22,7 +22,7 @@ const (
 
 // plan decides which cells are written and deleted. Source: Fsck.FsckWorker.fsckDataPoints.
 func (c *Checker) plan() {
-	// Without Fix nothing is written; Compact alone only tells of rows that could be one cell.
+	// Without Fix nothing is written; Compact alone only reports rows that could be one cell.
 	if !c.Options.Fix {
 		if c.Options.Compact && !c.needsFolding() && c.foldable() {
 			targets, _ := c.fold()
@@ -46,7 +46,7 @@ func (c *Checker) plan() {
 	}
 }
 
-// planAppended writes the append column anew if something in it has to go, from all
+// planAppended rewrites the append column if something in it has to go, from all
 // columns that look like one. compactedStay says that compacted cells stay as they are.
 func (c *Checker) planAppended(compactedStay bool) {
 	wanted, stuck, columns, stamp := false, false, 0, int64(0)
@@ -139,7 +139,7 @@ func (c *Checker) foldable() bool {
 // planFolded makes one cell of the row's points, append columns apart, if a compacted
 // cell needs it or Options.Compact wants it. It returns why the row's single cells are
 // to be looked at one by one instead. That is leftErrors also if nothing was to be done:
-// then no finding waits for the row to become one cell, and nobody is told of it.
+// then no finding waits for the row to become one cell, and nobody learns of it.
 func (c *Checker) planFolded() (why string) {
 	needed := c.needsFolding()
 	if !needed && !c.Options.Compact || !c.foldable() {
@@ -147,7 +147,7 @@ func (c *Checker) planFolded() (why string) {
 	}
 
 	targets, size := c.fold()
-	// Where a cell needs it anyway its own finding tells of it.
+	// Where a cell needs it anyway its own finding reports it.
 	if !needed {
 		c.noteUncompacted(targets)
 	}
@@ -171,10 +171,17 @@ func (c *Checker) planFolded() (why string) {
 	return ""
 }
 
-// noteUncompacted tells of a row whose points are not in the cells that they could become.
+// noteUncompacted reports a row whose points are not in the cells that they could become.
 func (c *Checker) noteUncompacted(targets []Cell) {
 	if !c.has(targets) {
-		c.note(Finding{Kind: Uncompacted, Count: 1, What: "its points are not in one cell", Remedy: "make them one", needs: byCompact, way: folding})
+		c.note(Finding{
+			Kind:   Uncompacted,
+			Count:  1,
+			What:   "its points are not in one cell",
+			Remedy: "make them one",
+			needs:  byCompact,
+			way:    folding,
+		})
 	}
 }
 
@@ -278,7 +285,7 @@ func (c *Checker) planSingles() {
 	}
 }
 
-// planAltered writes a single point anew, under the qualifier that its type and length ask
+// planAltered rewrites a single point, under the qualifier that its type and length ask
 // for. Where another value of its time has that qualifier and stays, the point stays as it is.
 func (c *Checker) planAltered(i int, p *point) {
 	old := c.row.Cells[i].Qualifier

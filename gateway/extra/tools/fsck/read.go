@@ -33,7 +33,13 @@ func (c *Checker) read(i int32) {
 // unknown notes a cell that nothing of OpenTSDB writes.
 func (c *Checker) unknown(i int32, format string, args ...any) {
 	c.cells[i].remove = c.Options.allows(byDeleteUnknownColumns)
-	c.noteCell(i, Finding{Kind: UnknownColumn, Count: 1, What: fmt.Sprintf(format, args...), Remedy: "delete the cell", needs: byDeleteUnknownColumns})
+	c.noteCell(i, Finding{
+		Kind:   UnknownColumn,
+		Count:  1,
+		What:   fmt.Sprintf(format, args...),
+		Remedy: "delete the cell",
+		needs:  byDeleteUnknownColumns,
+	})
 }
 
 // readObject looks at a cell whose first byte says what it holds.
@@ -47,7 +53,11 @@ func (c *Checker) readObject(i int32, prefix byte) {
 		c.result.AppendColumns++
 		c.readAppended(i)
 	default:
-		c.noteCell(i, Finding{Kind: FutureColumn, Count: 1, What: fmt.Sprintf("got the prefix %02X, want 01, 05 or 06", prefix)})
+		c.noteCell(i, Finding{
+			Kind:  FutureColumn,
+			Count: 1,
+			What:  fmt.Sprintf("got the prefix %02X, want 01, 05 or 06", prefix),
+		})
 	}
 }
 
@@ -73,12 +83,18 @@ func (c *Checker) readSingle(i int32) {
 	case !widthOK(width, q.Float):
 		c.badPoint(i, p, fmt.Sprintf("a value of %d bytes, want %s", width, widthsWanted(q.Float)))
 	case q.Float && q.Width == 4 && width == 8:
-		c.badPoint(i, p, fmt.Sprintf("a float on 4 bytes has 8, the first four % X, want 00 00 00 00 or FF FF FF FF", x.Value[:4]))
+		c.badPoint(i, p, fmt.Sprintf("a float on 4 bytes has 8, the first four % X, want 00 00 00 00 or FF FF FF FF",
+			x.Value[:4]))
 	case width != q.Width:
 		// A query reads the value by its real length, so it is no reason to lose it.
 		p.q.Width, p.alter = width, c.Options.allows(byFix)
-		c.noteCell(i, Finding{Kind: WrongWidth, Count: 1, What: fmt.Sprintf("a value of %d bytes under a qualifier that says %d", width, q.Width),
-			Remedy: "write the qualifier as the value is", needs: byFix})
+		c.noteCell(i, Finding{
+			Kind:   WrongWidth,
+			Count:  1,
+			What:   fmt.Sprintf("a value of %d bytes under a qualifier that says %d", width, q.Width),
+			Remedy: "write the qualifier as the value is",
+			needs:  byFix,
+		})
 	default:
 		if saved := c.shorten(p); saved > 0 {
 			c.longIntegers(i, 1, saved, 0)
@@ -128,8 +144,14 @@ func (c *Checker) shorten(p *point) (saved int) {
 // longIntegers notes integers that could be shorter.
 func (c *Checker) longIntegers(i int32, n, saved int, w way) {
 	c.result.SavedBytes += saved
-	c.noteCell(i, Finding{Kind: LongInteger, Count: n, What: fmt.Sprintf("%d integers on 8 bytes fit %d bytes fewer", n, saved),
-		Remedy: "write them shorter", needs: byFix, way: w})
+	c.noteCell(i, Finding{
+		Kind:   LongInteger,
+		Count:  n,
+		What:   fmt.Sprintf("%d integers on 8 bytes fit %d bytes fewer", n, saved),
+		Remedy: "write them shorter",
+		needs:  byFix,
+		way:    w,
+	})
 }
 
 // badPoint notes the point of a single cell, which cannot be read.
@@ -179,8 +201,14 @@ func (c *Checker) readCompacted(i int32) {
 	if trailer > 1 {
 		c.cells[i].change = c.Options.allows(byDeleteBadCompacts)
 		c.cells[i].stuck = !c.cells[i].change
-		c.noteCell(i, Finding{Kind: BadCompact, Count: 1, What: fmt.Sprintf("the last byte is %02X, want 00 or 01", trailer),
-			Remedy: "write the cell's points anew", needs: byDeleteBadCompacts, way: folding})
+		c.noteCell(i, Finding{
+			Kind:   BadCompact,
+			Count:  1,
+			What:   fmt.Sprintf("the last byte is %02X, want 00 or 01", trailer),
+			Remedy: "write the cell's points anew",
+			needs:  byDeleteBadCompacts,
+			way:    folding,
+		})
 	}
 	if faults > 0 {
 		c.badEntries(i, faults, first, folding)
@@ -200,7 +228,8 @@ func (c *Checker) cut(i int32, x *Cell) (trailer byte, faults int, first, broken
 			return 0, 0, "", "its last qualifier is cut short"
 		}
 		if len(rest) < e.q.Width {
-			return 0, 0, "", fmt.Sprintf("the value of %d bytes ends in point %d", len(x.Value), int32(len(c.points))-c.cells[i].first+1)
+			return 0, 0, "", fmt.Sprintf("the value of %d bytes ends in point %d", len(x.Value),
+				int32(len(c.points))-c.cells[i].first+1)
 		}
 
 		p := c.add(i, e.q, rest[:e.q.Width])
@@ -226,7 +255,13 @@ func (c *Checker) unreadCell(i int32, why string) {
 	// Those that were taken in front of the fault may be misread, too.
 	c.points = c.points[:x.first]
 	x.unread, x.remove = true, c.Options.allows(byDeleteBadCompacts)
-	c.noteCell(i, Finding{Kind: BadCompact, Count: 1, What: "it cannot be cut into points: " + why, Remedy: "delete the cell", needs: byDeleteBadCompacts})
+	c.noteCell(i, Finding{
+		Kind:   BadCompact,
+		Count:  1,
+		What:   "it cannot be cut into points: " + why,
+		Remedy: "delete the cell",
+		needs:  byDeleteBadCompacts,
+	})
 }
 
 // badEntries notes points of a cell that cannot be read while those around them can.
@@ -234,8 +269,14 @@ func (c *Checker) badEntries(i int32, n int, first string, w way) {
 	may := c.Options.allows(byDeleteBadValues)
 	c.cells[i].change = c.cells[i].change || may
 	c.cells[i].stuck = c.cells[i].stuck || !may
-	c.noteCell(i, Finding{Kind: BadValue, Count: n, What: fmt.Sprintf("%d points of the cell cannot be read, the first: %s", n, first),
-		Remedy: "write the cell's other points anew", needs: byDeleteBadValues, way: w})
+	c.noteCell(i, Finding{
+		Kind:   BadValue,
+		Count:  n,
+		What:   fmt.Sprintf("%d points of the cell cannot be read, the first: %s", n, first),
+		Remedy: "write the cell's other points anew",
+		needs:  byDeleteBadValues,
+		way:    w,
+	})
 }
 
 // checkOrder notes a compacted cell whose points do not ascend.
@@ -246,10 +287,16 @@ func (c *Checker) checkOrder(i int32) {
 		if points[k].offset >= points[k-1].offset {
 			continue
 		}
-		// One such point is enough for the cell to be written anew.
+		// One such point is enough for the cell to be rewritten.
 		c.cells[i].change = c.cells[i].change || c.Options.allows(byFix)
-		c.noteCell(i, Finding{Kind: FixableCompact, Count: 1, What: fmt.Sprintf("point %d comes before the one in front of it", k+1),
-			Remedy: "write the cell's points in order", needs: byFix, way: folding})
+		c.noteCell(i, Finding{
+			Kind:   FixableCompact,
+			Count:  1,
+			What:   fmt.Sprintf("point %d comes before the one in front of it", k+1),
+			Remedy: "write the cell's points in order",
+			needs:  byFix,
+			way:    folding,
+		})
 		return
 	}
 }

@@ -110,7 +110,12 @@ func (c *Checker) Check(row Row, facts Facts) *Result {
 	key, err := c.Schema.ParseRowKey(row.Key)
 	switch {
 	case err != nil:
-		c.wholeRow(Finding{Kind: BadKey, What: fmt.Sprintf("the key has %d bytes, want %d and a multiple of %d for tags", len(row.Key), c.Schema.HeadWidth(), c.Schema.TagWidth()), needs: byDeleteBadRows})
+		c.wholeRow(Finding{
+			Kind: BadKey,
+			What: fmt.Sprintf("the key has %d bytes, want %d and a multiple of %d for tags", len(row.Key),
+				c.Schema.HeadWidth(), c.Schema.TagWidth()),
+			needs: byDeleteBadRows,
+		})
 	case facts.Orphan != "":
 		c.wholeRow(Finding{Kind: Orphan, What: facts.Orphan + " has no name", needs: byDeleteOrphans})
 	default:
@@ -170,7 +175,8 @@ func (c *Checker) settle(keep string) {
 
 // index returns the index of the row's cell with a qualifier, -1 if there is none.
 func (c *Checker) index(qualifier []byte) int {
-	i, ok := slices.BinarySearchFunc(c.row.Cells, qualifier, func(x Cell, q []byte) int { return bytes.Compare(x.Qualifier, q) })
+	i, ok := slices.BinarySearchFunc(c.row.Cells, qualifier,
+		func(x Cell, q []byte) int { return bytes.Compare(x.Qualifier, q) })
 	if !ok {
 		return -1
 	}

@@ -2,7 +2,7 @@
 // counter of all series. Names and points stay.
 //
 // Both tables are read in the order of their keys, and what is deleted is the version that
-// was read: on HBase an object that is written meanwhile stays. A purge can be ended and run
+// was read: on HBase an object that is written later stays. A purge can be ended and run
 // again at any time.
 // Source: MetaPurge, which deletes only in rows below the largest metric UID.
 package metapurge
@@ -62,7 +62,10 @@ const perWrite = 1000
 func (p *purge) table(ctx context.Context, table string, count func(store.Cell) bool) error {
 	var gone []store.Mutation
 	progress := func(rows int) { p.Progress(fmt.Sprintf("%s: %d rows read; so far %s", table, rows, p.report)) }
-	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{Table: table, Family: encoding.FamilyName}, perWrite, progress) {
+	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{
+		Table:  table,
+		Family: encoding.FamilyName,
+	}, perWrite, progress) {
 		if err != nil {
 			return err
 		}
@@ -70,8 +73,13 @@ func (p *purge) table(ctx context.Context, table string, count func(store.Cell) 
 		for _, c := range row.Cells {
 			if count(c) {
 				// With the time of the version that was read, a later one survives on HBase.
-				gone = append(gone, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row.Key), Family: encoding.FamilyName,
-					Qualifier: bytes.Clone(c.Qualifier), Timestamp: c.Timestamp})
+				gone = append(gone, store.Mutation{
+					Kind:      store.DeleteCell,
+					Row:       bytes.Clone(row.Key),
+					Family:    encoding.FamilyName,
+					Qualifier: bytes.Clone(c.Qualifier),
+					Timestamp: c.Timestamp,
+				})
 			}
 		}
 		if len(gone) >= perWrite {
@@ -100,7 +108,8 @@ func (p *purge) uidMeta(c store.Cell) bool {
 	}
 	p.report.UIDMeta++
 	// What cannot be read may be somebody's, too.
-	if m, err := encoding.ParseUIDMeta(c.Value); err != nil || m.DisplayName+m.Description+m.Notes != "" || len(m.Custom) > 0 {
+	if m, err := encoding.ParseUIDMeta(c.Value); err != nil || m.DisplayName+m.Description+m.Notes != "" ||
+		len(m.Custom) > 0 {
 		p.report.Written++
 	}
 	return true
@@ -126,5 +135,6 @@ func (p *purge) series(c store.Cell) bool {
 
 // String is the counts as text.
 func (r *Report) String() string {
-	return fmt.Sprintf("%d UIDMeta, %d TSMeta and %d counters; in %d of the objects somebody has written", r.UIDMeta, r.TSMeta, r.Counters, r.Written)
+	return fmt.Sprintf("%d UIDMeta, %d TSMeta and %d counters; in %d of the objects somebody has written", r.UIDMeta,
+		r.TSMeta, r.Counters, r.Written)
 }

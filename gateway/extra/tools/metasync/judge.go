@@ -11,7 +11,7 @@ import (
 // seconds: rows are of an hour. Source: MetaSync.UidCB.
 const tolerance = encoding.RowSeconds
 
-// stale tells whether a time of creation is to be replaced by the hour of the first row.
+// stale reports whether a time of creation is to be replaced by the hour of the first row.
 func stale(created, hour int64) bool { return created == 0 || created > hour+tolerance }
 
 // change is a new value of a cell; old is the value that was read, nil for none.
@@ -27,7 +27,12 @@ type change struct {
 func judgeSeries(tsuid encoding.UID, hour int64, text []byte) ([]byte, error) {
 	if text == nil {
 		nan := encoding.JSONDouble(math.NaN()) // as in OpenTSDB: nobody has set a bound
-		return encoding.AppendTSMeta(nil, encoding.TSMeta{TSUID: tsuid.String(), Created: hour, Max: nan, Min: nan}), nil
+		return encoding.AppendTSMeta(nil, encoding.TSMeta{
+			TSUID:   tsuid.String(),
+			Created: hour,
+			Max:     nan,
+			Min:     nan,
+		}), nil
 	}
 
 	m, err := encoding.ParseTSMeta(text)

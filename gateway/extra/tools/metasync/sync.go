@@ -11,7 +11,7 @@
 // much, what is known so far is written, and they are forgotten.
 //
 // Every write is a compare-and-put on what was read, so that objects which gateways, TSDs and
-// users write meanwhile stay. Nothing is kept between runs: what an ended run has made is
+// users write during a run stay. Nothing is kept between runs: what an ended run has made is
 // found as it should be by the next one.
 // Source: MetaSync.
 package metasync
@@ -156,7 +156,8 @@ func (y *syncer) halves(ctx context.Context, prefix []byte) error {
 	err := wholetable.Share{}.Halves(func(half wholetable.Share) error {
 		y.Progress(fmt.Sprintf("metric %s has many series: its keys are read again for %s", metric, half))
 		set := newSeries(prefix, y.Bytes, half)
-		err := y.keys(ctx, prefix, encoding.PrefixEnd(prefix), func(_ []byte, k encoding.RowKey) error { return set.add(k) })
+		err := y.keys(ctx, prefix, encoding.PrefixEnd(prefix),
+			func(_ []byte, k encoding.RowKey) error { return set.add(k) })
 		if err != nil {
 			return err
 		}
@@ -168,12 +169,14 @@ func (y *syncer) halves(ctx context.Context, prefix []byte) error {
 	return err
 }
 
-// progressEvery is the number of rows after which progress is told.
+// progressEvery is the number of rows after which progress is reported.
 const progressEvery = 1 << 14
 
 // keys calls each with the rows of series in a range of the data table. prefix is salt and
 // metric.
-func (y *syncer) keys(ctx context.Context, start, stop []byte, each func(prefix []byte, k encoding.RowKey) error) error {
+func (y *syncer) keys(
+	ctx context.Context, start, stop []byte, each func(prefix []byte, k encoding.RowKey) error,
+) error {
 	s := store.Scan{Table: y.Data, Family: encoding.FamilyData, Start: start, Stop: stop, KeysOnly: true}
 	before := y.report.Rows
 	progress := func(rows int) {
@@ -227,7 +230,7 @@ func newSeries(prefix []byte, most int, share wholetable.Share) *series {
 	return &series{prefix: prefix, share: share, budget: wholetable.Budget{Most: most}, hours: map[string]int64{}}
 }
 
-// entryBytes is about what an entry of a map takes beside its key.
+// entryBytes is about what an entry of a map takes on top of its key.
 const entryBytes = 72
 
 // add adds the series of a row, if it belongs to the part and is new: the hours of a metric

@@ -69,10 +69,12 @@ func (y *syncer) judgeRow(tsuid string, hour int64, cells wholetable.Cells) (cha
 		y.leave(err)
 	}
 	if value != nil {
-		changes = append(changes, change{y.Meta, tsuid, encoding.TSMetaQualifier, text, value, counterOf(text, &y.report.MadeTSMeta, &y.report.ChangedTSMeta)})
+		changes = append(changes, change{y.Meta, tsuid, encoding.TSMetaQualifier, text, value,
+			counterOf(text, &y.report.MadeTSMeta, &y.report.ChangedTSMeta)})
 	}
 	if cells.Value(tsuid, encoding.MetaCounterQualifier) == nil {
-		changes = append(changes, change{y.Meta, tsuid, encoding.MetaCounterQualifier, nil, encoding.AppendCounter(nil, 1), &y.report.Counters})
+		changes = append(changes, change{y.Meta, tsuid, encoding.MetaCounterQualifier, nil,
+			encoding.AppendCounter(nil, 1), &y.report.Counters})
 	}
 	return changes
 }
@@ -85,7 +87,7 @@ func counterOf(old []byte, made, changed *int64) *int64 {
 	return changed
 }
 
-// leave tells of an object that cannot be read, and stays.
+// leave reports an object that cannot be read, and stays.
 func (y *syncer) leave(err error) {
 	y.report.Unreadable++
 	y.Say("left as it is: " + err.Error())
@@ -128,12 +130,13 @@ func (y *syncer) learn(ctx context.Context) error {
 		}
 		y.uids[k].nameless = true
 		y.report.Nameless++
-		y.Say(fmt.Sprintf("%s %s has no name: series with it are left out (uid fsck may know more)", k.kind, encoding.UID(k.uid)))
+		y.Say(fmt.Sprintf("%s %s has no name: series with it are left out (uid fsck may know more)", k.kind,
+			encoding.UID(k.uid)))
 	}
 	return nil
 }
 
-// nameless tells whether a UID of a series has no name. A list of objects that contains such
+// nameless reports whether a UID of a series has no name. A list of objects that contains such
 // a series would fail.
 func (y *syncer) nameless(tsuid encoding.UID) (none bool) {
 	y.eachUID(tsuid, func(k key) { none = none || y.uids[k].nameless })
@@ -166,7 +169,9 @@ func (y *syncer) flush(ctx context.Context) error {
 				y.leave(err)
 			}
 			if value != nil {
-				changes = append(changes, []change{{y.UID, k.uid, qualifier, text, value, counterOf(text, &y.report.MadeUIDMeta, &y.report.ChangedUIDMeta)}})
+				changes = append(changes, []change{
+					{y.UID, k.uid, qualifier, text, value,
+						counterOf(text, &y.report.MadeUIDMeta, &y.report.ChangedUIDMeta)}})
 			}
 		}
 		if err := y.make(ctx, changes); err != nil {

@@ -9,7 +9,7 @@
 //
 // The table may be in use. A name that is being assigned, renamed or deleted has mappings
 // that do not agree for a while. So what does not agree is read again, before a repair
-// after Config.Settle, and told of only if it is as it was (repair.go). A repair writes each
+// after Config.Settle, and reported only if it is as it was (repair.go). A repair writes each
 // cell by compare-and-put; a deletion is of the version that was read.
 // Source: UidManager.fsck.
 package uidcheck
@@ -137,7 +137,7 @@ func (c *check) part(ctx context.Context, share wholetable.Share) error {
 	return c.finish(ctx, p)
 }
 
-// counter checks the counter of a kind. It is read after the mappings: whoever assigns a UID
+// counter checks the counter of a kind. It is read after the mappings: an assignment
 // counts first.
 func (c *check) counter(ctx context.Context, kind encoding.UIDKind) error {
 	s := c.ids[kind]

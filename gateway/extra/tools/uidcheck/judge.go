@@ -11,12 +11,12 @@ import (
 )
 
 // Policy says what becomes of names that share a UID. Their points are stored as those of
-// one name and cannot be told apart any more.
+// one name and cannot be distinguished any more.
 type Policy string
 
 // The policies.
 const (
-	// Leave tells of them and changes nothing.
+	// Leave reports them and changes nothing.
 	Leave Policy = ""
 	// Owner lets the name keep the UID to which the UID leads back. The others lose it,
 	// and get a new one with their next point.
@@ -46,7 +46,7 @@ type step struct {
 	old, value             []byte
 	// whatever is set if the cell is deleted, no matter what it holds.
 	whatever bool
-	// add is what a counter is raised by, instead of all that. An increment is right beside
+	// add is what a counter is raised by, instead of all that. An increment is right next to
 	// others, while HBase may hide a put behind increments, whose times run ahead of the clock.
 	add int64
 }
@@ -89,9 +89,11 @@ func judgeClaim(c claim, p Policy) (f Finding, ok bool) {
 		return f, true
 	}
 
-	f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has none", shown(name), encoding.UID(c.uid), shown(string(c.back)))
+	f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has none", shown(name), encoding.UID(c.uid),
+		shown(string(c.back)))
 	if c.other != nil {
-		f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has UID %s", shown(name), encoding.UID(c.uid), shown(string(c.back)), encoding.UID(c.other))
+		f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has UID %s", shown(name),
+			encoding.UID(c.uid), shown(string(c.back)), encoding.UID(c.other))
 	}
 	// The UID will not lead back to that name any more, so what that name itself leads to must
 	// still be as it was read: otherwise it may share this UID by now.
@@ -112,7 +114,8 @@ func judgeCollision(c claim, p Policy) Finding {
 	if c.back != nil {
 		leads = fmt.Sprintf("%q", shown(string(c.back)))
 	}
-	f.Text = fmt.Sprintf("COLLISION: %s have the same UID %s, which leads back to %s; points of all are stored as one name's",
+	f.Text = fmt.Sprintf("COLLISION: %s have the same UID %s, which leads back to %s; points of all are stored "+
+		"as one name's",
 		strings.Join(quoted, ", "), encoding.UID(c.uid), leads)
 
 	owner := string(c.back)
@@ -120,12 +123,14 @@ func judgeCollision(c claim, p Policy) Finding {
 	case p == Owner && c.back != nil && slices.Contains(c.names, owner):
 		// The others lose the UID only while both mappings of the owner are as they were.
 		f.Repair = fmt.Sprintf("%s is the UID of %q alone", encoding.UID(c.uid), shown(owner))
-		f.steps = append(f.steps, reverse(c.kind, c.uid, c.back, c.back), forward(c.kind, owner, []byte(c.uid), []byte(c.uid)))
+		f.steps = append(f.steps, reverse(c.kind, c.uid, c.back, c.back),
+			forward(c.kind, owner, []byte(c.uid), []byte(c.uid)))
 	case p == Merge && len(merged) <= uid.MostName:
 		// The UID has a name at every moment: the old ones go last.
 		owner = merged
 		f.Repair = fmt.Sprintf("%s is the UID of %q, and of no other name", encoding.UID(c.uid), shown(merged))
-		f.steps = append(f.steps, forward(c.kind, merged, nil, []byte(c.uid)), reverse(c.kind, c.uid, c.back, []byte(merged)))
+		f.steps = append(f.steps, forward(c.kind, merged, nil, []byte(c.uid)),
+			reverse(c.kind, c.uid, c.back, []byte(merged)))
 	default: // they are to be left, or the UID leads back to none of them, or one name of all would be too long
 		return f
 	}
@@ -159,7 +164,7 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 	var found []Finding
 	switch {
 	case own != nil && len(own) != width:
-		// What is to be done depends on which width is right. That of the name's UID was told
+		// What is to be done depends on which width is right. That of the name's UID was reported
 		// when the name was read, see addForward.
 		return nil
 	case own == nil && usable(s.name):
@@ -169,10 +174,16 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 				winner = u
 			}
 		}
-		found = append(found, Finding{Of: s.kind.String(), Warning: true,
-			Text:   fmt.Sprintf("UID %s leads to %q, which has no UID", encoding.UID(winner), shown(s.name)),
-			Repair: fmt.Sprintf("%q has UID %s", shown(s.name), encoding.UID(winner)),
-			steps:  []step{reverse(s.kind, winner, []byte(s.name), []byte(s.name)), forward(s.kind, s.name, nil, []byte(winner))}})
+		found = append(found, Finding{
+			Of:      s.kind.String(),
+			Warning: true,
+			Text:    fmt.Sprintf("UID %s leads to %q, which has no UID", encoding.UID(winner), shown(s.name)),
+			Repair:  fmt.Sprintf("%q has UID %s", shown(s.name), encoding.UID(winner)),
+			steps: []step{
+				reverse(s.kind, winner, []byte(s.name), []byte(s.name)),
+				forward(s.kind, s.name, nil, []byte(winner)),
+			},
+		})
 		own, s.back = []byte(winner), []byte(s.name)
 	}
 
@@ -188,7 +199,11 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 // cannot be a name. It stays where rows have it, because queries show the name, and while
 // the other UID does not lead back to the name, because then either may be the right one.
 func leftover(s stray, u string, own, row []byte) Finding {
-	f := Finding{Of: s.kind.String(), Warning: true, Text: fmt.Sprintf("UID %s leads to %q, which has UID %s", encoding.UID(u), shown(s.name), encoding.UID(own))}
+	f := Finding{
+		Of:      s.kind.String(),
+		Warning: true,
+		Text:    fmt.Sprintf("UID %s leads to %q, which has UID %s", encoding.UID(u), shown(s.name), encoding.UID(own)),
+	}
 	if own == nil {
 		f.Text = fmt.Sprintf("UID %s leads to %q, which cannot be a name", encoding.UID(u), shown(s.name))
 	}
@@ -212,12 +227,12 @@ func leftover(s stray, u string, own, row []byte) Finding {
 	return f
 }
 
-// sparse tells whether UIDs were not counted but drawn: the largest is far beyond their
+// sparse reports whether UIDs were not counted but drawn: the largest is far beyond their
 // number. Source: tsd.core.uid.random_metrics.
 func sparse(largest uint64, names int64) bool { return largest > 16*uint64(names)+65536 }
 
 // judgeCounter returns what is wrong with the counter of a kind; ok is false if nothing is.
-// counter is nil for no cell; names is how many names have UIDs, of which largest is the largest.
+// counter is nil for no cell; names is how many names have UIDs, and largest is the largest UID.
 func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names int64) (f Finding, ok bool) {
 	f.Of = kind.String()
 	n, err := encoding.ParseCounter(counter)
@@ -225,12 +240,14 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 	case counter == nil && largest == 0, err == nil && uint64(n) >= largest && n >= 0:
 		return f, false
 	case counter != nil && err != nil:
-		f.Text = fmt.Sprintf("the counter is %x of %d bytes, want %d bytes: no name can be assigned", counter, len(counter), encoding.CounterWidth)
+		f.Text = fmt.Sprintf("the counter is %x of %d bytes, want %d bytes: no name can be assigned", counter,
+			len(counter), encoding.CounterWidth)
 	default:
-		f.Text = fmt.Sprintf("the counter is %d, but UIDs up to %d are in use: new names would get them first", n, largest)
+		f.Text = fmt.Sprintf("the counter is %d, but UIDs up to %d are in use: new names would get them first", n,
+			largest)
 	}
 
-	// Where UIDs were drawn at random, nothing tells what the counter should be, and only one
+	// Where UIDs were drawn at random, nothing shows what the counter should be, and only one
 	// that cannot be read does harm.
 	if sparse(largest, names) {
 		f.Warning = counter == nil || err == nil
@@ -238,7 +255,12 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 		return f, true
 	}
 	f.Repair = fmt.Sprintf("the counter is %d", largest)
-	s := step{row: string(encoding.CounterRow), family: encoding.FamilyID, qualifier: kind.String(), add: int64(largest) - n}
+	s := step{
+		row:       string(encoding.CounterRow),
+		family:    encoding.FamilyID,
+		qualifier: kind.String(),
+		add:       int64(largest) - n,
+	}
 	// A value of another length cannot be incremented.
 	if err != nil && counter != nil {
 		s.add, s.old, s.value = 0, counter, encoding.AppendCounter(nil, int64(largest))
@@ -259,7 +281,7 @@ func shown(name string) string {
 // maxShown is the number of bytes of a name that a line shows.
 const maxShown = 300
 
-// usable tells whether bytes can be the row of a name.
+// usable reports whether bytes can be the row of a name.
 func usable(name string) bool {
 	return name != "" && len(name) <= uid.MostName && name != string(encoding.CounterRow)
 }

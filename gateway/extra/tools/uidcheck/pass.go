@@ -45,13 +45,19 @@ type mapping struct {
 }
 
 func newPass(c *check, share wholetable.Share) *pass {
-	return &pass{check: c, share: share, budget: wholetable.Budget{Most: c.Bytes}, claims: map[key]*claim{}, strays: map[key]*stray{}}
+	return &pass{
+		check:  c,
+		share:  share,
+		budget: wholetable.Budget{Most: c.Bytes},
+		claims: map[key]*claim{},
+		strays: map[key]*stray{},
+	}
 }
 
 // take counts the memory of an entry.
 func (p *pass) take(n int) error { return p.budget.Take(n + entryBytes) }
 
-// entryBytes is about what an entry takes beside its bytes.
+// entryBytes is about what an entry takes on top of its bytes.
 const entryBytes = 200
 
 // read reads both families.
@@ -71,11 +77,15 @@ const (
 
 // scan reads a family. add returns the mapping that a cell is, if it is one; compare gets
 // those, many at a time.
-func (p *pass) scan(ctx context.Context, family string, add func(row []byte, c store.Cell) (mapping, bool, error), compare func(context.Context, []mapping) error) error {
+func (p *pass) scan(
+	ctx context.Context, family string, add func(row []byte, c store.Cell) (mapping, bool, error),
+	compare func(context.Context, []mapping) error,
+) error {
 	var batch []mapping
 	size := 0
 	progress := func(rows int) { p.Progress(fmt.Sprintf("%s: %d rows of family %s read", p.Table, rows, family)) }
-	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{Table: p.Table, Family: family}, perLookup, progress) {
+	for row, err := range wholetable.Counted(ctx, p.Store, store.Scan{Table: p.Table, Family: family}, perLookup,
+		progress) {
 		if err != nil {
 			return err
 		}
@@ -116,10 +126,13 @@ func (p *pass) addForward(row []byte, c store.Cell) (m mapping, ok bool, err err
 
 	count := &p.ids[kind]
 	count.forward++
-	// Told at once: that a UID of another width does not lead back is no second fault.
+	// Reported at once: that a UID of another width does not lead back is no second fault.
 	if want := p.Schema.UIDWidth(kind); len(c.Value) != want {
-		return m, false, p.find(Finding{Of: kind.String(), Text: fmt.Sprintf("%q has UID %s of %d bytes, want %d (is the UID width right?)",
-			shown(string(row)), encoding.UID(c.Value), len(c.Value), want)})
+		return m, false, p.find(Finding{
+			Of: kind.String(),
+			Text: fmt.Sprintf("%q has UID %s of %d bytes, want %d (is the UID width right?)",
+				shown(string(row)), encoding.UID(c.Value), len(c.Value), want),
+		})
 	}
 	count.largest = max(count.largest, encoding.UIDNumber(c.Value))
 	return mapping{kind, string(row), string(c.Value)}, true, nil
@@ -129,7 +142,8 @@ func (p *pass) addForward(row []byte, c store.Cell) (m mapping, ok bool, err err
 func (p *pass) addReverse(row []byte, c store.Cell) (m mapping, ok bool, err error) {
 	kind, meta, known := encoding.ParseUIDKind(c.Qualifier)
 	switch q := string(c.Qualifier); {
-	case meta || q == encoding.TSMetaQualifier || q == encoding.MetaCounterQualifier: // no mappings; old versions kept those of series here
+	case meta || q == encoding.TSMetaQualifier || q == encoding.MetaCounterQualifier:
+		// No mappings; old versions kept those of series here.
 		return m, false, nil
 	case !known:
 		return m, false, p.unknown(row, c, encoding.FamilyName)
@@ -140,8 +154,11 @@ func (p *pass) addReverse(row []byte, c store.Cell) (m mapping, ok bool, err err
 	count := &p.ids[kind]
 	count.reverse++
 	if want := p.Schema.UIDWidth(kind); len(row) != want {
-		return m, false, p.find(Finding{Of: kind.String(), Text: fmt.Sprintf("UID %s, which leads to %q, has %d bytes, want %d (is the UID width right?)",
-			encoding.UID(row), shown(string(c.Value)), len(row), want)})
+		return m, false, p.find(Finding{
+			Of: kind.String(),
+			Text: fmt.Sprintf("UID %s, which leads to %q, has %d bytes, want %d (is the UID width right?)",
+				encoding.UID(row), shown(string(c.Value)), len(row), want),
+		})
 	}
 	count.largest = max(count.largest, encoding.UIDNumber(row))
 	return mapping{kind, string(c.Value), string(row)}, true, nil
@@ -155,14 +172,23 @@ func (p *pass) find(f Finding) error {
 
 // unknown finds a column that does not belong there.
 func (p *pass) unknown(row []byte, c store.Cell, family string) error {
-	// The pass of each share reads all rows: one of them tells of this column.
+	// The pass of each share reads all rows: one of them reports this column.
 	if !p.share.Has(row) {
 		return nil
 	}
-	f := Finding{Of: fmt.Sprintf("row %x", row), Warning: true, Text: fmt.Sprintf("unknown column %s:%q of %d bytes", family, shown(string(c.Qualifier)), len(c.Value))}
+	f := Finding{
+		Of:      fmt.Sprintf("row %x", row),
+		Warning: true,
+		Text:    fmt.Sprintf("unknown column %s:%q of %d bytes", family, shown(string(c.Qualifier)), len(c.Value)),
+	}
 	if p.DeleteUnknown {
 		f.Repair = "the column is deleted"
-		f.steps = []step{{row: string(row), family: family, qualifier: string(c.Qualifier), old: append([]byte{}, c.Value...)}}
+		f.steps = []step{{
+			row:       string(row),
+			family:    family,
+			qualifier: string(c.Qualifier),
+			old:       append([]byte{}, c.Value...),
+		}}
 	}
 	return p.find(f)
 }

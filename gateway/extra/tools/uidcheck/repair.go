@@ -12,9 +12,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// finish looks again at what a pass has found, tells of what is still wrong, and repairs it.
+// finish looks again at what a pass has found, reports what is still wrong, and repairs it.
 func (c *check) finish(ctx context.Context, p *pass) error {
-	c.changed = map[key]bool{} // by it lookAtStray tells what this pass has changed from what others change
+	c.changed = map[key]bool{} // by it lookAtStray separates what this pass has changed from what others change
 	// Unknown columns and UIDs of another width: no assignment, rename or deletion makes these,
 	// not even for a while.
 	for _, f := range p.findings {
@@ -59,7 +59,7 @@ func (c *check) finish(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// sorted returns keys in the order of kinds and bytes, so that every run tells the same.
+// sorted returns keys in the order of kinds and bytes, so that every run reports the same.
 func sorted[V any](all map[key]V) []key {
 	return slices.SortedFunc(maps.Keys(all), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.text, b.text))
@@ -71,7 +71,8 @@ func (c *check) awaitOthers(ctx context.Context) error {
 	if c.Settle <= 0 {
 		return nil
 	}
-	c.Progress("before repairs: a wait of " + c.Settle.String() + ", after which no name is half assigned, renamed or deleted by others")
+	c.Progress("before repairs: a wait of " + c.Settle.String() +
+		", after which no name is half assigned, renamed or deleted by others")
 	select {
 	case <-time.After(c.Settle):
 		return nil
@@ -80,9 +81,11 @@ func (c *check) awaitOthers(ctx context.Context) error {
 	}
 }
 
-// settle tells of what judge finds now, and repairs it if asked to. Names and UIDs are those
+// settle reports what judge finds now, and repairs it if asked to. Names and UIDs are those
 // that repairs may change.
-func (c *check) settle(ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error)) error {
+func (c *check) settle(
+	ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error),
+) error {
 	// The reader of the lines may be slow: they are said after end, which is deferred later, so
 	// that no name stays withdrawn for it.
 	var lines []string
@@ -209,10 +212,10 @@ func (c *check) lookAtStray(ctx context.Context, was *stray, used rowsOf) ([]Fin
 	return judgeStray(now, rows, c.Schema.UIDWidth(was.kind)), nil
 }
 
-// same compares values, of which nil is none.
+// same compares values; nil is none.
 func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// handle counts a finding and repairs it if that is asked for. It returns what is to be told.
+// handle counts a finding and repairs it if requested. It returns what is to be reported.
 func (c *check) handle(ctx context.Context, f Finding) (string, error) {
 	line, count := "error", &c.report.Errors
 	if f.Warning {
@@ -257,8 +260,9 @@ func (c *check) repair(ctx context.Context, f Finding) (bool, error) {
 		if err != nil || !ok {
 			return false, err
 		}
-		// lookAtStray has to tell changes of this run from those of others.
-		if kind, meta, known := encoding.ParseUIDKind([]byte(s.qualifier)); known && !meta && s.family == encoding.FamilyID && !same(s.old, s.value) {
+		// lookAtStray has to separate changes of this run from those of others.
+		if kind, meta, known := encoding.ParseUIDKind([]byte(s.qualifier)); known && !meta &&
+			s.family == encoding.FamilyID && !same(s.old, s.value) {
 			c.changed[key{kind, s.row}] = true
 		}
 	}
@@ -268,7 +272,7 @@ func (c *check) repair(ctx context.Context, f Finding) (bool, error) {
 // step changes one cell, or checks it. It returns false if the cell is not as it was read.
 func (c *check) step(ctx context.Context, s step) (bool, error) {
 	at := store.CellKey{Row: []byte(s.row), Family: s.family, Qualifier: []byte(s.qualifier)}
-	// An increment compares nothing: it is right whatever others add meanwhile.
+	// An increment compares nothing: it is right whatever others add.
 	if s.add != 0 {
 		_, err := c.Store.Increment(ctx, c.Table, at, s.add)
 		return err == nil, err
@@ -301,7 +305,13 @@ func (c *check) step(ctx context.Context, s step) (bool, error) {
 	}
 
 	// With the time of the version that was read, a later one survives on HBase.
-	gone := store.Mutation{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Timestamp: now.Timestamp}
+	gone := store.Mutation{
+		Kind:      store.DeleteCell,
+		Row:       at.Row,
+		Family:    at.Family,
+		Qualifier: at.Qualifier,
+		Timestamp: now.Timestamp,
+	}
 	if err := c.Store.Apply(ctx, c.Table, []store.Mutation{gone}); err != nil || s.value == nil {
 		return err == nil, err
 	}

@@ -42,7 +42,8 @@ func (c *check) findUsed(ctx context.Context, wanted map[key]bool) (rowsOf, erro
 	for _, table := range c.Points {
 		err := c.findMetrics(ctx, table, wanted, used)
 		if err == nil && missing > 0 {
-			c.Progress(fmt.Sprintf("the keys of %s are read, to see whether rows have %d UIDs that are no name's", table, missing))
+			c.Progress(fmt.Sprintf("the keys of %s are read, to see whether rows have %d UIDs that are no name's",
+				table, missing))
 			missing, err = c.findTags(ctx, table, wanted, used, missing)
 		}
 		// Nobody has to make the tables of rollups before there are some.
@@ -61,7 +62,14 @@ func (c *check) findMetrics(ctx context.Context, table string, wanted map[key]bo
 		}
 		for bucket := 0; bucket < c.Schema.Buckets() && used[k] == nil; bucket++ {
 			start := c.Schema.AppendRangeKey(nil, bucket, encoding.UID(k.text), 0)
-			s := store.Scan{Table: table, Family: encoding.FamilyData, Start: start, Stop: encoding.PrefixEnd(start[:c.Schema.BaseTimeAt()]), KeysOnly: true, MaxRows: 1}
+			s := store.Scan{
+				Table:    table,
+				Family:   encoding.FamilyData,
+				Start:    start,
+				Stop:     encoding.PrefixEnd(start[:c.Schema.BaseTimeAt()]),
+				KeysOnly: true,
+				MaxRows:  1,
+			}
 			for row, err := range store.Rows(ctx, c.Store, s) {
 				if err != nil {
 					return err
@@ -75,10 +83,16 @@ func (c *check) findMetrics(ctx context.Context, table string, wanted map[key]bo
 
 // findTags finds a row of each wanted tag key and tag value in a table. missing is how many
 // tags had no row before the call; it returns how many have none after it.
-func (c *check) findTags(ctx context.Context, table string, wanted map[key]bool, used rowsOf, missing int) (int, error) {
+func (c *check) findTags(
+	ctx context.Context, table string, wanted map[key]bool, used rowsOf, missing int,
+) (int, error) {
 	var pairs []encoding.TagPair
 	progress := func(rows int) { c.Progress(fmt.Sprintf("%s: %d keys read", table, rows)) }
-	for row, err := range wholetable.Counted(ctx, c.Store, store.Scan{Table: table, Family: encoding.FamilyData, KeysOnly: true}, perLookup, progress) {
+	for row, err := range wholetable.Counted(ctx, c.Store, store.Scan{
+		Table:    table,
+		Family:   encoding.FamilyData,
+		KeysOnly: true,
+	}, perLookup, progress) {
 		if err != nil {
 			return missing, err
 		}

@@ -68,7 +68,8 @@ type Counts struct {
 }
 
 func (c *Counts) add(o Counts) {
-	c.Added, c.There, c.Collisions, c.NotMatched = c.Added+o.Added, c.There+o.There, c.Collisions+o.Collisions, c.NotMatched+o.NotMatched
+	c.Added, c.There, c.Collisions, c.NotMatched = c.Added+o.Added, c.There+o.There, c.Collisions+o.Collisions,
+		c.NotMatched+o.NotMatched
 }
 
 // addTo puts one series into some trees.
@@ -95,9 +96,11 @@ func (f *Forest) addTo(ctx context.Context, trees *snapshot, known *knownBranche
 	return n, nil
 }
 
-// plant stores one placement: branches that are not there, then the leaf. Whoever finds a
-// leaf so finds the way to it.
-func (f *Forest) plant(ctx context.Context, t *tree.Compiled, known *knownBranches, tsuid []byte, p tree.Placement) (Counts, error) {
+// plant stores one placement: branches that are not there, then the leaf. A
+// reader that finds a leaf so finds the way to it.
+func (f *Forest) plant(
+	ctx context.Context, t *tree.Compiled, known *knownBranches, tsuid []byte, p tree.Placement,
+) (Counts, error) {
 	if !p.Stored(t.StrictMatch) {
 		// As in OpenTSDB a tree has a root once it has seen a series, kept or not.
 		// Source: TreeBuilder.loadOrInitializeRoot.
@@ -123,7 +126,7 @@ func (f *Forest) plant(ctx context.Context, t *tree.Compiled, known *knownBranch
 			return Counts{}, err
 		}
 		if there == nil {
-			continue // it was deleted meanwhile
+			continue // it was deleted since
 		}
 
 		leaf, err := tree.ParseLeaf(there)
@@ -148,7 +151,9 @@ func (f *Forest) fail(ctx context.Context, t *tree.Compiled, l Failures, tsuid [
 
 // plantBranches stores the branches of a path, the root first, and returns the key of the
 // last one.
-func (f *Forest) plantBranches(ctx context.Context, id int, known *knownBranches, path []string) (key []byte, err error) {
+func (f *Forest) plantBranches(
+	ctx context.Context, id int, known *knownBranches, path []string,
+) (key []byte, err error) {
 	names := append([]string{tree.Root}, path...)
 	keys := make([][]byte, len(names)) // each is a prefix of the next one
 	for depth := range names {
@@ -164,7 +169,8 @@ func (f *Forest) plantBranches(ctx context.Context, id int, known *knownBranches
 	}
 	for _, depth := range missing {
 		// If another process is faster, the branch is there as well.
-		if _, err := f.exchange(ctx, keys[depth], []byte(tree.BranchQualifier), nil, tree.AppendBranch(nil, names[:depth+1])); err != nil {
+		if _, err := f.exchange(ctx, keys[depth], []byte(tree.BranchQualifier), nil,
+			tree.AppendBranch(nil, names[:depth+1])); err != nil {
 			return nil, err
 		}
 	}
@@ -187,8 +193,14 @@ func (f *Forest) missing(ctx context.Context, keys [][]byte, known *knownBranche
 	}
 
 	// The ranges ascend, because each key is a prefix of the next one.
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: ranges[0].Start, Stop: ranges[len(ranges)-1].Stop,
-		Filter: store.RowFilter{Ranges: ranges}, Columns: []store.KeyRange{exactly([]byte(tree.BranchQualifier))}}
+	scan := store.Scan{
+		Table:   f.cfg.TreeTable,
+		Family:  encoding.FamilyData,
+		Start:   ranges[0].Start,
+		Stop:    ranges[len(ranges)-1].Stop,
+		Filter:  store.RowFilter{Ranges: ranges},
+		Columns: []store.KeyRange{exactly([]byte(tree.BranchQualifier))},
+	}
 	for r, err := range store.Rows(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return nil, err

@@ -45,14 +45,14 @@ func (f *Forest) Branch(ctx context.Context, key []byte) (*tree.Branch, error) {
 	return b, nil
 }
 
-// deeperRows is after how many rows below a child the scan is opened anew behind them.
+// deeperRows is after how many rows below a child the scan is reopened after them.
 const deeperRows = 200
 
-// childBytes is about what a branch or leaf takes beside its JSON, in the list and in the
+// childBytes is about what a branch or leaf takes on top of its JSON, in the list and in the
 // answer.
 const childBytes = 400
 
-// children adds the branches right below a branch. What lies deeper is in between, and is
+// children adds the branches right below a branch. What is deeper comes in between, and is
 // passed over in rows or, where there is more of it, by a new scan.
 func (f *Forest) children(ctx context.Context, b *tree.Branch) error {
 	width := len(b.Key) + tree.HashWidth
@@ -112,7 +112,13 @@ const namedAtOnce = 1000
 // that has no name, are left out.
 func (f *Forest) leaves(ctx context.Context, b *tree.Branch) error {
 	r := exactly(b.Key)
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, Columns: []store.KeyRange{beginning(tree.LeafPrefix)}}
+	scan := store.Scan{
+		Table:   f.cfg.TreeTable,
+		Family:  encoding.FamilyData,
+		Start:   r.Start,
+		Stop:    r.Stop,
+		Columns: []store.KeyRange{beginning(tree.LeafPrefix)},
+	}
 	var found []tree.Leaf
 	for row, err := range store.Rows(ctx, f.cfg.Store, scan) {
 		if err != nil {

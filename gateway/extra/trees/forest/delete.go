@@ -28,9 +28,9 @@ func (f *Forest) Delete(ctx context.Context, id int, definition bool) error {
 	}
 
 	// The definition goes last, so that a deletion that is cut short finds its tree again.
-	// Series that this process has added meanwhile by the old definition are deleted after
+	// Series that this process added at the same time by the old definition are deleted after
 	// it: the next tree that is made may have the same id. Another process may go by the old
-	// definition for ReloadAfter. Create does not take an id of which it has left rows.
+	// definition for ReloadAfter. Create does not take an id that has rows left.
 	if err := f.deleteCells(ctx, id, isDefinition); err != nil {
 		return err
 	}
@@ -52,7 +52,12 @@ func isDefinition(qualifier string) bool {
 
 // deleteCells deletes the cells of a tree whose qualifiers are of some kind.
 func (f *Forest) deleteCells(ctx context.Context, id int, of func(qualifier string) bool) error {
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: tree.Key(id), Stop: encoding.PrefixEnd(tree.Key(id))}
+	scan := store.Scan{
+		Table:  f.cfg.TreeTable,
+		Family: encoding.FamilyData,
+		Start:  tree.Key(id),
+		Stop:   encoding.PrefixEnd(tree.Key(id)),
+	}
 	for rows, err := range store.Blocks(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return fmt.Errorf("deleting tree %d: %w", id, err)

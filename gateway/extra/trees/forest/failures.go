@@ -24,7 +24,8 @@ type Failures struct {
 // for which rules yielded too few names, with those rules.
 var (
 	Collisions = Failures{tree.CollisionsKey, tree.CollisionPrefix, "collisions of a tree: name some TSUIDs"}
-	NotMatched = Failures{tree.NotMatchedKey, tree.NotMatchedPrefix, "series that a tree has not matched: name some TSUIDs"}
+	NotMatched = Failures{tree.NotMatchedKey, tree.NotMatchedPrefix,
+		"series that a tree has not matched: name some TSUIDs"}
 )
 
 // qualifier returns the column of a series.
@@ -67,7 +68,13 @@ const columnsAtOnce = 100
 func (f *Forest) failed(ctx context.Context, l Failures, id int, columns ...store.KeyRange) (map[string]string, error) {
 	out := map[string]string{}
 	r := exactly(l.key(id))
-	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, Columns: columns}
+	scan := store.Scan{
+		Table:   f.cfg.TreeTable,
+		Family:  encoding.FamilyData,
+		Start:   r.Start,
+		Stop:    r.Stop,
+		Columns: columns,
+	}
 	for row, err := range store.Rows(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return nil, fmt.Errorf("reading tree %d: %w", id, err)

@@ -79,7 +79,13 @@ func New(cfg Config) *Forest {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	m := meta.New(meta.Config{Store: cfg.Store, UIDTable: cfg.UIDTable, MetaTable: cfg.MetaTable, Schema: cfg.Schema, Names: cfg.Names})
+	m := meta.New(meta.Config{
+		Store:     cfg.Store,
+		UIDTable:  cfg.UIDTable,
+		MetaTable: cfg.MetaTable,
+		Schema:    cfg.Schema,
+		Names:     cfg.Names,
+	})
 	return &Forest{cfg: cfg, meta: m}
 }
 
@@ -143,7 +149,13 @@ func beginning(prefix string) store.KeyRange {
 // which may have very many leaves.
 func (f *Forest) row(ctx context.Context, key []byte, columns ...store.KeyRange) (cells []store.Cell, err error) {
 	r := exactly(key)
-	for x, err := range store.Rows(ctx, f.cfg.Store, store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, Columns: columns}) {
+	for x, err := range store.Rows(ctx, f.cfg.Store, store.Scan{
+		Table:   f.cfg.TreeTable,
+		Family:  encoding.FamilyData,
+		Start:   r.Start,
+		Stop:    r.Stop,
+		Columns: columns,
+	}) {
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +177,8 @@ func (f *Forest) cell(ctx context.Context, key, qualifier []byte) ([]byte, error
 
 // exchange writes a cell if its value is still old, nil for none. It reports whether it did.
 func (f *Forest) exchange(ctx context.Context, key, qualifier, old, value []byte) (bool, error) {
-	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, store.CellKey{Row: key, Family: encoding.FamilyData, Qualifier: qualifier}, old, value)
+	at := store.CellKey{Row: key, Family: encoding.FamilyData, Qualifier: qualifier}
+	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)
 }
 
 // mutation is a change of one cell of the tree table.

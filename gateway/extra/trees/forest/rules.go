@@ -28,7 +28,9 @@ func (f *Forest) PutRule(ctx context.Context, given tree.Rule, overwrite bool) (
 }
 
 // tryRule is one attempt of PutRule; done is false if another process was faster.
-func (f *Forest) tryRule(ctx context.Context, given tree.Rule, overwrite bool) (stored *tree.Rule, done bool, err error) {
+func (f *Forest) tryRule(
+	ctx context.Context, given tree.Rule, overwrite bool,
+) (stored *tree.Rule, done bool, err error) {
 	t, err := f.Tree(ctx, given.TreeID)
 	if err != nil {
 		return nil, false, err
@@ -117,7 +119,7 @@ func (f *Forest) PutRules(ctx context.Context, rules []tree.Rule) error {
 }
 
 // ReplaceRules replaces all rules of a tree, at one stroke. A rule that another process stores
-// meanwhile is overwritten or, at a place of its own, stays beside the new ones.
+// at the same time is overwritten or, at another place, stays with the new ones.
 func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 	t, err := f.Tree(ctx, rules[0].TreeID)
 	if err != nil {
@@ -141,12 +143,14 @@ func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 
 	var mutations []store.Mutation
 	for _, r := range t.Rules {
-		if _, kept := places[[2]int{r.Level, r.Order}]; !kept { // a deletion beside a put of the same cell could win
-			mutations = append(mutations, mutation(store.DeleteCell, tree.Key(t.ID), tree.RuleQualifier(r.Level, r.Order), nil))
+		if _, kept := places[[2]int{r.Level, r.Order}]; !kept { // a deletion next to a put of the same cell could win
+			mutations = append(mutations, mutation(store.DeleteCell, tree.Key(t.ID),
+				tree.RuleQualifier(r.Level, r.Order), nil))
 		}
 	}
 	for _, r := range rules {
-		mutations = append(mutations, mutation(store.Put, tree.Key(t.ID), tree.RuleQualifier(r.Level, r.Order), r.AppendStored(nil)))
+		mutations = append(mutations, mutation(store.Put, tree.Key(t.ID), tree.RuleQualifier(r.Level, r.Order),
+			r.AppendStored(nil)))
 	}
 	if err := f.apply(ctx, mutations); err != nil {
 		return fmt.Errorf("storing the rules of tree %d: %w", t.ID, err)
@@ -180,7 +184,8 @@ func (f *Forest) DeleteRules(ctx context.Context, id int) error {
 func (f *Forest) deleteRules(ctx context.Context, id int, rules []tree.Rule) error {
 	var mutations []store.Mutation
 	for _, r := range rules {
-		mutations = append(mutations, mutation(store.DeleteCell, tree.Key(id), tree.RuleQualifier(r.Level, r.Order), nil))
+		mutations = append(mutations, mutation(store.DeleteCell, tree.Key(id),
+			tree.RuleQualifier(r.Level, r.Order), nil))
 	}
 	if err := f.apply(ctx, mutations); err != nil {
 		return fmt.Errorf("deleting rules of tree %d: %w", id, err)

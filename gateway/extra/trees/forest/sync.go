@@ -34,7 +34,7 @@ type syncing struct {
 const syncedAtOnce = 64
 
 // Sync puts all series that have a TSMeta into all enabled trees. What is there already
-// stays as it is; nothing is removed. What becomes of a tree meanwhile counts for the series
+// stays as it is; nothing is removed. What becomes of a tree during a run counts for the series
 // that are still to come. Source: TreeSync.
 func (f *Forest) Sync(ctx context.Context) (Synced, error) {
 	// What other processes have made of the trees counts from the first series.
@@ -45,7 +45,11 @@ func (f *Forest) Sync(ctx context.Context) (Synced, error) {
 		return s.done, err
 	}
 
-	scan := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, Columns: []store.KeyRange{exactly([]byte(encoding.TSMetaQualifier))}}
+	scan := store.Scan{
+		Table:   f.cfg.MetaTable,
+		Family:  encoding.FamilyName,
+		Columns: []store.KeyRange{exactly([]byte(encoding.TSMetaQualifier))},
+	}
 	for block, err := range store.Blocks(ctx, f.cfg.Store, scan) {
 		if err != nil {
 			return s.done, fmt.Errorf("reading the series: %w", err)

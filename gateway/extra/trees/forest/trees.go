@@ -97,7 +97,13 @@ func (f *Forest) each(ctx context.Context, do func(id int, t *tree.Tree)) error 
 // nextID returns the first id of at least from that has a row, 0 for none.
 func (f *Forest) nextID(ctx context.Context, from int) (int, error) {
 	for start := tree.Key(from); start != nil; {
-		scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: start, MaxRows: 1, KeysOnly: true}
+		scan := store.Scan{
+			Table:    f.cfg.TreeTable,
+			Family:   encoding.FamilyData,
+			Start:    start,
+			MaxRows:  1,
+			KeysOnly: true,
+		}
 		start = nil
 		for r, err := range store.Rows(ctx, f.cfg.Store, scan) {
 			if err != nil {

@@ -17,11 +17,11 @@ const (
 	MaxDepth = 64
 	// MaxPath bounds the bytes of all names of a path, its leaf included.
 	MaxPath = 8 << 10
-	// MaxNames bounds what all levels yield for one series, of which names that are empty or
+	// MaxNames bounds what all levels yield for one series, where names that are empty or
 	// equal their parent's are no part of the path: the bytes of names, and of the rules
 	// of levels without one, and nameBytes for each.
 	MaxNames = 64 << 10
-	// MaxMessages bounds the bytes of what is told of the rules for one series.
+	// MaxMessages bounds the bytes of messages about the rules for one series.
 	MaxMessages = 1 << 20
 	// MaxValue bounds the bytes of a name or custom field that a rule cuts.
 	MaxValue = 2 << 10
@@ -37,7 +37,7 @@ const (
 	MaxWork = 1 << 26
 )
 
-// nameBytes is what a name or message takes beside its bytes.
+// nameBytes is what a name or message takes on top of its bytes.
 const nameBytes = 16
 
 // checkLength returns an error for a text that is too long.

@@ -17,7 +17,7 @@ import (
 // Root is the name of every tree's root.
 const Root = "ROOT"
 
-// Branch is a branch with what lies right below it, in the form of the HTTP API.
+// Branch is a branch with what is right below it, in the form of the HTTP API.
 type Branch struct {
 	Key      []byte   // its row
 	Path     []string // the names from Root to its own
@@ -26,7 +26,7 @@ type Branch struct {
 }
 
 // Leaf is a series at the end of a path. Metric and Tags are empty where names are not
-// asked for.
+// requested.
 type Leaf struct {
 	Metric      string            `json:"metric"`
 	Tags        map[string]string `json:"tags"`
@@ -117,12 +117,13 @@ func AppendLeaf(dst []byte, name, tsuid string) []byte {
 // ParseLeaf reads the value of a leaf's cell. A leaf without a TSUID is an error.
 func ParseLeaf(value []byte) (l Leaf, err error) {
 	if err = json.Unmarshal(value, &l); err != nil || l.TSUID == "" {
-		return l, fmt.Errorf("cannot parse a leaf of %d bytes, which needs a TSUID: %w", len(value), cmp.Or(err, errors.New("it has none")))
+		return l, fmt.Errorf("cannot parse a leaf of %d bytes, which needs a TSUID: %w", len(value),
+			cmp.Or(err, errors.New("it has none")))
 	}
 	return l, nil
 }
 
-// Sort orders what lies below a branch: by names without regard to case, then by names.
+// Sort orders what is below a branch: by names without regard to case, then by names.
 func (b *Branch) Sort() {
 	slices.SortStableFunc(b.Leaves, func(x, y Leaf) int { return compareNames(x.DisplayName, y.DisplayName) })
 	slices.SortStableFunc(b.Branches, func(x, y *Branch) int {

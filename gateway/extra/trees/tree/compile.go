@@ -21,7 +21,7 @@ type Compiled struct {
 type rule struct {
 	*Rule
 	regex     *regexp.Regexp // nil without one
-	separator *regexp.Regexp // nil without one, and beside a regex, which wins
+	separator *regexp.Regexp // nil without one, and with a regex, which wins
 	steps     int
 }
 
@@ -39,7 +39,8 @@ func Compile(t Tree) (*Compiled, error) {
 			return nil, fmt.Errorf("rule %s: %w", &c.Rules[i], err)
 		}
 		if c.steps += compiled.steps; c.steps > MaxSteps {
-			return nil, fmt.Errorf("The regular expressions of tree %d have more than %d steps together", t.ID, MaxSteps)
+			return nil, fmt.Errorf("The regular expressions of tree %d have more than %d steps together", t.ID,
+				MaxSteps)
 		}
 
 		c.custom = c.custom || compiled.Type.custom()
@@ -61,7 +62,8 @@ func (c *Compiled) Bytes() int {
 	n := 64 * c.steps
 	for i := range c.Rules {
 		r := &c.Rules[i]
-		n += 300 + len(r.Field) + 2*len(r.Regex) + 2*len(r.Separator) + len(r.Description) + len(r.Notes) + len(r.CustomField) + len(r.DisplayFormat)
+		n += 300 + len(r.Field) + 2*len(r.Regex) + 2*len(r.Separator) + len(r.Description) + len(r.Notes) +
+			len(r.CustomField) + len(r.DisplayFormat)
 	}
 	return n
 }
@@ -82,10 +84,12 @@ func compileRule(r *Rule) (out rule, err error) {
 	case err != nil:
 		return out, err
 	case out.steps > MaxSeparatorSteps:
-		return out, fmt.Errorf("Unsupported separator '%s': it has %d steps, want at most %d", r.Separator, out.steps, MaxSeparatorSteps)
+		return out, fmt.Errorf("Unsupported separator '%s': it has %d steps, want at most %d", r.Separator, out.steps,
+			MaxSeparatorSteps)
 	case mayMatchEmpty(out.separator):
 		// Where such an expression matches between two others, Java and RE2 differ.
-		return out, fmt.Errorf("Unsupported separator '%s': it matches an empty text; a character with a meaning in regular expressions needs a backslash", r.Separator)
+		return out, fmt.Errorf("Unsupported separator '%s': it matches an empty text; a character with a meaning in "+
+			"regular expressions needs a backslash", r.Separator)
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ type Placement struct {
 	Refused string
 	// Work is what the expressions have cost, in steps times bytes.
 	Work int
-	// Messages are the steps, as /api/tree/test shows them; nil unless asked for.
+	// Messages are the steps, as /api/tree/test shows them; nil unless requested.
 	Messages []string
 	// named is set if the rules yielded two names: branch and leaf.
 	named bool
@@ -82,7 +82,7 @@ func (c *Compiled) Place(s *Series, work int, explain bool) Placement {
 		p.Refused = beyond(p.Path, p.Leaf)
 	}
 
-	w.told = 0 // what became of the series is told in any case
+	w.told = 0 // what became of the series is reported in any case
 	switch {
 	case p.Refused != "":
 		w.say("TSUID is left out, it has %s: %s", p.Refused, s.TSUID)
@@ -198,7 +198,7 @@ func (w *walk) custom(n Name) {
 // value makes the name of a value: by the regex, by the separator, or whole.
 func (w *walk) value(v string) {
 	work := w.rule.steps * len(v)
-	// Only the first part searches the value: anew from each place where the separator was
+	// Only the first part searches the value: again from each place where the separator was
 	// found, which counts as 16 searches.
 	if w.rule.separator != nil && w.parts == nil {
 		work *= 16
@@ -342,7 +342,7 @@ func (w *walk) join(names []string, root string) (path []string, leaf string, na
 	leaf = names[last]
 
 	// The branch before the leaf is the next one that has a name. OpenTSDB's step for names[i]
-	// is i+2, and what becomes of names[at] is told by the step behind it: at+3.
+	// is i+2, and the fate of names[at] is in the step after it: at+3.
 	at := last - 1
 	for at >= 0 && names[at] == "" {
 		w.say("Depth [%d] Parent branch was empty, rolling back", at+3)
@@ -352,7 +352,8 @@ func (w *walk) join(names []string, root string) (path []string, leaf string, na
 		w.say("Depth [2] Adding leaf [name: %s tsuid: %s] to parent branch [%s]", leaf, w.series.TSUID, root)
 		return nil, leaf, false
 	}
-	w.say("Depth [%d] Adding leaf [name: %s tsuid: %s] to parent branch [Name: [%s]]", at+3, leaf, w.series.TSUID, names[at])
+	w.say("Depth [%d] Adding leaf [name: %s tsuid: %s] to parent branch [Name: [%s]]", at+3, leaf, w.series.TSUID,
+		names[at])
 
 	current := names[at]
 	path = []string{current}

@@ -153,8 +153,13 @@ func (r *Rule) Validate() error {
 		field, text string
 		most        int
 	}{
-		{"field", r.Field, MaxText}, {"regex", r.Regex, MaxText}, {"separator", r.Separator, MaxText}, {"customField", r.CustomField, MaxText},
-		{"displayFormat", r.DisplayFormat, MaxText}, {"description", r.Description, MaxNotes}, {"notes", r.Notes, MaxNotes},
+		{"field", r.Field, MaxText},
+		{"regex", r.Regex, MaxText},
+		{"separator", r.Separator, MaxText},
+		{"customField", r.CustomField, MaxText},
+		{"displayFormat", r.DisplayFormat, MaxText},
+		{"description", r.Description, MaxNotes},
+		{"notes", r.Notes, MaxNotes},
 	} {
 		if err := checkLength(f.field, f.text, f.most); err != nil {
 			return err

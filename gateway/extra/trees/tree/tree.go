@@ -123,7 +123,8 @@ var ErrNoName = errors.New("Tree was missing the name")
 
 // Validate returns an error if a text is too long.
 func (c *Change) Validate() error {
-	return errors.Join(checkLength("name", c.Name, MaxText), checkLength("description", c.Description, MaxNotes), checkLength("notes", c.Notes, MaxNotes))
+	return errors.Join(checkLength("name", c.Name, MaxText), checkLength("description", c.Description, MaxNotes),
+		checkLength("notes", c.Notes, MaxNotes))
 }
 
 // Apply returns the definition after the change. With overwrite, what is not given becomes
@@ -134,7 +135,8 @@ func (c *Change) Apply(t Tree, overwrite bool) Tree {
 		t.StrictMatch, t.Enabled, t.StoreFailures = false, false, false
 	}
 
-	t.Name, t.Description, t.Notes = cmp.Or(c.Name, t.Name), cmp.Or(c.Description, t.Description), cmp.Or(c.Notes, t.Notes)
+	t.Name, t.Description, t.Notes = cmp.Or(c.Name, t.Name), cmp.Or(c.Description, t.Description),
+		cmp.Or(c.Notes, t.Notes)
 	for _, f := range []struct {
 		given *bool
 		to    *bool

@@ -37,9 +37,22 @@ func New(s *Settings) gateway.Extra {
 }
 
 func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
-	trees := forest.New(forest.Config{Store: c.Store, TreeTable: c.Config.TableTree, UIDTable: c.Config.TableUID, MetaTable: c.Config.TableMeta,
-		Schema: c.Config.Schema(), Names: c.Names, Log: c.Log})
-	h := &Handlers{Forest: trees, FlushMeta: c.Metadata.FlushMeta, Guard: c.Guard, Timeout: c.Config.QueryTimeout, Now: time.Now}
+	trees := forest.New(forest.Config{
+		Store:     c.Store,
+		TreeTable: c.Config.TableTree,
+		UIDTable:  c.Config.TableUID,
+		MetaTable: c.Config.TableMeta,
+		Schema:    c.Config.Schema(),
+		Names:     c.Names,
+		Log:       c.Log,
+	})
+	h := &Handlers{
+		Forest:    trees,
+		FlushMeta: c.Metadata.FlushMeta,
+		Guard:     c.Guard,
+		Timeout:   c.Config.QueryTimeout,
+		Now:       time.Now,
+	}
 	parts := gateway.Parts{Routes: h.Endpoints(), DropCaches: trees.Drop, Provides: trees}
 	if !s.TreeProcessing {
 		return parts, nil
@@ -52,7 +65,8 @@ func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, erro
 		return again, err
 	}
 	if flags := c.Config.MetaFlags(); !flags.Tracking || !flags.RealtimeTS {
-		c.Log.Warn("puts make no TSMeta, so no series goes into trees", "want", "DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
+		c.Log.Warn("puts make no TSMeta, so no series goes into trees", "want",
+			"DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
 	}
 	return parts, nil
 }
@@ -76,14 +90,54 @@ type Handlers struct {
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	reading := httpio.Verbs{http.MethodGet, http.MethodPost, http.MethodPut}
 	return map[string]httpio.Endpoint{
-		"api/tree":            {Scope: auth.Read, Serve: h.bounded(h.trees), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/branch":     {Scope: auth.Read, Serve: h.bounded(h.branch), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/rule":       {Scope: auth.Read, Serve: h.bounded(h.rule), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/rules":      {Scope: auth.Read, Serve: h.bounded(h.rules), Reads: httpio.Get, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/test":       {Scope: auth.Read, Serve: h.bounded(h.test), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/collisions": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.Collisions)), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/notmatched": {Scope: auth.Read, Serve: h.bounded(h.failed(forest.NotMatched)), Reads: reading, Absent: httpio.ReadOnly | httpio.WriteOnly},
-		"api/tree/":           {Scope: auth.Read, Serve: h.below, Reads: httpio.NoVerb, Absent: httpio.ReadOnly | httpio.WriteOnly},
+		"api/tree": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.trees),
+			Reads:  httpio.Get,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/branch": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.branch),
+			Reads:  httpio.Get,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/rule": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.rule),
+			Reads:  httpio.Get,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/rules": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.rules),
+			Reads:  httpio.Get,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/test": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.test),
+			Reads:  reading,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/collisions": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.failed(forest.Collisions)),
+			Reads:  reading,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/notmatched": {
+			Scope:  auth.Read,
+			Serve:  h.bounded(h.failed(forest.NotMatched)),
+			Reads:  reading,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
+		"api/tree/": {
+			Scope:  auth.Read,
+			Serve:  h.below,
+			Reads:  httpio.NoVerb,
+			Absent: httpio.ReadOnly | httpio.WriteOnly,
+		},
 	}
 }
 

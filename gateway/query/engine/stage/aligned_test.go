@@ -80,7 +80,7 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 		s.SaltWidth, s.SaltBuckets = 1, 3
 	}
 	hours := rapid.Int64Range(1, 6).Draw(t, "hours")
-	a.store = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
+	a.store = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block"), Sealed: rapid.Bool().Draw(t, "sealed")}
 
 	times := drawTimes(t, hours)
 	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series",

@@ -6,7 +6,9 @@
 //     record was cut. It begins with 64 KiB, and doubles whenever half is used.
 //   - A marker, an empty file like pebble's own markers, has in its name the numbers
 //     of the first and the newest log that records were synced to since the store was
-//     opened: marker.downpour-logs.000007.000014-000016. These logs must exist.
+//     opened: marker.downpour-logs.000007.000014-000016. These logs must exist. Before a database gets its
+//     first sealed column, the marker also becomes one that older releases refuse:
+//     marker.downpour-logs.000008.columns.v1-000014-000016.
 //   - A MANIFEST is written twice, to MANIFEST-000005 and copy.MANIFEST-000005. Both are in the directory, durably,
 //     before a marker names it: pebble itself would sync them together, and a crash could leave the marker alone.
 //
@@ -76,6 +78,12 @@ func New(cfg Config) (*FS, error) {
 
 // Close releases the directory. Open files stay open.
 func (d *FS) Close() error { return d.marker.close() }
+
+// Columns tells whether the database may have sealed columns, which older releases cannot read.
+func (d *FS) Columns() bool { return d.marker.columns() }
+
+// SetColumns makes older releases refuse the database. It is durable when it returns.
+func (d *FS) SetColumns() error { return d.marker.setColumns() }
 
 // SetServing says whether the database is open.
 func (d *FS) SetServing(on bool) { d.serving.Store(on) }

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,9 +13,16 @@ import (
 // markerName is the name of the marker on disk.
 const markerName = "downpour-logs"
 
+// columnsName begins the marker of a database that may have sealed columns. A release that does not know them cannot
+// parse such a marker, and says so when it opens, checks or salvages the database: 0.1.0 wants a number there.
+const columnsName = "columns.v1-"
+
 // Logs are the numbers of the first and the newest log that records were synced to
-// since a database was opened; zeros if there is none.
-type Logs struct{ First, Newest uint64 }
+// since a database was opened; zeros if there is none. Columns says that the database may have sealed columns.
+type Logs struct {
+	First, Newest uint64
+	Columns       bool
+}
 
 // ReadLogs reads the marker of a directory. Without one, as in databases of earlier
 // versions, it returns zeros.
@@ -36,28 +44,42 @@ func WriteLogs(files vfs.FS, dir string, l Logs) error {
 }
 
 func parseLogs(value string) (l Logs, err error) {
-	if _, err := fmt.Sscanf(value, "%d-%d", &l.First, &l.Newest); err != nil || l.First > l.Newest {
-		return Logs{}, fmt.Errorf("cannot parse marker %s: got %q, want the numbers of two logs, as in 000014-000016", markerName, value)
+	numbers, columns := strings.CutPrefix(value, columnsName)
+	l.Columns = columns
+	if _, err := fmt.Sscanf(numbers, "%d-%d", &l.First, &l.Newest); err != nil || l.First > l.Newest {
+		return Logs{}, fmt.Errorf("cannot parse marker %s: got %q, want the numbers of two logs, as in 000014-000016 or %s000014-000016; is it of a later version?",
+			markerName, value, columnsName)
 	}
 	return l, nil
 }
 
-func (l Logs) String() string { return fmt.Sprintf("%06d-%06d", l.First, l.Newest) }
+func (l Logs) String() string {
+	name := ""
+	if l.Columns {
+		name = columnsName
+	}
+	return fmt.Sprintf("%s%06d-%06d", name, l.First, l.Newest)
+}
 
 // logMarker writes the marker.
 type logMarker struct {
 	mu     sync.Mutex
 	marker *atomicfs.Marker
-	logs   Logs // what was written since the database was opened
+	before Logs // what there was when the database was opened
+	logs   Logs // what was written since then; only Columns is that of before until then
 }
 
 func openLogMarker(d *FS, dir string) (*logMarker, error) {
-	marker, _, err := atomicfs.LocateMarker(d, dir, markerName)
+	marker, value, err := atomicfs.LocateMarker(d, dir, markerName)
 	if err != nil {
 		return nil, err
 	}
 	m := &logMarker{marker: marker}
-	if err := marker.RemoveObsolete(); err != nil {
+	if value != "" {
+		m.before, err = parseLogs(value)
+	}
+	m.logs.Columns = m.before.Columns
+	if err = errors.Join(err, marker.RemoveObsolete()); err != nil {
 		return nil, errors.Join(err, marker.Close())
 	}
 	return m, nil
@@ -69,15 +91,49 @@ func (m *logMarker) synced(number uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	logs := Logs{First: m.logs.First, Newest: max(m.logs.Newest, number)}
+	logs := Logs{First: m.logs.First, Newest: max(m.logs.Newest, number), Columns: m.logs.Columns}
 	// It is the first log since the database was opened.
 	if logs.First == 0 {
 		logs.First = number
 	}
+	if err := m.move(logs); err != nil {
+		return err
+	}
+	m.logs = logs
+	return nil
+}
+
+func (m *logMarker) move(logs Logs) error {
 	if err := m.marker.Move(logs.String()); err != nil {
 		return fmt.Errorf("cannot move marker %s to %v: %w", markerName, logs, err)
 	}
-	m.logs = logs
+	return nil
+}
+
+// columns tells whether the marker says that there may be sealed columns.
+func (m *logMarker) columns() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.logs.Columns
+}
+
+// setColumns makes the marker say so, durably.
+func (m *logMarker) setColumns() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.logs.Columns {
+		return nil
+	}
+	logs := m.logs
+	// No record was synced since the database was opened: what there was still holds.
+	if logs.First == 0 {
+		logs = m.before
+	}
+	logs.Columns = true
+	if err := m.move(logs); err != nil {
+		return err
+	}
+	m.logs.Columns = true
 	return nil
 }
 

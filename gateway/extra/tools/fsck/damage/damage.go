@@ -23,7 +23,7 @@ type Series struct {
 // Config says what rows are drawn.
 type Config struct {
 	Schema encoding.Schema
-	// Series are those of which all UIDs have names. Orphans are those of which one has
+	// Series are those whose UIDs all have names. Orphans are those where one has
 	// none; without any no row is an orphan.
 	Series, Orphans []Series
 	// First is the base time of the first row, in seconds; each row is of another hour.

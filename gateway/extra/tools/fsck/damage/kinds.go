@@ -13,8 +13,9 @@ import (
 // damages are what can be done to a row. One that does not fit the row does nothing.
 var damages = []func(*drawer){
 	(*drawer).unknownColumn, (*drawer).otherObject, (*drawer).badSingle, (*drawer).badBesideGood, (*drawer).paddedFloat,
-	(*drawer).wrongWidth, (*drawer).longInteger, (*drawer).longAndWrong, (*drawer).duplicate, (*drawer).duplicateCell, (*drawer).disorder, (*drawer).trailer,
-	(*drawer).uncuttable, (*drawer).badInside, (*drawer).beyondTheHour, (*drawer).brokenColumn, (*drawer).badInColumn, (*drawer).overwritten,
+	(*drawer).wrongWidth, (*drawer).longInteger, (*drawer).longAndWrong, (*drawer).duplicate, (*drawer).duplicateCell,
+	(*drawer).disorder, (*drawer).trailer, (*drawer).uncuttable, (*drawer).badInside, (*drawer).beyondTheHour,
+	(*drawer).brokenColumn, (*drawer).badInColumn, (*drawer).overwritten,
 }
 
 // did notes a damage.
@@ -67,7 +68,8 @@ func (d *drawer) unknownColumn() {
 
 // otherObject adds an annotation, a histogram or what may come: no damage at all.
 func (d *drawer) otherObject() {
-	q := []byte{[]byte{encoding.PrefixAnnotation, encoding.PrefixHistogram, 0x09}[d.rng.IntN(3)], 0, byte(d.rng.IntN(256))}
+	q := []byte{[]byte{encoding.PrefixAnnotation, encoding.PrefixHistogram, 0x09}[d.rng.IntN(3)], 0,
+		byte(d.rng.IntN(256))}
 	d.other(q, []byte(`{"startTime":1356998400}`))
 }
 
@@ -295,7 +297,8 @@ func (d *drawer) uncuttable() {
 // badInside puts a value of no length among the points of a compacted cell.
 func (d *drawer) badInside() {
 	if x := d.compactedCell(); x != nil {
-		d.inject(x, entry{encoding.Qualifier{OffsetMS: d.offset(false), Width: 3}, d.random(3)}, "value of 3 bytes in a compacted cell")
+		q := encoding.Qualifier{OffsetMS: d.offset(false), Width: 3}
+		d.inject(x, entry{q, d.random(3)}, "value of 3 bytes in a compacted cell")
 	}
 }
 
@@ -351,7 +354,8 @@ func (d *drawer) badInColumn() {
 	// Behind it the column must come out at its end: then it is one bad entry, and no
 	// broken column.
 	if x := d.column(); x != nil {
-		d.inject(x, entry{encoding.Qualifier{OffsetMS: d.offset(false), Width: 3}, d.random(3)}, "value of 3 bytes in an append column")
+		q := encoding.Qualifier{OffsetMS: d.offset(false), Width: 3}
+		d.inject(x, entry{q, d.random(3)}, "value of 3 bytes in an append column")
 		x.tail = []byte{} // so that column leaves it out from now on
 	}
 }

@@ -1,0 +1,160 @@
+package column
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"downpour/encoding/seedtest"
+)
+
+// What is encoded is decoded to the last bit, into whatever is behind it in a cell.
+//
+//fault:columns-lose-negative-zero && !(x == 0 && c.words[i] != 0) =>
+//fault:columns-without-patches dst[i] |= high => _ = high
+func TestBlock_roundTrip(t *testing.T) {
+	t.Parallel()
+	var e Encoder
+	var s Scratch
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawn(t)
+		b := e.Append([]byte("before"), p)[6:]
+		k, rest, err := Parse(append(slices.Clone(b), "behind"...))
+		if err != nil || string(rest) != "behind" {
+			t.Fatalf("rest %q, %v: % X of %v", rest, err, b, p)
+		}
+		var got Points
+		if err := k.AppendTo(&got, &s); err != nil || !equal(got, p) {
+			t.Fatalf("got %v, %v, want %v: % X", got, err, p, b)
+		}
+		checkFused(t, &k, p)
+	})
+}
+
+// checkFused compares what is computed from packed integers with what each point says.
+func checkFused(t *rapid.T, k *Block, p Points) {
+	if !k.OnlyIntegers() || !k.Integers.Summable() {
+		return
+	}
+	from := rapid.IntRange(0, p.Len()-1).Draw(t, "from")
+	to := rapid.IntRange(from+1, p.Len()).Draw(t, "to")
+	sum, least, most := int64(0), int64(math.MaxInt64), int64(math.MinInt64)
+	for i := from; i < to; i++ {
+		v := signed(p.Flags[i], p.Raw[i])
+		sum, least, most = sum+v, min(least, v), max(most, v)
+		if got := k.Integers.At(i); got != v {
+			t.Fatalf("integer %d is %d, want %d", i, got, v)
+		}
+	}
+	if got := k.Integers.Sum(from, to); got != sum {
+		t.Fatalf("sum of [%d, %d) is %d, want %d", from, to, got, sum)
+	}
+	if l, m := k.Integers.Bounds(from, to); l != least || m != most {
+		t.Fatalf("[%d, %d) lies between %d and %d, want %d and %d", from, to, l, m, least, most)
+	}
+	if k.Integers.Within(least, most) && from == 0 && to == p.Len() && (k.Integers.first != least) {
+		t.Fatalf("the least integer is %d, want %d", k.Integers.first, least)
+	}
+}
+
+// Sums of packed numbers of every width, where lanes are full, are those of the numbers.
+//
+//fault:columns-lanes-run-over loads == 1<<(w-1) => loads == 1<<(w+1)
+func TestPacked_sum(t *testing.T) {
+	t.Parallel()
+	r := seedtest.Rand(t)
+	for w := range maxWidth + 1 {
+		numbers := make([]uint64, 3600)
+		for i := range numbers {
+			numbers[i] = 1<<w - 1 - uint64(r.IntN(2))&(1<<w-1)
+		}
+		p := packed{n: len(numbers), width: w, bits: appendBits(nil, numbers, w)}
+		got := make([]uint64, len(numbers))
+		if p.unpack(got); !slices.Equal(got, numbers) {
+			t.Fatalf("%d bits: unpacked %v, want %v", w, got, numbers)
+		}
+		for range 50 {
+			from := r.IntN(len(numbers))
+			to := from + r.IntN(len(numbers)-from) + 1
+			want := uint64(0)
+			for _, v := range numbers[from:to] {
+				want += v
+			}
+			if got := p.sum(from, to); got != want {
+				t.Fatalf("%d bits, [%d, %d): %d, want %d", w, from, to, got, want)
+			}
+		}
+	}
+}
+
+// Any byte that is another one is noticed.
+//
+//fault:columns-without-checksum crc32.Checksum(covered, castagnoli) != binary.LittleEndian.Uint32(b[len(covered):]) => len(covered) < 0
+func TestFlippedByte(t *testing.T) {
+	t.Parallel()
+	r := seedtest.Rand(t)
+	var e Encoder
+	for _, kind := range valueKinds {
+		b := e.Append(nil, generate(r, 40, "gaps", []string{kind, kind}, "both"))
+		for i := range b {
+			for range 8 {
+				damaged := slices.Clone(b)
+				damaged[i] ^= byte(1 + r.IntN(255))
+				if _, rest, err := Parse(append(damaged, "behind"...)); !errors.Is(err, ErrDamaged) {
+					t.Fatalf("%s: byte %d of % X is %02X: %v, %d bytes left, want a damaged block", kind, i, b, damaged[i], err, len(rest))
+				}
+			}
+		}
+		for n := range b {
+			if _, _, err := Parse(b[:n]); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s: the first %d bytes of %d: %v, want a damaged block", kind, n, len(b), err)
+			}
+		}
+	}
+}
+
+// frozen are blocks as the package comment and the format page show them.
+var frozen = []struct {
+	name, hex string
+	points    func() Points
+}{
+	{"six integers", "FF10 06 00 00000A 00D80403 88C602 4CAF9F2E", func() (p Points) {
+		for i := range 6 {
+			p.Append(int32(i)*10_000, 1, uint64(300+i))
+		}
+		return p
+	}},
+}
+
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	var e Encoder
+	for _, f := range frozen {
+		want, err := hex.DecodeString(strings.ReplaceAll(f.hex, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Append(nil, f.points()); !slices.Equal(got, want) {
+			t.Errorf("%s: % X, want % X", f.name, got, want)
+		}
+	}
+}
+
+// The bytes a point of usual kinds of values, at ten seconds.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	var e Encoder
+	for kind, most := range map[string]float64{"constant": 0.06, "walk": 1, "counter": 1.8, "small": 0.45, "percent": 1.35, "cents": 1.8, "float4": 4.1, "smooth": 7} {
+		r := rand.New(rand.NewPCG(1, 2))
+		p := generate(r, 360, "even", []string{kind, kind}, "seconds")
+		if got := float64(len(e.Append(nil, p))) / float64(p.Len()); got > most {
+			t.Errorf("%s: %.2f bytes a point, want at most %v", kind, got, most)
+		}
+	}
+}

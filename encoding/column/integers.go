@@ -1,0 +1,123 @@
+package column
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Forms of a column of integers.
+const (
+	fromLeast   = 0 // the least one, and what each has more
+	differences = 1 // the first one, and differences of neighbours
+)
+
+// Integers are the integers of a block, not unpacked.
+type Integers struct {
+	n     int
+	form  byte
+	first int64 // the least one or the first one
+	least int64 // of differences
+	packed
+}
+
+// appendIntegers appends a column of integers, of which there is at least one. more is scratch.
+func appendIntegers(dst []byte, values []int64, more []uint64) []byte {
+	least := slices.Min(values)
+	more = slices.Grow(more[:0], len(values))[:len(values)]
+	for i, v := range values {
+		more[i] = uint64(v) - uint64(least)
+	}
+	_, size := bestWidth(more)
+
+	// Differences, and sums of them, wrap around where they overflow.
+	from := len(dst)
+	if len(values) > 1 {
+		steps := make([]uint64, len(values)-1)
+		for i := range steps {
+			steps[i] = uint64(values[i+1]) - uint64(values[i])
+		}
+		shortest := int64(steps[0])
+		for _, s := range steps {
+			shortest = min(shortest, int64(s))
+		}
+		for i := range steps {
+			steps[i] -= uint64(shortest)
+		}
+		dst = binary.AppendVarint(append(dst, differences), values[0])
+		dst = binary.AppendVarint(dst, shortest)
+		dst = appendPacked(dst, steps)
+		if n := len(dst) - from; 2*n <= size || size > len(values)*9/8 && 5*n <= 4*size {
+			return dst
+		}
+	}
+	dst = binary.AppendVarint(append(dst[:from], fromLeast), least)
+	return appendPacked(dst, more)
+}
+
+// parseIntegers reads a column of n integers from the start of b.
+func parseIntegers(b []byte, n int) (c Integers, rest []byte, err error) {
+	c.n = n
+	if c.form, rest, err = cutByte(b); err != nil {
+		return c, b, err
+	}
+	if c.form > differences {
+		return c, b, errorOf("form of integers", c.form)
+	}
+	if c.first, rest, err = cutVarint(rest); err != nil {
+		return c, b, err
+	}
+	if c.form == differences {
+		if c.least, rest, err = cutVarint(rest); err != nil {
+			return c, b, err
+		}
+		n--
+	}
+	c.packed, rest, err = parsePacked(rest, n)
+	return c, rest, err
+}
+
+// Len is the number of integers.
+func (c *Integers) Len() int { return c.n }
+
+// Unpack writes the integers to dst, which has Len elements.
+func (c *Integers) Unpack(dst []uint64) {
+	if c.form == fromLeast {
+		c.unpack(dst)
+		for i := range dst {
+			dst[i] += uint64(c.first)
+		}
+		return
+	}
+
+	v := uint64(c.first)
+	dst[0] = v
+	c.unpack(dst[1:])
+	for i, more := range dst[1:] {
+		v += more + uint64(c.least)
+		dst[i+1] = v
+	}
+}
+
+// Summable tells whether Sum and Bounds can be used.
+func (c *Integers) Summable() bool { return c.form == fromLeast && len(c.patches) == 0 }
+
+// Sum returns the sum of the integers [from, to).
+func (c *Integers) Sum(from, to int) int64 {
+	return int64(uint64(to-from)*uint64(c.first) + c.sum(from, to))
+}
+
+// Within tells whether all integers lie between least and most, as far as can be said without
+// unpacking them.
+func (c *Integers) Within(least, most int64) bool {
+	// What 32 bits hold more than such numbers runs over nowhere.
+	return c.Summable() && c.width <= 32 && c.first >= least && c.first <= most && c.first+int64(uint64(1)<<c.width-1) <= most
+}
+
+// Bounds returns the least and the largest of the integers [from, to), of which there is at least one.
+func (c *Integers) Bounds(from, to int) (least, most int64) {
+	l, m := c.bounds(from, to)
+	return c.first + int64(l), c.first + int64(m)
+}
+
+// At returns an integer of a column that is Summable.
+func (c *Integers) At(i int) int64 { return c.first + int64(c.sumEach(i, i+1)) }
