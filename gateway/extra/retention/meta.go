@@ -322,8 +322,8 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 	for len(back) > 0 {
 		n := min(len(back), perReplace)
 		if _, err := store.PutAbsent(ctx, r.Job.Store, r.Table, back[:n], values[:n]); err != nil {
-			return fmt.Errorf("cannot put back the meta data of %d series that have got points meanwhile (gateway uid "+
-				"metasync makes it): %w", len(back), err)
+			return fmt.Errorf("cannot put back %d cells of meta data, of series that have points again (gateway uid "+
+				"metasync makes them): %w", len(back), err)
 		}
 		back, values = back[n:], values[n:]
 	}
