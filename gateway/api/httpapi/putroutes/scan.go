@@ -236,10 +236,8 @@ func firstEscaped(eight uint64) int {
 		ones = 0x0101010101010101
 		tops = 0x8080808080808080
 	)
-	zero := func(
-		x uint64) uint64 {
-		return (x - ones) &^ x
-	} // the top bit of the first byte that is 0, and perhaps of later ones
+	// The top bit of the first byte that is 0, and perhaps of later ones.
+	zero := func(x uint64) uint64 { return (x - ones) &^ x }
 	found := (zero(eight^'"'*ones) | zero(eight^'\\'*ones) | (eight-' '*ones)&^eight | eight | (eight + ones)) & tops
 	return bits.TrailingZeros64(found) / 8
 }
