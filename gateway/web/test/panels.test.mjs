@@ -47,7 +47,7 @@ test('a spark line breaks where there is no number', () => {
 
 // The same file is checked by the gateway: dashboard/fields_test.go.
 test('fields of panels are sound or not, as the gateway says', () => {
-  const cases = JSON.parse(readFileSync(new URL('../../dashboard/testdata/panels.json', import.meta.url), 'utf8'));
+  const cases = JSON.parse(readFileSync(new URL('../../extra/dashboards/dashboard/testdata/panels.json', import.meta.url), 'utf8'));
   for (const { sound, panel } of cases) assert.equal(read(JSON.stringify({ form: 1, panels: [panel] })).fault === undefined, sound, JSON.stringify(panel));
 });
 

@@ -12,7 +12,7 @@ import { filterOf } from '../static/js/query.js';
 import { formatM, parseM } from '../static/js/state.js';
 
 test('the page and the gateway take the same documents', () => {
-  const cases = JSON.parse(readFileSync(new URL('../../dashboard/testdata/variables.json', import.meta.url), 'utf8'));
+  const cases = JSON.parse(readFileSync(new URL('../../extra/dashboards/dashboard/testdata/variables.json', import.meta.url), 'utf8'));
   assert.ok(cases.length > 40);
   for (const { document, fault, said } of cases) {
     const got = faultOfVariables(document);
