@@ -40,6 +40,27 @@ type rolled struct {
 	Why                                                            string
 }
 
+// A dry run says what a run would do: everything before one, and nothing after it.
+func TestMade_dryRun(t *testing.T) {
+	b := open(t, withMade)
+	b.twoDays()
+	dry := func() (counts rolled) {
+		t.Helper()
+		a := b.post("/api/tools/rollup", `{"args":["2013/01/01","2013/01/03","m"],"margin":"10m","dryRun":true}`)
+		_, end, ok := strings.Cut(a.body, "#end ")
+		if err := json.Unmarshal([]byte(end), &counts); a.status != http.StatusOK || !ok || err != nil {
+			t.Fatalf("%d %s, %v", a.status, a.body, err)
+		}
+		return counts
+	}
+	before := dry()
+	made := b.roll("2013/01/01", "2013/01/03")
+	after := dry()
+	if before.Made != made.Made || before.Kept != 0 || after.Made != 0 || after.Kept != made.Made || made.Made == 0 {
+		t.Errorf("before %+v, a run %+v, after it %+v, want the run's days made, and then none", before, made, after)
+	}
+}
+
 // roll rolls up metric m between two times, as gateway rollup does.
 func (b *bench) roll(from, to string) rolled {
 	b.Helper()

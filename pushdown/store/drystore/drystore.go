@@ -80,12 +80,14 @@ func (s *Store) value(ctx context.Context, table string, at store.CellKey) ([]by
 	return nil, err
 }
 
-// Features implements store.Reader. All others would go past what was changed, or change the tables.
+// Features implements store.Reader. Marks are those of the tables below, which a dry run does not change: what was
+// marked before it is proven, and what it has changed itself is not seen. All other features would go past what was
+// changed, or change the tables.
 func (s *Store) Features() store.Features {
 	return store.Features{
 		Versioned:     s.versioned(),
 		Versioner:     nil,
-		Marker:        nil,
+		Marker:        s.inner.Features().Marker,
 		Staged:        nil,
 		RangeDeleter:  nil,
 		PutAbsent:     nil,
