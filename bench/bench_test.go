@@ -26,7 +26,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/settings"
@@ -74,7 +74,7 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute,
 		Extras: extra.All(),
 	}
-	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
+	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 	cfg.SetDefaults()
 	if pushdown != "" {
 		cfg.Pushdown = []string{pushdown}

@@ -18,7 +18,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
@@ -82,7 +82,7 @@ func config(saltWidth int) *gateway.Config {
 // renewExtras gives settings all extras, with settings of their own: nothing is done in the background.
 func renewExtras(cfg *gateway.Config) {
 	cfg.Extras = extra.All()
-	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
+	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 }
 
 func memoryStore(t *testing.T, cfg *gateway.Config) *pebble.Store {

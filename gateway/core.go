@@ -117,7 +117,8 @@ type Parts struct {
 	Pages map[string]http.Handler
 	// Jobs run in the background until their context ends.
 	Jobs []Job
-	// NewSeries takes in series that got a TSMeta, and returns those that are to be passed again.
+	// NewSeries takes in series that got a TSMeta, and returns those that are to be passed again. What several
+	// extras return is passed again to all of them.
 	NewSeries func(ctx context.Context, tsuids []string) (again []string, err error)
 	// Report is the text that sockets of operators get.
 	Report func(context.Context) ([]byte, error)
@@ -198,6 +199,9 @@ func (s *Server) openExtras(ctx context.Context) error {
 		if parts.NewSeries != nil {
 			s.names.newSeries = append(s.names.newSeries, parts.NewSeries)
 		}
+	}
+	if len(s.names.newSeries) > 0 && s.names.tracker != nil {
+		s.names.tracker.OnDescribed(s.names.described)
 	}
 	return nil
 }

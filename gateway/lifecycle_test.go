@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"downpour/gateway"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
@@ -152,7 +152,7 @@ func TestHealth(t *testing.T) {
 // The first sample of this host's metrics is stored at the start, not after an interval; with 0
 // there is none.
 func TestSelfMetrics(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[selfmetrics.Settings](c).SelfMetrics = "1h" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "1h" })
 	query := "/api/query?start=1h-ago&m=sum:proc.loadavg.1min%7Bhost=*%7D"
 	var a answer
 	eventually(t, "the first sample", func() bool { a = b.get(query); return a.status == 200 && a.body != "[]" })
@@ -227,7 +227,7 @@ func TestConfig(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("one of each list can be used: %v", err)
 	}
-	cfg.AutoMetrics, cfg.PutCells, gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
+	cfg.AutoMetrics, cfg.PutCells, gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
 	cfg.Pushdown = []string{"region-host"}
 	cfg.AllowOrigins, cfg.AllowHosts, cfg.LimitConnections = []string{"localhost"}, []string{"metrics.example:4242"}, -1
 	err := cfg.Validate()

@@ -72,7 +72,7 @@ func newNames(c *common) *names {
 	flags := c.cfg.MetaFlags()
 	// The tables come without names: the names report new UIDs to the tracker, so it is made first, and a
 	// tracker reads no names.
-	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Described: n.described, Log: c.log}
+	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Log: c.log}
 	if flags.Tracking || flags.RealtimeUID {
 		n.tracker = meta.NewTracker(tracker)
 	}

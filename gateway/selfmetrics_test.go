@@ -10,7 +10,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/extra/dashboards/dashboard"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 )
 
 // boards is the answer of /api/dashboards.
@@ -37,7 +37,7 @@ func (b *bench) stored() {
 // Every query of this host's dashboard finds points of the gateway's host, and the document is one
 // that may be saved.
 func TestHostDashboard(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[selfmetrics.Settings](c).SelfMetrics = "1s" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "1s" })
 	b.stored()
 	a := b.get("api/dashboards/host")
 	if _, err := dashboard.Check([]byte(a.body)); err != nil || a.header.Get("ETag") != `"0"` {
@@ -76,7 +76,7 @@ func TestHostDashboard(t *testing.T) {
 
 // The built-in dashboard can be saved, which takes its place, and deleted, which brings it back.
 func TestHostDashboard_saved(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[selfmetrics.Settings](c).SelfMetrics = "1h" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "1h" })
 	builtIn := b.get("api/dashboards/host").body
 	if all := b.boards(); len(all.Dashboards) != 1 || all.Dashboards[0].Name != "host" || all.Dashboards[0].Version.Version != 0 || all.Dashboards[0].Panels < 12 {
 		t.Errorf("the list has %+v, want the built-in dashboard as version 0", all)
@@ -105,7 +105,7 @@ func TestHostDashboard_saved(t *testing.T) {
 
 // The page at / leads to this host's dashboard until something else is stored.
 func TestStartDashboard(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[selfmetrics.Settings](c).SelfMetrics = "auto" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "auto" })
 	if all := b.boards(); all.Start != "host" {
 		t.Errorf("before the first sample: %+v", all)
 	}
@@ -122,7 +122,7 @@ func TestStartDashboard(t *testing.T) {
 // With auto this host's metrics go into a store that was empty, and on into it after a restart, but
 // never into one that somebody has filled; a gateway in mode ro puts nothing.
 func TestSelfMetrics_auto(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[selfmetrics.Settings](c).SelfMetrics = "auto" })
+	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "auto" })
 	b.stored()
 	points := func(b *bench) int {
 		a := b.get("/api/query?start=1h-ago&m=sum:0all-count:proc.loadavg.1min")
@@ -163,7 +163,7 @@ func TestSelfMetrics_auto(t *testing.T) {
 	filled.put("room.temperature 1356998400 21 room=kitchen")
 	auto := *filled.cfg
 	renewExtras(&auto)
-	gateway.SettingsOf[selfmetrics.Settings](&auto).SelfMetrics = "auto"
+	gateway.SettingsOf[hostmetrics.Settings](&auto).SelfMetrics = "auto"
 	other := &bench{T: t, cfg: &auto, store: filled.store, g: start(t, &auto, filled.store)}
 	if all := other.boards(); all.Start != "" || len(all.Dashboards) != 0 {
 		t.Errorf("a store that somebody has filled: %+v, want no dashboard of this host", all)
@@ -172,11 +172,11 @@ func TestSelfMetrics_auto(t *testing.T) {
 	cut.put("proc.loadavg.1min 1356998400 1 host=a")
 	resumed := *cut.cfg
 	renewExtras(&resumed)
-	gateway.SettingsOf[selfmetrics.Settings](&resumed).SelfMetrics = "auto"
+	gateway.SettingsOf[hostmetrics.Settings](&resumed).SelfMetrics = "auto"
 	if all := (&bench{T: t, cfg: &resumed, store: cut.store, g: start(t, &resumed, cut.store)}).boards(); all.Start != "host" {
 		t.Errorf("a store with a part of a sample: %+v, want it to be gone on with", all)
 	}
-	gateway.SettingsOf[selfmetrics.Settings](&auto).SelfMetrics = "1h" // asked for
+	gateway.SettingsOf[hostmetrics.Settings](&auto).SelfMetrics = "1h" // asked for
 	asked := &bench{T: t, cfg: &auto, store: filled.store, g: start(t, &auto, filled.store)}
 	asked.stored()
 	if a := other.get("/api/query?start=2012/12/31&m=sum:room.temperature"); !strings.Contains(a.body, "21") {

@@ -1,7 +1,7 @@
 package gateway_test
 
 import (
-	"downpour/gateway/extra/trees/treeroutes"
+	"downpour/gateway/extra/trees"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,7 +18,7 @@ import (
 )
 
 func withTrees(cfg *gateway.Config) {
-	gateway.SettingsOf[treeroutes.Settings](cfg).TreeProcessing = true
+	gateway.SettingsOf[trees.Settings](cfg).TreeProcessing = true
 }
 
 // plant makes tree 1, whose rules take the tag host and then the metric.
@@ -134,7 +134,7 @@ func TestTree_testMemory(t *testing.T) {
 // gateway is asked for them. While the store fails, they wait, and the trees are not shown.
 func TestTree_puts(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		b := open(t, func(cfg *gateway.Config) { gateway.SettingsOf[treeroutes.Settings](cfg).TreeProcessing = on })
+		b := open(t, func(cfg *gateway.Config) { gateway.SettingsOf[trees.Settings](cfg).TreeProcessing = on })
 		b.plant()
 		b.put("m.a 1356998400 1 host=h")
 		if a := b.post("api/put", `{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.status != http.StatusNoContent {

@@ -50,7 +50,7 @@ func both(r *room) map[string]bool {
 var outside = []string{"context", "net", "os", "sync", "log", "syscall", "database/sql"}
 
 // withoutOutside lists the packages that may not use it. The first three are
-// standard library only, but for those of them in each other.
+// standard library only, except that they may import each other.
 var withoutOutside = []string{
 	"encoding", "encoding/scanplan", "encoding/column",
 	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram",

@@ -6,18 +6,18 @@ package extra
 import (
 	"downpour/gateway"
 	"downpour/gateway/extra/compaction"
-	"downpour/gateway/extra/dashboards/dashboardroutes"
+	"downpour/gateway/extra/dashboards"
 	"downpour/gateway/extra/disk"
 	"downpour/gateway/extra/docsite"
 	"downpour/gateway/extra/gexp/gexproutes"
 	"downpour/gateway/extra/graph/graphroutes"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/extra/opspage"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/rollups"
 	"downpour/gateway/extra/sealing"
 	"downpour/gateway/extra/tools"
-	"downpour/gateway/extra/trees/treeroutes"
+	"downpour/gateway/extra/trees"
 )
 
 // All returns all extras, with settings that are still to be read, in the order in which they are opened.
@@ -25,9 +25,9 @@ func All() []gateway.Extra {
 	return []gateway.Extra{
 		gexproutes.New(),
 		graphroutes.New(new(graphroutes.Settings)),
-		treeroutes.New(new(treeroutes.Settings)),
-		selfmetrics.New(new(selfmetrics.Settings)),
-		dashboardroutes.New(), // shows this host's metrics
+		trees.New(new(trees.Settings)),
+		hostmetrics.New(new(hostmetrics.Settings)),
+		dashboards.New(), // shows this host's metrics
 		opspage.New(),
 		retention.New(new(retention.Settings)),
 		rollups.New(new(rollups.Settings)), // reads the rules of retention

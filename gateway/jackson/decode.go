@@ -46,7 +46,7 @@ func Unmarshal(body []byte, to any) error {
 //	string, bool, int64, int32, float64   as Token converts them; null is their zero
 //	*int64 and the like, *bool            the same; nil without the field alone
 //	*string, other pointers               nil for null
-//	lists, maps by text                   nil for null; else made anew
+//	lists, maps by text                   nil for null; else a new one
 //	structs                               fields by their tag json; keys without a field are
 //	                                      ignored, or refused where a field's tag jackson is strict
 func (r *Reader) Decode(t Token, to any) error {

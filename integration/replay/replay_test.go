@@ -17,7 +17,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -175,7 +175,7 @@ func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gate
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience,
 		Extras: extra.All(),
 	}
-	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
+	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 	var st gateway.Store
 	var err error
 	if onHBase {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 
@@ -21,12 +20,14 @@ func (a *API) Routes() map[string]httpio.Endpoint {
 		// subprotocol.
 		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get, Absent: httpio.WriteOnly},
 	}
-	maps.Copy(routes, a.Put.Endpoints())
-	maps.Copy(routes, a.Query.Endpoints())
-	maps.Copy(routes, a.Meta.Endpoints())
-	maps.Copy(routes, a.Admin.Endpoints())
-	for _, more := range a.More {
-		maps.Copy(routes, more)
+	parts := []map[string]httpio.Endpoint{a.Put.Endpoints(), a.Query.Endpoints(), a.Meta.Endpoints(), a.Admin.Endpoints()}
+	for _, part := range append(parts, a.More...) {
+		for route, e := range part {
+			if _, taken := routes[route]; taken {
+				panic("httpapi: two handlers of the route " + route) // a fault of the program, which every start shows
+			}
+			routes[route] = e
+		}
 	}
 	return routes
 }

@@ -1,4 +1,4 @@
-// Package selfmetrics collects this host's own metrics, under the names that
+// Package hostmetrics collects this host's own metrics, under the names that
 // tcollector gives them, so that a fresh installation has something to look at.
 //
 //	proc.stat.cpu          type=user|nice|system|…   counter, 1/100 s over all CPUs
@@ -10,7 +10,7 @@
 //
 // Every point has the tag host. What the gateway counts of itself comes to them under the
 // names of /metrics, with dots: downpour.put.points.total.
-package selfmetrics
+package hostmetrics
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package selfmetrics
+package hostmetrics
 
 import (
 	"context"

@@ -10,7 +10,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/extra/retention/rules"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
@@ -133,6 +133,6 @@ func NewTurns(st store.Store, embedded bool, names tables.Names) Turns {
 func NewJob(
 	st store.Store, schema encoding.Schema, of []Table, kept *rules.Rules, names *uid.Dictionary, now func() time.Time,
 ) *Job {
-	return &Job{Store: st, Schema: schema, Tables: of, Rules: kept, Now: now, Own: selfmetrics.Collects,
+	return &Job{Store: st, Schema: schema, Tables: of, Rules: kept, Now: now, Own: hostmetrics.Collects,
 		Names: func(ctx context.Context) iter.Seq2[uid.Entry, error] { return names.Each(ctx, encoding.UIDMetric, "") }}
 }

@@ -8,8 +8,8 @@ import (
 	"downpour/gateway/admin/activity"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/extra/retention"
+	"downpour/gateway/extra/trees"
 	"downpour/gateway/extra/trees/forest"
-	"downpour/gateway/extra/trees/treeroutes"
 	"downpour/gateway/uid"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rpc/auth"
@@ -36,7 +36,7 @@ func ForConfig(c *gateway.Config) (Settings, error) {
 		Retention:   Retention{Rules: kept, Tables: retention.Tables(c)},
 		KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin),
 		Meta:        c.MetaFlags(),
-		Trees:       gateway.SettingsOf[treeroutes.Settings](c).TreeProcessing,
+		Trees:       gateway.SettingsOf[trees.Settings](c).TreeProcessing,
 		Allowed:     []rune(c.AllowSpecialChars),
 		Appends:     c.EnableAppends,
 		Zone:        zone,

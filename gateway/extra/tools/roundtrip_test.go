@@ -24,7 +24,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
-	selfmetrics "downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/extra/tools"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
@@ -67,7 +67,7 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, AutoMetrics: "true", KnownWithin: time.Millisecond,
 		Extras: extra.All(),
 	}
-	gateway.SettingsOf[selfmetrics.Settings](cfg).SelfMetrics = "0"
+	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 	for _, f := range change {
 		f(cfg)
 	}

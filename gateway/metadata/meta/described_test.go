@@ -76,6 +76,24 @@ func TestTracker_described(t *testing.T) {
 	}
 }
 
+// A tracker that nobody wants to know of keeps no series for it; from OnDescribed on it passes them.
+func TestTracker_onDescribed(t *testing.T) {
+	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all})
+	l := &listener{}
+	tr.Stored(rowKey(1), 1)
+	if err := tr.Flush(t.Context()); err != nil || len(tr.described) != 0 {
+		t.Errorf("%d series are kept, %v, want none", len(tr.described), err)
+	}
+	tr.OnDescribed(l.described)
+	tr.Stored(rowKey(2), 1)
+	if err := tr.Close(); err != nil {
+		t.Error(err)
+	}
+	if want := [][]string{{tsuid(2)}}; !slices.EqualFunc(l.told, want, slices.Equal) {
+		t.Errorf("passed %x, want %x", l.told, want)
+	}
+}
+
 // A series is passed to Described also if the store reported an error although it had stored
 // the TSMeta.
 func TestTracker_describedLater(t *testing.T) {

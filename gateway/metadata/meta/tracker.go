@@ -25,7 +25,8 @@ type TrackerConfig struct {
 	// known to be recorded. Default 32 MiB each.
 	Bytes int
 	// Described gets the series that got a new TSMeta, after it is stored; nil if
-	// nobody wants to know. It returns those that it has to get again.
+	// nobody wants to know: then none is kept for it. It returns those that it has to get again.
+	// OnDescribed sets it later.
 	Described func(ctx context.Context, tsuids []string) (again []string, err error)
 	// Log takes failures. Default slog.Default().
 	Log *slog.Logger
@@ -124,6 +125,13 @@ func NewTracker(cfg TrackerConfig) *Tracker {
 	t.turn <- struct{}{} // the token: nobody writes yet
 	t.done.Go(t.run)
 	return t
+}
+
+// OnDescribed sets TrackerConfig.Described, for the series that get a TSMeta from now on.
+func (t *Tracker) OnDescribed(f func(ctx context.Context, tsuids []string) (again []string, err error)) {
+	<-t.turn
+	t.cfg.Described = f
+	t.turn <- struct{}{}
 }
 
 // Stored counts points of a row of the data table. It implements write.Observer.

@@ -73,7 +73,7 @@ func (e *Entry) Ended() error {
 	return &httpio.Error{
 		Code:    http.StatusConflict,
 		Message: ended.Error(),
-		Details: "It was not at fault; ask whoever ended it before you ask it again",
+		Details: "It was not at fault; ask who ended it before you repeat it",
 	}
 }
 

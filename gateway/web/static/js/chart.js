@@ -88,7 +88,7 @@ export class Chart {
     return { width: Math.max(200, this.element.clientWidth), height: Math.max(160, this.element.clientHeight) };
   }
 
-  // fit draws the chart anew if its place has another size: the first call of an observer tells what
+  // fit draws the chart again if its place has another size: the first call of an observer tells what
   // is known.
   fit() {
     const { width, height } = this.#size();

@@ -127,7 +127,7 @@ function address() {
   return location.pathname + (text && '#' + text);
 }
 
-// choose takes values for a variable. Those that it filters begin anew: their values may be none of
+// choose takes values for a variable. Those that it filters are reset: their values may be none of
 // these.
 function choose(name, list) {
   const given = Object.entries(view.given).filter(([n]) => n !== name && !depending(board.variables, name).includes(n));

@@ -155,7 +155,7 @@ export class Panel {
     requestAnimationFrame(() => { this.due = false; if (!this.closed) this.draw(); });
   }
 
-  // drawAtOnce draws all anew, without waiting for a frame.
+  // drawAtOnce draws all again, without waiting for a frame.
   drawAtOnce() {
     this.fresh = true;
     this.draw();
@@ -170,7 +170,7 @@ export class Panel {
     if (this.fresh) {
       const lines = [...this.questions.lines(this.#state()), ...this.earlier.lines(Math.min(now(), this.range()[1]))];
       if (!waiting || lines.length > 0) this.lines = this.#best(lines);
-      // A chart without lines would be drawn anew with the first answer.
+      // A chart without lines would be drawn again with the first answer.
       if (!waiting || this.lines.length > 0) this.drawing.draw(this.lines, this);
       this.fresh = false;
     }

@@ -1,4 +1,4 @@
-// A table that is drawn anew every few seconds and keeps its rows: a button in a row keeps the focus,
+// A table that is drawn again every few seconds and keeps its rows: a button in a row keeps the focus,
 // and what somebody has marked stays marked.
 
 import { make } from '../element.js';
