@@ -140,15 +140,19 @@ func (k *cluster) maintain() {
 	}
 }
 
-// breakPushdown kills pushdown servers, and starts them again.
+// breakPushdown kills, stops and suspends pushdown servers, one or all at once, and starts them again.
 func (k *cluster) breakPushdown() {
 	r := k.w.rand("pushdown servers")
-	for k.w.pause(r, 4*time.Minute) {
-		i := r.IntN(servers)
-		k.w.broke("pushdown server killed", "pushdown server %d is killed", i)
-		k.pushdown[i].kill()
-		k.w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-		k.pushdown[i].start()
+	for k.w.pause(r, 2*time.Minute) {
+		if r.IntN(4) > 0 {
+			k.pushdown[r.IntN(servers)].fail(r)
+			continue
+		}
+		var all sync.WaitGroup
+		for i, p := range k.pushdown {
+			all.Go(func() { p.fail(k.w.rand(fmt.Sprint("all pushdown servers, ", i, " at ", time.Since(k.w.began)))) })
+		}
+		all.Wait()
 	}
 }
 
@@ -235,8 +239,9 @@ func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i
 // newPushdown returns a pushdown server that does not run yet, on the machine of a region server.
 func (k *cluster) newPushdown(i int) *process {
 	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
-	name := fmt.Sprint("pushdown server ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
+	const kind = "pushdown server"
+	name := fmt.Sprint(kind, " ", i)
+	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		l, err := host.Listen("tcp", pushdownAddress(i))
 		if err != nil {
 			return err

@@ -36,7 +36,8 @@ func drawSettings(r *rand.Rand) map[string]string {
 // process is a program on a machine of its own, which is started again when it ends by itself, as a supervisor does.
 type process struct {
 	w    *World
-	name string
+	kind string
+	name string // the kind and its number
 	// run serves until ctx ends, and then ends as on a signal.
 	run func(ctx context.Context, host *networktest.Host) error
 
@@ -92,6 +93,18 @@ func (p *process) kill() {
 	}
 }
 
+// hang lets the process stand still for a time, with its connections open, as one that is suspended.
+func (p *process) hang(d time.Duration) {
+	p.mu.Lock()
+	r := p.running
+	p.mu.Unlock()
+	if r != nil {
+		r.host.Stall()
+		p.w.rest(d)
+		r.host.Resume()
+	}
+}
+
 func (p *process) take() *running {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +134,9 @@ func (w *World) newGateway(i int) *process {
 	}
 	w.note("gateway %d: %v", i, settings)
 	w.settings = cfg
-	name := fmt.Sprint("gateway ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
+	const kind = "gateway"
+	name := fmt.Sprint(kind, " ", i)
+	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		mine := *cfg
 		mine.Network = host
 		st, err := w.ground.open(name, host, proof)
