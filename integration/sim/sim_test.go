@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 12, "how many worlds live, each with a seed of its own from TEST_SEED on")
+	seeds = flag.Int("seeds", 48, "how many worlds live, each with a seed of its own from TEST_SEED on")
 	lasts = flag.Duration("for", 0, "begin no other world after this time, 0 for no limit")
 	lives = flag.Duration("lives", 4*time.Minute, "how long each lives, in simulated time; the slow ones live 200 times longer")
 )
@@ -30,6 +31,19 @@ func kind(seed uint64) (on func(*World) ground, pace tempo) {
 	return onCluster, minutes
 }
 
+// slowestFirst returns n seeds from the first on. Half a day of a cluster takes ten times as long as other worlds, and would run alone if
+// it came last.
+func slowestFirst(first uint64, n int) (all []uint64) {
+	for seed := first; seed < first+uint64(n); seed++ {
+		if seed%16 == 0 {
+			all = slices.Insert(all, 0, seed)
+		} else {
+			all = append(all, seed)
+		}
+	}
+	return all
+}
+
 // Whatever fails, nothing acknowledged is lost, nothing comes from nowhere, and no answer is short.
 func TestSim(t *testing.T) {
 	first := seedtest.Of(t)
@@ -38,7 +52,7 @@ func TestSim(t *testing.T) {
 	var all Counts
 	worlds := 0
 	t.Run("worlds", func(t *testing.T) {
-		for seed := first; seed < first+uint64(*seeds); seed++ {
+		for _, seed := range slowestFirst(first, *seeds) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				if *lasts > 0 && time.Since(start) > *lasts {
