@@ -8,7 +8,7 @@ import (
 // realTests are the tests on real servers that run with every change: what no fake can say. All others are
 // targets of soak.
 const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameAnswers|Exchange_afterSplitAndMove|` +
-	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Live_openTSDBWrites|` +
+	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Store_laws|Live_openTSDBWrites|` +
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
