@@ -212,7 +212,7 @@ func (p *sealing) each(cells []sealedCell, f func(c sealedCell, stored []byte) e
 // some microseconds.
 func (p *sealing) write() error {
 	p.s.change.Lock()
-	defer p.s.change.Unlock()
+	defer p.s.change.Unlock() //fault:sealed-while-others-write TestSeal_writes
 	if err := p.s.Writable(); err != nil {
 		return err
 	}
