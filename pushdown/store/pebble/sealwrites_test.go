@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -226,4 +227,26 @@ func crashSealed(files *vfs.MemFS, r *rand.Rand, acked []string) error {
 		}
 	}
 	return nil
+}
+
+// A row that takes no less as columns stays as it was put: writing it again would gain nothing.
+//
+//fault:sealed-for-nothing len(c.sealed) >= len(stored) => false
+func TestSeal_noGain(t *testing.T) {
+	t.Parallel()
+	s := openMem(t, sealedOptions(nil))
+	create(t, s)
+	r := seedtest.Rand(t)
+	var entries []byte
+	for i := range int32(30) {
+		q := encoding.Qualifier{OffsetMS: i*1000 + r.Int32N(1000), Milli: true, Float: i%2 == 0, Width: 8}
+		entries = encoding.AppendEntry(entries, q, binary.BigEndian.AppendUint64(nil, r.Uint64()))
+		q = encoding.Qualifier{OffsetMS: 3_599_000 - i*1000, Width: 1} // descending, each a block of its own
+		entries = encoding.AppendEntry(entries, q, []byte{byte(i)})
+	}
+	appendEntries(t, s, 0, 0, entries)
+	if report := sealAll(t, s, hourEnd(0)); report.Rows != 1 || report.Sealed != 0 {
+		t.Errorf("%+v, want the row left as it is", report)
+	}
+	wantCells(t, s, map[string]string{cellName(sealedRow(0, 0)): string(entries)})
 }
