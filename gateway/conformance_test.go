@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -56,6 +57,37 @@ func twoFronts(t *testing.T, g *gateway.Server, remote *gateway.Config, st gatew
 	t.Helper()
 	remote.Pushdown = []string{pushdownServer(t, remote, st)}
 	return fronts{{"in process", g}, {"pushdown", start(t, remote, st)}}
+}
+
+// recordedFronts returns gateways with recorded points, of two stores: one has the points as they were put, and the other
+// one has them sealed. twin returns the configuration of one of them.
+func recordedFronts(t *testing.T, r *conformance.Data, twin func() *gateway.Config) (all fronts) {
+	t.Helper()
+	for _, sealed := range []bool{false, true} {
+		cfg, points := twin(), *r // fill takes them
+		st := memoryStore(t, cfg)
+		g := start(t, cfg, st)
+		fill(t, &points, g, st, cfg.Schema())
+		two := twoFronts(t, g, twin(), st)
+		if sealed {
+			seal(t, st, cfg.TableData)
+			for i := range two {
+				two[i].how += ", sealed"
+			}
+		}
+		all = append(all, two...)
+	}
+	return all
+}
+
+// seal seals all rows of a store that are worth it.
+func seal(t *testing.T, st *pebble.Store, table string) {
+	t.Helper()
+	report, err := st.Seal(t.Context(), table, time.Time{}, time.Now(), func(store.SealReport) error { return nil })
+	if err != nil || report.Sealed == 0 {
+		t.Fatalf("sealing: %+v, %v, want some rows sealed", report, err)
+	}
+	t.Logf("%d rows are sealed: %d bytes, %d before", report.Sealed, report.After, report.Before)
 }
 
 func load(t *testing.T, name string) *conformance.Data {
@@ -208,27 +240,27 @@ func replay(t *testing.T, r *conformance.Data, at fronts) (asked int, wrong []st
 var recordings = map[string]int{"seed1": 0, "seed2": 0, "seed3_salted": 1, "edges": 0}
 
 // Every query gets the answer that was recorded from OpenTSDB 2.4.1, to the last bit, executed in
-// process or by a pushdown server.
+// process or by a pushdown server, over points as they were put and over sealed rows.
 func TestConformance(t *testing.T) {
 	for name, salt := range recordings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := load(t, name)
-			cfg := config(salt)
-			st := memoryStore(t, cfg)
-			g := start(t, cfg, st)
-			fill(t, r, g, st, cfg.Schema())
-
-			remote := config(salt)
-			both := twoFronts(t, g, remote, st)
-			asked, wrong := replay(t, r, both)
+			var configs []*gateway.Config
+			at := recordedFronts(t, r, func() *gateway.Config {
+				configs = append(configs, config(salt))
+				return configs[len(configs)-1]
+			})
+			asked, wrong := replay(t, r, at)
 			for i, w := range wrong {
 				if i < 5 {
 					t.Error(w)
 				}
 			}
 			t.Logf("%d of %d answers to %d queries are equal", asked-len(wrong), asked, len(r.Queries))
-			checkServer(t, both[1].Server, r, remote.Pushdown[0])
+			for _, i := range []int{1, 3} {
+				checkServer(t, at[i].Server, r, configs[i].Pushdown[0])
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"downpour/gateway"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 )
@@ -28,12 +29,7 @@ func TestExpConformance(t *testing.T) {
 	t.Parallel()
 	r := new(expRecording)
 	loadJSON(t, "exp", r)
-	cfg := config(0)
-	st := memoryStore(t, cfg)
-	g := start(t, cfg, st)
-	fill(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, g, st, cfg.Schema())
-
-	at := twoFronts(t, g, config(0), st)
+	at := recordedFronts(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, func() *gateway.Config { return config(0) })
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
 		for _, g := range at.of(i) {

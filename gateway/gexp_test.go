@@ -53,11 +53,7 @@ func TestGexpConformance(t *testing.T) {
 	if err := conformance.Decode("gexp_seed11", &r); err != nil {
 		t.Fatal(err)
 	}
-	cfg := config(0)
-	st := memoryStore(t, cfg)
-	g := start(t, cfg, st)
-	fill(t, &r.Data, g, st, cfg.Schema())
-	replayGexp(t, r.Queries, twoFronts(t, g, config(0), st))
+	replayGexp(t, r.Queries, recordedFronts(t, &r.Data, func() *gateway.Config { return config(0) }))
 }
 
 func replayGexp(t *testing.T, queries []recordedRequest, at fronts) {

@@ -105,7 +105,7 @@ var targets = []target{
 	// Many draws in process, and recorded questions asked in every way.
 	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
 		"./pushdown/store/faultstore", "-args", "-whole"}, "integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
-	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
+	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression|Seal", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
 	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),

@@ -173,8 +173,11 @@ func (p *sealing) seal() error {
 		if !ok {
 			return nil
 		}
-		c.old = bytes.Clone(stored)
 		c.sealed = append(appendSealedHeader(nil, len(sealed)), sealed...)
+		if len(c.sealed) >= len(stored) { //fault:sealed-for-nothing TestSeal_noGain
+			return nil
+		}
+		c.old = bytes.Clone(stored)
 		p.cells = append(p.cells, c)
 		size += len(stored)
 		return nil
@@ -212,7 +215,7 @@ func (p *sealing) each(cells []sealedCell, f func(c sealedCell, stored []byte) e
 // some microseconds.
 func (p *sealing) write() error {
 	p.s.change.Lock()
-	defer p.s.change.Unlock()
+	defer p.s.change.Unlock() //fault:sealed-while-others-write TestSeal_writes
 	if err := p.s.Writable(); err != nil {
 		return err
 	}
