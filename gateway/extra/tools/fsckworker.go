@@ -107,7 +107,7 @@ func (w *rowWorker) check(ctx context.Context, row seriesRow) error {
 	}
 	if row.bad == nil {
 		last := int64(row.key.BaseTime)
-		if encoding.Crooked(row.key.BaseTime) {
+		if encoding.OffHour(row.key.BaseTime) {
 			last += encoding.RowSeconds - 1 // where what it holds may belong
 		}
 		var err error

@@ -106,8 +106,8 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	n, err := s.openView(ctx, now)
 	var tableLimit *incremental.LimitError
 	var memoryLimit *memory.LimitError
-	var crooked *operator.CrookedError
-	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) || errors.As(err, &crooked) {
+	var offHour *operator.OffHourError
+	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) || errors.As(err, &offHour) {
 		// Loading it again at each tick would fail again.
 		s.noView = true
 	}
@@ -271,8 +271,8 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time) (n news, err
 
 	s.feed.stats.changed.Add(int64(len(rows)))
 	for i := range rows {
-		if operator.IsCrooked(s.prepared.Plan, rows[i].Row) {
-			return n, errCrooked
+		if operator.IsOffHour(s.prepared.Plan, rows[i].Row) {
+			return n, errOffHour
 		}
 	}
 	toRead, err := s.extend(rows)

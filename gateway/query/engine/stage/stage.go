@@ -4,7 +4,7 @@
 //
 //	inturn.go      again, when the query has the turn, if other queries hold the memory
 //	tables.go      from a table of rollups, then from the next one; raw rows after a cut
-//	straight.go    again with rows cut at full hours, if the table has rows of no full hour
+//	offhour.go     executes the plan again with rows split at full hours, if the table has off-hour rows
 //	cached.go      from the result cache, and into it
 //	rollups.go     from rollups that we make ourselves, where they are proven
 //	shared.go      by one execution for equal queries
@@ -170,7 +170,7 @@ func New(cfg Config) *Stages {
 	s.rollups = &rollups{prover: cfg.Made, scan: s.scan, next: shared}
 	s.find = &find{exec: cfg.Exec, next: s.rollups}
 
-	table := &straight{log: cfg.Log, next: s.find, cut: read}
+	table := &splitOffHour{log: cfg.Log, next: s.find, split: read}
 	tables := &behindCut{next: &fallback{next: table}, raw: table}
 	s.first = &inTurn{next: tables}
 	return s
