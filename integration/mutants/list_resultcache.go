@@ -29,7 +29,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_conditions",
 	}, {
 		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
+		old: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n", new: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n		s.newMark.began = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
 		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/stage/sharing.go",
@@ -125,7 +125,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_large",
 	}, {
 		name: "dear-mark-kept", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "			p.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			p.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
+		old: "			p.marks.replace(s.key, s.lastMark, s.newMark)\n		}\n		return fmt", new: "			s.lastMark.nextScan = s.newMark.nextScan\n			p.marks.replace(s.key, s.lastMark, s.lastMark)\n		}\n		return fmt",
 		test: "TestStampedVersion_slow",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
