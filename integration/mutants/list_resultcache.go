@@ -44,31 +44,31 @@ var ofResultCache = []mutant{
 		old: "	if q.Delete || q.AllowPartial", new: "	if q.AllowPartial",
 		test: "gateway/query/engine TestShared_not",
 	}, {
-		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
+		name: "series-after-a-pause", file: "gateway/query/merge/older.go",
 		old: "		return tail.ended && first.Any\n", new: "		return false\n",
 		test: "TestStretch",
 	}, {
-		name: "tail-without-the-rate-before", file: "gateway/query/merge/stretch.go",
+		name: "tail-without-the-rate-before", file: "gateway/query/merge/older.go",
 		old: "			begin = t[i-1]\n", new: "			begin = t[i]\n",
 		test: "TestStretch",
 	}, {
-		name: "older-hours-are-free", file: "gateway/query/engine/stage/seam.go",
+		name: "older-hours-are-free", file: "gateway/query/engine/stage/split.go",
 		old: "r.spend(ctx, &st.stats)", new: "r.spend(ctx, &dispatch.Stats{})",
 		test: "gateway/query/engine TestStretch_budget",
 	}, {
-		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/seam.go",
-		old: "s.unkept.count(r.Plan, began) >= maxUnkept", new: "false",
+		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/split.go",
+		old: "s.uncached.count(r.Plan, began) >= maxUncached", new: "false",
 		test: "gateway/query/engine TestStretch_tooLarge",
 	}, {
-		name: "first-rate-taken-for-final", file: "gateway/query/merge/stretch.go",
+		name: "first-rate-taken-for-final", file: "gateway/query/merge/older.go",
 		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
 		test: "TestStretch",
 	}, {
-		name: "stretch-is-free", file: "gateway/query/merge/stretch.go",
+		name: "stretch-is-free", file: "gateway/query/merge/older.go",
 		old: "	a.m.outputBytes += n\n", new: "",
 		test: "TestStretch_memory",
 	}, {
-		name: "stretch-in-vain", file: "gateway/query/engine/stage/seam.go",
+		name: "stretch-in-vain", file: "gateway/query/engine/stage/split.go",
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
 		test: "gateway/query/engine TestStretch_notInVain",
 	}, {
