@@ -86,7 +86,7 @@ func TestMadeRollups_background(t *testing.T) {
 	with["DOWNPOUR_ROLLUP_RATE"] = "1000000"
 	l.gateway(t, tables, with)
 	err := e2e.Until(ctx, time.Second, func(ctx context.Context) error {
-		if out := m.rollup(ctx, "-dry-run"); !strings.Contains(out, " 0 points in 0 rows read; 0 days rolled up, ") {
+		if out := m.rollup(ctx, "-dry-run"); !strings.Contains(out, "\n0 points in 0 rows read; 0 days rolled up, ") {
 			return errors.New(out)
 		}
 		return nil

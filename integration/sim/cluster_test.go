@@ -98,6 +98,9 @@ func (k *cluster) live() {
 	all.Go(tsd.write)
 	all.Go(k.breakRegions)
 	all.Go(k.breakPushdown)
+	if w := k.w; w.tempo == minutes && w.rand("replaced").IntN(3) == 0 {
+		all.Go(k.replaceTable)
+	}
 	all.Go(k.maintain)
 	all.Go(k.w.operate)
 	all.Wait()

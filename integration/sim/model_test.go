@@ -27,6 +27,7 @@ type course struct {
 	values       []int64
 	acknowledged int // index of the value that was acknowledged last
 	refused      bool
+	torn         bool // put or deleted while the table was replaced: nobody says whether before or after
 }
 
 // ever reports whether a point has had a value.
@@ -42,6 +43,7 @@ type model struct {
 	last   int64          // value
 	keep   time.Duration  // age beyond which rows may be deleted, 0 for never
 	calm   bool           // they have been, since nothing fails
+	tears  bool           // the table is being replaced
 }
 
 func newModel() *model { return &model{points: map[point]course{}, lost: map[point]bool{}} }
@@ -54,10 +56,11 @@ func (m *model) begin(p point) (value int64, ok bool) {
 	if !known {
 		c.values = []int64{absent}
 	}
-	if m.lost[p.hour()] || c.refused || c.acknowledged < len(c.values)-1 {
+	if m.lost[p.hour()] || c.refused || c.torn || c.acknowledged < len(c.values)-1 {
 		return 0, false
 	}
 	m.last++
+	c.torn = m.tears
 	c.values = append(c.values[:len(c.values):len(c.values)], m.last) // a snapshot keeps the old ones
 	m.points[p] = c
 	return m.last, true
@@ -84,6 +87,7 @@ func (m *model) beginDeletion(hour point) (deleted map[point]int64) {
 		if !c.refused {
 			deleted[p] = absent
 		}
+		c.torn = c.torn || m.tears
 		c.values = append(c.values[:len(c.values):len(c.values)], absent)
 		m.points[p] = c
 	}
@@ -96,9 +100,53 @@ func (m *model) acknowledge(values map[point]int64) {
 	defer m.mu.Unlock()
 	for p := range values {
 		c := m.points[p]
-		c.acknowledged = len(c.values) - 1
+		if !c.torn {
+			c.acknowledged = len(c.values) - 1
+		}
 		m.points[p] = c
 	}
+}
+
+// beginReplacing says that the table is about to be replaced by one of its snapshots. What is on the way until endReplacing may come
+// before or after that.
+func (m *model) beginReplacing() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tears = true
+	for p, c := range m.points {
+		c.torn = c.torn || c.acknowledged < len(c.values)-1
+		m.points[p] = c
+	}
+}
+
+// endReplacing says that the table is as it was when each point had one of these values, and absent if it had none. What was refused or
+// torn may have come since.
+func (m *model) endReplacing(was map[point][]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tears = false
+	for p, c := range m.points {
+		now := was[p]
+		if len(now) == 0 {
+			now = []int64{absent}
+		}
+		if c.torn || c.refused || m.lost[p.hour()] {
+			now = slices.Concat(now, c.values)
+		}
+		c.acknowledged = len(c.values)
+		c.values = slices.Concat(c.values, now)
+		c.torn = c.torn || len(now) > 1
+		m.points[p] = c
+	}
+}
+
+// all returns what each point may be for a reader from one snapshot to another.
+func (m *model) all(before, after map[point]course) map[point][]int64 {
+	may := map[point][]int64{}
+	for p := range after {
+		may[p] = m.allowed(p, before, after)
+	}
+	return may
 }
 
 // refuse says that a put of points was refused, or had no answer.

@@ -152,7 +152,7 @@ func (h *served) rollup(w http.ResponseWriter, r *http.Request) error {
 	}
 	x := &h.work
 	if req.DryRun {
-		x = x.dry()
+		x = x.dry(x.Tables.State) // the records of rollups: a worker in the background may change them
 	}
 	return writeLines(w, r, func(_ io.Writer, progress func(string)) (any, error) {
 		return x.rollUp(r.Context(), &req, progress)

@@ -40,8 +40,9 @@ type (
 // cellBytes is about what a changed cell takes beside its bytes.
 const cellBytes = 250
 
-// New returns a dry store over st, which stays the caller's to close. Changes of the tables forgotten are not kept: for work that changes a
-// table of any size, and does not read there what it has written.
+// New returns a dry store over st, which stays the caller's to close. Changes of the tables forgotten are not kept, and conditions on their
+// cells hold: for work that changes a table of any size, does not read there what it has written, and puts what it has read into a
+// condition, so that a dry run is not refused because another process has changed the cell in between.
 func New(st store.Cells, forgotten ...string) *Store {
 	return &Store{inner: st, forgets: forgotten, rows: map[row]map[column]cell{}, made: map[string]bool{}}
 }
@@ -309,6 +310,9 @@ func (s *Store) Increment(ctx context.Context, table string, at store.CellKey, d
 
 // CompareAndPut implements store.Atomic.
 func (s *Store) CompareAndPut(ctx context.Context, table string, at store.CellKey, expected, value []byte) (bool, error) {
+	if slices.Contains(s.forgets, table) {
+		return true, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, err := s.value(ctx, table, at)
@@ -316,7 +320,7 @@ func (s *Store) CompareAndPut(ctx context.Context, table string, at store.CellKe
 	if err != nil || len(expected) == 0 && now != nil || !bytes.Equal(now, expected) {
 		return false, err
 	}
-	return true, s.keep(ctx, table, at, cell{value: bytes.Clone(value)})
+	return true, s.set(ctx, table, at, cell{value: bytes.Clone(value)})
 }
 
 // Replace implements store.Cells. Those who use it replace a row once, as they have read it, so nothing is kept.

@@ -127,7 +127,7 @@ func TestStore_forgets(t *testing.T) {
 	forgetful := New(below, "t")
 	at := store.CellKey{Row: []byte("a"), Family: "f", Qualifier: []byte("z")}
 	err := forgetful.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: at.Row, Family: "f", Qualifier: at.Qualifier}, {Row: at.Row, Family: "f", Qualifier: at.Qualifier, Value: []byte("x")}})
-	taken, takenErr := forgetful.CompareAndPut(ctx, "t", at, nil, []byte("x"))
+	taken, takenErr := forgetful.CompareAndPut(ctx, "t", at, []byte("as it was read"), []byte("x"))
 	if rows, _ := forgetful.Get(ctx, "t", "f", [][]byte{at.Row}); err != nil || takenErr != nil || !taken || strings.Contains(text(rows), "z") {
 		t.Errorf("a forgotten table: %v, %v, %v, and then %s", err, taken, takenErr, text(rows))
 	}

@@ -23,6 +23,7 @@ func (c *Cluster) addressOfMeta() string {
 func (c *Cluster) FailOver(server int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.servers[server].expire()
 	next := (server + 1) % len(c.servers)
 	for _, t := range c.tables {
 		for _, r := range t.regions {

@@ -26,6 +26,7 @@ type server struct {
 	listener net.Listener
 	conns    map[net.Conn]bool
 	running  chan struct{} // closed unless the server is paused
+	expired  bool          // it lost its session while it was paused
 }
 
 func newServer(c *Cluster, index int) *server {
@@ -70,10 +71,30 @@ func (s *server) pause() {
 	s.running = make(chan struct{})
 }
 
+// resume lets a paused server go on. One that has lost its session aborts, as HBase's do, and is started again: it executes
+// none of the calls that waited for it, even if its regions are back.
 func (s *server) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.expired {
+		s.expired = false
+		for conn := range s.conns {
+			conn.Close()
+		}
+		clear(s.conns)
+	}
 	close(s.running)
+}
+
+// expire ends the session of a server that is paused.
+func (s *server) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.running:
+	default:
+		s.expired = true
+	}
 }
 
 // awaitRunning waits while the server is paused. It returns false once the cluster is

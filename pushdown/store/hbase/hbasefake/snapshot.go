@@ -1,6 +1,7 @@
 package hbasefake
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tsuna/gohbase/pb"
@@ -9,9 +10,10 @@ import (
 // snapshot is a table as it was. It shares the table's rows, which are never
 // changed.
 type snapshot struct {
-	schema  *pb.TableSchema
-	rows    []*row
-	regions []regionState
+	schema   *pb.TableSchema
+	rows     []*row
+	versions map[string][]stored // as those of the table
+	regions  []regionState
 }
 
 // flushChanges is by how much a flush raises the read point.
@@ -25,8 +27,9 @@ func (c *Cluster) Snapshot(tableName, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
+	t.flushVersions()
 
-	s := &snapshot{schema: t.schema, rows: slices.Clone(t.rows)}
+	s := &snapshot{schema: t.schema, rows: slices.Clone(t.rows), versions: cloneVersions(t.versions)}
 	for _, r := range t.regions {
 		if !r.offline {
 			r.point += flushChanges
@@ -64,7 +67,7 @@ func (c *Cluster) CloneSnapshot(tableName, name string) {
 	s := c.snapshots[name]
 	c.drop(tableName)
 
-	t := &table{name: tableName, schema: s.schema, families: familiesOf(s.schema), rows: slices.Clone(s.rows)}
+	t := &table{name: tableName, schema: s.schema, families: familiesOf(s.schema), rows: slices.Clone(s.rows), versions: cloneVersions(s.versions)}
 	// Each r is a copy, so the snapshot stays as it is.
 	for _, r := range s.regions {
 		r.meta = metaEntry{}
@@ -85,7 +88,7 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 	defer c.mu.Unlock()
 	s, t := c.snapshots[name], c.tables[tableName]
 	before := t.regions
-	t.schema, t.families, t.rows, t.regions = s.schema, familiesOf(s.schema), slices.Clone(s.rows), nil
+	t.schema, t.families, t.rows, t.versions, t.regions = s.schema, familiesOf(s.schema), slices.Clone(s.rows), cloneVersions(s.versions), nil
 	for _, r := range before {
 		c.endScanners(r)
 	}
@@ -100,6 +103,15 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 		t.regions = append(t.regions, &r)
 		c.openRegion(&r, r.server)
 	}
+}
+
+// cloneVersions copies the versions of a table that keeps them, nil of another.
+func cloneVersions(versions map[string][]stored) map[string][]stored {
+	all := maps.Clone(versions)
+	for key, list := range all {
+		all[key] = slices.Clone(list)
+	}
+	return all
 }
 
 // Truncate deletes all rows of a table. It gets new regions, with the old boundaries
@@ -120,6 +132,9 @@ func (c *Cluster) Truncate(tableName string, preserveSplits bool) {
 
 	c.drop(tableName)
 	c.create(tableName, old.schema, splits)
+	if old.versions != nil {
+		c.tables[tableName].versions = map[string][]stored{}
+	}
 }
 
 // MergeRegions merges the region of key and the next one. It does nothing if there

@@ -59,7 +59,10 @@ func (c *Cluster) DeleteRow(tableName, key, family string) {
 func (c *Cluster) FlushVersions(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.tables[tableName]
+	c.tables[tableName].flushVersions()
+}
+
+func (t *table) flushVersions() {
 	for key, all := range t.versions {
 		t.versions[key] = flushed(all)
 		t.show([]byte(key))
