@@ -35,6 +35,6 @@ func KeyTime(seconds int64) uint32 { return uint32(min(max(seconds, 0), MaxTime)
 // Hour is the beginning of the hour that holds a time of at least 0, both in seconds.
 func Hour(seconds int64) int64 { return seconds - seconds%RowSeconds }
 
-// Crooked reports whether a base time is no full hour, which no writer intends. Such rows hold
-// points of times after 2106, whose upper bits OpenTSDB has dropped, see BaseTime.
-func Crooked(baseTime uint32) bool { return baseTime%RowSeconds != 0 }
+// OffHour reports whether a base time is not a full hour, which no writer intends. Such rows hold
+// points of times after 2106, which OpenTSDB has written without the upper bits of their times.
+func OffHour(baseTime uint32) bool { return baseTime%RowSeconds != 0 }

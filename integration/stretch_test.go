@@ -70,7 +70,7 @@ func TestStretch_beside(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The question before has stored the whole answer, or found the older hours.
-			if text := string(traced.Body); strings.Contains(text, "older hours from memory") && !strings.Contains(text, "without the seam") {
+			if text := string(traced.Body); strings.Contains(text, "older hours from memory") && !strings.Contains(text, "again as a whole") {
 				continued++
 			}
 		}

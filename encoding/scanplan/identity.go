@@ -37,7 +37,7 @@ func (b identity) plan(p *Plan) identity {
 
 	b = b.histograms(p.Histograms).downsample(p.Downsample).rollup(p.Rollup).rate(p.Rate)
 	b = b.text(string(p.Aggregator)).uids(p.GroupBy)
-	return b.flag(p.FixDuplicates).number(int64(p.Fix)).flag(p.Straight).number(p.MaxBytes)
+	return b.flag(p.FixDuplicates).number(int64(p.Fix)).flag(p.SplitOffHour).number(p.MaxBytes)
 }
 
 func (b identity) schema(s encoding.Schema) identity {

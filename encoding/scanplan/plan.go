@@ -62,10 +62,10 @@ type Plan struct {
 	// Fix is the set of OpenTSDB's errors that are corrected. The wire form has it
 	// only if it is not empty.
 	Fix Fixes `json:",omitempty"`
-	// Straight makes a part read crooked rows, those whose base time is no full hour, first and cut
-	// them at the hours. Without it a part fails at such a row. The wire form has it only if it is
-	// set.
-	Straight bool `json:",omitempty"`
+	// SplitOffHour makes a part first read its off-hour rows, whose base time is not a full hour, and
+	// split them into rows of full hours. Without it a part fails at such a row. The wire form has it,
+	// as Straight, only if it is set.
+	SplitOffHour bool `json:"Straight,omitempty"`
 	// MaxBytes bounds the memory that the plan's result may take on one server; 0 is
 	// no bound.
 	MaxBytes int64

@@ -37,11 +37,11 @@ var ofAligned = []mutant{
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
 		name: "aligned-rate-from-1970", file: "gateway/query/merge/aligned.go",
-		old: "			from = 1 // the rates from 1970\n", new: "			from = 0\n",
+		old: "			from = 1 // the first rates, measured from 1970, are not emitted\n", new: "			from = 0\n",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-rate-between-parts-left-out", file: "gateway/query/merge/aligned.go",
-		old: "			row.bits[0] = a.seam(rows[n-1], row)\n", new: "			from = 1\n",
+		old: "			row.bits[0] = a.ratesBetween(rows[n-1], row)\n", new: "			from = 1\n",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-rate-between-parts-from-the-first-point", file: "gateway/query/merge/aligned.go",
@@ -93,7 +93,7 @@ var ofAligned = []mutant{
 		test: "TestColumnEqualsPoints",
 	}, {
 		name: "aligned-seam-from-the-first-part", file: "gateway/query/merge/aligned.go",
-		old: "a.seam(rows[n-1], row)", new: "a.seam(rows[0], row)",
+		old: "a.ratesBetween(rows[n-1], row)", new: "a.ratesBetween(rows[0], row)",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-seam-of-another-series", file: "gateway/query/merge/aligned.go",

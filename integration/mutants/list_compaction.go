@@ -29,7 +29,7 @@ var ofCompaction = []mutant{
 		test: "pushdown/compaction TestJob_anotherCell",
 	}, {
 		name: "compaction-relies-on-markers", file: "pushdown/compaction/plan.go",
-		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.alive {\n",
+		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.unhidden {\n",
 		test: "TestDecide_reasons",
 	}, {
 		name: "compaction-deletes-its-result", file: "pushdown/compaction/plan.go",
@@ -45,11 +45,11 @@ var ofCompaction = []mutant{
 		test: "TestOrders",
 	}, {
 		name: "compaction-hidden-by-an-old-marker", file: "pushdown/compaction/plan.go",
-		old: "	if !p.There && h.hides(", new: "	if false && h.hides(",
+		old: "	if !exists && h.hides(", new: "	if false && h.hides(",
 		test: "TestDecide_reasons",
 	}, {
 		name: "compaction-of-times-of-data", file: "pushdown/compaction/plan.go",
-		old: "	if 2*dated > len(parts) {\n", new: "	if false {\n",
+		old: "	if 2*dated > len(cells) {\n", new: "	if false {\n",
 		test: "TestDecide_reasons",
 	}, {
 		name: "compaction-keeps-deleted-cells", file: "pushdown/store/hbase/versions.go",

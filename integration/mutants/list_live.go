@@ -3,15 +3,15 @@ package main
 // ofLiveQueries are faults of live queries.
 var ofLiveQueries = []mutant{
 	{
-		name: "series-come-back-behind-the-seam", file: "gateway/live/incremental/seam.go",
-		old: "	if t.stretch == nil || !s.hasData {\n", new: "	if t.stretch == nil || s.hasData {\n",
+		name: "series-come-back-behind-the-seam", file: "gateway/live/incremental/older.go",
+		old: "	if t.older == nil || !s.hasData {\n", new: "	if t.older == nil || s.hasData {\n",
 		test: "gateway/live/changefeed TestLaw_olderHours",
 	}, {
 		name: "final-points-aggregated-again", file: "gateway/live/incremental/group.go",
 		old: "w.From = max(w.From, g.cut); ", new: "",
 		test: "gateway/live/changefeed TestLaw_olderHours",
 	}, {
-		name: "tails-left-out", file: "gateway/live/incremental/seam.go",
+		name: "tails-left-out", file: "gateway/live/incremental/older.go",
 		old: "	l.parts[sp] = append(l.parts[sp], p)\n", new: "",
 		test: "gateway/live/changefeed TestLaw_olderHours",
 	}, {

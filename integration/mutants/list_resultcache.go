@@ -29,7 +29,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_conditions",
 	}, {
 		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
+		old: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n", new: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n		s.newMark.began = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
 		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/stage/sharing.go",
@@ -44,31 +44,31 @@ var ofResultCache = []mutant{
 		old: "	if q.Delete || q.AllowPartial", new: "	if q.AllowPartial",
 		test: "gateway/query/engine TestShared_not",
 	}, {
-		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
+		name: "series-after-a-pause", file: "gateway/query/merge/older.go",
 		old: "		return tail.ended && first.Any\n", new: "		return false\n",
 		test: "TestStretch",
 	}, {
-		name: "tail-without-the-rate-before", file: "gateway/query/merge/stretch.go",
+		name: "tail-without-the-rate-before", file: "gateway/query/merge/older.go",
 		old: "			begin = t[i-1]\n", new: "			begin = t[i]\n",
 		test: "TestStretch",
 	}, {
-		name: "older-hours-are-free", file: "gateway/query/engine/stage/seam.go",
+		name: "older-hours-are-free", file: "gateway/query/engine/stage/split.go",
 		old: "r.spend(ctx, &st.stats)", new: "r.spend(ctx, &dispatch.Stats{})",
 		test: "gateway/query/engine TestStretch_budget",
 	}, {
-		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/seam.go",
-		old: "s.unkept.count(r.Plan, began) >= maxUnkept", new: "false",
+		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/split.go",
+		old: "s.uncached.count(r.Plan, began) >= maxUncached", new: "false",
 		test: "gateway/query/engine TestStretch_tooLarge",
 	}, {
-		name: "first-rate-taken-for-final", file: "gateway/query/merge/stretch.go",
+		name: "first-rate-taken-for-final", file: "gateway/query/merge/older.go",
 		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
 		test: "TestStretch",
 	}, {
-		name: "stretch-is-free", file: "gateway/query/merge/stretch.go",
+		name: "stretch-is-free", file: "gateway/query/merge/older.go",
 		old: "	a.m.outputBytes += n\n", new: "",
 		test: "TestStretch_memory",
 	}, {
-		name: "stretch-in-vain", file: "gateway/query/engine/stage/seam.go",
+		name: "stretch-in-vain", file: "gateway/query/engine/stage/split.go",
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
 		test: "gateway/query/engine TestStretch_notInVain",
 	}, {
@@ -125,7 +125,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_large",
 	}, {
 		name: "dear-mark-kept", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "			p.marks.replace(s.key, s.last, s.now)\n		}\n		return fmt", new: "			s.last.notBefore = s.now.notBefore\n			p.marks.replace(s.key, s.last, s.last)\n		}\n		return fmt",
+		old: "			p.marks.replace(s.key, s.lastMark, s.newMark)\n		}\n		return fmt", new: "			s.lastMark.nextScan = s.newMark.nextScan\n			p.marks.replace(s.key, s.lastMark, s.lastMark)\n		}\n		return fmt",
 		test: "TestStampedVersion_slow",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",

@@ -57,11 +57,11 @@ var ofRetention = []mutant{
 		test: "TestWorker_leased",
 	}, {
 		name: "meta-of-series-with-rollups", file: "gateway/extra/retention/meta.go",
-		old: "		if i, ok := p.byUID[string(metric)]; ok && past {\n", new: "		if p.table.Interval != \"\" {\n			continue\n		}\n		if i, ok := p.byUID[string(metric)]; ok && past {\n",
+		old: "		if i, ok := p.byUID[string(metric)]; ok && expired {\n", new: "		if p.table.Interval != \"\" {\n			continue\n		}\n		if i, ok := p.byUID[string(metric)]; ok && expired {\n",
 		test: "TestMeta",
 	}, {
 		name: "meta-of-those-who-put-meanwhile", file: "gateway/extra/retention/meta.go",
-		old: "		if key := string(row.Key); none && cells.Value(key, encoding.MetaCounterQualifier) == nil {\n", new: "		if key := string(row.Key); none || cells == nil && key == \"\" {\n",
+		old: "		if hasNoRow && stored.Value(string(row.Key), encoding.MetaCounterQualifier) == nil {\n", new: "		if hasNoRow || stored == nil {\n",
 		test: "TestMeta_points",
 	}, {
 		name: "meta-known-for-ever", file: "gateway/metadata/meta/record.go",

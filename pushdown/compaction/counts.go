@@ -37,8 +37,8 @@ func (c *Counts) count(p *Plan) {
 		return
 	}
 	c.Compacted++
-	c.Cells += int64(p.Cells)
-	c.Bytes += int64(p.Bytes)
+	c.Cells += int64(p.PointCells)
+	c.Bytes += int64(p.PointBytes)
 	c.BytesNow += int64(len(p.Merged.Qualifier) + len(p.Merged.Value))
 	c.Versions += int64(len(p.Delete))
 }

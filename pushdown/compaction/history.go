@@ -8,17 +8,19 @@ import (
 	"downpour/pushdown/store"
 )
 
-// history is what HBase still has of a row.
+// history is what HBase still has of a row: the puts that were not dropped yet, and the markers of
+// deletions, which hide puts from readers. Times are in ms since 1970.
 type history struct {
-	family   int64 // all puts up to this time are hidden
-	moments  map[int64]bool
-	columns  map[string]int64 // the same by column
-	versions map[version]bool
+	// What the markers hide, by the four kinds of them.
+	familyHiddenUntil int64            // puts up to this time
+	hiddenTimes       map[int64]bool   // puts at these times
+	columnHiddenUntil map[string]int64 // puts of a column, by qualifier, up to this time
+	hiddenVersions    map[version]bool // these puts
 
-	puts    []store.Version // with points, hidden or not
-	alive   []store.Version // puts that no marker hides, by qualifier, the newest first
-	visible []store.Version // of each column the newest of these
-	newest  int64           // timestamp of all but the marker of changes
+	puts     []store.Version // puts of points, hidden or not
+	unhidden []store.Version // puts of anything that no marker hides, by qualifier, the newest first
+	visible  []store.Version // what a Get returns: the newest unhidden put of each column
+	newest   int64           // timestamp of puts and markers, without our own marker of changes
 }
 
 // version names a put.
@@ -27,22 +29,22 @@ type version struct {
 	timestamp int64
 }
 
-// newHistory orders what was read of a row.
+// newHistory returns the history of a row by all its puts and markers.
 func newHistory(all []store.Version) *history {
-	h := &history{family: -1, moments: map[int64]bool{}, columns: map[string]int64{}, versions: map[version]bool{}}
+	h := &history{familyHiddenUntil: -1, hiddenTimes: map[int64]bool{}, columnHiddenUntil: map[string]int64{}, hiddenVersions: map[version]bool{}}
 	for _, v := range all {
 		if !bytes.Equal(v.Qualifier, marker) {
 			h.newest = max(h.newest, v.Timestamp)
 		}
 		switch v.Kind {
 		case store.FamilyMarker:
-			h.family = max(h.family, v.Timestamp)
+			h.familyHiddenUntil = max(h.familyHiddenUntil, v.Timestamp)
 		case store.FamilyVersionMarker:
-			h.moments[v.Timestamp] = true
+			h.hiddenTimes[v.Timestamp] = true
 		case store.ColumnMarker:
-			h.columns[string(v.Qualifier)] = max(h.columns[string(v.Qualifier)], v.Timestamp)
+			h.columnHiddenUntil[string(v.Qualifier)] = max(h.columnHiddenUntil[string(v.Qualifier)], v.Timestamp)
 		case store.VersionMarker:
-			h.versions[version{string(v.Qualifier), v.Timestamp}] = true
+			h.hiddenVersions[version{string(v.Qualifier), v.Timestamp}] = true
 		}
 	}
 
@@ -51,14 +53,14 @@ func newHistory(all []store.Version) *history {
 			h.puts = append(h.puts, v)
 		}
 		if v.Kind == store.PutVersion && !h.hides(v) {
-			h.alive = append(h.alive, v)
+			h.unhidden = append(h.unhidden, v)
 		}
 	}
-	slices.SortStableFunc(h.alive, func(a, b store.Version) int {
+	slices.SortStableFunc(h.unhidden, func(a, b store.Version) int {
 		return cmp.Or(bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
 	})
-	for i, v := range h.alive {
-		if i == 0 || !bytes.Equal(h.alive[i-1].Qualifier, v.Qualifier) {
+	for i, v := range h.unhidden {
+		if i == 0 || !bytes.Equal(h.unhidden[i-1].Qualifier, v.Qualifier) {
 			h.visible = append(h.visible, v)
 		}
 	}
@@ -67,7 +69,7 @@ func newHistory(all []store.Version) *history {
 
 // hides reports whether a marker hides a put, earlier or later.
 func (h *history) hides(v store.Version) bool {
-	column, ok := h.columns[string(v.Qualifier)]
-	return v.Timestamp <= h.family || h.moments[v.Timestamp] || ok && v.Timestamp <= column ||
-		h.versions[version{string(v.Qualifier), v.Timestamp}]
+	column, ok := h.columnHiddenUntil[string(v.Qualifier)]
+	return v.Timestamp <= h.familyHiddenUntil || h.hiddenTimes[v.Timestamp] || ok && v.Timestamp <= column ||
+		h.hiddenVersions[version{string(v.Qualifier), v.Timestamp}]
 }

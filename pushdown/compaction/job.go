@@ -24,9 +24,9 @@ const pageRows = 256
 // attempts is how often a row is read and tried, while others write to it.
 const attempts = 4
 
-// staleLeast is the least age at which a row is read again before it is changed, even if half the
+// minStaleAge is the least age at which a row is read again before it is changed, even if half the
 // margin is less: a page takes some seconds where HBase is slow.
-const staleLeast = 10 * time.Second
+const minStaleAge = 10 * time.Second
 
 // Job compacts rows of a table. Several may run concurrently, also on the same rows.
 type Job struct {
@@ -77,7 +77,7 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 		}
 
 		var counts Counts
-		if err := j.page(ctx, j.wanted(rows, read, admit), &counts); err != nil {
+		if err := j.compactPage(ctx, j.wantedRows(rows, read, admit), &counts); err != nil {
 			return err
 		}
 		if j.Reached != nil {
@@ -89,49 +89,51 @@ func (j *Job) Run(ctx context.Context, keys store.KeyRange, admit func(row []byt
 	}
 }
 
-// wanted returns the rows, read at a time, of the wanted series.
-func (j *Job) wanted(rows []store.VersionRow, read time.Time, admit func(row []byte, key encoding.RowKey) bool) []work {
-	var list []work
+// wantedRows returns the rows that admit wants, all if it is nil, but no rows of global annotations.
+// readAt is when they were read.
+func (j *Job) wantedRows(rows []store.VersionRow, readAt time.Time,
+	admit func(row []byte, key encoding.RowKey) bool) []rowWork {
+	var list []rowWork
 	for _, row := range rows {
 		key, err := j.Schema.ParseRowKey(row.Key)
 		if err == nil && !key.Global() && (admit == nil || admit(row.Key, key)) {
-			list = append(list, work{row: row, base: key.BaseTime, read: read})
+			list = append(list, rowWork{row: row, base: key.BaseTime, readAt: readAt})
 		}
 	}
 	return list
 }
 
-// work is a row that is being compacted.
-type work struct {
-	row  store.VersionRow
-	base uint32
-	read time.Time // before row was
-	plan Plan
+// rowWork is a row that is being compacted.
+type rowWork struct {
+	row    store.VersionRow
+	base   uint32    // base time, s
+	readAt time.Time // just before row was read
+	plan   Plan      // set by attempt
 }
 
 // stale reports whether a row was read so long ago, in a process that was suspended since, that
-// others may have changed it to other cells with as many columns and no new timestamp, see the
-// package.
-func (j *Job) stale(w work) bool { return j.Now().Sub(w.read) > max(j.Margin/2, staleLeast) }
+// others may have changed it to other cells with as many columns and no new timestamp: the condition of
+// a change would hold though the row is another one.
+func (j *Job) stale(w rowWork) bool { return j.Now().Sub(w.readAt) > max(j.Margin/2, minStaleAge) }
 
-// page compacts rows. Those that others have written to since they were read are read and
-// tried again.
-func (j *Job) page(ctx context.Context, rows []work, counts *Counts) error {
+// compactPage compacts rows and adds them to counts. Rows that others have written to since they were
+// read are read and tried again, up to attempts times.
+func (j *Job) compactPage(ctx context.Context, rows []rowWork, counts *Counts) error {
 	for attempt := 1; len(rows) > 0; attempt++ {
-		left, err := j.attempt(ctx, rows, counts)
-		if err != nil || len(left) == 0 {
+		retry, err := j.attempt(ctx, rows, counts)
+		if err != nil || len(retry) == 0 {
 			return err
 		}
 		if attempt == attempts {
-			for range left {
+			for range retry {
 				counts.count(&Plan{Reason: Changed})
 			}
 			return nil
 		}
 
 		rows = rows[:0]
-		for _, w := range left {
-			read := j.Now()
+		for _, w := range retry {
+			readAt := j.Now()
 			again, _, err := j.Store.Versions(ctx, j.Table, encoding.FamilyData,
 				store.KeyRange{Start: w.row.Key, Stop: append(slices.Clone(w.row.Key), 0)}, 1)
 			if err != nil {
@@ -139,23 +141,24 @@ func (j *Job) page(ctx context.Context, rows []work, counts *Counts) error {
 			}
 			// It may have been deleted.
 			for _, row := range again {
-				rows = append(rows, work{row: row, base: w.base, read: read})
+				rows = append(rows, rowWork{row: row, base: w.base, readAt: readAt})
 			}
 		}
-		slices.SortFunc(rows, func(a, b work) int { return bytes.Compare(a.row.Key, b.row.Key) })
+		slices.SortFunc(rows, func(a, b rowWork) int { return bytes.Compare(a.row.Key, b.row.Key) })
 	}
 	return nil
 }
 
-// attempt decides about rows and carries the plans out. It returns the rows that others have
-// written to since they were read.
-func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []work, err error) {
+// attempt decides about rows and carries the plans out: it puts the merged cells, and then deletes the
+// cells that they replace. It adds the rows to counts, except those that it returns: others have written
+// to them since they were read, or it is too long ago that they were.
+func (j *Job) attempt(ctx context.Context, rows []rowWork, counts *Counts) (retry []rowWork, err error) {
 	o := Options{FixDuplicates: j.FixDuplicates, OlderThan: j.Now().Add(-j.Margin).UnixMilli()}
-	var live []work
+	var accepted []rowWork
 	for _, w := range rows {
 		w.plan = Decide(w.row, w.base, o)
 		// A row in which all points are deleted has no cell.
-		if w.plan.Cells == 0 && w.plan.Reason == Single {
+		if w.plan.PointCells == 0 && w.plan.Reason == Single {
 			continue
 		}
 		if w.plan.Reason != None {
@@ -163,44 +166,44 @@ func (j *Job) attempt(ctx context.Context, rows []work, counts *Counts) (left []
 			continue
 		}
 		if j.stale(w) {
-			left = append(left, w)
+			retry = append(retry, w)
 			continue
 		}
-		live = append(live, w)
+		accepted = append(accepted, w)
 	}
 
-	put := func(w work) *store.ConditionalChange {
-		if w.plan.There {
+	put := func(w rowWork) *store.ConditionalChange {
+		if w.plan.MergedExists {
 			return nil
 		}
-		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.Columns}, Put: []store.Cell{w.plan.Merged}} //fault:compaction-brings-a-deleted-cell-back TestJob_partlyDeleted
+		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.VisibleCells}, Put: []store.Cell{w.plan.Merged}} //fault:compaction-brings-a-deleted-cell-back TestJob_partlyDeleted
 	}
-	live, changed, err := j.change(ctx, live, put)
+	merged, changedBefore, err := j.changeRows(ctx, accepted, put)
 	if err != nil {
 		return nil, fmt.Errorf("cannot put merged cells: %w", err)
 	}
-	left = append(left, changed...)
+	retry = append(retry, changedBefore...)
 
-	remove := func(w work) *store.ConditionalChange {
+	remove := func(w rowWork) *store.ConditionalChange {
 		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Cell: &w.plan.Merged}, Delete: w.plan.Delete}
 	}
-	done, hidden, err := j.change(ctx, live, remove)
+	compacted, changedAfter, err := j.changeRows(ctx, merged, remove)
 	if err != nil {
 		return nil, fmt.Errorf("cannot delete the parts of merged cells: %w", err)
 	}
-	for i := range done {
-		counts.count(&done[i].plan)
+	for i := range compacted {
+		counts.count(&compacted[i].plan)
 	}
-	return append(left, hidden...), nil
+	return append(retry, changedAfter...), nil
 }
 
-// change carries out a change of each row, nil for none, and returns the rows whose
-// condition held and the others.
-func (j *Job) change(ctx context.Context, rows []work,
-	of func(work) *store.ConditionalChange) (held, not []work, err error) {
+// changeRows carries out a conditional change of each row, and returns the rows that were changed, because
+// their condition held, and the others. A row without a change, nil, counts as changed.
+func (j *Job) changeRows(ctx context.Context, rows []rowWork,
+	changeOf func(rowWork) *store.ConditionalChange) (changed, unchanged []rowWork, err error) {
 	var changes []store.ConditionalChange
 	for _, w := range rows {
-		if c := of(w); c != nil {
+		if c := changeOf(w); c != nil {
 			changes = append(changes, *c)
 		}
 	}
@@ -212,20 +215,20 @@ func (j *Job) change(ctx context.Context, rows []work,
 		return nil, nil, err
 	}
 
-	i := 0
+	i := 0 // in outcomes
 	for _, w := range rows {
-		if of(w) == nil {
-			held = append(held, w)
+		if changeOf(w) == nil {
+			changed = append(changed, w)
 			continue
 		}
 		if outcomes[i] {
-			held = append(held, w)
+			changed = append(changed, w)
 		} else {
-			not = append(not, w)
+			unchanged = append(unchanged, w)
 		}
 		i++
 	}
-	return held, not, nil
+	return changed, unchanged, nil
 }
 
 // changeAll carries out changes in several calls and returns which conditions held.

@@ -344,13 +344,13 @@ func (w *world) newTSD() *tsd {
 		v := store.Version{Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp}
 		versions = append(versions, v)
 		t.read = append(t.read, c.Clone())
-		points, _ = cut(points, v)
+		points, _ = appendPoints(points, v)
 	}
-	if _, err := read(rowBase, w.fix, versions); err != nil || len(t.read) < 2 {
+	if _, err := readPoints(rowBase, w.fix, versions); err != nil || len(t.read) < 2 {
 		return nil
 	}
 	var ok bool
-	if t.merged, ok = merge(points); !ok {
+	if t.merged, ok = mergePoints(points); !ok {
 		return nil
 	}
 	w.note("TSD reads %d cells", len(t.read))

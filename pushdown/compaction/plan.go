@@ -52,14 +52,20 @@ type Options struct {
 // Plan is what to do with a row.
 type Plan struct {
 	Reason Reason // None, or why nothing is to be done
-	Merged store.Cell
-	There  bool    // the row has the merged cell: it is not put
-	Stamps []int64 // of all cells that can be read, and of what they hide
-	// Columns is how many cells can be read, including those without points.
-	Columns int
-	Delete  []store.Version // the merged cell's parts, and older versions that they hide
-	Cells   int             // of points, that can be read now
-	Bytes   int             // of their qualifiers and values
+
+	Merged       store.Cell // all points of the row
+	MergedExists bool       // the row has the merged cell already: it is not put
+	// Stamps and VisibleCells are for the condition that nobody has changed the row since it was read:
+	// the timestamps of all cells that no marker hides, ascending, and how many of the cells can be
+	// read, including those without points.
+	Stamps       []int64
+	VisibleCells int
+	// Delete are the cells of points that the merged cell replaces, and older versions of them, so that
+	// no version comes back when a newer one is deleted.
+	Delete []store.Version
+
+	PointCells int // cells of points that can be read, before compaction
+	PointBytes int // of their qualifiers and values
 }
 
 // Decide returns what to do with a row of the data table, of the hour that begins at base,
@@ -67,57 +73,80 @@ type Plan struct {
 func Decide(row store.VersionRow, base uint32, o Options) Plan {
 	h := newHistory(row.Versions)
 	var p Plan
-	var parts []store.Version // of points, that can be read
+	var pointCells []store.Version
 	for _, v := range h.visible {
 		if hasPoints(v.Qualifier) {
-			parts = append(parts, v)
-			p.Bytes += len(v.Qualifier) + len(v.Value)
+			pointCells = append(pointCells, v)
+			p.PointBytes += len(v.Qualifier) + len(v.Value)
 		}
 	}
-	p.Cells = len(parts)
+	p.PointCells = len(pointCells)
 
-	p.Reason = h.stays(parts, base, o)
+	p.Reason = h.refusal(pointCells, base, o)
 	if p.Reason != None {
 		return p
 	}
-	if p.Reason = p.merge(parts, base, o.FixDuplicates); p.Reason != None {
+	if p.Merged, p.Reason = mergeCells(pointCells, base, o.FixDuplicates); p.Reason != None {
+		return p
+	}
+	if p.MergedExists, p.Reason = h.hasMerged(p.Merged); p.Reason != None {
 		return p
 	}
 
-	p.Columns = len(h.visible)
-	for _, v := range h.visible {
-		if bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp {
-			if p.There = bytes.Equal(v.Value, p.Merged.Value); !p.There {
-				p.Reason = Undecided
-				return p
-			}
-		}
-	}
-	if !p.There && h.hides(store.Version{Qualifier: p.Merged.Qualifier, Timestamp: p.Merged.Timestamp}) {
-		p.Reason = Hidden
-		return p
-	}
-
-	for _, v := range h.alive {
-		p.Stamps = append(p.Stamps, v.Timestamp)
-	}
-	slices.Sort(p.Stamps)
-	p.Stamps = slices.Compact(p.Stamps)
-
-	// Those that are hidden, too: HBase may drop their markers before them, when it writes its
-	// memory to files and there is a newer version of their column.
-	for _, v := range h.puts { //fault:compaction-bares-older-versions TestDecide_answers
-		result := bytes.Equal(v.Qualifier, p.Merged.Qualifier) && v.Timestamp == p.Merged.Timestamp
-		if !result {
-			p.Delete = append(p.Delete,
-				store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
-		}
-	}
+	p.VisibleCells = len(h.visible)
+	p.Stamps = h.stamps()
+	p.Delete = h.replacedBy(p.Merged)
 	return p
 }
 
-// stays returns why a row is not compacted, as far as that is known without reading its points.
-func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
+// isVersion reports whether a version has the qualifier and the timestamp of a cell.
+func isVersion(v store.Version, c store.Cell) bool {
+	return bytes.Equal(v.Qualifier, c.Qualifier) && v.Timestamp == c.Timestamp
+}
+
+// hasMerged reports whether the row has the merged cell already, as after an interrupted compaction. The
+// reason is not None if putting the merged cell would change another one, or would have no effect.
+func (h *history) hasMerged(merged store.Cell) (exists bool, reason Reason) {
+	for _, v := range h.visible {
+		if isVersion(v, merged) {
+			if !bytes.Equal(v.Value, merged.Value) {
+				return false, Undecided
+			}
+			exists = true
+		}
+	}
+	if !exists && h.hides(store.Version{Qualifier: merged.Qualifier, Timestamp: merged.Timestamp}) {
+		return false, Hidden
+	}
+	return exists, None
+}
+
+// stamps returns the timestamps of all cells that no marker hides, ascending, each once.
+func (h *history) stamps() (stamps []int64) {
+	for _, v := range h.unhidden {
+		stamps = append(stamps, v.Timestamp)
+	}
+	slices.Sort(stamps)
+	return slices.Compact(stamps)
+}
+
+// replacedBy returns the markers that delete all versions of cells with points but the merged cell. They
+// include versions that a marker hides already: HBase may drop that marker before the version, when it
+// writes its memory to files and there is a newer version of the column.
+func (h *history) replacedBy(merged store.Cell) (markers []store.Version) {
+	for _, v := range h.puts { //fault:compaction-bares-older-versions TestDecide_answers
+		result := isVersion(v, merged)
+		if !result {
+			markers = append(markers,
+				store.Version{Kind: store.VersionMarker, Qualifier: v.Qualifier, Timestamp: v.Timestamp})
+		}
+	}
+	return markers
+}
+
+// refusal returns why a row with these cells of points is not compacted, None if it may be, as far as that is
+// known without decoding the points.
+func (h *history) refusal(pointCells []store.Version, base uint32, o Options) Reason {
 	for _, v := range h.visible {
 		if len(v.Qualifier) == 0 {
 			return Unreadable
@@ -126,7 +155,7 @@ func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
 			return Appended
 		}
 	}
-	if len(parts) < 2 {
+	if len(pointCells) < 2 {
 		return Single
 	}
 	if (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan || h.newest > o.OlderThan { //fault:compaction-of-young-cells TestOrders
@@ -135,55 +164,57 @@ func (h *history) stays(parts []store.Version, base uint32, o Options) Reason {
 	return None
 }
 
-// merge makes the merged cell, and makes sure that readers get the same points before it is put,
-// while it is next to its parts, and from it alone.
-func (p *Plan) merge(parts []store.Version, base uint32, fix bool) Reason {
-	before, err := read(base, fix, parts)
+// mergeCells returns the cell of all points of a row's cells, or the reason why they cannot be merged. It
+// makes sure that a query reads the same points at each moment of the compaction: from the cells alone,
+// from the cells and the merged one, and from the merged one alone.
+func mergeCells(cells []store.Version, base uint32, fixDuplicates bool) (merged store.Cell, reason Reason) {
+	before, err := readPoints(base, fixDuplicates, cells)
 	if duplicate := (*encoding.DuplicateError)(nil); errors.As(err, &duplicate) {
-		return Duplicates
+		return merged, Duplicates
 	}
 	if err != nil {
-		return Unreadable
+		return merged, Unreadable
 	}
 
 	var points []point
-	dated := 0 // cells with the time of a point of theirs
-	for _, c := range parts {
+	dated := 0 // cells whose timestamp is the time of their first or last point
+	for _, c := range cells {
 		first := len(points)
-		if points, err = cut(points, c); err != nil {
-			return Unreadable
+		if points, err = appendPoints(points, c); err != nil {
+			return merged, Unreadable
 		}
 		at := c.Timestamp - int64(base)*1000
 		if at == int64(points[first].q.OffsetMS) || at == int64(points[len(points)-1].q.OffsetMS) {
 			dated++
 		}
 	}
-	// One in a thousand points is written in the millisecond that its whole second names.
-	if 2*dated > len(parts) {
-		return DataTimes
+	// That may be chance: one in a thousand points is written in the millisecond that its whole second
+	// names.
+	if 2*dated > len(cells) {
+		return merged, DataTimes
 	}
 
-	var ok bool
-	if p.Merged, ok = merge(points); !ok {
-		return Undecided
+	merged, ok := mergePoints(points)
+	if !ok {
+		return merged, Undecided
 	}
-	if len(p.Merged.Qualifier)+len(p.Merged.Value) > maxCell {
-		return Large
+	if len(merged.Qualifier)+len(merged.Value) > maxCell {
+		return merged, Large
 	}
 
-	merged := store.Version{Qualifier: p.Merged.Qualifier, Value: p.Merged.Value, Timestamp: p.Merged.Timestamp}
-	for _, cells := range [][]store.Version{{merged}, append(slices.Clone(parts), merged)} {
-		after, err := read(base, fix, cells)
+	put := store.Version{Qualifier: merged.Qualifier, Value: merged.Value, Timestamp: merged.Timestamp}
+	for _, readable := range [][]store.Version{{put}, append(slices.Clone(cells), put)} {
+		after, err := readPoints(base, fixDuplicates, readable)
 		if err != nil || !slices.Equal(after.Time, before.Time) || !slices.Equal(after.Bits, before.Bits) ||
 			!slices.Equal(after.Float, before.Float) {
-			return Unreadable
+			return merged, Unreadable
 		}
 	}
-	return None
+	return merged, None
 }
 
-// read returns the points of cells as a query reads them.
-func read(base uint32, fix bool, cells []store.Version) (points encoding.Points, err error) {
+// readPoints returns the points of cells as a query reads them.
+func readPoints(base uint32, fix bool, cells []store.Version) (points encoding.Points, err error) {
 	d := encoding.RowDecoder{FixDuplicates: fix}
 	d.Reset(base)
 	for _, c := range cells {

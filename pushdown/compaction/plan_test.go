@@ -60,7 +60,7 @@ func answer(fix bool, all []store.Version) (encoding.Points, error) {
 			cells = append(cells, v)
 		}
 	}
-	return read(rowBase, fix, cells)
+	return readPoints(rowBase, fix, cells)
 }
 
 // checkPlan carries a plan out step by step. The answers do not change, and then the row has one
@@ -89,7 +89,7 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 		}
 	}
 	all := slices.Clone(row.Versions)
-	if !p.There {
+	if !p.MergedExists {
 		all = append(all, store.Version{
 			Qualifier: p.Merged.Qualifier,
 			Value:     p.Merged.Value,
@@ -102,7 +102,7 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 
 	points := 0
 	h := newHistory(all)
-	for _, v := range h.alive {
+	for _, v := range h.unhidden {
 		if hasPoints(v.Qualifier) {
 			points++
 		}
@@ -222,8 +222,8 @@ func TestDecide_reasons(t *testing.T) {
 			c.o.OlderThan = old
 		}
 		p := Decide(store.VersionRow{Versions: c.versions}, rowBase, c.o)
-		if p.Reason != c.want || len(p.Delete) != c.deleted || p.There != c.there {
-			t.Errorf("%s: %v, %d deleted, there %v, want %v, %d, %v", c.name, p.Reason, len(p.Delete), p.There, c.want, c.deleted, c.there)
+		if p.Reason != c.want || len(p.Delete) != c.deleted || p.MergedExists != c.there {
+			t.Errorf("%s: %v, %d deleted, there %v, want %v, %d, %v", c.name, p.Reason, len(p.Delete), p.MergedExists, c.want, c.deleted, c.there)
 		}
 		if c.o.OlderThan == old {
 			checkPlan(t, store.VersionRow{Versions: c.versions}, c.o.FixDuplicates)

@@ -21,9 +21,9 @@ type point struct {
 // column. Annotations, histograms and append columns have qualifiers of odd length.
 func hasPoints(qualifier []byte) bool { return len(qualifier) > 0 && len(qualifier)%2 == 0 }
 
-// cut appends the points of a cell to points. The cell is one that encoding.RowDecoder
+// appendPoints appends the points of a cell to points. The cell is one that encoding.RowDecoder
 // accepts.
-func cut(points []point, c store.Version) ([]point, error) {
+func appendPoints(points []point, c store.Version) ([]point, error) {
 	q, rest, err := encoding.ParseQualifier(c.Qualifier)
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func cut(points []point, c store.Version) ([]point, error) {
 	return points, nil
 }
 
-// merge returns the cell of all points, with the newest of each time. Its timestamp is the latest
+// mergePoints returns the cell of all points, with the newest of each time. Its timestamp is the latest
 // of theirs. ok is false if the newest ones of one time have one timestamp and differ: it is
 // unknown which of them counts.
-func merge(points []point) (merged store.Cell, ok bool) {
+func mergePoints(points []point) (merged store.Cell, ok bool) {
 	slices.SortStableFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.q.OffsetMS, b.q.OffsetMS), cmp.Compare(b.stamp, a.stamp))
 	})

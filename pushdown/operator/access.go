@@ -81,14 +81,14 @@ func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 		return b.byTSUID()
 	}
 	if a, ok := b.byFirstTag(); ok {
-		return b.withGaps(a)
+		return b.withOffHourKeys(a)
 	}
 
 	a, ok := b.bySkipScan(prefixes)
 	if !ok {
 		a = b.byPattern()
 	}
-	return b.withGaps(a)
+	return b.withOffHourKeys(a)
 }
 
 // accessBuilder builds the access path of a part.
@@ -134,7 +134,7 @@ func (b *accessBuilder) byTSUID() Access {
 		}
 	}
 
-	return b.withGaps(r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil))
+	return b.withOffHourKeys(r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil))
 }
 
 // manyTSUIDs is for more rows than can be named by key. It uses a key pattern that

@@ -14,7 +14,7 @@ import (
 type admission struct {
 	plan   *scanplan.Plan
 	bounds store.KeyRange
-	reads  store.KeyRange // with the crooked rows before the part
+	reads  store.KeyRange // bounds, and the keys of off-hour rows before them that have points of the part
 }
 
 func newAdmission(part *scanplan.Part) admission {

@@ -122,12 +122,12 @@ func (h *hourScan) scan(ctx context.Context) error {
 	h.stats.Ranges = int64(len(path.Filter.Ranges))
 	scan := scanOf(h.part, path)
 	scan.BlockBytes = h.opts.BlockBytes
-	scanner, crooked, err := openScan(ctx, h.from, h.part, path, h.opts.Prefixes, scan, &h.stats)
+	scanner, splitBytes, err := openScan(ctx, h.from, h.part, path, h.opts.Prefixes, scan, &h.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", table, err))
 	}
 	defer scanner.Close() // its error changes nothing that was returned
-	h.rows = crooked
+	h.rows = splitBytes
 
 	for {
 		if err := h.reserve(scanner); err != nil {
@@ -183,7 +183,7 @@ func (h *hourScan) addRow(b *hourBlock, r *store.Row) error {
 	if err != nil {
 		return dataError(s, r.Key, err)
 	}
-	if err := h.admit.checkCrooked(r.Key, key); err != nil {
+	if err := h.admit.refuseOffHour(r.Key, key); err != nil {
 		return err
 	}
 	if !h.admits(r.Key, key) {

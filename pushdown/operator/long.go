@@ -47,7 +47,7 @@ func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 			}
 		}
 	}
-	if n >= maxRanges { // an hour may have one range more, of a crooked row
+	if n >= maxRanges { // an hour may have one range more, of an off-hour row
 		return 0
 	}
 	return n

@@ -281,7 +281,7 @@ func TestLong_sameAnswers(t *testing.T) {
 
 		plan := operatortest.Plan(s, metric, base+3600*int64(rapid.IntRange(-2000, 100).Draw(t, "from")),
 			base+3600*int64(rapid.IntRange(2000, 5000).Draw(t, "to")))
-		plan.Straight = rapid.Bool().Draw(t, "straight")
+		plan.SplitOffHour = rapid.Bool().Draw(t, "straight")
 		if rapid.Bool().Draw(t, "by TSUID") {
 			for host := range rapid.IntRange(1, 3).Draw(t, "series") {
 				plan.TSUIDs = append(plan.TSUIDs, encoding.UID(s.AppendTags(bytes.Clone(metric), behindCentre(host))))
@@ -306,7 +306,7 @@ func TestLong_sameAnswers(t *testing.T) {
 			if operator.ChooseAccess(part, cache).Long == 0 || err1 != nil {
 				continue
 			}
-			straight += map[bool]int{true: 1}[plan.Straight]
+			straight += map[bool]int{true: 1}[plan.SplitOffHour]
 			if stats.Ranges > 0 {
 				sought++
 			} else if stats.Rows > 0 {

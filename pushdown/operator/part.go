@@ -39,12 +39,12 @@ type partOperator struct {
 	// histograms; else it is nil.
 	histograms *histograms
 
-	stats   Stats
-	largest int64 // bytes that the largest block of rows took
-	crooked int64 // bytes of what crooked rows were cut into
-	spent   spending
-	memory  *memory.Lease // of the context's account: all that is held except returned records
-	done    bool          // the scan has ended, and emit has all that is to be returned
+	stats      Stats
+	largest    int64 // bytes that the largest block of rows took
+	splitBytes int64 // memory of rows that off-hour rows were split into
+	spent      spending
+	memory     *memory.Lease // of the context's account: all that is held except returned records
+	done       bool          // the scan has ended, and emit has all that is to be returned
 	ending
 }
 
@@ -158,7 +158,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	var err error
-	o.scanner, o.crooked, err = openScan(inner, o.from, o.part, path, o.opts.Prefixes, scan, &o.stats)
+	o.scanner, o.splitBytes, err = openScan(inner, o.from, o.part, path, o.opts.Prefixes, scan, &o.stats)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}
@@ -208,7 +208,7 @@ func (o *partOperator) readBlock() error {
 // reserve reserves the memory that the part holds. It is called before and after each
 // block: what rows of one block add is little compared to what a request may have.
 func (o *partOperator) reserve() error {
-	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest + o.crooked
+	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest + o.splitBytes
 	if o.histograms != nil {
 		held += o.histograms.memory()
 	}
@@ -250,7 +250,7 @@ func (o *partOperator) tryRow(r *store.Row) error {
 		return dataError(s, r.Key, err)
 	}
 
-	if err := o.admit.checkCrooked(r.Key, key); err != nil {
+	if err := o.admit.refuseOffHour(r.Key, key); err != nil {
 		return err
 	}
 

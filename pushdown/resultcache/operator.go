@@ -17,9 +17,9 @@ import (
 // and stores its answer if that is worthwhile. With a nil cache, or a store that gives no version
 // tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
-	// The answer to a straight plan depends on rows beyond the part's keys, and an answer without
+	// The answer to a plan with SplitOffHour depends on rows outside the part's keys, and an answer without
 	// damaged rows is not kept.
-	if c == nil || part.Plan.Straight || part.Plan.Fix&scanplan.FixDamaged != 0 {
+	if c == nil || part.Plan.SplitOffHour || part.Plan.Fix&scanplan.FixDamaged != 0 {
 		return operator.New(from, part, opts)
 	}
 	versioner := from.Features().Versioner

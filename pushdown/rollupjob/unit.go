@@ -154,7 +154,7 @@ func (u *unit) add(row *store.Row) error {
 		return &damageError{slices.Clone(row.Key), err}
 	}
 	// Its points may be of an hour that is not rolled up here.
-	if encoding.Crooked(key.BaseTime) {
+	if encoding.OffHour(key.BaseTime) {
 		return &damageError{slices.Clone(row.Key),
 			fmt.Errorf("base time: got %d, want a full hour (gateway fsck --fix moves its points)", key.BaseTime)}
 	}

@@ -38,12 +38,13 @@ func highestCurrent(ev *evaluation, args [][]value, params []string) ([]value, e
 	})
 }
 
-// ranks are what series are sorted by, by their place. Which of both a time counts for
-// depends on the type that an aggregate of all series would have there.
+// ranks are the numbers by which series are sorted, by the index of the series. There is one of integers and
+// one of doubles: the values at a time change one of both, by the type that an aggregate of all series would
+// have there.
 type ranks struct {
 	longs                []int64
 	doubles              []float64
-	hasLongs, hasDoubles bool
+	hasLongs, hasDoubles bool // some time has changed them
 }
 
 // of returns the rank of place i.
@@ -57,14 +58,16 @@ func (r *ranks) of(i int) float64 {
 	return r.doubles[i]
 }
 
-// update changes the ranks by the values at one time: integers, or else doubles.
-type update func(r *ranks, longs []int64, doubles []float64)
+// rankUpdate changes the ranks by the values of the series at one time: either longs or doubles, the other
+// is empty.
+type rankUpdate func(r *ranks, longs []int64, doubles []float64)
 
-// highest sorts the series that keep keeps by rank and returns the first n. At every time
+// highest returns the first n of the series that keep admits, sorted by rank. At every time
 // of any series, the values of all series that have begun and not ended are listed,
 // interpolated, and update gets the list. As in OpenTSDB, a value counts for the series at
 // its place in the list, which is another one where an earlier series has no value.
-func (ev *evaluation) highest(args [][]value, params []string, keep func(*value) bool, update update) ([]value, error) {
+func (ev *evaluation) highest(args [][]value, params []string, keep func(*value) bool,
+	update rankUpdate) ([]value, error) {
 	n, err := parseTop(params)
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func (ev *evaluation) highest(args [][]value, params []string, keep func(*value)
 	}
 	all = slices.DeleteFunc(all, func(v value) bool { return !keep(&v) })
 
-	// Two numbers for each series here, and about ten in the walk.
+	// Two numbers for each series here, and about ten in rankAtEachTime.
 	if err := ev.Guard.Reserve(int64(len(all)) * 100); err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func (ev *evaluation) highest(args [][]value, params []string, keep func(*value)
 		// above 0.
 		r.longs[i], r.doubles[i] = math.MinInt64, math.SmallestNonzeroFloat64
 	}
-	if err := ev.walk(all, r, update); err != nil {
+	if err := ev.rankAtEachTime(all, r, update); err != nil {
 		return nil, err
 	}
 
@@ -128,7 +131,7 @@ func parseTop(params []string) (int, error) {
 	return int(n), nil
 }
 
-// cursor is a walk over the points of one series.
+// cursor is a position in the points of one series.
 type cursor struct {
 	p encoding.Points
 	i int // the present point, -1 before the first
@@ -142,27 +145,15 @@ func (c *cursor) next() (int64, bool) {
 	return c.p.Time[c.i+1], true
 }
 
-// walk goes through the times of all series and hands update the values at each, as an
-// aggregator gets them. Source: AggregationIterator.
-func (ev *evaluation) walk(all []value, r *ranks, update update) error {
-	cursors := make([]cursor, len(all))
-	for i := range all {
-		// The point behind the query's end is there to interpolate towards; Inside adds 1 to the
-		// time that it gets. A series that begins behind the query's end has no values.
-		cursors[i] = cursor{Inside(&all[i].Points, ev.Start, math.MaxInt64-1), -1}
-		if next, ok := cursors[i].next(); ok && next > ev.End {
-			cursors[i].p = encoding.Points{}
-		}
-	}
+// rankAtEachTime calls update with the values of all series at each time of any of them, in order of
+// time, so that r has the final ranks. A value is one of an aggregate: interpolated, and a double if one
+// series has doubles there. Source: AggregationIterator.
+func (ev *evaluation) rankAtEachTime(all []value, r *ranks, update rankUpdate) error {
+	cursors := ev.cursors(all)
 	longs, doubles := make([]int64, 0, len(all)), make([]float64, 0, len(all))
 
 	for steps := 0; ; {
-		t, any := int64(math.MaxInt64), false
-		for i := range cursors {
-			if next, ok := cursors[i].next(); ok {
-				t, any = min(t, next), true
-			}
-		}
+		t, any := nextTime(cursors)
 		if !any || t > ev.End {
 			return nil
 		}
@@ -196,6 +187,31 @@ func (ev *evaluation) walk(all []value, r *ranks, update update) error {
 		r.hasLongs, r.hasDoubles = r.hasLongs || integers, r.hasDoubles || !integers
 		update(r, longs, doubles)
 	}
+}
+
+// cursors returns a cursor before the first point of each series. A series has the points of the query and
+// one after its end, to interpolate towards; one that begins after the end has none.
+func (ev *evaluation) cursors(all []value) []cursor {
+	cursors := make([]cursor, len(all))
+	for i := range all {
+		// Inside adds 1 to its last argument, which must not overflow.
+		cursors[i] = cursor{Inside(&all[i].Points, ev.Start, math.MaxInt64-1), -1}
+		if next, ok := cursors[i].next(); ok && next > ev.End {
+			cursors[i].p = encoding.Points{}
+		}
+	}
+	return cursors
+}
+
+// nextTime returns the earliest time of a next point; ok is false if no cursor has one.
+func nextTime(cursors []cursor) (t int64, ok bool) {
+	t = math.MaxInt64
+	for i := range cursors {
+		if next, more := cursors[i].next(); more {
+			t, ok = min(t, next), true
+		}
+	}
+	return t, ok
 }
 
 // has reports whether the series has a value at t: a point, or points around it.

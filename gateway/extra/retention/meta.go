@@ -105,7 +105,7 @@ func (r *metaRun) metric(ctx context.Context, metric encoding.UID) error {
 	}
 	found, used := series{}, 0
 	flush := func() error {
-		err := r.some(ctx, metric, found)
+		err := r.deleteRowless(ctx, metric, found)
 		found, used = series{}, 0
 		return err
 	}
@@ -145,9 +145,10 @@ func isMeta(c store.Cell) bool {
 	return string(c.Qualifier) == encoding.TSMetaQualifier || string(c.Qualifier) == encoding.MetaCounterQualifier
 }
 
-// some deletes the meta data of those of some series of a metric that have no row.
-func (r *metaRun) some(ctx context.Context, metric encoding.UID, found series) error {
-	if err := r.withoutRows(ctx, metric, found, r.DryRun); err != nil {
+// deleteRowless deletes the meta data of those of the found series of a metric that have no row, and puts
+// it back if they have got one in between. found has only those series afterwards.
+func (r *metaRun) deleteRowless(ctx context.Context, metric encoding.UID, found series) error {
+	if err := r.dropSeriesWithRows(ctx, metric, found, r.DryRun); err != nil {
 		return err
 	}
 	var changes []store.Replacement
@@ -177,13 +178,13 @@ func (r *metaRun) some(ctx context.Context, metric encoding.UID, found series) e
 		return nil
 	}
 
-	gone := series{}
+	deleted := series{}
 	for len(changes) > 0 {
 		n := min(len(changes), perReplace)
 		outcomes, err := r.Job.Store.Replace(ctx, r.Table, encoding.FamilyName, changes[:n])
 		for i, o := range outcomes {
 			if o == store.Replaced || err != nil { // after an error it may be gone
-				gone[tags[i]] = changes[i].Read
+				deleted[tags[i]] = changes[i].Read
 			}
 			if o == store.Replaced {
 				r.count(changes[i].Delete, 1)
@@ -193,14 +194,14 @@ func (r *metaRun) some(ctx context.Context, metric encoding.UID, found series) e
 		}
 		if err != nil {
 			counted := *r.report
-			err = errors.Join(err, r.giveBack(context.WithoutCancel(ctx), metric, gone))
+			err = errors.Join(err, r.restoreRevived(context.WithoutCancel(ctx), metric, deleted))
 			*r.report = counted
 			return err
 		}
 		changes, tags = changes[n:], tags[n:]
 	}
 	// An end of the run in the middle of this would leave series that have points without it.
-	return r.giveBack(context.WithoutCancel(ctx), metric, gone)
+	return r.restoreRevived(context.WithoutCancel(ctx), metric, deleted)
 }
 
 // count counts deleted cells, or with -1 those that are back.
@@ -215,13 +216,13 @@ func (r *metaRun) count(cells []store.Cell, by int64) {
 	}
 }
 
-// withoutRows removes from some series of a metric those that have a row. With past, rows that are
-// past count as gone.
-func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of series, past bool) error {
+// dropSeriesWithRows removes from a set of series of a metric those that have a row. With expired, rows that
+// retention is about to delete do not count.
+func (r *metaRun) dropSeriesWithRows(ctx context.Context, metric encoding.UID, of series, expired bool) error {
 	young := encoding.KeyTime(r.Job.Now().Unix() - youngSpan)
 	for _, p := range r.tables {
 		from := uint32(0)
-		if i, ok := p.byUID[string(metric)]; ok && past {
+		if i, ok := p.byUID[string(metric)]; ok && expired {
 			from = p.metrics[i].cut
 		}
 		for _, times := range [][2]uint32{{max(young, from), 0}, {from, max(young, from)}} {
@@ -236,7 +237,7 @@ func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of serie
 				if times[1] == 0 { // to the end of the metric
 					keys.Stop = encoding.PrefixEnd(keys.Start[:r.Job.Schema.BaseTimeAt()])
 				}
-				if err := r.dropSeen(ctx, p, keys, of); err != nil {
+				if err := r.dropSeriesSeenIn(ctx, p, keys, of); err != nil {
 					return err
 				}
 			}
@@ -245,8 +246,8 @@ func (r *metaRun) withoutRows(ctx context.Context, metric encoding.UID, of serie
 	return nil
 }
 
-// dropSeen removes from some series those that have a row in a range of keys.
-func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of series) error {
+// dropSeriesSeenIn removes from a set of series those that have a row in a range of keys of a table.
+func (r *metaRun) dropSeriesSeenIn(ctx context.Context, p *past, keys store.KeyRange, of series) error {
 	if len(of) == 0 {
 		return nil
 	}
@@ -273,43 +274,45 @@ func (r *metaRun) dropSeen(ctx context.Context, p *past, keys store.KeyRange, of
 	return nil
 }
 
-// notGivenBack says what helps if it is not known which series have got a point since.
-func notGivenBack(metric encoding.UID, err error) error {
+// restoreError is the error if it is not known which series have got points since their meta data was
+// deleted. It says what the operator can do.
+func restoreError(metric encoding.UID, err error) error {
 	return fmt.Errorf("metric %X: cannot see whether series whose meta data was deleted have got points meanwhile; "+
 		"uid metasync makes what is missing: %w", []byte(metric), err)
 }
 
-// giveBack puts back what was deleted of series that have got a row since, or a counter: a
-// writer that counts the points of a series takes one that has a counter for one that has a TSMeta, too.
-func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series) error {
-	still := make(series, len(gone))
-	keys := make([]string, 0, len(gone))
-	for t, row := range gone {
-		still[t] = row
+// restoreRevived puts the deleted meta data back of those series of a metric that have got a row or a
+// counter since. A counter alone matters, too: a gateway that counts the points of a series takes one that
+// has a counter for one that has a TSMeta.
+func (r *metaRun) restoreRevived(ctx context.Context, metric encoding.UID, deleted series) error {
+	rowless := make(series, len(deleted))
+	keys := make([]string, 0, len(deleted))
+	for tags, row := range deleted {
+		rowless[tags] = row
 		keys = append(keys, string(row.Key))
 	}
-	if err := r.withoutRows(ctx, metric, still, false); err != nil {
-		return notGivenBack(metric, err)
+	if err := r.dropSeriesWithRows(ctx, metric, rowless, false); err != nil {
+		return restoreError(metric, err)
 	}
-	cells, err := wholetable.Lookup(ctx, r.Job.Store, r.Table, encoding.FamilyName, keys)
+	stored, err := wholetable.Lookup(ctx, r.Job.Store, r.Table, encoding.FamilyName, keys)
 	if err != nil {
-		return notGivenBack(metric, err)
+		return restoreError(metric, err)
 	}
 
-	var back []store.CellKey
+	var cells []store.CellKey
 	var values [][]byte
-	for t, row := range gone {
-		_, none := still[t]
-		if key := string(row.Key); none && cells.Value(key, encoding.MetaCounterQualifier) == nil {
+	for tags, row := range deleted {
+		_, hasNoRow := rowless[tags]
+		if hasNoRow && stored.Value(string(row.Key), encoding.MetaCounterQualifier) == nil {
 			continue
 		}
 		r.report.Changed++
 		r.count(row.Cells, -1)
-		// The TSMeta first, see above.
+		// The TSMeta comes first: no moment has a counter without a TSMeta.
 		for _, qualifier := range []string{encoding.TSMetaQualifier, encoding.MetaCounterQualifier} {
 			for _, c := range row.Cells {
 				if string(c.Qualifier) == qualifier {
-					back = append(back, store.CellKey{
+					cells = append(cells, store.CellKey{
 						Row:       row.Key,
 						Family:    encoding.FamilyName,
 						Qualifier: c.Qualifier,
@@ -319,13 +322,18 @@ func (r *metaRun) giveBack(ctx context.Context, metric encoding.UID, gone series
 			}
 		}
 	}
-	for len(back) > 0 {
-		n := min(len(back), perReplace)
-		if _, err := store.PutAbsent(ctx, r.Job.Store, r.Table, back[:n], values[:n]); err != nil {
+	return r.putBack(ctx, cells, values)
+}
+
+// putBack puts cells of the meta table, in order, where no cell has been put since.
+func (r *metaRun) putBack(ctx context.Context, cells []store.CellKey, values [][]byte) error {
+	for len(cells) > 0 {
+		n := min(len(cells), perReplace)
+		if _, err := store.PutAbsent(ctx, r.Job.Store, r.Table, cells[:n], values[:n]); err != nil {
 			return fmt.Errorf("cannot put back %d cells of meta data, of series that have points again (gateway uid "+
-				"metasync makes them): %w", len(back), err)
+				"metasync makes them): %w", len(cells), err)
 		}
-		back, values = back[n:], values[n:]
+		cells, values = cells[n:], values[n:]
 	}
 	return nil
 }

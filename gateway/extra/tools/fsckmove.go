@@ -10,10 +10,10 @@ import (
 	"downpour/pushdown/store"
 )
 
-// move puts cells of a row of no full hour into the rows of full hours, in which others may write
-// too: only where nothing is yet. It returns why the row stays as it is, "" if all of its
-// cells are durable in their new places.
-func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, err error) {
+// moveCells puts the cells of an off-hour row into the rows of full hours, in which others may write
+// too: a cell only where none is yet. refusal is why the off-hour row must not be deleted, "" if all of
+// its cells are durable in the rows of full hours.
+func (w *rowWorker) moveCells(ctx context.Context, rows []fsck.Row) (refusal string, err error) {
 	if len(rows) == 0 {
 		return "", nil
 	}
@@ -25,13 +25,13 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	for i := range rows {
 		keys[i] = rows[i].Key
 	}
-	there, err := w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys)
+	stored, err := w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys)
 	if err != nil {
 		return "", err
 	}
 	for i := range rows {
-		if stays = w.taken(&rows[i], there); stays != "" {
-			return stays, nil
+		if refusal = valueConflict(&rows[i], stored); refusal != "" {
+			return refusal, nil
 		}
 	}
 
@@ -46,25 +46,26 @@ func (w *rowWorker) move(ctx context.Context, rows []fsck.Row) (stays string, er
 	if _, err := putAbsent(ctx, w.checks.Tables.Data, cells, values); err != nil {
 		return "", err
 	}
-	// Also of what was there before, or came from others since, only the same values will do.
-	if there, err = w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys); err != nil {
+	// A cell that was there before, or that another writer has put since, is left as it is. So read again:
+	// the rows must have every value that was to be moved, and no other at the same time.
+	if stored, err = w.checks.Store.Get(ctx, w.checks.Tables.Data, encoding.FamilyData, keys); err != nil {
 		return "", err
 	}
 	for i := range rows {
-		if stays = w.taken(&rows[i], there); stays != "" {
-			return stays, nil
+		if refusal = valueConflict(&rows[i], stored); refusal != "" {
+			return refusal, nil
 		}
-		if !holds(there, &rows[i]) {
+		if !holdsCells(stored, &rows[i]) {
 			return "what was written cannot be read: a newer deletion hides it", nil
 		}
 	}
 	return "", nil
 }
 
-// taken returns why a row cannot take cells, "" if it can: it has another value of a time. Both
-// would be there then, and queries fail.
-func (w *rowWorker) taken(r *fsck.Row, there []store.Row) string {
-	for _, o := range there {
+// valueConflict returns why the cells of r cannot be added to the stored row with its key, "" if they can. The
+// stored row may have another value at one of their times: queries of a row with both values fail.
+func valueConflict(r *fsck.Row, stored []store.Row) string {
+	for _, o := range stored {
 		if !bytes.Equal(o.Key, r.Key) {
 			continue
 		}
@@ -88,18 +89,18 @@ func (w *rowWorker) taken(r *fsck.Row, there []store.Row) string {
 	return ""
 }
 
-// holds reports whether a row has cells with these values.
-func holds(there []store.Row, r *fsck.Row) bool {
-	for _, o := range there {
+// holdsCells reports whether the stored row with the key of r has all cells of r, with equal values.
+func holdsCells(stored []store.Row, r *fsck.Row) bool {
+	for _, o := range stored {
 		if !bytes.Equal(o.Key, r.Key) {
 			continue
 		}
-		has := map[string][]byte{}
+		values := map[string][]byte{} // by qualifier
 		for _, c := range o.Cells {
-			has[string(c.Qualifier)] = c.Value
+			values[string(c.Qualifier)] = c.Value
 		}
 		for _, c := range r.Cells {
-			if v, ok := has[string(c.Qualifier)]; !ok || !bytes.Equal(v, c.Value) {
+			if v, ok := values[string(c.Qualifier)]; !ok || !bytes.Equal(v, c.Value) {
 				return false
 			}
 		}

@@ -25,7 +25,7 @@ func (p *place) timesOf(st tools.Store) (points map[string]map[int64]string, cro
 		if err != nil {
 			p.Fatal(err)
 		}
-		if encoding.Crooked(key.BaseTime) {
+		if encoding.OffHour(key.BaseTime) {
 			crooked++
 		}
 		var d encoding.RowDecoder

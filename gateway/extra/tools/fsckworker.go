@@ -107,7 +107,7 @@ func (w *rowWorker) check(ctx context.Context, row seriesRow) error {
 	}
 	if row.bad == nil {
 		last := int64(row.key.BaseTime)
-		if encoding.Crooked(row.key.BaseTime) {
+		if encoding.OffHour(row.key.BaseTime) {
 			last += encoding.RowSeconds - 1 // where what it holds may belong
 		}
 		var err error
@@ -231,15 +231,15 @@ func (w *rowWorker) repair(ctx context.Context) error {
 	}
 	changes := make([]store.Replacement, len(w.pending))
 	named := make([]bool, len(w.pending))
-	stays := make([]string, len(w.pending)) // why a row of no full hour stays
+	notMoved := make([]string, len(w.pending)) // why an off-hour row is not moved
 	for i := range w.pending {
 		p := &w.pending[i]
 		changes[i] = p.change
 		var err error
-		if stays[i], err = w.move(ctx, p.move); err != nil {
+		if notMoved[i], err = w.moveCells(ctx, p.move); err != nil {
 			return fmt.Errorf("cannot move %s: %w", p.title, err)
 		}
-		if stays[i] != "" {
+		if notMoved[i] != "" {
 			changes[i].Delete = nil
 		}
 		if p.orphan.Metric == nil {
@@ -269,8 +269,8 @@ func (w *rowWorker) repair(ctx context.Context) error {
 			// Its deletion was withdrawn, whatever the store says of a change of nothing.
 			outcomes[i], outcome = store.Changed, "its UIDs have names now"
 		}
-		if stays[i] != "" {
-			outcomes[i], outcome = store.Changed, stays[i]
+		if notMoved[i] != "" {
+			outcomes[i], outcome = store.Changed, notMoved[i]
 		}
 		if outcomes[i] == store.Replaced {
 			outcome = ""

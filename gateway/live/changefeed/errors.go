@@ -12,9 +12,9 @@ var (
 	// errLost is returned when a watched store has not kept all changes.
 	errLost = errors.New("changefeed: more rows have changed than the store keeps")
 
-	// errCrooked is returned when a row of no full hour has changed, see
-	// operator.CrookedError. The sub-query is run in full from then on.
-	errCrooked = errors.New("changefeed: a row of no full hour has changed")
+	// errOffHour is returned when an off-hour row has changed, whose points belong to two hours. The
+	// sub-query is run in full from then on.
+	errOffHour = errors.New("changefeed: a row of no full hour has changed")
 
 	// errTooManyRereads is returned when too many rows must be read whenever they
 	// change; see subQuery.alwaysRead.

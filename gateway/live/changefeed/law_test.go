@@ -246,7 +246,7 @@ func TestLaw_polled(t *testing.T) {
 // groups, show at every tick what a fresh query without a cache shows: whatever is written, also
 // into the older hours, and whenever views are loaded.
 //
-//fault:older-row-unseen-by-a-continued-view Seam() => Seam()-7200
+//fault:older-row-unseen-by-a-continued-view NewerFrom() => NewerFrom()-7200
 func TestLaw_olderHours(t *testing.T) {
 	var loads, continued int64
 	rapid.Check(t, func(rt *rapid.T) {

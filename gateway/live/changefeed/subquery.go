@@ -27,7 +27,7 @@ type subQuery struct {
 	view     *incremental.View // nil while the sub-query is run in full
 	finder   finder            // nil if and only if view is, between ticks
 	noView   bool              // a view of this plan takes too much memory, or has rows of no full hour
-	// wholeRows is set once rows have changed hours that the view had from a stretch: until the
+	// wholeRows is set once rows have changed hours that the view has merged, without their rows: until the
 	// plan is another, views have all rows.
 	wholeRows bool
 	rowsRead  int64           // delivered by the store for the last full answer
@@ -91,7 +91,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 		}
 		// Whatever went wrong with the changes: the rows have the answer.
 		s.feed.cfg.Log.Debug("live: a view is loaded again", "reason", err)
-		s.wholeRows = s.wholeRows || errors.Is(err, incremental.ErrSeam)
+		s.wholeRows = s.wholeRows || errors.Is(err, incremental.ErrOlderChanged)
 		s.close()
 		// A store that cannot be read would fail again, after a long time.
 		if ctx.Err() != nil || errors.Is(err, dispatch.ErrUnreachable) {
@@ -106,8 +106,8 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	n, err := s.openView(ctx, now)
 	var tableLimit *incremental.LimitError
 	var memoryLimit *memory.LimitError
-	var crooked *operator.CrookedError
-	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) || errors.As(err, &crooked) {
+	var offHour *operator.OffHourError
+	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) || errors.As(err, &offHour) {
 		// Loading it again at each tick would fail again.
 		s.noView = true
 	}
@@ -181,7 +181,7 @@ func (s *subQuery) loadView(ctx context.Context) (*incremental.View, error) {
 	if older != nil && err == nil {
 		s.feed.stats.continued.Add(1)
 	}
-	if errors.Is(err, incremental.ErrSeam) {
+	if errors.Is(err, incremental.ErrOlderChanged) {
 		older.Refuse()
 		s.wholeRows = true
 		t, rows, err = s.loadRows(ctx)
@@ -217,7 +217,7 @@ func (s *subQuery) loadFrom(ctx context.Context, older *stage.OlderHours) (*incr
 		return nil, 0, err
 	}
 	load := t.Load()
-	if err := load.Continue(older.Stretch(), older.Seam()); err != nil {
+	if err := load.Continue(older.Merged(), older.NewerFrom()); err != nil {
 		return nil, 0, err
 	}
 	stats, err := s.prepared.ExecuteNewer(ctx, older, load.Add)
@@ -271,8 +271,8 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time) (n news, err
 
 	s.feed.stats.changed.Add(int64(len(rows)))
 	for i := range rows {
-		if operator.IsCrooked(s.prepared.Plan, rows[i].Row) {
-			return n, errCrooked
+		if operator.IsOffHour(s.prepared.Plan, rows[i].Row) {
+			return n, errOffHour
 		}
 	}
 	toRead, err := s.extend(rows)

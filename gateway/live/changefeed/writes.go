@@ -39,8 +39,8 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 	}
 
 	s.span = plan.Schema.AppendSpan(s.span[:0], c.Row)
-	if int64(k.BaseTime) < s.view.Seam() && (s.view.Known(s.span) || operator.Admits(plan, s.span)) { //fault:older-row-unseen-by-a-continued-view TestLaw_olderHours
-		return false, incremental.ErrSeam
+	if int64(k.BaseTime) < s.view.NewerFrom() && (s.view.Known(s.span) || operator.Admits(plan, s.span)) { //fault:older-row-unseen-by-a-continued-view TestLaw_olderHours
+		return false, incremental.ErrOlderChanged
 	}
 	onlyPoints, ascending := s.decodeWrites(c, k.BaseTime)
 	if _, mustRead := s.alwaysRead[string(c.Row)]; onlyPoints && ascending && !mustRead {

@@ -9,9 +9,9 @@ import (
 // one must be loaded.
 var ErrStale = errors.New("incremental: rows lost points, the view must be loaded again")
 
-// ErrSeam is returned when rows change what a view has from a stretch of older hours. A new
+// ErrOlderChanged is returned when rows change the merged older hours with which a view began. A new
 // view must be loaded, of all rows.
-var ErrSeam = errors.New("incremental: rows change older hours, the view must be loaded again")
+var ErrOlderChanged = errors.New("incremental: rows change older hours, the view must be loaded again")
 
 // LimitError is returned when a view would take more memory than Bounds.Bytes.
 type LimitError struct{ Limit int64 }

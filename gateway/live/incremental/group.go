@@ -20,8 +20,8 @@ type group struct {
 	edges      []edge
 	watermarks []watermark
 
-	points     encoding.Points // of the whole scan range, and of the stretch's
-	cut        int64           // ms: the points before it are a stretch's and final; 0 without
+	points     encoding.Points // of the whole scan range, and of the merged older hours
+	cut        int64           // ms: the points before it are of merged older hours, and final; 0 without such
 	windows    []Window        // to aggregate again, and then to report
 	redescribe bool            // the group is new, or its members have changed
 

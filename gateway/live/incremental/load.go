@@ -111,7 +111,7 @@ func (l *Load) Finish() error {
 			return err
 		}
 		// Also of a series without points in buckets.
-		if err := l.view.checkSeam(sp); err != nil {
+		if err := l.view.checkOlder(sp); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (t *View) replaceUnits(sp *series, starts map[int64]bool, parts []partColum
 	if err := t.initFilled(sp); err != nil {
 		return err
 	}
-	if err := t.checkSeam(sp); err != nil {
+	if err := t.checkOlder(sp); err != nil {
 		return err
 	}
 	t.restoreOpenBucket(sp, &c, parts)

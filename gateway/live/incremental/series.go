@@ -12,7 +12,7 @@ type series struct {
 	index   int    // among the group's members; set when edges or watermarks are made
 	hasData bool   // it has points in the scan range, perhaps outside of all buckets
 
-	tail *merge.StretchMember // what the view's stretch has of it; nil for nothing
+	tail *merge.OlderMember // its part of the merged older hours; nil if they have none
 
 	base   column     // points as stored, or buckets
 	open   openBucket // the last bucket of base
@@ -72,7 +72,7 @@ func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	if s.group.watermarks != nil { // otherwise FinalBefore makes all of the group
 		s.group.watermarks[s.index] = t.memberWatermark(s)
 	}
-	return t.checkSeam(s)
+	return t.checkOlder(s)
 }
 
 // extent returns the window from the first to the last point of two columns, at

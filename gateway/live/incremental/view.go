@@ -18,7 +18,7 @@
 //
 // Plans that Covers refuses, and changes that take points away from rows, are not
 // handled: the caller loads a new view. A view of many hours may begin after those that
-// no longer change (seam.go).
+// no longer change (older.go).
 package incremental
 
 import (
@@ -57,8 +57,8 @@ type View struct {
 	bytes  int64               // held now
 	bounds Bounds
 
-	stretch *merge.Stretch // of older hours, which the view continues; nil for none
-	seam    int64          // ms: the end of these hours, 0 without
+	older     *merge.OlderHours // with which the view began; nil if it has all rows
+	newerFrom int64             // ms: the end of these hours, 0 without
 
 	shown Window // the window that Groups or Changes has trimmed the answer to last
 }

@@ -94,7 +94,7 @@ func (t *View) interval() int64 {
 func (t *View) earliestChange(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
-		return 0 // or it has ended before the seam: its next point needs a new view
+		return 0 // or it has ended in the merged older hours: its next point needs a new view
 	}
 
 	// open is the first possible time of the next point of the base.
@@ -109,7 +109,7 @@ func (t *View) earliestChange(s *series) int64 {
 	case t.plan.Rate != nil && before < 2:
 		return 0 // a second rate makes the first count at all times before it
 	case before == 0 && s.tail != nil && s.tail.Last[1] >= 0 && s.tail.Last[1] < open:
-		return min(open, s.tail.Last[1]+t.interval()) // the value before is before the seam
+		return min(open, s.tail.Last[1]+t.interval()) // the value before is in the merged older hours
 	case before == 0:
 		return open
 	}

@@ -231,7 +231,7 @@ func checkKey(schema encoding.Schema, key []byte) error {
 		return nil // a global annotation; OpenTSDB salts no key of this metric, even one with tags
 	}
 
-	if encoding.Crooked(k.BaseTime) && !wrapped(k.BaseTime) {
+	if encoding.OffHour(k.BaseTime) && !wrapped(k.BaseTime) {
 		return &baseTimeError{k.BaseTime}
 	}
 	if len(k.Tags) == 0 {

@@ -46,10 +46,10 @@ func (e *IncompleteError) Unwrap() error { return e.Err }
 func isFinal(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
-	var crooked *operator.CrookedError
+	var offHour *operator.OffHourError
 	var fault *operator.PanicError
 	switch {
-	case errors.As(err, &data), errors.As(err, &limit), errors.As(err, &crooked):
+	case errors.As(err, &data), errors.As(err, &limit), errors.As(err, &offHour):
 		return true
 	case memory.Refused(err): // this process's memory, even if the part was executed elsewhere
 		return true

@@ -18,8 +18,8 @@ const (
 	// RoundedAnswer was merged from partial aggregates in the order of the parts, so
 	// the last bits of sums may differ.
 	RoundedAnswer PlanAnswer = "partial"
-	// StretchAnswer is what the groups have in hours before those of another plan.
-	StretchAnswer PlanAnswer = "stretch"
+	// OlderHoursAnswer is what the groups have in hours before those of another plan.
+	OlderHoursAnswer PlanAnswer = "stretch"
 )
 
 // LookupPlan looks up a plan's answer in the result cache; it is called before Run, so

@@ -115,8 +115,8 @@ func (e *Engine) openSubQuery(ctx context.Context, r *stage.Request) (o openSubQ
 	if err != nil {
 		o.merger.Free()
 	}
-	var crooked *operator.CrookedError
-	if errors.As(err, &crooked) {
+	var offHour *operator.OffHourError
+	if errors.As(err, &offHour) {
 		o = openSubQuery{}
 		o.results, o.stats, err = e.answerSubQuery(ctx, r)
 	}

@@ -72,7 +72,7 @@ func expGroup(r *Result, metric string) exp.Group {
 	g := exp.Group{
 		Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}},
 		Points: r.Points,
-		Bare:   r.Metric == "",
+		NotesOnly:   r.Metric == "",
 	}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})

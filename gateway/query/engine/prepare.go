@@ -79,13 +79,13 @@ func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.St
 	return p.engine.stages.Execute(ctx, p.unbounded(ctx), sink)
 }
 
-// OlderHours returns the hours of the plan that are over, with their stretch; nil if there is
+// OlderHours returns the hours of the plan that are over, with their merged groups; nil if there is
 // none: the caller executes the whole plan then. Close comes after the last use of it.
 func (p *Prepared) OlderHours(ctx context.Context) (*stage.OlderHours, error) {
 	return p.engine.stages.Older(ctx, p.unbounded(ctx))
 }
 
-// ExecuteNewer executes the plan from the seam on, as Execute does.
+// ExecuteNewer executes the plan on the rows after the older hours, as Execute does.
 func (p *Prepared) ExecuteNewer(ctx context.Context, older *stage.OlderHours,
 	sink dispatch.Sink) (dispatch.Stats, error) {
 	return p.engine.stages.ExecuteNewer(ctx, p.unbounded(ctx), older, sink)

@@ -78,7 +78,7 @@ func (b *board) traced(q *query.Query) (Stats, string) {
 func (b *board) continued(q *query.Query) (Stats, bool) {
 	b.Helper()
 	stats, text := b.traced(q)
-	return stats, strings.Contains(text, "older hours from memory") && !strings.Contains(text, "without the seam")
+	return stats, strings.Contains(text, "older hours from memory") && !strings.Contains(text, "again as a whole")
 }
 
 // While points are written to the last hour before every query, and now and then to an older one, the
@@ -217,9 +217,9 @@ func TestStretch_manySeries(t *testing.T) {
 	}{{3, false}, {6, true}} { // there are 6 series
 		b.readSideBySide()
 		b.caching.stages = stage.New(stage.Config{
-			Exec:          b.caching.cfg.Exec,
-			Log:           b.caching.cfg.Log,
-			StretchSeries: c.most,
+			Exec:           b.caching.cfg.Exec,
+			Log:            b.caching.cfg.Log,
+			MaxOlderSeries: c.most,
 		})
 		q := b.question(hourZero, hourZero+boardHours*3600-1)
 		made := false

@@ -15,9 +15,9 @@ type Group struct {
 	Labels
 	// Points are those at all times of the rows that were read.
 	Points encoding.Points
-	// Bare groups have annotations alone, and so no points and no tags. As in OpenTSDB they
+	// NotesOnly groups have annotations alone, and so no points and no tags. As in OpenTSDB they
 	// are series of a metric that is an output; there is nothing to join them by.
-	Bare bool
+	NotesOnly bool
 }
 
 // Table is one output: rows by time, a column for each series.
@@ -44,10 +44,9 @@ type variable struct {
 // labelBytes is about the size of the labels of a series, without shared parts.
 const labelBytes = 300
 
-// Tables computes the outputs of the groups of all metrics, which are by the metrics'
-// index. Rows of expressions are those from start to end, in ms, both inclusive. The
-// groups are not changed, and the times of a table may be those of a group. The error is
-// one of the bounds, or a *DataError.
+// Tables computes the outputs of a request. groups[i] are the groups of metric i. Rows of expressions
+// are those from start to end, in ms, both inclusive. It does not change the groups, and the times of
+// a table may share memory with those of a group. The error is one of the bounds, or a *DataError.
 func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
 	c := &computation{
 		request:  r,
@@ -56,7 +55,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 		computed: make([]*table, len(r.Expressions)),
 	}
 	for i := range r.Metrics {
-		c.metrics[i] = r.metricVariable(i, withoutBare(groups[i]))
+		c.metrics[i] = r.metricVariable(i, withPoints(groups[i]))
 	}
 
 	// All are joined before one is evaluated: an empty intersection is an error whether an output
@@ -69,7 +68,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	needed := r.needed()
 	for _, i := range r.order {
 		if !needed[i] {
-			continue // so it cannot fail either
+			continue // OpenTSDB does not evaluate it either, so it cannot fail
 		}
 		if err := c.evaluate(i, r.isOutput(*r.Expressions[i].ID), start, end); err != nil {
 			return nil, err
@@ -77,40 +76,45 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	}
 
 	var tables []Table
-	shown := map[int]bool{}
+	written := map[int]bool{} // expressions that an output before has written
 	for _, out := range r.outputs() {
+		var t Table
 		if i := r.metric(*out.ID); i >= 0 {
-			v := c.metrics[i]
-			if len(v.series) < len(groups[i]) { // it lacks the bare ones
-				v = r.metricVariable(i, groups[i])
-			}
-			t, err := c.metricTable(v)
-			if err != nil {
+			var err error
+			if t, err = c.metricOutput(i, groups[i]); err != nil {
 				return nil, err
 			}
-			t.ID, t.Alias = *out.ID, out.Alias
-			tables = append(tables, t)
-			continue
+		} else {
+			i := r.expression(*out.ID)
+			t = c.computed[i].trimmed(start, end)
+			if written[i] {
+				// OpenTSDB steps through an expression once: a second output of it has no rows.
+				t.Times, t.Columns, t.First, t.Last = nil, make([][]float64, len(t.Series)), 0, 0
+			}
+			written[i] = true
 		}
-		i := r.expression(*out.ID)
-		t := c.computed[i].trimmed(start, end)
-		if shown[i] {
-			// OpenTSDB steps through an expression once.
-			t.Times, t.Columns, t.First, t.Last = nil, make([][]float64, len(t.Series)), 0, 0
-		}
-		shown[i] = true
 		t.ID, t.Alias = *out.ID, out.Alias
 		tables = append(tables, t)
 	}
 	return tables, nil
 }
 
-// withoutBare returns the groups that can be joined: usually all, as they are.
-func withoutBare(groups []Group) []Group {
-	if !slices.ContainsFunc(groups, func(g Group) bool { return g.Bare }) {
+// metricOutput returns the table of a metric that is an output: all its groups are series, also those
+// that have annotations alone, which c.metrics does not have.
+func (c *computation) metricOutput(i int, groups []Group) (Table, error) {
+	v := c.metrics[i]
+	if len(v.series) < len(groups) {
+		v = c.request.metricVariable(i, groups)
+	}
+	return c.metricTable(v)
+}
+
+// withPoints returns the groups that are not NotesOnly: usually all, as they are.
+func withPoints(groups []Group) []Group {
+	if !slices.ContainsFunc(groups, func(g Group) bool { return g.NotesOnly }) {
 		return groups
 	}
-	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Bare })
+	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.NotesOnly })
 }
 
 // outputs returns the existing outputs: the requested ones, or all expressions, or all metrics if
@@ -142,7 +146,7 @@ func (r *Request) isOutput(id string) bool {
 	return slices.ContainsFunc(r.outputs(), func(o OutputRef) bool { return *o.ID == id })
 }
 
-// needed reports of each expression whether an output needs its values.
+// needed reports for each expression whether an output needs its values.
 func (r *Request) needed() []bool {
 	needed := make([]bool, len(r.Expressions))
 	// Users before what they use.
@@ -260,8 +264,8 @@ func (e *Expression) joinable() error {
 	return nil
 }
 
-// evaluate computes the values of expression i. Those of the expressions that it uses are
-// computed.
+// evaluate computes the values of expression i into c.computed[i]. The expressions that it uses have
+// theirs already. With output its points from start to end, in ms, count as points of the answer.
 func (c *computation) evaluate(i int, output bool, start, end int64) error {
 	e, t := &c.request.Expressions[i], c.computed[i]
 	times := make([][]int64, len(t.steps))

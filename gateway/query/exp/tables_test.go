@@ -132,7 +132,7 @@ func TestTables_replaced(t *testing.T) {
 // A group that has only annotations is a series of the output of its metric, but not of an
 // expression.
 func TestTables_bare(t *testing.T) {
-	bare := Group{Labels: Labels{Metrics: []string{"m"}}, Bare: true}
+	bare := Group{Labels: Labels{Metrics: []string{"m"}}, NotesOnly: true}
 	groups := []Group{group("m", "p", map[int64]float64{1: 5}), bare}
 	r := request(t, aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"expressions":[{"id":"e","expr":"a + 1"}]`,
 		`"outputs":[{"id":"a"},{"id":"e"}]`)

@@ -21,21 +21,22 @@ type alignedPart struct {
 	groups map[string]*alignedRow
 }
 
-// alignedRow is what a part says of a group. Between two parts lie no times, so that their
-// columns follow each other as they are, unless a series that has points on both sides
-// of a part has none in it: that is interpolated, and the merge refuses.
+// alignedRow are the aggregates of a group in a part. The times of different parts do not overlap, so that
+// their columns follow each other as they are. The exception is a series that has points in the parts
+// before and after one in which it has none: OpenTSDB interpolates it, and the merge returns ErrOrder.
 type alignedRow struct {
-	time    []int64
-	bits    []uint64
-	floats  bool
-	members []alignedMember // ascending
+	time    []int64         // ms
+	bits    []uint64        // of values, or of rates; the first rate is unknown
+	floats  bool            // the values are doubles; otherwise all are integers
+	members []alignedMember // by ascending spans
 }
 
 // alignedMember is a series with points in a part.
 type alignedMember struct {
 	span        *seriesData
-	late, early bool           // it has none in the first, in the last rows of its group
-	first, last encoding.Value // at the first and the last time, for rates
+	late        bool           // it begins after the first time of its row
+	early       bool           // it ends before the last time of its row
+	first, last encoding.Value // its values at these times if it is not late or early; of rates only
 }
 
 // alignedMemberBytes is about what a member of an aligned row takes.
@@ -82,7 +83,8 @@ func (m *Merger) alignedPart(start string) *alignedPart {
 	return m.alignedParts[i]
 }
 
-// copyAligned copies a row, and adds a segment with the annotations of each span.
+// copyAligned returns a copy of a row of a part. It also adds the spans of the row to the merger: their
+// annotations as segments, and that they have points.
 func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, error) {
 	a := &alignedRow{floats: row.Kind&batch.AlignedFloat != 0}
 	if m.plan.Rate != nil && !a.floats && len(row.Time) > 0 {
@@ -94,7 +96,7 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 
 	a.time, a.bits = m.memory.points.copyOf(row.Time, m.memory.times.copy), m.memory.bits.copy(row.Bits)
 	a.members = make([]alignedMember, 0, len(row.Spans))
-	note, edge := 0, 0
+	noteAt, edgeAt := 0, 0 // in row.Notes and in the row's edges, which both are by span
 	for i, id := range row.Spans {
 		if i > 0 && bytes.Compare(row.Spans[i-1], id) >= 0 {
 			return nil, fmt.Errorf("merge: span %X follows %X in the part from %X, want them ascending", id,
@@ -107,17 +109,14 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 			return nil, err
 		}
 
-		if note < len(row.Notes) && int(row.NoteSpan[note]) == i {
-			s := &m.memory.segments.alloc(1)[0]
-			s.part = p.start
-			for ; note < len(row.Notes) && int(row.NoteSpan[note]) == i; note++ {
-				s.notes = append(s.notes, m.memory.bytes.copy(row.Notes[note]))
-				if err := m.account(int64(len(row.Notes[note]))); err != nil {
-					return nil, err
-				}
-			}
-			sp.addSegment(s)
+		notesEnd := noteAt
+		for notesEnd < len(row.Notes) && int(row.NoteSpan[notesEnd]) == i {
+			notesEnd++
 		}
+		if err := m.addNotes(sp, p.start, row.Notes[noteAt:notesEnd]); err != nil {
+			return nil, err
+		}
+		noteAt = notesEnd
 		if row.Flags[i]&batch.SpanAnnotationsOnly != 0 {
 			continue
 		}
@@ -129,16 +128,16 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 			early: row.Flags[i]&batch.SpanEarly != 0,
 		}
 		if m.plan.Rate != nil {
-			if edge+batch.Edges(row.Flags[i]) > len(row.EdgeBits) {
+			if edgeAt+batch.Edges(row.Flags[i]) > len(row.EdgeBits) {
 				return nil, fmt.Errorf("merge: group %X lacks edges in the part from %X", row.Group, p.start)
 			}
 			if !member.late {
-				member.first = row.Edge(edge)
-				edge++
+				member.first = row.Edge(edgeAt)
+				edgeAt++
 			}
 			if !member.early {
-				member.last = row.Edge(edge)
-				edge++
+				member.last = row.Edge(edgeAt)
+				edgeAt++
 			}
 		}
 		a.members = append(a.members, member)
@@ -150,8 +149,25 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 	return a, nil
 }
 
-// alignedRows returns what the parts have of a group, in time order. The error is ErrOrder if
-// they cannot follow each other.
+// addNotes adds copies of the annotations that a part has of a series, as a segment without points.
+func (m *Merger) addNotes(sp *seriesData, part string, notes [][]byte) error {
+	if len(notes) == 0 {
+		return nil
+	}
+	s := &m.memory.segments.alloc(1)[0]
+	s.part = part
+	for _, n := range notes {
+		s.notes = append(s.notes, m.memory.bytes.copy(n))
+		if err := m.account(int64(len(n))); err != nil {
+			return err
+		}
+	}
+	sp.addSegment(s)
+	return nil
+}
+
+// alignedRows returns the rows of a group in all parts, in time order. The error is ErrOrder if a series
+// would have to be interpolated between two of them, or if their types differ.
 func (a *aggregation) alignedRows(key []byte) ([]*alignedRow, error) {
 	var rows []*alignedRow
 	for _, p := range a.m.alignedParts {
@@ -196,7 +212,7 @@ func (a *aggregation) alignedRows(key []byte) ([]*alignedRow, error) {
 	return rows, nil
 }
 
-// aligned makes the points of a group of aligned rows. The error is an
+// aligned appends the points of a group of aligned rows to out. The error is an
 // *aggregate.InfinityError, or ErrOrder.
 func (a *aggregation) aligned(key []byte, out *encoding.Points) error {
 	rows, err := a.alignedRows(key)
@@ -212,9 +228,9 @@ func (a *aggregation) aligned(key []byte, out *encoding.Points) error {
 		from := 0
 		switch {
 		case a.query.Rate && n == 0:
-			from = 1 // the rates from 1970
+			from = 1 // the first rates, measured from 1970, are not emitted
 		case a.query.Rate:
-			row.bits[0] = a.seam(rows[n-1], row)
+			row.bits[0] = a.ratesBetween(rows[n-1], row)
 		}
 		for i := from; i < len(row.time); i++ {
 			t := row.time[i]
@@ -230,9 +246,9 @@ func (a *aggregation) aligned(key []byte, out *encoding.Points) error {
 	return nil
 }
 
-// seam returns the bits of the aggregated rates at the first time of a row, from the points at
-// the last time of the row before it.
-func (a *aggregation) seam(before, row *alignedRow) uint64 {
+// ratesBetween returns the bits of the aggregated rates at the first time of a row: each is measured from
+// the member's point at the last time of the row before.
+func (a *aggregation) ratesBetween(before, row *alignedRow) uint64 {
 	seconds := []float64{rate.Seconds(before.time[len(before.time)-1], row.time[0])}
 	bits, v := []uint64{0}, []float64{0}
 	a.sums.Reset(a.fn, true, 1)

@@ -67,7 +67,7 @@ const checkSpans = 256
 type groupMembers struct {
 	key   []byte
 	spans []*seriesData
-	whole *wholeGroup // instead of spans; nil mostly
+	whole *wholeGroup // instead of spans, if one part has returned all of the plan; else nil
 }
 
 // points is the number of stored points of all members.
@@ -122,11 +122,12 @@ type aggregation struct {
 	isAligned bool              // parts returned aligned aggregates
 	sums      aggregate.Aligned // of rates between two aligned parts
 
-	segments []*segment         // of the present series
-	series   []aggregate.Series // of the present group
+	segments []*segment         // of the series that addMembers is at, by time
+	series   []aggregate.Series // of the group that is made, without members that have annotations alone
 }
 
-// groupAll divides everything added into groups, and returns what makes them.
+// groupAll divides everything added into groups, by ascending keys, and returns the aggregation that
+// makes them.
 func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
 	a, err := m.newAggregation()
 	if err != nil {
@@ -139,8 +140,9 @@ func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
 	return a, grouped, err
 }
 
-// newAggregation makes what the groups of a plan are made with, for all of them: a joiner
-// if any part returned partial aggregates, otherwise columns of series.
+// newAggregation returns the aggregation of all groups of a plan, with a joiner if any part returned
+// partial aggregates, otherwise with columns of series. The error is ErrOrder if aligned aggregates
+// would have to be merged with others.
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
 	if m.fn == nil {
@@ -152,7 +154,7 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	}
 	if len(m.alignedParts) > 0 {
 		// Series cannot be added to groups that are finished.
-		if m.perSeries || len(m.partialParts) > 0 || m.stretch != nil {
+		if m.perSeries || len(m.partialParts) > 0 || m.older != nil {
 			return nil, ErrOrder
 		}
 		a.isAligned = true
@@ -190,17 +192,43 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 	if err := a.countPointsAhead(members); err != nil {
 		return g, err
 	}
+	if err := a.addMembers(&g, members); err != nil {
+		return g, err
+	}
+	a.m.describe(&g)
+
+	var err error
+	switch {
+	case a.isAligned:
+		err = a.aligned(members.key, &g.Points)
+	case a.joiner != nil:
+		err = a.joiner.group(members, a.segments[:0], &g.Points)
+	default:
+		err = a.aggregateSeries(members, &g.Points)
+		a.m.used = usedBefore // the next group uses the memory of the columns again; a joiner lasts for all groups
+	}
+	if err != nil {
+		return g, err
+	}
+	return g, a.countGroup(&g.Points)
+}
+
+// addMembers adds to a group the spans of its members that have points, and the annotations of all. If
+// the parts returned series only, it makes a.series, the columns of the members with points.
+func (a *aggregation) addMembers(g *Group, members groupMembers) error {
+	// Aligned rows have the group's points already, and the joiner reads the segments itself.
+	needsColumns := !a.isAligned && a.joiner == nil
 	a.series = a.series[:0]
 	a.columns.reset()
 	if err := a.columns.reserve(members.points()); err != nil {
-		return g, err
+		return err
 	}
 
 	g.Spans = make([][]byte, 0, len(members.spans))
 	for i, sp := range members.spans {
 		if i%checkSpans == 0 {
 			if err := a.m.Check(); err != nil {
-				return g, err
+				return err
 			}
 		}
 
@@ -212,48 +240,35 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 			continue
 		}
 		g.Spans = append(g.Spans, sp.id)
-		if a.isAligned || a.joiner != nil {
-			continue // the group has its points, or the joiner looks at the segments itself
+		if !needsColumns {
+			continue
 		}
 
 		if err := a.m.account(a.columns.bytesNeeded(a.segments)); err != nil {
-			return g, err
+			return err
 		}
 		s, err := a.columns.ofSeries(a.segments)
 		if err != nil {
-			return g, fmt.Errorf("merge: series %s: %w", encoding.UID(a.m.plan.Schema.SpanTSUID(sp.id)), err)
+			return fmt.Errorf("merge: series %s: %w", encoding.UID(a.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
 		a.series = append(a.series, s)
 	}
-	a.m.describe(&g)
+	return nil
+}
 
-	if a.isAligned {
-		if err := a.aligned(members.key, &g.Points); err != nil {
-			return g, err
-		}
-		return g, a.countGroup(&g.Points)
-	}
-	if a.joiner != nil {
-		if err := a.joiner.group(members, a.segments[:0], &g.Points); err != nil {
-			return g, err
-		}
-		return g, a.countGroup(&g.Points)
-	}
+// aggregateSeries appends the points of a group of a.series to out. If older hours are continued, those
+// of their points that are final come first, and only times after them are aggregated.
+func (a *aggregation) aggregateSeries(members groupMembers, out *encoding.Points) error {
 	query := a.query
 	final, continues, err := a.finalPoints(members)
 	if err != nil {
-		return g, err
+		return err
 	}
 	if continues {
 		query.Start = max(query.Start, final.cut)
-		g.Points.AppendPoints(final.points)
+		out.AppendPoints(final.points)
 	}
-	err = a.aggregator.Aggregate(a.fn, query, a.series, &g.Points)
-	a.m.used = usedBefore // the next group uses the same memory; the joiner's lasts for all groups
-	if err != nil {
-		return g, err
-	}
-	return g, a.countGroup(&g.Points)
+	return a.aggregator.Aggregate(a.fn, query, a.series, out)
 }
 
 // countGroup counts the memory of a group's points, which outlive the merger, and their

@@ -75,7 +75,8 @@ func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 // has ended: each member may touch every bucket.
 const checkMembers = 16
 
-// group computes a group's points. scratch is memory to use.
+// group appends to out the points of a group: its partial aggregates, and the members' points where no
+// part has aggregated them. scratch is memory for the segments of one member.
 func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.Points) error {
 	j.mergePartials(string(members.key))
 

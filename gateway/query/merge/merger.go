@@ -56,7 +56,7 @@ type Merger struct {
 	needsSpanOrder bool
 
 	histograms histogramSums // of a plan of histograms
-	stretch    *Stretch      // that is continued; nil if there is none
+	older      *OlderHours   // that is continued; nil if there is none
 
 	memory      memory
 	bounds      Bounds
@@ -86,7 +86,7 @@ type seriesData struct {
 	points  int    // number of stored points among what was added
 	// The list of segments in order of arrival.
 	first, last *segment
-	tail        *StretchMember // of the stretch that is continued; nil if it has none of the span
+	tail        *OlderMember // of the older hours that are continued; nil if they do not have the span
 	// after is the series that was found after this one the last time, for findSeries.
 	after *seriesData
 

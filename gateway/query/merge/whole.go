@@ -24,7 +24,7 @@ type wholeGroup struct {
 
 // isWhole reports whether a part with partial aggregates is all of the plan.
 func (m *Merger) isWhole(part scanplan.KeyRange) bool {
-	if len(m.plan.Ranges) != 1 || m.passesName != nil || m.stretch != nil {
+	if len(m.plan.Ranges) != 1 || m.passesName != nil || m.older != nil {
 		return false
 	}
 	r := m.plan.Ranges[0]

@@ -35,9 +35,9 @@ type Query struct {
 // 1970. It is not emitted, but contributes up to the second one.
 func (q *Query) BogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
 
-// ownOnly reports whether a member contributes only at times of its own points, and is not
-// interpolated between two.
-func (q *Query) ownOnly(f *Function) bool {
+// skipsGaps reports whether a member contributes only at the times of its own points, and is not
+// interpolated in the gaps between them.
+func (q *Query) skipsGaps(f *Function) bool {
 	return f.gapsFixable && q.Fix&scanplan.FixGaps != 0
 }
 
@@ -63,14 +63,14 @@ type Group struct {
 	// Guard bounds the memory and the time of Aggregate; nil is no bound.
 	Guard Guard
 
-	members []member
-	times   timeline
-	float   []bool // by timestamp: the output is a double
-	columns columns
-	ownOnly bool // see Query.ownOnly
-	doubles scratch[float64]
-	longs   scratch[int64]
-	arena   arena
+	members   []member
+	times     timeline
+	float     []bool // by timestamp: the output is a double
+	columns   columns
+	skipsGaps bool // of the query: members are not interpolated between their points
+	doubles   scratch[float64]
+	longs     scratch[int64]
+	arena     arena
 }
 
 // scratch is the memory of one typed pass over a block.
@@ -91,10 +91,11 @@ const blockTimes = 2048
 // once.
 const gatherValues = 1 << 20
 
-// Aggregate appends to out one point for each time at which a member has one. Its
+// Aggregate appends to out one point for each time at which a member has a point: f of the values
+// of all members there, interpolated where a member has none. The
 // type is the one that OpenTSDB gives it: an integer if no member has a float as its
-// current or its next point there. members are in span order. Aggregate returns an
-// *InfinityError for an infinite value inside [Start, End], and the guard's errors.
+// current or its next point there. members are in span order. The error is an
+// *InfinityError for an infinite value inside [Start, End], or the guard's.
 // Source: AggregationIterator, SpanGroup.
 func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.Points) error {
 	if g.Guard == nil {
@@ -102,7 +103,7 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	}
 	g.arena.reset()
 
-	times, kind, err := g.prepare(q, members)
+	times, kind, err := g.prepare(q, members) // sets g.members, and g.float if kind is mixed
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	if q.Rate {
 		method = PREV // a rate holds until the next one
 	}
-	g.ownOnly = q.ownOnly(f)
+	g.skipsGaps = q.skipsGaps(f)
 
 	if err := g.Guard.Reserve(int64(len(times)) * pointBytes); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (k typing) of(float []bool) typing {
 	return mixed
 }
 
-// block aggregates one block of timestamps and appends it to out. float is, for each time of a
+// block aggregates one block of timestamps, appends it to out, and moves the members past it. float is, for each time of a
 // mixed block, whether its point is a double; other blocks have none.
 func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool,
 	out *encoding.Points) error {
@@ -230,14 +231,14 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 	return nil
 }
 
-// addOwn adds the points that a member has inside the block, each at its own time, which
-// is among the block's.
-func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, block []int64, own []T) {
+// addOwnPoints adds to c the points that a member has inside the block, each at its own time, which
+// is among the block's. values are those of all points of the member.
+func addOwnPoints[T int64 | float64](f columnFunctions[T], c *columns, m *member, block []int64, values []T) {
 	for k, at := m.next, m.at; k < m.end; k, at = k+1, at+1 {
 		for block[at] != m.time[k] {
 			at++
 		}
-		f.add(c, at, own[k:k+1])
+		f.add(c, at, values[k:k+1])
 	}
 }
 
@@ -261,8 +262,8 @@ func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p po
 		n := m.to - m.at
 		switch own := values(m); {
 		case n == 0: // the member contributes nothing to this block
-		case g.ownOnly:
-			addOwn(f, c, m, block, own)
+		case g.skipsGaps:
+			addOwnPoints(f, c, m, block, own)
 		case m.end-m.next == n: // a point at every time: there is no gap
 			f.add(c, m.at, own[m.next:m.end])
 		default:

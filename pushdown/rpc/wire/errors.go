@@ -47,7 +47,7 @@ const (
 	kindEnding      = "ending"
 	kindBusy        = "busy"
 	kindUnproven    = "unproven"
-	kindCrooked     = "crooked"
+	kindOffHour     = "crooked"
 	kindPanic       = "panic"
 )
 
@@ -65,13 +65,13 @@ type detail struct {
 func Status(err error) (*status.Status, metadata.MD) {
 	var data *operator.DataError
 	var limit *operator.LimitError
-	var crooked *operator.CrookedError
+	var offHour *operator.OffHourError
 	var fault *operator.PanicError
 	switch {
 	case errors.As(err, &fault):
 		return failure(codes.Internal, fault.Value, detail{Kind: kindPanic})
-	case errors.As(err, &crooked):
-		return failure(codes.DataLoss, crooked.Text, detail{Kind: kindCrooked, Row: crooked.Row})
+	case errors.As(err, &offHour):
+		return failure(codes.DataLoss, offHour.Text, detail{Kind: kindOffHour, Row: offHour.Row})
 	case errors.As(err, &data):
 		return failure(codes.DataLoss, data.Text, detail{Kind: kindData, Row: data.Row})
 	case errors.As(err, &limit):
@@ -121,8 +121,8 @@ func Error(err error, trailer metadata.MD) error {
 		return &operator.DataError{Row: d.Row, Text: s.Message(), Err: errors.New(s.Message())}
 	case kindPanic:
 		return &operator.PanicError{Value: s.Message()}
-	case kindCrooked:
-		return &operator.CrookedError{Row: d.Row, Text: s.Message()}
+	case kindOffHour:
+		return &operator.OffHourError{Row: d.Row, Text: s.Message()}
 	case kindLimit:
 		return &operator.LimitError{What: d.What, Limit: d.Limit, Need: d.Need}
 	case kindPlan:

@@ -14,7 +14,7 @@ const (
 	WrongWidth                 // a value of another length than its qualifier says; queries read it by its length
 	FloatEncoding              // a 4-byte float with four bytes before it
 	Duplicate                  // several values of one time
-	CrookedRow                 // a row whose base time is no full hour
+	OffHourRow                 // a row whose base time is no full hour
 	FutureColumn               // perhaps an object of a later OpenTSDB
 	LongInteger                // an integer on 8 bytes that fits fewer
 	Uncompacted                // a row that is not one cell, with Options.Compact
@@ -35,7 +35,7 @@ var kindTexts = [kinds]struct{ name, found, repaired string }{
 	FloatEncoding: {"badly encoded float", "Improperly Encoded Floating Point Values",
 		"Improperly Encoded Floating Point Values Fixed"},
 	Duplicate:    {"duplicate", "Duplicate Datapoints", "Duplicate Datapoints Resolved"},
-	CrookedRow:   {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
+	OffHourRow:   {"row of no full hour", "Rows of No Full Hour", "Rows of No Full Hour Moved"},
 	FutureColumn: {"possible future object", "Possible Future Objects", ""},
 	LongInteger:  {"long integer", "Datapoints Qualified for VLE", "Datapoints Compressed with VLE"},
 	Uncompacted:  {"uncompacted", "Rows to be Compacted", "Rows Compacted"},

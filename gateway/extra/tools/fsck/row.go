@@ -123,8 +123,8 @@ func (c *Checker) Check(row Row, facts Facts) *Result {
 			c.read(int32(i))
 		}
 		c.resolve()
-		if encoding.Crooked(key.BaseTime) {
-			c.planCrooked(key)
+		if encoding.OffHour(key.BaseTime) {
+			c.planOffHour(key)
 		} else {
 			c.plan()
 		}

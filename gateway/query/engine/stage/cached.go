@@ -164,8 +164,8 @@ func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool
 // keep answers a request that was queried before, or that others wait for, for all times of its
 // rows, so that a later time window inside the same hours has the answer, too; and caches that.
 type keep struct {
-	atSeam *seam // of what is kept
-	whole  Stage
+	split *planSplit // of what is kept
+	whole Stage
 }
 
 func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
@@ -181,7 +181,7 @@ func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
 		// An answer can be kept even if those of its parts are too large. That is worth the
 		// proofs only if the rows do not change all the time.
 		untrimmed.proving = r.lookup.Unchanged()
-		a, err = s.atSeam.groups(ctx, untrimmed, r.Plan.End)
+		a, err = s.split.groups(ctx, untrimmed, r.Plan.End)
 	} else {
 		a, err = s.whole.Groups(ctx, untrimmed)
 	}

@@ -4,11 +4,11 @@
 //
 //	inturn.go      again, when the query has the turn, if other queries hold the memory
 //	tables.go      from a table of rollups, then from the next one; raw rows after a cut
-//	straight.go    again with rows cut at full hours, if the table has rows of no full hour
+//	offhour.go     executes the plan again with rows split at full hours, if the table has off-hour rows
 //	cached.go      from the result cache, and into it
 //	rollups.go     from rollups that we make ourselves, where they are proven
 //	shared.go      by one execution for equal queries
-//	seam.go        older hours from the result cache, newer ones from their rows
+//	split.go       older hours from the result cache, newer ones from their rows
 //	aggregation.go by partial aggregates or per series, and per series if partial aggregates fail
 //	scan.go        by executing the plan, and merging the answers of its parts
 package stage
@@ -140,9 +140,9 @@ type Config struct {
 	// SharePatience is how long a query waits for an execution that has begun before it came. Then the next
 	// one begins while that one runs, so a slow plan is begun at most that often. Default 1 s.
 	SharePatience time.Duration
-	// StretchSeries is the most series of a stretch if their hours can be read side by side
-	// instead: that keeps nothing of a series, but a stretch some 300 bytes. Default 50,000.
-	StretchSeries int64
+	// MaxOlderSeries is the most series for which older hours are kept merged, with some 300 bytes for
+	// each series, if the hours can be read side by side instead, which keeps nothing. Default 50,000.
+	MaxOlderSeries int64
 }
 
 // Stages are all stages in their order. Its methods may be called from many goroutines.
@@ -152,7 +152,7 @@ type Stages struct {
 	find        *find
 	rollups     *rollups
 	sharing     *sharing
-	seam        *seam
+	split       *planSplit
 	aggregation *aggregation
 	scan        *scan
 }
@@ -161,16 +161,16 @@ type Stages struct {
 func New(cfg Config) *Stages {
 	s := &Stages{scan: &scan{exec: cfg.Exec}, sharing: newSharing(cmp.Or(cfg.SharePatience, time.Second))}
 	s.aggregation = &aggregation{exec: cfg.Exec, scan: s.scan}
-	s.seam = newSeam(&cfg, s.scan, s.aggregation)
-	read := s.seam.whole
+	s.split = newPlanSplit(&cfg, s.scan, s.aggregation)
+	read := s.split.whole
 
-	keep := &keep{atSeam: s.seam, whole: read}
+	keep := &keep{split: s.split, whole: read}
 	again := &find{exec: cfg.Exec, next: keep}
 	shared := &shared{sharing: s.sharing, alone: keep, batch: again}
 	s.rollups = &rollups{prover: cfg.Made, scan: s.scan, next: shared}
 	s.find = &find{exec: cfg.Exec, next: s.rollups}
 
-	table := &straight{log: cfg.Log, next: s.find, cut: read}
+	table := &splitOffHour{log: cfg.Log, next: s.find, split: read}
 	tables := &behindCut{next: &fallback{next: table}, raw: table}
 	s.first = &inTurn{next: tables}
 	return s
@@ -198,13 +198,13 @@ func (s *Stages) Execute(ctx context.Context, r *Request, sink dispatch.Sink) (d
 	return s.scan.into(ctx, r, dispatch.PerSeries, sink)
 }
 
-// Older returns the hours of a request's plan that are over, with their stretch, for a caller that
+// Older returns the hours of a request's plan that are over, with their merged groups, for a caller that
 // continues it itself; nil if there are none. Close comes after the last use of it.
 func (s *Stages) Older(ctx context.Context, r *Request) (*OlderHours, error) {
 	if !r.cacheable() {
 		return nil, nil
 	}
-	return s.seam.olderHours(ctx, r.Untrimmed(), r.Plan.End)
+	return s.split.olderHours(ctx, r.Untrimmed(), r.Plan.End)
 }
 
 // Sharing returns how many plans are being executed that others may share, and how many requests wait

@@ -67,7 +67,7 @@ func (p *Prover) stateOfRange(ctx context.Context, table, family string, r store
 	if s.before, err = p.earlierOpenings(ctx, table, s.locs); err != nil {
 		return s, err
 	}
-	s.states, err = p.readPoints(ctx, family, s.locs, s.before, r.Start)
+	s.states, err = p.regionStates(ctx, family, s.locs, s.before, r.Start)
 	return s, err
 }
 
@@ -128,7 +128,7 @@ func (p *Prover) mark(ctx context.Context, table, family string, r store.KeyRang
 	// An altered table opens its regions again, so its description holds as long as the mark.
 	check := p.checkNoExpiry
 	if p.cfg.Proof == ProofTimestamps {
-		check = p.checkStamped
+		check = p.checkTableTimestamps
 	}
 	if err := check(ctx, table, family); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (p *Prover) filesOfMark(ctx context.Context, loc *regions.Location, part sp
 	if p.health.check(ctx, p, loc.Addr) != nil {
 		return nil
 	}
-	if _, _, stamp, err := p.changeSince(ctx, loc, part, began-stampSlack); err != nil || stamp > 0 {
+	if _, _, stamp, err := p.changeSince(ctx, loc, part, began-maxStampAge); err != nil || stamp > 0 {
 		return nil
 	}
 	files, err := p.storeFiles(ctx, loc, part.family)
@@ -257,7 +257,7 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 	if p.slowMarks.paused(span, p.clock()) {
 		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errSlowProof)
 	}
-	_, _, stamp, err := p.changeSince(ctx, loc, span, m.At-stampSlack)
+	_, _, stamp, err := p.changeSince(ctx, loc, span, m.At-maxStampAge)
 	// A server continues a scan that is no longer awaited: each query would leave one.
 	if errors.Is(err, errSlowProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		p.slowMarks.pause(span, p.clock()+slowPause)

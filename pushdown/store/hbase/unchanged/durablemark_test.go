@@ -101,7 +101,7 @@ func TestMark_timestamps(t *testing.T) {
 			false, false},
 	} {
 		c := startStamped(t)
-		c.pass(2 * stampSlack * time.Millisecond)
+		c.pass(2 * maxStampAge * time.Millisecond)
 		mark := c.mustMark(false)
 		c.pass(time.Minute)
 		e.change(c)
@@ -126,7 +126,7 @@ func TestMark_timestamps(t *testing.T) {
 // Rows that were written to minutes before the mark are proven only while their region rests.
 func TestMark_young(t *testing.T) {
 	c := startStamped(t)
-	c.pass(2 * stampSlack * time.Millisecond)
+	c.pass(2 * maxStampAge * time.Millisecond)
 	c.Put("t", "r0010", "t", "q0", "v")
 	mark := c.mustMark(true)
 	if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
@@ -160,7 +160,7 @@ func TestMark_refused(t *testing.T) {
 // it although nobody waits, and each query would leave another one there.
 func TestMark_slow(t *testing.T) {
 	c := startStamped(t)
-	c.pass(2 * stampSlack * time.Millisecond)
+	c.pass(2 * maxStampAge * time.Millisecond)
 	mark := c.mustMark(false)
 	c.Put("t", "r0039", "t", "q0", "v")
 	c.SetSlow(c.servers.Load())

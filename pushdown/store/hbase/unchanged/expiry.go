@@ -113,10 +113,10 @@ func (p *Prover) checkNoExpiry(ctx context.Context, table, family string) error 
 	return checkSchemaNoExpiry(table, family, schema)
 }
 
-// checkStamped is checkNoExpiry for proofs by timestamps: it also returns ErrExpiring if
+// checkTableTimestamps is checkNoExpiry for proofs by timestamps: it also returns ErrExpiring if
 // the table's stores are of an own kind. Some of those, as StripeStoreEngine, drop delete
 // markers in compactions of some of their files.
-func (p *Prover) checkStamped(ctx context.Context, table, family string) error {
+func (p *Prover) checkTableTimestamps(ctx context.Context, table, family string) error {
 	schema, err := p.router.Describe(ctx, table)
 	if err != nil {
 		return err

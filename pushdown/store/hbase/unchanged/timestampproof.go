@@ -24,11 +24,10 @@ const (
 	// maxClockLag is how far a region server's clock may be behind prover.clock, in ms.
 	// A healthy server seems to be behind by up to its report interval, 3 s by default.
 	maxClockLag = 30_000
-	// stampSlack is how much older than the moment at which it becomes visible a change's
-	// timestamp may be, in ms: a server takes it before it syncs its log, for which it
-	// waits at most 5 minutes (hbase.regionserver.wal.sync.timeout), and its clock may be
-	// behind.
-	stampSlack = 5*60_000 + maxClockLag
+	// maxStampAge is how old the timestamp of a change may be when the change becomes visible, in
+	// ms: a server takes the timestamp before it syncs its log, for which it waits at most 5
+	// minutes (hbase.regionserver.wal.sync.timeout), and its clock may be behind.
+	maxStampAge = 5*60_000 + maxClockLag
 	// slowPause is how long a span is not scanned for changes after such a scan did not complete,
 	// in ms.
 	slowPause = 60_000
@@ -45,19 +44,19 @@ type spanKey struct{ family, region, start, stop string }
 type mark struct {
 	epoch uint64
 	state regionState // when the span was last proven to be unchanged
-	at    int64       // when the check began that scanned for changes, or made the mark; ms since 1970
+	began int64       // when the check began that scanned for changes, or made the mark; ms since 1970
 	// files are the store's files, listed after at; empty if they were not listed. Marks
 	// share them.
 	files []string
-	// notBefore is when a scan for changes is worth a call again, ms since 1970: until then each
+	// nextScan is the earliest time of the next scan for changes, ms since 1970. Each scan before it
 	// would find a known young cell, or take too long.
-	notBefore int64
-	// unproven is the state of the region in which the clocks last proved nothing. If the region is
-	// still in it, nothing writes to it, and a new mark needs no timestamps.
-	unproven regionState
+	nextScan int64
+	// clocksFailedIn is the state of the region when a check of the servers' clocks last failed. If the
+	// region is still in this state, nothing writes to it, and a new mark needs no timestamps.
+	clocksFailedIn regionState
 
-	checked  bool  // the table's description was read during this opening
-	expiring error // with checked: an ErrExpiring, nil if nothing expires
+	tableChecked bool  // the table's description was read during this opening
+	expiryError  error // if tableChecked: an ErrExpiring, or nil if nothing expires
 }
 
 // markTable keeps the last mark of each span.
@@ -108,7 +107,7 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 		// A new state: the last of two checks stores its own.
 	case !ok || current.epoch != last.epoch:
 		return epochs.Add(1)
-	case current.at > now.at:
+	case current.began > now.began:
 		// Another check has proven the same epoch later.
 		return now.epoch
 	}
@@ -122,8 +121,8 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 // # Why no cell is a proof
 //
 // A raw scan returns puts and delete markers of all versions. HBase stamps a change with
-// its server's clock and makes it visible within stampSlack of that. So if a raw scan
-// from the mark's time less stampSlack finds nothing in a span, then nothing became
+// its server's clock and makes it visible within maxStampAge of that. So if a raw scan
+// from the mark's time less maxStampAge finds nothing in a span, then nothing became
 // visible there since the mark, except for what has no new timestamp: cells and
 // deletions with explicit timestamps, and a deletion of one version, whose marker takes
 // the timestamp of the put. The operator promises that there are none, see
@@ -158,6 +157,10 @@ func (p *Prover) stampedVersion(ctx context.Context, table, family string, r sto
 	}
 }
 
+// tryStampedVersion makes one attempt at stampedVersion. It checks each span of the range, between two
+// readings of the regions' openings, and stores a new mark for each. The error is errReopened if a region
+// was opened again in between, ErrExpiring if cells of the table may vanish by themselves, or the reason
+// why clocks or scans prove nothing now.
 func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	began := p.clock()
 	locs, err := p.locateAll(ctx, table, r)
@@ -168,11 +171,39 @@ func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r 
 	if err != nil {
 		return "", err
 	}
-	states, err := p.readPoints(ctx, family, locs, before, r.Start)
+	states, err := p.regionStates(ctx, family, locs, before, r.Start)
 	if err != nil {
 		return "", err
 	}
 
+	spans := p.observedSpans(family, locs, r)
+	work, inner := errgroup.WithContext(ctx)
+	work.SetLimit(spansAtOnce)
+	for i, s := range spans {
+		s.began, s.state = began, states[i]
+		work.Go(func() error { return p.observeSpan(inner, s) })
+	}
+	if err := work.Wait(); err != nil {
+		return "", err
+	}
+	if err := p.refuseExpiring(ctx, table, family, spans); err != nil {
+		return "", err
+	}
+
+	// Read points of a region count only within one opening. So an opening is a proof only if
+	// hbase:meta names it before and after all of this.
+	after, err := p.currentOpenings(ctx, table, locs)
+	if err != nil {
+		return "", err
+	}
+	if !sameOpenings(before, after) {
+		return "", errReopened
+	}
+	return p.storeMarks(spans)
+}
+
+// observedSpans returns the spans of a key range, one for each of its regions, with their last marks.
+func (p *Prover) observedSpans(family string, locs []*regions.Location, r store.KeyRange) []*observedSpan {
 	spans := make([]*observedSpan, len(locs))
 	for i, loc := range locs {
 		// A server refuses a scan that begins before its region.
@@ -181,154 +212,143 @@ func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r 
 			start = loc.Start
 		}
 		key := spanKey{family, string(loc.Name), string(start), string(r.Stop)}
-		spans[i] = &observedSpan{key: key, loc: loc, began: began, state: states[i], last: p.marks.find(key)}
+		spans[i] = &observedSpan{key: key, loc: loc, lastMark: p.marks.find(key)}
 	}
-	work, inner := errgroup.WithContext(ctx)
-	work.SetLimit(spansAtOnce)
-	for _, s := range spans {
-		work.Go(func() error { return p.observeSpan(inner, s) })
-	}
-	if err := work.Wait(); err != nil {
-		return "", err
-	}
-	if err := p.checkSpans(ctx, table, family, spans); err != nil {
-		return "", err
-	}
+	return spans
+}
 
-	// Only an opening that hbase:meta names before and after all of this is a proof, see Version.
-	after, err := p.currentOpenings(ctx, table, locs)
-	if err != nil {
-		return "", err
-	}
-	if !sameOpenings(before, after) {
-		return "", errReopened
-	}
-
+// storeMarks stores the new mark of each span, also if it then returns an error: the next check begins
+// from the new marks. The token consists of the marks' epochs.
+func (p *Prover) storeMarks(spans []*observedSpan) (string, error) {
 	var token []byte
-	var unproven error
+	var err error
 	for _, s := range spans {
-		token = binary.AppendUvarint(token, p.marks.replace(s.key, s.last, s.now))
-		if s.unproven != nil {
-			unproven = s.unproven
+		token = binary.AppendUvarint(token, p.marks.replace(s.key, s.lastMark, s.newMark))
+		if s.clockError != nil {
+			err = s.clockError
 		}
 	}
-	if unproven != nil {
-		return "", unproven
+	if err != nil {
+		return "", err
 	}
 	return string(token), nil
 }
 
 // observedSpan is a span during a check, and its result.
 type observedSpan struct {
-	key   spanKey
-	loc   *regions.Location
-	began int64       // start of the check, ms since 1970
-	state regionState // during the check, before anything else
-	last  mark
+	key      spanKey
+	loc      *regions.Location
+	began    int64       // start of the check, ms since 1970
+	state    regionState // during the check, before anything else
+	lastMark mark        // of the check before; zero if there is none
 
-	now      mark  // to be stored; with the epoch of last, if nothing has changed in between
-	unproven error // why timestamps prove nothing now
+	newMark    mark  // to be stored; it has the epoch of lastMark if nothing has changed in between
+	clockError error // why timestamps prove nothing now; nil if they do
 }
 
-func (s *observedSpan) unchanged() bool { return s.now.epoch == s.last.epoch }
+// unchanged reports whether the check has proven that the span's cells are those of its last mark.
+func (s *observedSpan) unchanged() bool { return s.newMark.epoch == s.lastMark.epoch }
 
-// observeSpan checks whether a span has changed since its last mark, and sets s.now.
+// observeSpan checks whether a span has changed since s.lastMark, and sets s.newMark, which has the epoch
+// of s.lastMark only if it has not. It sets s.clockError if the servers' clocks are not known to be right.
 func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 	// Equal read points: nothing in the region has changed. The mark keeps its time, because
 	// the clocks of this moment were not checked.
-	if s.now = s.last; s.last.state == s.state {
+	if s.newMark = s.lastMark; s.lastMark.state == s.state {
 		return nil
 	}
 
 	// Most spans are checked once, so neither the first check nor the first one of an opening
 	// spends a call on more than the read point.
-	s.now = mark{epoch: epochs.Add(1), state: s.state, at: s.began}
-	if s.last.state.opening != s.state.opening {
+	s.newMark = mark{epoch: epochs.Add(1), state: s.state, began: s.began}
+	if s.lastMark.state.opening != s.state.opening {
 		return nil
 	}
-	s.now.checked, s.now.expiring, s.now.notBefore = s.last.checked, s.last.expiring, s.last.notBefore
-	if s.began < s.now.notBefore {
+	s.newMark.tableChecked, s.newMark.expiryError = s.lastMark.tableChecked, s.lastMark.expiryError
+	s.newMark.nextScan = s.lastMark.nextScan
+	if s.began < s.newMark.nextScan {
 		return nil
 	}
 
 	if err := p.health.check(ctx, p, s.loc.Addr); err != nil {
 		// The last mark is kept, because the cause may be temporary. Only a region without writes
 		// gets a new one, which equal read points will continue.
-		if s.last.unproven != s.state {
-			s.unproven = err
-			s.now = s.last
-			s.now.unproven = s.state
+		if s.lastMark.clocksFailedIn != s.state {
+			s.clockError = err
+			s.newMark = s.lastMark
+			s.newMark.clocksFailedIn = s.state
 		}
 		return nil
 	}
 
-	if len(s.last.files) > 0 {
+	if len(s.lastMark.files) > 0 {
 		if err := p.scanForChanges(ctx, s); err != nil || s.unchanged() {
 			return err
 		}
 		// While the scan of the next check would find the same young cell, it gets no files.
-		if s.began < s.now.notBefore {
+		if s.began < s.newMark.nextScan {
 			return nil
 		}
 	}
 	var err error
-	s.now.files, err = p.storeFiles(ctx, s.loc, s.key.family)
+	s.newMark.files, err = p.storeFiles(ctx, s.loc, s.key.family)
 	return err
 }
 
-// scanForChanges looks for changes of a span since its last mark. If there are none, s.now has the
-// last epoch. If one is found, s.now has the time until which it will be found.
+// scanForChanges scans a span for changes since s.lastMark. If there are none, it gives s.newMark the epoch
+// of s.lastMark. If there is one, it sets s.newMark.nextScan to the time until which scans would find it.
 func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
-	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.last.at-stampSlack) //fault:clocks-are-alike TestStampedVersion_changes
+	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.lastMark.began-maxStampAge) //fault:clocks-are-alike TestStampedVersion_changes
 	if err != nil {
 		// The next checks skip a scan that takes as long as reading may. Then they begin from a
 		// later mark: if a compaction has put cells of old and of recent times into one file, the
 		// scan is slow from each mark that is as old as the recent ones.
 		if errors.Is(err, errSlowProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			s.now.notBefore = s.began + slowPause
-			p.marks.replace(s.key, s.last, s.now)
+			s.newMark.nextScan = s.began + slowPause
+			p.marks.replace(s.key, s.lastMark, s.newMark)
 		}
 		return fmt.Errorf("cannot look for changes of region %q: %w", s.loc.Name, err)
 	}
 	if stamp > 0 {
 		// A timestamp from the future is no reason to wait for ever.
-		s.now.notBefore = min(stamp, s.began) + stampSlack
+		s.newMark.nextScan = min(stamp, s.began) + maxStampAge
 		return nil
 	}
 
 	files, err := p.storeFiles(ctx, s.loc, s.key.family)
-	if err != nil || !sameStore(s.last.files, files) { //fault:files-unseen TestStampedVersion_changes
+	if err != nil || !sameStore(s.lastMark.files, files) { //fault:files-unseen TestStampedVersion_changes
 		return err
 	}
-	s.now.epoch, s.now.files = s.last.epoch, files
+	s.newMark.epoch, s.newMark.files = s.lastMark.epoch, files
 	// Another check may have begun later and stored first.
-	s.now.at = max(s.began, s.last.at)
-	s.now.state.conn, s.now.state.readPoint = c.ID, readPoint
+	s.newMark.began = max(s.began, s.lastMark.began)
+	s.newMark.state.conn, s.newMark.state.readPoint = c.ID, readPoint
 	return nil
 }
 
-// checkSpans returns an error if what is visible of an unchanged span may change without
-// a new timestamp, because of how its table is described. A table that is altered opens its
-// regions again, so its description is read once an opening.
-func (p *Prover) checkSpans(ctx context.Context, table, family string, spans []*observedSpan) error {
+// refuseExpiring returns an error if what is visible of an unchanged span may change without
+// a new timestamp, because the table's description has a TTL, a coprocessor or an unusual store
+// engine. A table that is altered opens its regions again, so its description is read once an
+// opening, and the result is noted in s.newMark.
+func (p *Prover) refuseExpiring(ctx context.Context, table, family string, spans []*observedSpan) error {
 	for _, s := range spans {
-		if s.unchanged() && !s.now.checked {
-			expiring := p.checkStamped(ctx, table, family)
+		if s.unchanged() && !s.newMark.tableChecked {
+			expiring := p.checkTableTimestamps(ctx, table, family)
 			// Other errors reveal nothing about the table: the next check reads it again.
 			if expiring != nil && !errors.Is(expiring, ErrExpiring) {
 				return expiring
 			}
 			for _, s := range spans {
-				s.now.checked, s.now.expiring = true, expiring
+				s.newMark.tableChecked, s.newMark.expiryError = true, expiring
 			}
 			break
 		}
 	}
 
 	for _, s := range spans {
-		if s.unchanged() && s.now.expiring != nil {
-			p.marks.replace(s.key, s.last, s.now)
-			return s.now.expiring
+		if s.unchanged() && s.newMark.expiryError != nil {
+			p.marks.replace(s.key, s.lastMark, s.newMark)
+			return s.newMark.expiryError
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ var oldRows = store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")}
 // row of the region is written to. It returns the token.
 func (c *stampedCluster) rest() string {
 	c.Helper()
-	c.pass(2 * stampSlack * time.Millisecond)
+	c.pass(2 * maxStampAge * time.Millisecond)
 	// The first ask of an opening lists no files, the second does.
 	for range 2 {
 		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
@@ -94,8 +94,8 @@ func (c *stampedCluster) stableStamped() string {
 // each change of a row of the range.
 //
 //fault:deletions-unseen =>
-//fault:files-unseen || !sameStore(s.last.files, files) =>
-//fault:clocks-are-alike -stampSlack =>
+//fault:files-unseen || !sameStore(s.lastMark.files, files) =>
+//fault:clocks-are-alike -maxStampAge =>
 func TestStampedVersion_changes(t *testing.T) {
 	c := startStamped(t)
 	f := func(name string, want bool, event func()) {
@@ -157,7 +157,7 @@ func TestStampedVersion_law(t *testing.T) {
 		case 5:
 			c.servers.Store(c.gateway.Load() - rng.Int64N(maxClockLag+1))
 		case 6:
-			c.pass(time.Duration(rng.Int64N(2*stampSlack)) * time.Millisecond)
+			c.pass(time.Duration(rng.Int64N(2*maxStampAge)) * time.Millisecond)
 		case 7:
 			if rng.IntN(10) == 0 {
 				c.MoveRegion("t", []byte(key()))
@@ -252,7 +252,7 @@ func TestStampedVersion_conditions(t *testing.T) {
 
 	c := startStamped(t)
 	c.Alter("t", "t", "TTL", "3600")
-	c.pass(2 * stampSlack * time.Millisecond)
+	c.pass(2 * maxStampAge * time.Millisecond)
 	for range 3 {
 		if first, second, err := c.versions(oldRows); second != "" || !errors.Is(err, ErrExpiring) {
 			t.Errorf("version tokens %x and %x, error %v, want %v", first, second, err, ErrExpiring)
@@ -279,9 +279,9 @@ func TestStampedVersion_once(t *testing.T) {
 func TestStampedVersion_wrongClockAtRest(t *testing.T) {
 	c := startStamped(t)
 	before := c.rest()
-	c.gateway.Add(2 * stampSlack)
+	c.gateway.Add(2 * maxStampAge)
 	c.stableVersion(oldRows)
-	c.gateway.Add(-2 * stampSlack)
+	c.gateway.Add(-2 * maxStampAge)
 	c.Put("t", "r0010", "t", "q0", "v")
 	if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token == before || err != nil {
 		t.Errorf("version token %x, error %v; want another one than before", token, err)
@@ -308,7 +308,7 @@ func TestStampedVersion_engine(t *testing.T) {
 	} {
 		c := startStamped(t)
 		alter(c)
-		c.pass(2 * stampSlack * time.Millisecond)
+		c.pass(2 * maxStampAge * time.Millisecond)
 		for range 3 {
 			if _, second, err := c.versions(oldRows); second != "" || !errors.Is(err, ErrExpiring) {
 				t.Errorf("%s: second version token %x, error %v, want %v", name, second, err, ErrExpiring)
@@ -334,13 +334,13 @@ func TestStampedVersion_engine(t *testing.T) {
 func TestMarkTable_concurrent(t *testing.T) {
 	var m markTable
 	key := spanKey{"t", "r", "", ""}
-	old := mark{epoch: epochs.Add(1), at: 1}
+	old := mark{epoch: epochs.Add(1), began: 1}
 	m.replace(key, mark{}, old)
-	changed := mark{epoch: epochs.Add(1), at: 2}
+	changed := mark{epoch: epochs.Add(1), began: 2}
 	m.replace(key, old, changed)
 
 	late := old
-	late.at = 3
+	late.began = 3
 	if got := m.replace(key, old, late); got == old.epoch || got == changed.epoch {
 		t.Errorf("epoch %d, want neither the old %d nor the new %d", got, old.epoch, changed.epoch)
 	}
@@ -350,10 +350,10 @@ func TestMarkTable_concurrent(t *testing.T) {
 
 	// Of two asks that have proven the same, the later one stays.
 	first, second := changed, changed
-	first.at, second.at = 10, 20
+	first.began, second.began = 10, 20
 	m.replace(key, changed, second)
-	if got := m.replace(key, changed, first); got != changed.epoch || m.find(key).at != 20 {
-		t.Errorf("epoch %d at %d, want %d at 20", got, m.find(key).at, changed.epoch)
+	if got := m.replace(key, changed, first); got != changed.epoch || m.find(key).began != 20 {
+		t.Errorf("epoch %d at %d, want %d at 20", got, m.find(key).began, changed.epoch)
 	}
 }
 

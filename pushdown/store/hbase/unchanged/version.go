@@ -146,7 +146,7 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string,
 	if err != nil {
 		return "", nil, err
 	}
-	states, err := p.readPoints(inner, family, locs, before, r.Start)
+	states, err := p.regionStates(inner, family, locs, before, r.Start)
 	if err != nil {
 		return "", nil, err
 	}
@@ -171,7 +171,7 @@ func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string,
 			return "", nil, errReopened
 		}
 		before = after
-		if states, err = p.readPoints(inner, family, locs, before, r.Start); err != nil {
+		if states, err = p.regionStates(inner, family, locs, before, r.Start); err != nil {
 			return "", nil, err
 		}
 	}
@@ -247,9 +247,9 @@ func (p *Prover) locateAll(ctx context.Context, table string, r store.KeyRange) 
 	}
 }
 
-// readPoints returns the states of consecutive regions, if they are still open since
+// regionStates returns the states of consecutive regions, if they are still open since
 // these openings. The first region holds the key from.
-func (p *Prover) readPoints(ctx context.Context, family string, locs []*regions.Location, openings []opening,
+func (p *Prover) regionStates(ctx context.Context, family string, locs []*regions.Location, openings []opening,
 	from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {

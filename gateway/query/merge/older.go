@@ -10,12 +10,12 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Stretch is what the rows of a plan's older hours make of its groups, made once and
-// continued with newer rows again and again: dashboards ask for the same hours every few
-// seconds, and only the last ones have changed.
+// OlderHours are the groups of a plan's older hours, merged once and continued with the rows of
+// newer hours again and again: dashboards query the same hours every few seconds, and only the
+// last ones have changed.
 //
-// Of each group it has the points that no newer row can change, and of each member the
-// end of its columns, from which the rest is aggregated together with the newer rows:
+// They have the points of each group that no newer row can change, and the tail of each member,
+// the end of its columns, from which the rest is aggregated together with the newer rows:
 //
 //	        From                      cut       To
 //	member  x----x----x----x----x----x-|-x----x|          live: goes on
@@ -27,20 +27,20 @@ import (
 // members have points on both sides, so that nothing is interpolated towards a point that
 // is not known yet. An ended member contributes nothing after its last point, unless it
 // has a newer one: then the values in between were wrong, and the merger that continues
-// the stretch returns ErrSeam.
+// the older hours returns ErrOlderChanged.
 //
-// A Stretch does not change after it was made and may be shared.
-type Stretch struct {
-	from    int64 // s: where the tails begin
-	members []StretchMember
-	groups  map[string]stretchGroup
-	bytes   int64
+// They do not change after they were made and may be shared.
+type OlderHours struct {
+	tailsFrom int64 // s: where the tails begin
+	members   []OlderMember
+	groups    map[string]olderGroup
+	bytes     int64
 }
 
-// StretchMember is a span of a stretch. Its slices must not be changed.
-type StretchMember struct {
+// OlderMember is a span of older hours. Its slices must not be changed.
+type OlderMember struct {
 	Span    []byte
-	HasData bool // see merge.HasData
+	HasData bool // it has points, not annotations alone
 	// The tail: buckets, or points as they are stored, before rates are made.
 	Time  []int64
 	Value []float64
@@ -54,54 +54,54 @@ type StretchMember struct {
 	notes   [][]byte
 }
 
-// stretchGroup is a group of a stretch.
-type stretchGroup struct {
+// olderGroup is a group of older hours.
+type olderGroup struct {
 	cut      int64           // ms: the points before it are final
 	points   encoding.Points // final
 	integers bool            // a final point is an integer
 	members  bool            // a member contributes
 }
 
-// ErrSeam is returned where newer rows change what a stretch took for final: a series has
+// ErrOlderChanged is returned where newer rows change points of older hours that were final: a series has
 // points again after a pause, or a new one changes values before its first point. The
 // whole plan has to be merged instead.
-var ErrSeam = errors.New("merge: newer rows change points of older hours")
+var ErrOlderChanged = errors.New("merge: newer rows change points of older hours")
 
-// liveSeconds is how close to the end of the rows the last point of a live member is. It
-// keeps tails short; a series whose points are further apart makes ErrSeam.
-const liveSeconds = encoding.RowSeconds
+// maxEndGap is how close to the end of the rows the last point of a live member is. It
+// keeps tails short; a series whose points are further apart makes ErrOlderChanged.
+const maxEndGap = encoding.RowSeconds
 
-// CanContinue reports whether stretches of the plan's rows can be continued: hours can be
-// cut off at its end without cutting a bucket.
+// CanContinue reports whether older hours of the plan can be continued: the plan can be split between
+// any two hours without splitting a bucket.
 func CanContinue(p *scanplan.Plan) bool {
 	return p.Histograms == nil && p.Rollup == nil && (p.Downsample == nil || p.Downsample.DividesHour())
 }
 
-// ContinuedPlan returns the plan to merge with: the tails of the stretch, and the rows
-// of a plan that begins where the stretch ends.
-func (st *Stretch) ContinuedPlan(newer *scanplan.Plan) *scanplan.Plan {
+// ContinuedPlan returns the plan to merge with: the tails of the older hours, and the rows
+// of a plan that begins where the older hours end.
+func (st *OlderHours) ContinuedPlan(newer *scanplan.Plan) *scanplan.Plan {
 	p := *newer
-	p.From, p.Start = st.from, st.from*1000
+	p.From, p.Start = st.tailsFrom, st.tailsFrom*1000
 	return &p
 }
 
-// Bytes is about the memory that the stretch takes, which FinishStretch has left reserved.
-func (st *Stretch) Bytes() int64 { return st.bytes }
+// Bytes is about the memory that the older hours take, which FinishOlder has left reserved.
+func (st *OlderHours) Bytes() int64 { return st.bytes }
 
-// FinishStretch makes a stretch of everything added, instead of groups. The plan is
-// untrimmed, and CanContinue. The memory of the stretch is the caller's, as that of groups
+// FinishOlder makes OlderHours of everything added, instead of groups. The plan is
+// untrimmed, and CanContinue. The memory of the result is the caller's, as that of groups
 // is. Its errors are those of Finish.
-func (m *Merger) FinishStretch() (*Stretch, error) {
+func (m *Merger) FinishOlder() (*OlderHours, error) {
 	a, grouped, err := m.groupAll()
 	if err != nil {
 		return nil, err
 	}
 
-	st := &Stretch{from: m.plan.To, groups: make(map[string]stretchGroup, len(grouped))}
+	st := &OlderHours{tailsFrom: m.plan.To, groups: make(map[string]olderGroup, len(grouped))}
 	for _, members := range grouped {
 		g, err := a.group(members)
 		if err == nil {
-			err = a.addToStretch(st, members, &g)
+			err = a.addOlderGroup(st, members, &g)
 		}
 		if err != nil {
 			m.outputBytes = 0 // nobody gets what was made before
@@ -111,17 +111,17 @@ func (m *Merger) FinishStretch() (*Stretch, error) {
 	return st, nil
 }
 
-// addToStretch adds a group that was just made, of which a.series has the columns.
-func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) error {
+// addOlderGroup adds a group that was just made, of which a.series has the columns.
+func (a *aggregation) addOlderGroup(st *OlderHours, members groupMembers, g *Group) error {
 	p := a.m.plan
-	sg := stretchGroup{cut: p.To * 1000}
+	sg := olderGroup{cut: p.To * 1000}
 	for i := range a.series {
 		t := a.series[i].Time
 		if !a.contributes(t) {
 			continue
 		}
 		sg.members = true
-		if a.live(t) {
+		if a.reachesEnd(t) {
 			sg.cut = min(sg.cut, t[len(t)-1])
 		}
 	}
@@ -131,7 +131,7 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 	sg.integers = slices.Contains(sg.points.Float, false)
 	st.groups[string(members.key)] = sg
 	st.bytes += int64(g.Points.Len()) * pointBytes // counted when they were made
-	if err := a.countStretch(st, stretchGroupBytes+int64(len(members.key))); err != nil {
+	if err := a.countOlder(st, olderGroupBytes+int64(len(members.key))); err != nil {
 		return err
 	}
 
@@ -142,7 +142,7 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 				return err
 			}
 		}
-		sm := StretchMember{Span: bytes.Clone(sp.id), HasData: sp.hasData, Last: [2]int64{-1, -1}}
+		sm := OlderMember{Span: bytes.Clone(sp.id), HasData: sp.hasData, Last: [2]int64{-1, -1}}
 		a.segments = sp.inTimeOrder(a.segments[:0])
 		for _, s := range a.segments {
 			for _, note := range s.notes {
@@ -153,15 +153,15 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 			a.setTail(st, &sm, a.series[k].Time, sg.cut)
 			k++
 		}
-		if err := a.countStretch(st, st.add(sm)); err != nil {
+		if err := a.countOlder(st, st.add(sm)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// countStretch counts memory that outlives the merger in a stretch.
-func (a *aggregation) countStretch(st *Stretch, n int64) error {
+// countOlder counts memory of older hours, which outlives the merger.
+func (a *aggregation) countOlder(st *OlderHours, n int64) error {
 	st.bytes += n
 	a.m.outputBytes += n
 	return a.m.account(n)
@@ -174,19 +174,19 @@ func (a *aggregation) contributes(t []int64) bool {
 	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()
 }
 
-// live reports whether a member that contributes, at the times t, goes on until the end of
+// reachesEnd reports whether a member that contributes, at the times t, goes on until the end of
 // the rows.
-func (a *aggregation) live(t []int64) bool {
+func (a *aggregation) reachesEnd(t []int64) bool {
 	if a.fillsBuckets() {
 		return true // newer buckets are filled, too
 	}
-	return t[len(t)-1] >= (a.m.plan.To-liveSeconds)*1000
+	return t[len(t)-1] >= (a.m.plan.To-maxEndGap)*1000
 }
 
 // setTail gives a member with the column of times t the end of its columns: from the last
 // point that is not after the cut, so that what lies between it and the next one can be
 // interpolated.
-func (a *aggregation) setTail(st *Stretch, sm *StretchMember, t []int64, cut int64) {
+func (a *aggregation) setTail(st *OlderHours, sm *OlderMember, t []int64, cut int64) {
 	for i := range min(2, len(t)) {
 		sm.Last[i] = t[len(t)-1-i]
 	}
@@ -199,7 +199,7 @@ func (a *aggregation) setTail(st *Stretch, sm *StretchMember, t []int64, cut int
 		}
 		return
 	}
-	if sm.ended = !a.live(t); sm.ended {
+	if sm.ended = !a.reachesEnd(t); sm.ended {
 		return
 	}
 
@@ -222,7 +222,7 @@ func (a *aggregation) setTail(st *Stretch, sm *StretchMember, t []int64, cut int
 	// Empty buckets of the tail are filled again, also the one that the first rate is measured
 	// from.
 	if a.fillsBuckets() {
-		st.startAt(max(begin-a.m.plan.Downsample.Interval, a.m.plan.From*1000))
+		st.beginTailsAt(max(begin-a.m.plan.Downsample.Interval, a.m.plan.From*1000))
 	}
 }
 
@@ -254,39 +254,39 @@ func (c *columns) tail(segments []*segment, begin int64,
 	return slices.Clone(times[i:]), slices.Clone(values[i:]), raw
 }
 
-// startAt makes the tails begin in the hour of t, in ms, or earlier.
-func (st *Stretch) startAt(t int64) {
+// beginTailsAt makes the tails begin in the hour of t, in ms, or earlier.
+func (st *OlderHours) beginTailsAt(t int64) {
 	s := t / 1000
-	st.from = min(st.from, s-s%encoding.RowSeconds)
+	st.tailsFrom = min(st.tailsFrom, s-s%encoding.RowSeconds)
 }
 
 // Estimated bytes of a member and of a group beside their columns.
 const (
-	stretchMemberBytes = 200
-	stretchGroupBytes  = 150
+	olderMemberBytes = 200
+	olderGroupBytes  = 150
 )
 
 // add adds a member and returns the memory that it takes.
-func (st *Stretch) add(sm StretchMember) (bytes int64) {
+func (st *OlderHours) add(sm OlderMember) (bytes int64) {
 	st.members = append(st.members, sm)
 	if len(sm.Time) > 0 {
-		st.startAt(sm.Time[0])
+		st.beginTailsAt(sm.Time[0])
 	}
 	if sm.Raw.Len() > 0 {
-		st.startAt(sm.Raw.Time[0])
+		st.beginTailsAt(sm.Raw.Time[0])
 	}
 
-	bytes = stretchMemberBytes + int64(len(sm.Span)) + int64(len(sm.Time))*bucketBytes + int64(sm.Raw.Len())*pointBytes
+	bytes = olderMemberBytes + int64(len(sm.Span)) + int64(len(sm.Time))*bucketBytes + int64(sm.Raw.Len())*pointBytes
 	for _, note := range sm.notes {
 		bytes += sliceBytes + int64(len(note))
 	}
 	return bytes
 }
 
-// Continue gives the merger a stretch to continue; the merger's plan is the stretch's
+// Continue gives the merger older hours to continue; the merger's plan is their
 // ContinuedPlan. It comes before the first Add. The errors are those of Add.
-func (m *Merger) Continue(st *Stretch) error {
-	m.stretch = st
+func (m *Merger) Continue(st *OlderHours) error {
+	m.older = st
 	for i := range st.members {
 		if i%checkSpans == 0 {
 			if err := m.Check(); err != nil {
@@ -301,7 +301,7 @@ func (m *Merger) Continue(st *Stretch) error {
 		if err := m.account(segmentBytes); err != nil {
 			return err
 		}
-		// The columns are the stretch's own: mergers do not write to them. No part has an
+		// The columns are the older hours' own: mergers do not write to them. No part has an
 		// empty start key, so that the tail comes before the segments of all parts.
 		s := &m.memory.segments.alloc(1)[0]
 		s.time, s.value, s.raw, s.notes = sm.Time, sm.Value, sm.Raw, sm.notes
@@ -312,25 +312,25 @@ func (m *Merger) Continue(st *Stretch) error {
 	return nil
 }
 
-// finalPoints returns the group of the stretch that the members continue; ok is false if
-// there is none with points. The error is ErrSeam if the members change its points.
-func (a *aggregation) finalPoints(members groupMembers) (sg stretchGroup, ok bool, err error) {
-	if a.m.stretch == nil {
+// finalPoints returns the group of the older hours that the members continue; ok is false if
+// there is none with points. The error is ErrOlderChanged if the members change its points.
+func (a *aggregation) finalPoints(members groupMembers) (sg olderGroup, ok bool, err error) {
+	if a.m.older == nil {
 		return sg, false, nil
 	}
 
-	sg = a.m.stretch.groups[string(members.key)]
+	sg = a.m.older.groups[string(members.key)]
 	for _, sp := range members.spans {
 		if sp.hasData && a.changesFinal(sp, &sg) {
-			return sg, false, ErrSeam
+			return sg, false, ErrOlderChanged
 		}
 	}
 	return sg, sg.members, nil
 }
 
-// changesFinal reports whether what a member has after the seam changes points of its group
+// changesFinal reports whether the newer points of a member change points of its group
 // before the cut.
-func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
+func (a *aggregation) changesFinal(sp *seriesData, sg *olderGroup) bool {
 	var first FirstPoint
 	if s := sp.firstNewPoint(); s != nil {
 		first = FirstPoint{Any: true, Float: len(s.time) > 0 || s.raw.Float[0]}
@@ -338,7 +338,7 @@ func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
 	return sg.changedBy(sp.tail, first, Arithmetic{a.fillsBuckets(), a.query.BogusStart()})
 }
 
-// FirstPoint is the first point, or bucket, that a span has after a seam.
+// FirstPoint is the first point, or bucket, of a span in the newer hours.
 type FirstPoint struct {
 	Any   bool // there is one
 	Float bool // it is no integer
@@ -350,9 +350,9 @@ type Arithmetic struct {
 	BogusStart bool // see aggregate.Query.BogusStart
 }
 
-// changedBy reports whether a member with points, tail being what the stretch has of it or
-// nil, changes final points of its group with what it has after the seam.
-func (sg *stretchGroup) changedBy(tail *StretchMember, first FirstPoint, how Arithmetic) bool {
+// changedBy reports whether a member with points changes final points of its group with its newer
+// points. tail is its end in the older hours, nil if they do not have it.
+func (sg *olderGroup) changedBy(tail *OlderMember, first FirstPoint, how Arithmetic) bool {
 	if tail != nil && tail.columns {
 		// Before its new point, an ended member would have been interpolated. The tail of any other
 		// is aggregated again.
@@ -374,10 +374,10 @@ func (sg *stretchGroup) changedBy(tail *StretchMember, first FirstPoint, how Ari
 	return sg.members && sg.integers && first.Float
 }
 
-// ChangedBy reports whether a span with points changes final points of its group with what
-// it has after the seam: then the stretch cannot be continued, see ErrSeam. tail is the
-// span's member, nil if the stretch has none.
-func (st *Stretch) ChangedBy(group string, tail *StretchMember, first FirstPoint, how Arithmetic) bool {
+// ChangedBy reports whether a span with points changes final points of its group with its newer
+// points: then the older hours cannot be continued, and the whole plan has to be merged. tail is the
+// span's end in the older hours, nil if they do not have it.
+func (st *OlderHours) ChangedBy(group string, tail *OlderMember, first FirstPoint, how Arithmetic) bool {
 	sg := st.groups[group]
 	return sg.changedBy(tail, first, how)
 }
@@ -385,16 +385,16 @@ func (st *Stretch) ChangedBy(group string, tail *StretchMember, first FirstPoint
 // Final returns the points of a group that no newer row can change, all before cut, ms;
 // from there on its members are to be aggregated. ok is false for a group without such
 // points. They must not be changed.
-func (st *Stretch) Final(group string) (points encoding.Points, cut int64, ok bool) {
+func (st *OlderHours) Final(group string) (points encoding.Points, cut int64, ok bool) {
 	sg := st.groups[group]
 	return sg.points, sg.cut, sg.members
 }
 
-// Members returns the spans of the stretch, those of a group in span order.
-func (st *Stretch) Members() []StretchMember { return st.members }
+// Members returns the spans of the older hours, those of a group in span order.
+func (st *OlderHours) Members() []OlderMember { return st.members }
 
 // firstNewPoint returns the first segment of the span, in time, that has points and is no
-// tail of a stretch; nil if there is none.
+// tail of older hours; nil if there is none.
 func (sp *seriesData) firstNewPoint() (first *segment) {
 	for s := sp.first; s != nil; s = s.next {
 		if s.part == "" || len(s.time) == 0 && s.raw.Len() == 0 {

@@ -16,16 +16,16 @@ const (
 	leftTwice = "two of its values would take one place"
 )
 
-// planCrooked plans a row whose base time is no full hour: its cells go to the rows of the full
+// planOffHour plans a row whose base time is no full hour: its cells go to the rows of the full
 // hours, where their points have the times that they have here. Other repairs come before that, in
 // a run of their own.
-func (c *Checker) planCrooked(key encoding.RowKey) {
+func (c *Checker) planOffHour(key encoding.RowKey) {
 	options := c.Options
 	c.Options.Compact = false
 	c.plan()
 	c.Options = options
 
-	c.note(Finding{Kind: CrookedRow, Count: 1, What: fmt.Sprintf("its base time %d is no full hour", key.BaseTime),
+	c.note(Finding{Kind: OffHourRow, Count: 1, What: fmt.Sprintf("its base time %d is no full hour", key.BaseTime),
 		Remedy: "move what it holds to rows of full hours, at the same times", needs: byFix})
 	f := &c.result.Findings[len(c.result.Findings)-1]
 	if !f.Planned {

@@ -6,23 +6,23 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// A view can begin where a stretch of older hours ends (merge.Stretch). It then has the final
-// points of the stretch's groups, and the tails of its series, and continues from there as a merger
-// of the stretch would:
+// A view can begin at the end of older hours that are merged already (merge.OlderHours). It then has
+// the final points of their groups and the tails of their series, and continues from there as a merger
+// would:
 //
-//	        stretch                 cut   seam
+//	        older hours             cut   newerFrom
 //	series             (not held) ...x--x--|--x--x--x    columns: tail, then rows
 //	group   x--x--x--x--x--x--x--x--x--x--x|--x--x--x    points: final before the cut
 //
-// Nothing before the cut is aggregated again. A change there gives ErrSeam, and the caller loads a
+// Nothing before the cut is aggregated again. A change there gives ErrOlderChanged, and the caller loads a
 // view of all rows.
 
-// Continue gives a new view the older hours that it does not load; seam is their end, s. The
-// view's plan is the stretch's ContinuedPlan of a plan that begins at the seam. Continue comes
+// Continue gives a new view the merged older hours, whose rows it does not load; newerFrom is their
+// end, in s. The view's plan is their ContinuedPlan for a plan that begins there. Continue comes
 // before the first Add, and its errors are those of Add.
-func (l *Load) Continue(st *merge.Stretch, seam int64) error {
+func (l *Load) Continue(st *merge.OlderHours, newerFrom int64) error {
 	t := l.view
-	t.stretch, t.seam = st, seam*1000
+	t.older, t.newerFrom = st, newerFrom*1000
 
 	for i, members := 0, st.Members(); i < len(members); i++ {
 		if i%checkSpans == 0 {
@@ -39,7 +39,7 @@ func (l *Load) Continue(st *merge.Stretch, seam int64) error {
 
 // addMember adds the tail of a span. No part has an empty start key, so the tail comes before the
 // rows of all parts.
-func (l *Load) addMember(m *merge.StretchMember) error {
+func (l *Load) addMember(m *merge.OlderMember) error {
 	sp, err := l.view.findOrAdd(m.Span)
 	if err != nil || sp.group == nil {
 		return err
@@ -61,12 +61,12 @@ func (l *Load) addMember(m *merge.StretchMember) error {
 	return nil
 }
 
-// continueGroup gives a new group its final points, if the view's stretch has any.
+// continueGroup gives a new group its final points, if the view began with older hours that have any for it.
 func (t *View) continueGroup(g *group) error {
-	if t.stretch == nil {
+	if t.older == nil {
 		return nil
 	}
-	final, cut, ok := t.stretch.Final(string(g.key))
+	final, cut, ok := t.older.Final(string(g.key))
 	if !ok {
 		return nil
 	}
@@ -78,30 +78,30 @@ func (t *View) continueGroup(g *group) error {
 	return nil
 }
 
-// checkSeam returns ErrSeam if a span's points after the seam change final points.
-func (t *View) checkSeam(s *series) error {
-	if t.stretch == nil || !s.hasData {
+// checkOlder returns ErrOlderChanged if a span's points in the newer hours change final points.
+func (t *View) checkOlder(s *series) error {
+	if t.older == nil || !s.hasData {
 		return nil
 	}
 
 	var first merge.FirstPoint
-	if i := indexFrom(s.base.Time, t.seam); i < s.base.len() {
+	if i := indexFrom(s.base.Time, t.newerFrom); i < s.base.len() {
 		first = merge.FirstPoint{Any: true, Float: s.base.Bits == nil || s.base.Float[i]}
 	}
 	// Covers refuses plans with fixes, so the first rates are those from 1970.
 	how := merge.Arithmetic{Fills: t.grid != nil, BogusStart: t.plan.Rate != nil}
-	if t.stretch.ChangedBy(string(s.group.key), s.tail, first, how) {
-		return ErrSeam
+	if t.older.ChangedBy(string(s.group.key), s.tail, first, how) {
+		return ErrOlderChanged
 	}
 	return nil
 }
 
-// Seam returns the time, s, before which the view has no rows, only a stretch made of them; 0 if it
-// has all. If a row of an earlier hour has changed, a view of all rows must be loaded.
-func (t *View) Seam() int64 { return t.seam / 1000 }
+// NewerFrom returns the time, in s, before which the view has no rows, only what was merged from them; 0
+// if it has all rows. If a row of an earlier hour has changed, a view of all rows must be loaded.
+func (t *View) NewerFrom() int64 { return t.newerFrom / 1000 }
 
-// lastTimes returns the times of the last point that a series has in the view or had before
-// the seam, and of the one before; -1 for none.
+// lastTimes returns the times of the last point that a series has in the view or in the
+// merged older hours, and of the one before; -1 for none.
 func (s *series) lastTimes() (last, before int64) {
 	known := make([]int64, 0, 4)
 	if s.tail != nil {

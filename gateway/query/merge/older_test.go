@@ -124,7 +124,7 @@ func continued(p *scanplan.Plan, all []series, seam int64, pick choose) ([]Group
 	if err != nil {
 		return nil, err
 	}
-	st, err := m.FinishStretch()
+	st, err := m.FinishOlder()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func TestStretch(t *testing.T) {
 
 		for hour := int64(1); hour < stretchHours; hour++ {
 			got, err := continued(p, all, base+hour*3600, rng.IntN)
-			if errors.Is(err, ErrSeam) {
+			if errors.Is(err, ErrOlderChanged) {
 				seams++
 				continue
 			}
@@ -194,12 +194,12 @@ func TestStretch_memory(t *testing.T) {
 		if err := addTo(m, p, all, rng.IntN); err != nil {
 			t.Fatal(err)
 		}
-		st, err := m.FinishStretch()
+		st, err := m.FinishOlder()
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.Free()
-		if held < st.Bytes() || st.Bytes() < int64(len(st.members))*stretchMemberBytes {
+		if held < st.Bytes() || st.Bytes() < int64(len(st.members))*olderMemberBytes {
 			t.Fatalf("%d bytes are counted for a stretch of %d members that takes %d", held, len(st.members),
 				st.Bytes())
 		}

@@ -27,7 +27,7 @@ func TestSeam(t *testing.T) {
 		{at(1) + 59*minute, at(9), 0},          // not worth it
 		{at(5) + 30*minute, at(0) - minute, 0}, // nothing was written yet
 	} {
-		older, newer, ok := cutAtSeam(&p, c.end, c.now)
+		older, newer, ok := splitSettled(&p, c.end, c.now)
 		if ok != (c.want > 0) ||
 			ok && (older.From != alignedBase || older.To != alignedBase+c.want*3600 || newer.From != older.To ||
 				newer.To != p.To) {
@@ -36,7 +36,7 @@ func TestSeam(t *testing.T) {
 	}
 
 	p.Downsample = &scanplan.Downsample{Interval: 7_200_000, Function: "avg"}
-	if _, _, ok := cutAtSeam(&p, at(5)+30*minute, at(9)); ok {
+	if _, _, ok := splitSettled(&p, at(5)+30*minute, at(9)); ok {
 		t.Error("a seam was found among buckets of two hours")
 	}
 }
