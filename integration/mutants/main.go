@@ -132,7 +132,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", len(chosen)-bad-lost, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
+	caught := len(chosen) - bad - lost
+	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", caught, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "counted: caught=%d survived=%d lost=%d\n", caught, bad, lost+gone) // for the record of soak
 	if bad > 0 && o.by == "" {
 		return fmt.Errorf("%d faults were not caught", bad)
 	}
