@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,12 +34,13 @@ var versioned = []string{"tsdb", "tsdb-rollup", "downpour-state"}
 type cluster struct {
 	w        *World
 	hbase    *hbasefake.Cluster
+	byNodes  bool // it is found by its bootstrap nodes, and not by ZooKeeper
 	pushdown [servers]*process
 }
 
 func onCluster(w *World) ground {
 	r := w.rand("cluster")
-	k := &cluster{w: w, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
+	k := &cluster{w: w, byNodes: w.rand("nodes").IntN(2) == 0, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
 		MaxReplyCells: []int{0, 3, 7, 50}[r.IntN(4)], HeartbeatEvery: []int{0, 3, 5}[r.IntN(3)], FlagCompleteRows: r.IntN(2) == 0})}
 	for name, families := range tables {
 		k.hbase.CreateTable(name, families)
@@ -53,8 +55,12 @@ func (k *cluster) gateways() int { return servers }
 
 func (k *cluster) settings(r *rand.Rand) map[string]string {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	at := "hbase:" + k.hbase.Address()
+	if k.byNodes {
+		at = "hbase+rpc://" + strings.Join(k.hbase.Nodes(), ",")
+	}
 	return map[string]string{
-		"DOWNPOUR_STORE":              "hbase:" + k.hbase.Address(),
+		"DOWNPOUR_STORE":              at,
 		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
 		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
 		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
@@ -83,7 +89,13 @@ func (k *cluster) open(process string, host *networktest.Host, proof hbase.Proof
 }
 
 func (k *cluster) connect(process string, host *networktest.Host, proof hbase.Proof) (*hbase.Store, error) {
-	return hbase.Open(hbase.Config{Quorum: k.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)})
+	cfg := hbase.Config{Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)}
+	if k.byNodes {
+		cfg.Nodes = k.hbase.Nodes()
+	} else {
+		cfg.Quorum = k.hbase.Address()
+	}
+	return hbase.Open(cfg)
 }
 
 func (k *cluster) live() {

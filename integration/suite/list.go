@@ -109,7 +109,11 @@ var targets = []target{
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
 	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),
-	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", "70m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
+	{
+		name: "simulation", paths: []string{"integration/sim/", "pushdown/store/hbase/hbasefake/"},
+		short: worlds("10m"),
+		long:  worlds("70m"),
+	},
 	inProcess("simulation-race", []string{"-race", "-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "10"}, "integration/sim/"),
 	{
 		// Which faults of the promises the simulation catches by itself, with the seeds of make test: a report, not a failure.
@@ -123,6 +127,12 @@ var targets = []target{
 var promising = []string{"./encoding/...", "./pushdown/operator/...", "./gateway/query/merge", "./gateway/query/dispatch", "./gateway/write", "./gateway/uid",
 	"./pushdown/store/pebble", "./pushdown/store/hbase", "./pushdown/store/hbase/calls", "./pushdown/store/hbase/cellblock", "./pushdown/store/hbase/regions",
 	"./pushdown/store/hbase/unchanged", "./gateway/query/engine/stage", "./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}
+
+// worlds is the command that lets worlds of the simulation live, with seeds from that of the run on, for so long.
+func worlds(last string) []string {
+	return []string{"go", "test", "-count=1", "-vet=off", "-timeout=85m", "-v", "-run", "^TestSim$", "./integration/sim",
+		"-args", "-seeds", "4000", "-lives", "10m", "-for", last}
+}
 
 // inWorlds matches the faults that a world of the simulation could show: of parts and attempts, scans and writes on HBase, remembered
 // answers, compaction, leases, names, live queries, and the log and columns of the embedded store.
