@@ -70,9 +70,9 @@ func (x *Expressions) groups(results []Result) [][]exp.Group {
 // joined. A result with annotations and no points does not name its metric.
 func expGroup(r *Result, metric string) exp.Group {
 	g := exp.Group{
-		Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}},
-		Points: r.Points,
-		NotesOnly:   r.Metric == "",
+		Labels:    exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}},
+		Points:    r.Points,
+		NotesOnly: r.Metric == "",
 	}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
