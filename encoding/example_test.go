@@ -133,7 +133,7 @@ func ExampleRowDecoder_duplicates() {
 // Points at equal distances are summed without being decoded one by one.
 func ExampleRowDecoder_OnlyEven() {
 	var d encoding.RowDecoder
-	even, ok := d.OnlyEven(encoding.AppendColumn, []byte{0x00, 0x00, 42, 0x00, 0xA0, 43, 0x01, 0x40, 0xFF})
+	even, ok := d.OnlyEvenlySpaced(encoding.AppendColumn, []byte{0x00, 0x00, 42, 0x00, 0xA0, 43, 0x01, 0x40, 0xFF})
 	fmt.Println(ok, even.Points, "points every", even.Step, "ms, sum", even.Sum(0, even.Points))
 	// Output:
 	// true 3 points every 10000 ms, sum 84

@@ -23,7 +23,7 @@ func (d *RowDecoder) onlyAppended(value []byte, dst []float64) (offsets []int32,
 	d.offset = slices.Grow(d.offset, n)
 	offsets, values = d.offset[:n], slices.Grow(dst[:0], n)[:n]
 
-	if t, even := parseEvenTimes(value); even {
+	if t, even := parseEvenSpacing(value); even {
 		n, ok = t.points, true
 		t.fill(offsets[:n])
 		stridedDoubles(values[:n], value, t.flags)
@@ -35,7 +35,7 @@ func (d *RowDecoder) onlyAppended(value []byte, dst []float64) (offsets []int32,
 }
 
 // fill writes the times as offsets in ms, one for each element of offsets.
-func (t *evenTimes) fill(offsets []int32) {
+func (t *evenSpacing) fill(offsets []int32) {
 	at, step := t.first*1000, t.step*1000
 	for i := range offsets {
 		offsets[i] = at

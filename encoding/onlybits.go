@@ -46,7 +46,7 @@ func (d *RowDecoder) OnlyBits(qualifier, value []byte,
 
 // onlyAppendedBits is OnlyBits for an append column.
 func (d *RowDecoder) onlyAppendedBits(value []byte, dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {
-	t, even := parseEvenTimes(value)
+	t, even := parseEvenSpacing(value)
 	if !even {
 		return nil, dst, false, false
 	}

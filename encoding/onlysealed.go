@@ -110,15 +110,16 @@ func (d *RowDecoder) wordsOf(block *column.Block) []uint64 {
 	return d.words
 }
 
-// evenSealed is OnlyEven for an append column that is the block that onlyBlock has read.
-func (d *RowDecoder) evenSealed() (e Even, ok bool) {
+// evenlySpacedSealed is OnlyEvenlySpaced for a row whose append column is a sealed block, which onlyBlock
+// has read.
+func (d *RowDecoder) evenlySpacedSealed() (e EvenlySpaced, ok bool) {
 	block := &d.block
 	first, step, even := block.Times.Even()
 	if !even || block.Points < 2 || !block.OnlyIntegers() {
 		return e, false
 	}
 	d.Reset(0)
-	e = Even{First: first, Step: step, Points: block.Points}
+	e = EvenlySpaced{First: first, Step: step, Points: block.Points}
 	// As with entries: sums of such integers are exact in doubles.
 	if block.Integers.Within(math.MinInt32, math.MaxInt32) {
 		e.sealed = &block.Integers
@@ -128,7 +129,7 @@ func (d *RowDecoder) evenSealed() (e Even, ok bool) {
 	e.values = d.wordsOf(block)
 	for _, v := range e.values {
 		if int64(v) != int64(int32(v)) {
-			return Even{}, false
+			return EvenlySpaced{}, false
 		}
 	}
 	return e, true

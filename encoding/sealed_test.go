@@ -96,13 +96,13 @@ func readAppended(t *rapid.T, d *RowDecoder, value []byte) (p Points) {
 			t.Fatalf("OnlyBits: %v, want %v", got, p)
 		}
 	}
-	if e, ok := d.OnlyEven(AppendColumn, value); ok {
+	if e, ok := d.OnlyEvenlySpaced(AppendColumn, value); ok {
 		checkSums(t, &e, p)
 	}
 	return p
 }
 
-func checkSums(t *rapid.T, e *Even, p Points) {
+func checkSums(t *rapid.T, e *EvenlySpaced, p Points) {
 	if e.Points != p.Len() {
 		t.Fatalf("OnlyEven has %d points, want %d", e.Points, p.Len())
 	}
@@ -196,7 +196,7 @@ func TestSealer_damage(t *testing.T) {
 		if _, _, _, ok := d.OnlyBits(AppendColumn, damaged, nil); ok {
 			t.Errorf("byte %d: OnlyBits takes it", i)
 		}
-		if _, ok := d.OnlyEven(AppendColumn, damaged); ok {
+		if _, ok := d.OnlyEvenlySpaced(AppendColumn, damaged); ok {
 			t.Errorf("byte %d: OnlyEven takes it", i)
 		}
 		// The first byte is what shows that it is a block at all.

@@ -172,7 +172,7 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateChoices()...)
 	errs = append(errs, c.MetaConfig.validate()...)
 	errs = append(errs, c.LimitConfig.validate()...)
-	errs = append(errs, append(c.RollupsConfig.validate(), c.validateMade())...)
+	errs = append(errs, append(c.RollupsConfig.validate(), c.validateComputed())...)
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))

@@ -69,13 +69,13 @@ func newQueries(c *common, n *names, rollups *rollup.Config, results *resultCach
 		Log:          c.log,
 	})
 	q.engine = engine.New(engine.Config{
-		Names:   n.Dictionary,
-		Exec:    q.exec,
-		Compile: c.cfg.compileWith(rollups),
-		Made:    c.prover(rollups),
-		Now:     c.cfg.Now,
-		Budget:  c.limits.Budget,
-		Log:     c.log,
+		Names:        n.Dictionary,
+		Exec:         q.exec,
+		Compile:      c.cfg.compileWith(rollups),
+		RollupProver: c.prover(rollups),
+		Now:          c.cfg.Now,
+		Budget:       c.limits.Budget,
+		Log:          c.log,
 	})
 	c.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
 		Help: "Sub-queries answered by the execution of an equal one."},

@@ -46,10 +46,10 @@ func (c *RollupsConfig) validate() (errs []error) {
 	return errs
 }
 
-// validateMade checks that rollups that we make ourselves can be read as raw data is: they
+// validateComputed checks that computed rollups can be read as raw data is: they
 // have the tags of the series.
-func (c *Config) validateMade() error {
-	if c.RollupsMade() && c.RollupTagRaw {
+func (c *Config) validateComputed() error {
+	if c.RollupsComputed() && c.RollupTagRaw {
 		return errors.New("DOWNPOUR_ROLLUP_TAG_RAW: got true, want false with DOWNPOUR_ROLLUPS=auto:…, whose rollups " +
 			"have the tags of their series")
 	}
@@ -67,26 +67,26 @@ func (c *Config) compileWith(rollups *rollup.Config) plan.Options {
 			RawValue: c.RollupRawValue,
 			Split:    c.RollupSplit,
 		}
-		if made := c.madeIntervals(rollups); made != nil {
-			out.Rollups.Made, out.Rollups.MadeIntervals = true, made
+		if made := c.computedIntervals(rollups); made != nil {
+			out.Rollups.Computed, out.Rollups.ComputedIntervals = true, made
 		}
 	}
 	return out
 }
 
-// madeIntervals returns the intervals whose rollups are made by ourselves, the longest first;
+// computedIntervals returns the intervals of computed rollups, the longest first;
 // nil if somebody else makes them.
-func (c *Config) madeIntervals(rollups *rollup.Config) []*rollup.Interval {
-	if rollups == nil || !c.RollupsMade() {
+func (c *Config) computedIntervals(rollups *rollup.Config) []*rollup.Interval {
+	if rollups == nil || !c.RollupsComputed() {
 		return nil
 	}
-	made, _ := rollups.MadeIntervals() // RollupConfig reports an error
+	made, _ := rollups.ComputedIntervals() // RollupConfig reports an error
 	return made
 }
 
-// prover returns what proves the rollups that are made by ourselves, nil if there are none.
+// prover returns the prover of computed rollups, nil if there are none.
 func (c *common) prover(rollups *rollup.Config) *rollupjob.Prover {
-	if c.cfg.madeIntervals(rollups) == nil {
+	if c.cfg.computedIntervals(rollups) == nil {
 		return nil
 	}
 	return &rollupjob.Prover{

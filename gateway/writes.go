@@ -59,13 +59,13 @@ func newWrites(c *common, n *names, rollups *rollup.Config) (*writes, error) {
 	}
 	w.points = write.New(points, c.store, w.series)
 	w.rollups = write.NewRollups(write.RollupsConfig{
-		Config:       points,
-		Rollups:      rollups,
-		TagKey:       c.cfg.RollupTagKey,
-		RawValue:     c.cfg.RollupRawValue,
-		TagRaw:       c.cfg.RollupTagRaw,
-		Made:         c.cfg.RollupsMade(),
-		BlockDerived: c.cfg.RollupBlockDerived,
+		Config:          points,
+		Rollups:         rollups,
+		TagKey:          c.cfg.RollupTagKey,
+		RawValue:        c.cfg.RollupRawValue,
+		TagRaw:          c.cfg.RollupTagRaw,
+		RollupsComputed: c.cfg.RollupsComputed(),
+		BlockDerived:    c.cfg.RollupBlockDerived,
 	}, c.store, w.series)
 	return w, nil
 }

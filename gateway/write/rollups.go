@@ -36,8 +36,8 @@ type RollupsConfig struct {
 	// rollups of single series, which get it only if TagRaw is set.
 	TagKey, RawValue string
 	TagRaw           bool
-	// Made refuses rollups of series, because they are made from raw data by ourselves.
-	Made bool
+	// RollupsComputed refuses rollups of series, because Downpour computes them from raw data.
+	RollupsComputed bool
 	// BlockDerived refuses averages and deviations, which cannot be aggregated further.
 	BlockDerived bool
 }
@@ -204,7 +204,7 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 		if !ok {
 			return nil, fmt.Errorf("No ID found mapping to aggregator: %s", p.Aggregator)
 		}
-		if r.cfg.Made && !p.Grouped {
+		if r.cfg.RollupsComputed && !p.Grouped {
 			return nil, errMade
 		}
 		// In the table of raw data a rollup's qualifier means something else.

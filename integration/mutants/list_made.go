@@ -56,11 +56,11 @@ var ofMadeRollups = []mutant{
 		old: "of.walk && known && first >= of.to {", new: "of.walk && known && first >= of.to+1<<40 {",
 		test: "TestWorker_months",
 	}, {
-		name: "made-looked-at-without-rollups", file: "pushdown/rollupjob/look.go",
+		name: "made-looked-at-without-rollups", file: "pushdown/rollupjob/uptodate.go",
 		old: "				if err == nil {\n					err = marker.Unchanged(inner, w.table", new: "				if err != nil {\n					err = marker.Unchanged(inner, w.table",
 		test: "TestLook",
 	}, {
-		name: "made-looked-at-and-not-whole", file: "pushdown/rollupjob/look.go",
+		name: "made-looked-at-and-not-whole", file: "pushdown/rollupjob/uptodate.go",
 		old: "	return at >= w.To\n", new: "	return at > w.From\n",
 		test: "TestLook",
 	}, {

@@ -19,15 +19,15 @@ var ofPoints = []mutant{
 		old: "		wrong |= s - last - 1 // negative unless s is later than last\n", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
-		name: "even-of-two-lengths-taken", file: "encoding/even.go",
+		name: "even-of-two-lengths-taken", file: "encoding/evenlyspaced.go",
 		old: " || step&flagMask != 0", new: "",
 		test: "TestOnlyEven_refuses",
 	}, {
-		name: "even-sum-without-signs", file: "encoding/even.go",
+		name: "even-sum-without-signs", file: "encoding/evenlyspaced.go",
 		old: ") ^ sign) & mask", new: ") ^ 0*sign) & mask",
 		test: "TestOnlyEven_equalsCellByCell",
 	}, {
-		name: "even-bucket-one-too-many", file: "pushdown/operator/downsample/even.go",
+		name: "even-bucket-one-too-many", file: "pushdown/operator/downsample/evenlyspaced.go",
 		old: "+e.Step-1)/e.Step", new: "+e.Step)/e.Step",
 		test: "TestAppendEven",
 	}, {

@@ -33,10 +33,10 @@ type Access struct {
 	Nothing bool
 	// Few is set if few rows are read, so that dividing the work saves no time.
 	Few bool
-	// Long, if not 0, is the number of key ranges that each hour can have, of a part with so many
-	// hours that its rows decide where it seeks to them, see longScanner. Filter is that of
-	// where it does not.
-	Long int
+	// ProbedRanges, if not 0, is the number of key ranges that each hour can have, of a part with so
+	// many hours that a longScanner probes its rows to decide where it seeks to these ranges. Filter
+	// is then for the rows where it does not.
+	ProbedRanges int
 }
 
 // ChooseAccess chooses the access path of a part by its cost on HBase, without
@@ -49,7 +49,7 @@ type Access struct {
 //     server applies to every row of the ranges;
 //   - otherwise no filter: one that keeps most rows costs more than it saves.
 //
-// If an hour-by-hour choice makes many key ranges, a probe of the rows decides; see access.Long.
+// If an hour-by-hour choice makes many key ranges, a probe of the rows decides; see access.NeedsProbe.
 //
 // Ranges by hour and first tag are sound only if no wanted series has a tag key that
 // sorts before that tag: its rows would not be read, and no later check would notice.
@@ -59,7 +59,7 @@ type Access struct {
 // prefixes may be nil. It changes the cost of a part and never its answer.
 func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
-	if n := b.isLong(prefixes); n > 0 {
+	if n := b.probedRanges(prefixes); n > 0 {
 		return b.byProbes(n)
 	}
 	return b.choose(prefixes)
@@ -70,7 +70,8 @@ func ChooseFilter(part *scanplan.Part) Access {
 	return (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}).choose(nil)
 }
 
-// choose chooses the access path of a part that is not long, or of a piece of one that seeks.
+// choose returns the access path of a part whose rows are not probed, or of a sub-part of a longScanner
+// that seeks.
 func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 	if b.impossible() {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}

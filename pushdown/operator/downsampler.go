@@ -132,9 +132,9 @@ func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint3
 	if len(cells) == 1 {
 		c := &cells[0]
 		// Points at equal distances need not be decoded one by one.
-		if f.bucketer.TakesEven(encoding.IsSealed(c.Qualifier, c.Value)) {
-			if e, ok := d.OnlyEven(c.Qualifier, c.Value); ok {
-				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, &e)
+		if f.bucketer.TakesEvenlySpaced(encoding.IsSealed(c.Qualifier, c.Value)) {
+			if e, ok := d.OnlyEvenlySpaced(c.Qualifier, c.Value); ok {
+				times, values = f.bucketer.AppendEvenlySpaced(times, values, int64(base)*1000, &e)
 				return times, values, e.Points, nil
 			}
 		}

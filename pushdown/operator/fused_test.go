@@ -50,7 +50,7 @@ func draw(t *rapid.T) drawn {
 func drawPoints(t *rapid.T) (p encoding.Points) {
 	at := int64(base)*1000 + rapid.Int64Range(0, 2*3600_000).Draw(t, "first")
 	gap := rapid.SampledFrom([]int64{0, 0, 1000, 60_000, 420_000}).Draw(t, "gap of all")
-	if gap > 0 { // at equal distances of whole seconds, see encoding.Even
+	if gap > 0 { // at equal distances of whole seconds, see encoding.EvenlySpaced
 		at -= at % 1000
 	}
 	for range rapid.IntRange(1, 25).Draw(t, "points") {

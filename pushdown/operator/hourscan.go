@@ -27,17 +27,18 @@ type hourScan struct {
 	span    []byte
 	stats   Stats
 
-	// Bytes: the size of a block of rows, as the store estimates it and as it was at most, and the
-	// largest size so far of a block of contents. All blocks share one lease.
-	ahead, rows, holds int64
-	memory             *memory.Lease
+	// Bytes, for the reservation of memory: what the store has estimated at most for a block of rows,
+	// the largest block of rows so far (at first what openScan holds for split rows), and the largest
+	// hourBlock so far. All blocks share one lease.
+	rowBlockEstimate, largestRowBlock, largestHourBlock int64
+	memory                                              *memory.Lease
 
 	filled chan *hourBlock // closed at the end
 	empty  chan *hourBlock
 
-	// The reader's: the counts of the blocks that it has taken, its current block, and the series
-	// there.
-	seen  Stats
+	// Of the reader, on another goroutine: the counts of the blocks that it has taken, its current
+	// block, the index of its series there, and the tags of that.
+	taken Stats
 	block *hourBlock
 	row   int
 	tags  []byte
@@ -54,7 +55,7 @@ type hourBlock struct {
 	tagsTo []int32
 	times  []int64
 	values []float64
-	to     []int32
+	to     []int32   // ends of the series' buckets in times and values
 	notes  []rowNote // ascending by series
 
 	stats Stats // of the hour so far
@@ -105,10 +106,10 @@ func (h *hourScan) run(ctx context.Context) {
 func (h *hourScan) reserve(s store.Scanner) error {
 	// A larger block of rows makes a larger block of contents.
 	next, growth := s.NextBytes(), int64(1)
-	if next > h.ahead {
-		h.ahead, growth = next, 2
+	if next > h.rowBlockEstimate {
+		h.rowBlockEstimate, growth = next, 2
 	}
-	return h.memory.Grow(max(h.ahead, h.rows) + aheadBlocks*max(h.holds*growth, next/8))
+	return h.memory.Grow(max(h.rowBlockEstimate, h.largestRowBlock) + aheadBlocks*max(h.largestHourBlock*growth, next/8))
 }
 
 // scan reads the hour block by block. It returns io.EOF at its end.
@@ -127,7 +128,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", table, err))
 	}
 	defer scanner.Close() // its error changes nothing that was returned
-	h.rows = splitBytes
+	h.largestRowBlock = splitBytes
 
 	for {
 		if err := h.reserve(scanner); err != nil {
@@ -161,7 +162,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 		}
 		h.stats.DecodeTime += time.Since(got)
 		b.stats = h.stats
-		h.rows, h.holds = max(h.rows, blockBytes(before, h.stats)), max(h.holds, b.capacity())
+		h.largestRowBlock, h.largestHourBlock = max(h.largestRowBlock, blockBytes(before, h.stats)), max(h.largestHourBlock, b.capacity())
 		// There is room for all blocks.
 		h.filled <- b
 	}
@@ -224,9 +225,9 @@ func (h *hourScan) admits(key []byte, k encoding.RowKey) bool {
 }
 
 // next moves the reader to the hour's next series. It returns io.EOF after the last one,
-// and an error if series do not ascend: merging hours would tear one in two. took is called
-// with each block.
-func (h *hourScan) next(ctx context.Context, took func(*hourBlock) error) error {
+// and an error if series do not ascend: merging hours would tear one in two. onBlock is called
+// with each block that it takes.
+func (h *hourScan) next(ctx context.Context, onBlock func(*hourBlock) error) error {
 	for h.row++; h.block == nil || h.row >= len(h.block.to); h.row = 0 {
 		if h.block != nil {
 			// The tags of its last series are compared with those of the next one.
@@ -237,7 +238,7 @@ func (h *hourScan) next(ctx context.Context, took func(*hourBlock) error) error 
 		if !ok {
 			return context.Cause(ctx)
 		}
-		if err := took(b); err != nil {
+		if err := onBlock(b); err != nil {
 			return err
 		}
 		if b.err != nil {

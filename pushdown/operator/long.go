@@ -15,14 +15,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// isLong returns the number of key ranges that each hour of the part can have, if its hours are so
-// many that its rows decide whether it seeks; else 0.
-func (b *accessBuilder) isLong(cache *access.PrefixCache) int {
+// probedRanges returns the number of key ranges that each hour of the part can have, if the part has so
+// many hours that a probe of its rows decides where it seeks to these ranges; else 0.
+func (b *accessBuilder) probedRanges(cache *access.PrefixCache) int {
 	// Keys between the bounds must have base times.
 	if !bytes.HasPrefix(b.part.Range.Stop, b.part.Range.Start[:b.plan.Schema.BaseTimeAt()]) {
 		return 0
 	}
-	if n := b.rangesPerHour(cache); access.Long(b.baseTimes(), n) {
+	if n := b.rangesPerHour(cache); access.NeedsProbe(b.baseTimes(), n) {
 		return n
 	}
 	return 0
@@ -53,7 +53,8 @@ func (b *accessBuilder) rangesPerHour(cache *access.PrefixCache) (n int) {
 	return n
 }
 
-// byProbes returns the access path of a long part, each of whose hours can have so many ranges.
+// byProbes returns the access path of a part that probes its rows, each of whose hours can have so many
+// ranges. Its filter is that of sections that are not read by seeking.
 func (b *accessBuilder) byProbes(ranges int) Access {
 	var a Access
 	if tags := b.tsuidTags(); len(tags) > 0 {
@@ -61,7 +62,7 @@ func (b *accessBuilder) byProbes(ranges int) Access {
 	} else {
 		a = b.byPattern()
 	}
-	a.Long = ranges
+	a.ProbedRanges = ranges
 	a.Reason = fmt.Sprintf("%d ranges an hour where hours have many rows, else %s", ranges, a.Reason)
 	return a
 }
@@ -70,30 +71,30 @@ func (b *accessBuilder) byProbes(ranges int) Access {
 // section shows which way of reading it costs less, and one at its end whether that still holds
 // there. Hours without rows between two sections cost nothing.
 type longScanner struct {
-	ctx      context.Context
-	from     store.Reader
-	part     *scanplan.Part
-	path     Access // of the whole part
-	prefixes *access.PrefixCache
-	scan     store.Scan // of the whole part
-	of       *Stats     // of the part's operator
+	ctx       context.Context
+	from      store.Reader
+	part      *scanplan.Part
+	path      Access // of the whole part
+	prefixes  *access.PrefixCache
+	scan      store.Scan // of the whole part
+	partStats *Stats     // of the part's operator
 
-	// The remaining rows begin at a key, which is of a base time or after it, and end before
-	// another base time: the end of the part, or of its last rows. ahead is a probe of them, nil if
-	// there was none.
-	at            []byte
-	next, to, end int64
-	ahead         *probe
-	// Of the section: whether it seeks, its hours, and the base time of its end.
-	seeks bool
-	hours int64
-	until int64
+	// The rows that are still to be read begin at the key restStart, in or after the row hour
+	// restFrom, and end before the base time rowsEnd: partEnd, or the end of the part's last rows.
+	// nextProbe is a probe of the first of them, nil if there was none. Base times are in s.
+	restStart                  []byte
+	restFrom, rowsEnd, partEnd int64
+	nextProbe                  *probe
+	// The section: whether it is read by seeking, its hours, and the base time of its end.
+	seeks        bool
+	sectionHours int64
+	sectionEnd   int64
 
-	// A piece of the section, small enough for the ranges of one scan.
-	piece scanplan.Part
-	rows  store.Scanner   // nil between two pieces
-	began Stats           // copy of *of from when the piece began
-	stats store.ScanStats // of the pieces before and of probes
+	// The part of the section that is being read, whose key ranges are few enough for one scan.
+	subPart     scanplan.Part
+	rows        store.Scanner   // of subPart; nil between two of them
+	statsAtOpen Stats           // copy of *partStats when subPart was opened
+	scanStats   store.ScanStats // of the scans that are closed, and of probes
 }
 
 // probe has in addition the key and the base time of the first row.
@@ -106,15 +107,15 @@ type probe struct {
 func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access,
 	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
-	return &longScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, of: of,
-		at: scan.Start, next: first, until: first, to: to, end: to}
+	return &longScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
+		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to, partEnd: to}
 }
 
-// Next returns the next rows; see store.Scanner.
+// Next returns the next rows, io.EOF after the last. They are valid until the next call.
 func (s *longScanner) Next() ([]store.Row, error) {
 	for {
 		if s.rows == nil {
-			if err := s.openPiece(); err != nil {
+			if err := s.openSubPart(); err != nil {
 				return nil, err
 			}
 		}
@@ -122,127 +123,129 @@ func (s *longScanner) Next() ([]store.Row, error) {
 		if !errors.Is(err, io.EOF) {
 			return rows, err
 		}
-		s.endPiece()
+		s.closeSubPart()
 	}
 }
 
-// openPiece opens the scan of the next piece that can have rows, or returns io.EOF.
-func (s *longScanner) openPiece() error {
+// openSubPart opens s.rows, the scan of the next sub-part that can have rows, or returns io.EOF.
+func (s *longScanner) openSubPart() error {
 	for s.rows == nil {
-		if s.next >= s.until {
-			if err := s.decide(); err != nil {
+		if s.restFrom >= s.sectionEnd {
+			if err := s.chooseSection(); err != nil {
 				return err
 			}
 		}
 		if s.seeks {
-			s.of.Probes += learnPrefixes(s.ctx, s.from, s.part, s.prefixes)
+			s.partStats.Probes += learnPrefixes(s.ctx, s.from, s.part, s.prefixes)
 		}
-		s.takePiece()
+		s.cutSubPart()
 		path := s.path
 		if s.seeks {
-			path = (&accessBuilder{plan: &s.piece.Plan, part: &s.piece, tags: s.piece.Plan.Tags}).choose(s.prefixes)
+			path = (&accessBuilder{plan: &s.subPart.Plan, part: &s.subPart, tags: s.subPart.Plan.Tags}).choose(s.prefixes)
 		}
 		if path.Nothing {
 			continue
 		}
 
-		scan := scanOf(&s.piece, path)
+		scan := scanOf(&s.subPart, path)
 		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns,
 			s.scan.MostInColumns, s.scan.KeysOnly
 		rows, err := s.from.Scan(s.ctx, scan)
 		if err != nil {
 			return err
 		}
-		s.rows, s.began = rows, *s.of
-		s.of.Ranges += int64(len(scan.Filter.Ranges))
+		s.rows, s.statsAtOpen = rows, *s.partStats
+		s.partStats.Ranges += int64(len(scan.Filter.Ranges))
 	}
 	return nil
 }
 
-// takePiece cuts a piece off the rest of the section.
-func (s *longScanner) takePiece() {
-	end := s.until
+// cutSubPart sets s.subPart to the next part of the section, and moves the rest behind it.
+func (s *longScanner) cutSubPart() {
+	end := s.sectionEnd
 	if s.seeks {
-		end = min(end, s.after(s.next, int64(maxRanges/(s.ranges()+1))))
+		end = min(end, s.rowsAfter(s.restFrom, int64(maxRanges/(s.rangesPerHour()+1))))
 	}
-	s.piece = *s.part
-	if bytes.Compare(s.at, s.piece.Range.Start) > 0 {
-		s.piece.Range.Start = s.at
+	s.subPart = *s.part
+	if bytes.Compare(s.restStart, s.subPart.Range.Start) > 0 {
+		s.subPart.Range.Start = s.restStart
 	}
-	if end < s.end {
-		s.piece.Range.Stop = s.part.Plan.HourKey(s.part.Range, end)
+	if end < s.partEnd {
+		s.subPart.Range.Stop = s.part.Plan.HourKey(s.part.Range, end)
 	}
-	s.at, s.next = s.piece.Range.Stop, end
+	s.restStart, s.restFrom = s.subPart.Range.Stop, end
 }
 
-// endPiece closes a piece whose rows were all read.
-func (s *longScanner) endPiece() {
+// closeSubPart closes the scan of a sub-part whose rows were all read, and records what it cost.
+func (s *longScanner) closeSubPart() {
 	read := s.rows.Stats()
 	_ = s.rows.Close() // its error changes nothing that was returned
 	s.rows = nil
-	s.stats = addScans(s.stats, read)
+	s.scanStats = addScans(s.scanStats, read)
 	if s.seeks {
 		cost := Stats{
-			Ranges:   s.of.Ranges - s.began.Ranges,
-			Rejected: s.of.Rejected - s.began.Rejected,
-			ScanTime: s.of.ScanTime - s.began.ScanTime,
+			Ranges:   s.partStats.Ranges - s.statsAtOpen.Ranges,
+			Rejected: s.partStats.Rejected - s.statsAtOpen.Rejected,
+			ScanTime: s.partStats.ScanTime - s.statsAtOpen.ScanTime,
 		}
 		cost.setScan(read)
-		recordScan(s.prefixes, &s.piece, cost)
+		recordScan(s.prefixes, &s.subPart, cost)
 	}
 }
 
-// ranges is the number of key ranges that an hour can have, by current knowledge.
-func (s *longScanner) ranges() int {
+// rangesPerHour is the number of key ranges that an hour can have, by the key prefixes that are known now.
+func (s *longScanner) rangesPerHour() int {
 	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes),
-		s.path.Long)
+		s.path.ProbedRanges)
 }
 
-// decide makes the next section, or returns io.EOF.
-func (s *longScanner) decide() error {
-	if s.next >= s.to {
+// chooseSection sets the hours of the next section, and by a probe of its first rows whether it is read by
+// seeking. A probe at its end shortens the section until both ends are read in the same way. It returns
+// io.EOF if no rows are left.
+func (s *longScanner) chooseSection() error {
+	if s.restFrom >= s.rowsEnd {
 		return io.EOF
 	}
-	here := s.ahead
-	if s.ahead = nil; here == nil {
+	here := s.nextProbe
+	if s.nextProbe = nil; here == nil {
 		var err error
-		if here, err = s.probe(s.at); err != nil {
+		if here, err = s.probe(s.restStart); err != nil {
 			return err
 		}
 	}
-	if s.next = max(s.next, here.base); here.Rows == 0 || s.next >= s.to {
-		s.next = s.to
+	if s.restFrom = max(s.restFrom, here.base); here.Rows == 0 || s.restFrom >= s.rowsEnd {
+		s.restFrom = s.rowsEnd
 		return io.EOF
 	}
 
-	s.at = here.first
+	s.restStart = here.first
 	if here.All {
-		s.seeks, s.until = false, s.to
+		s.seeks, s.sectionEnd = false, s.rowsEnd
 		return nil
 	}
-	ranges := s.ranges()
+	ranges := s.rangesPerHour()
 	seeks := here.Seeks(ranges) //fault:long-part-read-the-dearer-way TestLong_cost
 	if seeks != s.seeks {
-		s.hours = 0
+		s.sectionHours = 0
 	}
-	s.seeks, s.hours = seeks, here.Section(s.hours)
+	s.seeks, s.sectionHours = seeks, here.Section(s.sectionHours)
 	for more := true; more; {
-		s.until = s.after(s.next, s.hours)
-		there, err := s.probeEnd()
+		s.sectionEnd = s.rowsAfter(s.restFrom, s.sectionHours)
+		there, err := s.probeSectionEnd()
 		if err != nil || there == nil || there.Rows > 0 && there.Seeks(ranges) == seeks {
 			return err
 		}
-		s.hours, more = access.Shorter(min(s.hours, s.part.Plan.Rows(s.next, s.until)))
+		s.sectionHours, more = access.Shorter(min(s.sectionHours, s.part.Plan.Rows(s.restFrom, s.sectionEnd)))
 	}
 	return nil
 }
 
-// probeEnd probes the rows after the section, or, where the rows of the part end, the last ones in
-// it. It returns nil for a short section.
-func (s *longScanner) probeEnd() (*probe, error) {
-	at := s.until
-	if at == s.to {
-		if at = s.part.Plan.RowBase(s.to - access.ShortSection*encoding.RowSeconds); at <= s.next {
+// probeSectionEnd probes the rows after the section, or, where the rows of the part end, the last rows in
+// the section. It returns nil for a short section at the end of the part.
+func (s *longScanner) probeSectionEnd() (*probe, error) {
+	at := s.sectionEnd
+	if at == s.rowsEnd {
+		if at = s.part.Plan.RowBase(s.rowsEnd - access.ShortSection*encoding.RowSeconds); at <= s.restFrom {
 			return nil, nil
 		}
 	}
@@ -250,11 +253,11 @@ func (s *longScanner) probeEnd() (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.ahead = nil; at == s.until {
-		s.ahead = there
+	if s.nextProbe = nil; at == s.sectionEnd {
+		s.nextProbe = there
 	}
 	if there.Rows == 0 {
-		s.to, s.until = at, at
+		s.rowsEnd, s.sectionEnd = at, at
 	}
 	return there, nil
 }
@@ -264,39 +267,39 @@ const maxProbeBlock = 1 << 20
 
 // probe counts the first rows of the part from a key on.
 func (s *longScanner) probe(from []byte) (*probe, error) {
-	l, last, p := &probe{}, int64(0), &s.part.Plan
-	rows, size := access.ProbeSize(s.ranges())
-	s.of.Probes++
+	p, last, plan := &probe{}, int64(0), &s.part.Plan
+	rows, size := access.ProbeSize(s.rangesPerHour())
+	s.partStats.Probes++
 	scan := store.Scan{
-		Table:      p.Table,
+		Table:      plan.Table,
 		Family:     encoding.FamilyData,
 		Start:      from,
 		Stop:       s.scan.Stop,
 		MaxRows:    rows,
 		BlockBytes: int(min(size, maxProbeBlock)),
 	}
-	l.All = true
+	p.All = true
 	for block, err := range store.Blocks(s.ctx, s.from, scan) {
 		if err != nil {
 			return nil, err
 		}
-		if l.first == nil {
-			l.first = bytes.Clone(block[0].Key)
-			l.base = s.baseTime(l.first)
+		if p.first == nil {
+			p.first = bytes.Clone(block[0].Key)
+			p.base = s.baseTime(p.first)
 		}
-		l.Rows, last = l.Rows+int64(len(block)), s.baseTime(block[len(block)-1].Key)
+		p.Rows, last = p.Rows+int64(len(block)), s.baseTime(block[len(block)-1].Key)
 		for i := range block {
-			l.Bytes += bytesOf(&block[i])
+			p.Bytes += bytesOf(&block[i])
 		}
-		if l.All = l.Rows < int64(rows) && l.Bytes < size; !l.All {
+		if p.All = p.Rows < int64(rows) && p.Bytes < size; !p.All {
 			break
 		}
 	}
-	if l.Rows > 0 {
-		l.Hours = p.Rows(l.base, p.NextRow(last))
+	if p.Rows > 0 {
+		p.Hours = plan.Rows(p.base, plan.NextRow(last))
 	}
-	s.stats.RowsScanned += l.Rows
-	return l, nil
+	s.scanStats.RowsScanned += p.Rows
+	return p, nil
 }
 
 // bytesOf is about the bytes that a server keeps of a row, which has its key in each cell.
@@ -314,12 +317,12 @@ func (s *longScanner) baseTime(key []byte) int64 {
 	return s.part.Plan.RowBase(int64(binary.BigEndian.Uint32(base[:])))
 }
 
-// after returns the base time that comes n rows after one, at most the end of the part.
-func (s *longScanner) after(base, n int64) int64 {
-	for ; n > 0 && base < s.to; n-- {
+// rowsAfter returns the base time that is n row hours after another, at most the end of the rows.
+func (s *longScanner) rowsAfter(base, n int64) int64 {
+	for ; n > 0 && base < s.rowsEnd; n-- {
 		base = s.part.Plan.NextRow(base)
 	}
-	return min(base, s.to)
+	return min(base, s.rowsEnd)
 }
 
 // NextBytes implements store.Scanner. Before the first scan nothing is known.
@@ -333,9 +336,9 @@ func (s *longScanner) NextBytes() int64 {
 // Stats returns what all scans have cost so far.
 func (s *longScanner) Stats() store.ScanStats {
 	if s.rows == nil {
-		return s.stats
+		return s.scanStats
 	}
-	return addScans(s.stats, s.rows.Stats())
+	return addScans(s.scanStats, s.rows.Stats())
 }
 
 func addScans(a, b store.ScanStats) store.ScanStats {

@@ -303,7 +303,7 @@ func TestLong_sameAnswers(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" && err1 == nil {
 				t.Fatalf("part %s to %s of %s: %s", part.Range.Start, part.Range.Stop, &part.Plan, diff)
 			}
-			if operator.ChooseAccess(part, cache).Long == 0 || err1 != nil {
+			if operator.ChooseAccess(part, cache).ProbedRanges == 0 || err1 != nil {
 				continue
 			}
 			straight += map[bool]int{true: 1}[plan.SplitOffHour]
@@ -352,7 +352,7 @@ func TestLong_rollups(t *testing.T) {
 		Op:     scanplan.In,
 		Values: []encoding.UID{operatortest.UID(1)},
 	}}
-	if a := operator.ChooseAccess(whole(plan), nil); a.Long == 0 {
+	if a := operator.ChooseAccess(whole(plan), nil); a.ProbedRanges == 0 {
 		t.Fatalf("not long: %s", a.Reason)
 	}
 	got, stats, err := read(t, table, whole(plan), operator.Options{})

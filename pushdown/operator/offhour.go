@@ -122,7 +122,7 @@ func openScan(ctx context.Context, from store.Reader, part *scanplan.Part, path 
 		}
 	}
 	var sc store.Scanner
-	if path.Long > 0 {
+	if path.ProbedRanges > 0 {
 		sc = newLongScanner(ctx, from, part, path, prefixes, scan, stats)
 	} else if sc, err = from.Scan(ctx, scan); err != nil {
 		return nil, 0, err

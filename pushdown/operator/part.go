@@ -139,7 +139,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	inner, o.cancel = context.WithCancel(ctx)
 
 	// The choice of the access path uses what is learned here. A long part learns as it reads.
-	if b := (&accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}); b.isLong(o.opts.Prefixes) == 0 {
+	if b := (&accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}); b.probedRanges(o.opts.Prefixes) == 0 {
 		o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
 	}
 	path := ChooseAccess(o.part, o.opts.Prefixes)

@@ -264,7 +264,7 @@ func (o *hoursOperator) name(tags []byte) []byte {
 
 // account counts a block that an hour has read.
 func (o *hoursOperator) account(ctx context.Context, hour int, b *hourBlock) error {
-	o.hours[hour].seen = b.stats
+	o.hours[hour].taken = b.stats
 	if err := o.reserve(); err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (o *hoursOperator) reserve() error {
 func (o *hoursOperator) Stats() Stats {
 	s := o.stats
 	for _, h := range o.hours {
-		s.Add(h.seen)
+		s.Add(h.taken)
 	}
 	s.Batches, s.ShippedBytes = o.emit.batches, o.emit.shipped
 	return s

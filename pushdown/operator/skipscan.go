@@ -99,7 +99,7 @@ func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r 
 // RecordScan records in a prefix cache the cost of a part's scan that was executed elsewhere. An
 // operator records its own scan, and of a long part that of each piece.
 func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
-	if b := (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}); b.isLong(cache) == 0 {
+	if b := (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}); b.probedRanges(cache) == 0 {
 		recordScan(cache, part, s)
 	}
 }

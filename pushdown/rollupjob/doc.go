@@ -12,7 +12,7 @@
 //
 // # The records, and why they are a proof
 //
-// Each table of rollups, metric and salt bucket has a record: stretches of time with
+// Each table of rollups, metric and salt bucket has a record: sections of time with
 //
 //   - a mark of the raw rows (store.Marker), made before the first of them was read;
 //   - digests of the cells that were made of them;
@@ -26,7 +26,7 @@
 //
 // # What queries read from raw rows
 //
-// A piece of a stretch, a day or its sealed part, is rolled up but not used if its raw rows have
+// A piece of a section, a day or its sealed part, is rolled up but not used if its raw rows have
 // more than points, or values that cannot be added up as in one pass: annotations, histograms and
 // other cells; values near the largest double, whose sum may be infinite in one order and finite in
 // another; cells that carry the time of their data, which no mark covers. A piece with rows that

@@ -69,7 +69,7 @@ func (j *Job) first(ctx context.Context, keys store.KeyRange) (base int64, ok bo
 // LongestPiece returns the longest time that is rolled up as a unit, in s: rolling up from some
 // time on begins at the start of the piece that holds it.
 func (j *Job) LongestPiece() (longest int64, err error) {
-	intervals, err := j.Config.MadeIntervals()
+	intervals, err := j.Config.ComputedIntervals()
 	for _, i := range intervals {
 		longest = max(longest, newLayout(j.Schema, j.Tables, j.Config, i, j.FixDuplicates).piece())
 	}

@@ -104,7 +104,7 @@ func (c *Counts) String() string {
 	return s
 }
 
-// errRecord is returned when another worker has changed a record meanwhile.
+// errRecord is returned when another worker has changed a record since it was read.
 var errRecord = errors.New("another worker has changed the records of the rollups in the meantime; run it again")
 
 // ErrHeld is returned for a metric that Job.Skip passes over, because somebody else has its lease.
@@ -178,7 +178,7 @@ type work struct {
 
 // each calls f for each interval and salt bucket of a metric.
 func (j *Job) each(metric encoding.UID, f func(w *work) error) error {
-	intervals, err := j.Config.MadeIntervals()
+	intervals, err := j.Config.ComputedIntervals()
 	if err != nil {
 		return err
 	}
@@ -207,10 +207,10 @@ func (w *work) sealed(from, to int64) Range {
 	return Range{max(from, 0) / p * p, min((to+p-1)/p*p, sealed)}
 }
 
-// rawMark returns the beginning of a stretch: the mark of the raw rows of a time, or why they
+// rawMark returns the beginning of a section: the mark of the raw rows of a time, or why they
 // have none.
-func (w *work) rawMark(ctx context.Context, r Range) stretch {
-	s := stretch{Made: w.made, Why: noMarks}
+func (w *work) rawMark(ctx context.Context, r Range) section {
+	s := section{Settings: w.settings, Why: noMarks}
 	if w.marker == nil {
 		return s
 	}
@@ -226,7 +226,7 @@ const noMarks = "the store makes no marks"
 
 // roll rolls up what is not yet rolled up, or has changed since.
 func (w *work) roll(ctx context.Context) error {
-	if err := w.pace(ctx, lookCost); err != nil {
+	if err := w.pace(ctx, recordCost); err != nil {
 		return err
 	}
 	rec, err := w.read(ctx, w.Range)
@@ -235,8 +235,8 @@ func (w *work) roll(ctx context.Context) error {
 	}
 	w.To = max(w.To, rec.endOfPiece(w.To))
 	var done []piece
-	for i := range rec.Stretches {
-		kept, _ := w.unchangedOf(ctx, &rec.Stretches[i], w.Range)
+	for i := range rec.Sections {
+		kept, _ := w.unchangedOf(ctx, &rec.Sections[i], w.Range)
 		if w.Fewer {
 			kept = slices.DeleteFunc(kept, func(p piece) bool { return p.ReadRaw == valuesStay })
 		}
@@ -273,7 +273,7 @@ const (
 
 // rollPart rolls up times, the newest first, and records them with the mark of proof. It also
 // records those done before an error.
-func (w *work) rollPart(ctx context.Context, rec *records, proof stretch, times []Range) error {
+func (w *work) rollPart(ctx context.Context, rec *records, proof section, times []Range) error {
 	var done []Range
 	var made []piece
 	var failed error
@@ -310,8 +310,8 @@ func (w *work) read(ctx context.Context, r Range) (*records, error) {
 // The cost of checking a record and its marks, and of a raw row in addition to its points, in
 // points.
 const (
-	lookCost = 500
-	rowCost  = 8
+	recordCost = 500
+	rowCost    = 8
 )
 
 // pace reports reads to Pace.
@@ -322,10 +322,10 @@ func (w *work) pace(ctx context.Context, points int64) error {
 	return w.Pace(ctx, points)
 }
 
-// unchangedOf returns the pieces of a stretch inside a time whose raw rows have not changed since
+// unchangedOf returns the pieces of a section inside a time whose raw rows have not changed since
 // they were rolled up, and why others are excluded.
-func (w *work) unchangedOf(ctx context.Context, s *stretch, r Range) (kept []piece, why error) {
-	if s.Made != w.made {
+func (w *work) unchangedOf(ctx context.Context, s *section, r Range) (kept []piece, why error) {
+	if s.Settings != w.settings {
 		return nil, errors.New("they were rolled up with other settings")
 	}
 	if s.Raw == "" || w.marker == nil {
@@ -409,8 +409,8 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	return []piece{{From: r.From, To: r.To, Digest: digestOf(rows), ReadRaw: whyRaw}}, nil
 }
 
-// save replaces the records of some times by stretches.
-func (w *work) save(ctx context.Context, r *records, within []Range, with ...stretch) error {
+// save replaces the records of some times by sections.
+func (w *work) save(ctx context.Context, r *records, within []Range, with ...section) error {
 	r.replace(within, with...)
 	return r.save(ctx, w.Store, w.Tables, w.layout, w.metric, w.bucket)
 }

@@ -381,7 +381,7 @@ func TestJob_manySeries(t *testing.T) {
 	}
 	l := newLayout(w.job.Schema, w.job.Tables, w.job.Config, w.job.Config.ByName("1h"), false)
 	u := newUnit(t.Context(), l, Range{midnight, midnight + day}, false)
-	u.most = 2*24 + 1
+	u.maxSlots = 2*24 + 1
 	if err := u.read(t.Context(), w, "tsdb", l.rawKeys(0, metric, u.Range),
 		func(context.Context, int64) error { return nil }); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v, want errTooMany", err)

@@ -34,8 +34,8 @@ type layout struct {
 	table   string
 	rows    encoding.RollupLayout
 	columns []column
-	// made names everything that determines the rollups of raw rows.
-	made string
+	// settings names everything that determines the rollups of raw rows.
+	settings string
 }
 
 // column is a configured one of Columns.
@@ -47,11 +47,11 @@ type column struct {
 // newLayout returns the layout of an interval's table.
 func newLayout(s encoding.Schema, t Tables, c *rollup.Config, i *rollup.Interval, fixDuplicates bool) *layout {
 	l := &layout{schema: s, table: i.Table, rows: i.Layout}
-	l.made = fmt.Sprintf("1 %s %d/%s fix_duplicates=%v", t.Data, i.Layout.Interval, i.Layout.Span, fixDuplicates)
-	for value, name := range rollup.MadeColumns {
+	l.settings = fmt.Sprintf("1 %s %d/%s fix_duplicates=%v", t.Data, i.Layout.Interval, i.Layout.Span, fixDuplicates)
+	for value, name := range rollup.ComputedColumns {
 		if id, ok := c.ID(name); ok {
 			l.columns = append(l.columns, column{encoding.RollupColumn{ID: id, Name: name}, value})
-			l.made += fmt.Sprintf(" %s=%d", name, id)
+			l.settings += fmt.Sprintf(" %s=%d", name, id)
 		}
 	}
 	slices.SortFunc(l.columns, func(a, b column) int { return int(a.ID) - int(b.ID) })

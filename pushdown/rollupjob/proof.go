@@ -142,8 +142,8 @@ func (l *layout) proven(ctx context.Context, marker store.Marker, data string, b
 		}
 	}
 	at := r.From
-	for i := range rec.Stretches {
-		s := &rec.Stretches[i]
+	for i := range rec.Sections {
+		s := &rec.Sections[i]
 		if s.times().intersect(r).empty() {
 			continue
 		}
@@ -152,7 +152,7 @@ func (l *layout) proven(ctx context.Context, marker store.Marker, data string, b
 		}
 		at = s.times().To
 		switch {
-		case s.Made != l.made:
+		case s.Settings != l.settings:
 			note("they were rolled up with other settings")
 			continue
 		case s.Raw == "":
@@ -210,7 +210,7 @@ func intersection(a, b []Range) (out []Range) {
 		both := a[i].intersect(b[k])
 		switch {
 		case both.empty():
-		// Two stretches with separate proofs: a bucket may be in both.
+		// Two sections with separate proofs: a bucket may be in both.
 		case len(out) > 0 && out[len(out)-1].To == both.From:
 			out[len(out)-1].To = both.To
 		default:

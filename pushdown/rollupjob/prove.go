@@ -13,7 +13,7 @@ import (
 // prove reads back the rollups of the time, and all others in their rows: writing some of a row's
 // values has invalidated the mark of the others.
 func (w *work) prove(ctx context.Context) error {
-	if err := w.pace(ctx, lookCost); err != nil {
+	if err := w.pace(ctx, recordCost); err != nil {
 		return err
 	}
 	rows := Range{w.rows.Span.BaseTime(w.From), w.rows.Span.Next(w.rows.Span.BaseTime(w.To - 1))}
@@ -22,10 +22,10 @@ func (w *work) prove(ctx context.Context) error {
 		return err
 	}
 
-	// Stretches with a piece each, and the mark of its raw rows.
-	var good []stretch
-	for i := range rec.Stretches {
-		s := &rec.Stretches[i]
+	// Sections with a piece each, and the mark of its raw rows.
+	var good []section
+	for i := range rec.Sections {
+		s := &rec.Sections[i]
 		inside := cutToRows(s.Pieces, rows)
 		if len(inside) == 0 {
 			continue
@@ -72,9 +72,9 @@ func (w *work) unproven(n int, why error) {
 	}
 }
 
-// proveRun marks the rollup rows of stretches that follow one another, reads them back, and records
+// proveRun marks the rollup rows of sections that follow one another, reads them back, and records
 // those that equal what was made of the raw rows.
-func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error {
+func (w *work) proveRun(ctx context.Context, rec *records, run []section) error {
 	times := Range{run[0].Pieces[0].From, run[len(run)-1].Pieces[0].To}
 	keys := w.rolledKeys(w.bucket, w.metric, times)
 	if w.stillProven(ctx, run, times) {
@@ -97,7 +97,7 @@ func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error 
 	if err != nil {
 		return fmt.Errorf("cannot read back table %s: %w", w.table, err)
 	}
-	var same []stretch
+	var same []section
 	for i := range run {
 		p := &run[i].Pieces[0]
 		if p.ReadRaw == valuesStay {
@@ -112,7 +112,7 @@ func (w *work) proveRun(ctx context.Context, rec *records, run []stretch) error 
 		same = append(same, run[i])
 	}
 	w.counts.Proven += int64(len(same))
-	return w.save(ctx, rec, []Range{times}, wholeDays(w.joined(ctx, same), days, ofDays)...)
+	return w.save(ctx, rec, []Range{times}, wholeDays(w.withOneRawMark(ctx, same), days, ofDays)...)
 }
 
 // days returns times that follow one another as those of days, or of what there is of each.
@@ -129,17 +129,17 @@ func (w *work) days(pieces []Range) (out []Range) {
 
 // wholeDays joins the pieces of a day, so that the record does not grow with the number of runs.
 // The digest of the day is from the same read in which each piece was found to be as it was made.
-func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
+func wholeDays(all []section, days []Range, digests [][]byte) (out []section) {
 	for len(all) > 0 {
 		n, first := 1, all[0]
-		for n < len(all) && all[n].alike(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw &&
+		for n < len(all) && all[n].sameProof(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw &&
 			all[n].times().From == all[n-1].times().To {
 			n++
 		}
 		// Those of other days remain for the next iteration.
 		day := slices.IndexFunc(days, func(d Range) bool { return d.From == first.times().From })
 		if day >= 0 {
-			end := slices.IndexFunc(all[:n], func(s stretch) bool { return s.times().To == days[day].To })
+			end := slices.IndexFunc(all[:n], func(s section) bool { return s.times().To == days[day].To })
 			if n = end + 1; n > 1 {
 				first.Pieces = []piece{{From: days[day].From, To: days[day].To, Digest: digests[day], ReadRaw: first.Pieces[0].ReadRaw}}
 			}
@@ -157,9 +157,9 @@ func wholeDays(all []stretch, days []Range, digests [][]byte) (out []stretch) {
 // one: a query checks each.
 const maxMarks = 4
 
-// stillProven reports whether stretches that follow one another need not be read back again: they
+// stillProven reports whether sections that follow one another need not be read back again: they
 // have few marks, and these hold, even if rows nearby are written to.
-func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool {
+func (w *work) stillProven(ctx context.Context, run []section, times Range) bool {
 	marks := 0
 	for i := range run {
 		if run[i].Rolled == "" || run[i].RolledResting || run[i].Rolled != run[0].Rolled {
@@ -174,9 +174,9 @@ func (w *work) stillProven(ctx context.Context, run []stretch, times Range) bool
 			run[0].Rolled) == nil
 }
 
-// joined gives stretches one mark of their raw rows in place of several, if it can: a query checks
+// withOneRawMark gives sections one mark of their raw rows in place of several, if it can: a query checks
 // each.
-func (w *work) joined(ctx context.Context, all []stretch) []stretch {
+func (w *work) withOneRawMark(ctx context.Context, all []section) []section {
 	several, resting := false, true
 	for i := range all {
 		several = several || all[i].Raw != all[0].Raw
@@ -195,7 +195,7 @@ func (w *work) joined(ctx context.Context, all []stretch) []stretch {
 		return all
 	}
 	// Rows that have not changed until after the new mark was made are those that it covers.
-	out := make([]stretch, len(all))
+	out := make([]section, len(all))
 	for i := range all {
 		kept, _ := w.unchangedOf(ctx, &all[i], times)
 		if len(kept) != 1 {

@@ -8,12 +8,12 @@ import (
 
 // record is what is known of a table's rollups of a metric in one salt bucket.
 type record struct {
-	Stretches []stretch `json:"stretches"` // ascending, disjoint
+	Sections []section `json:"stretches"` // ascending, disjoint
 }
 
-// stretch is a stretch of time with rollups that have the same proof.
-type stretch struct {
-	Made string `json:"made"` // see layout.made
+// section is a time with rollups that have the same proof.
+type section struct {
+	Settings string `json:"made"` // what determined the rollups, as layout.settings
 	// Raw is the mark of the raw rows, from before they were read; empty if there is none,
 	// and then Why says why.
 	Raw     string `json:"raw,omitempty"`
@@ -41,22 +41,22 @@ const valuesStay = "rollups stay that were made of more points than the raw rows
 
 func (p *piece) times() Range { return Range{p.From, p.To} }
 
-// times returns the time of the stretch.
-func (s *stretch) times() Range { return Range{s.Pieces[0].From, s.Pieces[len(s.Pieces)-1].To} }
+// times returns the time of the section.
+func (s *section) times() Range { return Range{s.Pieces[0].From, s.Pieces[len(s.Pieces)-1].To} }
 
-// validate returns an error unless stretches and pieces follow one another: readers rely on it.
+// validate returns an error unless sections and pieces follow one another: readers rely on it.
 func (r *record) validate() error {
 	last := int64(0)
-	for i := range r.Stretches {
-		s := &r.Stretches[i]
+	for i := range r.Sections {
+		s := &r.Sections[i]
 		if len(s.Pieces) == 0 || s.Pieces[0].From < last {
-			return fmt.Errorf("stretch %d has %d pieces or begins before %d, want some and ascending ones", i,
+			return fmt.Errorf("section %d has %d pieces or begins before %d, want some and ascending ones", i,
 				len(s.Pieces), last)
 		}
 		last = s.Pieces[0].From
 		for k, p := range s.Pieces {
 			if p.From != last || p.To <= p.From {
-				return fmt.Errorf("stretch %d, piece %d: got %d to %d, want it to follow %d", i, k, p.From, p.To, last)
+				return fmt.Errorf("section %d, piece %d: got %d to %d, want it to follow %d", i, k, p.From, p.To, last)
 			}
 			last = p.To
 		}
@@ -67,7 +67,7 @@ func (r *record) validate() error {
 // endOfPiece returns the end of the piece that holds a time and something before it, 0 if there is
 // none: a run with another grain has found more of it sealed.
 func (r *record) endOfPiece(at int64) int64 {
-	for _, s := range r.Stretches {
+	for _, s := range r.Sections {
 		for _, p := range s.Pieces {
 			if p.From < at && at < p.To {
 				return p.To
@@ -77,47 +77,47 @@ func (r *record) endOfPiece(at int64) int64 {
 	return 0
 }
 
-// replace puts stretches in place of everything in the times within.
-func (r *record) replace(within []Range, with ...stretch) {
-	var out []stretch
-	for _, s := range r.Stretches {
+// replace puts sections in place of everything in the times within.
+func (r *record) replace(within []Range, with ...section) {
+	var out []section
+	for _, s := range r.Sections {
 		kept := slices.DeleteFunc(slices.Clone(s.Pieces), func(p piece) bool {
 			return slices.ContainsFunc(within, func(r Range) bool { return !p.times().intersect(r).empty() })
 		})
 		out = append(out, runs(s, kept)...)
 	}
 	out = append(out, with...)
-	slices.SortFunc(out, func(a, b stretch) int { return cmp.Compare(a.Pieces[0].From, b.Pieces[0].From) })
+	slices.SortFunc(out, func(a, b section) int { return cmp.Compare(a.Pieces[0].From, b.Pieces[0].From) })
 
-	r.Stretches = nil
+	r.Sections = nil
 	for _, s := range out {
 		r.add(s)
 	}
 }
 
-// add adds a stretch after all others, and may append to its pieces.
-func (r *record) add(s stretch) {
-	if n := len(r.Stretches); n > 0 && r.Stretches[n-1].continues(&s) {
-		last := &r.Stretches[n-1]
+// add adds a section after all others, and may append to its pieces.
+func (r *record) add(s section) {
+	if n := len(r.Sections); n > 0 && r.Sections[n-1].continues(&s) {
+		last := &r.Sections[n-1]
 		last.Pieces = append(last.Pieces, s.Pieces...)
 		return
 	}
-	r.Stretches = append(r.Stretches, s)
+	r.Sections = append(r.Sections, s)
 }
 
-// continues reports whether a later stretch continues this one.
-func (s *stretch) continues(later *stretch) bool {
-	return s.times().To == later.Pieces[0].From && s.alike(later)
+// continues reports whether a later section continues this one.
+func (s *section) continues(later *section) bool {
+	return s.times().To == later.Pieces[0].From && s.sameProof(later)
 }
 
-// alike reports whether two stretches have the same proof.
-func (s *stretch) alike(o *stretch) bool {
-	return s.Made == o.Made && s.Raw == o.Raw && s.Why == o.Why && s.Rolled == o.Rolled
+// sameProof reports whether two sections have the same proof.
+func (s *section) sameProof(o *section) bool {
+	return s.Settings == o.Settings && s.Raw == o.Raw && s.Why == o.Why && s.Rolled == o.Rolled
 }
 
-// runs returns a stretch with ascending pieces in place of its own as several, each without a
+// runs returns a section with ascending pieces in place of its own as several, each without a
 // hole.
-func runs(s stretch, pieces []piece) (out []stretch) {
+func runs(s section, pieces []piece) (out []section) {
 	for i, p := range pieces {
 		if i == 0 || p.From != pieces[i-1].To {
 			s.Pieces = nil

@@ -14,7 +14,7 @@ import (
 
 // Records have a row each in the table of state, and one cell in it:
 //
-//	rollup/tsdb-rollup-1h/000001/03/1354752000   s:record   {"stretches":[…]}
+//	rollup/tsdb-rollup-1h/000001/03/1354752000   s:record   {"sections":[…]}
 //
 // which is table, metric, salt, and the start of the record's time, in seconds and ten
 // digits; it has periodPieces pieces, about a month. Its value is replaced on the
@@ -87,7 +87,7 @@ func readRecords(ctx context.Context, from store.Reader, t Tables, l *layout, me
 				return fmt.Errorf("row %q of table %s: %w", row.Key, t.State, err)
 			}
 			out[at.of].values[at.begin] = bytes.Clone(c.Value)
-			for _, s := range one.Stretches { // the periods of a salt bucket ascend
+			for _, s := range one.Sections { // the periods of a salt bucket ascend
 				out[at.of].add(s)
 			}
 		}
@@ -146,10 +146,10 @@ func (l *layout) parseRecord(value []byte, begin int64) (r record, err error) {
 	if err := r.validate(); err != nil {
 		return r, err
 	}
-	if n := len(r.Stretches); n > 0 &&
-		(r.Stretches[0].times().From < begin || r.Stretches[n-1].times().To > begin+l.period()) {
-		return r, fmt.Errorf("got times from %d to %d, want them from %d to %d", r.Stretches[0].times().From,
-			r.Stretches[n-1].times().To, begin, begin+l.period())
+	if n := len(r.Sections); n > 0 &&
+		(r.Sections[0].times().From < begin || r.Sections[n-1].times().To > begin+l.period()) {
+		return r, fmt.Errorf("got times from %d to %d, want them from %d to %d", r.Sections[0].times().From,
+			r.Sections[n-1].times().To, begin, begin+l.period())
 	}
 	return r, nil
 }
@@ -157,7 +157,7 @@ func (l *layout) parseRecord(value []byte, begin int64) (r record, err error) {
 // byPeriod returns the record of each period, by its begin.
 func (l *layout) byPeriod(r *record) map[int64]*record {
 	out := map[int64]*record{}
-	for _, s := range r.Stretches {
+	for _, s := range r.Sections {
 		for _, p := range s.Pieces {
 			begin := p.From / l.period() * l.period()
 			if out[begin] == nil {

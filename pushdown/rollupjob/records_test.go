@@ -37,7 +37,7 @@ func (w *world) recorded() map[string]int {
 		if err != nil {
 			w.Fatal(err)
 		}
-		for _, s := range r.Stretches {
+		for _, s := range r.Sections {
 			out[string(row.Key)] += len(s.Pieces)
 		}
 	}
@@ -245,7 +245,7 @@ func TestJob_deletedRaw(t *testing.T) {
 	if c := w.run(); c.Points > 0 || c.Made > 0 || c.Unproven > 0 {
 		t.Errorf("the third time: got %+v, want that nothing is left to do", c)
 	}
-	if _, proven, err := w.job.Look(t.Context(), metric, midnight, midnight+3*day); err != nil || !proven {
+	if _, proven, err := w.job.UpToDate(t.Context(), metric, midnight, midnight+3*day); err != nil || !proven {
 		t.Errorf("a look: got %v, %v, want that nothing is left to do", proven, err)
 	}
 	if d := cmp.Diff(before, w.cells()); d != "" {

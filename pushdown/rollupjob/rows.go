@@ -197,7 +197,7 @@ func (l *layout) changes(ctx context.Context, from store.Reader, keys store.KeyR
 // countOf returns the value of a cell of the column of counts.
 func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 	for i := range l.columns {
-		if rollup.MadeColumns[l.columns[i].value] != "count" {
+		if rollup.ComputedColumns[l.columns[i].value] != "count" {
 			continue
 		}
 		_, float, width, ok := l.columns[i].ParseQualifier(c.Qualifier)

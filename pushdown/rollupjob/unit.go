@@ -73,15 +73,15 @@ func (s *slot) addable() bool {
 type unit struct {
 	layout *layout
 	Range
-	series  map[string][]slot // by tags; a slot for each interval
-	decoder encoding.RowDecoder
-	doubles []float64
-	most    int // slots
-	held    *memory.Lease
+	series   map[string][]slot // by tags; a slot for each interval
+	decoder  encoding.RowDecoder
+	doubles  []float64
+	maxSlots int // slots
+	held     *memory.Lease
 
-	points, rows      int64
-	looked, dataTimes int64 // checked cells; those that have the time of their point
-	readRaw           string
+	points, rows            int64
+	timesChecked, dataTimes int64 // rows whose first cell was checked; those that carry the time of a point
+	readRaw                 string
 }
 
 // maxSlots bounds the slots of a unit. A unit that needs more is split. slotBytes is about the size
@@ -109,19 +109,19 @@ func (e *damageError) Unwrap() error { return e.err }
 // newUnit returns a unit whose memory is held by the account of a context.
 func newUnit(ctx context.Context, l *layout, r Range, fixDuplicates bool) *unit {
 	return &unit{
-		layout:  l,
-		Range:   r,
-		most:    maxSlots,
-		held:    memory.NewLease(ctx),
-		series:  map[string][]slot{},
-		decoder: encoding.RowDecoder{FixDuplicates: fixDuplicates},
+		layout:   l,
+		Range:    r,
+		maxSlots: maxSlots,
+		held:     memory.NewLease(ctx),
+		series:   map[string][]slot{},
+		decoder:  encoding.RowDecoder{FixDuplicates: fixDuplicates},
 	}
 }
 
 // read adds all raw rows of a key range, and reports each page of them to pace.
 func (u *unit) read(ctx context.Context, from store.Reader, table string, keys store.KeyRange,
 	pace func(ctx context.Context, points int64) error) error {
-	var told int64
+	var reported int64
 	scan := store.Scan{Table: table, Start: keys.Start, Stop: keys.Stop, Family: encoding.FamilyData}
 	for row, err := range store.Rows(ctx, from, scan) {
 		if err != nil {
@@ -130,18 +130,18 @@ func (u *unit) read(ctx context.Context, from store.Reader, table string, keys s
 		if err := u.add(&row); err != nil {
 			return err
 		}
-		if cost := u.points + rowCost*u.rows; cost-told >= pagePoints {
-			if err := pace(ctx, cost-told); err != nil {
+		if cost := u.points + rowCost*u.rows; cost-reported >= pagePoints {
+			if err := pace(ctx, cost-reported); err != nil {
 				return err
 			}
-			told = cost
+			reported = cost
 		}
 	}
-	if err := pace(ctx, u.points+rowCost*u.rows-told); err != nil {
+	if err := pace(ctx, u.points+rowCost*u.rows-reported); err != nil {
 		return err
 	}
 	// As for the result cache: half of them are no chance.
-	if u.dataTimes > 0 && 2*u.dataTimes >= u.looked {
+	if u.dataTimes > 0 && 2*u.dataTimes >= u.timesChecked {
 		u.readRaw = "cells carry the time of their data"
 	}
 	return nil
@@ -173,7 +173,7 @@ func (u *unit) add(row *store.Row) error {
 
 	u.rows++
 	u.points += int64(len(offsets))
-	u.lookAtTimes(row, key.BaseTime)
+	u.countDataTimes(row, key.BaseTime)
 	// A query returns annotations, and counts a series that has no points.
 	if len(offsets) == 0 || u.decoder.Skipped() > 0 || len(u.decoder.Annotations()) > 0 {
 		u.readRaw = "rows with annotations, histograms or other cells that are no points"
@@ -195,7 +195,7 @@ func (u *unit) slots(tags []byte) ([]slot, error) {
 		return s, nil
 	}
 	n := int((u.To - u.From) / u.layout.rows.Interval)
-	if (len(u.series)+1)*n > u.most {
+	if (len(u.series)+1)*n > u.maxSlots {
 		return nil, errTooMany
 	}
 	if err := u.held.Reserve(int64(n) * slotBytes); err != nil {
@@ -225,14 +225,15 @@ func (u *unit) addPoints(slots []slot, base int64, offsets []int32, values []flo
 	}
 }
 
-// lookAtTimes looks whether the row's first cell of one point has the time of that.
-func (u *unit) lookAtTimes(row *store.Row, base uint32) {
+// countDataTimes counts the row in timesChecked, and in dataTimes if its first cell of points carries the
+// time of one of them.
+func (u *unit) countDataTimes(row *store.Row, base uint32) {
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		if len(c.Qualifier) == 0 || len(c.Qualifier)%2 != 0 {
 			continue
 		}
-		u.looked++
+		u.timesChecked++
 		for rest := c.Qualifier; len(rest) > 0; {
 			q, more, err := encoding.ParseQualifier(rest)
 			if err != nil {

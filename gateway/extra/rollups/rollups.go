@@ -63,7 +63,7 @@ func New(s *Settings) gateway.Extra {
 func (s *Settings) open(_ context.Context, c *gateway.Core) (parts gateway.Parts, err error) {
 	rate, _ := s.rate()                   // Validate reports an error
 	rollups, _ := c.Config.RollupConfig() // and of this one
-	if rollups == nil || !c.Config.RollupsMade() || rate == 0 || c.ReadOnly() {
+	if rollups == nil || !c.Config.RollupsComputed() || rate == 0 || c.ReadOnly() {
 		return parts, nil
 	}
 	if c.Store.Features().Marker == nil {

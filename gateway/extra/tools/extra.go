@@ -18,7 +18,7 @@ import (
 // ForConfig returns the part of a gateway's settings that the tools need.
 func ForConfig(c *gateway.Config) (Settings, error) {
 	var made *rollup.Config
-	if c.RollupsMade() {
+	if c.RollupsComputed() {
 		made, _ = c.RollupConfig() // Validate reports an error
 	}
 	kept, _ := gateway.SettingsOf[retention.Settings](c).Rules(c) // and of this one

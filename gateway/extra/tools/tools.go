@@ -58,7 +58,7 @@ type Settings struct {
 	Tables   tables.Names
 	Compile  plan.Options
 	Auto     write.Auto
-	// Rollups are those that we make ourselves, nil if we make none.
+	// Rollups are the computed rollups, nil if there are none.
 	Rollups *rollup.Config
 	// MaxName bounds the bytes of a name that gets a UID, see uid.Config.
 	MaxName int

@@ -75,7 +75,7 @@ func newSizes() *sizes {
 // nothing is known, or if the access path may read so few rows that the size of whole
 // hours is meaningless.
 func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBytes {
-	if path.Nothing || path.Few || path.Long > 0 || tooLong(plan) {
+	if path.Nothing || path.Few || path.ProbedRanges > 0 || tooLong(plan) {
 		return nil
 	}
 
@@ -102,7 +102,7 @@ func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBy
 // skipsRows reports whether parts with this access path may leave out rows of their
 // hours.
 func skipsRows(path operator.Access) bool {
-	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Long > 0
+	return path.Nothing || len(path.Filter.Ranges) > 0 || path.ProbedRanges > 0
 }
 
 func metricKeyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }

@@ -88,7 +88,7 @@ func (e *Engine) openSubQuery(ctx context.Context, r *stage.Request) (o openSubQ
 	// Partial aggregates and rollups make few points, and the plan may have to be executed
 	// again, or another one; the lines of histograms are made of one sum: making the
 	// points later would gain nothing.
-	if r.Sub.Histogram() || r.Plan.Rollup != nil || len(r.Made) > 0 || r.Plan.Fix&scanplan.FixDamaged != 0 ||
+	if r.Sub.Histogram() || r.Plan.Rollup != nil || len(r.ComputedRollups) > 0 || r.Plan.Fix&scanplan.FixDamaged != 0 ||
 		e.stages.AggregatesPartially(ctx, r) {
 		o.results, o.stats, err = e.answerSubQuery(ctx, r)
 		return o, err

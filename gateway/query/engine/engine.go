@@ -38,8 +38,8 @@ type Config struct {
 	Exec  *dispatch.Executor
 	// Compile holds the properties of the tables, and the limits of plans.
 	Compile plan.Options
-	// Made proves the rollups that we make ourselves; nil if there are none.
-	Made *rollupjob.Prover
+	// RollupProver proves computed rollups; nil if there are none.
+	RollupProver *rollupjob.Prover
 	// Budget returns what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
 	// Now returns the time by which rollups are late. Default time.Now.
@@ -80,7 +80,7 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Engine{cfg: cfg, stages: stage.New(stage.Config{Exec: cfg.Exec, Made: cfg.Made, Log: cfg.Log})}
+	return &Engine{cfg: cfg, stages: stage.New(stage.Config{Exec: cfg.Exec, RollupProver: cfg.RollupProver, Log: cfg.Log})}
 }
 
 // SharedAnswers returns how many sub-queries were answered by the execution of another one.

@@ -61,7 +61,7 @@ func newHeld(t *testing.T) *held {
 
 // waitsFor has queries wait so long for an equal one that runs.
 func (e *Engine) waitsFor(d time.Duration) {
-	e.stages = stage.New(stage.Config{Exec: e.cfg.Exec, Made: e.cfg.Made, Log: e.cfg.Log, SharePatience: d})
+	e.stages = stage.New(stage.Config{Exec: e.cfg.Exec, RollupProver: e.cfg.RollupProver, Log: e.cfg.Log, SharePatience: d})
 }
 
 // answered is what a query was answered.

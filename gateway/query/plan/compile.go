@@ -71,11 +71,11 @@ type Compiled struct {
 	Nothing string
 	// Reads names the rollup interval that the plan reads, or is RawData.
 	Reads string
-	// Made are the rollups that may take the place of raw data where they are proven to be
-	// what it gives, the longest interval first. NotMade says why there are none; empty
-	// without such rollups.
-	Made    []MadeSource
-	NotMade string
+	// ComputedRollups may take the place of raw data where they are proven to equal it, the
+	// longest interval first. WhyNoComputed says why there are none; it is empty if Downpour
+	// computes no rollups.
+	ComputedRollups []ComputedRollup
+	WhyNoComputed   string
 	// MayReadRollups says that the query reads rollups, now or at a later time.
 	MayReadRollups bool
 

@@ -18,11 +18,11 @@ type Rollups struct {
 	// ms. Source: tsd.rollups.split_query.enable.
 	Split bool
 	Now   int64
-	// Made says that rollups of series are made by ourselves, and by nobody else: a query then
-	// reads raw data, and rollups only where they are proven to be what that gives. They are
-	// of MadeIntervals.
-	Made          bool
-	MadeIntervals []*rollup.Interval
+	// Computed says that Downpour computes the rollups of series, and nobody else writes any: a query
+	// then reads raw data, and rollups only where they are proven to equal it. They have
+	// ComputedIntervals.
+	Computed          bool
+	ComputedIntervals []*rollup.Interval
 }
 
 // RawData is what a query that reads no rollup names as its table; see Compiled.Reads.
@@ -49,8 +49,8 @@ func (c *compiler) sources() ([]source, error) {
 	preAggregates := c.wantsPreAggregates()
 	if preAggregates {
 		raw.table = r.Config.Raw().PreTable
-	} else if r.Made {
-		c.out.Made, c.out.NotMade = c.madeSources()
+	} else if r.Computed {
+		c.out.ComputedRollups, c.out.WhyNoComputed = c.computedRollups()
 		return []source{raw}, nil
 	}
 	matching := c.matchingIntervals()

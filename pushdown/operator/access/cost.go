@@ -36,9 +36,9 @@ const (
 	growth = 4
 )
 
-// Long reports whether a part probes its rows before it seeks, given its hours and the ranges in
+// NeedsProbe reports whether a part probes its rows before it seeks, given its hours and the ranges in
 // each.
-func Long(hours int64, ranges int) bool {
+func NeedsProbe(hours int64, ranges int) bool {
 	return hours >= ShortSection && hours*int64(ranges) > fewRanges
 }
 

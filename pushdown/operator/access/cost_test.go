@@ -12,7 +12,7 @@ func TestLong(t *testing.T) {
 		{0, 3, false}, {24, 3, false}, {600, 3, false}, {63, 1000, false},
 		{64, 100, true}, {700, 3, true}, {500_000, 1, true}, {500_000, 0, false},
 	} {
-		if got := Long(c.hours, c.ranges); got != c.want {
+		if got := NeedsProbe(c.hours, c.ranges); got != c.want {
 			t.Errorf("%d hours with %d ranges: %t, want %t", c.hours, c.ranges, got, c.want)
 		}
 	}

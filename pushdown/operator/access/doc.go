@@ -57,7 +57,7 @@
 // fast for compacted rows and 120 times for single cells; with 27 data centres before
 // the host 2.5 times for compacted rows.
 //
-// Over many hours, a range for each hour is made only after a probe: see Long.
+// Over many hours, a range for each hour is made only after a probe: see NeedsProbe.
 //
 // The embedded store has no such case: with a key pattern it skips whole blocks of rows that hold
 // no wanted tag, see FORMAT.md of pushdown/store/pebble.

@@ -416,7 +416,7 @@ func TestAppendEven(t *testing.T) {
 			t.Fatal(err)
 		}
 		sealed := rapid.Bool().Draw(t, "sealed")
-		if !b.TakesEven(sealed) {
+		if !b.TakesEvenlySpaced(sealed) {
 			return
 		}
 		var entries []byte
@@ -440,13 +440,13 @@ func TestAppendEven(t *testing.T) {
 
 func checkEven(t *rapid.T, b *Bucketer, d *scanplan.Downsample, entries []byte) {
 	var row, other encoding.RowDecoder
-	even, ok := row.OnlyEven(encoding.AppendColumn, entries)
+	even, ok := row.OnlyEvenlySpaced(encoding.AppendColumn, entries)
 	offsets, values, plain := other.OnlyCell(encoding.AppendColumn, entries, nil)
 	if !ok || !plain {
 		t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
 	}
 	for range 2 { // the second time with the memory of the first
-		gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, &even)
+		gotTimes, got := b.AppendEvenlySpaced([]int64{1}, []float64{1}, 3_600_000, &even)
 		wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
 		if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
 			t.Fatalf("%s: want -, got +: %s", d, diff)

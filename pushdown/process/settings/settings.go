@@ -30,7 +30,7 @@ type Common struct {
 	TableMeta string `env:"DOWNPOUR_TABLE_META" envDefault:"tsdb-meta"`
 	TableTree string `env:"DOWNPOUR_TABLE_TREE" envDefault:"tsdb-tree"`
 	// Rollups is OpenTSDB's tsd.rollups.config: the path of a file that ends in .json, or
-	// the JSON itself; empty for no rollups. After auto: it is of rollups that we make
+	// the JSON itself; empty for no rollups. After auto: it is of rollups that Downpour computes
 	// ourselves.
 	Rollups string `env:"DOWNPOUR_ROLLUPS"`
 	// The layout of row keys; it must be that of the rows that exist.
@@ -214,12 +214,12 @@ func (c *Common) RollupConfig() (*rollup.Config, error) {
 	if c.Rollups == "" {
 		return nil, nil
 	}
-	config, err := rollup.Read(strings.TrimPrefix(c.Rollups, madePrefix))
+	config, err := rollup.Read(strings.TrimPrefix(c.Rollups, computedPrefix))
 	if err != nil {
 		return nil, err
 	}
-	if c.RollupsMade() {
-		if _, err := config.MadeIntervals(); err != nil {
+	if c.RollupsComputed() {
+		if _, err := config.ComputedIntervals(); err != nil {
 			return nil, err
 		}
 	}
@@ -232,11 +232,11 @@ func (c *Common) RollupConfig() (*rollup.Config, error) {
 	return config, nil
 }
 
-// madePrefix is before a configuration of rollups that we make ourselves.
-const madePrefix = "auto:"
+// computedPrefix is before a configuration of computed rollups.
+const computedPrefix = "auto:"
 
-// RollupsMade reports whether we make the rollups of series ourselves, and nobody else does.
-func (c *Common) RollupsMade() bool { return strings.HasPrefix(c.Rollups, madePrefix) }
+// RollupsComputed reports whether Downpour computes the rollups of series, and nobody else writes any.
+func (c *Common) RollupsComputed() bool { return strings.HasPrefix(c.Rollups, computedPrefix) }
 
 // RollupTables returns the tables of a valid configuration's rollups and pre-aggregates, except the
 // data table.
@@ -257,7 +257,7 @@ func (c *Common) RollupTables() (out []string) {
 // series if we make the rollups ourselves, because then there are no pre-aggregates.
 func (c *Common) RollupTablesRead() []string {
 	config, err := c.RollupConfig()
-	if config == nil || err != nil || !c.RollupsMade() {
+	if config == nil || err != nil || !c.RollupsComputed() {
 		return c.RollupTables()
 	}
 	return config.SeriesTables()

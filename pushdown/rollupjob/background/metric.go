@@ -93,7 +93,7 @@ func (w *Worker) roll(ctx context.Context, m Metric, of *pass, p *progress) erro
 		return nil
 	}
 	// Most months of most metrics have not changed since the last time.
-	counts, proven, err := w.job.Look(ctx, m.UID, d.from, of.to)
+	counts, proven, err := w.job.UpToDate(ctx, m.UID, d.from, of.to)
 	if err != nil {
 		return err
 	}

@@ -15,20 +15,21 @@ import (
 	"downpour/pushdown/rollupjob"
 )
 
-// Rollups that we make ourselves replace raw rows where they are proven to equal their results.
+// Computed rollups, those that Downpour makes of raw rows itself, replace raw rows where they are proven
+// to equal their results.
 // Both are read per series into one merger, one range of time after another, so that rates,
 // interpolation and fill policies see the columns that raw rows alone would have given.
 
-// madeChoice is the rollups that a plan reads, and why not others.
-type madeChoice struct {
-	source *plan.MadeSource
+// rollupChoice is the rollups that a plan reads, and why not others.
+type rollupChoice struct {
+	source *plan.ComputedRollup
 	proof  *rollupjob.Proof
 	ranges []rollupjob.Range // ascending, between buckets and raw rows; empty for raw rows alone
 	why    string            // why raw rows are read at other times; empty if there are none
 }
 
 // String is the choice as explain and the trace print it, empty if no rollups are made.
-func (c *madeChoice) String() string {
+func (c *rollupChoice) String() string {
 	if len(c.ranges) == 0 {
 		if c.why == "" {
 			return ""
@@ -47,7 +48,7 @@ func (c *madeChoice) String() string {
 	return text
 }
 
-// rollups answers a plan of raw rows from rollups that we make ourselves, as far as they are proven.
+// rollups answers a plan of raw rows from computed rollups, as far as they are proven.
 type rollups struct {
 	prover *rollupjob.Prover // nil if no rollups are made
 	scan   *scan
@@ -70,9 +71,9 @@ func (s *rollups) Groups(ctx context.Context, r *Request) (Answer, error) {
 }
 
 // choose finds the rollups that can now replace a plan's raw rows.
-func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
-	c.why = p.NotMade
-	if s.prover == nil || len(p.Made) == 0 {
+func (s *rollups) choose(ctx context.Context, p *Request) (c rollupChoice) {
+	c.why = p.WhyNoComputed
+	if s.prover == nil || len(p.ComputedRollups) == 0 {
 		return c
 	}
 	switch q := p.Query; {
@@ -87,8 +88,8 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c madeChoice) {
 		return c
 	}
 
-	for i := range p.Made {
-		m := &p.Made[i]
+	for i := range p.ComputedRollups {
+		m := &p.ComputedRollups[i]
 		whole := wanted(p.Plan, m.Align)
 		if whole.From >= whole.To {
 			c.why = "no whole bucket is between the raw rows that are read"
@@ -127,7 +128,7 @@ func aligned(r rollupjob.Range, n int64) rollupjob.Range {
 
 // read answers a request with rollups, and raw rows at other times. ok is false where these have to
 // be read at all times.
-func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer, ok bool, err error) {
+func (s *rollups) read(ctx context.Context, r *Request, c *rollupChoice) (a Answer, ok bool, err error) {
 	if err := r.Points.set(0); err != nil {
 		return a, false, err
 	}
@@ -151,7 +152,7 @@ func (s *rollups) read(ctx context.Context, r *Request, c *madeChoice) (a Answer
 
 // scanBoth gives a merger what rollups have, and what raw rows have at other times. ok
 // is false if the plan cannot be cut in time.
-func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice,
+func (s *rollups) scanBoth(ctx context.Context, r *Request, c *rollupChoice,
 	m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
 	at := r.Plan.From
 	for i := 0; i <= len(c.ranges); i++ {
@@ -183,7 +184,7 @@ func (s *rollups) scanBoth(ctx context.Context, r *Request, c *madeChoice,
 }
 
 // scanRollups gives a merger the rollups of a time.
-func (s *rollups) scanRollups(ctx context.Context, r *Request, c *madeChoice, at rollupjob.Range,
+func (s *rollups) scanRollups(ctx context.Context, r *Request, c *rollupChoice, at rollupjob.Range,
 	m *merge.Merger) (dispatch.Stats, error) {
 	rolled := c.source.PlanBetween(r.Plan, at.From, at.To)
 	return s.scan.plan(ctx, r, rolled, "run "+rolled.Table, dispatch.PerSeries,

@@ -6,7 +6,7 @@
 //	tables.go      from a table of rollups, then from the next one; raw rows after a cut
 //	offhour.go     executes the plan again with rows split at full hours, if the table has off-hour rows
 //	cached.go      from the result cache, and into it
-//	rollups.go     from rollups that we make ourselves, where they are proven
+//	rollups.go     from computed rollups, where they are proven
 //	shared.go      by one execution for equal queries
 //	split.go       older hours from the result cache, newer ones from their rows
 //	aggregation.go by partial aggregates or per series, and per series if partial aggregates fail
@@ -133,9 +133,9 @@ func (r *Request) cacheable() bool {
 // Config is what the stages work with.
 type Config struct {
 	Exec *dispatch.Executor
-	// Made proves the rollups that we make ourselves; nil if there are none.
-	Made *rollupjob.Prover
-	Log  *slog.Logger
+	// RollupProver proves computed rollups; nil if there are none.
+	RollupProver *rollupjob.Prover
+	Log          *slog.Logger
 
 	// SharePatience is how long a query waits for an execution that has begun before it came. Then the next
 	// one begins while that one runs, so a slow plan is begun at most that often. Default 1 s.
@@ -167,7 +167,7 @@ func New(cfg Config) *Stages {
 	keep := &keep{split: s.split, whole: read}
 	again := &find{exec: cfg.Exec, next: keep}
 	shared := &shared{sharing: s.sharing, alone: keep, batch: again}
-	s.rollups = &rollups{prover: cfg.Made, scan: s.scan, next: shared}
+	s.rollups = &rollups{prover: cfg.RollupProver, scan: s.scan, next: shared}
 	s.find = &find{exec: cfg.Exec, next: s.rollups}
 
 	table := &splitOffHour{log: cfg.Log, next: s.find, split: read}

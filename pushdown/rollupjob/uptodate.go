@@ -11,24 +11,24 @@ import (
 	"downpour/pushdown/store"
 )
 
-// askCost is the cost of checking a mark, in points.
-const askCost = 200
+// markCost is the cost of checking a mark, in points.
+const markCost = 200
 
-// Look reports whether Roll and Prove have nothing to do between two times: all sealed hours are
+// UpToDate reports whether Roll and Prove have nothing to do between two times: all sealed hours are
 // rolled up, and marks that survive nearby writes hold for all of them. It reads the records of all
 // salt buckets in one call and checks each mark once, less than half of the calls of Roll and
 // Prove, and it needs no lease.
-func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, proven bool, err error) {
+func (j *Job) UpToDate(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, proven bool, err error) {
 	marker := j.Store.Features().Marker
 	if marker == nil {
 		return counts, false, nil
 	}
-	intervals, err := j.Config.MadeIntervals()
+	intervals, err := j.Config.ComputedIntervals()
 	if err != nil {
 		return counts, false, err
 	}
 	for _, i := range intervals {
-		n, ok, err := j.lookAt(ctx, marker, metric, i, from, to)
+		n, ok, err := j.intervalUpToDate(ctx, marker, metric, i, from, to)
 		if err != nil || !ok {
 			return Counts{}, false, err
 		}
@@ -38,8 +38,9 @@ func (j *Job) Look(ctx context.Context, metric encoding.UID, from, to int64) (co
 	return counts, true, nil
 }
 
-// lookAt is Look for one interval. n counts the pieces.
-func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval,
+// intervalUpToDate reports whether all sealed hours of an interval are rolled up and proven, and in how
+// many pieces.
+func (j *Job) intervalUpToDate(ctx context.Context, marker store.Marker, metric encoding.UID, i *rollup.Interval,
 	from, to int64) (n int64, proven bool, err error) {
 	w := work{
 		Job:    j,
@@ -55,7 +56,7 @@ func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.U
 	for b := range buckets {
 		buckets[b] = b
 	}
-	if err := w.pace(ctx, askCost); err != nil {
+	if err := w.pace(ctx, markCost); err != nil {
 		return 0, false, err
 	}
 	all, err := readRecords(ctx, j.Store, j.Tables, w.layout, metric, buckets, w.Range)
@@ -63,22 +64,22 @@ func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.U
 		return 0, false, err
 	}
 
-	// First what costs nothing.
+	// First the checks that cost no call.
 	for b := range all {
-		if !w.recorded(&all[b].record) {
+		if !w.provenByRecord(&all[b].record) {
 			return 0, false, nil
 		}
 	}
-	if err := w.pace(ctx, askCost*int64(2*len(buckets))); err != nil {
+	if err := w.pace(ctx, markCost*int64(2*len(buckets))); err != nil {
 		return 0, false, err
 	}
 	var pieces atomic.Int64
-	asking, inner := errgroup.WithContext(ctx)
-	asking.SetLimit(bucketsAtOnce)
+	checks, inner := errgroup.WithContext(ctx)
+	checks.SetLimit(bucketsAtOnce)
 	for b := range all {
-		asking.Go(func() error {
-			for k := range all[b].Stretches {
-				s := &all[b].Stretches[k]
+		checks.Go(func() error {
+			for k := range all[b].Sections {
+				s := &all[b].Sections[k]
 				inside := cutToTimes(s.Pieces, w.Range)
 				if len(inside) == 0 {
 					continue
@@ -97,21 +98,22 @@ func (j *Job) lookAt(ctx context.Context, marker store.Marker, metric encoding.U
 		})
 	}
 	// Roll and Prove find and report why a mark does not hold.
-	if asking.Wait() != nil {
+	if checks.Wait() != nil {
 		return 0, false, ctx.Err()
 	}
 	return pieces.Load(), true, nil
 }
 
-// recorded reports whether all of the time is recorded with marks that Prove would keep.
-func (w *work) recorded(rec *record) bool {
+// provenByRecord reports whether a record has all of the time, with marks that Prove would keep. It does
+// not check whether the marks hold.
+func (w *work) provenByRecord(rec *record) bool {
 	at, marks := w.From, 0
-	for i := range rec.Stretches {
-		s := &rec.Stretches[i]
+	for i := range rec.Sections {
+		s := &rec.Sections[i]
 		if s.times().intersect(w.Range).empty() {
 			continue
 		}
-		if s.times().From > at || s.Made != w.made || s.Raw == "" || s.Rolled == "" || s.RolledResting {
+		if s.times().From > at || s.Settings != w.settings || s.Raw == "" || s.Rolled == "" || s.RolledResting {
 			return false
 		}
 		at = s.times().To

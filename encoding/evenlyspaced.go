@@ -6,14 +6,14 @@ import (
 	"downpour/encoding/column"
 )
 
-// Even is an append column whose points are at equal distances and whose values are
+// EvenlySpaced is an append column whose points are at equal distances and whose values are
 // integers of one length, up to four bytes: the usual column of a machine that is
 // polled every ten seconds. Its values can be summed without decoding each point. Three
 // points ten seconds apart with the values 42, 43 and -1, each on one byte, are
 //
 //	0000 2A | 00A0 2B | 0140 FF
 //	+0 s 42 | +10 s 43| +20 s -1
-type Even struct {
+type EvenlySpaced struct {
 	First, Step int32 // offset of the first point from the base time, and distance between two; ms
 	Points      int   // at least two
 
@@ -25,9 +25,10 @@ type Even struct {
 	sealed  *column.Integers
 }
 
-// OnlyEven is OnlyCell for a row whose only cell is an append column of Even
-// points. ok is false for every other row. The result is a view into value, or into d, and holds until the next row.
-func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
+// OnlyEvenlySpaced returns the points of a row whose only cell, given by its qualifier and value, is an
+// append column of evenly spaced points. ok is false for every other row. The result is a view into
+// value, or into d, and holds until the next row.
+func (d *RowDecoder) OnlyEvenlySpaced(qualifier, value []byte) (e EvenlySpaced, ok bool) {
 	if string(qualifier) != string(AppendColumn) || len(value) < 2*minEntryBytes {
 		return e, false
 	}
@@ -39,36 +40,37 @@ func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 		if !d.onlyBlock(value) {
 			return e, false
 		}
-		return d.evenSealed()
+		return d.evenlySpacedSealed()
 	}
 
 	// Floats and integers of eight bytes need more than 53 bits for their sums,
 	// which OpenTSDB rounds after each addition: they must be added in doubles,
-	// one by one. The flags of integers on 1, 2 and 4 bytes are 0, 1 and 3; parseEvenTimes
+	// one by one. The flags of integers on 1, 2 and 4 bytes are 0, 1 and 3; parseEvenSpacing
 	// refuses 2.
 	flags := value[1] & flagMask
 	if flags > 3 {
 		return e, false
 	}
 
-	// The caller reads the row's annotations and skipped cells: it has none.
+	// The caller asks d for the row's annotations and skipped cells: without Reset those of the row
+	// before would be returned.
 	d.Reset(0)
-	t, ok := parseEvenTimes(value)
-	return Even{First: t.first * 1000, Step: t.step * 1000, Points: t.points, entries: value, width: int(flags) + 1}, ok
+	t, ok := parseEvenSpacing(value)
+	return EvenlySpaced{First: t.first * 1000, Step: t.step * 1000, Points: t.points, entries: value, width: int(flags) + 1}, ok
 }
 
-// evenTimes are the times of points at equal distances, in seconds.
-type evenTimes struct {
+// evenSpacing are the times of points at equal distances, in seconds.
+type evenSpacing struct {
 	first, step int32
 	points      int
 	flags       uint8 // of every point: float flag and length, as in a qualifier
 }
 
-// parseEvenTimes reads the times of an append column from its first two entries.
+// parseEvenSpacing reads the times of an append column from its first two entries.
 // ok reports whether the others follow at the same distance: at least two
 // complete entries in the seconds form, of one type and length, that ascend
 // within the hour.
-func parseEvenTimes(entries []byte) (t evenTimes, ok bool) {
+func parseEvenSpacing(entries []byte) (t evenSpacing, ok bool) {
 	if len(entries) < 2*minEntryBytes {
 		return t, false
 	}
@@ -149,9 +151,9 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 	return at
 }
 
-// Sum returns the sum of the values of the points [from, to). No values have 8 bytes, see
-// OnlyEven.
-func (e *Even) Sum(from, to int) (sum int64) {
+// Sum returns the sum of the values of the points [from, to). Values have at most 4 bytes, so
+// it does not overflow.
+func (e *EvenlySpaced) Sum(from, to int) (sum int64) {
 	switch {
 	case e.values != nil:
 		for _, v := range e.values[from:to] {
@@ -189,7 +191,7 @@ func (e *Even) Sum(from, to int) (sum int64) {
 }
 
 // At returns the value of a point.
-func (e *Even) At(i int) int64 {
+func (e *EvenlySpaced) At(i int) int64 {
 	switch {
 	case e.values != nil:
 		return int64(e.values[i])
@@ -201,7 +203,7 @@ func (e *Even) At(i int) int64 {
 }
 
 // Bounds returns the least and the largest value of the points [from, to), of which there is at least one.
-func (e *Even) Bounds(from, to int) (least, most int64) {
+func (e *EvenlySpaced) Bounds(from, to int) (least, most int64) {
 	if e.values == nil && e.entries == nil {
 		return e.sealed.Bounds(from, to)
 	}

@@ -9,16 +9,16 @@ import (
 	"downpour/encoding"
 )
 
-// MadeColumns are the aggregators whose rollups we make ourselves.
-var MadeColumns = [...]string{"sum", "count", "min", "max"}
+// ComputedColumns are the aggregators whose rollups Downpour computes.
+var ComputedColumns = [...]string{"sum", "count", "min", "max"}
 
-// MadeIntervals returns the intervals of a configuration if we make its rollups ourselves, the
+// ComputedIntervals returns the intervals of a configuration if we make its rollups ourselves, the
 // longest first, or an error that names the first that we cannot make: intervals are counted from
 // 1970, as the buckets of a query are, and no row may begin inside one. Counts are always made,
 // because they show whether raw rows were deleted since.
-func (c *Config) MadeIntervals() (out []*Interval, err error) {
+func (c *Config) ComputedIntervals() (out []*Interval, err error) {
 	if _, ok := c.ID("count"); !ok {
-		return nil, fmt.Errorf("rollups: aggregationIds: got no count, want it and others of %q to make", MadeColumns)
+		return nil, fmt.Errorf("rollups: aggregationIds: got no count, want it and others of %q to make", ComputedColumns)
 	}
 
 	for i := range c.Intervals {

@@ -48,7 +48,7 @@ func TestOnlyEven_equalsCellByCell(t *testing.T) {
 		if damaged {
 			entries = damage(t, "entries", entries)
 		}
-		e, ok := d.OnlyEven(AppendColumn, entries)
+		e, ok := d.OnlyEvenlySpaced(AppendColumn, entries)
 		if ok != wants && !damaged {
 			t.Fatalf("taken: %t, want %t: entries of %d bytes: % X", ok, wants, stride, entries)
 		}
@@ -64,7 +64,7 @@ func TestOnlyEven_equalsCellByCell(t *testing.T) {
 	})
 }
 
-func checkEven(t *rapid.T, d *RowDecoder, e Even, entries []byte) {
+func checkEven(t *rapid.T, d *RowDecoder, e EvenlySpaced, entries []byte) {
 	d.Reset(3600)
 	if err := d.Add(AppendColumn, entries, 1); err != nil {
 		t.Fatalf("OnlyEven takes % X, which Add refuses: %v", entries, err)
@@ -107,7 +107,7 @@ func TestOnlyEven_refuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := d.OnlyEven(AppendColumn, b); ok != want {
+		if _, ok := d.OnlyEvenlySpaced(AppendColumn, b); ok != want {
 			t.Errorf("%s: taken: %t, want %t", what, ok, want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestOnlyEven_refuses(t *testing.T) {
 			t.Errorf("OnlyCell of 8 bytes each, one late: got %v, %t, want %v", got, ok, times)
 		}
 	}
-	if _, ok := d.OnlyEven([]byte{0, 0, 0, 0x10}, []byte{1, 2, 0}); ok {
+	if _, ok := d.OnlyEvenlySpaced([]byte{0, 0, 0, 0x10}, []byte{1, 2, 0}); ok {
 		t.Error("a compacted cell is taken")
 	}
 }

@@ -36,7 +36,7 @@ func TestLook(t *testing.T) {
 	look := func(what string, want bool) (asked int64) {
 		t.Helper()
 		before := c.Asked.Load()
-		counts, proven, err := w.job.Look(t.Context(), metric, midnight, midnight+3*day)
+		counts, proven, err := w.job.UpToDate(t.Context(), metric, midnight, midnight+3*day)
 		if err != nil || proven != want || (counts.Proven > 0) != want {
 			t.Errorf("%s: got %+v, %v, %v, want proven %v", what, counts, proven, err, want)
 		}

@@ -9,10 +9,10 @@ import (
 	"downpour/pushdown/rollup"
 )
 
-// MadeSource is a table of rollups that we make ourselves, from which a sub-query could be
+// ComputedRollup is a table of computed rollups, those that Downpour makes of raw rows itself, from which a sub-query could be
 // answered as from raw data: each of its buckets consists of whole intervals, and the values
 // of these add up to that of the bucket.
-type MadeSource struct {
+type ComputedRollup struct {
 	Interval *rollup.Interval
 	// Align is the time in s of which the borders between rollups and raw data are multiples:
 	// they lie between buckets and between raw rows.
@@ -26,13 +26,13 @@ type MadeSource struct {
 // over points. Sums, and averages of sums, do if a bucket is one interval.
 var exactOver = map[scanplan.Aggregator]bool{"min": true, "max": true, "mimmin": true, "mimmax": true, "count": true}
 
-// fromMade are the downsampling functions that have a value made of rollups.
-var fromMade = map[scanplan.Aggregator]bool{"sum": true, "zimsum": true, "avg": true, "min": true, "max": true,
+// computedFunctions are the downsampling functions that can be computed from rollups.
+var computedFunctions = map[scanplan.Aggregator]bool{"sum": true, "zimsum": true, "avg": true, "min": true, "max": true,
 	"mimmin": true, "mimmax": true, "count": true}
 
-// madeSources returns the rollups that may take the place of raw data, the longest interval
+// computedRollups returns the rollups that may take the place of raw data, the longest interval
 // first, or why there are none.
-func (c *compiler) madeSources() (out []MadeSource, why string) {
+func (c *compiler) computedRollups() (out []ComputedRollup, why string) {
 	d := c.sub.Downsample
 	switch {
 	case c.sub.Histogram():
@@ -45,7 +45,7 @@ func (c *compiler) madeSources() (out []MadeSource, why string) {
 		return nil, "one bucket of the whole query may begin anywhere"
 	case d.Calendar:
 		return nil, "calendar buckets depend on the first point of each series"
-	case !fromMade[d.Function]:
+	case !computedFunctions[d.Function]:
 		return nil, fmt.Sprintf("%s cannot be made of sums, counts, minima and maxima", printed(d.Function))
 	}
 
@@ -54,7 +54,7 @@ func (c *compiler) madeSources() (out []MadeSource, why string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	for _, i := range c.opt.Rollups.MadeIntervals {
+	for _, i := range c.opt.Rollups.ComputedIntervals {
 		width := i.Layout.Interval * 1000
 		switch {
 		case d.Interval%width != 0:
@@ -63,7 +63,7 @@ func (c *compiler) madeSources() (out []MadeSource, why string) {
 			why = "mode=strict, and sums of sums round in another order"
 			continue
 		}
-		out = append(out, MadeSource{
+		out = append(out, ComputedRollup{
 			Interval:   i,
 			Align:      multiple(d.Interval/1000, encoding.RowSeconds),
 			downsample: *columns.downsample(d),
@@ -88,7 +88,7 @@ func multiple(a, b int64) int64 {
 // PlanBetween returns the plan that reads rollups in place of the rows of p, a plan of raw
 // data, from from to to, base times in s that are multiples of Align. Its rows may hold
 // values of other times, too.
-func (m *MadeSource) PlanBetween(p *scanplan.Plan, from, to int64) *scanplan.Plan {
+func (m *ComputedRollup) PlanBetween(p *scanplan.Plan, from, to int64) *scanplan.Plan {
 	out := *p
 	downsample, rollup := m.downsample, m.rollup
 	span := rollup.Layout.Span
