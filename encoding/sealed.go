@@ -28,8 +28,8 @@ func IsSealed(qualifier, value []byte) bool {
 	return len(value) > 0 && value[0] == column.Mark && bytes.Equal(qualifier, AppendColumn)
 }
 
-// maxSealedPoints is the most points of one cell that are sealed: 290 a second, for an hour. A cell with more stays as it is.
-// Blocks that repeat a value have some bytes for 65,536 points, so that a cell of blocks that nobody has sealed
+// maxSealedPoints is the most points of one cell that are sealed: 290 a second, for an hour. A cell with more stays as
+// it is. Blocks that repeat a value have some bytes for 65,536 points, so that a cell of blocks that nobody has sealed
 // could fill any memory.
 const maxSealedPoints = 1 << 20
 
@@ -40,7 +40,8 @@ func cutBlock(block *column.Block, value []byte, sealed *int) (rest []byte, err 
 		return value, err
 	}
 	if *sealed += block.Points; *sealed > maxSealedPoints { //fault:sealed-cells-without-bound TestSealer_bound
-		return value, fmt.Errorf("%w: blocks of one cell have %d points or more, want at most %d", column.ErrDamaged, *sealed, maxSealedPoints)
+		return value, fmt.Errorf("%w: blocks of one cell have %d points or more, want at most %d", column.ErrDamaged,
+			*sealed, maxSealedPoints)
 	}
 	return rest, nil
 }

@@ -46,7 +46,7 @@ func init() {
 	flag.BoolVar(&broken.forever, "broken-forever", false, "all fail from then on")
 }
 
-// of tells whether the breakage is about an operation.
+// of reports whether the breakage is about an operation.
 func (b breakage) of(op errorfs.Op) bool {
 	base := filepath.Base(op.Path)
 	files := map[string]bool{

@@ -94,7 +94,7 @@ func TestLyingDisk(t *testing.T) {
 	}
 }
 
-// unknowable tells whether the records of the last log end with a block.
+// unknowable reports whether the records of the last log end with a block.
 func unknowable(t *testing.T, i image) bool {
 	t.Helper()
 	last := ""

@@ -25,7 +25,7 @@ const (
 )
 
 // Seal writes the append columns of a table's rows once more, in their sealed form, where their hour ended in
-// [since, before); see store.Features. Nothing else changes: whoever reads a row finds the entries that were there. So a
+// [since, before); see store.Features. Nothing else changes: all who read a row find the entries that were there. So a
 // change of this kind counts for no version token, mark or watch, and it need not be durable before anything
 // else is.
 //

@@ -270,7 +270,7 @@ func TestSeal_sameRows(t *testing.T) {
 		}
 		for _, how := range []string{"scan", "get", "sealed"} {
 			if garbage && how == "sealed" {
-				continue // behind garbage nothing tells entries from blocks
+				continue // behind garbage nobody knows entries from blocks
 			}
 			got, want := rapidCells(t, sealing, how), rapidCells(t, plain, "scan")
 			if got != want {
@@ -593,7 +593,7 @@ func TestSeal_flippedBits(t *testing.T) {
 	}
 }
 
-// readsOrFails opens a store and reads its rows, and tells whether that has failed. Rows that are read are what
+// readsOrFails opens a store and reads its rows, and reports whether that has failed. Rows that are read are what
 // they were.
 func readsOrFails(t *testing.T, files vfs.FS, want map[string]string) (failed bool) {
 	t.Helper()
