@@ -103,7 +103,7 @@ var targets = []target{
 	},
 
 	// Many draws in process, and recorded questions asked in every way.
-	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
+	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./gateway/extra", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
 		"./pushdown/store/faultstore", "-args", "-whole"}, "integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
 	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
@@ -111,7 +111,7 @@ var targets = []target{
 	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),
 	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", "70m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
 	inProcess("simulation-race", []string{"-race", "-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "10"}, "integration/sim/"),
-	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
+	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway/extra", "-args", "-races", "2000"}),
 }
 
 // promising are the packages that keep the promises.
