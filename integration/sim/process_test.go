@@ -8,12 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caarlos0/env/v9"
-
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/process/network/networktest"
-	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/hbase"
 )
 
@@ -115,17 +113,13 @@ func (p *process) take() *running {
 
 // newGateway returns a gateway that does not run yet, with drawn settings.
 func (w *World) newGateway(i int) *process {
-	cfg := &gateway.Config{Extras: extra.All()}
 	settings := drawSettings(w.rand(fmt.Sprint("gateway ", i)))
 	settings["DOWNPOUR_LISTEN"] = gatewayAddress(i)
 	maps.Copy(settings, w.ground.settings(w.rand(fmt.Sprint("ground of gateway ", i))))
 	maps.Copy(settings, w.recorded.settings)
 	maps.Copy(settings, w.jobs)
-	if err := parse(cfg, settings); err != nil {
-		w.t.Fatal(err)
-	}
-	cfg.SetDefaults()
-	if err := cfg.Validate(); err != nil {
+	cfg, err := gatewaytest.Parse(settings, extra.All()...)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	proof := hbase.ProofExact
@@ -151,14 +145,4 @@ func (w *World) newGateway(i int) *process {
 		<-ctx.Done()
 		return g.Close()
 	}}
-}
-
-// parse reads settings, and the defaults of others.
-func parse(cfg any, values map[string]string) error {
-	for _, part := range settings.Structs(cfg) {
-		if err := env.ParseWithOptions(part, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -103,7 +103,7 @@ var targets = []target{
 	},
 
 	// Many draws in process, and recorded questions asked in every way.
-	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
+	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./gateway/extra", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
 		"./pushdown/store/faultstore", "-args", "-whole"}, "integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
 	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression|Seal", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
@@ -120,7 +120,7 @@ var targets = []target{
 		name: "simulation-power",
 		long: []string{"go", "run", "./integration/mutants", "-by", "integration/sim:TestSim", "-only", inWorlds},
 	},
-	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
+	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway/extra", "-args", "-races", "2000"}),
 }
 
 // promising are the packages that keep the promises.

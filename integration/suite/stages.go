@@ -13,7 +13,7 @@ const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameA
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
 // waiting are packages whose tests mostly wait. They start first, so that others use the processor while they wait.
-var waiting = []string{"./gateway", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/extra/tools", "./pushdown/rpc/server"}
+var waiting = []string{"./gateway", "./gateway/extra", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/extra/tools", "./pushdown/rpc/server"}
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
 // changes that edited them. Budgets are what a run with an empty build cache takes, and a half more.
