@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"downpour/gateway"
 	"downpour/gateway/gatewaytest"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
