@@ -59,15 +59,6 @@ func exactKind(flags uint8) (kind uint8) {
 	return kind
 }
 
-// validFlags tells whether a point may have these flags.
-func validFlags(flags uint8) bool {
-	switch flags &^ FlagMillis {
-	case 0, 1, 3, 7, FlagFloat | 3, FlagFloat | 7:
-		return true
-	}
-	return false
-}
-
 // shortKind returns the kind by which a value decides on its length, and whether the point has that length.
 func shortKind(flags uint8, raw uint64) (kind uint8, ok bool) {
 	if flags&FlagFloat != 0 {
