@@ -211,15 +211,3 @@ func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) err
 
 	return nil
 }
-
-// Replace changes the text of a payload in memory, so that a test can send what
-// a server must refuse.
-func (p Payload) Replace(change func([]byte) []byte) {
-	for i, part := range p.parts {
-		var all []workload.Chunk
-		for c := range part {
-			all = append(all, workload.Chunk{Text: change(c.Text), Points: c.Points})
-		}
-		p.parts[i] = slices.Values(all)
-	}
-}

@@ -25,11 +25,6 @@ func (h *Histogram) Record(d time.Duration) {
 // Merge adds another's counts.
 func (h *Histogram) Merge(other *Histogram) { h.h.Merge(other.h) }
 
-// Quantile is the time that the given percentage of all stay within.
-func (h *Histogram) Quantile(percent float64) time.Duration {
-	return time.Duration(h.h.ValueAtPercentile(percent)) * time.Microsecond
-}
-
 // Percentiles of every latency in a report.
 var percentiles = []float64{0, 25, 50, 75, 90, 95, 99, 99.9, 100}
 

@@ -51,7 +51,7 @@ func TestConformance_parse(t *testing.T) {
 
 // outcome parses a query and returns its error, or that of a sub-query when it is run, or 200.
 func outcome(body []byte) (status int, message string) {
-	q, err := ParseJSON(body, time.Unix(1.7e9, 0))
+	q, err := Parser{Now: time.Unix(1.7e9, 0)}.JSON(body)
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Status, e.Message

@@ -40,7 +40,7 @@ func FuzzParseJSON(f *testing.F) {
 		[]byte(
 			`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99","tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		q, err := ParseJSON(text, now)
+		q, err := Parser{Now: now}.JSON(text)
 		wellFormed(t, q, err)
 	})
 }

@@ -23,7 +23,7 @@ func body(subs string) string {
 
 func mustParse(t *testing.T, text string) *Query {
 	t.Helper()
-	q, err := ParseJSON([]byte(text), now)
+	q, err := Parser{Now: now}.JSON([]byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v (%s)", text, err, err.(*Error).Details)
 	}
@@ -108,7 +108,7 @@ func TestParseJSON_tagsAndFilters(t *testing.T) {
 func TestParseJSON_refused(t *testing.T) {
 	f := func(text string, wantStatus int, want string) {
 		t.Helper()
-		q, err := ParseJSON([]byte(text), now)
+		q, err := Parser{Now: now}.JSON([]byte(text))
 		var e *Error
 		if q != nil || !errors.As(err, &e) || e.Status != wantStatus || e.Message != want {
 			t.Errorf("%.200s: %v, %v, want %d %s", text, q, err, wantStatus, want)
@@ -158,7 +158,7 @@ func TestParseJSON_refused(t *testing.T) {
 func TestParseJSON_limits(t *testing.T) {
 	f := func(text string, wantStatus int, want string) {
 		t.Helper()
-		_, err := ParseJSON([]byte(text), now)
+		_, err := Parser{Now: now}.JSON([]byte(text))
 		var e *Error
 		if !errors.As(err, &e) || e.Status != wantStatus || !strings.Contains(e.Message+e.Details, want) {
 			t.Errorf("%.60s: %v, want %d %s", text, err, wantStatus, want)

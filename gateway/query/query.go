@@ -232,8 +232,3 @@ func checkSteps(subs []SubQuery) error {
 func tooManySteps() error {
 	return TooMuch("The regular expressions of the query take more than %d steps together", MaxSteps)
 }
-
-// ParseJSON parses the body of POST /api/query. All errors are *Error.
-func ParseJSON(body []byte, now time.Time) (*Query, error) {
-	return Parser{Now: now}.JSON(body)
-}

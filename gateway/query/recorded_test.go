@@ -109,7 +109,7 @@ func answer(t *testing.T, r recorded) map[string]any {
 		}
 		return out
 	case "json":
-		q, err := ParseJSON([]byte(c.Text), time.UnixMilli(9e12)) // after every start
+		q, err := Parser{Now: time.UnixMilli(9e12)}.JSON([]byte(c.Text)) // after every start
 		return parsed(t, q, err)
 	}
 	t.Fatalf("unknown kind %q", r.Case.Kind)

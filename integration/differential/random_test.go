@@ -25,7 +25,7 @@ func TestRandom_covers(t *testing.T) {
 	for range n {
 		q := Random(r, d)
 		count(q, seen)
-		if _, err := query.ParseJSON([]byte(q.Body()), time.Now()); err != nil {
+		if _, err := (query.Parser{Now: time.Now()}).JSON([]byte(q.Body())); err != nil {
 			unread++
 		}
 	}
@@ -106,7 +106,7 @@ func TestQuery_getIsPost(t *testing.T) {
 			t.Fatalf("%s: %v", q.Path(), err)
 		}
 		get, err1 := query.ParseURI(parameters, time.Time{})
-		post, err2 := query.ParseJSON([]byte(q.Body()), time.Time{})
+		post, err2 := query.Parser{Now: time.Time{}}.JSON([]byte(q.Body()))
 		if err1 != nil || err2 != nil {
 			continue // both forms word their errors differently
 		}

@@ -29,26 +29,6 @@ type builder struct {
 // with them, such as dead links.
 func Build(tree fs.FS) (Files, error) { return build(tree, Topics()) }
 
-// CheckSources returns an error for each file of the source that pages name and that is not there.
-func CheckSources(pages, source fs.FS) error { return checkSources(pages, source, Topics()) }
-
-func checkSources(from, source fs.FS, topics []Topic) error {
-	b := &builder{tree: from, topics: topics, pages: pages(topics)}
-	done, err := b.renderAll()
-	errs := []error{err}
-	for _, p := range b.inOrder() {
-		if done[p.Slug] == nil {
-			continue // an error of its own
-		}
-		for _, place := range done[p.Slug].sources {
-			if _, err := fs.Stat(source, place); err != nil {
-				errs = append(errs, fmt.Errorf("%s: a link leads to %s, which is not there", p.Path, place))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // build is Build with some topics.
 func build(tree fs.FS, topics []Topic) (Files, error) {
 	b := &builder{tree: tree, topics: topics, pages: pages(topics)}

@@ -1,8 +1,10 @@
 package docsite
 
 import (
-	"downpour"
-	"downpour/gateway/web"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"downpour"
+	"downpour/gateway/web"
 )
 
 var (
@@ -152,4 +157,24 @@ func TestDocs_files(t *testing.T) {
 			t.Errorf("%s: %d %v", at, w.Code, w.Header())
 		}
 	}
+}
+
+// CheckSources returns an error for each file of the source that pages name and that is not there.
+func CheckSources(pages, source fs.FS) error { return checkSources(pages, source, Topics()) }
+
+func checkSources(from, source fs.FS, topics []Topic) error {
+	b := &builder{tree: from, topics: topics, pages: pages(topics)}
+	done, err := b.renderAll()
+	errs := []error{err}
+	for _, p := range b.inOrder() {
+		if done[p.Slug] == nil {
+			continue // an error of its own
+		}
+		for _, place := range done[p.Slug].sources {
+			if _, err := fs.Stat(source, place); err != nil {
+				errs = append(errs, fmt.Errorf("%s: a link leads to %s, which is not there", p.Path, place))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }

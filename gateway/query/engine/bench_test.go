@@ -79,7 +79,7 @@ func BenchmarkLiving(b *testing.B) {
 	})
 	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-avg"}]}`,
 		hourZero, hourZero+hours*3600-1)
-	q, err := query.ParseJSON([]byte(body), time.Now())
+	q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (b *board) panel() *query.Query {
 		start, end, b.rng.IntN(3) == 0, one("", "", "strict", "partial"), one("sum", "avg", "max", "none"),
 		one("5m-avg", "1h-sum", "0all-sum", "7m-max", "10m-sum-zero"),
 		b.rng.IntN(4) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
-	q, err := query.ParseJSON([]byte(body), time.Now())
+	q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 	if err != nil {
 		b.Fatalf("%s: %v", body, err)
 	}

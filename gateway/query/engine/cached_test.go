@@ -46,7 +46,7 @@ func (b *board) question(start, end int64) *query.Query {
 	b.Helper()
 	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-sum"}]}`,
 		start, end)
-	q, err := query.ParseJSON([]byte(body), time.Now())
+	q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 	if err != nil {
 		b.Fatal(err)
 	}

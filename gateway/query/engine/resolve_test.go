@@ -55,7 +55,7 @@ func TestCompile_dropsTSUIDsByName(t *testing.T) {
 		body := fmt.Sprintf(
 			`{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","tsuids":[%q,%q,%q,%q],"filters":[%s]}]}`,
 			hostA, hostB, nameless, dcA, filters)
-		q, err := query.ParseJSON([]byte(body), time.Now())
+		q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

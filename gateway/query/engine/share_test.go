@@ -468,7 +468,7 @@ func TestLaw_sharedOnStore(t *testing.T) {
 						}
 						body := fmt.Sprintf(
 							`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max","downsample":"5m-max"}]}`, hourZero+50*(i%5), hourZero+7000)
-						q, err := query.ParseJSON([]byte(body), time.Now())
+						q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 						if err != nil {
 							t.Error(err)
 							return

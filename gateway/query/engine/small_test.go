@@ -25,9 +25,9 @@ func TestSmallGroups_inProcess(t *testing.T) {
 		`{"host":"*","dc":"*"}`: {true, false, false}, // 6 series, 6 groups
 		`{"host":"*"}`:          {true, true, true},   // 3 groups
 	} {
-		q, err := query.ParseJSON(fmt.Appendf(nil,
+		q, err := query.Parser{Now: time.Now()}.JSON(fmt.Appendf(nil,
 			`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-avg","tags":%s}]}`,
-			hourZero, hourZero+boardHours*3600-1, tags), time.Now())
+			hourZero, hourZero+boardHours*3600-1, tags))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func (b *board) wall() *query.Query {
 		one(``, `"downsample":"5m-avg",`, `"downsample":"1h-sum",`, `"downsample":"10m-sum-zero",`,
 			`"downsample":"5m-avg-nan",`),
 		b.rng.IntN(3) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
-	q, err := query.ParseJSON([]byte(body), time.Now())
+	q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 	if err != nil {
 		b.Fatalf("%s: %v", body, err)
 	}
@@ -284,8 +284,8 @@ func TestStretch_unproven(t *testing.T) {
 	for hour := range boardHours {
 		b.putAt(hour)
 	}
-	q, err := query.ParseJSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`,
-		hourZero, hourZero+boardHours*3600-1), time.Now())
+	q, err := query.Parser{Now: time.Now()}.JSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`,
+		hourZero, hourZero+boardHours*3600-1))
 	if err != nil {
 		t.Fatal(err)
 	}
