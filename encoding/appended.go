@@ -38,7 +38,7 @@ func (d *RowDecoder) addAppended(value []byte) error {
 // walkAppended fills the columns from index first on and returns the number of
 // points.
 func (d *RowDecoder) walkAppended(first int, value []byte) (points int, err error) {
-	size := len(value)
+	size, sealed := len(value), 0
 	for {
 		// Most entries are read by walkAppendedSeconds. The one at which it stops is
 		// read here, and then it is tried again.
@@ -50,7 +50,7 @@ func (d *RowDecoder) walkAppended(first int, value []byte) (points int, err erro
 		if value[0] == column.Mark {
 			// A block has more points than its bytes would be entries.
 			d.truncate(first + points)
-			if n, value, err = d.addBlock(value); err != nil {
+			if n, value, err = d.addBlock(value, &sealed); err != nil {
 				return points, fmt.Errorf("encoding: append column at byte %d: %w", size-len(value), err)
 			}
 			points += n

@@ -131,7 +131,7 @@ func ExampleRowDecoder_duplicates() {
 }
 
 // Points at equal distances are summed without being decoded one by one.
-func ExampleRowDecoder_OnlyEven() {
+func ExampleRowDecoder_OnlyEvenlySpaced() {
 	var d encoding.RowDecoder
 	even, ok := d.OnlyEvenlySpaced(encoding.AppendColumn, []byte{0x00, 0x00, 42, 0x00, 0xA0, 43, 0x01, 0x40, 0xFF})
 	fmt.Println(ok, even.Points, "points every", even.Step, "ms, sum", even.Sum(0, even.Points))

@@ -8,9 +8,10 @@ import (
 )
 
 // addBlock adds the points of the block at the start of value, and returns how many these are and what follows it.
-func (d *RowDecoder) addBlock(value []byte) (points int, rest []byte, err error) {
-	block, rest, err := column.Parse(value)
-	if err != nil {
+// sealed counts the points of the cell's blocks.
+func (d *RowDecoder) addBlock(value []byte, sealed *int) (points int, rest []byte, err error) {
+	block := &d.block
+	if rest, err = cutBlock(block, value, sealed); err != nil {
 		return 0, value, err
 	}
 	p := column.Points{Offset: d.offset, Raw: d.raw, Flags: d.flags}
@@ -37,7 +38,7 @@ func (d *RowDecoder) onlyBlock(value []byte) bool {
 
 // blockOffsets are the offsets of a block's points.
 func (d *RowDecoder) blockOffsets(block *column.Block) (offsets []int32, ok bool) {
-	// The caller asks for the row's annotations and skipped cells: it has none.
+	// The caller reads the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, block.Points)
 	offsets = d.offset[:block.Points]

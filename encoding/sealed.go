@@ -28,6 +28,24 @@ func IsSealed(qualifier, value []byte) bool {
 	return len(value) > 0 && value[0] == column.Mark && bytes.Equal(qualifier, AppendColumn)
 }
 
+// maxSealedPoints is the most points of one cell that are sealed: 290 a second, for an hour. A cell with more stays as
+// it is. Blocks that repeat a value have some bytes for 65,536 points, so that a cell of blocks that nobody has sealed
+// could fill any memory.
+const maxSealedPoints = 1 << 20
+
+// cutBlock reads the block at the start of value and returns what follows it. sealed counts the points of the blocks of
+// the cell, this one included; more than Seal makes of any cell are an error.
+func cutBlock(block *column.Block, value []byte, sealed *int) (rest []byte, err error) {
+	if rest, err = block.Parse(value); err != nil {
+		return value, err
+	}
+	if *sealed += block.Points; *sealed > maxSealedPoints { //fault:sealed-cells-without-bound TestSealer_bound
+		return value, fmt.Errorf("%w: blocks of one cell have %d points or more, want at most %d", column.ErrDamaged,
+			*sealed, maxSealedPoints)
+	}
+	return rest, nil
+}
+
 // SealedPoints returns how many points the blocks at the beginning of a sealed value stand for, as they say
 // themselves.
 func SealedPoints(value []byte) (points int) {
@@ -43,7 +61,8 @@ func SealedPoints(value []byte) (points int) {
 // Unsealer gives the entries back. It is used again, and is for one goroutine.
 type Unsealer struct {
 	scratch column.Scratch
-	points  column.Points // of a block
+	block   column.Block
+	points  column.Points // of the block
 }
 
 // leastSealed is the bytes of entries that a block is not tried for: it would take as many.
@@ -53,7 +72,7 @@ const leastSealed = 16
 // appended, for a value that cannot be read, or that its sealed form would not give back byte by byte.
 func (s *Sealer) Seal(dst, value []byte) (sealed []byte, ok bool) {
 	s.all.Reset()
-	if err := appendPoints(&s.all, value, &s.scratch); err != nil {
+	if err := s.appendPoints(&s.all, value); err != nil || s.all.Len() > maxSealedPoints {
 		return dst, false
 	}
 
@@ -83,7 +102,7 @@ func (s *Sealer) appendRun(dst []byte, p column.Points) []byte {
 	return append(dst, s.entries...)
 }
 
-// same tells whether two values have the same entries.
+// same reports whether two values have the same entries.
 func (s *Sealer) same(a, b []byte) bool {
 	var err error
 	if s.entries, err = s.Unseal(s.entries[:0], a); err != nil {
@@ -98,19 +117,19 @@ func (s *Sealer) same(a, b []byte) bool {
 // Unseal appends the entries of the value of an append column, which may be sealed in part. It fails if a block
 // is not as it was written; entries it does not look at.
 func (u *Unsealer) Unseal(dst, value []byte) ([]byte, error) {
-	from := len(dst)
+	from, sealed := len(dst), 0
 	for len(value) > 0 {
 		if value[0] != column.Mark {
-			// Where entries cannot be read, nothing tells whether a block follows. None does: a value is sealed as
+			// Where entries cannot be read, nobody knows whether a block follows. None does: a value is sealed as
 			// far as it can be read.
 			n := entryBytes(value)
 			dst, value = append(dst, value[:n]...), value[n:]
 			continue
 		}
-		block, rest, err := column.Parse(value)
+		rest, err := cutBlock(&u.block, value, &sealed)
 		if err == nil {
 			u.points.Reset()
-			err = block.AppendTo(&u.points, &u.scratch)
+			err = u.block.AppendTo(&u.points, &u.scratch)
 		}
 		if err != nil {
 			return dst[:from], fmt.Errorf("encoding: append column: %w", err)
@@ -150,12 +169,13 @@ func appendEntries(dst []byte, p *column.Points) []byte {
 }
 
 // appendPoints appends the points of a value in the order of its entries and blocks.
-func appendPoints(p *column.Points, value []byte, scratch *column.Scratch) error {
+func (u *Unsealer) appendPoints(p *column.Points, value []byte) error {
+	sealed := 0
 	for len(value) > 0 {
 		if value[0] == column.Mark {
-			block, rest, err := column.Parse(value)
+			rest, err := cutBlock(&u.block, value, &sealed)
 			if err == nil {
-				err = block.AppendTo(p, scratch)
+				err = u.block.AppendTo(p, &u.scratch)
 			}
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -202,5 +203,55 @@ func TestSealer_damage(t *testing.T) {
 		if _, err := u.Unseal(nil, damaged); i > 0 && !errors.Is(err, column.ErrDamaged) {
 			t.Errorf("byte %d: %v, want a damaged block", i, err)
 		}
+	}
+}
+
+// Blocks of one cell stand for no more points than Seal makes of any, whoever reads them: some bytes each would else
+// fill any memory. A cell with more is not sealed.
+//
+//fault:sealed-cells-without-bound *sealed > maxSealedPoints => false
+func TestSealer_bound(t *testing.T) {
+	t.Parallel()
+	var p column.Points
+	for i := range int32(column.MaxPoints) {
+		p.Append(i, column.FlagMillis, 7)
+	}
+	block := new(column.Encoder).Append(nil, p)
+	const most = maxSealedPoints / column.MaxPoints
+
+	var d RowDecoder
+	var u Unsealer
+	var s Sealer
+	for _, blocks := range []int{most, most + 1, 40} {
+		value, fits := bytes.Repeat(block, blocks), blocks <= most
+		check := func(what string, err error) {
+			if fits && err != nil || !fits && (!errors.Is(err, column.ErrDamaged) || !strings.Contains(err.Error(), "1114112 points or more, want at most 1048576")) {
+				t.Errorf("%s, %d blocks of %d bytes: %v", what, blocks, len(block), err)
+			}
+		}
+		_, err := u.Unseal(nil, value)
+		check("unsealed", err)
+		d.Reset(0)
+		check("added", d.Add(AppendColumn, value, 1))
+		if !fits {
+			if _, _, ok := d.OnlyCell(AppendColumn, value, nil); ok {
+				t.Errorf("OnlyCell takes %d blocks", blocks)
+			}
+			if _, ok := s.Seal(nil, value); ok {
+				t.Errorf("%d blocks are sealed again", blocks)
+			}
+		}
+	}
+
+	var entries []byte
+	for i := range maxSealedPoints + 1 {
+		entries = AppendEntry(entries, Qualifier{OffsetMS: int32(i) % 3600 * 1000, Width: 1}, []byte{7})
+	}
+	if _, ok := s.Seal(nil, entries); ok {
+		t.Errorf("%d points are sealed", maxSealedPoints+1)
+	}
+	sealed, ok := s.Seal(nil, entries[:3*maxSealedPoints])
+	if got, err := u.Unseal(nil, sealed); !ok || err != nil || !bytes.Equal(got, entries[:3*maxSealedPoints]) {
+		t.Errorf("%d points: sealed %t, %d bytes of entries, %v", maxSealedPoints, ok, len(got), err)
 	}
 }

@@ -18,9 +18,9 @@ import (
 const arrowQuery = "/api/query?start=1356998400&end=1357084800&"
 
 // arrow asks for an Arrow answer; header pairs follow.
-func (b *bench) arrow(query string, header ...string) answer {
+func arrow(b *bench, query string, header ...string) answer {
 	b.Helper()
-	return b.get(arrowQuery+query, append([]string{"Accept", batch.StreamMediaType}, header...)...)
+	return b.Get(arrowQuery+query, append([]string{"Accept", batch.StreamMediaType}, header...)...)
 }
 
 // sums are the rows of a stream, the sum of their values, and how reading ended.
@@ -44,21 +44,21 @@ func sums(t *testing.T, stream string) (rows int64, sum float64, err error) {
 // batches, by the parameter compression, never both. Decompressed, it has the same rows.
 func TestArrow_compression(t *testing.T) {
 	b := open(t, nil)
-	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
+	b.Put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
 	const query = "m=none:1s-sum-zero:m"
-	plain := b.arrow(query, "Accept-Encoding", "identity")
-	rows, sum, err := sums(t, plain.body)
+	plain := arrow(b, query, "Accept-Encoding", "identity")
+	rows, sum, err := sums(t, plain.Body)
 	if err != nil || rows < 80_000 || sum != 6.5 {
 		t.Fatalf("plain: %d rows, sum %v, %v; want 80000 or more with the sum 6.5", rows, sum, err)
 	}
 	f := func(compression, accept, coding string, smaller int) {
 		t.Helper()
-		a := b.arrow(query+compression, "Accept-Encoding", accept)
-		if got := a.header.Get("Content-Encoding"); got != coding || a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType {
-			t.Errorf("%q, %q: %d, Content-Encoding %q, want %q", compression, accept, a.status, got, coding)
+		a := arrow(b, query+compression, "Accept-Encoding", accept)
+		if got := a.Header.Get("Content-Encoding"); got != coding || a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType {
+			t.Errorf("%q, %q: %d, Content-Encoding %q, want %q", compression, accept, a.Status, got, coding)
 		}
-		if len(a.body)*smaller > len(plain.body)*101/100 { // 1 % more: how groups share batches depends on when they are merged
-			t.Errorf("%q, %q: got %d bytes of %d, want fewer", compression, accept, len(a.body), len(plain.body))
+		if len(a.Body)*smaller > len(plain.Body)*101/100 { // 1 % more: how groups share batches depends on when they are merged
+			t.Errorf("%q, %q: got %d bytes of %d, want fewer", compression, accept, len(a.Body), len(plain.Body))
 		}
 		gotRows, gotSum, err := sums(t, decoded(t, a))
 		if gotRows != rows || gotSum != sum || err != nil {
@@ -73,17 +73,17 @@ func TestArrow_compression(t *testing.T) {
 	f("&compression=lz4", "gzip, zstd", "", 2)
 	f("&compression=zstd", "gzip", "", 3)
 	f("&compression=", "identity", "", 1)
-	if a := b.arrow(query + "&compression=brotli"); a.status != 400 || !strings.Contains(a.body, "brotli, want lz4 or zstd") {
-		t.Errorf("unknown compression: got %d %s, want 400 that names lz4 and zstd", a.status, a.body)
+	if a := arrow(b, query+"&compression=brotli"); a.Status != 400 || !strings.Contains(a.Body, "brotli, want lz4 or zstd") {
+		t.Errorf("unknown compression: got %d %s, want 400 that names lz4 and zstd", a.Status, a.Body)
 	}
 }
 
 // decoded undoes the content encoding.
 func decoded(t *testing.T, a answer) string {
 	t.Helper()
-	var r io.Reader = strings.NewReader(a.body)
+	var r io.Reader = strings.NewReader(a.Body)
 	var err error
-	switch a.header.Get("Content-Encoding") {
+	switch a.Header.Get("Content-Encoding") {
 	case "gzip":
 		r, err = gzip.NewReader(r)
 	case "zstd":
@@ -108,33 +108,33 @@ func TestArrow_cut(t *testing.T) {
 	for i := range long {
 		long[i] = fmt.Sprintf("m %d 1 host=long", 1356998400+i)
 	}
-	b.put(long...)
+	b.Put(long...)
 	for _, metric := range []string{"m", "small"} { // their sum is beyond the largest double
-		b.put(metric+" 1356998400 1.7e308 host=over dc=a", metric+" 1356998400 1.7e308 host=over dc=b")
+		b.Put(metric+" 1356998400 1.7e308 host=over dc=a", metric+" 1356998400 1.7e308 host=over dc=b")
 	}
-	if a := b.arrow("m=sum:small"); a.status != 400 || !strings.Contains(a.body, "nfinit") {
-		t.Errorf("%d %.200q, want a 400 that names the infinity", a.status, a.body)
+	if a := arrow(b, "m=sum:small"); a.Status != 400 || !strings.Contains(a.Body, "nfinit") {
+		t.Errorf("%d %.200q, want a 400 that names the infinity", a.Status, a.Body)
 	}
 	for _, accept := range []string{"application/json", batch.StreamMediaType} {
-		if a := b.get(arrowQuery+"m=sum:m%7Bhost=*%7D", "Accept", accept); a.status != 400 {
-			t.Errorf("%s: %d, want 400: nothing was sent yet", accept, a.status)
+		if a := b.Get(arrowQuery+"m=sum:m%7Bhost=*%7D", "Accept", accept); a.Status != 400 {
+			t.Errorf("%s: %d, want 400: nothing was sent yet", accept, a.Status)
 		}
 	}
 	// An end that is not past: the answer gets no ETag, for which its beginning would be held back.
 	begun := func(accept string) answer {
-		return b.get("/api/query?start=1356998400&m=sum:m%7Bhost=*%7D", "Accept", batch.StreamMediaType, "Accept-Encoding", accept)
+		return b.Get("/api/query?start=1356998400&m=sum:m%7Bhost=*%7D", "Accept", batch.StreamMediaType, "Accept-Encoding", accept)
 	}
 	for _, accept := range []string{"identity", "gzip", "zstd"} {
 		a := begun(accept)
-		if a.status != 200 || a.err == nil || len(a.body) == 0 {
-			t.Errorf("%s: %d, %d bytes, %v; want a beginning and a cut", accept, a.status, len(a.body), a.err)
+		if a.Status != 200 || a.Err == nil || len(a.Body) == 0 {
+			t.Errorf("%s: %d, %d bytes, %v; want a beginning and a cut", accept, a.Status, len(a.Body), a.Err)
 		}
-		if strings.HasSuffix(a.body, end) || bytes.Contains([]byte(a.body), []byte(`"error"`)) {
+		if strings.HasSuffix(a.Body, end) || bytes.Contains([]byte(a.Body), []byte(`"error"`)) {
 			t.Errorf("%s: the cut stream ends as a whole one", accept)
 		}
 	}
 	// On a slow machine the rest of the first group is sent, too.
-	if rows, _, _ := sums(t, begun("identity").body); rows != 1<<16 && rows != int64(len(long)) {
+	if rows, _, _ := sums(t, begun("identity").Body); rows != 1<<16 && rows != int64(len(long)) {
 		t.Errorf("%d rows before the cut, want the first batch or the first group", rows)
 	}
 }
@@ -143,19 +143,19 @@ func TestArrow_cut(t *testing.T) {
 func TestArrow_manyQueries(t *testing.T) {
 	b := open(t, nil)
 	for i := range 5 {
-		b.put(fmt.Sprintf("m%d 1356998400 %d host=a", i, i+1), fmt.Sprintf("m%d 1356998400 %d host=b", i, 10*i))
+		b.Put(fmt.Sprintf("m%d 1356998400 %d host=a", i, i+1), fmt.Sprintf("m%d 1356998400 %d host=b", i, 10*i))
 	}
 	all := ""
 	var want float64
 	for i := range 5 {
 		query := fmt.Sprintf("m=none:m%d", i)
-		rows, sum, err := sums(t, b.arrow(query).body)
+		rows, sum, err := sums(t, arrow(b, query).Body)
 		if err != nil || rows != 2 || sum != float64(i+1+10*i) {
 			t.Errorf("%s: %d rows, sum %v, %v", query, rows, sum, err)
 		}
 		all += query + "&"
 		want += sum
-		if rows, sum, err := sums(t, b.arrow(all).body); err != nil || rows != int64(2*i+2) || sum != want {
+		if rows, sum, err := sums(t, arrow(b, all).Body); err != nil || rows != int64(2*i+2) || sum != want {
 			t.Errorf("%s: %d rows, sum %v, %v; want %d, %v", all, rows, sum, err, 2*i+2, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
@@ -51,14 +52,14 @@ func TestClose_stalledStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, cfg: cfg, g: g}
-	b.put("m 1356998400 1 host=a") // acknowledged
+	b := &bench{T: t, Config: cfg, Gateway: g}
+	b.Put("m 1356998400 1 host=a") // acknowledged
 	still := make(chan struct{})
 	st.still.Store(&still)
 	release := sync.OnceFunc(func() { close(still) })
 	defer release()
 
-	c, err := net.Dial("tcp", address(g))
+	c, err := net.Dial("tcp", gatewaytest.Address(g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +75,8 @@ func TestClose_stalledStore(t *testing.T) {
 	}
 	said := make(chan string, 1)
 	go func() {
-		a, err := b.try(context.Background(), http.MethodPost, "/api/put", strings.NewReader("["+body.String()[1:]+"]"))
-		said <- fmt.Sprint(a.status, err)
+		a, err := b.Try(context.Background(), http.MethodPost, "/api/put", strings.NewReader("["+body.String()[1:]+"]"))
+		said <- fmt.Sprint(a.Status, err)
 	}()
 	eventually(t, "those of HTTP too", func() bool { return st.calls.Load() == 2 })
 

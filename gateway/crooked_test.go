@@ -36,14 +36,14 @@ type crookedPoint struct {
 // fill makes UIDs by a put of each series, and then writes rows.
 func (w *crookedWorld) fill(hours int) {
 	w.Helper()
-	w.schema, w.rows = w.cfg.Schema(), map[string][]crookedPoint{}
+	w.schema, w.rows = w.Config.Schema(), map[string][]crookedPoint{}
 	var names []string
 	for _, metric := range []string{"c", "p"} {
 		for _, host := range "abcd" {
 			names = append(names, fmt.Sprintf("%s 1000000 1 host=%c dc=%c", metric, host, 'x'+host%2))
 		}
 	}
-	w.put(names...)
+	w.Put(names...)
 	for host := range byte(4) {
 		at := int64(crookedHour*1000) + w.r.Int64N(3600_000)
 		for at < crookedHour*1000+int64(hours)*3600_000 {
@@ -109,7 +109,7 @@ func (w *crookedWorld) write() {
 			all = append(all, store.Mutation{Row: []byte(key), Family: "t", Qualifier: encoding.AppendColumn, Value: blob})
 		}
 	}
-	if err := w.store.Apply(w.Context(), "tsdb", all); err != nil {
+	if err := w.Store.Apply(w.Context(), "tsdb", all); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -133,7 +133,7 @@ func (w *crookedWorld) key(metric int, host byte, base int64) []byte {
 
 // uid reads a UID from the UID table.
 func (w *crookedWorld) uid(kind, name string) (encoding.UID, error) {
-	rows, err := w.store.Get(w.Context(), "tsdb-uid", "id", [][]byte{[]byte(name)})
+	rows, err := w.Store.Get(w.Context(), "tsdb-uid", "id", [][]byte{[]byte(name)})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (w *crookedWorld) uid(kind, name string) (encoding.UID, error) {
 func (w *crookedWorld) ask(path, m string) {
 	w.Helper()
 	sorted := func(body string) string {
-		if w.cfg.SaltWidth == 0 {
+		if w.Config.SaltWidth == 0 {
 			return body
 		}
 		// The salt, by which series are in order, is of the metric.
@@ -160,15 +160,15 @@ func (w *crookedWorld) ask(path, m string) {
 		slices.SortFunc(groups, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
 		return fmt.Sprintf("%s", groups)
 	}
-	crooked, plain := w.get(path+url.QueryEscape(fmt.Sprintf(m, "c"))), w.get(path+url.QueryEscape(fmt.Sprintf(m, "p")))
-	if got := strings.ReplaceAll(crooked.body, `"metric":"c"`, `"metric":"p"`); crooked.status != 200 || sorted(got) != sorted(plain.body) {
-		w.Errorf("%s%s:\ngot  %d %.900s\nwant %.900s", path, m, crooked.status, got, plain.body)
+	crooked, plain := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "c"))), w.Get(path+url.QueryEscape(fmt.Sprintf(m, "p")))
+	if got := strings.ReplaceAll(crooked.Body, `"metric":"c"`, `"metric":"p"`); crooked.Status != 200 || sorted(got) != sorted(plain.Body) {
+		w.Errorf("%s%s:\ngot  %d %.900s\nwant %.900s", path, m, crooked.Status, got, plain.Body)
 	}
 	// Arrow answers of some queries take a way of their own.
 	const arrow = "application/vnd.apache.arrow.stream"
-	a, b := w.get(path+url.QueryEscape(fmt.Sprintf(m, "c")), "Accept", arrow), w.get(path+url.QueryEscape(fmt.Sprintf(m, "p")), "Accept", arrow)
-	if a.status != 200 || len(a.body) != len(b.body) {
-		w.Errorf("%s%s as Arrow: %d, %d bytes, want %d", path, m, a.status, len(a.body), len(b.body))
+	a, b := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "c")), "Accept", arrow), w.Get(path+url.QueryEscape(fmt.Sprintf(m, "p")), "Accept", arrow)
+	if a.Status != 200 || len(a.Body) != len(b.Body) {
+		w.Errorf("%s%s as Arrow: %d, %d bytes, want %d", path, m, a.Status, len(a.Body), len(b.Body))
 	}
 }
 
@@ -186,12 +186,12 @@ func crookedWorlds(t *testing.T) map[string]*bench {
 func TestCrooked(t *testing.T) {
 	for name, b := range crookedWorlds(t) {
 		t.Run(name, func(t *testing.T) {
-			w := &crookedWorld{bench: &bench{T: t, cfg: b.cfg, store: b.store, g: b.g}, r: seedtest.Rand(t)}
+			w := &crookedWorld{bench: b.In(t), r: seedtest.Rand(t)}
 			const hours = 7
 			w.fill(hours)
 			filters := []string{"", "{host=*}", "{host=a}", "{host=a|c}", "{dc=x}", "{host=b,dc=y}", "{}{host=a}", "{dc=*}{host=not_literal_or(b)}", "{host=regexp([ab])}"}
 			shapes := []string{"sum:", "none:", "sum:1h-count:", "avg:1m-avg:", "max:7m-sum:", "sum:2h-sum:", "sum:rate:", "sum:10m-sum-nan:", "count:all-sum:", "zimsum:1dc-sum:", "p50:", "mimmax:30s-max:rate:", "none:1h-count:"}
-			if w.cfg.SaltWidth > 0 { // without sums of fractions, whose last bits depend on the order of series
+			if w.Config.SaltWidth > 0 { // without sums of fractions, whose last bits depend on the order of series
 				shapes = []string{"none:", "sum:1h-count:", "max:7m-sum:", "count:all-sum:", "mimmax:30s-max:", "none:rate:"}
 			}
 			for range 40 {
@@ -201,7 +201,7 @@ func TestCrooked(t *testing.T) {
 				m := shapes[w.r.IntN(len(shapes))] + "%s" + filters[w.r.IntN(len(filters))]
 				w.ask(path, m)
 			}
-			if w.cfg.SaltWidth == 0 {
+			if w.Config.SaltWidth == 0 {
 				w.ask("/api/query?start=1&ms=true&m=", "sum:1h-count:%s{host=a}")
 				w.ask("/api/query?start=1&ms=true&m=", "none:%s")
 			}
@@ -213,21 +213,21 @@ func TestCrooked(t *testing.T) {
 func TestCrooked_live(t *testing.T) {
 	for name, b := range map[string]*bench{"embedded": open(t, nil), "HBase": onFakeHBase(t, nil)} {
 		t.Run(name, func(t *testing.T) {
-			w := &crookedWorld{bench: &bench{T: t, cfg: b.cfg, store: b.store, g: b.g}, schema: b.cfg.Schema()}
-			w.put("c 1356998400 1 host=a dc=y", "c 1356998400 2 host=b dc=x", "p 1 1 host=a dc=x", "c 1357005000 3 host=a dc=y")
+			w := &crookedWorld{bench: b.In(t), schema: b.Config.Schema()}
+			w.Put("c 1356998400 1 host=a dc=y", "c 1356998400 2 host=b dc=x", "p 1 1 host=a dc=x", "c 1357005000 3 host=a dc=y")
 			const hour = 1356998400
 			query := fmt.Sprintf(`{"start":%d,"queries":[{"aggregator":"none","metric":"c"},{"aggregator":"sum","metric":"c","downsample":"1m-sum"},{"aggregator":"sum","metric":"c","tags":{"host":"a"}}]}`, hour)
-			s := w.subscribe(query, "")
+			s := subscribe(w.bench, query, "")
 			s.until("a snapshot", news)
 			s.settle()
 			crooked := func(host byte, base int64, qualifier, value string) {
-				if err := w.store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: w.key(0, host, base), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}}); err != nil {
+				if err := w.Store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: w.key(0, host, base), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			crooked(0, hour+1904, "\x00\x10", "\x07")
 			s.settle()
-			w.put("c 1356998460 4 host=a dc=y", "c 1357002000 5 host=b dc=x")
+			w.Put("c 1356998460 4 host=a dc=y", "c 1357002000 5 host=b dc=x")
 			s.settle()
 			crooked(1, hour+208, "\x00\x10", "\x08")
 			crooked(0, hour+1904, "\xe0\x10", "\x09")

@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"downpour/gateway"
-	"downpour/gateway/extra/graph/graphroutes"
+	"downpour/gateway/gatewaytest"
 )
 
 // A page of another site can neither write nor read nor open a WebSocket. The gateway's own pages,
@@ -24,13 +24,13 @@ import (
 func TestDoors_origins(t *testing.T) {
 	b := open(t, nil)
 	listed := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://ok.example"} })
-	b.put("m 1356998400 1 host=a")
-	own := "http://" + b.address()
+	b.Put("m 1356998400 1 host=a")
+	own := "http://" + b.Address()
 	f := func(b *bench, method, path string, status int, header ...string) answer {
 		t.Helper()
-		a := b.do(method, path, strings.NewReader(goodPoint), header...)
-		if a.status != status {
-			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.status, a.body, status)
+		a := b.Do(method, path, strings.NewReader(gatewaytest.GoodPoint), header...)
+		if a.Status != status {
+			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.Status, a.Body, status)
 		}
 		return a
 	}
@@ -59,8 +59,8 @@ func TestDoors_origins(t *testing.T) {
 	f(listed, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://evil.example/page")
 	for b, status := range map[*bench]int{b: 403, listed: 200} { // 200 with an error object, as OpenTSDB has it
 		a := f(b, "GET", "/api/suggest?type=metrics", status, "Origin", "http://evil.example")
-		if a.header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(a.body, `"message":"CORS domain not allowed"`) {
-			t.Errorf("a foreign page may read: %v %s", a.header, a.body)
+		if a.Header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(a.Body, `"message":"CORS domain not allowed"`) {
+			t.Errorf("a foreign page may read: %v %s", a.Header, a.Body)
 		}
 	}
 	f(b, "OPTIONS", put, 405, "Origin", "http://evil.example")
@@ -73,7 +73,7 @@ func TestDoors_origins(t *testing.T) {
 			h.Set(header[i], header[i+1])
 		}
 		d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}}
-		c, resp, err := d.Dial("ws://"+b.address()+"/api/ws", h)
+		c, resp, err := d.Dial("ws://"+b.Address()+"/api/ws", h)
 		if resp == nil || resp.StatusCode != status {
 			t.Errorf("socket %v: %v, %v, want %d", header, resp, err, status)
 		}
@@ -89,62 +89,11 @@ func TestDoors_origins(t *testing.T) {
 	socket(b, 421, "Host", "evil.example", "Origin", "http://evil.example")
 }
 
-// With AllowImages a page of another site can show a picture as an image. It gets none by a script
-// or a POST, nor the points as text, nor from a gateway with tokens or without the setting.
-func TestDoors_images(t *testing.T) {
-	allowed := func(c *gateway.Config) { gateway.SettingsOf[graphroutes.Settings](c).AllowImages = true }
-	b, forbidden := open(t, allowed), open(t, nil)
-	tokens := open(t, func(c *gateway.Config) { allowed(c); c.TokenFile = tokenFile(t) })
-	for _, b := range []*bench{b, forbidden} {
-		b.put("m 1356998400 1 host=a")
-	}
-	image := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image", "Referer", "http://wiki.example/page"}
-	with := func(name, value string) []string {
-		out := append([]string{}, image...)
-		for i := 0; i < len(out); i += 2 {
-			if out[i] == name {
-				out[i+1] = value
-				return out
-			}
-		}
-		return append(out, name, value)
-	}
-	f := func(b *bench, method, path string, status int, header ...string) {
-		t.Helper()
-		a := b.do(method, path, nil, header...)
-		if a.status != status || a.header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.status, a.body, status)
-		}
-		if policy := a.header.Get("Cross-Origin-Resource-Policy"); (policy == "cross-origin") != (status == 200) {
-			t.Errorf("%s %s: Cross-Origin-Resource-Policy %q, want cross-origin of a picture alone", method, path, policy)
-		}
-	}
-	const q = "/q?start=1356998400&end=1356998500&m=sum:m&wxh=100x100"
-	for _, picture := range []string{"&png", "&svg"} {
-		f(b, "GET", q+picture, 200, image...)
-		f(b, "HEAD", q+picture, 200, image...)
-		f(b, "GET", q+picture, 200, with("Sec-Fetch-Site", "same-site")...)
-		f(b, "GET", q+picture, 403, with("Sec-Fetch-Dest", "script")...)
-		f(b, "GET", q+picture, 403, with("Sec-Fetch-Dest", "empty")...)
-		f(b, "GET", q+picture, 403, with("Sec-Fetch-Mode", "cors")...)
-		f(b, "GET", q+picture, 403, with("Origin", "http://wiki.example")...)
-		f(b, "GET", q+picture, 403, with("Origin", "null")...)
-		f(b, "POST", q+picture, 403, image...)
-		f(forbidden, "GET", q+picture, 403, image...)
-		f(tokens, "GET", q+picture, 403, image...)
-		f(tokens, "GET", q+picture, 403, with("Authorization", "Bearer "+readToken)...)
-	}
-	for _, path := range []string{q + "&ascii", q + "&json", q, q + "&ascii&png", q + "&png&json", "/api/suggest?type=metrics&png", "/api/q?png",
-		"/api/query?start=1356998400&m=sum:m&png", "/api/dropcaches?png", "/dropcaches?png"} {
-		f(b, "GET", path, 403, image...)
-	}
-}
-
 // DNS rebinding: a request is answered only if its Host is an address of loopback, localhost or a
 // listed origin's, and refused under a name that a foreign name server may point here.
 func TestDoors_rebinding(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://metrics.example:4242"} })
-	_, port, _ := net.SplitHostPort(b.address())
+	_, port, _ := net.SplitHostPort(b.Address())
 	f := func(host string, status int) {
 		t.Helper()
 		for _, path := range []string{"/api/aggregators", "/", "/healthz", "/api/ws", "/metrics"} {
@@ -152,8 +101,8 @@ func TestDoors_rebinding(t *testing.T) {
 			if path == "/api/ws" && status == 200 {
 				want = http.StatusUpgradeRequired
 			}
-			if a := b.get(path, "Host", host); a.status != want {
-				t.Errorf("%s of %q: %d, want %d", path, host, a.status, want)
+			if a := b.Get(path, "Host", host); a.Status != want {
+				t.Errorf("%s of %q: %d, want %d", path, host, a.Status, want)
 			}
 		}
 	}
@@ -180,7 +129,7 @@ func TestDoors_brokenHTTP(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n",
 		"GET /" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
-		c := b.dial()
+		c := b.Dial()
 		io.WriteString(c, text)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err == nil && resp.StatusCode < 400 {
@@ -191,8 +140,8 @@ func TestDoors_brokenHTTP(t *testing.T) {
 		}
 		c.Close()
 	}
-	if a := b.get("/healthz"); a.status != 200 {
-		t.Errorf("afterwards: %d", a.status)
+	if a := b.Get("/healthz"); a.Status != 200 {
+		t.Errorf("afterwards: %d", a.Status)
 	}
 }
 
@@ -202,9 +151,9 @@ func TestDoors_ambiguousHTTP(t *testing.T) {
 	b := open(t, nil)
 	f := func(text, want string) {
 		t.Helper()
-		c := b.dial()
+		c := b.Dial()
 		io.WriteString(c, text)
-		if got := c.next(); !strings.Contains(got, " "+want+" ") {
+		if got := c.Next(); !strings.Contains(got, " "+want+" ") {
 			t.Errorf("%q: got %q, want %s", text, got, want)
 		}
 	}
@@ -219,12 +168,12 @@ func TestDoors_ambiguousHTTP(t *testing.T) {
 // A change of the token file takes effect while the gateway runs: the old token is refused, the new
 // one taken.
 func TestDoors_tokensChange(t *testing.T) {
-	name := tokenFile(t)
+	name := gatewaytest.TokenFile(t)
 	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
 	let := func(token string) bool {
-		return b.get("/api/version", "Authorization", "Bearer "+token).status == 200
+		return b.Get("/api/version", "Authorization", "Bearer "+token).Status == 200
 	}
-	if !let(readToken) {
+	if !let(gatewaytest.ReadToken) {
 		t.Fatal("the token is not taken")
 	}
 	if err := os.WriteFile(name, []byte("read another-0123456789\n"), 0o600); err != nil {
@@ -235,7 +184,7 @@ func TestDoors_tokensChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the old token is refused", func() bool {
-		return !let(readToken)
+		return !let(gatewaytest.ReadToken)
 	})
 	if !let("another-0123456789") {
 		t.Error("the new token is refused")
@@ -244,13 +193,13 @@ func TestDoors_tokensChange(t *testing.T) {
 
 // The list of annotations tells in Allow whether its reader may make one: the page offers it then.
 func TestDoors_annotationsAllow(t *testing.T) {
-	name := tokenFile(t)
+	name := gatewaytest.TokenFile(t)
 	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
-	for token, want := range map[string]string{readToken: "GET", bothToken: "GET, POST, PUT, DELETE", adminToken: "GET, POST, PUT, DELETE"} {
-		a := b.get("/api/annotations?start_time=1356998400&end_time=1356999400", "Authorization", "Bearer "+token)
-		post := b.do("POST", "/api/annotation", strings.NewReader(`{"startTime":1356998400,"description":"x"}`), "Authorization", "Bearer "+token)
-		if got := a.header.Get("Allow"); a.status != 200 || got != want || (post.status == 200 || post.status == 304) != strings.Contains(want, "POST") {
-			t.Errorf("%s: %d, Allow %q, a POST %d; want Allow %q", token, a.status, got, post.status, want)
+	for token, want := range map[string]string{gatewaytest.ReadToken: "GET", gatewaytest.BothToken: "GET, POST, PUT, DELETE", gatewaytest.AdminToken: "GET, POST, PUT, DELETE"} {
+		a := b.Get("/api/annotations?start_time=1356998400&end_time=1356999400", "Authorization", "Bearer "+token)
+		post := b.Do("POST", "/api/annotation", strings.NewReader(`{"startTime":1356998400,"description":"x"}`), "Authorization", "Bearer "+token)
+		if got := a.Header.Get("Allow"); a.Status != 200 || got != want || (post.Status == 200 || post.Status == 304) != strings.Contains(want, "POST") {
+			t.Errorf("%s: %d, Allow %q, a POST %d; want Allow %q", token, a.Status, got, post.Status, want)
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/gorilla/websocket"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 )
 
 // closing starts a gateway that says for a while, before it ends, that it does. end begins the
 // end; over makes the while be over, and returns what Close did.
 func closing(t *testing.T, cfg *gateway.Config) (b *bench, end func(), over func() error) {
 	t.Helper()
-	st := &faulty{Store: memoryStore(t, cfg)}
-	st.set()
+	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
 	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func closing(t *testing.T, cfg *gateway.Config) (b *bench, end func(), over func
 	noticed, closed := make(chan struct{}), make(chan error, 1)
 	g.DrainUntil(noticed)
 	end = func() { go func() { closed <- g.Close() }() }
-	return &bench{T: t, cfg: cfg, store: st, g: g}, end, func() error { close(noticed); return <-closed }
+	return &bench{T: t, Config: cfg, Store: st, Gateway: g}, end, func() error { close(noticed); return <-closed }
 }
 
 // A gateway that is told to end says so at /readyz while it still takes connections, puts,
@@ -38,49 +38,49 @@ func TestDrain(t *testing.T) {
 	cfg := config(0)
 	cfg.Drain = time.Hour // only the test ends it
 	b, end, over := closing(t, cfg)
-	b.put("m 1356998400 1 host=a")
-	if a := b.get("/readyz"); a.status != http.StatusOK || a.header.Get("Connection") != "" {
-		t.Errorf("before: %d %s, Connection %q", a.status, a.body, a.header.Get("Connection"))
+	b.Put("m 1356998400 1 host=a")
+	if a := b.Get("/readyz"); a.Status != http.StatusOK || a.Header.Get("Connection") != "" {
+		t.Errorf("before: %d %s, Connection %q", a.Status, a.Body, a.Header.Get("Connection"))
 	}
 	socket := func() *websocket.Conn {
 		t.Helper()
-		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.address()+"/api/ws", nil)
+		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.Address()+"/api/ws", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		c.SetReadDeadline(time.Now().Add(patience))
+		c.SetReadDeadline(time.Now().Add(gatewaytest.Patience))
 		return c
 	}
 	early := socket()
-	line := b.dial()
+	line := b.Dial()
 	fmt.Fprint(line, "put m 1356998401 2 host=a\nversion\n")
-	line.next()
+	line.Next()
 
 	end()
-	eventually(t, "/readyz tells of the end", func() bool { return b.get("/readyz").status == http.StatusServiceUnavailable })
-	b.refused(b.get("/readyz"), http.StatusServiceUnavailable, "not ready: the gateway is stopping")
-	if a := b.get("/healthz"); a.status != http.StatusOK {
-		t.Errorf("/healthz: %d, want 200: the process lives", a.status)
+	eventually(t, "/readyz tells of the end", func() bool { return b.Get("/readyz").Status == http.StatusServiceUnavailable })
+	b.Refused(b.Get("/readyz"), http.StatusServiceUnavailable, "not ready: the gateway is stopping")
+	if a := b.Get("/healthz"); a.Status != http.StatusOK {
+		t.Errorf("/healthz: %d, want 200: the process lives", a.Status)
 	}
 	late := socket()
-	if a := b.post("/api/put", `{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}}`); a.status != http.StatusNoContent {
-		t.Errorf("put: %d %s", a.status, a.body)
+	if a := b.Post("/api/put", `{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}}`); a.Status != http.StatusNoContent {
+		t.Errorf("put: %d %s", a.Status, a.Body)
 	}
 	fmt.Fprint(line, "put m 1356998403 4 host=a\nversion\n")
-	if got := line.next() + line.next(); !strings.Contains(got, "downpour 2.4.1") {
+	if got := line.Next() + line.Next(); !strings.Contains(got, "downpour 2.4.1") {
 		t.Errorf("telnet: %q", got)
 	}
-	b.put("m 1356998404 5 host=a") // on a new connection
-	a := b.get(someQuery)
-	if want := `{"1356998400":1,"1356998401":2,"1356998402":3,"1356998403":4,"1356998404":5}`; !strings.Contains(a.body, want) {
-		t.Errorf("query: %d %s, want %s", a.status, a.body, want)
+	b.Put("m 1356998404 5 host=a") // on a new connection
+	a := b.Get(gatewaytest.SomeQuery)
+	if want := `{"1356998400":1,"1356998401":2,"1356998402":3,"1356998403":4,"1356998404":5}`; !strings.Contains(a.Body, want) {
+		t.Errorf("query: %d %s, want %s", a.Status, a.Body, want)
 	}
 
 	// On one connection, whose end tells the client to go elsewhere.
-	c := b.dial()
+	c := b.Dial()
 	fmt.Fprint(c, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if got := c.rest(); strings.Count(got, "HTTP/1.1 200 OK") != 1 || !strings.Contains(got, "Connection: close") {
+	if got := c.Rest(); strings.Count(got, "HTTP/1.1 200 OK") != 1 || !strings.Contains(got, "Connection: close") {
 		t.Errorf("two requests on one connection: %q, want one answer, and the end of the connection", got)
 	}
 
@@ -93,7 +93,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("a socket ends with %v, want 1001 and a word to come back", err)
 		}
 	}
-	if c, err := net.Dial("tcp", b.address()); err == nil {
+	if c, err := net.Dial("tcp", b.Address()); err == nil {
 		c.Close()
 		t.Error("the port is still open")
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 )
@@ -13,13 +15,7 @@ import (
 type expRecording struct {
 	Assign  [][2]string
 	Points  []json.RawMessage
-	Queries []expQuery
-}
-
-type expQuery struct {
-	Method, Path, Body string
-	Status             int
-	Response           json.RawMessage
+	Queries []conformance.Query
 }
 
 // Every request to /api/query/exp gets the answer that was recorded from OpenTSDB, but for the
@@ -27,19 +23,14 @@ type expQuery struct {
 func TestExpConformance(t *testing.T) {
 	t.Parallel()
 	r := new(expRecording)
-	loadJSON(t, "exp", r)
-	cfg := config(0)
-	st := memoryStore(t, cfg)
-	g := start(t, cfg, st)
-	fill(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, g, st, cfg.Schema())
-
-	at := twoFronts(t, g, config(0), st)
+	gatewaytest.Decode(t, "exp", r)
+	at := gatewaytest.RecordedFronts(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, func() *gateway.Config { return config(0) })
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
-		for _, g := range at.of(i) {
-			status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
+		for _, g := range at.Of(i) {
+			status, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
 			allOutputs := func(request string) []byte {
-				_, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), request)
+				_, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), request)
 				return body
 			}
 			report, rule, err := recorded.Expressions(q.Body, compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body}, allOutputs)
@@ -47,7 +38,7 @@ func TestExpConformance(t *testing.T) {
 				byRule[rule]++
 			}
 			if err != nil || !report.Equal() {
-				t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s", g.how, i, q.Body, err, report, rule, status, body)
+				t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s", g.How, i, q.Body, err, report, rule, status, body)
 				continue
 			}
 			equal++

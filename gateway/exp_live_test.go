@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding/seedtest"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 )
 
 // expSocket is a WebSocket with one live request for expressions, and what a client keeps
@@ -66,9 +67,9 @@ type expMessage struct {
 }
 
 // subscribeExp subscribes to a request; more are further fields of the message.
-func (b *bench) subscribeExp(body, more string) *expSocket {
+func subscribeExp(b *bench, body, more string) *expSocket {
 	b.Helper()
-	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.address()+"/api/ws", nil)
+	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.Address()+"/api/ws", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func (s *expSocket) next() *expMessage {
 
 func (s *expSocket) read() []byte {
 	s.b.Helper()
-	s.conn.SetReadDeadline(time.Now().Add(patience))
+	s.conn.SetReadDeadline(time.Now().Add(gatewaytest.Patience))
 	_, data, err := s.conn.ReadMessage()
 	if err != nil {
 		s.b.Fatal(err)
@@ -147,12 +148,12 @@ func (s *expSocket) set(group int, dps [][2]json.RawMessage) {
 		if err != nil {
 			s.b.Fatal(err)
 		}
-		s.groups[group].points[t] = s.b.float(p[1])
+		s.groups[group].points[t] = floatOf(s.b, p[1])
 	}
 }
 
 // float reads a value of either form of answer.
-func (b *bench) float(text json.RawMessage) float64 {
+func floatOf(b *bench, text json.RawMessage) float64 {
 	b.Helper()
 	v, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
 	if err != nil {
@@ -213,9 +214,9 @@ func (s *expSocket) fresh() (all []string, fault string) {
 		}
 		Error struct{ Message string }
 	}
-	a := s.b.post("/api/query/exp", s.body)
-	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
-		s.b.Fatalf("%d %s: %v", a.status, a.body, err)
+	a := s.b.Post("/api/query/exp", s.body)
+	if err := json.Unmarshal([]byte(a.Body), &out); err != nil {
+		s.b.Fatalf("%d %s: %v", a.Status, a.Body, err)
 	}
 	for i, o := range out.Outputs {
 		for column := 1; column < len(o.Meta); column++ { // the first is that of the times
@@ -223,7 +224,7 @@ func (s *expSocket) fresh() (all []string, fault string) {
 			about := fmt.Sprint(i, " ", o.ID, " ", m.CommonTags, " ", m.AggregatedTags)
 			all = append(all, about)
 			for _, row := range o.DPS {
-				all = append(all, fmt.Sprint(about, " ", string(row[0]), " ", s.b.float(row[column])))
+				all = append(all, fmt.Sprint(about, " ", string(row[0]), " ", floatOf(s.b, row[column])))
 			}
 		}
 	}
@@ -266,10 +267,10 @@ func TestExpLive_law(t *testing.T) {
 		point := func() string {
 			return fmt.Sprintf("%s %d %d host=%s", pick("m", "n"), 1356998400+rng.IntN(600)*10, rng.IntN(9), pick("x", "y", "z")) + pick("", "", " dc=u")
 		}
-		b.put("m 1356998400 1 host=x", "n 1356998400 3 host=x")
+		b.Put("m 1356998400 1 host=x", "n 1356998400 3 host=x")
 
 		body := liveRatio(pick("union", "intersection"), pick("", `,"downsampler":{"interval":"1m","aggregator":"avg"}`, `,"downsampler":{"interval":"90d","aggregator":"avg"}`))
-		sockets := []*expSocket{b.subscribeExp(body, ""), b.subscribeExp(body, `,"format":"arrow"`)}
+		sockets := []*expSocket{subscribeExp(b, body, ""), subscribeExp(b, body, `,"format":"arrow"`)}
 		last := make([]*expMessage, len(sockets))
 		for range 8 {
 			for i, s := range sockets {
@@ -280,12 +281,12 @@ func TestExpLive_law(t *testing.T) {
 				points[i] = point()
 			}
 			t.Log(points)
-			b.put(points...)
+			b.Put(points...)
 		}
 		for i, s := range sockets {
 			s.settle(last[i])
 		}
-		if metrics := b.get("/metrics").body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") || !strings.Contains(metrics, "\ndownpour_live_subscribers 2\n") {
+		if metrics := b.Get("/metrics").Body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") || !strings.Contains(metrics, "\ndownpour_live_subscribers 2\n") {
 			t.Error("equal requests do not share an evaluator")
 		}
 	}
@@ -295,21 +296,21 @@ func TestExpLive_law(t *testing.T) {
 // there is not enough is refused.
 func TestExpLive_memory(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
-	b.put("m 1356998400 1 host=x")
+	b.Put("m 1356998400 1 host=x")
 	// 40,000 points, a second apart: the tables of 60 expressions over them do not fit in 64 MiB.
 	lines := make([]string, 0, 40_000)
 	for i := range cap(lines) {
 		lines = append(lines, fmt.Sprintf("m %d 1 host=x", 1356998400+i))
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	var expressions []string
 	for i := range 60 {
 		expressions = append(expressions, fmt.Sprintf(`{"id":"e%d","expr":"a + %dd"}`, i, i))
 	}
-	s := b.subscribeExp(`{"time":{"start":1356998400,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],"expressions":[`+strings.Join(expressions, ",")+`]}`, "")
+	s := subscribeExp(b, `{"time":{"start":1356998400,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],"expressions":[`+strings.Join(expressions, ",")+`]}`, "")
 	if m := s.next(); m.Type != "error" || m.Error.Code != 413 {
 		t.Errorf("got a %s, %+v; want 413", m.Type, m.Error)
 	}
 	s.conn.Close()
-	b.settled()
+	b.Settled()
 }

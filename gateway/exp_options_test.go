@@ -10,6 +10,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 )
 
 // twice asks for 2 * m over the six hours that bench.load has filled.
@@ -20,21 +21,21 @@ const twice = `{"time":{"start":1356998400,"end":1357020000,"aggregator":"sum","
 // the end of the answer, which is otherwise the one without a trace.
 func TestExp_trace(t *testing.T) {
 	b := open(t, nil)
-	b.load()
+	putSixHours(b)
 	cfg := config(0)
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
 	for name, at := range map[string]*bench{"in process": b, "pushed down": pushed} {
-		plain, a := at.post("/api/query/exp", twice), at.post("/api/query/exp?trace=true", twice)
+		plain, a := at.Post("/api/query/exp", twice), at.Post("/api/query/exp?trace=true", twice)
 		var got struct{ Trace *tree }
-		if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Trace == nil || a.status != 200 {
-			t.Fatalf("%s: %d %v %.300s", name, a.status, err, a.body)
+		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || got.Trace == nil || a.Status != 200 {
+			t.Fatalf("%s: %d %v %.300s", name, a.Status, err, a.Body)
 		}
 		if n := len(got.Trace.find("scan")); n == 0 || len(got.Trace.find("merge")) != 1 {
-			t.Errorf("%s: got %d scans, want some, and one merge, in %.500s", name, n, a.body)
+			t.Errorf("%s: got %d scans, want some, and one merge, in %.500s", name, n, a.Body)
 		}
-		if before, _, ok := strings.Cut(a.body, `,"trace":`); !ok || before+"}" != plain.body || strings.Contains(plain.body, `"trace"`) {
-			t.Errorf("%s: %.300s, want %.300s and the trace", name, a.body, plain.body)
+		if before, _, ok := strings.Cut(a.Body, `,"trace":`); !ok || before+"}" != plain.Body || strings.Contains(plain.Body, `"trace"`) {
+			t.Errorf("%s: %.300s, want %.300s and the trace", name, a.Body, plain.Body)
 		}
 	}
 }
@@ -43,25 +44,25 @@ func TestExp_trace(t *testing.T) {
 // allowPartial the expression is computed from what is there, and the answer names the ranges.
 func TestExp_allowPartial(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = max(2*time.Second, 4*little(t)) })
-	b.load()
-	b.loseLastHours()
-	if a := b.postUntil("/api/query/exp", twice, answered(503)); a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
-		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)
+	putSixHours(b)
+	loseLastHours(b)
+	if a := postUntil(b, "/api/query/exp", twice, answered(503)); a.Status != 503 || !strings.Contains(a.Body, `"missing":[["00000150e2`) {
+		t.Errorf("%d %.300s, want 503 with the missing ranges", a.Status, a.Body)
 	}
-	a := b.postUntil("/api/query/exp?allowPartial=true", twice, answered(200))
-	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" || !strings.Contains(a.body, `"missing":[["00000150e2`) ||
-		!strings.Contains(a.body, `[1356998400000,0.6`) || strings.Contains(a.body, `[1357019940000,`) {
-		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.status, a.header, a.body)
+	a := postUntil(b, "/api/query/exp?allowPartial=true", twice, answered(200))
+	if a.Status != 200 || a.Header.Get("Downpour-Missing-Ranges") == "" || !strings.Contains(a.Body, `"missing":[["00000150e2`) ||
+		!strings.Contains(a.Body, `[1356998400000,0.6`) || strings.Contains(a.Body, `[1357019940000,`) {
+		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.Status, a.Header, a.Body)
 	}
 
-	a = b.postUntil("/api/query/exp?allowPartial=true", twice, answered(200), "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
-	r, err := ipc.NewReader(strings.NewReader(a.body))
+	a = postUntil(b, "/api/query/exp?allowPartial=true", twice, answered(200), "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
+	r, err := ipc.NewReader(strings.NewReader(a.Body))
 	if err != nil {
-		t.Fatalf("Arrow: got %d %v, want a stream", a.status, err)
+		t.Fatalf("Arrow: got %d %v, want a stream", a.Status, err)
 	}
 	defer r.Release()
 	m := r.Schema().Metadata()
-	if at := m.FindKey(batch.MissingKey); at < 0 || !strings.HasPrefix(m.Values()[at], `[["00000150e2`) || a.header.Get("Downpour-Missing-Ranges") == "" {
-		t.Errorf("Arrow metadata %v, headers %v, want the missing ranges", m, a.header)
+	if at := m.FindKey(batch.MissingKey); at < 0 || !strings.HasPrefix(m.Values()[at], `[["00000150e2`) || a.Header.Get("Downpour-Missing-Ranges") == "" {
+		t.Errorf("Arrow metadata %v, headers %v, want the missing ranges", m, a.Header)
 	}
 }

@@ -21,7 +21,7 @@ const percent = `{"time":{"start":1356998400,"end":1356998520,"aggregator":"sum"
 func withPercent(t *testing.T, change func(*gateway.Config)) *bench {
 	t.Helper()
 	b := open(t, change)
-	b.put("m 1356998400 1 host=x", "m 1356998460 2 host=x", "m 1356998400 3 host=y", "n 1356998400 4 host=x", "n 1356998460 4 host=x", "n 1356998400 6 host=y", "n 1356998520 5 host=y")
+	b.Put("m 1356998400 1 host=x", "m 1356998460 2 host=x", "m 1356998400 3 host=y", "n 1356998400 4 host=x", "n 1356998460 4 host=x", "n 1356998400 6 host=y", "n 1356998520 5 host=y")
 	return b
 }
 
@@ -29,11 +29,11 @@ func withPercent(t *testing.T, change func(*gateway.Config)) *bench {
 // n's alone: there a, which is m by itself, is null.
 func TestExp_arrow(t *testing.T) {
 	b := withPercent(t, nil)
-	a := b.post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
-	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || a.header.Get("ETag") == "" {
-		t.Fatalf("got %d %v %s, want an Arrow stream with an ETag", a.status, a.header, a.body)
+	a := b.Post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
+	if a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType || a.Header.Get("ETag") == "" {
+		t.Fatalf("got %d %v %s, want an Arrow stream with an ETag", a.Status, a.Header, a.Body)
 	}
-	r, err := ipc.NewReader(strings.NewReader(a.body))
+	r, err := ipc.NewReader(strings.NewReader(a.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,21 +60,21 @@ func TestExp_arrow(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 
-	b.refused(b.post("/api/query/exp?compression=brotli", percent, "Accept", batch.StreamMediaType), 400, "brotli, want lz4 or zstd")
-	if a := b.post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "If-None-Match", a.header.Get("ETag")); a.status != 304 {
-		t.Errorf("with its tag: %d %s", a.status, a.body)
+	b.Refused(b.Post("/api/query/exp?compression=brotli", percent, "Accept", batch.StreamMediaType), 400, "brotli, want lz4 or zstd")
+	if a := b.Post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "If-None-Match", a.Header.Get("ETag")); a.Status != 304 {
+		t.Errorf("with its tag: %d %s", a.Status, a.Body)
 	}
 }
 
 // A request for expressions gives its memory back.
 func TestExp_memory(t *testing.T) {
 	b := withPercent(t, nil)
-	if a := b.post("/api/query/exp", percent); a.status != 200 {
-		t.Fatalf("got %d %s, want 200", a.status, a.body)
+	if a := b.Post("/api/query/exp", percent); a.Status != 200 {
+		t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 	}
-	b.settled()
+	b.Settled()
 
 	nested := strings.Replace(percent, `"expr":"100 * a / b"`, fmt.Sprintf(`"expr":%q`, strings.Repeat("(", 100)+"a"), 1)
-	b.refused(b.post("/api/query/exp", nested), 400, "nested deeper than 64")
-	b.settled()
+	b.Refused(b.Post("/api/query/exp", nested), 400, "nested deeper than 64")
+	b.Settled()
 }

@@ -1,10 +1,6 @@
 package gateway
 
-import (
-	"time"
-
-	"downpour/gateway/api/httpapi/httpio"
-)
+import "time"
 
 // DrainUntil makes Close go on to serve, at its beginning, until a channel is closed,
 // whatever the configured time.
@@ -17,6 +13,3 @@ func (s *Server) EndWithin(d time.Duration) { s.closing = closeTimeouts{d, d, d}
 
 // RequestsTimeout is how long running requests may take at the end.
 func RequestsTimeout(c *Config) time.Duration { return c.requestsTimeout() }
-
-// Routes lists all routes that a gateway has.
-func (s *Server) Routes() map[string]httpio.Endpoint { return s.api().Routes() }

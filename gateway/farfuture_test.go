@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 )
 
 // withHistograms has a gateway take histograms.
@@ -14,11 +15,9 @@ func withHistograms(c *gateway.Config) {
 // onFakeHBase starts a gateway on a simulated HBase.
 func onFakeHBase(t *testing.T, change func(*gateway.Config)) *bench {
 	t.Helper()
-	cfg, st := fakeHBase(t)
+	cfg, st := gatewaytest.FakeHBase(t)
 	if change != nil {
 		change(cfg)
 	}
-	at := &faulty{Store: st}
-	at.set()
-	return &bench{T: t, cfg: cfg, store: at, g: start(t, cfg, st)}
+	return &bench{T: t, Config: cfg, Store: gatewaytest.NewFaulty(st), Gateway: start(t, cfg, st)}
 }

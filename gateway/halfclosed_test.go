@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
@@ -26,26 +27,26 @@ func TestHalfClosed_noSuccess(t *testing.T) {
 			}
 			return nil
 		}
-		b.store.judge.Store(&judge)
+		b.Store.Judge.Store(&judge)
 		return waiting.Load
 	}
 	rows := func(b *bench) (waits func() bool) {
-		rules := b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+		rules := b.Store.Set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
 		return func() bool { return rules.Hits()[0] > 0 }
 	}
 	f := func(slow func(*bench) func() bool, request string) {
 		t.Helper()
 		b := open(t, nil)
-		b.put("m 1356998400 1 host=a")
-		b.get("/api/dropcaches")
+		b.Put("m 1356998400 1 host=a")
+		b.Get("/api/dropcaches")
 		waits := slow(b)
-		c := b.dial()
+		c := b.Dial()
 		fmt.Fprint(c, request)
 		eventually(t, "the store is waited for", waits)
 		if err := c.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.ReadResponse(c.in, nil)
+		resp, err := http.ReadResponse(c.In, nil)
 		if err != nil {
 			return // a connection that is cut is no success
 		}
@@ -58,6 +59,6 @@ func TestHalfClosed_noSuccess(t *testing.T) {
 	for _, flags := range []string{"", "?details"} {
 		f(names, fmt.Sprintf("POST /api/put%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", flags, len(point), point))
 	}
-	f(rows, "GET "+someQuery+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	f(rows, "GET "+someQuery+" HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.apache.arrow.stream\r\n\r\n")
+	f(rows, "GET "+gatewaytest.SomeQuery+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	f(rows, "GET "+gatewaytest.SomeQuery+" HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.apache.arrow.stream\r\n\r\n")
 }

@@ -15,6 +15,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 	"downpour/pushdown/store"
@@ -27,12 +28,12 @@ type histogramRecording struct {
 	Steps  []histogramStep
 	Rows   []struct{ Table, Row, Family, Qualifier, Value string }
 	// Queries hides the field of Data.
-	Queries []recordedRequest
+	Queries []conformance.Query
 }
 
 // histogramStep is an HTTP request, or lines of telnet.
 type histogramStep struct {
-	recordedRequest
+	conformance.Query
 	Telnet []string
 	Server string // not empty: a server for which histograms are not configured
 }
@@ -67,7 +68,7 @@ func TestHistogramConformance(t *testing.T) {
 	cfg.Histograms, cfg.ResultCache = r.Config["tsd.core.histograms.config"], "16MiB"
 	st := memoryStore(t, cfg)
 	g := start(t, cfg, st)
-	fill(t, &r.Data, g, st, cfg.Schema())
+	gatewaytest.Fill(t, &r.Data, g, st, cfg.Schema())
 
 	without := start(t, config(0), st)
 	for i, s := range r.Steps {
@@ -85,7 +86,7 @@ func TestHistogramConformance(t *testing.T) {
 
 	remote := config(0)
 	remote.Histograms, remote.ResultCache = cfg.Histograms, cfg.ResultCache
-	at := twoFronts(t, g, remote, st)
+	at := gatewaytest.TwoFronts(t, g, remote, st)
 	for _, again := range []string{"", "again", "and again"} {
 		replayHistograms(t, again, r.Queries, at)
 	}
@@ -100,7 +101,7 @@ var recorded = compare.Comparer{MessageStart: true, Permits: []compare.Permit{
 // checkStep sends a step by HTTP.
 func checkStep(t *testing.T, i int, s histogramStep, g *gateway.Server) {
 	t.Helper()
-	status, body := ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
+	status, body := gatewaytest.Ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
 	if want, ok := refusedHistograms[i]; ok {
 		var got struct{ Errors []struct{ Error string } }
 		if err := json.Unmarshal(body, &got); err != nil || status != http.StatusBadRequest || s.Status != http.StatusOK || len(got.Errors) != 1 || got.Errors[0].Error != want {
@@ -205,21 +206,21 @@ func checkHistogramCells(t *testing.T, r *histogramRecording, st store.Store) {
 }
 
 // replayHistograms asks the queries; again it asks the first two of each eight, one at each front.
-func replayHistograms(t *testing.T, again string, queries []recordedRequest, at fronts) {
+func replayHistograms(t *testing.T, again string, queries []conformance.Query, at gatewaytest.Fronts) {
 	t.Helper()
 	for i, q := range queries {
-		if again != "" && i%8 > 1 && !*whole {
+		if again != "" && i%8 > 1 && !*gatewaytest.Whole {
 			continue
 		}
-		for _, g := range at.of(i) {
-			status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
+		for _, g := range at.Of(i) {
+			status, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
 			report, err := recorded.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
 			if err != nil {
-				t.Fatalf("%s %s: query %d: %v: %.200s", g.how, again, i, err, body)
+				t.Fatalf("%s %s: query %d: %v: %.200s", g.How, again, i, err, body)
 			}
 			if !report.Equal() {
 				t.Errorf("%s %s: query %d %s %s %s: %d differences, the first: %s (status %d, %.150s)",
-					g.how, again, i, q.Method, q.Path, q.Body, len(report.Differences), report.Differences[0], status, body)
+					g.How, again, i, q.Method, q.Path, q.Body, len(report.Differences), report.Differences[0], status, body)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 )
 
 // openHistograms starts a gateway that takes histograms.
@@ -28,30 +29,30 @@ func openHistograms(t *testing.T, change func(*gateway.Config)) *bench {
 }
 
 // putHistogram puts one histogram of metric m; rest is its value in JSON, as "buckets":{…}.
-func (b *bench) putHistogram(time int, host, rest string) answer {
+func putHistogram(b *bench, time int, host, rest string) answer {
 	b.Helper()
-	return b.post("api/histogram?details", fmt.Sprintf(`{"metric":"m","timestamp":%d,"tags":{"host":%q},%s}`, time, host, rest))
+	return b.Post("api/histogram?details", fmt.Sprintf(`{"metric":"m","timestamp":%d,"tags":{"host":%q},%s}`, time, host, rest))
 }
 
 // mustPut puts a histogram with these buckets and fails the test if it is refused.
-func (b *bench) mustPut(time int, host, buckets string) {
+func mustPut(b *bench, time int, host, buckets string) {
 	b.Helper()
-	if a := b.putHistogram(time, host, `"buckets":`+buckets); a.status != http.StatusOK {
-		b.Fatalf("put: got %d %s, want 200", a.status, a.body)
+	if a := putHistogram(b, time, host, `"buckets":`+buckets); a.Status != http.StatusOK {
+		b.Fatalf("put: got %d %s, want 200", a.Status, a.Body)
 	}
 }
 
 // lines returns the results of a query as short texts: the metric, and the points without the
 // leading 1356998 of their times.
-func (b *bench) lines(query string) (out []string) {
+func histogramLines(b *bench, query string) (out []string) {
 	b.Helper()
-	a := b.get("api/query?arrays&start=1356998400&end=1356998700&" + query)
+	a := b.Get("api/query?arrays&start=1356998400&end=1356998700&" + query)
 	var results []struct {
 		Metric string
 		DPs    json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(a.body), &results); err != nil || a.status != http.StatusOK {
-		b.Fatalf("%s: %d %s", query, a.status, a.body)
+	if err := json.Unmarshal([]byte(a.Body), &results); err != nil || a.Status != http.StatusOK {
+		b.Fatalf("%s: %d %s", query, a.Status, a.Body)
 	}
 	for _, r := range results {
 		out = append(out, r.Metric+" "+strings.ReplaceAll(string(r.DPs), "1356998", ""))
@@ -65,13 +66,13 @@ func TestHistogram_refused(t *testing.T) {
 	b := openHistograms(t, nil)
 	f := func(rest, want string) {
 		t.Helper()
-		a := b.putHistogram(1356998400, "a", rest)
+		a := putHistogram(b, 1356998400, "a", rest)
 		var got struct {
 			Success, Failed int
 			Errors          []struct{ Error string }
 		}
-		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusBadRequest || got.Success != 0 || got.Failed != 1 || len(got.Errors) != 1 {
-			t.Errorf("%.100s: %d %.300s: %v", rest, a.status, a.body, err)
+		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusBadRequest || got.Success != 0 || got.Failed != 1 || len(got.Errors) != 1 {
+			t.Errorf("%.100s: %d %.300s: %v", rest, a.Status, a.Body, err)
 		} else if diff := cmp.Diff(want, got.Errors[0].Error); diff != "" {
 			t.Errorf("%.100s: want -, got +: %s", rest, diff)
 		}
@@ -94,23 +95,23 @@ func TestHistogram_refused(t *testing.T) {
 }
 
 // telnet sends lines and returns the answers.
-func (b *bench) telnet(lines ...string) string {
+func sendTelnet(b *bench, lines ...string) string {
 	b.Helper()
-	c := b.dial()
+	c := b.Dial()
 	fmt.Fprint(c, strings.Join(lines, "\n")+"\n")
-	return c.rest()
+	return c.Rest()
 }
 
 // Queries of histograms read raw data, also where a rollup table would serve their downsampler.
 func TestHistogram_besideRollups(t *testing.T) {
-	b := openHistograms(t, withRollups)
-	b.rollups("10m-sum m 1356998400 42 host=a")
-	b.mustPut(1356998400, "a", `{"0,1":1}`)
-	b.mustPut(1356998430, "a", `{"0,1":2}`)
-	if diff := cmp.Diff([]string{"m_pct_50.0 [[400,0.5]]"}, b.lines("m=sum:10m-sum:percentiles[50]:m")); diff != "" {
+	b := openHistograms(t, gatewaytest.WithRollups)
+	b.Rollups("10m-sum m 1356998400 42 host=a")
+	mustPut(b, 1356998400, "a", `{"0,1":1}`)
+	mustPut(b, 1356998430, "a", `{"0,1":2}`)
+	if diff := cmp.Diff([]string{"m_pct_50.0 [[400,0.5]]"}, histogramLines(b, "m=sum:10m-sum:percentiles[50]:m")); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"m [[400,42.0]]"}, b.lines("m=sum:10m-sum:m")); diff != "" {
+	if diff := cmp.Diff([]string{"m [[400,42.0]]"}, histogramLines(b, "m=sum:10m-sum:m")); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
 }
@@ -119,19 +120,19 @@ func TestHistogram_besideRollups(t *testing.T) {
 // put. A query of other percentiles uses the same cached part.
 func TestHistogram_cached(t *testing.T) {
 	b := openHistograms(t, nil)
-	b.mustPut(1356998400, "a", `{"0,1":1}`)
+	mustPut(b, 1356998400, "a", `{"0,1":1}`)
 	ask := func(percentiles, value, said string) {
 		t.Helper()
-		a := b.get("api/query?trace=true&start=1356998400&end=1356998700&m=sum:percentiles[" + percentiles + "]:m")
-		if !strings.Contains(a.body, `"1356998400":`+value) || !strings.Contains(a.body, `"resultCache":"`+said) {
-			t.Errorf("%d %s, want the value %s and a trace that says %q", a.status, a.body, value, said)
+		a := b.Get("api/query?trace=true&start=1356998400&end=1356998700&m=sum:percentiles[" + percentiles + "]:m")
+		if !strings.Contains(a.Body, `"1356998400":`+value) || !strings.Contains(a.Body, `"resultCache":"`+said) {
+			t.Errorf("%d %s, want the value %s and a trace that says %q", a.Status, a.Body, value, said)
 		}
 	}
-	b.get("api/query?start=1356998400&end=1356998700&m=sum:percentiles[50]:m")
+	b.Get("api/query?start=1356998400&end=1356998700&m=sum:percentiles[50]:m")
 	ask("50", "0.5", "kept")
 	ask("50", "0.5", "answered from memory whole")
 	ask("99", "0.5", "answered from memory")
-	b.mustPut(1356998400, "b", `{"4,6":9}`)
+	mustPut(b, 1356998400, "b", `{"4,6":9}`)
 	ask("50", "5.0", "read: rows may have changed")
 	ask("50", "5.0", "kept")
 	ask("50", "5.0", "answered from memory whole")
@@ -159,13 +160,13 @@ func TestHistogram_setting(t *testing.T) {
 // percentile or bucket. Only counts are integers.
 func TestHistogram_arrow(t *testing.T) {
 	b := openHistograms(t, nil)
-	b.mustPut(1356998400, "a", `{"0,1":1,"1,2":9}`)
-	b.mustPut(1356998460, "a", `{"0,1":2}`)
-	a := b.arrow("m=sum:percentiles[50]:show-histogram-buckets:m&integers=true")
-	if a.status != http.StatusOK {
-		t.Fatalf("got %d %s, want 200", a.status, a.body)
+	mustPut(b, 1356998400, "a", `{"0,1":1,"1,2":9}`)
+	mustPut(b, 1356998460, "a", `{"0,1":2}`)
+	a := arrow(b, "m=sum:percentiles[50]:show-histogram-buckets:m&integers=true")
+	if a.Status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 	}
-	r, err := ipc.NewReader(strings.NewReader(a.body))
+	r, err := ipc.NewReader(strings.NewReader(a.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,20 +194,20 @@ func TestHistogram_arrow(t *testing.T) {
 // Queries for too many percentiles or buckets, or of too large histograms, are refused.
 func TestHistogram_limits(t *testing.T) {
 	b := openHistograms(t, func(c *gateway.Config) { c.LimitJSON = 50 })
-	b.mustPut(1356998400, "a", `{"0,1":1}`)
+	mustPut(b, 1356998400, "a", `{"0,1":1}`)
 	var many strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&many, `"%d,%d":1,`, i, i+1)
 	}
-	b.mustPut(1356998400, "b", "{"+strings.TrimSuffix(many.String(), ",")+"}")
+	mustPut(b, 1356998400, "b", "{"+strings.TrimSuffix(many.String(), ",")+"}")
 
 	const query = "api/query?start=1356998400&end=1356998700&m=sum:"
-	b.refused(b.get(query+"percentiles["+strings.Repeat("1,", 1000)+"1]:m"), http.StatusBadRequest, "Too many percentiles in one sub query: 1001, at most 1000")
-	b.refused(b.get(query+"percentiles["+strings.Repeat("1,", 50)+"1]:m"), http.StatusRequestEntityTooLarge, "the answer has")
-	b.refused(b.get(query+"show-histogram-buckets:m"), http.StatusRequestEntityTooLarge, "the answer has")
-	b.refused(b.get(query+"percentiles[NaN]:m"), http.StatusBadRequest, "Invalid percentile parameters: NaN")
+	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 1000)+"1]:m"), http.StatusBadRequest, "Too many percentiles in one sub query: 1001, at most 1000")
+	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 50)+"1]:m"), http.StatusRequestEntityTooLarge, "the answer has")
+	b.Refused(b.Get(query+"show-histogram-buckets:m"), http.StatusRequestEntityTooLarge, "the answer has")
+	b.Refused(b.Get(query+"percentiles[NaN]:m"), http.StatusBadRequest, "Invalid percentile parameters: NaN")
 
 	small := openHistograms(t, func(c *gateway.Config) { c.LimitMemory = 100_000 })
-	small.mustPut(1356998400, "b", "{"+strings.TrimSuffix(many.String(), ",")+"}")
-	small.refused(small.get(query+"percentiles[50]:m"), http.StatusRequestEntityTooLarge, "100000 bytes of memory")
+	mustPut(small, 1356998400, "b", "{"+strings.TrimSuffix(many.String(), ",")+"}")
+	small.Refused(small.Get(query+"percentiles[50]:m"), http.StatusRequestEntityTooLarge, "100000 bytes of memory")
 }

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,10 +11,9 @@ import (
 	"time"
 
 	"downpour/gateway"
-	"downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -42,8 +40,8 @@ func startError(t *testing.T, cfg *gateway.Config, st gateway.Store, words ...st
 func TestStart_layout(t *testing.T) {
 	salted := config(1)
 	st := memoryStore(t, salted)
-	b := &bench{T: t, cfg: salted, store: &faulty{Store: st}, g: start(t, salted, st)}
-	b.put("m 1356998400 1 host=a", "m 1356998400 1 host=b", "m 1356998400 1 host=c")
+	b := serve(t, salted, st)
+	b.Put("m 1356998400 1 host=a", "m 1356998400 1 host=b", "m 1356998400 1 host=c")
 	startError(t, config(0), st, "DOWNPOUR_STORE", "DOWNPOUR_SALT_WIDTH")
 	buckets := config(1)
 	buckets.SaltBuckets = 7
@@ -52,24 +50,6 @@ func TestStart_layout(t *testing.T) {
 	wide.MetricWidth = 4
 	startError(t, wide, st, "DOWNPOUR_UID_WIDTH_")
 	start(t, salted, st)
-}
-
-func hbaseConfig(t *testing.T, address string) (*gateway.Config, *hbase.Store) {
-	t.Helper()
-	cfg := config(0)
-	cfg.Store = "hbase:" + address
-	cfg.AutoMetrics = "true"
-	where, err := hbase.ParseAddress(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	where.VersionTimeout = patience
-	st, err := hbase.Open(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	return cfg, st
 }
 
 // If nobody listens at HBase's address, or somebody who never answers, the start fails in time,
@@ -82,7 +62,7 @@ func TestStart_noHBase(t *testing.T) {
 	}
 	defer silent.Close()
 	for _, address := range []string{"127.0.0.1:1", silent.Addr().String()} {
-		cfg, st := hbaseConfig(t, address)
+		cfg, st := gatewaytest.HBase(t, address)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := gateway.Start(ctx, cfg, st, slog.New(slog.DiscardHandler))
@@ -99,15 +79,15 @@ func TestStart_noTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	cfg, st := hbaseConfig(t, cluster.Address())
+	cfg, st := gatewaytest.HBase(t, cluster.Address())
 	startError(t, cfg, st, "DOWNPOUR_STORE", "tsdb", "-create-tables")
 	cluster.CreateTable("tsdb", []string{"t"})
 	startError(t, cfg, st, "tsdb-uid", "-create-tables")
 	cluster.CreateTable("tsdb-uid", []string{"id", "name"})
-	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
-	b.put("m 1356998400 1 host=a")
-	if a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m"); !strings.Contains(a.body, `{"1356998400":1}`) {
-		t.Errorf("got %d %s, want the point", a.status, a.body)
+	b := serve(t, cfg, st)
+	b.Put("m 1356998400 1 host=a")
+	if a := b.Get("/api/query?start=1356998400&end=1356998500&m=sum:m"); !strings.Contains(a.Body, `{"1356998400":1}`) {
+		t.Errorf("got %d %s, want the point", a.Status, a.Body)
 	}
 }
 
@@ -115,13 +95,13 @@ func TestStart_noTables(t *testing.T) {
 // does.
 func TestHealth(t *testing.T) {
 	b := open(t, nil)
-	b.put("m 1356998400 1 host=a")
-	b.post("/api/put", badPoint)
-	b.get(someQuery)
+	b.Put("m 1356998400 1 host=a")
+	b.Post("/api/put", gatewaytest.BadPoint)
+	b.Get(gatewaytest.SomeQuery)
 	f := func(path string, status int, want string) {
 		t.Helper()
-		if a := b.get(path); a.status != status || !strings.Contains(a.body, want) {
-			t.Errorf("%s: %d %.300s, want %d %s", path, a.status, a.body, status, want)
+		if a := b.Get(path); a.Status != status || !strings.Contains(a.Body, want) {
+			t.Errorf("%s: %d %.300s, want %d %s", path, a.Status, a.Body, status, want)
 		}
 	}
 	f("/healthz", 200, "ok")
@@ -133,39 +113,19 @@ func TestHealth(t *testing.T) {
 	// OpenTSDB answers 500 to a filter that does not parse, which is no fault of the server.
 	f("/api/query?start=1356998400&m=sum:m{host=", 500, "Missing '}'")
 	f("/metrics", 200, `downpour_query_seconds_count{status="mistake"} 1`)
-	if a := b.get("/metrics"); strings.Contains(a.body, `status="500"`) {
+	if a := b.Get("/metrics"); strings.Contains(a.Body, `status="500"`) {
 		t.Error("a query that does not parse counts as a fault of the server")
 	}
-	b.store.down.Store(true)
+	b.Store.Down.Store(true)
 	f("/healthz", 200, "ok")
 	f("/readyz", 503, "not ready")
-	b.store.down.Store(false)
+	b.Store.Down.Store(false)
 	f("/readyz", 200, "ready")
 
-	c := b.dial()
+	c := b.Dial()
 	fmt.Fprintln(c, "stats")
-	if got := c.rest(); !strings.Contains(got, "downpour.put.points.total ") || !strings.Contains(got, " 1 outcome=stored host=") {
+	if got := c.Rest(); !strings.Contains(got, "downpour.put.points.total ") || !strings.Contains(got, " 1 outcome=stored host=") {
 		t.Errorf("stats: %q", got)
-	}
-}
-
-// The first sample of this host's metrics is stored at the start, not after an interval; with 0
-// there is none.
-func TestSelfMetrics(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "1h" })
-	query := "/api/query?start=1h-ago&m=sum:proc.loadavg.1min%7Bhost=*%7D"
-	var a answer
-	eventually(t, "the first sample", func() bool { a = b.get(query); return a.status == 200 && a.body != "[]" })
-	var results []struct {
-		Tags map[string]string
-		DPS  map[string]json.Number
-	}
-	if err := json.Unmarshal([]byte(a.body), &results); err != nil || len(results) != 1 || len(results[0].DPS) != 1 || results[0].Tags["host"] == "" {
-		t.Errorf("%s: %v", a.body, err)
-	}
-	off := open(t, nil)
-	if a := off.get("/api/suggest?type=metrics"); a.body != "[]" {
-		t.Errorf("with 0: %s", a.body)
 	}
 }
 
@@ -173,48 +133,47 @@ func TestSelfMetrics(t *testing.T) {
 // them.
 func TestClose_drains(t *testing.T) {
 	cfg := config(0)
-	st := &faulty{Store: memoryStore(t, cfg)}
-	st.set()
+	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
 	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, cfg: cfg, store: st, g: g}
-	b.put("m 1356998400 1 host=a")
-	rules := st.set(faultstore.Rule{Op: faultstore.Apply, Table: "tsdb", Delay: 200 * time.Millisecond},
+	b := &bench{T: t, Config: cfg, Store: st, Gateway: g}
+	b.Put("m 1356998400 1 host=a")
+	rules := st.Set(faultstore.Rule{Op: faultstore.Apply, Table: "tsdb", Delay: 200 * time.Millisecond},
 		faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: 200 * time.Millisecond})
 	posted, queried, lines := make(chan answer), make(chan answer), make(chan string)
 	go func() {
-		a, _ := b.try(t.Context(), http.MethodPost, "/api/put", strings.NewReader(`{"metric":"m","timestamp":1356998401,"value":2,"tags":{"host":"a"}}`))
+		a, _ := b.Try(t.Context(), http.MethodPost, "/api/put", strings.NewReader(`{"metric":"m","timestamp":1356998401,"value":2,"tags":{"host":"a"}}`))
 		posted <- a
 	}()
 	go func() {
-		a, _ := b.try(t.Context(), http.MethodGet, someQuery, nil)
+		a, _ := b.Try(t.Context(), http.MethodGet, gatewaytest.SomeQuery, nil)
 		queried <- a
 	}()
 	eventually(t, "both are under way", func() bool { h := rules.Hits(); return h[0] > 0 && h[1] > 0 })
 	go func() {
-		c := b.dial()
+		c := b.Dial()
 		fmt.Fprint(c, "put m 1356998402 3 host=a\nversion\n")
-		lines <- c.next()
+		lines <- c.Next()
 	}()
 	eventually(t, "the line is under way", func() bool { return rules.Hits()[0] > 1 })
 	if err := g.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if a := <-posted; a.status != 204 {
-		t.Errorf("the put got %d %s", a.status, a.body)
+	if a := <-posted; a.Status != 204 {
+		t.Errorf("the put got %d %s", a.Status, a.Body)
 	}
-	if a := <-queried; a.status != 200 || a.err != nil {
-		t.Errorf("the query got %d %s, %v", a.status, a.body, a.err)
+	if a := <-queried; a.Status != 200 || a.Err != nil {
+		t.Errorf("the query got %d %s, %v", a.Status, a.Body, a.Err)
 	}
 	if l := <-lines; !strings.HasPrefix(l, "downpour 2.4.1") {
 		t.Errorf("the line got %q", l)
 	}
-	st.set()
-	again := &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
-	if a := again.get(someQuery); !strings.Contains(a.body, `{"1356998400":1,"1356998401":2,"1356998402":3}`) {
-		t.Errorf("afterwards: %d %s", a.status, a.body)
+	st.Set()
+	again := serve(t, cfg, st)
+	if a := again.Get(gatewaytest.SomeQuery); !strings.Contains(a.Body, `{"1356998400":1,"1356998401":2,"1356998402":3}`) {
+		t.Errorf("afterwards: %d %s", a.Status, a.Body)
 	}
 }
 
@@ -227,11 +186,11 @@ func TestConfig(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("one of each list can be used: %v", err)
 	}
-	cfg.AutoMetrics, cfg.PutCells, gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
+	cfg.AutoMetrics, cfg.PutCells, cfg.QueryTimeout, cfg.Listen = "maybe", "some", -1, "nowhere"
 	cfg.Pushdown = []string{"region-host"}
 	cfg.AllowOrigins, cfg.AllowHosts, cfg.LimitConnections = []string{"localhost"}, []string{"metrics.example:4242"}, -1
 	err := cfg.Validate()
-	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
+	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
 		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`, `DOWNPOUR_ALLOW_HOSTS: got "metrics.example:4242", want the name of a host`, "DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
@@ -265,5 +224,14 @@ func TestStart_lists(t *testing.T) {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%s is not in the log: %s", words, &log)
 		}
+	}
+}
+
+// The state table is none of the others.
+func TestConfig_tableState(t *testing.T) {
+	cfg := config(0)
+	cfg.TableState = cfg.TableTree
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TABLE_STATE: got tsdb-tree") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,24 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caarlos0/env/v9"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 )
-
-// hundred puts 100 points of metric m, 50 seconds of two hosts, and 3 of sys.few.
-func hundred(b *bench) {
-	b.Helper()
-	var lines []string
-	for i := range 100 {
-		lines = append(lines, fmt.Sprintf("m %d %d host=h%d", 1356998400+i%50, i, i/50))
-	}
-	b.put(append(lines, "sys.few 1356998400 1 host=a", "sys.few 1356998401 1 host=a", "sys.few 1356998402 1 host=a")...)
-}
 
 // A file of overrides limits the metrics that it names. The story limits has all other limits.
 func TestLimits_overrides(t *testing.T) {
@@ -39,17 +28,17 @@ func TestLimits_overrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(t, func(c *gateway.Config) { c.LimitOverrides = overrides })
-	hundred(b)
-	if a := b.get(someQuery); a.status != 200 {
-		t.Errorf("a metric that it does not name: %d %s, want an answer", a.status, a.body)
+	b.PutHundred()
+	if a := b.Get(gatewaytest.SomeQuery); a.Status != 200 {
+		t.Errorf("a metric that it does not name: %d %s, want an answer", a.Status, a.Body)
 	}
-	b.refused(b.get(strings.Replace(someQuery, "sum:m", "sum:sys.few", 1)), 413, "limit of 2 data points")
+	b.Refused(b.Get(strings.Replace(gatewaytest.SomeQuery, "sum:m", "sum:sys.few", 1)), 413, "limit of 2 data points")
 }
 
 // These are the limits by default.
 func TestLimits_defaults(t *testing.T) {
-	cfg := new(gateway.Config)
-	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{}}); err != nil {
+	cfg, err := gatewaytest.Parse(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitName: 1024, LimitQueries: 64, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7, LimitConnections: 4096}
@@ -61,9 +50,9 @@ func TestLimits_defaults(t *testing.T) {
 // A query that is refused for a limit closes its scans.
 func TestLimits_scanEnds(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitPoints = 10 })
-	hundred(b)
-	b.refused(b.get(someQuery), 413, "limit of 10 data points")
-	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
+	b.PutHundred()
+	b.Refused(b.Get(gatewaytest.SomeQuery), 413, "limit of 10 data points")
+	eventually(t, "scans closed", func() bool { return b.Store.Scans.Load() == 0 })
 }
 
 // peer runs a pushdown server on a store, with so many slots for parts, and returns its address.
@@ -73,48 +62,28 @@ func peer(t *testing.T, st store.Reader, parts int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveFlight(t, s)
-}
-
-// serveFlight serves until the test ends.
-func serveFlight(t *testing.T, s *server.Server) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
+	return gatewaytest.ServeFlight(t, s)
 }
 
 // behind opens a gateway whose parts run on a pushdown server.
 func behind(t *testing.T, parts int, change func(*gateway.Config)) *bench {
 	t.Helper()
 	cfg := config(0)
-	st := &faulty{Store: memoryStore(t, cfg)}
-	st.set()
+	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
 	cfg.Pushdown = []string{peer(t, st, parts)}
 	if change != nil {
 		change(cfg)
 	}
-	return &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
+	return serve(t, cfg, st)
 }
 
 // The limits of points hold for parts on a pushdown server, with the same message.
 func TestLimits_pushdown(t *testing.T) {
 	b := behind(t, 4, func(c *gateway.Config) { c.LimitPoints = 99 })
-	hundred(b)
-	b.refused(b.get("/api/query?start=1356998400&end=1356998500&m=none:m"), 413, "limit of 99 data points")
-	if a := b.get("/api/query?start=1356998400&end=1356998500&m=none:sys.few"); a.status != 200 {
-		t.Errorf("got %d %s, want 200", a.status, a.body)
+	b.PutHundred()
+	b.Refused(b.Get("/api/query?start=1356998400&end=1356998500&m=none:m"), 413, "limit of 99 data points")
+	if a := b.Get("/api/query?start=1356998400&end=1356998500&m=none:sys.few"); a.Status != 200 {
+		t.Errorf("got %d %s, want 200", a.Status, a.Body)
 	}
 }
 
@@ -122,7 +91,7 @@ func TestLimits_pushdown(t *testing.T) {
 // and on a server all of whose slots they hold.
 func TestFairness(t *testing.T) {
 	for name, b := range map[string]*bench{"in process": open(t, nil), "pushdown": behind(t, 1, nil)} {
-		hundred(b)
+		b.PutHundred()
 		stuck := make(chan struct{})
 		heavy := encoding.UID{0, 0, 1} // m, the first name put
 		judge := func(s store.Scan) error {
@@ -131,31 +100,31 @@ func TestFairness(t *testing.T) {
 			}
 			return nil
 		}
-		b.store.judge.Store(&judge)
+		b.Store.Judge.Store(&judge)
 		done := make(chan answer, 8)
 		for range cap(done) {
 			go func() {
-				a, err := b.try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&m=sum:m", nil)
+				a, err := b.Try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&m=sum:m", nil)
 				if err != nil {
-					a.body = err.Error()
+					a.Body = err.Error()
 				}
 				done <- a
 			}()
 		}
-		eventually(t, name+": heavy queries run", func() bool { return strings.Count(b.get("/api/stats/query").body, `"elapsed"`) == cap(done) })
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		a, err := b.try(ctx, "GET", "/api/query?start=1356998400&end=1357084800&m=sum:sys.few", nil)
+		eventually(t, name+": heavy queries run", func() bool { return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == cap(done) })
+		ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+		a, err := b.Try(ctx, "GET", "/api/query?start=1356998400&end=1357084800&m=sum:sys.few", nil)
 		cancel()
-		if err != nil || a.status != 200 || !strings.Contains(a.body, `"1356998402":1`) {
-			t.Errorf("%s: a light query beside heavy ones: %d %s, %v", name, a.status, a.body, err)
+		if err != nil || a.Status != 200 || !strings.Contains(a.Body, `"1356998402":1`) {
+			t.Errorf("%s: a light query beside heavy ones: %d %s, %v", name, a.Status, a.Body, err)
 		}
 		if len(done) != 0 {
 			t.Errorf("%s: %d heavy queries are not stuck", name, len(done))
 		}
 		close(stuck)
 		for range cap(done) {
-			if a := <-done; a.status != 200 {
-				t.Errorf("%s: a heavy query: %d %s", name, a.status, a.body)
+			if a := <-done; a.Status != 200 {
+				t.Errorf("%s: a heavy query: %d %s", name, a.Status, a.Body)
 			}
 		}
 	}
@@ -165,19 +134,19 @@ func TestFairness(t *testing.T) {
 // client leaves. A light query waits for neither.
 func TestFairness_heavyWait(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
-	hundred(b)
+	b.PutHundred()
 	var stuck atomic.Int64
 	after := func(ctx context.Context) error { // after the rows that have made the query heavy
 		stuck.Add(1)
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	b.store.after.Store(&after)
+	b.Store.After.Store(&after)
 	ask := func(ctx context.Context) chan answer {
 		done := make(chan answer, 1)
 		go func() {
-			a, err := b.try(ctx, "GET", someQuery, nil)
-			a.err = errors.Join(a.err, err)
+			a, err := b.Try(ctx, "GET", gatewaytest.SomeQuery, nil)
+			a.Err = errors.Join(a.Err, err)
 			done <- a
 		}()
 		return done
@@ -185,21 +154,21 @@ func TestFairness_heavyWait(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	first := ask(ctx)
 	eventually(t, "the first heavy query is stuck", func() bool { return stuck.Load() == 1 })
-	b.store.after.Store(nil)
+	b.Store.After.Store(nil)
 	second := ask(t.Context())
-	eventually(t, "the second one runs", func() bool { return strings.Count(b.get("/api/stats/query").body, `"elapsed"`) == 2 })
-	if a := b.get("/api/query?start=1356998400&end=1357084800&m=sum:sys.few"); a.status != 200 {
-		t.Errorf("a light query beside them: %d %s", a.status, a.body)
+	eventually(t, "the second one runs", func() bool { return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == 2 })
+	if a := b.Get("/api/query?start=1356998400&end=1357084800&m=sum:sys.few"); a.Status != 200 {
+		t.Errorf("a light query beside them: %d %s", a.Status, a.Body)
 	}
 	if len(second) != 0 {
 		t.Fatalf("the second heavy query does not wait: %v", <-second)
 	}
 	leave()
-	if a := <-first; !errors.Is(a.err, context.Canceled) {
-		t.Errorf("the first: %d, %v", a.status, a.err)
+	if a := <-first; !errors.Is(a.Err, context.Canceled) {
+		t.Errorf("the first: %d, %v", a.Status, a.Err)
 	}
-	if a := <-second; a.status != 200 || a.err != nil {
-		t.Errorf("the second: %d %s, %v", a.status, a.body, a.err)
+	if a := <-second; a.Status != 200 || a.Err != nil {
+		t.Errorf("the second: %d %s, %v", a.Status, a.Body, a.Err)
 	}
 }
 
@@ -208,16 +177,16 @@ func TestFairness_slowReader(t *testing.T) {
 	for name, accept := range map[string]string{"JSON": "application/json", "Arrow": "application/vnd.apache.arrow.stream"} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
-			hundred(b)
-			c := b.dial()
+			b.PutHundred()
+			c := b.Dial()
 			fmt.Fprintf(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n", accept)
-			if head := c.next(); !strings.Contains(head, "200 OK") { // the rest, 19 MB or more, is not read
+			if head := c.Next(); !strings.Contains(head, "200 OK") { // the rest, 19 MB or more, is not read
 				t.Fatal(head)
 			}
-			if a := b.get(someQuery); a.status != 200 {
-				t.Errorf("beside a client that does not read: %d %s", a.status, a.body)
+			if a := b.Get(gatewaytest.SomeQuery); a.Status != 200 {
+				t.Errorf("beside a client that does not read: %d %s", a.Status, a.Body)
 			}
-			if s := b.statsQuery(); len(s.Running) != 1 {
+			if s := queriesOf(b); len(s.Running) != 1 {
 				t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))
 			}
 		})
@@ -230,9 +199,9 @@ func TestLimits_connections(t *testing.T) {
 		t.Helper()
 		b := open(t, func(c *gateway.Config) { c.LimitConnections = limit })
 		for i := range tries {
-			c := b.dial()
+			c := b.Dial()
 			io.WriteString(c, "version\n")
-			_, err := c.in.ReadByte()
+			_, err := c.In.ReadByte()
 			if want := limit == 0 || i < limit; (err == nil) != want {
 				t.Errorf("limit %d, connection %d: %v, want it answered: %t", limit, i+1, err, want)
 			}

@@ -18,6 +18,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
 )
@@ -185,7 +186,7 @@ func (c *crowd) follow(conn *websocket.Conn, plan int) {
 // await waits until so many readers of a plan have got a value, and returns when each got it.
 func (c *crowd) await(plan, readers, value int) (at []time.Time) {
 	c.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(gatewaytest.Patience)
 	for len(at) < readers {
 		select {
 		case s := <-c.seen[plan]:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
+
+	"downpour/gateway/gatewaytest"
 )
 
 // socket is a WebSocket with one subscription, and what it was told.
@@ -56,9 +58,9 @@ type liveMessage struct {
 	}
 }
 
-func (b *bench) subscribe(query, resume string) *socket {
+func subscribe(b *bench, query, resume string) *socket {
 	b.Helper()
-	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.address()+"/api/ws", nil)
+	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial("ws://"+b.Address()+"/api/ws", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func (b *bench) subscribe(query, resume string) *socket {
 // next reads the next message about the subscription and takes it in.
 func (s *socket) next() *liveMessage {
 	s.b.Helper()
-	s.conn.SetReadDeadline(time.Now().Add(patience))
+	s.conn.SetReadDeadline(time.Now().Add(gatewaytest.Patience))
 	for {
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
@@ -185,14 +187,14 @@ func (s *socket) lines() map[string]bool {
 func (s *socket) fresh() map[string]bool {
 	s.b.Helper()
 	var a answer
-	for end := time.Now().Add(patience); ; {
-		if a = s.b.post("/api/query?arrays", s.query); a.status != http.StatusRequestTimeout || time.Now().After(end) {
+	for end := time.Now().Add(gatewaytest.Patience); ; {
+		if a = s.b.Post("/api/query?arrays", s.query); a.Status != http.StatusRequestTimeout || time.Now().After(end) {
 			break
 		}
 	}
 	var results []*liveGroup
-	if err := json.Unmarshal([]byte(a.body), &results); err != nil || a.status != http.StatusOK {
-		s.b.Fatalf("%d %s: %v", a.status, a.body, err)
+	if err := json.Unmarshal([]byte(a.Body), &results); err != nil || a.Status != http.StatusOK {
+		s.b.Fatalf("%d %s: %v", a.Status, a.Body, err)
 	}
 	return lines(results)
 }
@@ -213,7 +215,7 @@ func (s *socket) settle() {
 // The gateway serves the page.
 func TestPage(t *testing.T) {
 	b := open(t, nil)
-	if a := b.get("/"); a.status != 200 || !strings.Contains(a.body, "<html") && !strings.Contains(a.body, "<!doctype") {
-		t.Errorf("got %d %.100s, want a page of HTML", a.status, a.body)
+	if a := b.Get("/"); a.Status != 200 || !strings.Contains(a.Body, "<html") && !strings.Contains(a.Body, "<!doctype") {
+		t.Errorf("got %d %.100s, want a page of HTML", a.Status, a.Body)
 	}
 }

@@ -6,19 +6,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"downpour/gateway/gatewaytest"
 )
 
 // The metrics of live queries are in /metrics and /api/stats, and live.md explains all of them.
 func TestLive_counts(t *testing.T) {
 	b := open(t, nil)
-	b.put("m 1356998500 1 host=a")
-	s := b.subscribe(`{"start":1356998400,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
+	b.Put("m 1356998500 1 host=a")
+	s := subscribe(b, `{"start":1356998400,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
 	s.next()
 	for _, point := range []string{"m 1356998501 1 host=a", "m 1356998499 1 host=a"} { // in order, and late
-		b.put(point)
+		b.Put(point)
 		s.next()
 	}
-	metrics := b.get("/metrics").body
+	metrics := b.Get("/metrics").Body
 	for _, want := range []string{"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 2", "rows_read_total 1", "merged_total 0"} {
 		if !strings.Contains(metrics, "\ndownpour_live_"+want+"\n") {
 			t.Errorf("/metrics lacks downpour_live_%s", want)
@@ -31,23 +33,15 @@ func TestLive_counts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := names(regexp.MustCompile(`(?m)^(downpour_live_\w+) `), metrics)
-	explained := names(regexp.MustCompile("(?m)^\\| `(downpour_live_\\w+)` "), string(page))
+	counted := gatewaytest.Names(regexp.MustCompile(`(?m)^(downpour_live_\w+) `), metrics)
+	explained := gatewaytest.Names(regexp.MustCompile("(?m)^\\| `(downpour_live_\\w+)` "), string(page))
 	if len(counted) == 0 || !slices.Equal(counted, explained) {
 		t.Errorf("/metrics and live.md have other names\ncounted:   %v\nexplained: %v", counted, explained)
 	}
-	stats := b.get("/api/stats").body
+	stats := b.Get("/api/stats").Body
 	for _, name := range counted {
 		if dotted := strings.ReplaceAll(name, "_", "."); !strings.Contains(stats, `"`+dotted+`"`) {
 			t.Errorf("/api/stats lacks %s", dotted)
 		}
 	}
-}
-
-func names(pattern *regexp.Regexp, text string) (all []string) {
-	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-		all = append(all, m[1])
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

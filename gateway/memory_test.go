@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,28 +13,10 @@ import (
 	"downpour/gateway"
 )
 
-// heldBytes returns how many bytes a holder has reserved, by /metrics.
-func (b *bench) heldBytes(holder string) string {
-	b.Helper()
-	found := regexp.MustCompile(`downpour_memory_held_bytes\{holder="` + holder + `"\} (\S+)`).FindStringSubmatch(b.get("/metrics").body)
-	if found == nil {
-		b.Fatalf("no metric of the memory that %s holds", holder)
-	}
-	return found[1]
-}
-
-// settled waits until no query and no write holds memory any more.
-func (b *bench) settled() {
-	b.Helper()
-	for _, holder := range []string{"query", "write"} {
-		eventually(b.T, "memory given back by each "+holder, func() bool { return b.heldBytes(holder) == "0" })
-	}
-}
-
 // twoPoints puts two points that are 53 years apart: filled every 40 s, they become 42 million.
 func twoPoints(b *bench) {
 	b.Helper()
-	b.put("two 1000 1 a=b", "two 1700000000 2 a=b")
+	b.Put("two 1000 1 a=b", "two 1700000000 2 a=b")
 }
 
 // A query whose fill policy would make millions of two points is refused before anything is filled,
@@ -46,7 +27,7 @@ func TestMemory_twoPoints(t *testing.T) {
 		twoPoints(b)
 		arrow := []string{"Accept", "application/vnd.apache.arrow.stream"}
 		const question = "/api/query?start=1&m=sum:40s-avg-zero:two"
-		b.get(question) // so that names are in the caches
+		b.Get(question) // so that names are in the caches
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var group sync.WaitGroup
@@ -56,9 +37,9 @@ func TestMemory_twoPoints(t *testing.T) {
 				if i%2 == 0 {
 					header = arrow
 				}
-				a, err := b.try(context.Background(), "GET", question, nil, header...)
-				if err != nil || a.status != http.StatusRequestEntityTooLarge {
-					t.Errorf("%d %s, %v, want a refusal", a.status, a.body, err)
+				a, err := b.Try(context.Background(), "GET", question, nil, header...)
+				if err != nil || a.Status != http.StatusRequestEntityTooLarge {
+					t.Errorf("%d %s, %v, want a refusal", a.Status, a.Body, err)
 				}
 			})
 		}
@@ -67,11 +48,11 @@ func TestMemory_twoPoints(t *testing.T) {
 		if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 50 {
 			t.Errorf("%d MiB were allocated for ten refusals, want 50 at most", grown)
 		}
-		b.settled()
+		b.Settled()
 
 		// A range that fits is answered.
-		if a := b.get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.status != 200 || strings.Count(a.body, ":") < 90 {
-			t.Errorf("%d %s, want 90 buckets", a.status, a.body)
+		if a := b.Get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.Status != 200 || strings.Count(a.Body, ":") < 90 {
+			t.Errorf("%d %s, want 90 buckets", a.Status, a.Body)
 		}
 	}
 }
@@ -84,33 +65,33 @@ func TestMemory_manySubQueries(t *testing.T) {
 	for i := range 20_000 {
 		lines = append(lines, fmt.Sprintf("big %d %d host=h%d", 1356998400+i/4, i, i%4))
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	var subs []string
 	for i := range 60 {
 		subs = append(subs, fmt.Sprintf("m=none:rate{counter,%d}:big", i+1))
 	}
 	ask := func(n int) answer {
-		a, err := b.try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&arrays=true&"+strings.Join(subs[:n], "&"), nil)
+		a, err := b.Try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&arrays=true&"+strings.Join(subs[:n], "&"), nil)
 		if err != nil {
 			t.Error(err)
 		}
 		return a
 	}
-	if a := ask(2); a.status != 200 || strings.Count(a.body, "],[") < 2*19_000 {
-		t.Errorf("two sub-queries: %d, %d points", a.status, strings.Count(a.body, "],["))
+	if a := ask(2); a.Status != 200 || strings.Count(a.Body, "],[") < 2*19_000 {
+		t.Errorf("two sub-queries: %d, %d points", a.Status, strings.Count(a.Body, "],["))
 	}
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
-			if a := ask(60); a.status != 413 && a.status != 503 || !strings.Contains(a.body, "DOWNPOUR_") {
-				t.Errorf("%d %.200s, want a refusal that names its limit", a.status, a.body)
+			if a := ask(60); a.Status != 413 && a.Status != 503 || !strings.Contains(a.Body, "DOWNPOUR_") {
+				t.Errorf("%d %.200s, want a refusal that names its limit", a.Status, a.Body)
 			}
 		})
 	}
 	group.Wait()
-	b.settled()
-	if a := ask(2); a.status != 200 {
-		t.Errorf("afterwards: %d %s", a.status, a.body)
+	b.Settled()
+	if a := ask(2); a.Status != 200 {
+		t.Errorf("afterwards: %d %s", a.Status, a.Body)
 	}
 }
 
@@ -122,7 +103,7 @@ func longMerge(b *bench) (question string) {
 	for i := range 500 {
 		lines = append(lines, fmt.Sprintf("wide 1356998400 1 host=h%d", i))
 	}
-	b.put(append(lines, "wide 1357080000 1 host=h0")...)
+	b.Put(append(lines, "wide 1357080000 1 host=h0")...)
 	var subs []string
 	for i := range 60 {
 		subs = append(subs, fmt.Sprintf("m=sum:%dms-avg-zero:wide", 1000+i))
@@ -135,8 +116,8 @@ func TestMemory_deadlineInTheMerge(t *testing.T) {
 	b := open(t, func(c *gateway.Config) {
 		c.QueryTimeout, c.LimitJSON, c.LimitMemory = 300*time.Millisecond, 1<<40, 1<<40
 	})
-	b.refused(b.get(longMerge(b)), http.StatusRequestTimeout, "Query timeout exceeded")
-	b.settled()
+	b.Refused(b.Get(longMerge(b)), http.StatusRequestTimeout, "Query timeout exceeded")
+	b.Settled()
 }
 
 // If the client leaves while groups are merged, the query ends.
@@ -147,17 +128,17 @@ func TestMemory_clientLeaves(t *testing.T) {
 	defer leave()
 	gone := make(chan error, 1)
 	go func() {
-		_, err := b.try(ctx, "GET", question, nil)
+		_, err := b.Try(ctx, "GET", question, nil)
 		gone <- err
 	}()
 
 	// Groups are being made when memory is held and no row is being read.
-	eventually(t, "merging", func() bool { return b.heldBytes("query") != "0" && b.store.scans.Load() == 0 })
+	eventually(t, "merging", func() bool { return b.HeldBytes("query") != "0" && b.Store.Scans.Load() == 0 })
 	leave()
 	if err := <-gone; err == nil {
 		t.Error("the query was answered, want that the client is gone")
 	}
-	b.settled()
+	b.Settled()
 }
 
 // A live query whose fill policy would make millions of two points is refused before anything is
@@ -174,7 +155,7 @@ func TestMemory_live(t *testing.T) {
 		`{"start":1,"end":1700000000,"queries":[{"metric":"two","aggregator":"sum","downsample":"40s-avg-zero"}]}`,
 		`{"start":1,"useCalendar":true,"queries":[{"metric":"two","aggregator":"sum","downsample":"40s-avg-zero"}]}`,
 	} {
-		if m := b.subscribe(query, "").next(); m.Type != "error" || m.Error.Code != 413 {
+		if m := subscribe(b, query, "").next(); m.Type != "error" || m.Error.Code != 413 {
 			t.Errorf("%s: got %+v, want error 413", query, m)
 		}
 	}
@@ -182,14 +163,14 @@ func TestMemory_live(t *testing.T) {
 	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 100 {
 		t.Errorf("%d MiB were allocated for four refusals, want 100 at most", grown)
 	}
-	b.settled()
-	if got := b.heldBytes("live"); got != "0" {
+	b.Settled()
+	if got := b.HeldBytes("live"); got != "0" {
 		t.Errorf("%s bytes are held for live queries that were refused", got)
 	}
-	b.put(fmt.Sprintf("two %d 3 a=b", time.Now().Unix()-600))
-	s := b.subscribe(`{"start":"1h-ago","queries":[{"metric":"two","aggregator":"sum","downsample":"1s-avg-zero"}]}`, "")
-	if m := s.next(); m.Type != "snapshot" || b.heldBytes("live") == "0" {
-		t.Errorf("got %s with %s bytes held, want a snapshot that is counted", m.Type, b.heldBytes("live"))
+	b.Put(fmt.Sprintf("two %d 3 a=b", time.Now().Unix()-600))
+	s := subscribe(b, `{"start":"1h-ago","queries":[{"metric":"two","aggregator":"sum","downsample":"1s-avg-zero"}]}`, "")
+	if m := s.next(); m.Type != "snapshot" || b.HeldBytes("live") == "0" {
+		t.Errorf("got %s with %s bytes held, want a snapshot that is counted", m.Type, b.HeldBytes("live"))
 	}
 }
 
@@ -203,21 +184,21 @@ func TestMemory_sideBySide(t *testing.T) {
 	}
 	ask := func(memory string) answer {
 		b := open(t, func(c *gateway.Config) { c.Memory = memory })
-		b.put(lines...)
+		b.Put(lines...)
 		const question = "/api/query?start=1356998400&end=1357084799&m=sum:5m-avg:sparse%7Bhost=*%7D"
-		if a := b.get(question + "&explain=true"); !strings.Contains(a.body, "side by side") {
-			t.Fatalf("%.500s: the hours are not read side by side, so this tests nothing", a.body)
+		if a := b.Get(question + "&explain=true"); !strings.Contains(a.Body, "side by side") {
+			t.Fatalf("%.500s: the hours are not read side by side, so this tests nothing", a.Body)
 		}
-		a := b.get(question)
-		b.settled()
+		a := b.Get(question)
+		b.Settled()
 		return a
 	}
 	small, large := ask("64MiB"), ask("4GiB")
-	if large.status != 200 || strings.Count(large.body, `"dps":{"`) != series {
-		t.Fatalf("with memory to spare: %d, %d series, want 200 and %d", large.status, strings.Count(large.body, `"dps":{"`), series)
+	if large.Status != 200 || strings.Count(large.Body, `"dps":{"`) != series {
+		t.Fatalf("with memory to spare: %d, %d series, want 200 and %d", large.Status, strings.Count(large.Body, `"dps":{"`), series)
 	}
-	if small.status != 200 || small.body != large.body {
-		t.Errorf("with 64 MiB: %d, %.300s, want the same answer", small.status, small.body)
+	if small.Status != 200 || small.Body != large.Body {
+		t.Errorf("with 64 MiB: %d, %.300s, want the same answer", small.Status, small.Body)
 	}
 }
 
@@ -230,23 +211,23 @@ func TestMemory_manyAtOnce(t *testing.T) {
 	for i := range 12_000 {
 		lines = append(lines, fmt.Sprintf("adv.m %d %d host=h%d zone=z%d", 1356998400+i%24*3600, i, i/24, i/24%7))
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	for _, by := range []string{"host", "zone"} {
 		question := "/api/query?start=1356998400&end=1357084799&m=sum:10m-avg:adv.m%7B" + by + "=*%7D"
-		want := b.get(question)
-		if want.status != 200 {
-			t.Fatalf("%s: one alone: %d %.300s", by, want.status, want.body)
+		want := b.Get(question)
+		if want.Status != 200 {
+			t.Fatalf("%s: one alone: %d %.300s", by, want.Status, want.Body)
 		}
 		var group sync.WaitGroup
 		for range 30 {
 			group.Go(func() {
-				a, err := b.try(t.Context(), "GET", question, nil)
-				if err != nil || a.status != 200 || a.body != want.body {
-					t.Errorf("%s: %d %.300s, %v; want the answer that one gets alone", by, a.status, a.body, err)
+				a, err := b.Try(t.Context(), "GET", question, nil)
+				if err != nil || a.Status != 200 || a.Body != want.Body {
+					t.Errorf("%s: %d %.300s, %v; want the answer that one gets alone", by, a.Status, a.Body, err)
 				}
 			})
 		}
 		group.Wait()
-		b.settled()
+		b.Settled()
 	}
 }

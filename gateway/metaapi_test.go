@@ -16,6 +16,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/integration/compare"
 	"downpour/pushdown/store"
 )
@@ -24,20 +25,20 @@ import (
 func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
 	t.Helper()
 	s := new(session)
-	loadJSON(t, "api", s)
+	gatewaytest.Decode(t, "api", s)
 	b := open(t, func(cfg *gateway.Config) {
 		cfg.AllowOrigins = []string{"http://ok.example"}
 		cfg.AllowDelete = true
 	})
 	// The order in which OpenTSDB assigned the UIDs of the session's tags, that of a hash map.
 	for _, names := range []string{"tagk=host,dc,os", "tagv=web01,lga,web02,linux,web00,sjc"} {
-		if a := b.get("api/uid/assign?" + names); a.status != 200 {
-			t.Fatalf("assign: %d %s", a.status, a.body)
+		if a := b.Get("api/uid/assign?" + names); a.Status != 200 {
+			t.Fatalf("assign: %d %s", a.Status, a.Body)
 		}
 	}
 	wrong := map[int]string{}
 	for i, st := range s.Steps {
-		if d := replayStep(b, st); d != "" {
+		if d := b.Replay(st); d != "" {
 			wrong[i] = fmt.Sprintf("%s %s %s: %s", st.Method, st.Path, st.Body, d)
 		}
 	}
@@ -159,10 +160,10 @@ func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
 // annotations that OpenTSDB had stored, and rows of points with the same keys.
 func TestMetadata_rows(t *testing.T) {
 	b, _, _ := metadataSession(t)
-	if err := b.g.Close(); err != nil { // which writes the meta data that wait
+	if err := b.Gateway.Close(); err != nil { // which writes the meta data that wait
 		t.Fatal(err)
 	}
-	want, got := recordedCells(t), storedCells(t, b.store)
+	want, got := recordedCells(t), storedCells(t, b.Store)
 	if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
 		t.Error(diff)
 	}
@@ -201,24 +202,24 @@ var clockPermits = append([]compare.Permit{
 // integration test of the same session makes the recording.
 func TestMetadata_recorded(t *testing.T) {
 	var calls []metadataCall
-	loadJSON(t, "metadata", &calls)
+	gatewaytest.Decode(t, "metadata", &calls)
 	b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete = true })
 	for _, names := range []string{"metric=sys.cpu.nice,now.metric", "tagk=host,dc", "tagv=web01,lga,web02"} {
-		b.get("api/uid/assign?" + names)
+		b.Get("api/uid/assign?" + names)
 	}
-	b.put(fmt.Sprintf("now.metric %d 42.5 host=web01", time.Now().Unix()), "sys.cpu.nice 1357009260 7 host=web01 dc=lga")
+	b.Put(fmt.Sprintf("now.metric %d 42.5 host=web01", time.Now().Unix()), "sys.cpu.nice 1357009260 7 host=web01 dc=lga")
 	for i := range 4 {
-		b.put(fmt.Sprintf("sys.cpu.nice %d 1 host=web01 dc=lga", 1356998400+60*i), fmt.Sprintf("sys.cpu.nice %d 2.5 host=web02 dc=lga", 1356998400+3600*i))
+		b.Put(fmt.Sprintf("sys.cpu.nice %d 1 host=web01 dc=lga", 1356998400+60*i), fmt.Sprintf("sys.cpu.nice %d 2.5 host=web02 dc=lga", 1356998400+3600*i))
 	}
 	comparer := compare.Comparer{Permits: clockPermits}
 	equal := 0
 	for i, c := range calls {
-		a := b.do(c.Method, c.Path, strings.NewReader(c.Body))
+		a := b.Do(c.Method, c.Path, strings.NewReader(c.Body))
 		want := compare.Answer{Status: c.Status, Body: c.Response}
 		if string(want.Body) == "null" {
 			want.Body = nil
 		}
-		r, err := comparer.Answers(want, compare.Answer{Status: a.status, Body: []byte(a.body)})
+		r, err := comparer.Answers(want, compare.Answer{Status: a.Status, Body: []byte(a.Body)})
 		switch {
 		case err == nil && r.Equal():
 			equal++

@@ -52,8 +52,8 @@ func TestMetadata_tokens(t *testing.T) {
 	}
 	b := open(t, func(cfg *gateway.Config) { cfg.TokenFile, cfg.AllowDelete = file, true })
 	const point = `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`
-	if a := b.post("api/put", point, "Authorization", "Bearer "+token("write")); a.status != http.StatusNoContent {
-		t.Fatalf("put: %d %s", a.status, a.body)
+	if a := b.Post("api/put", point, "Authorization", "Bearer "+token("write")); a.Status != http.StatusNoContent {
+		t.Fatalf("put: %d %s", a.Status, a.Body)
 	}
 	for _, c := range metaChanges {
 		for scope, may := range map[string]bool{"": false, "read": false, "both": c.scope == "write", "admin": true} {
@@ -61,10 +61,10 @@ func TestMetadata_tokens(t *testing.T) {
 			if scope != "" {
 				header = []string{"Authorization", "Bearer " + token(scope)}
 			}
-			a := b.do(c.method, c.path, strings.NewReader(c.body), header...)
-			refused := a.status == http.StatusUnauthorized || a.status == http.StatusForbidden
+			a := b.Do(c.method, c.path, strings.NewReader(c.body), header...)
+			refused := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 			if refused == may {
-				t.Errorf("%s %s with token %q: %d %s, want allowed %t", c.method, c.path, scope, a.status, a.body, may)
+				t.Errorf("%s %s with token %q: %d %s, want allowed %t", c.method, c.path, scope, a.Status, a.Body, may)
 			}
 		}
 	}
@@ -74,34 +74,34 @@ func TestMetadata_tokens(t *testing.T) {
 // says in other headers where it comes from.
 func TestMetadata_foreignPage(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete = true })
-	b.put("m 1356998400 1 host=a")
+	b.Put("m 1356998400 1 host=a")
 	for _, c := range metaChanges {
 		if c.method != "GET" {
 			continue
 		}
 		for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"},
 			{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate"}, {"Origin", "http://evil.example"}} {
-			if a := b.get(c.path, header...); !strings.Contains(a.body, "CORS domain not allowed") {
-				t.Errorf("%s with %v: %d %s", c.path, header, a.status, a.body)
+			if a := b.Get(c.path, header...); !strings.Contains(a.Body, "CORS domain not allowed") {
+				t.Errorf("%s with %v: %d %s", c.path, header, a.Status, a.Body)
 			}
 		}
 	}
-	if a := b.get("api/query?start=1356998400&end=1357002000&m=sum:m"); !strings.Contains(a.body, "1356998400") {
-		t.Errorf("after the refused requests: got %s, want the point", a.body)
+	if a := b.Get("api/query?start=1356998400&end=1357002000&m=sum:m"); !strings.Contains(a.Body, "1356998400") {
+		t.Errorf("after the refused requests: got %s, want the point", a.Body)
 	}
 }
 
 func TestStats(t *testing.T) {
 	b := open(t, nil)
-	b.put("m 1356998400 1 host=a", "m 1356998401 1 host=a")
+	b.Put("m 1356998400 1 host=a", "m 1356998401 1 host=a")
 	var stats []struct {
 		Metric, Value string
 		Timestamp     int64
 		Tags          map[string]string
 	}
-	a := b.get("api/stats")
-	if err := json.Unmarshal([]byte(a.body), &stats); err != nil {
-		t.Fatalf("%v: %s", err, a.body)
+	a := b.Get("api/stats")
+	if err := json.Unmarshal([]byte(a.Body), &stats); err != nil {
+		t.Fatalf("%v: %s", err, a.Body)
 	}
 	found := false
 	for _, s := range stats {
@@ -111,19 +111,19 @@ func TestStats(t *testing.T) {
 		found = found || s.Metric == "tsd.datapoints.added" && s.Value == "2"
 	}
 	if !found {
-		t.Errorf("no tsd.datapoints.added of 2 in %s", a.body)
+		t.Errorf("no tsd.datapoints.added of 2 in %s", a.Body)
 	}
-	if a := b.get("stats"); !strings.Contains(a.body, "tsd.datapoints.added ") || strings.HasPrefix(a.body, "[") {
-		t.Errorf("lines: %s", a.body)
+	if a := b.Get("stats"); !strings.Contains(a.Body, "tsd.datapoints.added ") || strings.HasPrefix(a.Body, "[") {
+		t.Errorf("lines: %s", a.Body)
 	}
 	var lines []string
-	if err := json.Unmarshal([]byte(b.get("stats?json").body), &lines); err != nil || len(lines) != len(stats) {
+	if err := json.Unmarshal([]byte(b.Get("stats?json").Body), &lines); err != nil || len(lines) != len(stats) {
 		t.Errorf("lines as JSON: %v, %d, want %d", err, len(lines), len(stats))
 	}
 	for _, path := range []string{"api/stats/threads", "api/stats/region_clients"} {
-		a := b.get(path)
-		if b.refused(a, http.StatusNotImplemented, "Not implemented"); !strings.Contains(a.body, "Java process. This one is none") {
-			t.Errorf("%s: no reason in %s", path, a.body)
+		a := b.Get(path)
+		if b.Refused(a, http.StatusNotImplemented, "Not implemented"); !strings.Contains(a.Body, "Java process. This one is none") {
+			t.Errorf("%s: no reason in %s", path, a.Body)
 		}
 	}
 	var jvm struct {
@@ -134,9 +134,9 @@ func TestStats(t *testing.T) {
 		GC      map[string]struct{ CollectionCount, CollectionTime int64 }
 		OS      struct{ SystemLoadAverage float64 }
 	}
-	if a := b.get("api/stats/jvm"); a.status != 200 || json.Unmarshal([]byte(a.body), &jvm) != nil || jvm.Memory.HeapMemoryUsage.Used <= 0 ||
+	if a := b.Get("api/stats/jvm"); a.Status != 200 || json.Unmarshal([]byte(a.Body), &jvm) != nil || jvm.Memory.HeapMemoryUsage.Used <= 0 ||
 		jvm.Memory.HeapMemoryUsage.Committed < jvm.Memory.HeapMemoryUsage.Used || jvm.Runtime.StartTime == 0 || len(jvm.GC) != 1 {
-		t.Errorf("jvm: %d %s", a.status, a.body)
+		t.Errorf("jvm: %d %s", a.Status, a.Body)
 	}
-	b.refused(b.do(http.MethodPut, "api/stats", nil), http.StatusMethodNotAllowed, "Method not allowed")
+	b.Refused(b.Do(http.MethodPut, "api/stats", nil), http.StatusMethodNotAllowed, "Method not allowed")
 }

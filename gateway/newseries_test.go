@@ -35,7 +35,7 @@ func TestPut_newSeries(t *testing.T) {
 	ways := map[string]func(b *bench){
 		"HTTP, one by one": func(b *bench) {
 			for i := range many {
-				b.post("/api/put", asJSON(i))
+				b.Post("/api/put", asJSON(i))
 			}
 		},
 		"HTTP, at once": func(b *bench) {
@@ -43,23 +43,23 @@ func TestPut_newSeries(t *testing.T) {
 			for i := range many {
 				all = append(all, asJSON(i))
 			}
-			b.post("/api/put", "["+strings.Join(all, ",")+"]")
+			b.Post("/api/put", "["+strings.Join(all, ",")+"]")
 		},
 		"HTTP, at once, left to the decoder": func(b *bench) {
 			var all []string
 			for i := range many {
 				all = append(all, asJSON(i))
 			}
-			b.post("/api/put", "["+strings.Join(all, ",\n\t")+`,{"more":1}]`)
+			b.Post("/api/put", "["+strings.Join(all, ",\n\t")+`,{"more":1}]`)
 		},
 		"telnet": func(b *bench) {
-			c := b.dial()
+			c := b.Dial()
 			var all strings.Builder
 			for i := range many {
 				all.WriteString(asLine(i))
 			}
 			fmt.Fprint(c, all.String())
-			if got := strings.Count(c.rest(), "\n"); got != many/7 {
+			if got := strings.Count(c.Rest(), "\n"); got != many/7 {
 				t.Errorf("telnet: %d lines refused, want %d", got, many/7)
 			}
 		},
@@ -72,11 +72,11 @@ func TestPut_newSeries(t *testing.T) {
 		got := ""
 		for _, path := range []string{"/api/suggest?type=metrics&max=5000", "/api/suggest?type=tagk&max=5000", "/api/suggest?type=tagv&max=5000",
 			"/api/query?start=1356998400&show_tsuids&m=sum:m0{pod=*}", "/api/query?start=1356998400&show_tsuids&m=sum:m1{pod=*}", "/api/query?start=1356998400&show_tsuids&m=sum:m2{pod=*}"} {
-			a := b.get(path)
-			if a.status != 200 || strings.Contains(a.body, "refused") {
-				t.Fatalf("%s: %s: got %d, %.200s", name, path, a.status, a.body)
+			a := b.Get(path)
+			if a.Status != 200 || strings.Contains(a.Body, "refused") {
+				t.Fatalf("%s: %s: got %d, %.200s", name, path, a.Status, a.Body)
 			}
-			got += a.body + "\n"
+			got += a.Body + "\n"
 		}
 		if stored := strings.Count(got, `"dps":{"1356998400":1}`); stored != many-many/7 {
 			t.Errorf("%s: %d points stored, want %d", name, stored, many-many/7)

@@ -13,8 +13,8 @@ import (
 func TestPanic(t *testing.T) {
 	for name, b := range map[string]*bench{"in process": open(t, nil), "pushdown": behind(t, 4, nil)} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{T: t, cfg: b.cfg, store: b.store, g: b.g}
-			b.put("m 1356998400 1 host=a")
+			b := b.In(t)
+			b.Put("m 1356998400 1 host=a")
 			var calls atomic.Int64
 			judge := func(s store.Scan) error {
 				if s.Table == "tsdb" {
@@ -23,20 +23,20 @@ func TestPanic(t *testing.T) {
 				}
 				return nil
 			}
-			b.store.judge.Store(&judge)
+			b.Store.Judge.Store(&judge)
 			for _, m := range []string{"none:m", "sum:1h-count:m", "sum:m%7Bhost=a%7D"} {
-				a := b.get("/api/query?start=1356998400&end=1356999400&m=" + m)
-				b.refused(a, 500, "by a fault of the program")
-				if strings.Contains(a.body, "secret") {
-					t.Errorf("%s: the answer names the cause: %s", m, a.body)
+				a := b.Get("/api/query?start=1356998400&end=1356999400&m=" + m)
+				b.Refused(a, 500, "by a fault of the program")
+				if strings.Contains(a.Body, "secret") {
+					t.Errorf("%s: the answer names the cause: %s", m, a.Body)
 				}
 			}
 			if n := calls.Load(); n > 30 {
 				t.Errorf("%d scans, want each part at most twice", n)
 			}
-			b.store.judge.Store(nil)
-			if a := b.get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.status != 200 || !strings.Contains(a.body, `"1356998400":1`) {
-				t.Errorf("afterwards: %d %s", a.status, a.body)
+			b.Store.Judge.Store(nil)
+			if a := b.Get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.Status != 200 || !strings.Contains(a.Body, `"1356998400":1`) {
+				t.Errorf("afterwards: %d %s", a.Status, a.Body)
 			}
 		})
 	}

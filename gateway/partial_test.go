@@ -12,11 +12,12 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 )
 
 // load puts three series over 6 hours, with a point a minute.
-func (b *bench) load() {
+func putSixHours(b *bench) {
 	b.Helper()
 	var lines []string
 	for i := range 6 * 60 {
@@ -24,7 +25,7 @@ func (b *bench) load() {
 			lines = append(lines, fmt.Sprintf("m %d %d.%d host=h%d", 1356998400+60*i, i, h, h))
 		}
 	}
-	b.put(lines...)
+	b.Put(lines...)
 }
 
 const sixHours = "/api/query?start=1356998400&end=1357020000&m="
@@ -51,8 +52,8 @@ func (n *tree) find(name string) (found []*tree) {
 func traced(t *testing.T, a answer) (results string, root *tree) {
 	t.Helper()
 	var all []json.RawMessage
-	if err := json.Unmarshal([]byte(a.body), &all); err != nil || len(all) == 0 {
-		t.Fatalf("%d %v: %.300s", a.status, err, a.body)
+	if err := json.Unmarshal([]byte(a.Body), &all); err != nil || len(all) == 0 {
+		t.Fatalf("%d %v: %.300s", a.Status, err, a.Body)
 	}
 	var last struct{ Trace *tree }
 	if err := json.Unmarshal(all[len(all)-1], &last); err != nil || last.Trace == nil {
@@ -65,16 +66,16 @@ func traced(t *testing.T, a answer) (results string, root *tree) {
 // aggregation gives. The trace names the server and the mode of each part.
 func TestMode_andTrace(t *testing.T) {
 	b := open(t, nil)
-	b.load()
+	putSixHours(b)
 	cfg := config(0)
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
 	// The first query is cut into parts by hours. After it the gateway knows the size of the rows,
 	// which are few enough for one part.
 	f := func(query, wantMode string, wantParts int, wantSizes bool) {
 		t.Helper()
-		results, root := traced(t, pushed.get(sixHours+query+"&trace=true"))
-		want, _ := traced(t, b.get(sixHours+strings.Split(query, "&")[0]+"&trace=true"))
+		results, root := traced(t, pushed.Get(sixHours+query+"&trace=true"))
+		want, _ := traced(t, b.Get(sixHours+strings.Split(query, "&")[0]+"&trace=true"))
 		if results != want {
 			t.Errorf("%s: %.200s, want %.200s", query, results, want)
 		}
@@ -99,7 +100,7 @@ func TestMode_andTrace(t *testing.T) {
 	f("median:5m-avg:m", "strict", 1, true)
 	f("sum:rate:5m-avg:m", "strict", 1, true)
 	f("count:5m-avg:m&mode=partial", "partial", 1, true)
-	explained := pushed.get(sixHours + "sum:5m-avg:m&explain=true").body
+	explained := pushed.Get(sixHours + "sum:5m-avg:m&explain=true").Body
 	if !strings.Contains(explained, `"mode":"partial"`) || !strings.Contains(explained, `"why":"the same bits, less to ship"`) || !strings.Contains(explained, `"bytes":`) {
 		t.Errorf("explain: %.300s", explained)
 	}
@@ -114,12 +115,12 @@ func TestMode_shipsLess(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("wide %d %d host=h%d", 1356998400+60*i, i+h, h))
 		}
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	cfg := config(0)
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
 	shipped := func(mode string) (bytes float64) {
-		_, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357001999&m=sum:1m-avg:wide&trace=true&mode="+mode))
+		_, root := traced(t, pushed.Get("/api/query?start=1356998400&end=1357001999&m=sum:1m-avg:wide&trace=true&mode="+mode))
 		for _, p := range root.find("part") {
 			bytes += p.Attributes["stats"].(map[string]any)["shippedBytes"].(float64)
 		}
@@ -135,14 +136,14 @@ func TestMode_shipsLess(t *testing.T) {
 // the kind.
 func TestMode_fallsBack(t *testing.T) {
 	b := open(t, nil)
-	b.load()
-	b.put("m 1356998460 7.5 host=x", "m 1357012800 8.25 host=x")
+	putSixHours(b)
+	b.Put("m 1356998460 7.5 host=x", "m 1357012800 8.25 host=x")
 	cfg := config(0)
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
-	want, _ := traced(t, b.get(sixHours+"sum:5m-avg:m&trace=true"))
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
+	want, _ := traced(t, b.Get(sixHours+"sum:5m-avg:m&trace=true"))
 	for i, wantAgain := range []int{1, 0} {
-		got, root := traced(t, pushed.get(sixHours+"sum:5m-avg:m&trace=true"))
+		got, root := traced(t, pushed.Get(sixHours+"sum:5m-avg:m&trace=true"))
 		if again := len(root.find("again with per-series aggregation")); got != want || again != wantAgain {
 			t.Errorf("time %d: asked again %d times, want %d; %.200s, want %.200s", i, again, wantAgain, got, want)
 		}
@@ -155,20 +156,20 @@ func TestMode_fallsBack(t *testing.T) {
 func TestMode_manyBuckets(t *testing.T) {
 	b := open(t, nil)
 	for h := range 20 {
-		b.put(fmt.Sprintf("few 1356998401 %d host=h%d", h, h), fmt.Sprintf("few 1357019999 %d host=h%d", 2*h, h))
+		b.Put(fmt.Sprintf("few 1356998401 %d host=h%d", h, h), fmt.Sprintf("few 1357019999 %d host=h%d", 2*h, h))
 	}
 	cfg := config(0)
 	cfg.LimitMemory = 8 << 20
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
 	f := func(query, mode string, wantAgain int) {
 		t.Helper()
-		want, _ := traced(t, b.get("/api/query?"+query+"&trace=true"))
-		got, root := traced(t, pushed.get("/api/query?"+query+"&trace=true"))
+		want, _ := traced(t, b.Get("/api/query?"+query+"&trace=true"))
+		got, root := traced(t, pushed.Get("/api/query?"+query+"&trace=true"))
 		if again := len(root.find("again with per-series aggregation")); got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
 			t.Errorf("%s: asked again %d times, want %d; %.200s, want %.200s", query, again, wantAgain, got, want)
 		}
-		if explained := pushed.get("/api/query?" + query + "&explain=true").body; !strings.Contains(explained, `"mode":"`+mode+`"`) {
+		if explained := pushed.Get("/api/query?" + query + "&explain=true").Body; !strings.Contains(explained, `"mode":"`+mode+`"`) {
 			t.Errorf("%s: want mode %s: %.300s", query, mode, explained)
 		}
 	}
@@ -190,14 +191,14 @@ func TestMode_salted(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("whole %d %d host=h%d", 1356998400+60*i, (i*h)%1000-300, h), fmt.Sprintf("tenths %d %d.%d host=h%d", 1356998400+60*i, i, (i+h)%10, h))
 		}
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	cfg := config(1)
-	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
-	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
+	pushed := serve(t, cfg, b.Store)
 	f := func(query string, wantAgain, wantPartial int) {
 		t.Helper()
-		want, _ := traced(t, b.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
-		got, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		want, _ := traced(t, b.Get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		got, root := traced(t, pushed.Get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
 		again, runs := len(root.find("again with per-series aggregation")), root.find("run")
 		last := runs[len(runs)-1].Attributes
 		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) || last["parts"].(float64) < 20 {
@@ -217,35 +218,35 @@ func TestMode_salted(t *testing.T) {
 }
 
 // loseLastHours makes scans fail from the base time 0x50e25130, which is 2013-01-01 03:00, on.
-func (b *bench) loseLastHours() {
+func loseLastHours(b *bench) {
 	lost := func(s store.Scan) error {
 		if len(s.Start) >= 7 && string(s.Start[3:7]) >= "\x50\xe2\x51\x30" {
 			return store.ErrUnavailable
 		}
 		return nil
 	}
-	b.store.judge.Store(&lost)
+	b.Store.Judge.Store(&lost)
 }
 
 // Without allowPartial an incomplete answer is an error that names the missing key ranges; with it
 // the answer names them: as JSON, as Arrow, and over a WebSocket.
 func TestAllowPartial(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = max(2*time.Second, 4*little(t)) })
-	b.load()
-	b.loseLastHours()
-	a := b.askUntil(sixHours+"sum:1m-avg:m", answered(503))
-	if a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
-		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)
+	putSixHours(b)
+	loseLastHours(b)
+	a := askUntil(b, sixHours+"sum:1m-avg:m", answered(503))
+	if a.Status != 503 || !strings.Contains(a.Body, `"missing":[["00000150e2`) {
+		t.Errorf("%d %.300s, want 503 with the missing ranges", a.Status, a.Body)
 	}
-	a = b.askUntil(sixHours+"sum:1m-avg:m&allowPartial=true", answered(200))
-	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" ||
-		!strings.Contains(a.body, `"1356998400":0.3`) || !strings.Contains(a.body, `{"missing":[["00000150e2`) || strings.Contains(a.body, `"1357019940"`) {
-		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.status, a.header, a.body)
+	a = askUntil(b, sixHours+"sum:1m-avg:m&allowPartial=true", answered(200))
+	if a.Status != 200 || a.Header.Get("Downpour-Missing-Ranges") == "" ||
+		!strings.Contains(a.Body, `"1356998400":0.3`) || !strings.Contains(a.Body, `{"missing":[["00000150e2`) || strings.Contains(a.Body, `"1357019940"`) {
+		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.Status, a.Header, a.Body)
 	}
-	a = b.askUntil(sixHours+"sum:1m-avg:m&allowPartial=true", answered(200), "Accept", batch.StreamMediaType)
-	r, err := ipc.NewReader(strings.NewReader(a.body))
+	a = askUntil(b, sixHours+"sum:1m-avg:m&allowPartial=true", answered(200), "Accept", batch.StreamMediaType)
+	r, err := ipc.NewReader(strings.NewReader(a.Body))
 	if err != nil {
-		t.Fatalf("Arrow: got %d %v, want a stream", a.status, err)
+		t.Fatalf("Arrow: got %d %v, want a stream", a.Status, err)
 	}
 	defer r.Release()
 	m := r.Schema().Metadata()
@@ -253,8 +254,8 @@ func TestAllowPartial(t *testing.T) {
 		t.Errorf("Arrow metadata %v, want the missing ranges", m)
 	}
 	var text []byte
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		s := b.subscribe(`{"start":1356998400,"end":1357020000,"allowPartial":true,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
+	for end := time.Now().Add(gatewaytest.Patience); time.Now().Before(end); {
+		s := subscribe(b, `{"start":1356998400,"end":1357020000,"allowPartial":true,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
 		s.conn.SetReadDeadline(end)
 		if _, text, err = s.conn.ReadMessage(); err != nil || !strings.Contains(string(text), `"code":408`) {
 			break // else it has run out of time, see askUntil

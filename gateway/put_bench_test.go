@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
 )
@@ -105,7 +106,7 @@ func onDisk(b *testing.B) *gateway.Server {
 }
 
 func sendLines(g *gateway.Server, lines spelled) error {
-	c, err := net.Dial("tcp", address(g))
+	c, err := net.Dial("tcp", gatewaytest.Address(g))
 	if err != nil {
 		return err
 	}

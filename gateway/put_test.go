@@ -11,11 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
 
-const (
-	goodPoint = `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`
-	badPoint  = `{"metric":"m","timestamp":1356998401,"value":"x","tags":{"host":"a"}}`
+	"downpour/gateway/gatewaytest"
 )
 
 // A put takes a body with any Content-Type, chunked, and in any encoding that is known; a wrong or
@@ -30,8 +27,8 @@ func TestPut_bodies(t *testing.T) {
 		w := encode(&body)
 		fmt.Fprintf(w, `{"metric":"m","timestamp":%d,"value":1,"tags":{"host":"a"}}`, at)
 		w.Close()
-		if a := b.do(http.MethodPost, "/api/put", io.MultiReader(&body), header...); a.status != 204 { // without a length: chunked
-			t.Errorf("%v: %d %s", header, a.status, a.body)
+		if a := b.Do(http.MethodPost, "/api/put", io.MultiReader(&body), header...); a.Status != 204 { // without a length: chunked
+			t.Errorf("%v: %d %s", header, a.Status, a.Body)
 		}
 	}
 	plain := func(w io.Writer) io.WriteCloser { return nopCloser{w} }
@@ -44,12 +41,12 @@ func TestPut_bodies(t *testing.T) {
 	f(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }, "Content-Encoding", "deflate")
 	f(func(w io.Writer) io.WriteCloser { z, _ := flate.NewWriter(w, 9); return z }, "Content-Encoding", "deflate")
 	want := fmt.Sprint(at - 1356998400)
-	if a := b.get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m"); !strings.Contains(a.body, `{"1356998400":`+want+`.0}`) {
-		t.Errorf("stored: %s, want %s points", a.body, want)
+	if a := b.Get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m"); !strings.Contains(a.Body, `{"1356998400":`+want+`.0}`) {
+		t.Errorf("stored: %s, want %s points", a.Body, want)
 	}
-	b.refused(b.post("/api/put", goodPoint, "Content-Encoding", "br"), 400, "Unsupported Content-Encoding: br")
-	b.refused(b.post("/api/put", goodPoint, "Content-Encoding", "gzip"), 400, "Unable to decode the gzip body")
-	b.refused(b.post("/api/put", "\x78\x9c\x00", "Content-Encoding", "deflate"), 400, "Unable to read the request body")
+	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "br"), 400, "Unsupported Content-Encoding: br")
+	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "gzip"), 400, "Unable to decode the gzip body")
+	b.Refused(b.Post("/api/put", "\x78\x9c\x00", "Content-Encoding", "deflate"), 400, "Unable to read the request body")
 }
 
 type nopCloser struct{ io.Writer }
@@ -62,7 +59,7 @@ func TestPut_longBodies(t *testing.T) {
 	b := open(t, nil)
 	f := func(body, message string) {
 		t.Helper()
-		b.refused(b.post("/api/put", body), 400, message)
+		b.Refused(b.Post("/api/put", body), 400, message)
 	}
 	for _, body := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000), `{"metric":` + strings.Repeat("[", 100_000)} {
 		f(body, "Unable to parse the given JSON")
@@ -74,8 +71,8 @@ func TestPut_longBodies(t *testing.T) {
 	} {
 		f(point, "One or more data points had errors")
 	}
-	if a := b.get("/api/suggest?type=metrics"); a.body != "[]" {
-		t.Errorf("want no metric, got %s", a.body)
+	if a := b.Get("/api/suggest?type=metrics"); a.Body != "[]" {
+		t.Errorf("want no metric, got %s", a.Body)
 	}
 }
 
@@ -89,37 +86,37 @@ func TestPut_tooMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	z.Close()
-	points := repeated(goodPoint+",", 1_500_000) // 100 MB
+	points := repeated(gatewaytest.GoodPoint+",", 1_500_000) // 100 MB
 	for name, try := range map[string]func() (answer, error){
 		"100 MB of points": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/put", io.MultiReader(strings.NewReader("["), points))
+			return b.Try(t.Context(), http.MethodPost, "/api/put", io.MultiReader(strings.NewReader("["), points))
 		},
 		"100 MB of blanks": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/query", repeated(" ", 100<<20))
+			return b.Try(t.Context(), http.MethodPost, "/api/query", repeated(" ", 100<<20))
 		},
 		"10 M elements": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/put", io.MultiReader(strings.NewReader("["), repeated("{},", 10_000_000), strings.NewReader("{}]")))
+			return b.Try(t.Context(), http.MethodPost, "/api/put", io.MultiReader(strings.NewReader("["), repeated("{},", 10_000_000), strings.NewReader("{}]")))
 		},
 		"gzip bomb put": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/put", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/put", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
 		},
 		"gzip bomb query": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/query", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/query", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
 		},
 		"gzip bomb suggest": func() (answer, error) {
-			return b.try(t.Context(), http.MethodPost, "/api/suggest", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/suggest", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
 		},
 	} {
 		before := allocated()
 		a, err := try()
 		if err == nil { // else the server cut us off while we were still writing
-			b.refused(a, 413, "ore than")
+			b.Refused(a, 413, "ore than")
 		}
 		if grown := allocated() - before; grown > 256<<20 {
 			t.Errorf("%s: %d MiB were allocated, want 256 at most", name, grown>>20)
 		}
-		if a := b.post("/api/put", goodPoint); a.status != 204 {
-			t.Errorf("after %s: %d %s", name, a.status, a.body)
+		if a := b.Post("/api/put", gatewaytest.GoodPoint); a.Status != 204 {
+			t.Errorf("after %s: %d %s", name, a.Status, a.Body)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
@@ -28,10 +29,10 @@ func TestQuery_hostile(t *testing.T) {
 	for i := range 3000 {
 		lines = append(lines, fmt.Sprintf("m %d %d host=web%d", 1356998400+i%600, i, i))
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	get := func(q string, status int, message string) {
 		t.Helper()
-		b.cheap(func() { b.refused(b.get("/api/query?"+q), status, message) })
+		cheap(b, func() { b.Refused(b.Get("/api/query?"+q), status, message) })
 	}
 	get("start=1356998410&end=1356998400&m=sum:m", 400, "End time [1356998400000] must be greater than the start time [1356998410000]")
 	get("start=1356998400&m=sum:nobody", 400, "No such name for 'metrics': 'nobody'")
@@ -47,7 +48,7 @@ func TestQuery_hostile(t *testing.T) {
 
 	post := func(body string, status int, message string) {
 		t.Helper()
-		b.cheap(func() { b.refused(b.post("/api/query", body), status, message) })
+		cheap(b, func() { b.Refused(b.Post("/api/query", body), status, message) })
 	}
 	sub := `{"aggregator":"sum","metric":"m"}`
 	post("", 400, "Missing message content")
@@ -68,15 +69,15 @@ func TestQuery_hostile(t *testing.T) {
 	for _, f := range []string{"wildcard", "regexp"} {
 		pattern := map[string]string{"wildcard": "*e*b*", "regexp": "(w+e+b+)+.*"}[f]
 		var results []json.RawMessage
-		a := b.post("/api/query", fmt.Sprintf(filter, f, pattern))
-		if err := json.Unmarshal([]byte(a.body), &results); err != nil || len(results) != 3000 {
-			t.Errorf("%s: %d, %d groups, %v: %.200s", f, a.status, len(results), err, a.body)
+		a := b.Post("/api/query", fmt.Sprintf(filter, f, pattern))
+		if err := json.Unmarshal([]byte(a.Body), &results); err != nil || len(results) != 3000 {
+			t.Errorf("%s: %d, %d groups, %v: %.200s", f, a.Status, len(results), err, a.Body)
 		}
 	}
 }
 
 // cheap fails the test if a request makes the process allocate more than 64 MiB.
-func (b *bench) cheap(do func()) {
+func cheap(b *bench, do func()) {
 	b.Helper()
 	before := allocated()
 	do()
@@ -85,8 +86,6 @@ func (b *bench) cheap(do func()) {
 	}
 }
 
-const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
-
 // If a part cannot be read, the answer is 503 with the missing key ranges.
 func TestQuery_incomplete(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t); c.SaltWidth = 1 })
@@ -94,31 +93,31 @@ func TestQuery_incomplete(t *testing.T) {
 	for i := range 100 {
 		lines = append(lines, fmt.Sprintf("m 1356998400 1 host=h%d", i))
 	}
-	b.put(lines...)
+	b.Put(lines...)
 	judge := func(s store.Scan) error {
 		if len(s.Start) > 0 && s.Start[0] >= 10 {
 			return fmt.Errorf("region of bucket %d: %w", s.Start[0], store.ErrUnavailable)
 		}
 		return nil
 	}
-	b.store.judge.Store(&judge)
-	a := b.askUntil(someQuery, answered(503))
-	b.refused(a, 503, "The answer is incomplete")
+	b.Store.Judge.Store(&judge)
+	a := askUntil(b, gatewaytest.SomeQuery, answered(503))
+	b.Refused(a, 503, "The answer is incomplete")
 	var body struct{ Error struct{ Missing [][2]string } }
-	if err := json.Unmarshal([]byte(a.body), &body); err != nil || len(body.Error.Missing) == 0 {
-		t.Fatalf("%v: %.300s", err, a.body)
+	if err := json.Unmarshal([]byte(a.Body), &body); err != nil || len(body.Error.Missing) == 0 {
+		t.Fatalf("%v: %.300s", err, a.Body)
 	}
 	for _, m := range body.Error.Missing {
 		if start, err := hex.DecodeString(m[0]); err != nil || start[0] < 10 {
 			t.Errorf("missing %v, %v; want buckets from 0a on", m, err)
 		}
 	}
-	if a.header.Get("Retry-After") == "" {
+	if a.Header.Get("Retry-After") == "" {
 		t.Error("got no Retry-After, want one")
 	}
-	b.store.judge.Store(nil)
-	if a := b.askUntil(someQuery, answered(200)); a.status != 200 || !strings.Contains(a.body, `{"1356998400":100}`) {
-		t.Errorf("healed: %d %s", a.status, a.body)
+	b.Store.Judge.Store(nil)
+	if a := askUntil(b, gatewaytest.SomeQuery, answered(200)); a.Status != 200 || !strings.Contains(a.Body, `{"1356998400":100}`) {
+		t.Errorf("healed: %d %s", a.Status, a.Body)
 	}
 }
 
@@ -128,34 +127,34 @@ func TestQuery_clientGoes(t *testing.T) {
 	const body = `{"start":1356998400,"end":1357084800,"queries":[{"aggregator":"sum","metric":"m"}]}`
 	f := func(b *bench, method string, wait func(b *bench) (waiting func() bool)) {
 		t.Helper()
-		b.put("m 1356998400 1 host=a")
+		b.Put("m 1356998400 1 host=a")
 		waiting := wait(b)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
 			var err error
 			if method == http.MethodPost {
-				_, err = b.try(ctx, method, "/api/query", strings.NewReader(body))
+				_, err = b.Try(ctx, method, "/api/query", strings.NewReader(body))
 			} else {
-				_, err = b.try(ctx, method, someQuery, nil)
+				_, err = b.Try(ctx, method, gatewaytest.SomeQuery, nil)
 			}
 			gone <- err
 		}()
-		eventually(t, "a scan waits", func() bool { return waiting() && b.store.scans.Load() > 0 })
+		eventually(t, "a scan waits", func() bool { return waiting() && b.Store.Scans.Load() > 0 })
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the request was canceled", err)
 		}
-		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
+		eventually(t, "scans closed", func() bool { return b.Store.Scans.Load() == 0 })
 	}
 	slow := func(b *bench) func() bool {
-		rules := b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+		rules := b.Store.Set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
 		return func() bool { return rules.Hits()[0] > 0 }
 	}
 	stuck := func(b *bench) func() bool {
 		var n atomic.Int64
 		after := func(ctx context.Context) error { n.Add(1); <-ctx.Done(); return ctx.Err() }
-		b.store.after.Store(&after)
+		b.Store.After.Store(&after)
 		return func() bool { return n.Load() > 0 }
 	}
 	f(open(t, nil), http.MethodGet, slow)
@@ -169,18 +168,18 @@ func TestQuery_clientGoes(t *testing.T) {
 // JSON.
 func TestQuery_wholeStreams(t *testing.T) {
 	b := open(t, nil)
-	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
-	a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
-	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
-		t.Errorf("Arrow: %d %v, %d bytes", a.status, a.header, len(a.body))
+	b.Put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
+	a := b.Get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
+	if a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.Body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
+		t.Errorf("Arrow: %d %v, %d bytes", a.Status, a.Header, len(a.Body))
 	}
 	const long = "/api/query?start=1356998400&end=1357002000&m=sum:1s-sum-zero:m"
-	plain, packed := b.get(long), b.get(long, "Accept-Encoding", "gzip")
-	z, err := gzip.NewReader(strings.NewReader(packed.body))
-	if err != nil || packed.header.Get("Content-Encoding") != "gzip" {
-		t.Fatalf("got header %v, %v, want gzip", packed.header, err)
+	plain, packed := b.Get(long), b.Get(long, "Accept-Encoding", "gzip")
+	z, err := gzip.NewReader(strings.NewReader(packed.Body))
+	if err != nil || packed.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("got header %v, %v, want gzip", packed.Header, err)
 	}
-	if text, err := io.ReadAll(z); err != nil || string(text) != plain.body || len(text) < 3600*10 {
-		t.Errorf("compressed: %d bytes, %v; plain %d bytes", len(text), err, len(plain.body))
+	if text, err := io.ReadAll(z); err != nil || string(text) != plain.Body || len(text) < 3600*10 {
+		t.Errorf("compressed: %d bytes, %v; plain %d bytes", len(text), err, len(plain.Body))
 	}
 }

@@ -13,19 +13,20 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 )
 
 // guarded is a store that tells our rights only once it is told what they are.
 type guarded struct {
-	*faulty
+	*gatewaytest.Faulty
 	asked   atomic.Int64
 	granted atomic.Bool // told that nothing is lacking
 	answer  atomic.Pointer[error]
 }
 
 func (g *guarded) Features() store.Features {
-	f := g.faulty.Features()
+	f := g.Faulty.Features()
 	f.CheckReadable = g.CheckReadable
 	return f
 }
@@ -47,23 +48,22 @@ func TestRights(t *testing.T) {
 	cfg.RightsAgain, cfg.Drain = time.Millisecond, 24*time.Hour
 	for name, answer := range map[string]error{"granted": nil, "denied": fmt.Errorf("%w: no right READ", store.ErrDenied)} {
 		t.Run(name, func(t *testing.T) {
-			st := &guarded{faulty: &faulty{Store: memoryStore(t, cfg)}}
-			st.set()
+			st := &guarded{Faulty: gatewaytest.NewFaulty(memoryStore(t, cfg))}
 			st.tell(errors.New("the master is away"))
 			var log bytes.Buffer
 			g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := &bench{T: t, cfg: cfg, store: st.faulty, g: g}
-			b.put("m 1356998400 1 host=a")
+			b := &bench{T: t, Config: cfg, Store: st.Faulty, Gateway: g}
+			b.Put("m 1356998400 1 host=a")
 			eventually(t, "it is asked again", func() bool { return st.asked.Load() > 2 })
-			if a := b.get("/readyz"); a.status != http.StatusOK {
-				t.Errorf("while nothing is told: %d %s", a.status, a.body)
+			if a := b.Get("/readyz"); a.Status != http.StatusOK {
+				t.Errorf("while nothing is told: %d %s", a.Status, a.Body)
 			}
 
 			st.tell(answer)
-			ctx, stop := context.WithTimeout(t.Context(), patience)
+			ctx, stop := context.WithTimeout(t.Context(), gatewaytest.Patience)
 			defer stop()
 			if answer == nil {
 				eventually(t, "it is told", st.granted.Load)
@@ -73,8 +73,8 @@ func TestRights(t *testing.T) {
 			if !errors.Is(got, answer) || answer != nil && got.Error() != "DOWNPOUR_STORE="+cfg.Store+": "+answer.Error() {
 				t.Errorf("got %v, want %v", got, answer)
 			}
-			if a := b.get("/readyz"); answer != nil && (a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, answer.Error())) || answer == nil && a.status != http.StatusOK {
-				t.Errorf("/readyz: %d %s", a.status, a.body)
+			if a := b.Get("/readyz"); answer != nil && (a.Status != http.StatusServiceUnavailable || !strings.Contains(a.Body, answer.Error())) || answer == nil && a.Status != http.StatusOK {
+				t.Errorf("/readyz: %d %s", a.Status, a.Body)
 			}
 
 			over := make(chan struct{})

@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
 	"downpour/pushdown/store"
@@ -29,16 +30,14 @@ type rollupRecording struct {
 	Assign  [][2]string
 	Points  []json.RawMessage
 	Steps   []rollupStep
-	Rows    []recordedCell
-	Queries []expQuery
+	Rows    []conformance.Cell
+	Queries []conformance.Query
 }
 
 type rollupStep struct {
-	expQuery
+	conformance.Query
 	Telnet []string
 }
-
-type recordedCell struct{ Table, Row, Family, Qualifier, Value string }
 
 // setting returns a setting of the OpenTSDB that was recorded.
 func (r *rollupRecording) setting(name string) string {
@@ -65,15 +64,15 @@ func TestRollupConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := new(rollupRecording)
-			loadJSON(t, name, r)
+			gatewaytest.Decode(t, name, r)
 			cfg := r.gatewayConfig()
 			st := memoryStore(t, cfg)
 			g := start(t, cfg, st)
-			fill(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, g, st, cfg.Schema())
+			gatewaytest.Fill(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, g, st, cfg.Schema())
 
 			checkRollupSteps(t, g, r)
 			checkRollupRows(t, st, r)
-			checkRollupQueries(t, twoFronts(t, g, r.gatewayConfig(), st), r)
+			checkRollupQueries(t, gatewaytest.TwoFronts(t, g, r.gatewayConfig(), st), r)
 		})
 	}
 }
@@ -94,12 +93,12 @@ func checkRollupSteps(t *testing.T, g *gateway.Server, r *rollupRecording) {
 				err = fmt.Errorf("want %s", s.Response)
 			}
 		} else {
-			status, body := ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
+			status, body := gatewaytest.Ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
 			got = fmt.Sprintf("%d %s", status, body)
-			if want.body != nil && string(want.body) != "null" {
+			if want.Body != nil && string(want.Body) != "null" {
 				err = sameStep(want, status, body)
-			} else if status != want.status || !strings.Contains(got, want.text) {
-				err = fmt.Errorf("want status %d and %q", want.status, want.text)
+			} else if status != want.Status || !strings.Contains(got, want.Text) {
+				err = fmt.Errorf("want status %d and %q", want.Status, want.Text)
 			}
 		}
 		if err != nil {
@@ -111,29 +110,21 @@ func checkRollupSteps(t *testing.T, g *gateway.Server, r *rollupRecording) {
 	t.Logf("%d of %d steps are as they should be; by a rule: %v", equal, len(r.Steps), byRule)
 }
 
-// expected is the answer that is wanted: equal to a recorded one, or an error whose message has a
-// text in it.
-type expected struct {
-	status int
-	body   json.RawMessage // recorded; nil if only status and text count
-	text   string          // in the error's message
-}
-
 // expectRollupStep returns the answer that is wanted for a recorded step, and the rule by which it
 // is not the recorded one. compatibility.md has the same rules.
-func expectRollupStep(s rollupStep) (want expected, rule string) {
+func expectRollupStep(s rollupStep) (want gatewaytest.Expected, rule string) {
 	switch {
 	case strings.Contains(s.Body, `"interval": "1m"`) && s.Status == http.StatusOK:
-		return expected{status: http.StatusBadRequest, text: "The interval 1m is that of raw data"}, "rollups of raw data's interval are refused"
+		return gatewaytest.Expected{Status: http.StatusBadRequest, Text: "The interval 1m is that of raw data"}, "rollups of raw data's interval are refused"
 	case strings.Contains(string(s.Response), "Unexpected exception"):
-		return expected{status: s.Status, text: "No rollups configured for the interval"}, "an unknown interval is named"
+		return gatewaytest.Expected{Status: s.Status, Text: "No rollups configured for the interval"}, "an unknown interval is named"
 	}
-	return expected{status: s.Status, body: s.Response}, ""
+	return gatewaytest.Expected{Status: s.Status, Body: s.Response}, ""
 }
 
 // sameStep returns an error that says how the answer to a step differs from the recorded one.
-func sameStep(want expected, status int, body []byte) error {
-	report, err := recorded.Answers(compare.Answer{Status: want.status, Body: want.body}, compare.Answer{Status: status, Body: body})
+func sameStep(want gatewaytest.Expected, status int, body []byte) error {
+	report, err := recorded.Answers(compare.Answer{Status: want.Status, Body: want.Body}, compare.Answer{Status: status, Body: body})
 	if err != nil || report.Equal() {
 		return err
 	}
@@ -143,12 +134,12 @@ func sameStep(want expected, status int, body []byte) error {
 // telnetLines sends lines and returns what is answered until the connection ends.
 func telnetLines(t *testing.T, g *gateway.Server, lines []string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", address(g))
+	c, err := net.Dial("tcp", gatewaytest.Address(g))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(gatewaytest.Patience))
 	fmt.Fprint(c, strings.Join(lines, "\n")+"\n")
 	c.(*net.TCPConn).CloseWrite()
 	text, err := io.ReadAll(c)
@@ -161,7 +152,7 @@ func telnetLines(t *testing.T, g *gateway.Server, lines []string) string {
 // checkRollupRows compares the cells of the rollup tables with the recorded ones.
 func checkRollupRows(t *testing.T, st store.Reader, r *rollupRecording) {
 	t.Helper()
-	var want, got []recordedCell
+	var want, got []conformance.Cell
 	tables := map[string]bool{}
 	for _, c := range r.Rows {
 		if c.Table != "tsdb-uid" {
@@ -175,12 +166,12 @@ func checkRollupRows(t *testing.T, st store.Reader, r *rollupRecording) {
 				t.Fatal(err)
 			}
 			for _, c := range row.Cells {
-				got = append(got, recordedCell{table, hex.EncodeToString(row.Key), encoding.FamilyData, hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value)})
+				got = append(got, conformance.Cell{Table: table, Row: hex.EncodeToString(row.Key), Family: encoding.FamilyData, Qualifier: hex.EncodeToString(c.Qualifier), Value: hex.EncodeToString(c.Value)})
 			}
 		}
 	}
 
-	order := func(a, b recordedCell) int {
+	order := func(a, b conformance.Cell) int {
 		return strings.Compare(a.Table+" "+a.Row+" "+a.Qualifier, b.Table+" "+b.Row+" "+b.Qualifier)
 	}
 	slices.SortFunc(want, order)
@@ -191,18 +182,18 @@ func checkRollupRows(t *testing.T, st store.Reader, r *rollupRecording) {
 	t.Logf("%d cells", len(got))
 }
 
-func checkRollupQueries(t *testing.T, at fronts, r *rollupRecording) {
+func checkRollupQueries(t *testing.T, at gatewaytest.Fronts, r *rollupRecording) {
 	t.Helper()
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
-		for _, g := range at.of(i) {
-			status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
+		for _, g := range at.Of(i) {
+			status, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
 			rule, err := compareRollup(q, status, body)
 			if rule != "" {
 				byRule[rule]++
 			}
 			if err != nil {
-				t.Errorf("%s: query %d %s%s: %.700s (status %d, %.300s)", g.how, i, q.Path, q.Body, err, status, body)
+				t.Errorf("%s: query %d %s%s: %.700s (status %d, %.300s)", g.How, i, q.Path, q.Body, err, status, body)
 				continue
 			}
 			equal++
@@ -213,7 +204,7 @@ func checkRollupQueries(t *testing.T, at fronts, r *rollupRecording) {
 
 // compareRollup returns an error that says how an answer differs from what is wanted, and the rule
 // by which that is not the recorded one.
-func compareRollup(q expQuery, status int, body []byte) (rule string, err error) {
+func compareRollup(q conformance.Query, status int, body []byte) (rule string, err error) {
 	if strings.Contains(string(q.Response), `"The offset for KeyValue`) {
 		rule = "of two cells of one interval the newer counts"
 		if status != http.StatusOK {

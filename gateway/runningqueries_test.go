@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store/faultstore"
 )
 
@@ -40,11 +41,11 @@ type statsQuery struct {
 	}
 }
 
-func (b *bench) statsQuery() (s statsQuery) {
+func queriesOf(b *bench) (s statsQuery) {
 	b.Helper()
-	a := b.get("/api/stats/query")
-	if err := json.Unmarshal([]byte(a.body), &s); err != nil || s.Running == nil || s.Completed == nil {
-		b.Fatalf("%v: %s", err, a.body)
+	a := b.Get("/api/stats/query")
+	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || s.Running == nil || s.Completed == nil {
+		b.Fatalf("%v: %s", err, a.Body)
 	}
 	return s
 }
@@ -53,17 +54,17 @@ func (b *bench) statsQuery() (s statsQuery) {
 // counted, tokens are hidden, and the newest 256 queries are kept.
 func TestRunningQueries(t *testing.T) {
 	b := open(t, nil)
-	b.statsQuery() // two empty lists
-	b.put("m 1356998400 1 host=a", "m 1356998401 1 host=a")
-	b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+	queriesOf(b) // two empty lists
+	b.Put("m 1356998400 1 host=a", "m 1356998401 1 host=a")
+	b.Store.Set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		_, err := b.try(ctx, "GET", pastQuery, nil, "Authorization", "Bearer secret-0123456789", "X-Mine", "1")
+		_, err := b.Try(ctx, "GET", gatewaytest.PastQuery, nil, "Authorization", "Bearer secret-0123456789", "X-Mine", "1")
 		gone <- err
 	}()
 	var s statsQuery
-	eventually(t, "the query is listed", func() bool { s = b.statsQuery(); return len(s.Running) == 1 })
+	eventually(t, "the query is listed", func() bool { s = queriesOf(b); return len(s.Running) == 1 })
 	r := s.Running[0]
 	if r.Query.Start != "1356998400" || len(r.Query.Queries) != 1 || r.Query.Queries[0].Metric != "m" || !strings.HasPrefix(r.Remote, "127.0.0.1:") ||
 		r.Headers["X-Mine"] != "1" || r.Headers["Authorization"] != "***" || r.QueryStart == 0 || r.Elapsed <= 0 {
@@ -71,16 +72,16 @@ func TestRunningQueries(t *testing.T) {
 	}
 	cancel()
 	<-gone
-	eventually(t, "the query has ended", func() bool { s = b.statsQuery(); return len(s.Running) == 0 && len(s.Completed) == 1 })
+	eventually(t, "the query has ended", func() bool { s = queriesOf(b); return len(s.Running) == 0 && len(s.Completed) == 1 })
 	if c := s.Completed[0]; c.SentToClient || c.Exception == "null" || c.HTTPResponse.Code == 200 {
 		t.Errorf("a client that left: got %+v, want an exception and nothing sent", c)
 	}
 
-	b.store.set()
-	b.get(pastQuery)
-	b.get(pastQuery)
-	b.get(strings.Replace(pastQuery, "sum:m", "sum:unknown", 1))
-	s = b.statsQuery()
+	b.Store.Set()
+	b.Get(gatewaytest.PastQuery)
+	b.Get(gatewaytest.PastQuery)
+	b.Get(strings.Replace(gatewaytest.PastQuery, "sum:m", "sum:unknown", 1))
+	s = queriesOf(b)
 	var good, bad int
 	for _, c := range s.Completed[1:] {
 		switch c.HTTPResponse.Code {
@@ -101,9 +102,9 @@ func TestRunningQueries(t *testing.T) {
 		t.Errorf("%d good and %d bad, want 2 and 1: %+v", good, bad, s.Completed)
 	}
 	for i := range 300 {
-		b.get(fmt.Sprintf("%s&x=%d", pastQuery, i))
+		b.Get(fmt.Sprintf("%s&x=%d", gatewaytest.PastQuery, i))
 	}
-	if n := len(b.statsQuery().Completed); n != 256 {
+	if n := len(queriesOf(b).Completed); n != 256 {
 		t.Errorf("%d completed queries are kept, want 256", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 )
 
@@ -15,9 +16,8 @@ import (
 // and what it has sent is stored once the store is there.
 func TestStart_waits(t *testing.T) {
 	cfg := config(0)
-	st := &faulty{Store: memoryStore(t, cfg)}
-	st.set()
-	st.down.Store(true)
+	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
+	st.Down.Store(true)
 	g, err := gateway.Listen(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -27,37 +27,37 @@ func TestStart_waits(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b := &bench{T: t, cfg: cfg, store: st, g: g}
+	b := &bench{T: t, Config: cfg, Store: st, Gateway: g}
 	f := func(path string, status int, words string) {
 		t.Helper()
-		a := b.get(path)
-		if a.status != status || !strings.Contains(a.body, words) || status == 503 && a.header.Get("Retry-After") == "" {
-			t.Errorf("%s: %d %s %v, want %d %s", path, a.status, a.body, a.header, status, words)
+		a := b.Get(path)
+		if a.Status != status || !strings.Contains(a.Body, words) || status == 503 && a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s %v, want %d %s", path, a.Status, a.Body, a.Header, status, words)
 		}
 	}
 	f("/healthz", 200, "ok")
 	f("/readyz", 503, "it has not answered yet")
-	line := b.dial()
+	line := b.Dial()
 	fmt.Fprint(line, "put m 1356998400 7 host=a\nversion\n")
 
 	started := make(chan error, 1)
 	go func() { started <- g.Start(t.Context(), st) }()
-	eventually(t, "the reason is told", func() bool { return strings.Contains(b.get("/readyz").body, "table tsdb: store unavailable") })
+	eventually(t, "the reason is told", func() bool { return strings.Contains(b.Get("/readyz").Body, "table tsdb: store unavailable") })
 	f("/healthz", 200, "ok")
-	f(someQuery, 503, "waits for")
-	if a := b.post("/api/put", badPoint); a.status != 503 {
-		t.Errorf("a put: %d %s, want 503", a.status, a.body)
+	f(gatewaytest.SomeQuery, 503, "waits for")
+	if a := b.Post("/api/put", gatewaytest.BadPoint); a.Status != 503 {
+		t.Errorf("a put: %d %s, want 503", a.Status, a.Body)
 	}
 
-	st.down.Store(false)
+	st.Down.Store(false)
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	f("/readyz", 200, "ready")
-	if got := line.next(); !strings.HasPrefix(got, "downpour ") {
+	if got := line.Next(); !strings.HasPrefix(got, "downpour ") {
 		t.Errorf("the line that waited got %q", got)
 	}
-	f(someQuery, 200, `{"1356998400":7}`)
+	f(gatewaytest.SomeQuery, 200, `{"1356998400":7}`)
 }
 
 // A gateway whose store never answers can be closed.
@@ -67,16 +67,16 @@ func TestStart_closedWhileWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, cfg: cfg, g: g}
-	line := b.dial()
+	b := &bench{T: t, Config: cfg, Gateway: g}
+	line := b.Dial()
 	fmt.Fprint(line, "v")
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
-	if b, err := line.in.ReadByte(); err == nil {
+	if b, err := line.In.ReadByte(); err == nil {
 		t.Errorf("the connection got %q, want its end", b)
 	}
-	if _, err := b.try(t.Context(), "GET", "/healthz", nil); err == nil {
+	if _, err := b.Try(t.Context(), "GET", "/healthz", nil); err == nil {
 		t.Error("it answers, and is closed")
 	}
 }
@@ -84,10 +84,9 @@ func TestStart_closedWhileWaiting(t *testing.T) {
 // A right that is lacking ends the start, as it does later.
 func TestStart_denied(t *testing.T) {
 	cfg := config(0)
-	st := &faulty{Store: memoryStore(t, cfg)}
+	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
 	denied := func(store.Scan) error { return fmt.Errorf("%w: READ", store.ErrDenied) }
-	st.judge.Store(&denied)
-	st.set()
+	st.Judge.Store(&denied)
 	_, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
 	if !errors.Is(err, store.ErrDenied) {
 		t.Errorf("got %v, want %v", err, store.ErrDenied)

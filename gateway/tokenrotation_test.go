@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/server"
 )
@@ -34,7 +35,7 @@ func TestPushdown_tokens(t *testing.T) {
 
 	cfg := config(0)
 	st := memoryStore(t, cfg)
-	(&bench{T: t, cfg: cfg, store: &faulty{Store: st}, g: start(t, cfg, st)}).put("m 1356998400 1 host=a")
+	serve(t, cfg, st).Put("m 1356998400 1 host=a")
 	tokens, err := auth.Load(path, auth.Read, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -61,17 +62,17 @@ func TestPushdown_tokens(t *testing.T) {
 
 	remote := *cfg
 	remote.Pushdown, remote.TokenFile, remote.ResultCache = []string{l.Addr().String()}, path, "off"
-	b := &bench{T: t, cfg: &remote, g: start(t, &remote, st)}
+	b := serve(t, &remote, st)
 	bearer := []string{"Authorization", "Bearer " + client}
 	// pushed asks, checks the answer, and tells whether the server executes parts and knows a token.
 	pushed := func(token string) bool {
 		t.Helper()
-		if a := b.get(someQuery, bearer...); a.status != 200 || !strings.Contains(a.body, `{"1356998400":1}`) {
-			t.Fatalf("an answer of that time: %d %s", a.status, a.body)
+		if a := b.Get(gatewaytest.SomeQuery, bearer...); a.Status != 200 || !strings.Contains(a.Body, `{"1356998400":1}`) {
+			t.Fatalf("an answer of that time: %d %s", a.Status, a.Body)
 		}
 		var explained struct{ Parts []struct{ Server string } }
-		if a := b.get(someQuery+"&explain=true", bearer...); json.Unmarshal([]byte(a.body), &explained) != nil || len(explained.Parts) == 0 {
-			t.Fatalf("explain: %d %s", a.status, a.body)
+		if a := b.Get(gatewaytest.SomeQuery+"&explain=true", bearer...); json.Unmarshal([]byte(a.Body), &explained) != nil || len(explained.Parts) == 0 {
+			t.Fatalf("explain: %d %s", a.Status, a.Body)
 		}
 		mu.Lock()
 		defer mu.Unlock()

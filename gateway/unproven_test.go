@@ -54,19 +54,19 @@ func TestQuery_unproven(t *testing.T) {
 		cfg := config(0)
 		cfg.ResultCache = "1048576"
 		st := &earlyStore{Store: memoryStore(t, cfg)}
-		b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
-		b.put("m 1356998400 1 host=a")
+		b := serve(t, cfg, st)
+		b.Put("m 1356998400 1 host=a")
 		query := "/api/query?start=1356998400&m=sum:5m-sum:m&end=" + end
 		for range 4 {
-			if a := b.get(query); !strings.Contains(a.body, `"1356998400":1`) {
-				t.Fatalf("%d %s, want the value 1", a.status, a.body)
+			if a := b.Get(query); !strings.Contains(a.Body, `"1356998400":1`) {
+				t.Fatalf("%d %s, want the value 1", a.Status, a.Body)
 			}
 		}
 
-		b.put("m 1356998401 2 host=a")
+		b.Put("m 1356998401 2 host=a")
 		st.stale.Store(true)
-		if a := b.get(query); a.err != nil || a.status != 200 || !strings.Contains(a.body, `"1356998400":3`) || strings.Count(a.body, "[{") != 1 {
-			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.status, a.body, a.err)
+		if a := b.Get(query); a.Err != nil || a.Status != 200 || !strings.Contains(a.Body, `"1356998400":3`) || strings.Count(a.Body, "[{") != 1 {
+			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.Status, a.Body, a.Err)
 		}
 		// One proof of the whole answer, one before the parts are asked for, one of each part.
 		if n := st.failed.Load(); n < 3 {
@@ -82,40 +82,40 @@ func TestQuery_compressedAhead(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache = "1048576"
 	st := &earlyStore{Store: memoryStore(t, cfg)}
-	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	b := serve(t, cfg, st)
 	for i := range 200 {
-		b.put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
+		b.Put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
 	}
 	query := "/api/query?start=1356998400&m=sum:1s-sum:m&end=1357000000"
 	header := func(a answer) http.Header {
-		h := a.header.Clone()
+		h := a.Header.Clone()
 		h.Del("Date")
 		h.Del("Content-Length")
 		h.Del("X-Request-Id")
 		return h
 	}
 
-	first, plain := b.get(query, "Accept-Encoding", "gzip"), b.get(query, "Accept-Encoding", "identity")
-	if len(plain.body) < 2000 || len(first.body) > len(plain.body)/2 {
-		t.Fatalf("%d bytes, compressed %d: want 2000 or more, and half of them compressed", len(plain.body), len(first.body))
+	first, plain := b.Get(query, "Accept-Encoding", "gzip"), b.Get(query, "Accept-Encoding", "identity")
+	if len(plain.Body) < 2000 || len(first.Body) > len(plain.Body)/2 {
+		t.Fatalf("%d bytes, compressed %d: want 2000 or more, and half of them compressed", len(plain.Body), len(first.Body))
 	}
 	for range 4 {
-		a := b.get(query, "Accept-Encoding", "gzip")
+		a := b.Get(query, "Accept-Encoding", "gzip")
 		if diff := cmp.Diff(header(first), header(a)); diff != "" {
 			t.Errorf("header (-at first +from the result cache):\n%s", diff)
 		}
-		r, err := gzip.NewReader(strings.NewReader(a.body))
+		r, err := gzip.NewReader(strings.NewReader(a.Body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err := io.ReadAll(r); err != nil || string(body) != plain.body {
-			t.Errorf("%v, body %.100s, want %.100s", err, body, plain.body)
+		if body, err := io.ReadAll(r); err != nil || string(body) != plain.Body {
+			t.Errorf("%v, body %.100s, want %.100s", err, body, plain.Body)
 		}
-		if p := b.get(query, "Accept-Encoding", "identity"); p.body != plain.body || p.header.Get("Content-Encoding") != "" {
-			t.Errorf("plain: %v %.100s", p.header, p.body)
+		if p := b.Get(query, "Accept-Encoding", "identity"); p.Body != plain.Body || p.Header.Get("Content-Encoding") != "" {
+			t.Errorf("plain: %v %.100s", p.Header, p.Body)
 		}
-		if n := b.get(query, "Accept-Encoding", "gzip", "If-None-Match", first.header.Get("ETag")); n.status != http.StatusNotModified || n.body != "" || n.header.Get("Content-Encoding") != "" {
-			t.Errorf("known to the client: %d %v, %d bytes, want 304", n.status, n.header, len(n.body))
+		if n := b.Get(query, "Accept-Encoding", "gzip", "If-None-Match", first.Header.Get("ETag")); n.Status != http.StatusNotModified || n.Body != "" || n.Header.Get("Content-Encoding") != "" {
+			t.Errorf("known to the client: %d %v, %d bytes, want 304", n.Status, n.Header, len(n.Body))
 		}
 	}
 	if st.early.Load() == 0 {
@@ -128,20 +128,20 @@ func TestQuery_unprovenCompressed(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache = "1048576"
 	st := &earlyStore{Store: memoryStore(t, cfg)}
-	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	b := serve(t, cfg, st)
 	for i := range 200 {
-		b.put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
+		b.Put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
 	}
 	query := "/api/query?start=1356998400&m=sum:1s-sum:m&end=1357000000"
-	old := b.get(query, "Accept-Encoding", "gzip").header.Get("ETag")
+	old := b.Get(query, "Accept-Encoding", "gzip").Header.Get("ETag")
 	for range 3 {
-		b.get(query, "Accept-Encoding", "gzip")
+		b.Get(query, "Accept-Encoding", "gzip")
 	}
 
-	b.put("m 1356998400 77777 host=b")
+	b.Put("m 1356998400 77777 host=b")
 	st.stale.Store(true)
-	a := b.get(query, "Accept-Encoding", "gzip")
-	r, err := gzip.NewReader(strings.NewReader(a.body))
+	a := b.Get(query, "Accept-Encoding", "gzip")
+	r, err := gzip.NewReader(strings.NewReader(a.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestQuery_unprovenCompressed(t *testing.T) {
 	if err != nil || !strings.Contains(string(body), `"1356998400":77777`) || strings.Count(string(body), "[{") != 1 {
 		t.Errorf("%v, %.200s, want the value 77777", err, body)
 	}
-	if tag, encodings := a.header.Get("ETag"), a.header.Values("Content-Encoding"); tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
+	if tag, encodings := a.Header.Get("ETag"), a.Header.Values("Content-Encoding"); tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
 		t.Errorf("tag %s, as before: %t, want another; encodings %q, want one; %d proofs failed, want some", tag, tag == old, encodings, st.failed.Load())
 	}
 }
@@ -160,27 +160,27 @@ func TestQuery_unprovenError(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache, cfg.LimitJSON, cfg.AllowDelete = "1048576", 3, true
 	st := &earlyStore{Store: memoryStore(t, cfg)}
-	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	b := serve(t, cfg, st)
 	query := "/api/query?start=1356998400&end=1356998500"
 	for _, m := range []string{"one", "other"} { // each has fewer points than an answer may have
-		b.put(m + " 1356998400 1 host=a")
-		b.put(m + " 1356998401 1 host=a")
+		b.Put(m + " 1356998400 1 host=a")
+		b.Put(m + " 1356998401 1 host=a")
 		for range 4 {
-			if a := b.get(query + "&m=sum:" + m); a.status != 200 {
-				t.Fatalf("got %d %s, want 200", a.status, a.body)
+			if a := b.Get(query + "&m=sum:" + m); a.Status != 200 {
+				t.Fatalf("got %d %s, want 200", a.Status, a.Body)
 			}
 		}
 	}
 	both := query + "&m=sum:one&m=sum:other"
-	if a := b.get(both); a.status != http.StatusRequestEntityTooLarge {
-		t.Fatalf("four points: %d %s, want 413", a.status, a.body)
+	if a := b.Get(both); a.Status != http.StatusRequestEntityTooLarge {
+		t.Fatalf("four points: %d %s, want 413", a.Status, a.Body)
 	}
 
-	if a := b.get(query + "&m=sum:other&method_override=delete"); a.status != 200 {
-		t.Fatalf("delete: %d %s", a.status, a.body)
+	if a := b.Get(query + "&m=sum:other&method_override=delete"); a.Status != 200 {
+		t.Fatalf("delete: %d %s", a.Status, a.Body)
 	}
 	st.stale.Store(true)
-	if a := b.get(both); a.status != 200 || !strings.Contains(a.body, `"1356998401":1`) || strings.Contains(a.body, "other") {
-		t.Errorf("two points are left: %d %s", a.status, a.body)
+	if a := b.Get(both); a.Status != 200 || !strings.Contains(a.Body, `"1356998401":1`) || strings.Contains(a.Body, "other") {
+		t.Errorf("two points are left: %d %s", a.Status, a.Body)
 	}
 }

@@ -23,9 +23,19 @@ import (
 
 // kill -9 in the middle of puts, again and again, on one embedded store: every
 // point that was acknowledged, over HTTP or telnet, is there after the restart
-// with its value, and no value is there that was not sent.
+// with its value, and no value is there that was not sent. Each start seals rows that
+// the ones before have put, while others go on.
 func TestCrash_acknowledgedPointsSurvive(t *testing.T) {
 	t.Parallel()
+	for _, seal := range []string{"off", "2000"} {
+		t.Run("seal "+seal, func(t *testing.T) {
+			t.Parallel()
+			crashCycles(t, seal)
+		})
+	}
+}
+
+func crashCycles(t *testing.T, seal string) {
 	cycles := 10
 	if *soak {
 		cycles = 100
@@ -33,7 +43,8 @@ func TestCrash_acknowledgedPointsSurvive(t *testing.T) {
 	ctx := within(t, time.Duration(cycles)*30*time.Second)
 	seed := seedtest.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
-	ours := embedded(t, nil)
+	ours := embedded(t, map[string]string{"DOWNPOUR_SEAL": seal})
+	sealed := 0.0
 	writers := []*crashWriter{
 		{series: "http0", send: sendHTTP}, {series: "http1", send: sendHTTP},
 		{series: "telnet0", send: sendTelnet}, {series: "telnet1", send: sendTelnet},
@@ -47,6 +58,7 @@ func TestCrash_acknowledgedPointsSurvive(t *testing.T) {
 		for _, w := range writers {
 			w.check(ctx, t, ours.URL)
 		}
+		sealed += sealedRows(ctx, t, ours.URL)
 		if t.Failed() {
 			t.Fatalf("cycle %d of seed %d, killed after %d batches", cycle, seed, killAfter)
 		}
@@ -55,7 +67,24 @@ func TestCrash_acknowledgedPointsSurvive(t *testing.T) {
 	for _, w := range writers {
 		total += w.acknowledged
 	}
-	t.Logf("%d points acknowledged in %d cycles", total, cycles)
+	t.Logf("%d points acknowledged in %d cycles, %v rows sealed", total, cycles, sealed)
+	if sealed > 0 != (seal != "off") {
+		t.Errorf("%v rows sealed", sealed)
+	}
+}
+
+// sealedRows is how many rows a gateway has sealed since its start.
+func sealedRows(ctx context.Context, t *testing.T, url string) (n float64) {
+	a, err := e2e.Get(ctx, url+"/metrics")
+	if err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(string(a.Body)) {
+		if number, ok := strings.CutPrefix(line, "downpour_seal_rows_total "); ok {
+			n, _ = strconv.ParseFloat(strings.TrimSpace(number), 64)
+		}
+	}
+	return n
 }
 
 // crashWriter puts points into a series of its own: point i is at second i of

@@ -39,6 +39,18 @@ func direction(h *house) (found []string) {
 	return found
 }
 
+// harnesses reports product that imports a package for tests.
+func harnesses(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			if dir, ours := h.ours(imported); ours && isForTests(dir) && !underAny(r.dir, []string{"integration", "bench"}) {
+				found = append(found, fmt.Sprintf("%s: imports %s, which is for tests", r.dir, imported))
+			}
+		}
+	}
+	return found
+}
+
 func both(r *room) map[string]bool {
 	all := maps.Clone(r.imports)
 	maps.Copy(all, r.tests)
@@ -200,12 +212,15 @@ var extraImports = map[string][]string{
 	"tools":       {"dashboards", "hostmetrics", "retention", "trees"}, // have commands
 }
 
-// extras reports packages of the core that import an extra, and extras that import one which they may not. The list in
-// gateway/extra itself imports all. Tests of the whole gateway may import extras.
+// extras reports packages of the core that import an extra, in their tests or elsewhere, and extras that import one which
+// they may not; their tests may. The list in gateway/extra itself imports all.
 func extras(h *house) (found []string) {
 	for _, r := range h.rooms() {
-		of := extraOf(r.dir)
-		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+		of, all := extraOf(r.dir), both(r)
+		if of != "" {
+			all = r.imports
+		}
+		for _, imported := range slices.Sorted(maps.Keys(all)) {
 			dir, ours := h.ours(imported)
 			target := extraOf(dir)
 			switch {

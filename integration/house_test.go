@@ -28,7 +28,7 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	}
 	var found []string
 	for _, rule := range []func(*house) []string{
-		direction, standardOnly, purity, storeChoice, owners, extras, // house_imports_test.go
+		direction, harnesses, standardOnly, purity, storeChoice, owners, extras, // house_imports_test.go
 		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
 		forgoneNames,          // house_names_test.go
 		draws, elapsed, stale, // house_seeds_test.go
@@ -118,6 +118,11 @@ func TestHouse_imports(t *testing.T) {
 	plant("gateway/x: imports downpour/integration/mutants, to the right of its own folder",
 		oneFile("gateway/x/x_test.go", "package x\n\nimport _ \"downpour/integration/mutants\"\n"))
 
+	// Packages for tests may use what tests may, and the product uses none of them.
+	plant("", oneFile("gateway/xtest/x.go", importing("xtest", "downpour/pushdown/store/pebble")))
+	plant("gateway/x: imports downpour/gateway/xtest, which is for tests",
+		map[string]string{"gateway/x/x.go": importing("x", "downpour/gateway/xtest"), "gateway/xtest/x.go": "// Package xtest is there.\npackage xtest\n"})
+
 	// The core knows no extra, and extras know those of a list.
 	extra := func(dir, imported string) map[string]string {
 		return map[string]string{
@@ -126,6 +131,14 @@ func TestHouse_imports(t *testing.T) {
 		}
 	}
 	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra", extra("gateway/x", "downpour/gateway/extra/a"))
+	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra", map[string]string{
+		"gateway/extra/a/a.go": "// Package a is there.\npackage a\n",
+		"gateway/x/x_test.go":  "package x\n\nimport _ \"downpour/gateway/extra/a\"\n",
+	})
+	plant("", map[string]string{
+		"gateway/extra/a/a.go":      "// Package a is there.\npackage a\n",
+		"gateway/extra/b/b_test.go": "package b\n\nimport _ \"downpour/gateway/extra/a\"\n",
+	})
 	plant("gateway/extra/x: imports downpour/gateway/extra/a, which extraImports does not list", extra("gateway/extra/x", "downpour/gateway/extra/a"))
 
 	// Purity.

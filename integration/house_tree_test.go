@@ -25,7 +25,7 @@ type house struct {
 }
 
 // room is one package: a directory, and what its files import. Test files
-// count apart, whichever package clause they have.
+// count apart, whichever package clause they have, and so do all of a package for tests.
 type room struct {
 	dir     string // slash path below the root, "encoding/scanplan"
 	name    string // of the package clause; empty when there are only tests
@@ -114,9 +114,10 @@ func (h *house) enter(f *goFile) error {
 	}
 	f.room = r
 	into := r.imports
-	if f.test {
+	if f.test || isForTests(dir) {
 		into = r.tests
-	} else {
+	}
+	if !f.test {
 		r.name = f.ast.Name.Name
 		r.doc = r.doc || f.ast.Doc != nil
 	}
@@ -129,6 +130,9 @@ func (h *house) enter(f *goFile) error {
 	}
 	return nil
 }
+
+// isForTests reports whether a package is for tests, which its name says.
+func isForTests(dir string) bool { return strings.HasSuffix(dir, "test") }
 
 // rooms returns the packages in order of their directory.
 func (h *house) rooms() []*room {

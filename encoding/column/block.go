@@ -164,7 +164,7 @@ func Peek(b []byte) (points int, rest []byte, ok bool) {
 	return int(min(count, MaxPoints)), body[length:], err == nil
 }
 
-// BeginsWithInteger tells whether the first point of the block at the start of b is an integer, without looking at
+// BeginsWithInteger reports whether the first point of the block at the start of b is an integer, without looking at
 // what else is in it, or whether it is damaged.
 func BeginsWithInteger(b []byte) bool {
 	if len(b) == 0 || b[0] != Mark {
@@ -178,7 +178,7 @@ func BeginsWithInteger(b []byte) bool {
 	return err == nil && len(b) > 0 && b[0]&kindMask < shortFloat
 }
 
-// parse reads what lies between length and checksum.
+// parse reads what is between length and checksum.
 func (k *Block) parse(b []byte) error {
 	count, b, err := cutUvarint(b)
 	if err != nil {
@@ -232,13 +232,13 @@ func room(memory *[]uint64, n int) []uint64 {
 	return *memory
 }
 
-// OnlyIntegers tells whether all points are integers.
+// OnlyIntegers reports whether all points are integers.
 func (k *Block) OnlyIntegers() bool { return k.kinds&^integerKinds == 0 }
 
-// OnlyFloats tells whether all points are floats.
+// OnlyFloats reports whether all points are floats.
 func (k *Block) OnlyFloats() bool { return k.kinds&integerKinds == 0 }
 
-// OnlyDoubles tells whether all points are floats, and Floats.Words are the bits of the doubles that they stand for.
+// OnlyDoubles reports whether all points are floats, and Floats.Words are the bits of the doubles that they stand for.
 func (k *Block) OnlyDoubles() bool {
 	return k.OnlyFloats() && k.Floats.size == 8 && k.kinds&float4Kinds == 0
 }

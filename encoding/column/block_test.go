@@ -56,7 +56,7 @@ func checkFused(t *rapid.T, k *Block, p Points) {
 		t.Fatalf("sum of [%d, %d) is %d, want %d", from, to, got, sum)
 	}
 	if l, m := k.Integers.Bounds(from, to); l != least || m != most {
-		t.Fatalf("[%d, %d) lies between %d and %d, want %d and %d", from, to, l, m, least, most)
+		t.Fatalf("[%d, %d) is between %d and %d, want %d and %d", from, to, l, m, least, most)
 	}
 	if k.Integers.Within(least, most) && from == 0 && to == p.Len() && (k.Integers.first != least) {
 		t.Fatalf("the least integer is %d, want %d", k.Integers.first, least)

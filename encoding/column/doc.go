@@ -54,7 +54,7 @@
 //	0   plain      the words
 //	1   XOR        the first word; a byte, the number of low bits that are 0 in each difference;
 //	               packed each word XOR the one before it, without these
-//	2   decimals   a byte, the exponent e, at most 22; integers i as above, of which the values are
+//	2   decimals   a byte, the exponent e, at most 22; integers i as above; the values are
 //	               i / 10^e, correctly rounded; the number of exceptions, and for each the
 //	               points between it and the one before it, and its word
 //

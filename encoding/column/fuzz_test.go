@@ -83,3 +83,12 @@ func pointsOf(data []byte) (p Points) {
 	}
 	return p
 }
+
+// validFlags reports whether a point may have these flags.
+func validFlags(flags uint8) bool {
+	switch flags &^ FlagMillis {
+	case 0, 1, 3, 7, FlagFloat | 3, FlagFloat | 7:
+		return true
+	}
+	return false
+}

@@ -20,7 +20,7 @@ type Integers struct {
 	packed
 }
 
-// appendIntegers appends a column of integers, of which there is at least one. more is scratch.
+// appendIntegers appends a column of at least one integer. more is scratch.
 func appendIntegers(dst []byte, values []int64, more []uint64) []byte {
 	least := slices.Min(values)
 	more = slices.Grow(more[:0], len(values))[:len(values)]
@@ -98,7 +98,7 @@ func (c *Integers) Unpack(dst []uint64) {
 	}
 }
 
-// Summable tells whether Sum and Bounds can be used.
+// Summable reports whether Sum and Bounds can be used.
 func (c *Integers) Summable() bool { return c.form == fromLeast && len(c.patches) == 0 }
 
 // Sum returns the sum of the integers [from, to).
@@ -106,14 +106,14 @@ func (c *Integers) Sum(from, to int) int64 {
 	return int64(uint64(to-from)*uint64(c.first) + c.sum(from, to))
 }
 
-// Within tells whether all integers lie between least and most, as far as can be said without
+// Within reports whether all integers are between least and most, as far as can be said without
 // unpacking them.
 func (c *Integers) Within(least, most int64) bool {
 	// What 32 bits hold more than such numbers runs over nowhere.
 	return c.Summable() && c.width <= 32 && c.first >= least && c.first <= most && c.first+int64(uint64(1)<<c.width-1) <= most
 }
 
-// Bounds returns the least and the largest of the integers [from, to), of which there is at least one.
+// Bounds returns the least and the largest of the integers [from, to), one or more.
 func (c *Integers) Bounds(from, to int) (least, most int64) {
 	l, m := c.bounds(from, to)
 	return c.first + int64(l), c.first + int64(m)

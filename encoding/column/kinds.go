@@ -26,7 +26,7 @@ const (
 	undefinedBits = 0x70
 )
 
-// integerLengths are the flags of integers of kinds 1 to 4.
+// integerFlags are the flags of integers of kinds 1 to 4.
 var integerFlags = [...]uint8{1: 0, 2: 1, 3: 3, 4: 7}
 
 // run is a number of points of one kind.
@@ -57,15 +57,6 @@ func exactKind(flags uint8) (kind uint8) {
 		kind |= kindMillis
 	}
 	return kind
-}
-
-// validFlags tells whether a point may have these flags.
-func validFlags(flags uint8) bool {
-	switch flags &^ FlagMillis {
-	case 0, 1, 3, 7, FlagFloat | 3, FlagFloat | 7:
-		return true
-	}
-	return false
 }
 
 // shortKind returns the kind by which a value decides on its length, and whether the point has that length.

@@ -220,7 +220,7 @@ func (p *packed) unpackWide(dst []uint64, from int) {
 	}
 }
 
-// loadEnd returns the bits from one on, of which fewer than eight bytes are left.
+// loadEnd returns the bits from one on, where fewer than eight bytes are left.
 func loadEnd(b []byte, bit uint) (x uint64) {
 	for i, c := range b[bit>>3:] {
 		x |= uint64(c) << (8 * i)
@@ -271,7 +271,7 @@ func (p *packed) load(bit uint) uint64 {
 	return loadEnd(p.bits, bit)
 }
 
-// maxSummed is the widest number of which two pairs are in one load.
+// maxSummed is the widest number that a load has two pairs of.
 const maxSummed = 14
 
 // lanesOf has, for each width, the bits of every second number of those that are added at once.

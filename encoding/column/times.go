@@ -65,7 +65,7 @@ func appendTimes(dst []byte, offsets []int32, more []uint64) []byte {
 	return appendPacked(dst, more)
 }
 
-// divisor returns the greatest common divisor of two numbers, of which one may be 0.
+// divisor returns the greatest common divisor of two numbers; one may be 0.
 func divisor(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b
@@ -130,7 +130,7 @@ func (t *Times) Even() (first, step int32, ok bool) {
 	return t.first * t.scale, t.step * t.scale, t.even
 }
 
-// Seconds tells whether all times are whole seconds.
+// Seconds reports whether all times are whole seconds.
 func (t *Times) Seconds() bool { return t.scale == 1000 }
 
 // Unpack writes the offsets to dst, which has an element for each point. more is scratch, which it returns. It

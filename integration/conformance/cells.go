@@ -19,6 +19,9 @@ type Cells struct {
 	UID, Data []string          // a CellLine for each cell of both tables
 }
 
+// Cell is one of a recording of several tables, in hex but for the names.
+type Cell struct{ Table, Row, Family, Qualifier, Value string }
+
 // CellLine is a cell as text: a row, family:qualifier and a value, 000001 name:metrics = 6c6f61642e696e74.
 // The points in an append column are sorted, because a TSD appends those of one request in any order.
 func CellLine(row []byte, family string, qualifier, value []byte) string {

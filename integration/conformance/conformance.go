@@ -27,12 +27,14 @@ type Data struct {
 
 // Query is a request to Path, and the recorded answer. Without a Method it was POSTed.
 type Query struct {
-	Method   string
-	Path     string
-	Request  json.RawMessage // the body
-	Body     string          // or that, where it is no JSON
-	Status   int
-	Response json.RawMessage
+	Method          string
+	Path            string
+	Headers         map[string]string // of the request
+	Request         json.RawMessage   // the body
+	Body            string            // or that, where it is no JSON
+	Status          int
+	Response        json.RawMessage
+	ResponseHeaders map[string]string `json:"response_headers"`
 }
 
 // Load reads a recording of random queries.

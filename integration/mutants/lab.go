@@ -113,7 +113,7 @@ func (l *lab) control(ctx context.Context, f fault) error {
 
 // test runs the fault's test and returns what it wrote.
 func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
-	args = append([]string{"test", "-vet=off", "-ldflags=-w", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
+	args = append([]string{"test", "-vet=off", "-ldflags=-w", "-failfast", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
 	args = append(args, "./"+f.dir)
 	args = append(args, rapidflags.Of(filepath.Join(l.root, filepath.FromSlash(f.dir)))...)
 	cmd := exec.CommandContext(ctx, "go", args...)

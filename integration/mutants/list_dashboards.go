@@ -30,19 +30,19 @@ var ofDashboards = []mutant{
 	}, {
 		name: "dashboard-changed-in-mode-ro", file: "gateway/extra/dashboards/dashboardroutes/handlers.go",
 		old: "if h.ReadOnly {", new: "if false {",
-		test: "gateway TestDashboards_mode",
+		test: "gateway/extra TestDashboards_mode",
 	}, {
 		name: "dashboard-saved-without-audit", file: "gateway/extra/dashboards/dashboardroutes/handlers.go",
 		old: "	h.Guard.Audit(r)\n", new: "",
-		test: "gateway TestDashboards_audit",
+		test: "gateway/extra TestDashboards_audit",
 	}, {
 		name: "metrics-of-the-host-in-a-filled-store", file: "gateway/extra/hostmetrics/extra.go",
 		old: "!slices.Contains(known, First)", new: "len(known) > 1",
-		test: "gateway TestSelfMetrics_auto",
+		test: "gateway/extra TestSelfMetrics_auto",
 	}, {
 		name: "metrics-of-the-host-in-mode-ro", file: "gateway/extra/hostmetrics/extra.go",
 		old: "interval == 0 || c.ReadOnly()", new: "interval == 0",
-		test: "gateway TestSelfMetrics_auto",
+		test: "gateway/extra TestSelfMetrics_auto",
 	}, {
 		name: "metrics-of-the-host-twice-a-second", file: "gateway/extra/hostmetrics/collector.go",
 		old: "next := time.Now().Truncate(time.Second).Add(time.Second)", new: "next := time.Now()",
@@ -54,11 +54,11 @@ var ofDashboards = []mutant{
 	}, {
 		name: "dashboard-start-over-data", file: "gateway/extra/hostmetrics/extra.go",
 		old: "len(names) < ownAtMost && !slices", new: "len(names) < ownAtMost || !slices",
-		test: "gateway TestStartDashboard",
+		test: "gateway/extra TestStartDashboard",
 	}, {
 		name: "dashboard-built-in-over-saved", file: "gateway/extra/dashboards/dashboardroutes/handlers.go",
 		old: "number == 0 && errors.Is(err, dashboard.ErrNotFound)", new: "number == 0",
-		test: "gateway TestHostDashboard_saved",
+		test: "gateway/extra TestHostDashboard_saved",
 	}, {
 		name: "dashboard-title-as-markup", file: "gateway/web/static/js/board/panel.js",
 		old: "this.title.textContent = title;", new: "this.title.innerHTML = title;",

@@ -22,10 +22,10 @@ var ofTheDocs = []mutant{
 	}, {
 		name: "pages-below-docs-are-no-pages", file: "gateway/extra/docsite/extra.go",
 		old: `map[string]http.Handler{"docs": h}`, new: "nil",
-		test: "gateway TestDocs_served",
+		test: "gateway/extra TestDocs_served",
 	}, {
 		name: "documentation-wants-a-token", file: "gateway/extra/docsite/extra.go",
 		old: `{"docs": {Serve:`, new: `{"docs": {Scope: 1, Serve:`,
-		test: "gateway TestDoors",
+		test: "gateway/extra TestDoors",
 	},
 }

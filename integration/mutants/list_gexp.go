@@ -5,7 +5,7 @@ var ofGexp = []mutant{
 	{
 		name: "pairs-joined-to-the-shortest", file: "gateway/extra/gexp/pairs.go",
 		old: "length = max(length, s.Points.Len())", new: "length = s.Points.Len()",
-		test: "gateway TestGexpConformance",
+		test: "gateway/extra TestGexpConformance",
 	}, {
 		name: "division-by-zero-infinite", file: "gateway/extra/gexp/pairs.go",
 		old: "	if b == 0 {\n		return 0\n	}\n", new: "",
@@ -25,15 +25,15 @@ var ofGexp = []mutant{
 	}, {
 		name: "shifted-rows-paired-with-others", file: "gateway/extra/gexp/series.go",
 		old: "if ev.HasTimeShift {", new: "if false {",
-		test: "gateway TestGexp_timeShift",
+		test: "gateway/extra TestGexp_timeShift",
 	}, {
 		name: "outer-shift-forgotten", file: "gateway/extra/gexp/shift.go",
 		old: "shift += by", new: "shift = by",
-		test: "gateway TestGexp_timeShift",
+		test: "gateway/extra TestGexp_timeShift",
 	}, {
 		name: "expressions-see-trimmed-points", file: "gateway/query/query.go",
 		old: "e.Start, e.End, e.Untrimmed = q.Start-ms, q.End-ms, true", new: "e.Start, e.End = q.Start-ms, q.End-ms",
-		test: "gateway TestGexpConformance",
+		test: "gateway/extra TestGexpConformance",
 	}, {
 		name: "gexp-column-not-reserved", file: "gateway/extra/gexp/series.go",
 		old: "int64(n) * pointBytes", new: "0 * pointBytes",

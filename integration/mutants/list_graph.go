@@ -29,23 +29,23 @@ var ofGraph = []mutant{
 	}, {
 		name: "picture-reads-a-second-too-far", file: "gateway/query/plan/rollup.go",
 		old: "		end-- //", new: "		//",
-		test: "gateway TestGraph_wholeSeconds",
+		test: "gateway/extra TestGraph_wholeSeconds",
 	}, {
 		name: "text-of-scripts-of-other-sites", file: "gateway/api/origin/rules.go",
 		old: `r.first("Sec-Fetch-Dest") == "image" && `, new: "",
-		test: "gateway TestDoors_images",
+		test: "gateway/extra TestDoors_images",
 	}, {
 		name: "points-given-to-images", file: "gateway/extra/graph/graphroutes/graph.go",
 		old: "return f == asPNG || f == asSVG", new: "return f != asPage",
-		test: "gateway TestDoors_images",
+		test: "gateway/extra TestDoors_images",
 	}, {
 		name: "message-of-a-page-not-escaped", file: "gateway/extra/graph/graphroutes/page.go",
 		old: "Replace(html.EscapeString(message))", new: "Replace(message)",
-		test: "gateway TestGraph_refused",
+		test: "gateway/extra TestGraph_refused",
 	}, {
 		name: "tags-in-the-order-of-uids", file: "gateway/extra/graph/graphroutes/text.go",
 		old:  "	javahash.Sort(tags, func(t engine.Tag) string { return t.K }, javahash.Slots)\n",
 		new:  "	javahash.Sort(tags, func(t engine.Tag) string { return \"\" }, javahash.Slots)\n",
-		test: "gateway TestGraph_tags",
+		test: "gateway/extra TestGraph_tags",
 	},
 }

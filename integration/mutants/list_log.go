@@ -57,11 +57,11 @@ var ofTheLog = []mutant{
 	}, {
 		name: "purged-tree-not-audited", file: "gateway/api/httpapi/api.go",
 		old: "(e.Audited || e.Scope&auth.Admin == auth.Admin)", new: "e.Scope&auth.Admin == auth.Admin",
-		test: "gateway TestAudit_body",
+		test: "gateway/extra TestAudit_body",
 	}, {
 		name: "body-of-an-act-not-in-its-line", file: "gateway/api/httpapi/httpio/body.go",
 		old: "		about.body = body\n", new: "",
-		test: "gateway TestAudit_body",
+		test: "gateway/extra TestAudit_body",
 	}, {
 		name: "beginning-of-a-token-in-the-log", file: "gateway/admin/audit/audit.go",
 		old: "			text = withoutBeginning(text, s)\n", new: "			_ = withoutBeginning\n",

@@ -30,19 +30,19 @@ var ofOperations = []mutant{
 	}, {
 		name: "query-ended-by-any-gateway's-id", file: "gateway/api/httpapi/querylog/running.go",
 		old: "err != nil || instance != l.instance ||", new: "err != nil || instance == \"\" ||",
-		test: "gateway TestOps_ending",
+		test: "gateway/extra TestOps_ending",
 	}, {
 		name: "ended-query-answers-as-if-its-client-had-left", file: "gateway/api/httpapi/httpio/errors.go",
 		old: "if context.Cause(r.Context()) == context.Canceled &&", new: "if r.Context().Err() == context.Canceled &&",
-		test: "gateway TestOps_ending",
+		test: "gateway/extra TestOps_ending",
 	}, {
 		name: "ended-query-is-at-fault", file: "gateway/api/httpapi/queryroutes/handlers.go",
 		old: "ended != nil && *err != nil {", new: "ended != nil && *err == nil {",
-		test: "gateway TestOps_ending",
+		test: "gateway/extra TestOps_ending",
 	}, {
 		name: "queries-ended-by-readers", file: "gateway/extra/opspage/opsroutes/handlers.go",
 		old: "\"api/ops/\":       {Scope: auth.Admin,", new: "\"api/ops/\":       {Scope: auth.Read,",
-		test: "gateway TestDoors",
+		test: "gateway/extra TestDoors",
 	}, {
 		name: "operations-told-to-readers", file: "gateway/api/ws/opsfeed.go",
 		old: "	if !f.allows(token) {\n", new: "	if false {\n",

@@ -26,19 +26,19 @@ var ofTools = []mutant{
 	}, {
 		name: "treesync-without-its-memory", file: "gateway/extra/tools/uidtrees.go",
 		old: "memory.Reserve(r.Context(), treeSyncBytes)", new: "memory.Reserve(r.Context(), 0)",
-		test: "gateway TestServedTools_memory",
+		test: "gateway/extra TestServedTools_memory",
 	}, {
 		name: "treesync-that-the-gateway-does-not-want", file: "gateway/extra/tools/uidtrees.go",
 		old: "	case !x.Trees:\n", new: "	case false:\n",
-		test: "gateway TestServedTools_trees",
+		test: "gateway/extra TestServedTools_trees",
 	}, {
 		name: "treepurge-grows-the-tree-first", file: "gateway/extra/tools/uidtrees.go",
 		old: "	if req.Purge == 0 {\n", new: "	if req.Purge >= 0 {\n",
-		test: "gateway TestServedTools_trees",
+		test: "gateway/extra TestServedTools_trees",
 	}, {
 		name: "uid-work-beside-uid-work", file: "gateway/extra/tools/uidwork.go",
 		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
-		test: "gateway TestServedTools_oneAtATime",
+		test: "gateway/extra TestServedTools_oneAtATime",
 	}, {
 		name: "dry-runs-that-write", file: "gateway/extra/tools/serve.go",
 		old: "	d.Store = drystore.New(x.Store, x.unread(forgotten...)...)\n", new: "	_ = drystore.New(x.Store, x.unread(forgotten...)...)\n",

@@ -6,7 +6,7 @@ var ofTreeBounds = []mutant{
 	{
 		name: "trials-beyond-what-was-reserved", file: "gateway/extra/trees/treeroutes/series.go",
 		old: "		if left -= trialBytes(trial); left < 0 {\n", new: "		if left -= trialBytes(trial); left < -1<<40 {\n",
-		test: "gateway TestTree_testMemory",
+		test: "gateway/extra TestTree_testMemory",
 	}, {
 		name: "tree-names-without-end", file: "gateway/extra/trees/tree/place.go",
 		old: "		w.size += nameBytes + len(w.name)\n", new: "		w.size += len(w.name) / MaxPath\n",

@@ -22,7 +22,7 @@ var ofTrees = []mutant{
 	}, {
 		name: "tree-not-matched-elsewhere", file: "gateway/extra/trees/tree/key.go",
 		old: "append(Key(id), 2)", new: "append(Key(id), 3)",
-		test: "gateway TestTreeConformance",
+		test: "gateway/extra TestTreeConformance",
 	}, {
 		name: "tree-collision-is-no-collision", file: "gateway/extra/trees/forest/add.go",
 		old: "		case leaf.TSUID == encoding.UID(tsuid).String():\n", new: "		case leaf.TSUID != \"\":\n",
@@ -60,6 +60,6 @@ var ofTrees = []mutant{
 		name: "tree-rules-for-readers", file: "gateway/extra/trees/treeroutes/rule.go",
 		old:  "	default:\n		return errVerb\n	}\n	if err := h.mayChange(w, r); err != nil {\n		return err\n	}\n",
 		new:  "	default:\n		return errVerb\n	}\n",
-		test: "gateway TestDoors",
+		test: "gateway/extra TestDoors",
 	},
 }

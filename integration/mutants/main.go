@@ -3,7 +3,7 @@
 //
 //	go run ./integration/mutants                  all that break a promise of the product
 //	go run ./integration/mutants -changed [BASE]  those whose source file or test file has changed
-//	go run ./integration/mutants -only NAME       those whose name holds NAME
+//	go run ./integration/mutants -only REGEXP     those whose name it matches
 //	go run ./integration/mutants -check           none: that every fault has its place
 //	go run ./integration/mutants -list            none: their names, files and tests
 //	go run ./integration/mutants -rest            the rest, which only soak runs
@@ -46,6 +46,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -65,7 +66,8 @@ func main() {
 // options are the flags of the command.
 type options struct {
 	changed, check, list, rest bool
-	only, base, by             string
+	only                       *regexp.Regexp
+	base, by                   string
 	sample, jobs               int
 	seed                       uint64
 }
@@ -76,13 +78,16 @@ func parse(args []string) (o options, err error) {
 	flags.BoolVar(&o.check, "check", false, "check that every fault has its place and end")
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
 	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")
-	flags.StringVar(&o.only, "only", "", "try only those whose name holds this")
+	only := flags.String("only", "", "try only those whose name this regular expression matches")
 	flags.StringVar(&o.by, "by", "", "try them with another test, as folder:test, and report which it catches; one that it does not catch is no failure")
 	flags.IntVar(&o.sample, "sample", 0, "try only so many, drawn at random; 0 tries all")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the sample; 0 draws one")
 	flags.IntVar(&o.jobs, "jobs", max(1, runtime.GOMAXPROCS(0)), "how many to try at once")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return o, fmt.Errorf("-only: %w", err)
 	}
 	if _, _, ok := strings.Cut(o.by, ":"); o.by != "" && !ok {
 		return o, fmt.Errorf("-by: got %q, want folder:test, such as integration/sim:TestSim", o.by)
@@ -127,7 +132,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", len(chosen)-bad-lost, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
+	caught := len(chosen) - bad - lost
+	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", caught, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "counted: caught=%d survived=%d lost=%d\n", caught, bad, lost+gone) // for the record of soak
 	if bad > 0 && o.by == "" {
 		return fmt.Errorf("%d faults were not caught", bad)
 	}
@@ -161,7 +168,7 @@ func choose(ctx context.Context, root string, o options, out io.Writer) (chosen 
 		fmt.Fprintf(out, "%d faults touched since %.12s\n", len(faults), base)
 	}
 	for _, f := range faults {
-		if strings.Contains(f.name, o.only) {
+		if o.only.MatchString(f.name) {
 			chosen = append(chosen, f)
 		}
 	}

@@ -49,6 +49,7 @@ func TestReplay_exact(t *testing.T) {
 					points = points[n:]
 				}
 			}
+			at.seal()
 			at.askAll(r.Queries, tenth)
 			at.askAll(data(t, strings.Replace(name, "seed3", "differing", 1)).Queries, 1)
 		})

@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -29,7 +31,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-var whole = flag.Bool("whole", false, "ask every recorded question on both stores, and not by turns")
+var whole = flag.Bool("whole", false, "ask every recorded question on all stores, and not by turns")
 
 // seed is that of the recordings. The numbers of questions are those of the short form of TestDifferential.
 const (
@@ -42,8 +44,8 @@ const (
 // patience is how long a test waits for what must come. Only a hang takes so long.
 const patience = 5 * time.Minute
 
-// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, but for the rules of compare: every
-// other question on the embedded store, and the others on HBase.
+// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, but for the rules of compare: the
+// questions are asked by turns on the embedded store, sealed or not, and on HBase.
 func TestReplay_drawn(t *testing.T) {
 	for _, a := range differential.Arrangements(seed) {
 		t.Run(a.String(), func(t *testing.T) {
@@ -58,6 +60,8 @@ func TestReplay_drawn(t *testing.T) {
 				apply(t, st, cfg.TableUID, d.UID)
 				apply(t, st, cfg.TableData, d.Rows)
 			})
+			at.append(a.Schema, a.Lenient)
+			at.seal()
 			qs, es := a.Questions(d, queries/4, expressions/4)
 			for i, q := range qs {
 				at.ask(i, q.Request(), func(p differential.Pair) differential.Comparison { return p.Compare(q) })
@@ -154,16 +158,92 @@ type fronts struct {
 	fronts []front
 }
 
-// bothStores starts a gateway on an empty embedded store and one on an empty HBase, each after the store is filled.
+// bothStores starts gateways on two empty embedded stores, of which seal seals one, and one on an empty HBase, each after
+// the store is filled.
 func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func(*gateway.Config), fill func(gateway.Store, *gateway.Config)) fronts {
 	t.Helper()
 	at := fronts{recording: r}
-	for _, name := range []string{"embedded", "HBase"} {
+	for _, name := range []string{"embedded", "HBase", sealedStore} {
 		cfg, st := empty(t, name == "HBase", schema, change)
 		fill(st, cfg)
 		at.fronts = append(at.fronts, front{name, start(t, cfg, st), st})
 	}
 	return at
+}
+
+const sealedStore = "embedded, sealed"
+
+// seal seals what is in the store whose rows are to be sealed.
+func (f fronts) seal() {
+	f.Helper()
+	for _, at := range f.fronts {
+		if at.store != sealedStore {
+			continue
+		}
+		report, err := at.tables.Features().Seal(f.Context(), "tsdb", time.Time{}, time.Unix(math.MaxUint32, 0), func(store.SealReport) error { return nil })
+		if err != nil || report.Sealed == 0 {
+			f.Fatalf("sealing: %+v, %v, want some rows sealed", report, err)
+		}
+		f.Logf("%d rows are sealed: %d bytes, %d before", report.Sealed, report.After, report.Before)
+	}
+}
+
+// append writes the points of rows as they would be if a gateway had put them into the store whose rows are to be
+// sealed: into append columns. Rows that cannot be read stay as they are.
+func (f fronts) append(schema encoding.Schema, fixDuplicates bool) {
+	f.Helper()
+	for _, at := range f.fronts {
+		if at.store != sealedStore {
+			continue
+		}
+		var changes []store.Mutation
+		d := encoding.RowDecoder{FixDuplicates: fixDuplicates}
+		for rows, err := range store.Blocks(f.Context(), at.tables, store.Scan{Table: "tsdb", Family: "t"}) {
+			if err != nil {
+				f.Fatal(err)
+			}
+			for _, row := range rows {
+				changes = append(changes, asAppended(&d, schema, row)...)
+			}
+		}
+		if err := at.tables.Apply(f.Context(), "tsdb", changes); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// asAppended returns the changes that make one append column of a row's cells with points.
+func asAppended(d *encoding.RowDecoder, schema encoding.Schema, row store.Row) (changes []store.Mutation) {
+	key, err := schema.ParseRowKey(row.Key)
+	if err != nil {
+		return nil
+	}
+	d.Reset(key.BaseTime)
+	id := bytes.Clone(row.Key)
+	for _, c := range row.Cells {
+		if err := d.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+			return nil
+		}
+		if len(c.Qualifier)%2 == 0 || bytes.Equal(c.Qualifier, encoding.AppendColumn) {
+			changes = append(changes, store.Mutation{Kind: store.DeleteCell, Row: id, Family: "t", Qualifier: bytes.Clone(c.Qualifier)})
+		}
+	}
+	var p encoding.Points
+	if err := d.Finish(&p); err != nil || p.Len() == 0 {
+		return nil
+	}
+	var entries []byte
+	for i, ms := range p.Time {
+		q := encoding.Qualifier{OffsetMS: int32(ms - int64(key.BaseTime)*1000), Float: p.Float[i]}
+		q.Milli = q.OffsetMS%1000 != 0
+		value := encoding.AppendInt(nil, int64(p.Bits[i]))
+		if q.Float {
+			value = encoding.AppendShortFloat(nil, math.Float64frombits(p.Bits[i]))
+		}
+		q.Width = len(value)
+		entries = encoding.AppendEntry(entries, q, value)
+	}
+	return append(changes, store.Mutation{Kind: store.Append, Row: id, Family: "t", Qualifier: encoding.AppendColumn, Value: entries})
 }
 
 // empty opens a store with empty tables.

@@ -34,12 +34,37 @@ func checkArrow(c *clients, gateway int, metric string) error {
 // endOfStream ends a stream in Arrow's format. The reader takes a stream without it as well, but then batches may be missing.
 var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
+// openArrow opens a stream that has its end.
+func openArrow(stream []byte) (*ipc.Reader, error) {
+	if !bytes.HasSuffix(stream, endOfStream) {
+		return nil, errors.New("the stream has no end")
+	}
+	return ipc.NewReader(bytes.NewReader(stream))
+}
+
+// arrowRows returns the rows of a stream as text, a line each: where batches begin and end does not matter.
+func arrowRows(stream []byte) (rows []byte, err error) {
+	r, err := openArrow(stream)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	rows = fmt.Appendf(nil, "%v\n", r.Schema().Fields())
+	for r.Next() {
+		record := r.Record()
+		for row := range int(record.NumRows()) {
+			for _, column := range record.Columns() {
+				rows = fmt.Appendf(rows, "%s ", column.ValueStr(row))
+			}
+			rows = append(rows, '\n')
+		}
+	}
+	return rows, r.Err()
+}
+
 // readArrow adds the points of a stream.
 func readArrow(stream []byte, metric string, to map[point]int64) error {
-	if !bytes.HasSuffix(stream, endOfStream) {
-		return errors.New("the stream has no end")
-	}
-	r, err := ipc.NewReader(bytes.NewReader(stream))
+	r, err := openArrow(stream)
 	if err != nil {
 		return err
 	}

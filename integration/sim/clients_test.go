@@ -110,6 +110,10 @@ func (c *clients) work() {
 	for i := range c.w.tempo.followers {
 		c.following = append(c.following, c.follow(i))
 	}
+	// Rows of a few points are not sealed.
+	if _, embedded := c.w.ground.(*disk); embedded && c.w.tempo == hours {
+		c.w.all.Go(c.writeDense)
+	}
 	for i := range 2 {
 		c.w.all.Go(func() { c.read(i) })
 		c.w.all.Go(func() { c.askRecorded(i) })
@@ -150,6 +154,48 @@ func (c *clients) write(writer int) {
 			if len(put) == 0 || c.put(r.IntN(len(c.w.gateways)), put, send) || !c.w.pause(r, 30*time.Second) {
 				break
 			}
+		}
+	}
+}
+
+// denseEvery is the distance of the points of the dense series, in seconds.
+const denseEvery = 30
+
+// writeDense puts a series of a point each half minute, those of some minutes at a time, until the world stops. Some
+// come hours late, into rows that may be sealed, and some hours are deleted.
+func (c *clients) writeDense() {
+	r := c.w.rand("dense writer")
+	next := time.Now().Unix() / denseEvery * denseEvery
+	for c.w.pause(r, 4*time.Second) {
+		now := time.Now().Unix()
+		if c.w.deletes && r.IntN(20) == 0 {
+			c.delete(0, point{"m0", "dense", now/3600*3600 - int64(r.IntN(4))*3600})
+		}
+		put := map[point]int64{}
+		add := func(at int64) {
+			p := point{"m0", "dense", at}
+			if !c.w.recorded.lenient && c.w.model.known(p) {
+				return
+			}
+			if value, ok := c.w.model.begin(p); ok {
+				put[p] = value
+			}
+		}
+		for ; next < now; next += denseEvery {
+			if r.IntN(20) > 0 {
+				add(next)
+			}
+		}
+		if r.IntN(3) == 0 {
+			late := now/denseEvery*denseEvery - int64(r.IntN(5*3600))
+			for i := range int64(r.IntN(10)) {
+				if at := late + i*denseEvery; at < now && put[point{"m0", "dense", at}] == 0 {
+					add(at)
+				}
+			}
+		}
+		if len(put) > 0 {
+			c.put(0, put, c.putJSON)
 		}
 	}
 }

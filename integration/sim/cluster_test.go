@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,12 +34,13 @@ var versioned = []string{"tsdb", "tsdb-rollup", "downpour-state"}
 type cluster struct {
 	w        *World
 	hbase    *hbasefake.Cluster
+	byNodes  bool // it is found by its bootstrap nodes, and not by ZooKeeper
 	pushdown [servers]*process
 }
 
 func onCluster(w *World) ground {
 	r := w.rand("cluster")
-	k := &cluster{w: w, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
+	k := &cluster{w: w, byNodes: w.rand("nodes").IntN(2) == 0, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
 		MaxReplyCells: []int{0, 3, 7, 50}[r.IntN(4)], HeartbeatEvery: []int{0, 3, 5}[r.IntN(3)], FlagCompleteRows: r.IntN(2) == 0})}
 	for name, families := range tables {
 		k.hbase.CreateTable(name, families)
@@ -53,8 +55,12 @@ func (k *cluster) gateways() int { return servers }
 
 func (k *cluster) settings(r *rand.Rand) map[string]string {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	at := "hbase:" + k.hbase.Address()
+	if k.byNodes {
+		at = "hbase+rpc://" + strings.Join(k.hbase.Nodes(), ",")
+	}
 	return map[string]string{
-		"DOWNPOUR_STORE":              "hbase:" + k.hbase.Address(),
+		"DOWNPOUR_STORE":              at,
 		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
 		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
 		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
@@ -83,7 +89,13 @@ func (k *cluster) open(process string, host *networktest.Host, proof hbase.Proof
 }
 
 func (k *cluster) connect(process string, host *networktest.Host, proof hbase.Proof) (*hbase.Store, error) {
-	return hbase.Open(hbase.Config{Quorum: k.hbase.Address(), Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)})
+	cfg := hbase.Config{Dial: host.DialContext, Proof: proof, Logger: k.w.log(process)}
+	if k.byNodes {
+		cfg.Nodes = k.hbase.Nodes()
+	} else {
+		cfg.Quorum = k.hbase.Address()
+	}
+	return hbase.Open(cfg)
 }
 
 func (k *cluster) live() {
@@ -140,15 +152,19 @@ func (k *cluster) maintain() {
 	}
 }
 
-// breakPushdown kills pushdown servers, and starts them again.
+// breakPushdown kills, stops and suspends pushdown servers, one or all at once, and starts them again.
 func (k *cluster) breakPushdown() {
 	r := k.w.rand("pushdown servers")
-	for k.w.pause(r, 4*time.Minute) {
-		i := r.IntN(servers)
-		k.w.broke("pushdown server killed", "pushdown server %d is killed", i)
-		k.pushdown[i].kill()
-		k.w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-		k.pushdown[i].start()
+	for k.w.pause(r, 2*time.Minute) {
+		if r.IntN(4) > 0 {
+			k.pushdown[r.IntN(servers)].fail(r)
+			continue
+		}
+		var all sync.WaitGroup
+		for i, p := range k.pushdown {
+			all.Go(func() { p.fail(k.w.rand(fmt.Sprint("all pushdown servers, ", i, " at ", time.Since(k.w.began)))) })
+		}
+		all.Wait()
 	}
 }
 
@@ -235,8 +251,9 @@ func pushdownAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 42_800+i
 // newPushdown returns a pushdown server that does not run yet, on the machine of a region server.
 func (k *cluster) newPushdown(i int) *process {
 	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
-	name := fmt.Sprint("pushdown server ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
+	const kind = "pushdown server"
+	name := fmt.Sprint(kind, " ", i)
+	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		l, err := host.Listen("tcp", pushdownAddress(i))
 		if err != nil {
 			return err

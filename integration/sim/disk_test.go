@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -48,10 +49,12 @@ func onDisk(w *World) ground {
 // gateways is one, because only one process can open an embedded store.
 func (d *disk) gateways() int { return 1 }
 
-// settings seal old rows in every other world.
+// seals reports whether old rows are sealed, as in every other world.
+func (d *disk) seals() bool { return d.w.rand("seal").IntN(2) == 0 }
+
 func (d *disk) settings(*rand.Rand) map[string]string {
 	seal := "off"
-	if d.w.rand("seal").IntN(2) == 0 {
+	if d.seals() {
 		seal = "1000"
 	}
 	return map[string]string{"DOWNPOUR_STORE": "pebble:db", "DOWNPOUR_SEAL": seal}
@@ -85,7 +88,26 @@ func (d *disk) start(cells map[string][]differential.Cell) error {
 }
 
 func (d *disk) open(process string, _ *networktest.Host, _ hbase.Proof) (store, error) {
-	return d.openFiles(process)
+	st, err := d.openFiles(process)
+	return counting{st, d.w}, err
+}
+
+// counting is a store that counts the rows that are sealed in it.
+type counting struct {
+	*pebble.Store
+	w *World
+}
+
+// Features are those of the store.
+func (c counting) Features() stores.Features {
+	f := c.Store.Features()
+	seal := f.Seal
+	f.Seal = func(ctx context.Context, table string, since, before time.Time, pace func(stores.SealReport) error) (stores.SealReport, error) {
+		report, err := seal(ctx, table, since, before, pace)
+		c.w.counted(func(n *Counts) { n.Sealed += int(report.Sealed) })
+		return report, err
+	}
+	return f
 }
 
 func (d *disk) openFiles(process string) (*pebble.Store, error) {

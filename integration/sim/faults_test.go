@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -101,22 +102,32 @@ func (w *World) rest(d time.Duration) {
 	}
 }
 
-// breakGateways kills and stops gateways, and starts them again.
+// breakGateways kills, stops and suspends gateways, and starts them again.
 func (w *World) breakGateways() {
 	r := w.rand("processes")
 	for w.pause(r, 90*time.Second) {
-		i := r.IntN(len(w.gateways))
-		if r.IntN(2) == 0 {
-			w.broke("gateway killed", "gateway %d is killed", i)
-			w.gateways[i].kill()
-			w.ground.killed()
-		} else {
-			w.broke("gateway stopped", "gateway %d is stopped", i)
-			w.gateways[i].stop()
-		}
-		w.rest(time.Duration(r.Int64N(int64(20 * time.Second))))
-		w.gateways[i].start()
+		w.gateways[r.IntN(len(w.gateways))].fail(r)
 	}
+}
+
+// fail lets a process be away for a time.
+func (p *process) fail(r *rand.Rand) {
+	d := time.Duration(r.Int64N(int64(20 * time.Second)))
+	switch r.IntN(5) {
+	case 0, 1:
+		p.w.broke(p.kind+" killed", "%s is killed", p.name)
+		p.kill()
+		p.w.ground.killed()
+	case 2, 3:
+		p.w.broke(p.kind+" stopped", "%s is stopped", p.name)
+		p.stop()
+	case 4:
+		p.w.broke(p.kind+" hung", "%s hangs for %v", p.name, d)
+		p.hang(d)
+		return
+	}
+	p.w.rest(d)
+	p.start()
 }
 
 // broke counts a fault of the world by its kind, and notes it.

@@ -8,12 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caarlos0/env/v9"
-
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/process/network/networktest"
-	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store/hbase"
 )
 
@@ -36,7 +34,8 @@ func drawSettings(r *rand.Rand) map[string]string {
 // process is a program on a machine of its own, which is started again when it ends by itself, as a supervisor does.
 type process struct {
 	w    *World
-	name string
+	kind string
+	name string // the kind and its number
 	// run serves until ctx ends, and then ends as on a signal.
 	run func(ctx context.Context, host *networktest.Host) error
 
@@ -92,6 +91,18 @@ func (p *process) kill() {
 	}
 }
 
+// hang lets the process stand still for a time, with its connections open, as one that is suspended.
+func (p *process) hang(d time.Duration) {
+	p.mu.Lock()
+	r := p.running
+	p.mu.Unlock()
+	if r != nil {
+		r.host.Stall()
+		p.w.rest(d)
+		r.host.Resume()
+	}
+}
+
 func (p *process) take() *running {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,17 +113,13 @@ func (p *process) take() *running {
 
 // newGateway returns a gateway that does not run yet, with drawn settings.
 func (w *World) newGateway(i int) *process {
-	cfg := &gateway.Config{Extras: extra.All()}
 	settings := drawSettings(w.rand(fmt.Sprint("gateway ", i)))
 	settings["DOWNPOUR_LISTEN"] = gatewayAddress(i)
 	maps.Copy(settings, w.ground.settings(w.rand(fmt.Sprint("ground of gateway ", i))))
 	maps.Copy(settings, w.recorded.settings)
 	maps.Copy(settings, w.jobs)
-	if err := parse(cfg, settings); err != nil {
-		w.t.Fatal(err)
-	}
-	cfg.SetDefaults()
-	if err := cfg.Validate(); err != nil {
+	cfg, err := gatewaytest.Parse(settings, extra.All()...)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	proof := hbase.ProofExact
@@ -121,8 +128,9 @@ func (w *World) newGateway(i int) *process {
 	}
 	w.note("gateway %d: %v", i, settings)
 	w.settings = cfg
-	name := fmt.Sprint("gateway ", i)
-	return &process{w: w, name: name, run: func(ctx context.Context, host *networktest.Host) error {
+	const kind = "gateway"
+	name := fmt.Sprint(kind, " ", i)
+	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		mine := *cfg
 		mine.Network = host
 		st, err := w.ground.open(name, host, proof)
@@ -137,14 +145,4 @@ func (w *World) newGateway(i int) *process {
 		<-ctx.Done()
 		return g.Close()
 	}}
-}
-
-// parse reads settings, and the defaults of others.
-func parse(cfg any, values map[string]string) error {
-	for _, part := range settings.Structs(cfg) {
-		if err := env.ParseWithOptions(part, env.Options{Environment: values, FuncMap: settings.NumberParsers[env.ParserFunc]()}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -37,6 +37,7 @@ func (k *cluster) replaceTable() {
 		before := w.model.snapshot()
 		k.hbase.Snapshot("tsdb", name)
 		was := w.model.all(before, w.model.snapshot())
+		w.note("%s is taken", name)
 		if !w.pause(r, 90*time.Second) {
 			return
 		}

@@ -15,19 +15,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caarlos0/env/v9"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gorilla/websocket"
 
 	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/extra"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/story"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/network"
 	"downpour/pushdown/process/network/networktest"
-	"downpour/pushdown/process/settings"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
@@ -96,15 +95,8 @@ func (p *process) Start(more map[string]string) (string, error) {
 		values["DOWNPOUR_PUSHDOWN"] = p.beside
 	}
 	maps.Copy(values, more)
-	cfg := &gateway.Config{Extras: extra.All()}
-	parsers := settings.NumberParsers[env.ParserFunc]()
-	for _, part := range settings.Structs(cfg) {
-		if err := env.ParseWithOptions(part, env.Options{Environment: values, FuncMap: parsers}); err != nil {
-			return "", err
-		}
-	}
-	cfg.SetDefaults()
-	if err := cfg.Validate(); err != nil {
+	cfg, err := gatewaytest.Parse(values, extra.All()...)
+	if err != nil {
 		return "", err
 	}
 	p.host = networktest.NewHost(&p.on.network)
@@ -117,7 +109,6 @@ func (p *process) Start(more map[string]string) (string, error) {
 			return "", err
 		}
 	}
-	var err error
 	p.g, err = gateway.Start(context.Background(), cfg, p.st, slog.New(slog.DiscardHandler))
 	return p.address, err
 }

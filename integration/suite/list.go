@@ -73,7 +73,7 @@ var targets = []target{
 	{
 		name: "matrix", paths: []string{"pushdown/store/hbase/"}, setup: append([]string{"matrix_hbases"}, secured...),
 		short: onServers("^TestMatrix$", "./integration"),
-		long:  onServers("^Test(Matrix|Compaction_fakeIsReal)$", "./integration", "-args", "-matrix"),
+		long:  onServers("^Test(Matrix|Compaction_fakeIsReal|Store_laws)$", "./integration", "-args", "-matrix"),
 	},
 
 	// Users.
@@ -103,18 +103,43 @@ var targets = []target{
 	},
 
 	// Many draws in process, and recorded questions asked in every way.
-	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
+	inProcess("conformance", []string{"-run", "Conformance|Replay", "./gateway", "./gateway/extra", "./integration/replay", "./pushdown/store/hbase", "./pushdown/store/pebble",
 		"./pushdown/store/faultstore", "-args", "-whole"}, "integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
-	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
+	inProcess("embedded", []string{"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression|Seal", "./pushdown/store/pebble", "-args", "-soak"}, "pushdown/store/pebble/"),
 	inProcess("stretches", []string{"-v", "-run", "^TestStretch$", "./gateway/query/merge", "-args", "-stretches", "100000"}, "gateway/query/merge/"),
 	inProcess("compaction", []string{"-v", "-run", "^TestOrders", "./pushdown/compaction", "-args", "-orders", "100000"}),
 	inProcess("writes", []string{"-v", "-run", "^TestSlow", "./pushdown/store/hbase", "-args", "-soak"}),
-	inProcess("simulation", []string{"-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", "70m"}, "integration/sim/", "pushdown/store/hbase/hbasefake/"),
+	{
+		name: "simulation", paths: []string{"integration/sim/", "pushdown/store/hbase/hbasefake/"},
+		short: worlds("10m"),
+		long:  worlds("70m"),
+	},
 	inProcess("simulation-race", []string{"-race", "-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "10"}, "integration/sim/"),
-	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway", "-args", "-races", "2000"}),
+	{
+		// Which faults of the promises the simulation catches by itself, with the seeds of make test: a report, not a failure.
+		name: "simulation-power",
+		long: []string{"go", "run", "./integration/mutants", "-by", "integration/sim:TestSim", "-only", inWorlds},
+	},
+	inProcess("names", []string{"-race", "-v", "-run", "^TestNames_races$", "./gateway/extra", "-args", "-races", "2000"}),
 }
 
 // promising are the packages that keep the promises.
 var promising = []string{"./encoding/...", "./pushdown/operator/...", "./gateway/query/merge", "./gateway/query/dispatch", "./gateway/write", "./gateway/uid",
 	"./pushdown/store/pebble", "./pushdown/store/hbase", "./pushdown/store/hbase/calls", "./pushdown/store/hbase/cellblock", "./pushdown/store/hbase/regions",
 	"./pushdown/store/hbase/unchanged", "./gateway/query/engine/stage", "./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}
+
+// worlds is the command that lets worlds of the simulation live, with seeds from that of the run on, for so long.
+func worlds(last string) []string {
+	return []string{"go", "test", "-count=1", "-vet=off", "-timeout=85m", "-v", "-run", "^TestSim$", "./integration/sim",
+		"-args", "-seeds", "4000", "-lives", "10m", "-for", last}
+}
+
+// inWorlds matches the faults that a world of the simulation could show: of parts and attempts, scans and writes on HBase, remembered
+// answers, compaction, leases, names, live queries, and the log and columns of the embedded store.
+const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|interval-accepted-unwanted|edge-dropped|cut-loses-a-row|` +
+	`end-of-stream-error-ignored|lost-batch-not-counted|overlap-not-noticed|boundary-row-read-twice|half-row-delivered|` +
+	`heartbeat-taken-for-the-end|left-out-taken-for-done|log-skipped|hole-in-meta-ignored|read-point-ignored|proven-without-proof|` +
+	`half-answer-kept|answer-of-changed-rows|deletions-unseen|compaction-.*|lease-of-the-living-is-taken|uid-.*|names-changed.*|` +
+	`final-before-the-gap|late-point-in-a-kept-row|last-group-left-out-of-a-delta|older-row-unseen.*|failed-write-acknowledged|` +
+	`ack-before-write|abandoned-points-acknowledged|ack-before-sync|sync-without-waiting|sealed-.*|change-not-counted|made-proof.*|` +
+	`retention-an-hour-early|retention-without-a-guard|bucket-cut-at-a-part)$`

@@ -8,12 +8,12 @@ import (
 // realTests are the tests on real servers that run with every change: what no fake can say. All others are
 // targets of soak.
 const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameAnswers|Exchange_afterSplitAndMove|` +
-	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Live_openTSDBWrites|` +
+	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Store_laws|Live_openTSDBWrites|` +
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
 // waiting are packages whose tests mostly wait. They start first, so that others use the processor while they wait.
-var waiting = []string{"./gateway", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/extra/tools", "./pushdown/rpc/server"}
+var waiting = []string{"./gateway", "./gateway/extra", "./bench", "./pushdown/store/hbase", "./pushdown/store/pebble", "./gateway/extra/tools", "./pushdown/rpc/server"}
 
 // stages are what make test runs, for a change since base that edits these packages; the others were vetted with the
 // changes that edited them. Budgets are what a run with an empty build cache takes, and a half more.

@@ -3,43 +3,29 @@ package opentsdbconf_test
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/caarlos0/env/v9"
-	"go.uber.org/goleak"
-
 	"downpour/encoding"
-	"downpour/gateway"
 	"downpour/gateway/admin/opentsdbconf"
-	"downpour/gateway/extra"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/metadata/tables"
-	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { gatewaytest.Main(m) }
 
 // server is a gateway on a fake HBase with the settings of an OpenTSDB configuration file.
 type server struct {
-	*testing.T
-	url  string
-	fake *hbasefake.Cluster
-	st   *hbase.Store
+	*gatewaytest.Bench
+	st *hbase.Store
 }
 
 func start(t *testing.T, conf string) *server {
 	t.Helper()
-	fake, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := hbasefake.For(t, hbasefake.Options{})
 	c, err := opentsdbconf.Parse("conf", []byte("tsd.core.auto_create_metrics=true\ntsd.storage.hbase.zk_quorum="+fake.Address()+"\n"+conf))
 	if err != nil {
 		t.Fatal(err)
@@ -48,21 +34,10 @@ func start(t *testing.T, conf string) *server {
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("notes %q, error %v", notes, err)
 	}
-	cfg := &gateway.Config{Extras: extra.All()}
-	for _, part := range settings.Structs(cfg) {
-		if err := env.ParseWithOptions(part, env.Options{Environment: variables}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cfg.SetDefaults()
-	if err := cfg.Validate(); err != nil {
+	cfg, err := gatewaytest.Parse(variables)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, cfg, fake)
-}
-
-func serve(t *testing.T, cfg *gateway.Config, fake *hbasefake.Cluster) *server {
-	t.Helper()
 	st, err := hbase.Open(hbase.Config{Quorum: strings.TrimPrefix(strings.TrimSuffix(cfg.Store, "/hbase"), "hbase:")})
 	if err != nil {
 		t.Fatal(err)
@@ -71,33 +46,14 @@ func serve(t *testing.T, cfg *gateway.Config, fake *hbasefake.Cluster) *server {
 	if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &server{t, g.URL(), fake, st}
+	return &server{gatewaytest.Serve(t, cfg, st), st}
 }
 
 // ask posts a body and wants a status and an answer that contains a text.
 func (s *server) ask(path, body string, status int, want string) {
 	s.Helper()
-	resp, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if resp.StatusCode != status || !strings.Contains(string(answer), want) {
-		s.Errorf("%s %s: %d %s, want %d %s", path, body, resp.StatusCode, answer, status, want)
+	if a := s.Post(path, body, "Content-Type", "application/json"); a.Status != status || !strings.Contains(a.Body, want) {
+		s.Errorf("%s %s: %d %s, want %d %s", path, body, a.Status, a.Body, status, want)
 	}
 }
 

@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caarlos0/env/v9"
-
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
@@ -56,16 +55,14 @@ func TestServe_rights(t *testing.T) {
 		return hbasefake.Fault{}
 	})
 
-	cfg := &gateway.Config{}
-	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{
-		"DOWNPOUR_STORE": "hbase:" + fake.Address(), "DOWNPOUR_LISTEN": "127.0.0.1:0"}}); err != nil {
+	cfg, err := gatewaytest.Parse(map[string]string{"DOWNPOUR_STORE": "hbase:" + fake.Address(), "DOWNPOUR_LISTEN": "127.0.0.1:0"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.SetDefaults()
 	cfg.RightsAgain = time.Millisecond
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
-	err := serve(ctx, cfg, options{}, io.Discard)
+	err = serve(ctx, cfg, options{}, io.Discard)
 	if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), `DOWNPOUR_STORE=hbase:`) || ctx.Err() != nil {
 		t.Errorf("got %v, want the error of a right that is lacking", err)
 	}

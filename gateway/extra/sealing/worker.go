@@ -1,4 +1,4 @@
-// Package sealing has old rows of an embedded store written in their compact form, calmly, beside those who query and
+// Package sealing has old rows of an embedded store written in their compact form, calmly, while others query and
 // write: see store.Features.Seal for what that is. No answer changes by it, and nothing is lost where it is cut off.
 //
 // An hour is sealed an hour after its end, when hardly a point comes any more. Points that come later stay as

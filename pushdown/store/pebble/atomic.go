@@ -100,7 +100,7 @@ func (s *Store) putAbsent(ctx context.Context, table string, cells []store.CellK
 // update reads cells, which differ, and writes for each the value that change returns, if
 // change returns true; nothing else becomes visible in between. After an error of change
 // nothing is written. The lock is not held while await waits for the disk: those that read
-// the new values meanwhile write their own behind them in the log.
+// the new values before that write their own behind them in the log.
 func (s *Store) update(ctx context.Context, table string, cells []store.CellKey, await func(*batch) error, change func(i int, old []byte, found bool) ([]byte, bool, error)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (s *Store) readCells(table string, cells []store.CellKey, got func(i int, v
 	return s.readApart(table, left, got)
 }
 
-// readApart is readCells for cells of rows that lie far apart, most of which do not exist: bloom
-// filters answer for these. Those of the last level, which pebble leaves out unless it is told,
+// readApart is readCells for cells of rows that are far apart, most of them missing: bloom
+// filters answer for these. Those of the last level, which pebble leaves out by default,
 // are the ones that matter: without them each such read uncompresses a block there.
 func (s *Store) readApart(table string, keys []cellAt, got func(i int, value []byte, found bool) error) error {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: keys[0].key, UpperBound: appendTableEnd(nil, table), UseL6Filters: true})

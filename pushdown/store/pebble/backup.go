@@ -352,7 +352,7 @@ func (w *backupWriter) commit() error {
 	return syncDir(w.files, w.To)
 }
 
-// removeOld removes the oldest backups but for w.Keep. Each loses its name first, so that
+// removeOld removes the oldest backups and leaves w.Keep. Each loses its name first, so that
 // half a backup never has one.
 func (w *backupWriter) removeOld() error {
 	if w.Keep == 0 {

@@ -44,7 +44,7 @@ type backupFile struct {
 	origin
 }
 
-// origin tells which file of a store a table is. Files of tables are never changed, but two
+// origin says which file of a store a table is. Files of tables are never changed, but two
 // stores, or one that was restored, may have tables of the same name.
 type origin struct {
 	Modified int64  `json:"modified"`        // ns since 1970
@@ -103,7 +103,7 @@ func (l *backupList) bytes() (n int64) {
 	return n
 }
 
-// isStoreFile tells whether a name is that of a file that a store needs.
+// isStoreFile reports whether a name is that of a file that a store needs.
 func isStoreFile(name string) bool {
 	if strings.ContainsAny(name, `/\`) {
 		return false

@@ -13,11 +13,11 @@ import (
 	"downpour/pushdown/store"
 )
 
-// PlanBackUp tells what BackUp would write, and whether it could, and changes nothing. It needs no checkpoint: it
+// PlanBackUp says what BackUp would write, and whether it could, and changes nothing. It needs no checkpoint: it
 // goes by the files of the store as they are, some of which may be gone, and others there, when the backup is made.
 func PlanBackUp(_ context.Context, b Backup, opts Options) (report store.BackupReport, err error) {
 	opts = opts.withDefaults()
-	b.Checkpoint = checkpointPrefix // of which only the form is checked
+	b.Checkpoint = checkpointPrefix // only its form is checked
 	if err := b.checkPlace(opts.FS); err != nil {
 		return report, err
 	}
@@ -97,7 +97,7 @@ func exists(files vfs.FS, path string) bool {
 	return err == nil
 }
 
-// PlanRestore tells what Restore would put in place, and changes nothing. It refuses what Restore refuses, and reads
+// PlanRestore says what Restore would put in place, and changes nothing. It refuses what Restore refuses, and reads
 // and checks every file of the backup.
 func PlanRestore(ctx context.Context, from, dir string, opts Options, done func(files, of int)) (report store.BackupReport, err error) {
 	opts = opts.withDefaults()

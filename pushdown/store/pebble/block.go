@@ -44,14 +44,14 @@ const (
 	cellBytes = int(unsafe.Sizeof(store.Cell{}))
 )
 
-// full tells whether a block of a scan that asks for size bytes takes no more rows.
+// full reports whether a block of a scan that asks for size bytes takes no more rows.
 // A point in a cell of its own has some ten bytes, and its cell ten times as many, so
 // the memory of rows and cells has a bound, too.
 func (b *block) full(size int) bool {
 	return len(b.bytes)+b.unsealed >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= viewsOf(size)
 }
 
-// viewsOf bounds the bytes of the rows and cells of a block of size bytes, but for those of
+// viewsOf bounds the bytes of the rows and cells of a block of size bytes, without those of
 // its last row.
 func viewsOf(size int) int { return min(2*size, maxViews) }
 
@@ -109,7 +109,7 @@ func (b *block) addCell(family, qualifier, value []byte, ms int64) {
 	b.cells = append(b.cells, c)
 }
 
-// closeRow ends the open row. It removes a row without cells, and tells whether the
+// closeRow ends the open row. It removes a row without cells, and reports whether the
 // row has stayed.
 func (b *block) closeRow() bool {
 	last := len(b.rows) - 1

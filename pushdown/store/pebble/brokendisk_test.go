@@ -15,10 +15,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"downpour/encoding"
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
@@ -44,7 +46,7 @@ func init() {
 	flag.BoolVar(&broken.forever, "broken-forever", false, "all fail from then on")
 }
 
-// of tells whether the breakage is about an operation.
+// of reports whether the breakage is about an operation.
 func (b breakage) of(op errorfs.Op) bool {
 	base := filepath.Base(op.Path)
 	files := map[string]bool{
@@ -77,7 +79,14 @@ func (b breakage) fs(on *atomic.Bool) vfs.FS {
 	}))
 }
 
-const brokenRows = 300
+const (
+	brokenRows = 300
+	// brokenSeries are the rows of points that are sealed.
+	brokenSeries = 6
+)
+
+// brokenEntries are the points of a row that a batch appends to.
+func brokenEntries(n int) []byte { return sealedEntries(n%brokenSeries, n) }
 
 // The process of TestBrokenDisk: it writes rows to a store on a disk that fails
 // and says of each that it was acknowledged.
@@ -86,14 +95,17 @@ func TestBrokenDisk_process(t *testing.T) {
 		return // only that process has something to do
 	}
 	var on atomic.Bool
-	s, err := Open(*brokenDir, Options{FS: broken.fs(&on), MemTableBytes: 64 << 10, IdleFlush: -1, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	opts := sealedOptions(broken.fs(&on))
+	opts.MemTableBytes, opts.Logger = 64<<10, slog.New(slog.NewTextHandler(os.Stderr, nil))
+	s, err := Open(*brokenDir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	create(t, s)
 	on.Store(true)
 	for n := range brokenRows {
-		err := s.Apply(context.Background(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 300)), cell(store.Append, "all", "q", fmt.Sprintf("%03d ", n))})
+		err := s.Apply(context.Background(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 300)), cell(store.Append, "all", "q", fmt.Sprintf("%03d ", n)),
+			{Kind: store.Append, Row: sealedRow(n%brokenSeries, 0), Family: "t", Qualifier: encoding.AppendColumn, Value: brokenEntries(n)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +114,11 @@ func TestBrokenDisk_process(t *testing.T) {
 			if _, err := s.db.AsyncFlush(); err != nil {
 				t.Fatal(err)
 			}
+			// Whether it fails or not, nothing is lost by it. A disk that fails for ever would keep it waiting.
+			within, stop := context.WithTimeout(context.Background(), time.Second)
+			report, err := s.Seal(within, "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
+			fmt.Printf("sealed %d: %v\n", report.Sealed, err)
+			stop()
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -109,9 +126,9 @@ func TestBrokenDisk_process(t *testing.T) {
 	}
 }
 
-// run runs the process, and returns the number of rows acknowledged, what it
+// run runs the process, and returns the number of rows acknowledged and sealed, what it
 // logged, and how it ended.
-func (b breakage) run(t *testing.T, dir string) (acked int, log string, err error) {
+func (b breakage) run(t *testing.T, dir string) (acked, sealed int, log string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenDisk_process$", "-test.timeout=5m", "-broken-dir="+dir, "-broken-file="+b.file, "-broken-op="+b.op,
 		fmt.Sprintf("-broken-after=%d", b.after), fmt.Sprintf("-broken-forever=%t", b.forever))
@@ -123,11 +140,35 @@ func (b breakage) run(t *testing.T, dir string) (acked int, log string, err erro
 		if _, e := fmt.Sscanf(lines.Text(), "acknowledged %d", &n); e == nil {
 			acked = n + 1
 		}
+		if _, e := fmt.Sscanf(lines.Text(), "sealed %d", &n); e == nil {
+			sealed += n
+		}
 	}
-	return acked, errs.String() + out.String(), err
+	return acked, sealed, errs.String() + out.String(), err
 }
 
-// Writes, syncs and creations fail, once or for ever: the process goes on, or
+// wantPoints reads the rows of points of a store: they have the points of the batches that were acknowledged, and maybe
+// of the next one, in their order.
+func (b breakage) wantPoints(t *testing.T, s *Store, acked int) {
+	t.Helper()
+	for series := range brokenSeries {
+		var want []byte
+		for n := series; n < acked; n += brokenSeries {
+			want = append(want, brokenEntries(n)...)
+		}
+		rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{sealedRow(series, 0)})
+		var got []byte
+		if len(rows) > 0 {
+			got = rows[0].Cells[0].Value
+		}
+		more := bytes.TrimPrefix(got, want)
+		if err != nil || !bytes.HasPrefix(got, want) || len(more) > 0 && !bytes.Equal(more, brokenEntries(acked)) {
+			t.Errorf("%+v: row of points %d has %d bytes, %v, want %d of %d batches that were acknowledged", b, series, len(got), err, len(want), acked)
+		}
+	}
+}
+
+// Writes, syncs and creations fail, once or for ever, while points are put and rows are sealed: the process goes on, or
 // ends with a line that says why; what was acknowledged is there when the disk is
 // sound again.
 func TestBrokenDisk(t *testing.T) {
@@ -151,9 +192,11 @@ func TestBrokenDisk(t *testing.T) {
 		all = all[:8]
 	}
 	ended := map[string]int{}
+	rows := 0
 	for _, b := range all {
 		dir := filepath.Join(t.TempDir(), "data")
-		acked, log, err := b.run(t, dir)
+		acked, sealed, log, err := b.run(t, dir)
+		rows += sealed
 		how := "goes on"
 		if err != nil {
 			how = "ends"
@@ -171,7 +214,7 @@ func TestBrokenDisk(t *testing.T) {
 			t.Errorf("%+v: %d lines are logged, want at most 6: %.3000s", b, lines, log)
 		}
 		ended[fmt.Sprintf("%s %s, forever %t: %s", b.file, b.op, b.forever, how)]++
-		s, err := Open(dir, Options{IdleFlush: -1, Logger: quiet()})
+		s, err := Open(dir, sealedOptions(nil))
 		if err != nil {
 			t.Errorf("%+v, afterwards: %v", b, err)
 			continue
@@ -182,9 +225,13 @@ func TestBrokenDisk(t *testing.T) {
 				break
 			}
 		}
+		b.wantPoints(t, s, acked)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	if rows == 0 {
+		t.Error("no row was sealed: the test tries too little")
 	}
 	for what, n := range ended {
 		t.Log(what, n)

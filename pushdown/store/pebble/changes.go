@@ -28,7 +28,7 @@ var openings atomic.Uint64
 // batch is in progress from before it becomes visible until after that; a group
 // that a batch in progress writes to has no version token.
 //
-// Nothing is counted before the first version token is asked for.
+// Nothing is counted before somebody wants the first version token.
 type changes struct {
 	grouping Grouping
 	opening  uint64      // number of this store in the process
@@ -57,7 +57,7 @@ func newChanges(grouping Grouping) *changes {
 // begin notes that a batch with changes of groups is about to become visible. end must be
 // called when it is visible, or when that has failed.
 func (c *changes) begin(names []string) (end func()) {
-	// Nobody has asked for a version token yet.
+	// Nobody has wanted a version token yet.
 	if !c.on.Load() {
 		return func() {}
 	}

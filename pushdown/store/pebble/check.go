@@ -228,7 +228,7 @@ func (t *tableFile) addDamaged(h sstblock.Handle, what string) {
 // checkBlocks reads all blocks, and adds a fault for each whose checksum is wrong.
 func (t *tableFile) checkBlocks(ctx context.Context) error {
 	l, err := t.reader.Layout()
-	// Where nothing tells where the blocks are, none can be read.
+	// Where nobody knows where the blocks are, none can be read.
 	if err != nil {
 		t.addUnreadable(err)
 		return nil
@@ -310,7 +310,7 @@ func (t *tableFile) checkColumns(ctx context.Context) error {
 	return it.Close()
 }
 
-// checkBlock tells whether a block has the right checksum. One byte, the kind of its
+// checkBlock reports whether a block has the right checksum. One byte, the kind of its
 // compression, follows a block, and then the checksum of both.
 func (t *tableFile) checkBlock(ctx context.Context, h sstblock.Handle) (bool, error) {
 	if h.Length == 0 { // the table has no block of this kind
@@ -336,7 +336,7 @@ func (t *tableFile) fillTimes() {
 	defer it.Close()
 
 	// An iterator stops at the first damaged block it meets, from either end.
-	// A last key that stays empty tells no time.
+	// A last key that stays empty has no time.
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		last = append(last[:0], kv.K.UserKey...)
@@ -350,7 +350,7 @@ func (t *tableFile) fillTimes() {
 
 	for i := range t.faults {
 		times := rowTimes{first: before.first, last: after.first}
-		// The damage may reach to an end of the table, where no row tells a time.
+		// The damage may reach to an end of the table, where no row has a time.
 		if times.first == 0 || times.last == 0 {
 			times.first, times.last = max(times.first, times.last), max(times.first, times.last)
 		}

@@ -108,7 +108,7 @@ func endOfLog(t *testing.T, name string, data []byte) int64 {
 	return journal.Log(data, number).End
 }
 
-// A check tells of which hours the rows of a damaged block are.
+// A check names the hours of the rows of a damaged block.
 func TestCheck_hours(t *testing.T) {
 	files := image{}.files(t)
 	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})

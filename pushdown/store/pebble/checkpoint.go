@@ -80,7 +80,7 @@ func (s *Store) tryCheckpoint() (name string, err error) {
 // completeCheckpoint makes a data directory of what pebble has written to dir: it cuts the
 // newest log behind its last whole record, and adds what package disk would have added. The
 // record that has the mark, and everything before it, must be there. columns says whether there may be sealed columns
-// in it: it is found out after pebble has written, since the store may have got its first one meanwhile.
+// in it: it is found out after pebble has written, since the store may have got its first one by then.
 func completeCheckpoint(files vfs.FS, dir, mark string, columns bool) error {
 	manifest, err := atomicfs.ReadMarker(files, dir, "manifest")
 	if err != nil {

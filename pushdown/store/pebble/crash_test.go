@@ -12,11 +12,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"golang.org/x/sync/errgroup"
 
+	"downpour/encoding"
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
 )
@@ -29,8 +31,8 @@ const (
 )
 
 // crashWriter writes batches 1, 2, 3, … to rows of its own. Batch n puts n
-// into one row and appends n to the next, so that what is found after a crash
-// tells which batches are there.
+// into one row and appends a point of the value n to the next, so that what is found after a crash
+// shows which batches are there. Rows of points are sealed as they grow.
 type crashWriter struct {
 	id              int
 	begun, acked    atomic.Uint32
@@ -38,6 +40,14 @@ type crashWriter struct {
 }
 
 func (w *crashWriter) row(name string) string { return fmt.Sprintf("w%d-%s", w.id, name) }
+
+// points is the row that points are appended to.
+func (w *crashWriter) points() []byte { return sealedRow(w.id, 0) }
+
+// entry is the point of a batch.
+func entry(n uint32) []byte {
+	return encoding.AppendEntry(nil, encoding.Qualifier{OffsetMS: int32(n%3600) * 1000, Width: 4}, []byte(number(n)))
+}
 
 // number is a batch's number as written.
 func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
@@ -49,7 +59,8 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 		if _, err := s.Staged().Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("staged")), Family: "t"}, 1); err != nil {
 			return err
 		}
-		ms := []store.Mutation{cell(store.Put, w.row("put"), "q", number(n)), cell(store.Append, w.row("append"), "q", number(n)),
+		ms := []store.Mutation{cell(store.Put, w.row("put"), "q", number(n)),
+			{Kind: store.Append, Row: w.points(), Family: "t", Qualifier: encoding.AppendColumn, Value: entry(n)},
 			cell(store.Put, w.row("filler"), fmt.Sprint(n%50), strings.Repeat("x", rng.IntN(2000)))}
 		if err := s.Apply(context.Background(), "tsdb", ms); err != nil {
 			return err
@@ -68,7 +79,7 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 // and nothing that was not begun.
 func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64) error {
 	found := map[string][]byte{}
-	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter")), []byte(w.row("staged"))})
+	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), w.points(), []byte(w.row("counter")), []byte(w.row("staged"))})
 	if err != nil {
 		return err
 	}
@@ -84,10 +95,10 @@ func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64
 	}
 	var log []byte
 	for i := range n {
-		log = binary.BigEndian.AppendUint32(log, i+1)
+		log = append(log, entry(i+1)...)
 	}
-	if !bytes.Equal(found[w.row("append")], log) {
-		return fmt.Errorf("writer %d: put tells of %d batches, the appended cell holds %x", w.id, n, found[w.row("append")])
+	if !bytes.Equal(found[string(w.points())], log) {
+		return fmt.Errorf("writer %d: put shows %d batches, the appended cell holds %x", w.id, n, found[string(w.points())])
 	}
 	if v := found[w.row("staged")]; n > 0 && (len(v) != 8 || binary.BigEndian.Uint64(v) < uint64(n)) {
 		return fmt.Errorf("writer %d: batch %d is there, the counter that was raised before is %x", w.id, n, v)
@@ -113,18 +124,23 @@ func TestCrash(t *testing.T) {
 	if *soak {
 		most = 5000
 	}
-	states := 0
+	states, sealed := 0, int64(0)
 	for states < most && !t.Failed() {
-		states += crashRound(t, rng, crashRoundStates)
+		states += crashRound(t, rng, crashRoundStates, &sealed)
 	}
-	t.Logf("%d states", states)
+	t.Logf("%d states, rows sealed %d times", states, sealed)
+	if sealed == 0 {
+		t.Error("no row was sealed: the test tries too little")
+	}
 }
 
-// crashRound crashes one store so many times with writers at work, then while it is closed, and
+// crashRound crashes one store so many times with writers at work, and rows being sealed, then while it is closed, and
 // while it is opened after a crash. It returns how many states were looked at.
-func crashRound(t *testing.T, rng *rand.Rand, states int) int {
+func crashRound(t *testing.T, rng *rand.Rand, states int, sealed *int64) int {
 	files := vfs.NewCrashableMem()
-	s := openMem(t, Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1})
+	opts := sealedOptions(files)
+	opts.MemTableBytes = 64 << 10
+	s := openMem(t, opts)
 	create(t, s)
 	ctx, stop := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
@@ -134,6 +150,16 @@ func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 		own := rand.New(rand.NewPCG(rng.Uint64(), 2))
 		g.Go(func() error { return writers[i].run(ctx, s, own) })
 	}
+	g.Go(func() error {
+		for ctx.Err() == nil {
+			report, err := s.Seal(context.Background(), "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
+			if *sealed += report.Sealed; err != nil {
+				return err
+			}
+			runtime.Gosched()
+		}
+		return nil
+	})
 	for range states {
 		before := writers[0].acked.Load()
 		for until := before + uint32(rng.IntN(5)); writers[0].acked.Load() < until && ctx.Err() == nil; {
@@ -151,7 +177,9 @@ func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 	left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
 	states += crashDuring(t, files, rng, writers, s.Close)
 	return states + crashDuring(t, left, rng, writers, func() error {
-		s, err := Open("data", Options{FS: left, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: quiet()})
+		again := opts
+		again.FS = left
+		s, err := Open("data", again)
 		if err != nil {
 			return err
 		}
@@ -191,7 +219,7 @@ func crashOnce(files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter) error {
 		before[i] = progress{w.acked.Load(), w.counted.Load()}
 	}
 	left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
-	s, err := Open("data", Options{FS: left, IdleFlush: -1, Logger: quiet()})
+	s, err := Open("data", sealedOptions(left))
 	if err != nil {
 		return fmt.Errorf("open after a crash: %w", err)
 	}

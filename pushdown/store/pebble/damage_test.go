@@ -79,7 +79,7 @@ func (i image) with(name string, data []byte) image {
 }
 
 // smallStore writes some batches, of which half are in tables and the others in
-// the log, and returns the directory as a kill and as a clean end leave it, and
+// the log, some of them to a row that is sealed, and returns the directory as a kill and as a clean end leave it, and
 // what a scan answers.
 func smallStore(t testing.TB) (killed, closed image, want string) {
 	t.Helper()
@@ -87,16 +87,24 @@ func smallStore(t testing.TB) (killed, closed image, want string) {
 	at := func() image {
 		return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
 	}
-	s, err := Open("data", Options{FS: files, IdleFlush: -1, CacheBytes: 1 << 20, Logger: quiet()})
+	opts := sealedOptions(files)
+	opts.CacheBytes = 1 << 20
+	s, err := Open("data", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	create(t, s)
 	for i := range 12 {
+		if i%5 == 1 {
+			appendEntries(t, s, 0, 0, sealedEntries(0, i)[:90])
+		}
 		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)), cell(store.Put, fmt.Sprintf("put%02d", i), "q", "v"))
 		if i == 3 || i == 6 {
 			if err := s.Flush(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if report := sealAll(t, s, hourEnd(0)); report.Sealed != 1 {
+				t.Fatalf("%+v, want a row sealed", report)
 			}
 		}
 	}

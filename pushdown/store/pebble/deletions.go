@@ -10,7 +10,7 @@ import (
 )
 
 // deletion is what is known of the deletions of whole ranges of one prefix (see Grouping): a
-// range has very many groups, most of which nobody has ever looked up.
+// range has very many groups, and nobody has ever looked most of them up.
 type deletion struct {
 	first, last uint32 // the groups that any of them had
 	at          uint64 // number of the last one
@@ -110,7 +110,7 @@ func (w *watches) applyRanges(db *pebble.DB, b *pebble.Batch, table string, rang
 	return nil
 }
 
-// overlapsAny tells whether a range has keys of any of some others.
+// overlapsAny reports whether a range has keys of any of some others.
 func overlapsAny(r store.KeyRange, others []store.KeyRange) bool {
 	for _, o := range others {
 		if (len(r.Stop) == 0 || bytes.Compare(o.Start, r.Stop) < 0) && (len(o.Stop) == 0 || bytes.Compare(r.Start, o.Stop) < 0) {

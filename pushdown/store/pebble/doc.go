@@ -55,7 +55,7 @@
 // # Damage
 //
 // Open reads the journals before pebble does (package journal), because pebble takes
-// damage near the end of a journal for its end. Package disk lies between pebble and
+// damage near the end of a journal for its end. Package disk stands between pebble and
 // the files and adds what shows later that a file was cut or is missing. Batches are
 // numbered without a gap, because nothing here ingests tables or excises keys; a gap
 // shows that a log is missing.

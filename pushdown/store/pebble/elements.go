@@ -18,10 +18,10 @@ import (
 // looking at the index alone, whatever tags its key begins with.
 //
 // Nothing can be missed. The set is made of the keys that a block holds, while pebble writes the
-// block, and lies in the same table: there is no state of the store in which it is older than
-// the block, or incomplete, whoever has written the rows, and it dies with the block. Where it
+// block, and is in the same table: there is no state of the store in which it is older than
+// the block, or incomplete, whatever has written the rows, and it dies with the block. Where it
 // is missing (memtables, tables of earlier versions, blocks of too many elements) the block is read.
-// And it depends on row keys only: if one of the writes, appends and deletions of a cell lies in a block
+// And it depends on row keys only: if one of the writes, appends and deletions of a cell is in a block
 // that is skipped, then the whole row is not wanted. So no deletion is overlooked in a wanted
 // row, and what is left of other rows the pattern rejects.
 
@@ -35,7 +35,7 @@ const (
 	// hundred rows to be read, and a bit about a tenth of a byte of index for each row.
 	bitsPerElement = 14
 	probes         = 10
-	// maxElements bounds a set: 7 KiB beside a block of 32 KiB.
+	// maxElements bounds a set: 7 KiB next to a block of 32 KiB.
 	maxElements = 4096
 	// maxWantedElements bounds the elements that are looked up in each set: one of very many
 	// values is in most blocks.
@@ -104,7 +104,7 @@ func (l elementLayout) appendSet(dst []byte, hashes []uint64) []byte {
 	return dst
 }
 
-// inSet tells whether an element with hash h may be in a set, without its header.
+// inSet reports whether an element with hash h may be in a set, without its header.
 func inSet(set []byte, h uint64) bool {
 	n := uint32(len(set)) * 8
 	if n == 0 {
@@ -242,7 +242,7 @@ func (s *hashSet) reset() {
 	clear(s.slots)
 }
 
-// elementFilter tells pebble which blocks a scan need not read. It implements
+// elementFilter says which blocks a scan need not read. It implements
 // pebble.BlockPropertyFilter.
 type elementFilter struct {
 	layout elementLayout
@@ -277,7 +277,7 @@ func newElementFilter(l elementLayout, p *store.KeyPattern) *elementFilter {
 // Name implements pebble.BlockPropertyFilter.
 func (*elementFilter) Name() string { return elementsName }
 
-// Intersects tells whether a block may hold a wanted row. Without a set, or with one of keys of
+// Intersects reports whether a block may hold a wanted row. Without a set, or with one of keys of
 // another layout, it may.
 func (f *elementFilter) Intersects(set []byte) (bool, error) {
 	if len(set) < elementsHeader || int(set[0]) != f.layout.head || int(set[1]) != f.layout.width {

@@ -211,7 +211,7 @@ func (l *elementsLaw) check() error {
 }
 
 // A scan that skips blocks returns what a scan of all rows does, whatever is written, deleted,
-// flushed and compacted, after crashes, and beside tables without sets or of other layouts.
+// flushed and compacted, after crashes, and next to tables without sets or of other layouts.
 func TestElements_law(t *testing.T) {
 	seed := seedtest.Of(t)
 	rounds := 3

@@ -60,7 +60,7 @@ func examine(files vfs.FS, dir string, grouping Grouping) (*examination, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Without the marker nothing tells which MANIFEST counts, nor which logs it needs.
+	// Without the marker nobody knows which MANIFEST counts, nor which logs it needs.
 	if name == "" {
 		e.unmarked = true
 		e.examineUnmarked()
@@ -98,7 +98,7 @@ func (e *examination) examineUnmarked() {
 
 	e.add(store.Fault{Kind: store.Lost, File: "marker.manifest.*", Offset: -1, Bytes: -1, What: "missing, while " + other + " is there"}, func() error {
 		if newest == "" {
-			return errors.New("there is no MANIFEST either, nothing tells which tables there are; take the directory from a backup")
+			return errors.New("there is no MANIFEST either, nobody knows which tables there are; take the directory from a backup")
 		}
 		return e.moveMarker("manifest", newest)
 	})
@@ -224,14 +224,14 @@ func (e *examination) write(name string, data []byte) error {
 	return syncDir(e.files, e.dir)
 }
 
-// saveDamaged saves a damaged file under another name, for whoever wants to
+// saveDamaged saves a damaged file under another name, for people who want to
 // examine it by hand.
 func (e *examination) saveDamaged(name string, data []byte) error {
 	return e.write("damaged-"+name, data)
 }
 
 // examineManifest examines the MANIFEST of a name and its copy. It returns the
-// intact records of whichever has more of them.
+// intact records of the one that has more of them.
 func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 	data, err := e.read(name)
 	if err != nil {
@@ -264,7 +264,7 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 		}
 		e.add(broken, func() error {
 			if len(best) == 0 {
-				return errors.New("nothing tells which tables there are; take the directory from a backup")
+				return errors.New("nobody knows which tables there are; take the directory from a backup")
 			}
 			err := e.saveDamaged(name, data)
 			if len(copyData) > 0 {

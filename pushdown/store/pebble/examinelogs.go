@@ -28,7 +28,7 @@ func (e *examination) examineLogs(from uint64) error {
 		}
 		l := logFile{e: e, name: disk.LogName(number), number: number, data: data, Reading: journal.Log(data, number)}
 		l.last = i == len(numbers)-1
-		// The marker names logs of which records, and the zeros after them, are on disk.
+		// The records of logs that the marker names, and the zeros after them, are on disk.
 		l.padded = number >= synced.First && number <= synced.Newest && synced.First > 0
 		next = l.examine(next)
 
@@ -92,7 +92,7 @@ func (l *logFile) examine(next uint64) uint64 {
 	return max(next, end)
 }
 
-// fault returns the first fault of the log that can be told without the other logs,
+// fault returns the first fault of the log that can be known without the other logs,
 // nil for none.
 func (l *logFile) fault() *store.Fault {
 	lost := store.Fault{Kind: store.Lost, File: l.name}

@@ -16,9 +16,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What is tested here lies on users' disks: a change of the code that fails it
+// What is tested here is on users' disks: a change of the code that fails it
 // is wrong, however good it looks. A new format gets new names and stands
-// beside this one.
+// next to this one.
 
 var writeDatabase = flag.String("write-database", "", "write the database of TestOldDatabase into this new directory; only for a new format")
 

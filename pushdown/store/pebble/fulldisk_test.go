@@ -23,7 +23,7 @@ type smallDisk struct {
 	vfs.FS
 	full    atomic.Bool
 	blind   atomic.Bool  // it cannot be asked how much is free
-	refused atomic.Int64 // how often something was tried in vain
+	refused atomic.Int64 // how often something was refused
 }
 
 func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
@@ -83,7 +83,7 @@ func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// quietly checks that not much was tried in vain and logged in the time that has passed.
+// quietly checks that not much was tried and logged in the time that has passed.
 func (d *smallDisk) quietly(t *testing.T, what string, log *logtest.Log, passed time.Duration) {
 	t.Helper()
 	tries, lines := d.refused.Swap(0), strings.Count(log.String(), "\n")
@@ -135,7 +135,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// flushing begins a flush, and tells of its end.
+// flushing begins a flush, and returns a channel that is closed at its end.
 func flushing(t *testing.T, s *Store) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -91,7 +91,7 @@ type columns struct {
 }
 
 // appendCell copies the cell under the iterator to a block, if it is wanted, and
-// tells whether it was. The suffix of its key begins at offset at.
+// reports whether it was. The suffix of its key begins at offset at.
 func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, error) {
 	family, qualifier, ok := parseSuffix(it.Key()[at:])
 	if !ok {
@@ -137,7 +137,7 @@ func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, erro
 // leastEntry is the bytes of the shortest entry of an append column.
 const leastEntry = 3
 
-// wants tells whether a qualifier lies in a wanted range.
+// wants reports whether a qualifier is in a wanted range.
 func (c *columns) wants(qualifier []byte) bool {
 	for i := range c.ranges {
 		if c.ranges[i].Contains(qualifier) {

@@ -24,7 +24,7 @@ const hoursName = "downpour.hours.v1"
 // columns, or too little less for a row to be written again.
 const leastUnsealed = 64
 
-// unsealed tells how many bytes of a value were never sealed.
+// unsealed is how many bytes of a value were never sealed.
 func (v cellValue) unsealed() int {
 	switch v.tag {
 	case tagAppend:
@@ -35,7 +35,7 @@ func (v cellValue) unsealed() int {
 	return 0 // a put has a time, which a sealed column would lose
 }
 
-// appendHour returns the hour since 1970 of a row of which a key is, if its cell is an append column.
+// appendHour returns the hour since 1970 of the row of a key, if its cell is an append column.
 func appendHour(g Grouping, key []byte) (hour uint64, ok bool) {
 	at := split(key)
 	_, qualifier, ok := parseSuffix(key[at:])

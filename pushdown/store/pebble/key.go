@@ -56,7 +56,7 @@ func appendKey(dst []byte, table string, row []byte, family string, qualifier []
 }
 
 // appendFamilyEnd appends a key that sorts after every cell of one family of a row and
-// before the next family. No family lies between, because names hold no byte as low
+// before the next family. No family is between, because names hold no byte as low
 // as the 01 that follows the name here.
 func appendFamilyEnd(dst []byte, table string, row []byte, family string) []byte {
 	dst = appendPrefix(dst, table, row)
@@ -119,7 +119,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// nameByte tells whether a name may contain c.
+// nameByte reports whether a name may contain c.
 func nameByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '-' || c == ':'
 }

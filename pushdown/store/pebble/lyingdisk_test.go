@@ -35,7 +35,7 @@ func (lyingFile) SyncData() error            { return nil }
 func (lyingFile) SyncTo(int64) (bool, error) { return false, nil }
 
 // If a disk says that logs, MANIFESTs or tables are synced before they are, and then loses power,
-// either all that was acknowledged is read, or an error or a log line tells that something is
+// either all that was acknowledged is read, sealed or not, or an error or a log line says that something is
 // missing. Blocks of 4 KiB get lost. If they are the end of a log, and a batch ended right before
 // them, the loss cannot be noticed.
 func TestLyingDisk(t *testing.T) {
@@ -45,17 +45,24 @@ func TestLyingDisk(t *testing.T) {
 	if *soak {
 		states = 1000
 	}
+	sealed := int64(0)
 	for _, about := range []string{".log", "MANIFEST-", ".sst"} {
 		count := map[string]int{}
 		for range 4 {
 			files := vfs.NewCrashableMem()
-			s, err := Open("data", Options{FS: lyingDisk{files, about}, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: quiet()})
+			opts := sealedOptions(lyingDisk{files, about})
+			opts.MemTableBytes = 64 << 10
+			s, err := Open("data", opts)
 			if err != nil {
 				t.Fatal(err)
 			}
 			create(t, s)
 			for n := range 60 + rng.IntN(60) {
 				apply(t, s, cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 500+rng.IntN(1000))))
+				appendEntries(t, s, n%5, 0, sealedEntries(n%5, n)[:60])
+				if rng.IntN(20) == 0 {
+					sealed += sealAll(t, s, hourEnd(0)).Sealed
+				}
 			}
 			want := dump(t, s, store.Scan{})
 			for range states / 4 {
@@ -82,9 +89,12 @@ func TestLyingDisk(t *testing.T) {
 			t.Logf("%s: %s %d", about, what, count[what])
 		}
 	}
+	if sealed == 0 {
+		t.Error("no row was sealed: the test tries too little")
+	}
 }
 
-// unknowable tells whether the records of the last log end with a block.
+// unknowable reports whether the records of the last log end with a block.
 func unknowable(t *testing.T, i image) bool {
 	t.Helper()
 	last := ""

@@ -36,9 +36,9 @@ const (
 	rowChange  = "c"
 )
 
-// marks numbers marks and, beside them, the changes of those groups that were marked. A
+// marks numbers marks and, with them, the changes of those groups that were marked. A
 // change is written into the batch that makes it, so that the two are visible and durable
-// together, and none is missed by whoever has the store open. Groups that were never marked
+// together, and none is missed by a process that has the store open. Groups that were never marked
 // cost nothing.
 type marks struct {
 	on atomic.Bool // a group is watched
@@ -173,7 +173,7 @@ func (s *Store) noteRanges(b *batch, table string, ranges []store.KeyRange) {
 	m.note(b, names)
 }
 
-// watches tells whether the changes of a group are written. The group of a table's rows
+// watches reports whether the changes of a group are written. The group of a table's rows
 // without one is watched with any other of the table.
 func (m *marks) watches(name string) bool {
 	table := strings.IndexByte(name, 0) + 1

@@ -129,7 +129,7 @@ func (j *joiner) append(v []byte) {
 }
 
 // grow at least doubles the buffer. All of the new space is on the side that needs
-// it: before the bytes if after is 0; else after them, but for before bytes, in which
+// it: before the bytes if after is 0; else after them, except before bytes, in which
 // Finish writes the header.
 func (j *joiner) grow(before, after int) {
 	held := j.hi - j.lo

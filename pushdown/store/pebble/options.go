@@ -75,7 +75,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// keySchema tells pebble's columnar blocks how keys are split into columns. Its
+// keySchema says to pebble's columnar blocks how keys are split into columns. Its
 // name, DefaultKeySchema(downpour.cells.v1,16), is on disk as well.
 var keySchema = colblk.DefaultKeySchema(cells, 16)
 
@@ -106,7 +106,7 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
 		// Appends of one row that lie in several tables are joined by each
 		// scan until a compaction joins them: compact early, and let writers
-		// go on meanwhile.
+		// go on until then.
 		L0CompactionThreshold:      2,
 		L0StopWritesThreshold:      maxSublevels,
 		Cleaner:                    deleter{},

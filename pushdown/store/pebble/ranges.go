@@ -86,25 +86,25 @@ func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRang
 // Bounds of what Reclaim does by itself.
 const (
 	// reclaimPart is the part of a table's bytes that deleted rows take at least before
-	// tables are written anew for them: else each run would write much to free little.
+	// tables are written again for them: else each run would write much to free little.
 	// What is less goes with later compactions.
 	reclaimPart = 16
 	// reclaimLeast is the fewest bytes for which it is done.
 	reclaimLeast = 1 << 20
-	// reclaimStep bounds the bytes of one compaction, which needs as much room meanwhile. Where
+	// reclaimStep bounds the bytes of one compaction, which needs as much room until it ends. Where
 	// less is free, a step is smaller; see fitting.
 	reclaimStep = 256 << 20
 	// baseBytes is pebble's LBaseMaxBytes: of a database that is larger, level 0 is not compacted
 	// into the last level.
 	baseBytes = 64 << 20
-	// reclaimWait is how long pebble has to delete tables of which no row is left. It does so
+	// reclaimWait is how long pebble has to delete tables without a row that is left. It does so
 	// soon after the flush, without reading them.
 	reclaimWait = 5 * time.Second
 	reclaimLook = 50 * time.Millisecond
 )
 
 // Reclaim gives the place of deleted rows back; see store.RangeDeleter. Tables that hold
-// nothing else are deleted by pebble, the others are written anew without them.
+// nothing else are deleted by pebble, the others are written again without them.
 func (s *Store) Reclaim(ctx context.Context, table string, ranges []store.KeyRange) error {
 	bounds, err := s.bounds(table, ranges)
 	if err != nil || len(bounds) == 0 {
@@ -137,7 +137,7 @@ func (s *Store) Reclaim(ctx context.Context, table string, ranges []store.KeyRan
 	return nil
 }
 
-// worthReclaiming tells whether deleted rows take enough of a table.
+// worthReclaiming reports whether deleted rows take enough of a table.
 func (s *Store) worthReclaiming(ctx context.Context, table string, bounds []pebble.KeyRange) (bool, error) {
 	if err := s.begin(ctx); err != nil {
 		return false, err
@@ -152,7 +152,7 @@ func (s *Store) worthReclaiming(ctx context.Context, table string, bounds []pebb
 	return deleted >= max(reclaimLeast, all/reclaimPart), err
 }
 
-// reclaimSome compacts the first of some ranges together with what lies between them, and
+// reclaimSome compacts the first of some ranges together with what is between them, and
 // returns how many: half as many, and half of that, until there is room to write what stays.
 func (s *Store) reclaimSome(ctx context.Context, bounds []pebble.KeyRange) (n int, err error) {
 	if err := s.begin(ctx); err != nil {
@@ -201,14 +201,14 @@ func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (i
 }
 
 // writtenAnew returns about how many bytes a compaction of the first n ranges writes: tables that
-// have a part of them are written as a whole, but for the rows that are deleted.
+// have a part of them are written as a whole, except the rows that are deleted.
 func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRange, n int) (uint64, error) {
 	all := pebble.KeyRange{Start: bounds[0].Start, End: bounds[n-1].End}
 	overlaps := func(t pebble.SSTableInfo) bool {
 		return compareKeys(t.Smallest.UserKey, all.End) < 0 && compareKeys(t.Largest.UserKey, all.Start) >= 0
 	}
 
-	// Tables of level 0 are compacted as a whole with what lies below them. That is the last level
+	// Tables of level 0 are compacted as a whole with what is below them. That is the last level
 	// in a small database, and else one that holds little.
 	var below, bytes uint64
 	for _, tables := range levels[1:] {
@@ -239,7 +239,7 @@ func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRa
 		}
 	}
 
-	// What lies in these tables and is deleted is not written. Where level 0 has widened them, that
+	// What is in these tables and is deleted is not written. Where level 0 has widened them, that
 	// goes for later ranges, too.
 	for n < len(bounds) && compareKeys(bounds[n].End, all.End) <= 0 {
 		n++

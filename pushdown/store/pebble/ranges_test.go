@@ -188,7 +188,7 @@ func TestVersion_ranges(t *testing.T) {
 		if same {
 			kept++
 		}
-		// A deletion elsewhere leaves the token; one beside it, too, unless an earlier one was wider.
+		// A deletion elsewhere leaves the token; one next to it, too, unless an earlier one was wider.
 		if metric != 1 && !in && !same {
 			t.Fatalf("a deletion of metric %d changes the token of metric 1", metric)
 		}
@@ -246,7 +246,7 @@ func TestVersion_manyDeletions(t *testing.T) {
 	}
 }
 
-// A watch of rows in a range that is deleted has lost something, and is told; any other has not.
+// A watch of rows in a range that is deleted has lost something, and is called; any other has not.
 func TestWatch_ranges(t *testing.T) {
 	s := openWatched(t)
 	var told [3]int
@@ -356,7 +356,7 @@ func hoursOf(t *testing.T, s *Store, metrics, hours, series int) {
 
 // Most of what deleted rows took on the disk is free when Reclaim returns, if they are the older
 // hours of many metrics, too, so that each table of pebble has some of them; and the rows that stay
-// are all there. Where deleted rows take little, nothing is written anew.
+// are all there. Where deleted rows take little, nothing is written again.
 func TestReclaim(t *testing.T) {
 	s := openMem(t, Options{Grouping: hourly, MemTableBytes: 256 << 10})
 	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
@@ -411,7 +411,7 @@ func TestReclaim(t *testing.T) {
 	t.Logf("%d bytes of %d are used", used(), before)
 }
 
-// narrowDisk tells how much is free.
+// narrowDisk says how much is free.
 type narrowDisk struct {
 	vfs.FS
 	free atomic.Uint64

@@ -34,7 +34,7 @@ func pastHours(first, metrics, hours int) (all []store.KeyRange) {
 }
 
 // Puts of many metrics fill a disk until they are refused. Then the older hours of each are deleted,
-// of which no table of pebble holds only such, and there is room for puts again.
+// though no table of pebble holds nothing else, and there is room for puts again.
 func TestReclaim_whilePutsAreRefused(t *testing.T) {
 	const metrics, series, disk = 50, 10, 80 << 20
 	s, narrow := openNarrow(t)

@@ -79,7 +79,7 @@ func (s *Store) replaceRow(table, family string, r *store.Replacement) (*batch, 
 	return b, nil
 }
 
-// holds tells whether a row's cells of a family are those that were read.
+// holds reports whether a row's cells of a family are those that were read.
 func (s *Store) holds(table, family string, read store.Row) (same bool, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
 	if err != nil {

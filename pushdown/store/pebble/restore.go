@@ -19,7 +19,7 @@ import (
 const restoringName = "restoring"
 
 // Restore copies a backup into an empty data directory, which it makes if it is not there.
-// from is a backup, or a directory of backups, of which the newest is taken. Every file is
+// from is a backup, or a directory of backups, whose newest is taken. Every file is
 // compared with the backup's list, and every block, log and MANIFEST of the copy is checked,
 // before anything is put in place; until everything is, the directory does not open. A
 // restore that was cut off is made again by the same call.
@@ -248,7 +248,7 @@ func (r *restore) move(name string) error {
 	return r.files.Rename(r.files.PathJoin(r.temporary, name), r.files.PathJoin(r.dir, name))
 }
 
-// restoring tells whether a restore into a data directory has begun and not ended.
+// restoring reports whether a restore into a data directory has begun and not ended.
 func restoring(files vfs.FS, dir string) (bool, error) {
 	_, err := files.Stat(files.PathJoin(dir, restoringName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -105,7 +105,7 @@ func (l *logFile) fillTimes(f *store.Fault) {
 	}
 
 	inside.fill(f)
-	// Nothing in the broken part tells a time: what lies around it does.
+	// Nothing in the broken part has a time: what is around it does.
 	if f.First.IsZero() {
 		beside.fill(f)
 	}

@@ -221,7 +221,7 @@ func severalLogs(t *testing.T) (i image, logs []string, want string) {
 }
 
 // If one of several logs is missing, or is cut at the end of a batch, the store refuses to open,
-// even if what is left would make sense by itself. Opened with Salvage it tells of the loss.
+// even if what is left would make sense by itself. Opened with Salvage it logs the loss.
 func TestDamage_severalLogs(t *testing.T) {
 	i, logs, want := severalLogs(t)
 	if got, told, err := reading(t, i, Options{}); err != nil || got != want || told != "" {
@@ -246,7 +246,7 @@ func TestDamage_severalLogs(t *testing.T) {
 		delete(gone, name)
 		named := name
 		if n > 0 && n < len(logs)-1 {
-			named = logs[n+1] // the next log tells that there was one before it, but not its name
+			named = logs[n+1] // the next log shows that there was one before it, but not its name
 		}
 		refused("without "+name, gone, named)
 		number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)

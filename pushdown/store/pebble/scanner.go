@@ -186,7 +186,7 @@ func (c *scanner) readRow() error {
 	return c.readCells(row, at)
 }
 
-// inRanges tells whether row is in a wanted range. If it is not, the iterator has
+// inRanges reports whether row is in a wanted range. If it is not, the iterator has
 // moved to the next range, or the scan has ended.
 func (c *scanner) inRanges(row []byte) bool {
 	if len(c.scan.Filter.Ranges) == 0 {
@@ -235,7 +235,7 @@ func (c *scanner) readCells(row []byte, at int) error {
 	return nil
 }
 
-// inRow tells whether the iterator still stands in row, whose keys have a prefix
+// inRow reports whether the iterator still stands in row, whose keys have a prefix
 // of at bytes.
 func (c *scanner) inRow(row []byte, at int) bool {
 	key := c.it.Key()

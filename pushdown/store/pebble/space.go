@@ -11,7 +11,7 @@ import (
 
 // Writes are refused while less than maxReserve is free on the disk. It is left for one
 // step of Reclaim, without which a full store could not give the place of deleted rows
-// back, and beside it keepFree for the log, the MANIFEST and the tables of what was
+// back, and with it keepFree for the log, the MANIFEST and the tables of what was
 // written already, and for closing in good order.
 const (
 	keepFree    = 8 << 20
@@ -47,7 +47,7 @@ func (s *Store) checkSpace() error {
 		store.ErrFull, s.dir, usage.AvailBytes>>10, reserve>>10)
 }
 
-// startBytes is what opening a database writes beside what was in its logs.
+// startBytes is what opening a database writes besides what was in its logs.
 const startBytes = 1 << 20
 
 // spaceToOpen returns why a database cannot be opened for want of space, nil if it

@@ -155,7 +155,7 @@ func checkFamily(f store.FamilySpec) error {
 	return nil
 }
 
-// TableExists tells whether a table is there to be read.
+// TableExists reports whether a table is there to be read.
 func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	if err := s.begin(ctx); err != nil {
 		return false, err

@@ -129,7 +129,7 @@ func (s *Store) logNoSpace(err error) {
 	}
 }
 
-// logSpaceAgain tells whether there is space on the disk again, and logs it once.
+// logSpaceAgain reports whether there is space on the disk again, and logs it once.
 func (s *Store) logSpaceAgain() bool {
 	if s.checkSpace() != nil {
 		return false
@@ -147,7 +147,7 @@ type rate struct {
 	n    int       // how often the thing happened since
 }
 
-// allow counts the thing once, and tells whether a line about it may be logged. n is
+// allow counts the thing once, and reports whether a line about it may be logged. n is
 // how often it happened since the last line.
 func (r *rate) allow(now time.Time, every time.Duration) (n int, ok bool) {
 	r.mu.Lock()

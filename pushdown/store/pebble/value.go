@@ -68,7 +68,7 @@ func fillPut(dst []byte, ms int64) {
 	}
 }
 
-// appendSealedHeader appends what a sealed value begins with, of which so many bytes are sealed.
+// appendSealedHeader appends the beginning of a value with so many sealed bytes.
 func appendSealedHeader(dst []byte, sealed int) []byte {
 	return binary.AppendUvarint(append(dst, tagSealed, sealedMark), uint64(sealed))
 }

@@ -26,7 +26,7 @@ func taken(w store.Watch) (rows []string, lost bool) {
 	return rows, lost
 }
 
-// A watch tells every row of its ranges that was written or deleted in any way, each once, and no
+// A watch names every row of its ranges that was written or deleted in any way, each once, and no
 // other.
 func TestWatch(t *testing.T) {
 	s := openWatched(t)
@@ -71,8 +71,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A watch tells the writes of a row in the order in which one writer made them: what was appended,
-// put and deleted. Of a row with more writes than it keeps it tells only that.
+// A watch has the writes of a row in the order in which one writer made them: what was appended,
+// put and deleted. Of a row with more writes than it keeps it says only that.
 func TestWatch_writes(t *testing.T) {
 	s := openWatched(t)
 	var watches [2]store.Watch

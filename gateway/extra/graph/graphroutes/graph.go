@@ -217,7 +217,7 @@ func (g *request) run(ctx context.Context, w http.ResponseWriter, a *queryroutes
 	}
 	g.stats = &a.Entry.Stats
 	g.stats.PointsOut = g.points()
-	queryroutes.SetIncompleteHeader(w, g.stats) //fault:damaged-rows-of-pictures-untold TestFix_damagedElsewhere
+	queryroutes.SetIncompleteHeader(w, g.stats) //fault:damaged-rows-of-pictures-untold TestFix_damagedPictures
 	switch g.form {
 	case asText:
 		a.Computed()

@@ -141,13 +141,52 @@ type Host struct {
 
 	mu    sync.Mutex
 	cut   bool
+	runs  chan struct{} // closed unless the host is stalled
 	open  map[*hostConn]bool
 	ports map[*hostListener]bool
 }
 
 // NewHost returns a machine on a network.
 func NewHost(on network.Network) *Host {
-	return &Host{on: on, open: map[*hostConn]bool{}, ports: map[*hostListener]bool{}}
+	h := &Host{on: on, runs: make(chan struct{}), open: map[*hostConn]bool{}, ports: map[*hostListener]bool{}}
+	close(h.runs)
+	return h
+}
+
+// Stall lets nothing in or out of the host until Resume is called or the host is cut off, and ends no connection: others see a
+// machine that hangs.
+func (h *Host) Stall() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.cut && h.isRunning() {
+		h.runs = make(chan struct{})
+	}
+}
+
+// Resume ends Stall.
+func (h *Host) Resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.isRunning() {
+		close(h.runs)
+	}
+}
+
+func (h *Host) isRunning() bool {
+	select {
+	case <-h.runs:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits while the host is stalled.
+func (h *Host) await() {
+	h.mu.Lock()
+	runs := h.runs
+	h.mu.Unlock()
+	<-runs
 }
 
 // errCut is the error of a host that was cut off.
@@ -159,6 +198,9 @@ func (h *Host) Cut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cut = true
+	if !h.isRunning() {
+		close(h.runs)
+	}
 	for l := range h.ports {
 		l.Listener.Close()
 	}
@@ -186,6 +228,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 
 // DialContext implements network.Network.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	h.await()
 	c, err := h.on.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -216,6 +259,7 @@ func (l *hostListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.host.await()
 	return l.host.keep(c)
 }
 
@@ -229,6 +273,20 @@ func (l *hostListener) Close() error {
 type hostConn struct {
 	net.Conn
 	host *Host
+}
+
+// Read reads. What arrives while the host is stalled waits.
+func (c *hostConn) Read(b []byte) (int, error) {
+	c.host.await()
+	n, err := c.Conn.Read(b)
+	c.host.await()
+	return n, err
+}
+
+// Write writes.
+func (c *hostConn) Write(b []byte) (int, error) {
+	c.host.await()
+	return c.Conn.Write(b)
 }
 
 func (c *hostConn) Close() error {

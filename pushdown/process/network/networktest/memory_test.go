@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // On a network in memory a listener is found by its address until it is closed, and a host that is
@@ -62,4 +64,47 @@ func TestMemory(t *testing.T) {
 	if _, err := server.DialContext(t.Context(), "tcp", address); !errors.Is(err, errCut) {
 		t.Errorf("a host that is cut off dials: %v", err)
 	}
+}
+
+// A host that is stalled takes and sends nothing, and goes on where it was.
+func TestHost_stall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Memory
+		server := NewHost(&m)
+		l, err := server.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.Copy(c, c)
+			c.Close()
+		}()
+		c, err := m.DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		echo := func() (time.Duration, error) {
+			began, b := time.Now(), make([]byte, 1)
+			go c.Write([]byte("x"))
+			_, err := io.ReadFull(c, b)
+			return time.Since(began), err
+		}
+		if d, err := echo(); d != 0 || err != nil {
+			t.Errorf("running: an echo after %v, %v, want it at once", d, err)
+		}
+		server.Stall()
+		time.AfterFunc(time.Minute, server.Resume)
+		if d, err := echo(); d != time.Minute || err != nil {
+			t.Errorf("stalled for a minute: an echo after %v, %v", d, err)
+		}
+		server.Stall()
+		time.AfterFunc(time.Minute, server.Cut)
+		if d, err := echo(); d != time.Minute || err == nil {
+			t.Errorf("stalled for a minute, then cut off: an echo after %v, %v, want an error", d, err)
+		}
+	})
 }

@@ -56,7 +56,7 @@ func (s *server) node(method string) (proto.Message, []byte, error) {
 	case "GetMetaRegionLocations":
 		// A replica first, which must not be used.
 		for replica := len(s.c.servers) - 1; replica >= 0; replica-- {
-			appendField(1, metaLocation(replica, s.c.servers[replica].addr))
+			appendField(1, metaLocation(replica, s.c.servers[(s.c.metaServer+replica)%len(s.c.servers)].addr))
 		}
 	case "GetBootstrapNodes":
 		if s.c.version.before(2, 5) {

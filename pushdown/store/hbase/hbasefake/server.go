@@ -27,6 +27,7 @@ type server struct {
 	conns    map[net.Conn]bool
 	running  chan struct{} // closed unless the server is paused
 	expired  bool          // it lost its session while it was paused
+	lives    atomic.Int32  // how often it was started: a call of an earlier life is not executed
 }
 
 func newServer(c *Cluster, index int) *server {
@@ -60,9 +61,16 @@ func (s *server) stop() {
 	}
 	s.listener.Close()
 	s.listener = nil
+	s.die()
+}
+
+// die ends every connection, and the calls that wait. The caller holds mu.
+func (s *server) die() {
+	s.lives.Add(1)
 	for conn := range s.conns {
 		conn.Close()
 	}
+	clear(s.conns)
 }
 
 func (s *server) pause() {
@@ -78,10 +86,7 @@ func (s *server) resume() {
 	defer s.mu.Unlock()
 	if s.expired {
 		s.expired = false
-		for conn := range s.conns {
-			conn.Close()
-		}
-		clear(s.conns)
+		s.die()
 	}
 	close(s.running)
 }
@@ -138,7 +143,8 @@ func (s *server) session(conn net.Conn) {
 		return
 	}
 
-	l := &clientConn{s: s, conn: conn, ended: make(chan struct{})}
+	life := s.lives.Load()
+	l := &clientConn{s: s, conn: conn, ended: make(chan struct{}), writes: make(chan struct{}, 1)}
 	defer close(l.ended)
 	for s.awaitRunning() {
 		frame, err := readFrame(conn)
@@ -149,7 +155,7 @@ func (s *server) session(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		call.ended = l.ended
+		call.life, call.ended = life, l.ended
 
 		// Counted on arrival: a call that a fault ends has been sent all the same.
 		if call.header.GetMethodName() == "Multi" {
@@ -175,7 +181,8 @@ type clientConn struct {
 	conn  net.Conn
 	ended chan struct{} // closed with the connection
 	deaf  atomic.Bool   // nothing more is executed or written, see Deafen
-	mu    sync.Mutex    // held while a reply is written
+	// writes has an element while a reply is written. It is no mutex, on which simulated time would wait: a client may be stalled.
+	writes chan struct{}
 }
 
 // highPriority is the priority above which calls do not wait for a handler.
@@ -230,8 +237,8 @@ func (l *clientConn) answer(c *call) error {
 		return errBroken
 	}
 
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.writes <- struct{}{}
+	defer func() { <-l.writes }()
 	return writeFrame(l.conn, reply)
 }
 
@@ -240,6 +247,7 @@ type call struct {
 	header pb.RequestHeader
 	param  []byte
 	cells  []byte
+	life   int32           // of its server
 	ended  <-chan struct{} // closed with its connection
 }
 
@@ -314,7 +322,7 @@ func (s *server) replyLocked(call *call) ([]byte, error) {
 	if fault.Kind == Deafen {
 		return nil, errDeaf
 	}
-	if fault.Queued && call.hasEnded() {
+	if fault.Queued && call.hasEnded() || call.life != s.lives.Load() {
 		return nil, errBroken
 	}
 
