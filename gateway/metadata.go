@@ -86,7 +86,7 @@ func newNames(c *common) *names {
 		Bytes:    c.memory.Cache(uid.DefaultBytes),
 		Shared:   !c.cfg.Embedded(),
 		Assigned: n.assigned,
-		Told:     n.forgetMeta,
+		OnChange: n.forgetMeta,
 		Log:      c.log,
 	})
 	return n

@@ -34,7 +34,7 @@ func (s *earlyStore) Version(ctx context.Context, table, family string, r store.
 	return s.Store.Features().Versioner.Version(ctx, table, family, r)
 }
 
-func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (s *earlyStore) UnprovenVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
 	key := table + family + string(r.Start)
 	if s.stale.Load() {
 		token, _ := s.tokens.LoadOrStore(key, "")

@@ -25,7 +25,7 @@ type writes struct {
 // newWrites returns what writes points, and rollups, nil for none, that others have made.
 func newWrites(c *common, n *names, rollups *rollup.Config) (*writes, error) {
 	w := &writes{common: c, refusals: putlog.New(c.log)}
-	w.refusals.Told = w.refused
+	w.refusals.OnRefusal = w.refused
 	schema := c.cfg.Schema()
 	// Staged: where the store can order its writes, a new series does not wait until its
 	// UIDs are on the disk.

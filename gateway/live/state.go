@@ -85,36 +85,37 @@ func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	return now, ch
 }
 
-// copyKept copies to now the groups of the sub-queries that the answer keeps. If the
-// answer changes nothing at all, both states share the maps; otherwise s keeps its own,
-// because it stays the present state until the new one is accepted.
-func (s *state) copyKept(now *state, a *Answer) {
-	if a.Kept == nil { // the answer is whole
-		now.byKey = make(map[string]groupID, len(a.Results))
-		now.groups = make(map[groupID]*group, len(a.Results))
+// copyKept begins the next state: it fills its maps and its number of points with those groups of s
+// whose sub-queries have not changed, by a.Kept; with none if the answer has all groups. If the
+// answer changes nothing at all, both states share the maps. Otherwise next gets copies,
+// because s stays the present state until the next one is accepted.
+func (s *state) copyKept(next *state, a *Answer) {
+	if a.Kept == nil { // the answer has all groups
+		next.byKey = make(map[string]groupID, len(a.Results))
+		next.groups = make(map[groupID]*group, len(a.Results))
 		return
 	}
 
-	now.points, now.byKey, now.groups = s.points, s.byKey, s.groups
-	var gone []string
+	next.points, next.byKey, next.groups = s.points, s.byKey, s.groups
+	var dropped []string
 	for key, id := range s.byKey {
 		if !a.Kept[s.groups[id].queryIndex] {
-			gone = append(gone, key)
+			dropped = append(dropped, key)
 		}
 	}
-	if len(gone)+len(a.Results)+len(a.Changes) == 0 {
+	if len(dropped)+len(a.Results)+len(a.Changes) == 0 {
 		return
 	}
 
-	now.byKey, now.groups = maps.Clone(s.byKey), maps.Clone(s.groups)
-	if now.byKey == nil { // maps.Clone of a nil map
-		now.byKey, now.groups = map[string]groupID{}, map[groupID]*group{}
+	next.byKey, next.groups = maps.Clone(s.byKey), maps.Clone(s.groups)
+	if next.byKey == nil { // maps.Clone of a nil map
+		next.byKey, next.groups = map[string]groupID{}, map[groupID]*group{}
 	}
-	for _, key := range gone {
+	for _, key := range dropped {
 		id := s.byKey[key]
-		now.points -= len(s.groups[id].points.time)
-		delete(now.byKey, key)
-		delete(now.groups, id)
+		next.points -= len(s.groups[id].points.time)
+		delete(next.byKey, key)
+		delete(next.groups, id)
 	}
 }
 

@@ -114,8 +114,8 @@ var groups = []struct{ begin, what string }{
 	{"(?P", "(?P…), which Java does not know"},
 }
 
-// group copies the beginning of a group.
-func (t *translator) group() string {
+// group copies the beginning of a group, as ( or (?i:. It returns what Go cannot do, "" for nothing.
+func (t *translator) group() (unsupported string) {
 	rest := t.rest()
 	for _, g := range groups {
 		if strings.HasPrefix(rest, g.begin) {

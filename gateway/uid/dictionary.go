@@ -51,9 +51,9 @@ type Config struct {
 	// Assigned, if set, is called for every UID that this process assigns. It must
 	// not block.
 	Assigned func(kind encoding.UIDKind, name string, u encoding.UID)
-	// Told, if set, is called when a process has announced a change and the cache is right again.
+	// OnChange, if set, is called when a process has announced a change and the cache is right again.
 	// It must not block.
-	Told func()
+	OnChange func()
 	// Log gets conflicts and a warning when few UIDs are left; nil logs nothing.
 	Log *slog.Logger
 }

@@ -36,10 +36,10 @@ func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []stri
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 
-	mine, theirs, release := d.preparing.claim(kind, s.assignable(kind, names))
+	claimed, others, release := d.preparing.claim(kind, s.assignable(kind, names))
 	func() {
 		defer release() // before it waits for others, which may wait for these
-		for part := range slices.Chunk(mine, preparedAtOnce) {
+		for part := range slices.Chunk(claimed, preparedAtOnce) {
 			// A single name is cheaper by Assign, which shares it with other callers.
 			if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
 				return
@@ -47,7 +47,7 @@ func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []stri
 		}
 	}()
 
-	for _, done := range theirs {
+	for _, done := range others {
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -63,10 +63,10 @@ type claims struct {
 	names map[nameKey]chan struct{} // closed when the name is no longer being prepared
 }
 
-// claim splits names into those that no other call prepares, which are the caller's until it calls
-// release, and a wait for others that prepare the rest.
+// claim returns the names that no other call prepares, which are the caller's until it calls release, and
+// for the rest the channels that other calls close when they have prepared them.
 func (c *claims) claim(kind encoding.UIDKind,
-	names []string) (mine []string, theirs []<-chan struct{}, release func()) {
+	names []string) (claimed []string, others []<-chan struct{}, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -78,16 +78,16 @@ func (c *claims) claim(kind encoding.UIDKind,
 		key := nameKey{kind, name}
 		if other := c.names[key]; other == nil {
 			c.names[key] = done
-			mine = append(mine, name)
-		} else if !slices.Contains(theirs, (<-chan struct{})(other)) {
-			theirs = append(theirs, other)
+			claimed = append(claimed, name)
+		} else if !slices.Contains(others, (<-chan struct{})(other)) {
+			others = append(others, other)
 		}
 	}
 
-	return mine, theirs, func() {
+	return claimed, others, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, name := range mine {
+		for _, name := range claimed {
 			delete(c.names, nameKey{kind, name})
 		}
 		close(done)

@@ -116,8 +116,8 @@ func (w *watcher) poll(ctx context.Context) error {
 	tell := n != w.seen
 	// As they were before the check: changes during it are found by the next poll.
 	w.seen, w.checked = n, began
-	if tell && w.d.cfg.Told != nil {
-		w.d.cfg.Told()
+	if tell && w.d.cfg.OnChange != nil {
+		w.d.cfg.OnChange()
 	}
 	return nil
 }

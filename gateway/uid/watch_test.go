@@ -20,7 +20,7 @@ func TestWatch(t *testing.T) {
 	s := &reading{storeInMemory: newMemory()}
 	var told atomic.Int64
 	shared := func() *Dictionary {
-		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, Told: func() { told.Add(1) }})
+		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, OnChange: func() { told.Add(1) }})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := shared(), shared()

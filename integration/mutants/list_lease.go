@@ -4,11 +4,11 @@ package main
 var ofLeases = []mutant{
 	{
 		name: "lease-takes-the-slow-for-dead", file: "pushdown/lease/keeper.go",
-		old: "	return now.Sub(s.since) >= k.dead() ||", new: "	return now.Sub(s.since) >= k.beat() ||",
+		old: "	return now.Sub(s.since) >= k.deadAfter() ||", new: "	return now.Sub(s.since) >= k.heartbeat() ||",
 		test: "TestTry_living",
 	}, {
 		name: "lease-of-the-dead-is-never-taken", file: "pushdown/lease/keeper.go",
-		old: "	return now.Sub(s.since) >= k.dead() ||", new: "	return now.Sub(s.since) >= 100*k.dead() ||",
+		old: "	return now.Sub(s.since) >= k.deadAfter() ||", new: "	return now.Sub(s.since) >= 100*k.deadAfter() ||",
 		test: "TestTake_dead",
 	}, {
 		name: "lease-takes-a-lost-reply-for-a-failure", file: "pushdown/lease/keeper.go",
@@ -16,11 +16,11 @@ var ofLeases = []mutant{
 		test: "TestStores",
 	}, {
 		name: "lease-forgets-the-state", file: "pushdown/lease/keeper.go",
-		old: "old.Beat + 1, state: old.state}", new: "old.Beat + 1}",
+		old: "old.Beat + 1, state: old.state}", new: "old.Heartbeat + 1}",
 		test: "TestTake_dead",
 	}, {
 		name: "lease-outlives-its-renewal", file: "pushdown/lease/lease.go",
-		old: "began.Add(l.keeper.dead() - l.keeper.beat())", new: "began.Add(l.keeper.dead() + time.Hour)",
+		old: "began.Add(l.keeper.deadAfter() - l.keeper.heartbeat())", new: "began.Add(l.keeper.deadAfter() + time.Hour)",
 		test: "TestTake_dead",
 	}, {
 		name: "lease-stays-with-who-was-cut-off", file: "pushdown/lease/keeper.go",
@@ -32,7 +32,7 @@ var ofLeases = []mutant{
 		test: "TestWorker_two",
 	}, {
 		name: "compaction-sees-the-dead-late", file: "pushdown/compaction/background/leases.go",
-		old: "		r.dead = s.Dead\n", new: "		r.dead = false\n",
+		old: "		r.dead = s.Expired\n", new: "		r.dead = false\n",
 		test: "TestWorker_killedOfMany",
 	}, {
 		name: "compaction-looks-at-what-others-have-done", file: "pushdown/compaction/background/leases.go",

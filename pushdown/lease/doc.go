@@ -15,20 +15,20 @@
 //
 // Each write is a CompareAndPut of the store against the value that was read. No two values are
 // equal: each time that the lease is taken it gets a turn, a random number, and each write within a
-// turn its own beat. So a late write, after others have written, changes nothing.
+// turn its own beat number. So a late write, after others have written, changes nothing.
 //
 // # Who holds it
 //
-// A holder writes the next beat every Keeper.Beat. No clock is compared with that of another
-// machine: a waiter takes the lease once its value has not changed for Keeper.Dead by the waiter's
+// A holder writes the next heartbeat every Keeper.Heartbeat. No clock is compared with that of another
+// machine: a waiter takes the lease once its value has not changed for Keeper.DeadAfter by the waiter's
 // own monotonic clock, and then only if the value is still the one that it saw.
 //
 // A holder counts the time from before its last write that is known to have succeeded. The context
-// of the lease ends one beat before anybody could take it, and immediately when the holder finds
+// of the lease ends one heartbeat before anybody could take it, and immediately when the holder finds
 // another's turn in the cell. So as long as the process runs, nobody else has the lease while its
 // context is alive. After a stopped process or a sleeping machine resumes, work may continue for a
 // moment, until its timers have run; the lease does not stop writes to the store in that moment.
-// The next write to the lease, at the latest one beat later, ends the context.
+// The next write to the lease, at the latest one heartbeat later, ends the context.
 //
 // A lease alone therefore never makes work safe: work under it must be safe if two do it
 // concurrently. The lease only avoids doing it twice.
@@ -38,5 +38,5 @@
 // After an error the cell is read. It holds the new value; or another value of the same turn, which
 // came late and which the next write replaces; or another turn's, and the lease is lost; or still
 // the old value: then the outcome is unknown, because the write may still come, and the error is
-// returned. The lease is not lost by that, and the next beat finds the outcome.
+// returned. The lease is not lost by that, and the next heartbeat finds the outcome.
 package lease

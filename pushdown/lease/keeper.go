@@ -22,11 +22,11 @@ const (
 	column    = "lease"
 )
 
-// Default times of a Keeper. A dead holder is replaced after Dead and a quarter of a beat by a
+// Default times of a Keeper. A dead holder is replaced after DeadAfter and a quarter of a heartbeat by a
 // waiter, or within 60 s by a process that checks every ten.
 const (
-	defaultBeat = 10 * time.Second
-	defaultDead = 45 * time.Second
+	defaultBeat      = 10 * time.Second
+	defaultDeadAfter = 45 * time.Second
 )
 
 // releaseWithin bounds a release, and the check after a call whose context has ended.
@@ -48,9 +48,9 @@ type Keeper struct {
 	Table string
 	// Holder names the holder of a lease to people, see Holder.
 	Holder string
-	// Beat is the time between two renewals, and Dead the time after which a lease that was not
-	// renewed may be taken. Default 10 s and 45 s; Dead is at least four beats.
-	Beat, Dead time.Duration
+	// Heartbeat is the time between two renewals, and DeadAfter the time after which a lease that was not
+	// renewed may be taken. Default 10 s and 45 s; DeadAfter is at least four heartbeats.
+	Heartbeat, DeadAfter time.Duration
 	// Gone, if set, reports whether a holder is known to be dead by another lease that it had: then
 	// this one need not have been watched for that long. It is called while Keeper is locked.
 	Gone func(holder string) bool
@@ -84,18 +84,18 @@ func random(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-func (k *Keeper) beat() time.Duration {
-	if k.Beat > 0 {
-		return k.Beat
+func (k *Keeper) heartbeat() time.Duration {
+	if k.Heartbeat > 0 {
+		return k.Heartbeat
 	}
 	return defaultBeat
 }
 
-func (k *Keeper) dead() time.Duration {
-	if k.Dead > 0 {
-		return k.Dead
+func (k *Keeper) deadAfter() time.Duration {
+	if k.DeadAfter > 0 {
+		return k.DeadAfter
 	}
-	return defaultDead
+	return defaultDeadAfter
 }
 
 // check returns the first field that is wrong.
@@ -103,8 +103,8 @@ func (k *Keeper) check() error {
 	if k.Holder == "" {
 		return errors.New("lease: the holder has no name")
 	}
-	if k.dead() < 4*k.beat() {
-		return fmt.Errorf("lease: dead after %v with a beat of %v, want at least four beats", k.dead(), k.beat())
+	if k.deadAfter() < 4*k.heartbeat() {
+		return fmt.Errorf("lease: dead after %v with a beat of %v, want at least four beats", k.deadAfter(), k.heartbeat())
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (k *Keeper) Take(ctx context.Context, name string) (*Lease, error) {
 		if l != nil {
 			return l, nil
 		}
-		pause := k.beat() / 4
+		pause := k.heartbeat() / 4
 		switch {
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
@@ -169,7 +169,7 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	if err != nil {
 		return nil, "", err
 	}
-	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isDead(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
+	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isExpired(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
 		return nil, old.Holder, nil
 	}
 
@@ -208,9 +208,9 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	return l, "", nil
 }
 
-// isDead notes the value of another's lease, and reports whether it has not changed for so long
+// isExpired notes the value of another's lease, and reports whether it has not changed for so long
 // that its holder is dead.
-func (k *Keeper) isDead(name string, r record) bool {
+func (k *Keeper) isExpired(name string, r record) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
@@ -229,12 +229,12 @@ func (k *Keeper) isDead(name string, r record) bool {
 	// Leases that were not read for long are dropped: there may be many names.
 	if len(k.seen) > 1000 {
 		for other, o := range k.seen {
-			if now.Sub(o.last) > 2*k.dead() {
+			if now.Sub(o.last) > 2*k.deadAfter() {
 				delete(k.seen, other)
 			}
 		}
 	}
-	return now.Sub(s.since) >= k.dead() || k.Gone != nil && k.Gone(r.Holder)
+	return now.Sub(s.since) >= k.deadAfter() || k.Gone != nil && k.Gone(r.Holder)
 }
 
 // cell is the cell of a lease.

@@ -32,7 +32,7 @@ type Lease struct {
 	ended  chan struct{} // closed when renew has returned
 
 	writing  chan struct{} // holds a value while somebody writes: a mutex that heeds a context
-	beat     int64         // of the last write that was tried; used while writing
+	beat     int64         // number of the last heartbeat that was tried; used while writing
 	released bool          // used while writing
 
 	mu  sync.Mutex
@@ -52,15 +52,15 @@ func newLease(ctx context.Context, k *Keeper, name string, now record, began tim
 	}
 	l.ctx, l.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.expiry = time.AfterFunc(l.untilExpiry(began), func() {
-		l.end(fmt.Errorf("%w: %s could not be renewed for %v", ErrLost, name, k.dead()-k.beat()))
+		l.end(fmt.Errorf("%w: %s could not be renewed for %v", ErrLost, name, k.deadAfter()-k.heartbeat()))
 	})
 	return l
 }
 
 // untilExpiry is the time until the context ends if no write succeeds that begins after
-// began: one beat before others may take the lease.
+// began: one heartbeat before others may take the lease.
 func (l *Lease) untilExpiry(began time.Time) time.Duration {
-	return time.Until(began.Add(l.keeper.dead() - l.keeper.beat()))
+	return time.Until(began.Add(l.keeper.deadAfter() - l.keeper.heartbeat()))
 }
 
 // Name returns the name by which the lease was taken.
@@ -104,7 +104,7 @@ func (l *Lease) Save(ctx context.Context, state []byte) error {
 	if l.ctx.Err() != nil {
 		return l.explained("save the state", context.Cause(l.ctx))
 	}
-	under, cancel := context.WithTimeout(ctx, l.keeper.beat())
+	under, cancel := context.WithTimeout(ctx, l.keeper.heartbeat())
 	defer cancel()
 	stop := context.AfterFunc(l.ctx, cancel)
 	defer stop()
@@ -168,20 +168,20 @@ func (l *Lease) lock(ctx context.Context) error {
 
 func (l *Lease) unlock() { <-l.writing }
 
-// renew writes beats until the lease is lost or released.
+// renew writes heartbeats until the lease is lost or released.
 func (l *Lease) renew() {
 	defer close(l.ended)
-	for pause := l.keeper.beat(); wait.For(l.ctx, pause) == nil; {
-		pause = l.keeper.beat()
+	for pause := l.keeper.heartbeat(); wait.For(l.ctx, pause) == nil; {
+		pause = l.keeper.heartbeat()
 		if l.renewOnce() != nil {
 			pause /= 5
 		}
 	}
 }
 
-// renewOnce writes the next beat, with the current state.
+// renewOnce writes the next heartbeat, with the current state.
 func (l *Lease) renewOnce() error {
-	ctx, cancel := context.WithTimeout(l.ctx, l.keeper.beat())
+	ctx, cancel := context.WithTimeout(l.ctx, l.keeper.heartbeat())
 	defer cancel()
 	if err := l.lock(ctx); err != nil {
 		return err

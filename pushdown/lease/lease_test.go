@@ -314,7 +314,7 @@ func TestTake_dead(t *testing.T) {
 
 // TestTry_living: a lease that is renewed is never taken, however long somebody tries.
 //
-//fault:lease-of-the-living-is-taken !k.isDead(name, old) => false
+//fault:lease-of-the-living-is-taken !k.isExpired(name, old) => false
 func TestTry_living(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(2, 2)))
@@ -362,8 +362,8 @@ func TestLease_unreachable(t *testing.T) {
 		}
 		v.kill()
 		<-l.Context().Done()
-		if lived := time.Since(began); lived != defaultDead-defaultBeat {
-			t.Errorf("the context ended after %v, want %v", lived, defaultDead-defaultBeat)
+		if lived := time.Since(began); lived != defaultDeadAfter-defaultBeat {
+			t.Errorf("the context ended after %v, want %v", lived, defaultDeadAfter-defaultBeat)
 		}
 		if err := l.Save(t.Context(), nil); !errors.Is(err, ErrLost) {
 			t.Errorf("a save: %v, want %v", err, ErrLost)
@@ -457,7 +457,7 @@ func TestKeeper_refused(t *testing.T) {
 		}
 	}
 	f("no name", func(k *Keeper) { k.Holder = "" })
-	f("want at least four beats", func(k *Keeper) { k.Beat = 20 * time.Second })
+	f("want at least four beats", func(k *Keeper) { k.Heartbeat = 20 * time.Second })
 	for _, value := range []string{"x", "x\n", "{}\n"} {
 		f(`cannot read lease x in row "lease/x" of table state`, func(*Keeper) { o.cell.value = []byte(value) })
 	}

@@ -74,7 +74,7 @@ func TestLook(t *testing.T) {
 		for range 60 {
 			synctest.Wait() // for the heartbeat of this moment
 			before := mine.reads.Load()
-			sights, err := k.Look(t.Context(), names)
+			sights, err := k.Statuses(t.Context(), names)
 			if err != nil || len(sights) != 4 || mine.reads.Load() != before+1 {
 				t.Fatalf("%d sights in %d calls, %v, want 4 in one", len(sights), mine.reads.Load()-before, err)
 			}
@@ -89,7 +89,7 @@ func TestLook(t *testing.T) {
 			if !sights[2].Held {
 				t.Errorf("the lease that is held: %+v", sights[2])
 			}
-			if sights[2].Dead {
+			if sights[2].Expired {
 				after = time.Since(death)
 				break
 			}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// maxState bounds the bytes of a state: each beat writes it again.
+// maxState bounds the bytes of a state: each heartbeat writes it again.
 const maxState = 1 << 20
 
 // record is the cell of a lease.

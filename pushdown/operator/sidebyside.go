@@ -42,8 +42,8 @@ type hoursOperator struct {
 	scans  sync.WaitGroup
 
 	chunk    []byte // memory for further names of spans
-	kept     int64  // bytes of names and annotations; hours reserve what they hold themselves
-	reserved int64  // of kept
+	kept     int64  // bytes of names and annotations of series; each hourScan reserves what it holds itself
+	reserved int64  // bytes that are reserved for kept, at most as many
 	stats    Stats  // without those of the hours
 	spent    spending
 	memory   *memory.Lease
@@ -271,8 +271,9 @@ func (o *hoursOperator) account(ctx context.Context, hour int, b *hourBlock) err
 	return o.spent.spend(ctx, o.opts.Budget, o.Stats())
 }
 
-// reserve reserves what is held in addition to partial aggregates and blocks, and ends
-// the part if its result needs more memory than the plan allows.
+// reserve reserves the memory of names and annotations (o.kept) that is not reserved yet. The groups and
+// the hours reserve theirs themselves. It returns a LimitError, which ends the part, if the result needs
+// more memory than the plan allows.
 func (o *hoursOperator) reserve() error {
 	if err := o.memory.Check(); err != nil {
 		return err

@@ -91,7 +91,7 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
 	reads := p.Reads(o.part.Range)
-	version, proof, err := o.versioner.EarlyVersion(ctx, p.Table, encoding.FamilyData,
+	version, proof, err := o.versioner.UnprovenVersion(ctx, p.Table, encoding.FamilyData,
 		store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {

@@ -101,7 +101,7 @@ type earlyStore struct {
 
 func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
 
-func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string,
+func (s *earlyStore) UnprovenVersion(ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
 	token, err := s.Version(ctx, table, family, r)
 	return token, func() error { s.asked++; return s.proof }, err

@@ -16,13 +16,13 @@ type Versioner interface {
 	// nothing can be proven now; it equals no token, itself included. An error comes
 	// with the empty token and does not mean that the rows cannot be read.
 	Version(ctx context.Context, table, family string, r KeyRange) (string, error)
-	// EarlyVersion returns a version token as Version does, perhaps before it is
+	// UnprovenVersion returns a version token as Version does, perhaps before it is
 	// proven: a token may take several calls, and the last ones only prove the result
 	// of the first. proof waits for them. If it returns nil, Version would have
 	// returned the same token. Otherwise the token is void, and no conclusion from it
 	// may be used. proof may be called more than once; it returns an error once ctx has
 	// ended.
-	EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error)
+	UnprovenVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error)
 }
 
 // VersionFunc is a Versioner whose tokens are proven when it returns them.
@@ -33,8 +33,8 @@ func (f VersionFunc) Version(ctx context.Context, table, family string, r KeyRan
 	return f(ctx, table, family, r)
 }
 
-// EarlyVersion calls the function; its proof waits for nothing.
-func (f VersionFunc) EarlyVersion(ctx context.Context, table, family string,
+// UnprovenVersion calls the function; its proof waits for nothing.
+func (f VersionFunc) UnprovenVersion(ctx context.Context, table, family string,
 	r KeyRange) (token string, proof func() error, err error) {
 	token, err = f(ctx, table, family, r)
 	return token, func() error { return nil }, err

@@ -24,9 +24,9 @@ const (
 
 // Log logs refused points. It may be used from many goroutines; a nil Log logs nothing.
 type Log struct {
-	// Told, if it is set, gets every refusal, also of those that have no line of their own. It
+	// OnRefusal, if it is set, gets every refusal, also of those that have no line of their own. It
 	// is set before the first one.
-	Told func(Refusal)
+	OnRefusal func(Refusal)
 
 	log *slog.Logger
 
@@ -70,8 +70,8 @@ func (l *Log) Refused(r Refusal) {
 	if l == nil {
 		return
 	}
-	if l.Told != nil {
-		l.Told(r)
+	if l.OnRefusal != nil {
+		l.OnRefusal(r)
 	}
 	k := kind{host(r.Client), r.Via, r.Reason}
 

@@ -16,7 +16,7 @@ import (
 // There is one timer for all sockets, because many viewers of one dashboard have their
 // news at one time.
 type gathering struct {
-	news atomic.Bool // since the last pause began
+	added atomic.Bool // since the last pause began
 
 	mu      sync.Mutex
 	waiting []*socket
@@ -24,13 +24,13 @@ type gathering struct {
 }
 
 const (
-	gatherPause = 2 * time.Millisecond // without news: the tick is over
+	gatherPause = 2 * time.Millisecond // without an added socket: the tick is over
 	gatherMost  = 10                   // pauses at most
 )
 
 // add has a socket woken at the end of the tick. It does not block.
 func (g *gathering) add(k *socket) {
-	g.news.Store(true)
+	g.added.Store(true)
 	if k.waiting.Swap(true) {
 		return
 	}
@@ -45,15 +45,16 @@ func (g *gathering) add(k *socket) {
 
 // pauseLocked begins a pause. REQUIRES: g.mu is held.
 func (g *gathering) pauseLocked() {
-	g.news.Store(false)
+	g.added.Store(false)
 	g.pauses++
 	time.AfterFunc(gatherPause, g.end)
 }
 
-// end ends a pause: another one follows if there was news in it.
+// end ends a pause. If sockets were added in it, the tick goes on, and another pause follows, up to
+// gatherMost; otherwise all sockets that wait are woken.
 func (g *gathering) end() {
 	g.mu.Lock()
-	if g.news.Load() && g.pauses < gatherMost {
+	if g.added.Load() && g.pauses < gatherMost {
 		g.pauseLocked()
 		g.mu.Unlock()
 		return

@@ -99,11 +99,11 @@ func (e *Expression) Find(name string) (bool, error) {
 		text:      []rune(name),
 		registers: make([]int, e.registers),
 		stateless: e.stateless,
-		left:      may,
+		stepsLeft: may,
 	}
 	found := m.find(e.atStart)
-	e.steps.Add(may - m.left)
-	if m.left < 0 {
+	e.steps.Add(may - m.stepsLeft)
+	if m.stepsLeft < 0 {
 		return false, ErrSteps
 	}
 	return found, nil

@@ -40,7 +40,7 @@ func TestExpression_steps(t *testing.T) {
 
 // A step in a class of many ranges costs as many: the bound is one of time, too.
 //
-//fault:classes-for-nothing m.left -= int64(in.x) =>
+//fault:classes-for-nothing m.stepsLeft -= int64(in.x) =>
 func TestExpression_stepsOfClasses(t *testing.T) {
 	many := func(add string) string {
 		var b strings.Builder

@@ -5,7 +5,7 @@ type machine struct {
 	program   []instruction
 	text      []rune
 	registers []int // two for each group, -1 for a place that is not known, then those of loops
-	left      int64 // steps that it may still take; below 0 it has stopped
+	stepsLeft int64 // steps that it may still take; below 0 it has stopped
 	stack     []choice
 	stateless bool
 	failed    []uint64 // a bit for each instruction and place from which there is no way, if stateless
@@ -29,7 +29,7 @@ func (m *machine) find(atStart bool) bool {
 	for i := range m.registers {
 		m.registers[i] = -1
 	}
-	for place := 0; place <= len(m.text) && m.left >= 0; place++ {
+	for place := 0; place <= len(m.text) && m.stepsLeft >= 0; place++ {
 		if _, ok := m.run(0, place, -1); ok {
 			return true
 		}
@@ -46,7 +46,7 @@ func (m *machine) run(at, place, end int) (int, bool) {
 	base := len(m.stack)
 	keeps := m.stateless && end < 0
 	for {
-		if m.left--; m.left < 0 {
+		if m.stepsLeft--; m.stepsLeft < 0 {
 			return 0, false
 		}
 		in := &m.program[at]
@@ -54,7 +54,7 @@ func (m *machine) run(at, place, end int) (int, bool) {
 		at++
 		switch in.op {
 		case opSet:
-			m.left -= int64(in.x) //fault:classes-for-nothing TestExpression_stepsOfClasses
+			m.stepsLeft -= int64(in.x) //fault:classes-for-nothing TestExpression_stepsOfClasses
 			ok = place < len(m.text) && in.set.has(m.text[place])
 			place++
 		case opSplit:
@@ -88,7 +88,7 @@ func (m *machine) run(at, place, end int) (int, bool) {
 		default:
 			ok = m.isAt(in.op, place)
 		}
-		if m.left < 0 {
+		if m.stepsLeft < 0 {
 			return 0, false
 		}
 		if !ok {
@@ -105,7 +105,7 @@ const maxStack = 1 << 18
 
 func (m *machine) push(c choice) {
 	if m.stack = append(m.stack, c); len(m.stack) > maxStack {
-		m.left = -1
+		m.stepsLeft = -1
 	}
 }
 
@@ -164,7 +164,7 @@ func (m *machine) sub(at, place int, l *look) (int, bool) {
 	case l == nil:
 		return m.run(at, place, -1)
 	case l.behind:
-		for begin := place - l.least; begin >= 0 && begin >= place-l.most && !ok && m.left >= 0; begin-- {
+		for begin := place - l.least; begin >= 0 && begin >= place-l.most && !ok && m.stepsLeft >= 0; begin-- {
 			_, ok = m.run(at, begin, place)
 		}
 	default:
@@ -186,7 +186,7 @@ func (m *machine) refer(group, place int) (int, bool) {
 	if begin < 0 || end < begin || place+end-begin > len(m.text) {
 		return place, false
 	}
-	m.left -= int64(end - begin)
+	m.stepsLeft -= int64(end - begin)
 	for i := begin; i < end; i++ {
 		if m.text[i] != m.text[place+i-begin] {
 			return place, false

@@ -92,14 +92,15 @@ func filtersAsOpenTSDB(filters []resolvedFilter, limit int) []keyFilters {
 		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, together[0].tagk) {
 			keys = append(keys, keyFilters{tagk: together[0].tagk})
 		}
-		expanded = keys[len(keys)-1].apply(together, expanded, limit)
+		expanded = keys[len(keys)-1].applyTogether(together, expanded, limit)
 	}
 	return keys
 }
 
-// apply lets filters that OpenTSDB looks at together take effect. It returns the new
-// number of expanded values.
-func (k *keyFilters) apply(filters []resolvedFilter, expanded, limit int) int {
+// applyTogether changes the key's pattern, group-by and post filters by filters that OpenTSDB evaluates in
+// one step. expanded is how many values the patterns of all keys have expanded to so far, of at most limit; it returns
+// the new number.
+func (k *keyFilters) applyTogether(filters []resolvedFilter, expanded, limit int) int {
 	var union []encoding.UID
 	for _, f := range filters {
 		k.groupBy = k.groupBy || f.filter.GroupBy

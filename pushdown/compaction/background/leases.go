@@ -21,7 +21,7 @@ func (w *Worker) readLeases(ctx context.Context, due []*region) error {
 	if len(due) == 0 {
 		return nil
 	}
-	sights, err := w.cfg.Leases.Look(ctx, names)
+	sights, err := w.cfg.Leases.Statuses(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -29,9 +29,9 @@ func (w *Worker) readLeases(ctx context.Context, due []*region) error {
 	for i, r := range due {
 		r.leasesRead = time.Now()
 		s := sights[i]
-		r.dead = s.Dead
+		r.dead = s.Expired
 		switch {
-		case s.Held && !s.Dead:
+		case s.Held && !s.Expired:
 			w.totals.Add(func(t *totals) { t.held++ })
 			r.due = time.Now().Add(heldWait)
 		case !s.Held && len(s.State) > 0:

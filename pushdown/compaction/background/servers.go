@@ -71,7 +71,7 @@ func (w *Worker) look(ctx context.Context) error {
 	for i, s := range servers {
 		names[i] = serverLease(w.cfg.Table, s)
 	}
-	sights, err := w.cfg.Leases.Look(ctx, names)
+	sights, err := w.cfg.Leases.Statuses(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (w *Worker) look(ctx context.Context) error {
 		switch {
 		case !sights[i].Held:
 			w.alone[s] = true
-		case sights[i].Dead:
+		case sights[i].Expired:
 			w.alone[s] = true
 			holders[sights[i].Holder] = true
 		}

@@ -20,7 +20,7 @@ import (
 const putsAtOnce = 30
 
 // PutAbsent writes the value of each cell that does not exist: it reads all of them at once,
-// and puts those that were absent on the condition that they are so still.
+// and puts those that were absent on the condition that they still are. It returns which it has put.
 func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	for _, cell := range cells {
 		if err := checkCell(cell.Row, cell.Family); err != nil {
@@ -49,13 +49,14 @@ func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.Cell
 	return wrote, calls.Wait()
 }
 
-// putAbsent puts some of the cells, and sets wrote for those that it has put. The puts
+// putAbsent puts the cells with some indexes, and sets wrote at the index of each cell that it has put. The
+// puts
 // share a call if the server knows conditions on region actions (HBase 2.4 and later),
 // else each has its own.
-func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, part []int,
+func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, indexes []int,
 	wrote []bool) error {
-	actions := make([]*conditional, len(part))
-	for k, i := range part {
+	actions := make([]*conditional, len(indexes))
+	for k, i := range indexes {
 		var err error
 		if actions[k], err = absentPut(cells[i], values[i]); err != nil {
 			return err
@@ -64,14 +65,14 @@ func (st *Store) putAbsent(ctx context.Context, table string, cells []store.Cell
 
 	// A put that is resent after a lost reply would find the value of the first one, and report
 	// that it had not written.
-	err := st.sendAll(ctx, table, cells[part[0]].Family, actions, regions.SendOnce)
-	for k, i := range part {
+	err := st.sendAll(ctx, table, cells[indexes[0]].Family, actions, regions.SendOnce)
+	for k, i := range indexes {
 		wrote[i] = actions[k].held
 	}
 	if !errors.Is(err, errUnconditional) {
 		return err
 	}
-	for _, i := range part {
+	for _, i := range indexes {
 		// Another server, of a later version, may have put some of them.
 		if wrote[i] {
 			continue

@@ -46,7 +46,7 @@
 //
 // # Version tokens and marks
 //
-// Package unchanged proves that no row of a key range has changed. Version, EarlyVersion,
+// Package unchanged proves that no row of a key range has changed. Version, UnprovenVersion,
 // Mark and Unchanged are methods of its Prover.
 //
 // # The rest

@@ -12,7 +12,7 @@ import (
 
 // Store is one HBase cluster. It implements store.Store.
 type Store struct {
-	// Version, EarlyVersion, Mark and Unchanged are the prover's.
+	// Version, UnprovenVersion, Mark and Unchanged are the prover's.
 	*prover
 
 	cfg  Config

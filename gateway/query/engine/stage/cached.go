@@ -138,7 +138,10 @@ func (r *Request) lookedUp(l *resultcache.PlanLookup) *Request {
 	return &out
 }
 
-// found returns the answer of the lookup, which began at began; ok is false if there is none.
+// found returns the answer that the request's lookup in the result cache has found; ok is false if it has
+// found none. It gives the answer to the batch that waits for it, if there is one, and spends the cost of
+// reading it from the request's budget: a limit refuses a cached answer as it refuses a fresh one. began is
+// the start of the lookup, for the trace.
 func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool, err error) {
 	cached, ok := r.lookup.Found().(*cachedGroups)
 	if !ok {

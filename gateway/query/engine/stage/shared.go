@@ -54,8 +54,10 @@ func (r *Request) shareKey() (key resultcache.ID, ok bool) {
 	return resultcache.PlanKey(r.Plan, string(r.answerName())), true
 }
 
-// lead answers a request for a batch. An error is not shared: most are of one query, such as a
-// limit, and the rest of the batch will meet any other.
+// lead executes a request whose answer a batch waits for, and publishes it to the batch, as soon as there
+// is one. If the request's own context ends before, another member of the batch becomes the leader. With any
+// other error each member executes for itself: most errors are of one query, such as a limit, and the
+// members will meet any other themselves.
 func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sharers) (a Answer, err error) {
 	ended := false
 	publish := func(answer *cachedGroups) {

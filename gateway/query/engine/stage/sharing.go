@@ -27,13 +27,14 @@ type sharing struct {
 	plans map[resultcache.ID]*executions
 }
 
-// executions are those of one plan.
+// executions counts the running executions of one plan, and has the batch of requests that wait for the
+// next one.
 type executions struct {
 	running int      // at least 1
-	next    *sharers // those who share the next one; nil for none
+	next    *sharers // nil if no request waits
 }
 
-// sharers are the queries that share an execution.
+// sharers are a batch: the requests that share one execution, which begins when an earlier one ends.
 type sharers struct {
 	// lead has a value once the execution may begin: the query that receives it executes. If it
 	// ends too early, it puts the value back.
@@ -51,9 +52,8 @@ func newSharing(patience time.Duration) *sharing {
 	return &sharing{patience: patience, plans: map[resultcache.ID]*executions{}}
 }
 
-// enter begins an execution of a plan, which the caller ends by end, and returns nil. While
-// there is one it returns the batch of the next one instead, which the caller has joined: see
-// wait.
+// enter returns nil if no execution of the plan runs: the caller executes it, and calls end. Otherwise
+// the caller joins the batch that shares the next execution, which enter returns, and calls wait.
 func (s *sharing) enter(plan resultcache.ID) *sharers {
 	s.mu.Lock()
 	defer s.mu.Unlock()

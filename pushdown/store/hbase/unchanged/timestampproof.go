@@ -115,7 +115,7 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 	return now.epoch
 }
 
-// stampedVersion is EarlyVersion with ProofTimestamps, proven when it returns. A token
+// stampedVersion is UnprovenVersion with ProofTimestamps, proven when it returns. A token
 // consists of the epoch of each span.
 //
 // # Why no cell is a proof

@@ -78,14 +78,14 @@ const (
 func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout) // of both calls and a second attempt
 	defer cancel()
-	token, proof, err := p.EarlyVersion(ctx, table, family, r)
+	token, proof, err := p.UnprovenVersion(ctx, table, family, r)
 	if err != nil {
 		return "", err
 	}
 
 	if err = proof(); errors.Is(err, errReopened) {
 		// The cached openings were out of date, and now they are not.
-		if token, proof, err = p.EarlyVersion(ctx, table, family, r); err == nil {
+		if token, proof, err = p.UnprovenVersion(ctx, table, family, r); err == nil {
 			err = proof()
 		}
 	}
@@ -95,11 +95,11 @@ func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyR
 	return token, nil
 }
 
-// EarlyVersion implements store.Versioner. If the regions seem to be in the
+// UnprovenVersion implements store.Versioner. If the regions seem to be in the
 // states that were observed last, it returns their token while their openings are
 // read for the second time. Otherwise it returns once a token is proven: only proven
 // states are observed.
-func (p *Prover) EarlyVersion(ctx context.Context, table, family string,
+func (p *Prover) UnprovenVersion(ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
 	if err := p.life.Begin(); err != nil {
 		return "", nil, err
@@ -116,7 +116,7 @@ func (p *Prover) EarlyVersion(ctx context.Context, table, family string,
 		return token, func() error { return nil }, nil
 	}
 
-	token, proof, err := p.earlyVersion(inner, ctx, table, family, r)
+	token, proof, err := p.unprovenVersion(inner, ctx, table, family, r)
 	if err != nil {
 		return "", nil, versionError(table, r, err)
 	}
@@ -127,9 +127,9 @@ func versionError(table string, r store.KeyRange, err error) error {
 	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 }
 
-// earlyVersion is EarlyVersion. It ends with inner, and a proof that continues after it has
+// unprovenVersion is UnprovenVersion. It ends with inner, and a proof that continues after it has
 // returned ends with ctx.
-func (p *Prover) earlyVersion(inner, ctx context.Context, table, family string,
+func (p *Prover) unprovenVersion(inner, ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
 	// Without hbase:meta nothing can be proven, so no read point is fetched.
 	if p.catalogReads.recentlySilent() {

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Sight is what Look has seen of a lease.
-type Sight struct {
-	// Held is set if the lease has a holder, and Dead if the holder has not renewed it for so long
+// Status is the state of a lease when Statuses read it.
+type Status struct {
+	// Held is set if the lease has a holder, and Expired if the holder has not renewed it for so long
 	// that Try would take it.
-	Held, Dead bool
-	Holder     string
+	Held, Expired bool
+	Holder        string
 	// State is what the last holder has saved, nil if none has.
 	State []byte
 }
 
-// Look reads many leases in one call, and takes none. Like Try it notes since when the leases of others are
-// unchanged, so that a holder's death is noticed in time for any number of leases. The sights are in the
+// Statuses reads many leases in one call, and takes none. Like Try it notes since when the leases of others are
+// unchanged, so that a holder's death is noticed in time for any number of leases. The results are in the
 // order of the names; a cell that cannot be read counts as a lease without a holder, and Try returns the
 // error.
-func (k *Keeper) Look(ctx context.Context, names []string) ([]Sight, error) {
+func (k *Keeper) Statuses(ctx context.Context, names []string) ([]Status, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -38,11 +38,11 @@ func (k *Keeper) Look(ctx context.Context, names []string) ([]Sight, error) {
 		}
 	}
 
-	out := make([]Sight, len(names))
+	out := make([]Status, len(names))
 	for i, name := range names {
 		r := read[string(keys[i])]
-		out[i] = Sight{Held: !r.free(), Holder: r.Holder, State: r.state}
-		out[i].Dead = out[i].Held && k.isDead(name, r)
+		out[i] = Status{Held: !r.free(), Holder: r.Holder, State: r.state}
+		out[i].Expired = out[i].Held && k.isExpired(name, r)
 	}
 	return out, nil
 }
