@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What servers may lack, and the alternative. This is only for the log: each call checks for
-// itself, because region servers of several versions may serve one table.
+// What servers may lack, and the alternative. This is only for the log, except that appends want their
+// result of HBase 1: each call checks for itself, because region servers of several versions may serve
+// one table.
 const (
 	lacksReadPoint  = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
 	lacksState      = "states of regions in hbase:meta (2.0): nothing is cached of rows, each query reads HBase, and a disabled table is known by its silence alone"
@@ -52,6 +53,9 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	r, err := parseRelease(version)
 	if err != nil {
 		return found, err
+	}
+	if r.before(2, 0) {
+		st.appendResults.Store(true)
 	}
 	if r.before(2, 4) {
 		found.Lacks = append(found.Lacks, lacksConditions)

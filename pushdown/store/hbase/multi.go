@@ -346,6 +346,9 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 			switch {
 			case !a.answered:
 				leftOut++ //fault:left-out-taken-for-done TestMulti_leavesOut
+				if a.get == nil && a.mutation.GetMutateType() == pb.MutationProto_APPEND {
+					st.appendResults.Store(true)
+				}
 			case a.exception == nil:
 				a.finish(nil)
 				accepted++

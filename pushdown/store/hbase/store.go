@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"sync/atomic"
 
 	"downpour/pushdown/process/list"
 	"downpour/pushdown/store"
@@ -21,6 +22,10 @@ type Store struct {
 	router *regions.Router
 	nonces nonces
 	pacer  pacer
+
+	// appendResults is set once the cluster is known to be HBase 1, or a server has left an
+	// append out of its reply: from then on appends want their result.
+	appendResults atomic.Bool
 }
 
 // prover is embedded under a name that is not exported.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tsuna/gohbase/pb"
@@ -123,8 +124,12 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 		}
 	}
 
-	// A client that sends a mutation again uses its nonce again.
+	// A client that sends a mutation again uses its nonce again. HBase 1 makes a get of an append that it
+	// has done, and looks for its cells a second time.
 	again := s.c.nonces[m.GetNonce()] && m.Nonce != nil
+	if again && m.GetMutateType() == pb.MutationProto_APPEND && s.c.version.before(2, 0) {
+		return nil, nil, throw(doNotRetry, "Cell count of 1 but at index 0 no cell returned")
+	}
 	if m.Nonce != nil {
 		s.c.nonces[m.GetNonce()] = true
 	}
@@ -301,12 +306,23 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 			if err != nil {
 				roe.Result, roe.Exception = nil, exceptionPair(err)
 			}
+			if err == nil && s.c.version.before(2, 0) && wantsNoResult(a.Mutation) {
+				continue
+			}
 			cells = append(cells, out...)
 			result.ResultOrException = append(result.ResultOrException, roe)
 		}
 	}
 
 	return response, cells, nil
+}
+
+// wantsNoResult reports whether a mutation is an append whose result the client does not want. HBase 1 leaves
+// it out of the reply.
+func wantsNoResult(m *pb.MutationProto) bool {
+	return m != nil && m.GetMutateType() == pb.MutationProto_APPEND && slices.ContainsFunc(m.Attribute, func(a *pb.NameBytesPair) bool {
+		return a.GetName() == "_rr_" && bytes.Equal(a.Value, []byte{0})
+	})
 }
 
 // refuseActions answers every action with an exception, like a region that accepts
