@@ -236,3 +236,28 @@ func TestApply_appendsOnHBase1(t *testing.T) {
 		c.mustRead(store.Scan{Start: []byte("s")}, []string{"s q " + want})
 	}
 }
+
+// All cells that are put into a row at once have one timestamp, as in HBase, though the clock goes on. Else a change on
+// condition that the row has no other timestamp than was read would sometimes be refused.
+func TestFake_oneTimestamp(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t", "id"})
+	now := int64(1000)
+	c.SetClock(func() int64 { now++; return now })
+	put := func(family, column string) store.Mutation {
+		return store.Mutation{Row: []byte("r"), Family: family, Qualifier: []byte(column), Value: []byte("1")}
+	}
+	if err := c.st.Apply(c.ctx, "t", []store.Mutation{put("t", "a"), put("t", "b"), put("id", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range store.Rows(c.ctx, c.st, store.Scan{Table: "t"}) {
+		if err != nil || len(row.Cells) != 3 {
+			t.Fatalf("got %v, %v, want three cells", row.Cells, err)
+		}
+		for _, x := range row.Cells {
+			if x.Timestamp != row.Cells[0].Timestamp {
+				t.Errorf("%s:%s is of %d, the first cell of %d", x.Family, x.Qualifier, x.Timestamp, row.Cells[0].Timestamp)
+			}
+		}
+	}
+}

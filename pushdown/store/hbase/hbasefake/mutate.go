@@ -137,10 +137,11 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	changed := t.get(m.Row)
 	if !again {
 		var err error
-		// HBase's LATEST_TIMESTAMP means the server's clock.
+		// HBase's LATEST_TIMESTAMP means the server's clock, which is read once for all cells of a mutation.
+		now := s.c.clockOf(t, m.Row)
 		for i := range list {
 			if list[i].timestamp == math.MaxInt64 {
-				list[i].timestamp = s.c.clockOf(t, m.Row)
+				list[i].timestamp = now
 			}
 		}
 		if t.versions != nil {
