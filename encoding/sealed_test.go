@@ -206,7 +206,7 @@ func TestSealer_damage(t *testing.T) {
 	}
 }
 
-// Blocks of one cell stand for no more points than Seal makes of any, whoever reads them: some bytes each would else
+// Blocks of one cell stand for no more points than Seal makes of any, for every reader: some bytes each would else
 // fill any memory. A cell with more is not sealed.
 //
 //fault:sealed-cells-without-bound *sealed > maxSealedPoints => false

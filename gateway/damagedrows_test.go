@@ -28,7 +28,7 @@ func damagedRow(b *bench) func(value string) {
 	}
 }
 
-// What is made of fewer rows says so whoever asks: expressions, and live queries of both kinds.
+// What is made of fewer rows says so everywhere: in expressions, and in live queries of both kinds.
 //
 //fault:live-damaged-rows-untold a.Damaged += sub.damaged => _ = 0
 func TestFix_damagedElsewhere(t *testing.T) {
@@ -55,8 +55,8 @@ func TestFix_damagedElsewhere(t *testing.T) {
 	}
 	answers("1")
 
-	if told := subscribeExp(b, expression, "").read(); !strings.Contains(string(told), `{"type":"snapshot"`) || !strings.Contains(string(told), `"damaged":{"rows":1}`) {
-		t.Errorf("live expressions: %s, want a snapshot without one row", told)
+	if snapshot := subscribeExp(b, expression, "").read(); !strings.Contains(string(snapshot), `{"type":"snapshot"`) || !strings.Contains(string(snapshot), `"damaged":{"rows":1}`) {
+		t.Errorf("live expressions: %s, want a snapshot without one row", snapshot)
 	}
 	s := subscribe(b, strings.Replace(body, `"end":1357005599,`, "", 1), "")
 	f := func(kind string, left int, do func()) {

@@ -58,7 +58,7 @@ func TestDrain(t *testing.T) {
 	line.Next()
 
 	end()
-	eventually(t, "/readyz tells of the end", func() bool { return b.Get("/readyz").Status == http.StatusServiceUnavailable })
+	eventually(t, "/readyz reports the end", func() bool { return b.Get("/readyz").Status == http.StatusServiceUnavailable })
 	b.Refused(b.Get("/readyz"), http.StatusServiceUnavailable, "not ready: the gateway is stopping")
 	if a := b.Get("/healthz"); a.Status != http.StatusOK {
 		t.Errorf("/healthz: %d, want 200: the process lives", a.Status)

@@ -116,7 +116,7 @@ func TestFairness(t *testing.T) {
 		a, err := b.Try(ctx, "GET", "/api/query?start=1356998400&end=1357084800&m=sum:sys.few", nil)
 		cancel()
 		if err != nil || a.Status != 200 || !strings.Contains(a.Body, `"1356998402":1`) {
-			t.Errorf("%s: a light query beside heavy ones: %d %s, %v", name, a.Status, a.Body, err)
+			t.Errorf("%s: a light query next to heavy ones: %d %s, %v", name, a.Status, a.Body, err)
 		}
 		if len(done) != 0 {
 			t.Errorf("%s: %d heavy queries are not stuck", name, len(done))
@@ -158,7 +158,7 @@ func TestFairness_heavyWait(t *testing.T) {
 	second := ask(t.Context())
 	eventually(t, "the second one runs", func() bool { return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == 2 })
 	if a := b.Get("/api/query?start=1356998400&end=1357084800&m=sum:sys.few"); a.Status != 200 {
-		t.Errorf("a light query beside them: %d %s", a.Status, a.Body)
+		t.Errorf("a light query next to them: %d %s", a.Status, a.Body)
 	}
 	if len(second) != 0 {
 		t.Fatalf("the second heavy query does not wait: %v", <-second)
@@ -184,7 +184,7 @@ func TestFairness_slowReader(t *testing.T) {
 				t.Fatal(head)
 			}
 			if a := b.Get(gatewaytest.SomeQuery); a.Status != 200 {
-				t.Errorf("beside a client that does not read: %d %s", a.Status, a.Body)
+				t.Errorf("next to a client that does not read: %d %s", a.Status, a.Body)
 			}
 			if s := queriesOf(b); len(s.Running) != 1 {
 				t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))

@@ -59,7 +59,7 @@ func TestRights(t *testing.T) {
 			b.Put("m 1356998400 1 host=a")
 			eventually(t, "it is asked again", func() bool { return st.asked.Load() > 2 })
 			if a := b.Get("/readyz"); a.Status != http.StatusOK {
-				t.Errorf("while nothing is told: %d %s", a.Status, a.Body)
+				t.Errorf("while nothing is reported: %d %s", a.Status, a.Body)
 			}
 
 			st.tell(answer)

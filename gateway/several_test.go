@@ -121,7 +121,7 @@ func TestSeveral_dropCaches(t *testing.T) {
 }
 
 // soon polls until ok returns true, for less time than that in which a gateway looks for changes
-// that nobody tells of.
+// that it was not notified of.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	gatewaytest.Within(t, 2*time.Minute, what, ok)

@@ -42,7 +42,7 @@ func TestStart_waits(t *testing.T) {
 
 	started := make(chan error, 1)
 	go func() { started <- g.Start(t.Context(), st) }()
-	eventually(t, "the reason is told", func() bool { return strings.Contains(b.Get("/readyz").Body, "table tsdb: store unavailable") })
+	eventually(t, "the reason is reported", func() bool { return strings.Contains(b.Get("/readyz").Body, "table tsdb: store unavailable") })
 	f("/healthz", 200, "ok")
 	f(gatewaytest.SomeQuery, 503, "waits for")
 	if a := b.Post("/api/put", gatewaytest.BadPoint); a.Status != 503 {

@@ -32,23 +32,27 @@ import (
 // knows conditions is asked.
 func TestCompaction_fakeIsReal(t *testing.T) {
 	t.Parallel()
-	t.Run("default", func(t *testing.T) {
-		fakeIsReal(t, hbase(t))
-		wideRow(t, hbase(t))
+	onEachHBase(t, func(t *testing.T, h *e2e.HBase) {
+		fakeIsReal(t, h)
+		wideRow(t, h)
 	})
+}
+
+// onEachHBase runs a test on the HBase that all tests share, and with -matrix on each other version that knows
+// conditions on changes of rows, which came with 2.4.
+func onEachHBase(t *testing.T, test func(*testing.T, *e2e.HBase)) {
+	t.Run("default", func(t *testing.T) { test(t, hbase(t)) })
 	if !*matrixFlag {
 		return
 	}
 	for _, version := range must[[]string](t)(e2e.HBaseVersions())[1:] {
-		// Conditions came with 2.4.
 		if version < "2.4" {
 			continue
 		}
 		t.Run(version, func(t *testing.T) {
 			h := must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{Version: version, RegionServers: 1, RegionServerMiB: 384, QuickStart: true}))
 			closeAtEnd(t, h)
-			fakeIsReal(t, h)
-			wideRow(t, h)
+			test(t, h)
 		})
 	}
 }

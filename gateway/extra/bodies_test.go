@@ -61,7 +61,7 @@ func TestBodies_nan(t *testing.T) {
 		}
 	}
 	if a := b.Get("/api/query?start=1356998401&end=1356998402&m=none:m%7Bhost=a%7D"); !strings.Contains(a.Body, `"1356998401":1`) {
-		t.Errorf("the good point beside those of NaN: %d %s", a.Status, a.Body)
+		t.Errorf("the good point next to those of NaN: %d %s", a.Status, a.Body)
 	}
 }
 

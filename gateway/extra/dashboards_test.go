@@ -28,7 +28,7 @@ func save(b *bench, name, document string, from int, header ...string) answer {
 	return b.Do("PUT", "api/dashboards/"+name, strings.NewReader(document), append(made, header...)...)
 }
 
-// A dashboard comes back byte for byte, with its version; a change made from another one is told.
+// A dashboard comes back byte for byte, with its version; a change made from another version is reported.
 func TestDashboards(t *testing.T) {
 	b := open(t, nil)
 	f := func(a answer, status int, etag, body string) {
@@ -123,7 +123,7 @@ func TestDashboards_mode(t *testing.T) {
 	}
 }
 
-// Without its table the gateway starts and serves; who asks for a dashboard is told what is missing.
+// Without its table the gateway starts and serves; a request for a dashboard is refused with what is missing.
 func TestDashboards_noTable(t *testing.T) {
 	cfg := config(0)
 	cfg.TableState = "elsewhere"

@@ -107,7 +107,7 @@ func TestRetention_background(t *testing.T) {
 				eventually(t, "the rows of sign are gone", func() bool {
 					a := b.Get(retainQuery + "m")
 					if a.Status != 200 || !strings.Contains(a.Body, allRetained) && !strings.Contains(a.Body, c.want) {
-						t.Fatalf("meanwhile: %d %s", a.Status, a.Body)
+						t.Fatalf("in between: %d %s", a.Status, a.Body)
 					}
 					a = other.Get(retainQuery + "sign")
 					return a.Status == 200 && !strings.Contains(a.Body, "1357005600")

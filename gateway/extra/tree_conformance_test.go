@@ -221,7 +221,7 @@ func expectTreeStep(s treeStep, failed []conformance.Cell) (want gatewaytest.Exp
 	}
 	for _, id := range []string{"2", "3"} {
 		if s.Path+s.Body == "/api/tree/notmatched?treeid="+id || s.Path+s.Body == `/api/tree/notmatched{"treeId": `+id+"}" {
-			return gatewaytest.Expected{Status: s.Status, Body: failedAnswer(id, failed)}, "series that are left out are told"
+			return gatewaytest.Expected{Status: s.Status, Body: failedAnswer(id, failed)}, "series that are left out are reported"
 		}
 	}
 	return gatewaytest.Expected{Status: s.Status, Body: s.Response}, ""

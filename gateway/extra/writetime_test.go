@@ -9,7 +9,7 @@ import (
 	"downpour/gateway"
 )
 
-// A request to an extra that writes is told to come again once the time of writes is over.
+// A request to an extra that writes is 503 with Retry-After once the time of writes is over.
 func TestWriteTime_extras(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.PutTimeout = 100 * time.Millisecond })
 	if a := b.Post("/api/tree", `{"name":"t"}`); a.Status != http.StatusOK {

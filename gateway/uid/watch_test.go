@@ -18,9 +18,9 @@ import (
 // without changes costs one read.
 func TestWatch(t *testing.T) {
 	s := &reading{storeInMemory: newMemory()}
-	var told atomic.Int64
+	var changes atomic.Int64
 	shared := func() *Dictionary {
-		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, OnChange: func() { told.Add(1) }})
+		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, OnChange: func() { changes.Add(1) }})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := shared(), shared()
@@ -43,13 +43,13 @@ func TestWatch(t *testing.T) {
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
 			t.Fatal(err)
 		}
-		if n := told.Load(); n != 1 {
-			t.Errorf("told %d times at the first look, want once", n)
+		if n := changes.Load(); n != 1 {
+			t.Errorf("OnChange was called %d times at the first look, want once", n)
 		}
 		knows(2*pollEvery, "old", nil)
 		knows(0, "new", old)
-		if n := told.Load(); n != 2 {
-			t.Errorf("told %d times at the first look and of one change", n)
+		if n := changes.Load(); n != 2 {
+			t.Errorf("OnChange was called %d times for the first look and one change, want twice", n)
 		}
 
 		time.Sleep(time.Second) // simulated by synctest: one more look follows the last change

@@ -19,7 +19,7 @@ type Cells struct {
 	UID, Data []string          // a CellLine for each cell of both tables
 }
 
-// Cell is one of a recording of several tables, in hex but for the names.
+// Cell is one of a recording of several tables, in hex except for the names.
 type Cell struct{ Table, Row, Family, Qualifier, Value string }
 
 // CellLine is a cell as text: a row, family:qualifier and a value, 000001 name:metrics = 6c6f61642e696e74.

@@ -14,6 +14,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -78,7 +79,7 @@ func TestReplay_oddCells(t *testing.T) {
 	differed := map[string]string{}
 	for i, q := range r.Queries {
 		for j, f := range at.fronts {
-			if !*whole && i%len(at.fronts) != j {
+			if !*gatewaytest.Whole && i%len(at.fronts) != j {
 				continue
 			}
 			verdict := odd[metricOf(t, q)]
@@ -97,7 +98,7 @@ func TestReplay_oddCells(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(odd, differed); *whole && d != "" {
+	if d := cmp.Diff(odd, differed); *gatewaytest.Whole && d != "" {
 		t.Errorf("metrics that differ: -listed +found\n%s", d)
 	}
 }
@@ -169,7 +170,7 @@ func (f fronts) askAll(all []conformance.Query, every int) {
 	f.Helper()
 	for i, q := range all {
 		for j, at := range f.fronts {
-			if !*whole && (i%every != 0 || i/every%len(f.fronts) != j) {
+			if !*gatewaytest.Whole && (i%every != 0 || i/every%len(f.fronts) != j) {
 				continue
 			}
 			d, got := at.differs(f.T, q)

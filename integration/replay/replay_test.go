@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
-	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -20,6 +18,7 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/extra"
 	"downpour/gateway/extra/hostmetrics"
+	"downpour/gateway/gatewaytest"
 	"downpour/gateway/metadata/tables"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
@@ -30,8 +29,6 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/pebble"
 )
-
-var whole = flag.Bool("whole", false, "ask every recorded question on all stores, and not by turns")
 
 // seed is that of the recordings. The numbers of questions are those of the short form of TestDifferential.
 const (
@@ -44,7 +41,7 @@ const (
 // patience is how long a test waits for what must come. Only a hang takes so long.
 const patience = 5 * time.Minute
 
-// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, but for the rules of compare: the
+// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, except for the rules of compare: the
 // questions are asked by turns on the embedded store, sealed or not, and on HBase.
 func TestReplay_drawn(t *testing.T) {
 	for _, a := range differential.Arrangements(seed) {
@@ -158,7 +155,7 @@ type fronts struct {
 	fronts []front
 }
 
-// bothStores starts gateways on two empty embedded stores, of which seal seals one, and one on an empty HBase, each after
+// bothStores starts gateways on two empty embedded stores, one for seal to seal, and one on an empty HBase, each after
 // the store is filled.
 func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func(*gateway.Config), fill func(gateway.Store, *gateway.Config)) fronts {
 	t.Helper()
@@ -310,7 +307,7 @@ func apply(t *testing.T, st store.Writer, table string, cells []differential.Cel
 func (f fronts) ask(i int, q differential.Request, compared func(differential.Pair) differential.Comparison) {
 	f.Helper()
 	for j, at := range f.fronts {
-		if !*whole && i%len(f.fronts) != j {
+		if !*gatewaytest.Whole && i%len(f.fronts) != j {
 			continue
 		}
 		c := compared(differential.Pair{Theirs: f.answer, Ours: func(q differential.Request) compare.Answer { return at.ask(f.T, q) }})
@@ -337,19 +334,6 @@ func (f front) send(t *testing.T, method string, q differential.Request) compare
 	default:
 		method = http.MethodPost
 	}
-	req, err := http.NewRequest(method, f.url+q.Path, strings.NewReader(q.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compare.Answer{Status: resp.StatusCode, Body: body}
+	status, body := gatewaytest.Ask(t, method, f.url+q.Path, q.Body)
+	return compare.Answer{Status: status, Body: body}
 }

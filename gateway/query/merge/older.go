@@ -111,7 +111,7 @@ func (m *Merger) FinishOlder() (*OlderHours, error) {
 	return st, nil
 }
 
-// addOlderGroup adds a group that was just made, of which a.series has the columns.
+// addOlderGroup adds a group that was just made, whose columns are in a.series.
 func (a *aggregation) addOlderGroup(st *OlderHours, members groupMembers, g *Group) error {
 	p := a.m.plan
 	sg := olderGroup{cut: p.To * 1000}

@@ -37,12 +37,14 @@ type (
 	}
 )
 
-// cellBytes is about what a changed cell takes beside its bytes.
+// cellBytes is about what a changed cell takes in addition to its bytes.
 const cellBytes = 250
 
-// New returns a dry store over st, which stays the caller's to close. Changes of the tables forgotten are not kept, and conditions on their
-// cells hold: for work that changes a table of any size, does not read there what it has written, and puts what it has read into a
-// condition, so that a dry run is not refused because another process has changed the cell in between.
+// New returns a dry store over st, which stays the caller's to close.
+//
+// It keeps no change of the tables forgotten. They are for work that changes a table of any size, and does not
+// read there what it has written. Every condition on a cell of theirs holds: the work has read the cell before,
+// and another process that changes it in between must not refuse a dry run.
 func New(st store.Cells, forgotten ...string) *Store {
 	return &Store{inner: st, forgets: forgotten, rows: map[row]map[column]cell{}, made: map[string]bool{}}
 }

@@ -50,9 +50,8 @@ func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.Cell
 }
 
 // putAbsent puts the cells with some indexes, and sets wrote at the index of each cell that it has put. The
-// puts
-// share a call if the server knows conditions on region actions (HBase 2.4 and later),
-// else each has its own.
+// puts share a call if the server knows conditions on region actions (HBase 2.4 and later), else each has
+// its own.
 func (st *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, indexes []int,
 	wrote []bool) error {
 	actions := make([]*conditional, len(indexes))

@@ -40,7 +40,14 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 	if err != nil {
 		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
 	}
+	r, err := parseRelease(version)
+	if err == nil && r.before(2, 0) {
+		st.appendResults.Store(true) // known even if the rest cannot be found out
+	}
 	found := store.Inspection{Version: version}
+	if err != nil {
+		return found, err
+	}
 	if err := st.awaitTokens(ctx, table, family); errors.Is(err, unchanged.ErrNoReadPoint) {
 		found.Lacks = append(found.Lacks, lacksReadPoint)
 	} else if errors.Is(err, unchanged.ErrNoState) {
@@ -50,13 +57,6 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 			err)
 	}
 
-	r, err := parseRelease(version)
-	if err != nil {
-		return found, err
-	}
-	if r.before(2, 0) {
-		st.appendResults.Store(true)
-	}
 	if r.before(2, 4) {
 		found.Lacks = append(found.Lacks, lacksConditions)
 	}
