@@ -73,7 +73,7 @@ var targets = []target{
 	{
 		name: "matrix", paths: []string{"pushdown/store/hbase/"}, setup: append([]string{"matrix_hbases"}, secured...),
 		short: onServers("^TestMatrix$", "./integration"),
-		long:  onServers("^Test(Matrix|Compaction_fakeIsReal|Store_laws)$", "./integration", "-args", "-matrix"),
+		long:  onServers("^Test(Matrix|Compaction_fakeIsReal|Fake_repliesAreReal|Store_laws)$", "./integration", "-args", "-matrix"),
 	},
 
 	// Users.

@@ -2,13 +2,14 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
 // realTests are the tests on real servers that run with every change: what no fake can say. All others are
 // targets of soak.
 const realTests = `^Test(Exchange_createTables|Exchange_sameCells|Exchange_sameAnswers|Exchange_afterSplitAndMove|` +
-	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Store_laws|Live_openTSDBWrites|` +
+	`Pushdown_sameAnswersAsInProcess|Pushdown_rowsSelectedInRegionServers|Compaction_fakeIsReal|Fake_repliesAreReal|Store_laws|Live_openTSDBWrites|` +
 	`Refuse_wrongSalt|Crash_acknowledgedPointsSurvive|Arrow_javascript|` +
 	`Browser_chartMovesAfterPut|Browser_statesOfThePage|Browser_operations)$`
 
@@ -68,14 +69,16 @@ func compiling(command ...string) []string {
 // inProcessTests is a go test command for tests that start no servers of their own. They collect garbage a quarter as often as by
 // default, which takes a fifth less of the processor. Many tests wait, so more packages are tested at a time than there are cores.
 func inProcessTests(args ...string) []string {
-	return goTest("env GOGC=400 GOMEMLIMIT=off", append([]string{"-p=4"}, args...))
+	return append([]string{"env", "GOGC=400"}, goTest(append([]string{"-p=4"}, args...))...)
 }
 
 // programTests is a go test command for tests that start programs, which must run with their usual settings of the garbage collector.
-func programTests(args ...string) []string { return goTest("env -u GOGC -u GOMEMLIMIT", args) }
+func programTests(args ...string) []string { return goTest(args) }
 
-func goTest(exec string, args []string) []string {
-	return compiling(append([]string{"go", "test", "-exec=" + exec, "-json", "-vet=off"}, args...)...)
+// goTest is a go test command whose compiler runs as in compiling. It starts the compiler by env, and not the tests: a program that was
+// just linked may be busy for a moment, in which go test alone tries again to start it (go.dev/issue/62221).
+func goTest(args []string) []string {
+	return append([]string{"go", "test", "-toolexec=" + strings.Join(compiling(), " "), "-json", "-vet=off"}, args...)
 }
 
 // vet is the stage that vets packages, none if there are none. cgocall opens a file by the path at which it was compiled: with
