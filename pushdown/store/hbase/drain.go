@@ -59,15 +59,12 @@ func (s *scanner) discardReply(call *calls.Call) bool {
 		s.stats.Cells += int64(n)
 	}
 
-	scanEnds, regionEnds := replyEnds(response)
-	if scanEnds || regionEnds {
-		s.server.open = false
-	}
+	regionEnds := endsRegion(response)
 	if regionEnds {
-		s.resumeKey = s.server.loc.Stop
+		s.server.open, s.resumeKey = false, s.server.loc.Stop
 	}
 	// A region without a stop key is the last of its table.
-	if scanEnds || regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {
+	if regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {
 		return false
 	}
 

@@ -262,8 +262,8 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 	s.countReply(response, len(call.Cells))
 
 	// At its end the server closes the scanner.
-	scanEnds, regionEnds := replyEnds(response)
-	if scanEnds || regionEnds {
+	regionEnds := endsRegion(response)
+	if regionEnds {
 		s.server.open = false
 	}
 
@@ -275,11 +275,11 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 	if err := s.addReply(call); err != nil {
 		return nil, err
 	}
-	rows := s.limitRows(s.rows.CompleteRows(scanEnds || regionEnds))
+	rows := s.limitRows(s.rows.CompleteRows(regionEnds))
 	if err := s.checkKeys(rows); err != nil {
 		return nil, err
 	}
-	if !s.server.open && !scanEnds && !regionEnds {
+	if !s.server.open && !regionEnds {
 		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.Addr)
 	}
 
@@ -295,7 +295,7 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 	}
 
 	switch {
-	case scanEnds, regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey):
+	case regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey): //fault:filter-done-taken-for-the-end TestScan_filterDone
 		// A region without a stop key is the last of its table.
 		s.err = io.EOF // for the following Next
 		s.releaseServer()
@@ -348,15 +348,15 @@ func (s *scanner) checkKeys(rows []store.Row) error {
 	return nil
 }
 
-// replyEnds reports whether a reply ends the scan, or only its region. An empty
-// reply ends neither: it may be a heartbeat.
+// endsRegion reports whether a reply is the last one of its region. An empty reply need not be: it may be a heartbeat.
 //
-// At a region's end more_results does not apply to the scan: it is also false when the
-// filter admits no more rows, and the filter holds only the ranges of this region.
-func replyEnds(response *pb.ScanResponse) (scan, region bool) {
-	region = response.MoreResultsInRegion != nil && !response.GetMoreResultsInRegion()
-	scan = response.MoreResults != nil && !response.GetMoreResults() && !region
-	return scan, region //fault:heartbeat-taken-for-the-end TestScan_cutEveryReply
+// more_results says nothing about other regions. It is false once as many rows came as the request wants, which
+// exhausted knows, and once the filter admits no more rows; and the filter has only the ranges of this region. A server
+// whose time for the reply ends at the row that shows this says that there are more results in the region.
+// Source: RSRpcServices.scan, RegionScannerImpl.nextInternal.
+func endsRegion(response *pb.ScanResponse) bool {
+	isFalse := func(more *bool) bool { return more != nil && !*more }
+	return isFalse(response.MoreResultsInRegion) || isFalse(response.MoreResults) //fault:heartbeat-taken-for-the-end TestScan_cutEveryReply
 }
 
 // limitRows cuts rows at Scan.MaxRows.

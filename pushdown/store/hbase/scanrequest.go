@@ -108,7 +108,7 @@ func (st *Store) closeScanner(server serverScanner) {
 		if response.ScannerId != nil {
 			server.id, server.open = response.GetScannerId(), true
 		}
-		if scan, region := replyEnds(response); scan || region {
+		if endsRegion(response) {
 			// At its end the server has closed it.
 			return
 		}

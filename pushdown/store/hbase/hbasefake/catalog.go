@@ -125,7 +125,7 @@ func (c *Cluster) metaRows() []*row {
 			}
 			cells := r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))
 			if c.version.before(2, 0) {
-				cells = slices.DeleteFunc(cells, func(x cell) bool { return string(x.qualifier) == "state" })
+				cells = slices.DeleteFunc(cells, func(x cell) bool { return string(x.qualifier) == "state" || string(x.qualifier) == "sn" })
 			}
 			rows = append(rows, &row{r.name, cells})
 		}
@@ -141,6 +141,7 @@ func (e metaEntry) cells(info []byte) []cell {
 	all := map[string][]byte{"regioninfo": info}
 	if e.server != "" {
 		all["server"] = []byte(e.server)
+		all["sn"] = fmt.Appendf(nil, "%s,%d", strings.Replace(e.server, ":", ",", 1), startCode)
 		all["serverstartcode"] = binary.BigEndian.AppendUint64(nil, startCode)
 		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, e.number)
 	}

@@ -118,18 +118,19 @@ type Cluster struct {
 	done     chan struct{} // closed by Close
 	received atomic.Int64  // cells that came with Multi calls
 
-	mu          sync.Mutex
-	tables      map[string]*table
-	snapshots   map[string]*snapshot
-	scanners    map[uint64]*scanner
-	nonces      map[uint64]bool
-	lastID      uint64
-	calls       map[string]int
-	hook        func(Call) Fault
-	onReadPoint func(table string)
-	lastScanner int // id of the scanner that was opened last
-	closed      bool
-	conns       map[net.Conn]bool
+	mu             sync.Mutex
+	tables         map[string]*table
+	snapshots      map[string]*snapshot
+	scanners       map[uint64]*scanner
+	closedScanners map[uint64]bool
+	nonces         map[uint64]bool
+	lastID         uint64
+	calls          map[string]int
+	hook           func(Call) Fault
+	onReadPoint    func(table string)
+	lastScanner    int // id of the scanner that was opened last
+	closed         bool
+	conns          map[net.Conn]bool
 
 	metaServer   int            // index of the server of hbase:meta
 	catalogPoint uint64         // read point of hbase:meta
@@ -166,12 +167,12 @@ func Start(opts Options) (*Cluster, error) {
 	version := parseVersion(opts.Version)
 	opts.NoReadPoint = opts.NoReadPoint || version.before(1, 3)
 	c := &Cluster{
-		version:      version,
-		opts:         opts,
-		behind:       make([]int64, opts.Servers),
-		tables:       map[string]*table{},
-		snapshots:    map[string]*snapshot{},
-		scanners:     map[uint64]*scanner{},
+		version:        version,
+		opts:           opts,
+		behind:         make([]int64, opts.Servers),
+		tables:         map[string]*table{},
+		snapshots:      map[string]*snapshot{},
+		closedScanners: map[uint64]bool{}, scanners: map[uint64]*scanner{},
 		nonces:       map[uint64]bool{},
 		calls:        map[string]int{},
 		conns:        map[net.Conn]bool{},
@@ -355,6 +356,7 @@ func throw(class, format string, args ...any) error {
 // Exceptions that the fake throws.
 const (
 	notServing   = "org.apache.hadoop.hbase.NotServingRegionException"
+	failedSanity = "org.apache.hadoop.hbase.exceptions.FailedSanityCheckException"
 	wrongRegion  = "org.apache.hadoop.hbase.regionserver.WrongRegionException"
 	unknownScan  = "org.apache.hadoop.hbase.UnknownScannerException"
 	outOfOrder   = "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException"

@@ -16,6 +16,7 @@ type rowFilter struct {
 	families  map[string]bool               // empty: all
 	from, to  int64                         // timestamps, half-open, ms
 	rows      []func(key []byte) bool       // all must admit a row
+	last      []byte                        // where the last range of rows ends; nil without one
 	cells     []func(qualifier []byte) bool // all must admit a cell
 	firstOnly bool                          // only the first cell of a row
 	keyOnly   bool                          // cells without values
@@ -138,6 +139,9 @@ func (f *rowFilter) addRanges(body []byte) error {
 	if err := proto.Unmarshal(body, &m); err != nil || len(m.RowRangeList) == 0 {
 		return throw(doNotRetry, "row ranges: %d, %v", len(m.RowRangeList), err)
 	}
+	if last := m.RowRangeList[len(m.RowRangeList)-1].StopRow; len(last) > 0 {
+		f.last = last
+	}
 	f.rows = append(f.rows, func(key []byte) bool {
 		return slices.ContainsFunc(m.RowRangeList, func(r *pb.RowRange) bool {
 			return bytes.Compare(key, r.StartRow) >= 0 && (len(r.StopRow) == 0 || bytes.Compare(key, r.StopRow) < 0)
@@ -174,6 +178,16 @@ func columnPrefixes(body []byte) (func([]byte) bool, error) {
 	}, nil
 }
 
+// endsBefore reports whether a row shows that the filter admits no more rows.
+func (f *rowFilter) endsBefore(key []byte) bool {
+	return f.last != nil && bytes.Compare(key, f.last) >= 0
+}
+
+// ofFamily reports whether a cell is of a family that is wanted.
+func (f *rowFilter) ofFamily(c cell) bool {
+	return len(f.families) == 0 || f.families[string(c.family)]
+}
+
 // apply returns what a scan sees of a row; a row without cells if it sees none.
 func (f *rowFilter) apply(r *row) *row {
 	kept := &row{key: r.key}
@@ -184,7 +198,7 @@ func (f *rowFilter) apply(r *row) *row {
 	}
 
 	for _, c := range r.cells {
-		if len(f.families) > 0 && !f.families[string(c.family)] || c.timestamp < f.from || c.timestamp >= f.to {
+		if !f.ofFamily(c) || c.timestamp < f.from || c.timestamp >= f.to {
 			continue
 		}
 		if slices.ContainsFunc(f.cells, func(match func([]byte) bool) bool { return !match(c.qualifier) }) {

@@ -29,8 +29,19 @@ func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	result, cells, err := t.read(r, m.Get)
-	return &pb.GetResponse{Result: result}, cells, err
+	result, block, err := t.read(r, m.Get)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The cells of a single get come in the message.
+	result.AssociatedCellCount = nil
+	for len(block) > 0 {
+		var c cell
+		c, _, block = splitCell(block)
+		result.Cell = append(result.Cell, &pb.Cell{Row: m.Get.Row, Family: c.family, Qualifier: c.qualifier, Value: c.value,
+			Timestamp: proto.Uint64(uint64(c.timestamp)), CellType: pb.CellType_PUT.Enum()})
+	}
+	return &pb.GetResponse{Result: result}, nil, nil
 }
 
 // tableState returns the cell table:state of hbase:meta: 08 00 for an enabled table,
@@ -285,6 +296,9 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 			result.Exception = exceptionPair(regionErr)
 		}
 
+		// Puts and deletions are executed together, in the order of their rows, behind the gets.
+		var together []*pb.Action
+		outcomes := map[*pb.Action]*pb.ResultOrException{}
 		for _, a := range ra.Action {
 			var list []change
 			if a.Mutation != nil {
@@ -304,14 +318,26 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 				roe.Result, out, err = s.mutate(t, r, a.Mutation, list)
 			}
 
+			plain := a.Get == nil && (a.Mutation.GetMutateType() == pb.MutationProto_PUT || a.Mutation.GetMutateType() == pb.MutationProto_DELETE)
+			if java, ok := err.(*javaError); ok && plain && java.class == wrongRegion {
+				err = throw(failedSanity, "row %x", a.Mutation.Row)
+			}
 			if err != nil {
 				roe.Result, roe.Exception = nil, exceptionPair(err)
 			}
 			if err == nil && s.c.version.before(2, 0) && wantsNoResult(a.Mutation) {
 				continue
 			}
+			if plain {
+				together, outcomes[a] = append(together, a), roe
+				continue
+			}
 			cells = append(cells, out...)
 			result.ResultOrException = append(result.ResultOrException, roe)
+		}
+		slices.SortStableFunc(together, func(a, b *pb.Action) int { return bytes.Compare(a.Mutation.Row, b.Mutation.Row) })
+		for _, a := range together {
+			result.ResultOrException = append(result.ResultOrException, outcomes[a])
 		}
 	}
 

@@ -25,6 +25,8 @@ type scanner struct {
 	passed  int    // bytes of values before the first that passes the filter
 	plain   bool   // the scan names no read type
 	began   string // the row at which it was opened
+	done    bool   // behind its rows is one that shows that the filter admits no more
+	last    []byte // the last row that it comes to, though its filter may not admit it
 }
 
 // scan executes the Scan method: it opens, continues or closes a scanner.
@@ -40,13 +42,20 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		id = uint64(s.c.lastScanner)
 		s.c.scanners[id] = sc
 	} else if sc = s.c.scanners[id]; sc == nil {
-		return nil, nil, throw(unknownScan, "scanner %d", id)
+		// A server remembers the scanners that it has closed, and ignores another close.
+		if !s.c.closedScanners[id] {
+			return nil, nil, throw(unknownScan, "scanner %d", id)
+		}
+		if m.NextCallSeq != nil {
+			return nil, nil, throw(outOfOrder, "scanner %d is closed", id)
+		}
+		return &pb.ScanResponse{ScannerId: &id}, nil, nil
 	}
 
 	// An opening request that also closes is answered with rows first.
 	if m.GetCloseScanner() && m.ScannerId != nil {
-		delete(s.c.scanners, id)
-		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(false)}, nil, nil
+		s.closeScanner(id)
+		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}, nil, nil
 	}
 
 	// HBase would accept such a client, which then loses rows. A scan of hbase:meta,
@@ -72,9 +81,14 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 	}
 
 	if !response.GetMoreResults() || !response.GetMoreResultsInRegion() || m.GetCloseScanner() {
-		delete(s.c.scanners, id)
+		s.closeScanner(id)
 	}
 	return response, cells, nil
+}
+
+func (s *server) closeScanner(id uint64) {
+	s.c.closedScanners[id] = true
+	delete(s.c.scanners, id)
 }
 
 // openScanner returns a new scanner with the rows that pass the scan's filter.
@@ -90,7 +104,9 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			return sc, nil
 		}
 		s.c.calls[catalogRowRead]++
-		sc.rows = s.c.metaRange(spec)
+		if sc.rows = s.c.metaRange(spec); len(sc.rows) > 0 {
+			sc.last = sc.rows[len(sc.rows)-1].key
+		}
 		return sc, nil
 	}
 
@@ -120,9 +136,13 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 		sc.slow = spec.GetTimeRange().GetFrom() < uint64(s.c.slowUntil)
 		sc.plain = unknownVarint(spec, 23) < 0
 	}
+	inRange := func(key []byte) bool {
+		return r.contains(key) && bytes.Compare(key, spec.StartRow) >= 0 && (len(spec.StopRow) == 0 || bytes.Compare(key, spec.StopRow) < 0)
+	}
+	sc.last = t.lastRow(inRange, f.ofFamily)
+	sc.done = f.endsBefore(sc.last)
 	for _, row := range rows {
-		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
-			len(spec.StopRow) > 0 && bytes.Compare(row.key, spec.StopRow) >= 0 {
+		if !inRange(row.key) {
 			continue
 		}
 		// Counted before the filter, as HBase counts ROWS_SCANNED.
@@ -138,6 +158,21 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	}
 
 	return sc, nil
+}
+
+// lastRow returns the last row in a range that has cells of some families, deleted ones too if they are kept; nil without one.
+func (t *table) lastRow(inRange func(key []byte) bool, ofFamily func(cell) bool) (last []byte) {
+	for _, row := range t.rows {
+		if inRange(row.key) && slices.ContainsFunc(row.cells, ofFamily) {
+			last = row.key
+		}
+	}
+	for key, all := range t.versions {
+		if k := []byte(key); bytes.Compare(k, last) > 0 && inRange(k) && slices.ContainsFunc(all, func(s stored) bool { return ofFamily(s.cell) }) {
+			last = k
+		}
+	}
+	return last
 }
 
 // metaRange returns the rows of hbase:meta, in its own order, that a scan wants; a
@@ -207,6 +242,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		limit = -1
 	}
 	var block []byte
+	ends := true // the reply comes to the end of the region
 	for sent := 0; len(sc.rows) > 0 && rows > 0; rows-- {
 		r, n := sc.rows[0], uint32(0)
 		for sc.cell < len(r.cells) && (len(block) < size && sent < cells || !m.GetClientHandlesPartials()) {
@@ -224,9 +260,10 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 
 		if whole {
 			sc.rows, sc.cell = sc.rows[1:], 0
+			ends = bytes.Equal(r.key, sc.last)
 			// Without a limit it is negative, and never 0.
 			if limit--; limit == 0 {
-				response.MoreResults = proto.Bool(false)
+				response.MoreResults, response.MoreResultsInRegion = proto.Bool(false), proto.Bool(!ends)
 				return response, block
 			}
 		}
@@ -236,8 +273,14 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		}
 	}
 
-	// The end of the region shows only in a reply that no limit has cut.
-	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0)
+	// A server that stops at the last row it wants to send does not know which of the rows behind it the filter admits.
+	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0 || rows == 0 && !ends)
+	// HBase says only without results that the filter is done. If its time for the reply ends at the row that shows it, it has not
+	// seen yet that this was all of the region.
+	if sc.done && len(sc.rows) == 0 && len(response.CellsPerResult) == 0 {
+		response.MoreResults = proto.Bool(false)
+		response.MoreResultsInRegion = proto.Bool(s.c.opts.HeartbeatEvery > 0)
+	}
 	return response, block
 }
 
