@@ -3,6 +3,9 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"path"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +24,8 @@ type disk struct {
 	w *World
 	r *rand.Rand
 
+	syncs time.Duration // how long a sync of a log takes
+
 	mu    sync.Mutex
 	files *vfs.MemFS
 	full  bool // others have taken all the room
@@ -29,7 +34,8 @@ type disk struct {
 // files are those of a disk, which says how much room is left.
 type files struct {
 	vfs.FS
-	d *disk
+	d       *disk
+	closing chan struct{} // closed when the store is being closed
 }
 
 func (f files) GetDiskUsage(string) (vfs.DiskUsage, error) {
@@ -42,8 +48,66 @@ func (f files) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return usage, nil
 }
 
+// Create creates a file. A log is slow to sync.
+func (f files) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, category)
+	return f.slow(name, file), err
+}
+
+// ReuseForWrite makes another file of one.
+func (f files) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.ReuseForWrite(old, name, category)
+	return f.slow(name, file), err
+}
+
+func (f files) slow(name string, file vfs.File) vfs.File {
+	if file == nil || path.Ext(name) != ".log" {
+		return file
+	}
+	return slowLog{file, f.d.syncs, f.closing}
+}
+
+// slowLog is a log whose syncs take some time, in which the gateway may be killed.
+type slowLog struct {
+	vfs.File
+	takes   time.Duration
+	closing <-chan struct{}
+}
+
+func (l slowLog) Sync() error {
+	l.wait()
+	return l.File.Sync()
+}
+
+func (l slowLog) SyncData() error {
+	l.wait()
+	return l.File.SyncData()
+}
+
+// wait lets the time of a sync pass, but not while pebble holds a mutex, as it does when it closes a log, or the store is being closed:
+// no time passes in a bubble in which somebody waits for a mutex.
+func (l slowLog) wait() {
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for f, more := frames.Next(); more; f, more = frames.Next() {
+		if strings.HasSuffix(f.Function, ".closeInternal") {
+			return
+		}
+	}
+	select {
+	case <-time.After(l.takes):
+	case <-l.closing:
+	}
+}
+
+// onDisk has a disk whose syncs take no time or, in a world of minutes, up to 2 s, as one that others keep busy: then a gateway may be
+// killed during one. In half a day this would hardly happen.
 func onDisk(w *World) ground {
-	return &disk{w: w, r: w.rand("disk"), files: vfs.NewCrashableMem()}
+	d := &disk{w: w, r: w.rand("disk"), files: vfs.NewCrashableMem()}
+	if w.tempo == minutes {
+		d.syncs = []time.Duration{20 * time.Millisecond, 2 * time.Second}[w.rand("syncs").IntN(2)]
+	}
+	return d
 }
 
 // gateways is one, because only one process can open an embedded store.
@@ -88,14 +152,20 @@ func (d *disk) start(cells map[string][]differential.Cell) error {
 }
 
 func (d *disk) open(process string, _ *networktest.Host, _ hbase.Proof) (store, error) {
-	st, err := d.openFiles(process)
-	return counting{st, d.w}, err
+	return d.openFiles(process)
 }
 
 // counting is a store that counts the rows that are sealed in it.
 type counting struct {
 	*pebble.Store
-	w *World
+	w       *World
+	closing chan struct{}
+}
+
+// Close closes the store, and waits for no sync that takes time.
+func (c counting) Close() error {
+	close(c.closing)
+	return c.Store.Close()
 }
 
 // Features are those of the store.
@@ -110,11 +180,12 @@ func (c counting) Features() stores.Features {
 	return f
 }
 
-func (d *disk) openFiles(process string) (*pebble.Store, error) {
+func (d *disk) openFiles(process string) (store, error) {
 	d.mu.Lock()
-	on := files{d.files, d}
+	on := files{d.files, d, make(chan struct{})}
 	d.mu.Unlock()
-	return pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: on})
+	st, err := pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: on})
+	return counting{st, d.w, on.closing}, err
 }
 
 // live lets others fill the disk for some time: puts are refused then, and queries are answered.

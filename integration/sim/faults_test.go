@@ -117,7 +117,6 @@ func (p *process) fail(r *rand.Rand) {
 	case 0, 1:
 		p.w.broke(p.kind+" killed", "%s is killed", p.name)
 		p.kill()
-		p.w.ground.killed()
 	case 2, 3:
 		p.w.broke(p.kind+" stopped", "%s is stopped", p.name)
 		p.stop()

@@ -86,6 +86,7 @@ func (p *process) stop() {
 func (p *process) kill() {
 	if r := p.take(); r != nil {
 		r.host.Cut()
+		p.w.ground.killed()
 		r.end()
 		p.w.dying.Go(func() { <-r.gone })
 	}

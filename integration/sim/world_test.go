@@ -29,7 +29,7 @@ type ground interface {
 	// live breaks things, and lets writers other than gateways write, until the world stops. heal mends all that is broken.
 	live()
 	heal()
-	// killed is called when a gateway was killed, before it is started again.
+	// killed is called when a process was killed, before what still runs of it may end as if it were not.
 	killed()
 	close()
 }
