@@ -40,11 +40,11 @@ var ofPoints = []mutant{
 		test: "TestIdleFlush",
 	}, {
 		name: "request-overtakes-itself", file: "gateway/write/requestbatch.go",
-		old: "	if b.last != nil {\n", new: "	if false {\n",
+		old: "	if b.lastSent != nil {\n", new: "	if false {\n",
 		test: "TestRequestBatch_pushesBack",
 	}, {
 		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
-		old: "r.list[at].hash == hash && r.list[at].is(schema, s, base)", new: "true",
+		old: "r.list[i].hash == hash && r.list[i].is(schema, s, base)", new: "true",
 		test: "TestWriter_rows",
 	}, {
 		name: "rows-of-a-shard-in-a-part-of-the-index", file: "gateway/write/rows.go",
@@ -56,7 +56,7 @@ var ofPoints = []mutant{
 		test: "TestRows_index",
 	}, {
 		name: "rows-lost-by-a-larger-index", file: "gateway/write/rows.go",
-		old: "		for r.index[free] != 0 {\n", new: "		for false {\n",
+		old: "		for r.isTaken(at) {\n", new: "		for false {\n",
 		test: "TestRows_index",
 	}, {
 		name: "order-of-rows-by-eight-bytes", file: "gateway/write/rows.go",
