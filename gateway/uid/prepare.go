@@ -119,23 +119,28 @@ func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names [
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return found[name] != nil })
-	if len(names) == 0 {
+	var without []string // not in the memory of names, which are the caller's
+	for _, name := range names {
+		if found[name] == nil {
+			without = append(without, name)
+		}
+	}
+	if len(without) == 0 {
 		return nil
 	}
 
-	uids, err := d.nextUIDs(ctx, kind, names)
+	uids, err := d.nextUIDs(ctx, kind, without)
 	if err != nil {
 		return err
 	}
-	names = names[:len(uids)] // the counter has no numbers for the rest, as Assign will find
-	assigned, err := d.writeManyMappings(ctx, kind, names, uids)
+	without = without[:len(uids)] // the counter has no numbers for the rest, as Assign will find
+	assigned, err := d.writeManyMappings(ctx, kind, without, uids)
 	d.leaked.Add(int64(len(uids) - len(assigned)))
 	d.assigned.Add(int64(len(assigned)))
 
 	d.cache(generation, kind, assigned)
 	if d.cfg.Assigned != nil {
-		for _, name := range names {
+		for _, name := range without {
 			if u, ok := assigned[name]; ok {
 				d.cfg.Assigned(kind, name, u)
 			}
