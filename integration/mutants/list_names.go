@@ -16,11 +16,11 @@ var ofNames = []mutant{
 		test: "TestWatch_notCached",
 	}, {
 		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
-		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
+		old: "r.from == r.to || string(used) != string(r.uid)", new: "string(used) != string(r.uid)",
 		test: "TestRename",
 	}, {
 		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
-		old: " && s.busy(kind, name) == nil {", new: " {",
+		old: " && s.checkBusy(kind, name) == nil {", new: " {",
 		test: "TestPrepare",
 	}, {
 		name: "names-of-refused-lines-get-uids", file: "gateway/api/telnet/lookahead.go",
@@ -112,7 +112,7 @@ var ofNames = []mutant{
 		test: "TestRequestBatch_letsGo",
 	}, {
 		name: "names-changed-elsewhere-kept", file: "gateway/uid/watch.go",
-		old: "		if string(now[name]) != string(u) {\n", new: "		if now[name] != nil && string(now[name]) != string(u) {\n",
+		old: "		if string(inTable[name]) != string(u) {\n", new: "		if inTable[name] != nil && string(inTable[name]) != string(u) {\n",
 		test: "TestCheck",
 	}, {
 		name: "names-changed-in-silence", file: "gateway/uid/rename.go",

@@ -80,10 +80,10 @@ var ofPoints = []mutant{
 		test: "TestScanPoints_left",
 	}, {
 		name: "name-before-its-number", file: "gateway/uid/assign.go", // a forward mapping that a crash leaves alone
-		old: "	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+		old: "	written, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		new: "	early := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}\n" +
 			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return err\n	}\n" +
-			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+			"	written, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		test: "TestAssign_crash",
 	},
 }
