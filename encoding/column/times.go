@@ -28,7 +28,7 @@ type Times struct {
 }
 
 // appendTimes appends the column of times (see the package comment) for the offsets of at least one
-// point, in ms from the row's base time, of which each is greater than the one before.
+// point, in ms from the row's base time, each greater than the one before.
 func appendTimes(dst []byte, offsets []int32) []byte {
 	// All numbers are in seconds if every offset is a whole second, else in ms.
 	msPerTick, form := int32(1000), byte(0)

@@ -200,7 +200,7 @@ func (ch *changes) addGroup(id groupID, old, new *group) {
 	}
 }
 
-// diff returns which points must be set, and the points of which times deleted, to make new of old.
+// diff returns the points that must be set, and the times whose points must be deleted, to make new of old.
 func diff(old, new points) (upserts points, deletes []int64) {
 	i, j := 0, 0
 	for i < len(old.time) || j < len(new.time) {

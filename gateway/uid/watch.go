@@ -142,7 +142,7 @@ func (w *watcher) renewChecked(announced bool) {
 	}
 }
 
-// renew begins a generation, so that whoever holds mappings that have left the cache resolves them again.
+// renew begins a generation, so that those who hold mappings that have left the cache resolve them again.
 func (w *watcher) renew(why reason) {
 	if w.d.evicted.Swap(false) {
 		w.renewed = time.Now()
