@@ -46,7 +46,7 @@ type delta struct {
 	upserts     []upsert
 	deletes     []deletion
 	finalBefore int64
-	damaged     int64 // see Answer.Damaged
+	damaged     int64 // rows that were left out of the answer, because they cannot be read
 
 	update *Update // the message of this delta alone; nil until somebody gets it
 }

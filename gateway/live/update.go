@@ -38,10 +38,10 @@ type Update struct {
 	// Of KindSnapshot.
 	groups      []*group
 	points      int         // in groups
-	missing     [][2]string // see Answer.Missing
-	rows        int64       // see Answer.Rows
+	missing     [][2]string // key ranges, in hex, that could not be read
+	rows        int64       // that the store delivered for the answer; 0 is unknown
 	finalBefore int64
-	damaged     int64 // see Answer.Damaged
+	damaged     int64 // rows that were left out, because they cannot be read
 
 	delta *delta // of KindDelta
 

@@ -21,7 +21,8 @@ const (
 )
 
 // Assign returns the UID of a name, and assigns one if the name has none. The UID is
-// durable when it returns. It waits while the name is being changed, see BusyError.Wait.
+// durable when it returns. While this process changes the name it waits, up to maxBusyWait: then the error is
+// a *BusyError.
 func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	for {
 		u, err := Staged{d}.Assign(ctx, kind, name)

@@ -179,12 +179,12 @@ const maxBusyWait = KnownWithin + 5*time.Second
 // Wait returns nil once the name can be resolved again, e itself if that takes
 // longer than 20 s, or the context's error.
 func (e *BusyError) Wait(ctx context.Context) error {
-	late := time.NewTimer(maxBusyWait)
-	defer late.Stop()
+	tooLong := time.NewTimer(maxBusyWait)
+	defer tooLong.Stop()
 	select {
 	case <-e.done:
 		return nil
-	case <-late.C:
+	case <-tooLong.C:
 		return e
 	case <-ctx.Done():
 		return ctx.Err()

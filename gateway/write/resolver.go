@@ -28,7 +28,7 @@ type Resolver struct {
 	series     *SeriesCache
 	key        []byte // of the last Find: the Spelling, then the text; empty if that cannot be cached
 	spelling   Spelling
-	beforeWait func()    // see SeriesCache.resolve
+	beforeWait func()    // sends the open batch, which a change of names would wait for; or does nothing
 	found      SeriesKey // by the last Find
 }
 

@@ -259,7 +259,8 @@ func (r *Rollups) Close() {
 	}
 }
 
-// Abandon ends the wait for a store that does not answer; see Writer.Abandon.
+// Abandon ends the wait for a store that does not answer: it fails all points that are not known to be
+// stored, and new ones. It returns the number of points that were in a batch.
 func (r *Rollups) Abandon() (points int) {
 	for _, w := range r.writers {
 		points += w.Abandon()

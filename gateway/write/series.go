@@ -98,7 +98,7 @@ func (s *SeriesCache) findInto(k *SeriesKey, key string) bool {
 
 // cacheSpelling caches a series of some names under a client's spelling and reports
 // whether it does. A spelling that is much longer than the names, because of blanks for
-// example, is not worth the memory; for others see seriesTable.put.
+// example, is not worth the memory. Nor is one cached that spells a name in another way, as JSON's escapes do.
 func (s *SeriesCache) cacheSpelling(spelling, metric string, tags []Tag, k *SeriesKey) bool {
 	if len(spelling) > 2*len(k.names.text)+spellingRoom {
 		return false
@@ -207,8 +207,8 @@ func parseCanonical(key string) (metric string, tags []Tag) {
 
 func compareTags(a, b Tag) int { return strings.Compare(a.K, b.K) }
 
-// lookUp looks all names up in the dictionary, which may assign UIDs. It fails if a tag key occurs twice, or
-// with the error of a name, see uid. The series has no names and generation yet.
+// lookUp looks all names up in the dictionary, which may assign UIDs. It fails if a tag key occurs twice, if a
+// name is refused, or with a storageError. The series has no names and generation yet.
 func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
 	// No UID is assigned for a series that is refused.
 	for i, t := range tags {

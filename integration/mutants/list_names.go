@@ -84,7 +84,7 @@ var ofNames = []mutant{
 		test: "TestSeriesTable",
 	}, {
 		name: "series-slot-read-twice", file: "gateway/write/seriestable.go",
-		old: "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n", new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n		slot = st.index[at].Load()\n		if e = st.at(slot); slot == 0 || e == nil {\n			return false\n		}\n	}\n",
+		old: "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n", new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n		slot = st.index[at].Load()\n		if e = st.entryOf(slot); slot == 0 || e == nil {\n			return false\n		}\n	}\n",
 		test: "TestSeriesTable_concurrent",
 	}, {
 		name: "series-of-older-names-kept", file: "gateway/write/seriestable.go",
