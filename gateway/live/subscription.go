@@ -8,12 +8,12 @@ type Subscription struct {
 	cut       func() // nil if the subscriber must not be cut off
 
 	// Guarded by evaluator.mu.
-	track   *track  // nil before the first snapshot
-	seq     uint64  // of the last update that Next returned
-	resumed bool    // an update is due even if nothing is new, to confirm the resume
-	errSeen int     // evaluator.errCount when the last error was returned
-	over    bool    // Next has returned an update that ends the subscription
-	sending *Update // what Next returned last: on its way until the next call
+	track      *track  // nil before the first snapshot
+	seq        uint64  // of the last update that Next returned
+	confirmDue bool    // an update is due even if nothing is new, to confirm the resume
+	errSeen    int     // evaluator.errCount when the last error was returned
+	over       bool    // Next has returned an update that ends the subscription
+	sending    *Update // what Next returned last: on its way until the next call
 }
 
 // Close ends the subscription. Further calls do nothing.
@@ -34,7 +34,7 @@ func (s *Subscription) resumeLocked(r *Resume) {
 	for _, t := range s.evaluator.mu.tracks {
 		if t.epoch == r.Epoch && t.reaches(r.Seq, s.evaluator.mu.seq) {
 			s.useTrackLocked(t)
-			s.seq, s.resumed = r.Seq, true
+			s.seq, s.confirmDue = r.Seq, true
 		}
 	}
 }
@@ -90,7 +90,8 @@ func (s *Subscription) nextLocked() *Update {
 	return nil
 }
 
-// dataLocked returns a snapshot or a delta if one is due.
+// dataLocked returns a snapshot or a delta if one is due, else nil, and moves the subscriber to the state that
+// it leads to.
 func (s *Subscription) dataLocked() *Update {
 	e := s.evaluator
 	switch {
@@ -98,7 +99,7 @@ func (s *Subscription) dataLocked() *Update {
 		return nil
 	case s.track == nil:
 		return s.snapshotLocked()
-	case s.seq == e.mu.seq && !s.resumed:
+	case s.seq == e.mu.seq && !s.confirmDue:
 		return nil
 	case !s.track.reaches(s.seq, e.mu.seq):
 		e.hub.merged.Add(1)
@@ -107,7 +108,7 @@ func (s *Subscription) dataLocked() *Update {
 	return s.deltaLocked()
 }
 
-// snapshotLocked returns a snapshot of the present state for a new subscriber.
+// snapshotLocked moves a new subscriber to the present state and returns a snapshot of it.
 func (s *Subscription) snapshotLocked() *Update {
 	s.moveToSnapshotLocked()
 	if s.track.snapshot == nil {
@@ -116,8 +117,8 @@ func (s *Subscription) snapshotLocked() *Update {
 	return s.track.snapshot
 }
 
-// mergedSnapshotLocked returns a snapshot of the present state for a subscriber that was too slow
-// for deltas, marked as such.
+// mergedSnapshotLocked is snapshotLocked for a subscriber that was too slow for deltas: the snapshot is marked
+// as one in place of several updates.
 func (s *Subscription) mergedSnapshotLocked() *Update {
 	s.moveToSnapshotLocked()
 	if s.track.mergedSnapshot == nil {
@@ -131,7 +132,7 @@ func (s *Subscription) mergedSnapshotLocked() *Update {
 func (s *Subscription) moveToSnapshotLocked() {
 	e := s.evaluator
 	s.useTrackLocked(e.snapshotTrackLocked())
-	s.seq, s.resumed = e.mu.seq, false
+	s.seq, s.confirmDue = e.mu.seq, false
 }
 
 func (s *Subscription) makeSnapshotLocked() *Update {
@@ -152,8 +153,8 @@ func (s *Subscription) makeSnapshotLocked() *Update {
 	}
 }
 
-// deltaLocked returns one delta from the subscriber's place to the present state.
-// REQUIRES: the track reaches back to it.
+// deltaLocked moves the subscriber to the present state, and returns one delta from where it was, or a
+// snapshot if that is hardly longer. REQUIRES: the track reaches back to it.
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
 	var u *Update
@@ -172,7 +173,7 @@ func (s *Subscription) deltaLocked() *Update {
 			return s.mergedSnapshotLocked() // hardly longer than the delta
 		}
 	}
-	s.seq, s.resumed = e.mu.seq, false
+	s.seq, s.confirmDue = e.mu.seq, false
 	return u
 }
 
