@@ -130,27 +130,34 @@ func (p *Pool) newConn(addr string) *Conn {
 		EffectiveUser: p.cfg.EffectiveUser,
 		// Longer than any wait here, so gohbase never ends one.
 		ReadTimeout: 2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second,
-		// gohbase would log every dial; see logLost.
+		// gohbase would log every dial; logLost logs what operators need.
 		Logger: slog.New(slog.DiscardHandler),
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := p.cfg.Dial(ctx, network, addr)
-			if err == nil {
-				nc, err = p.protect(ctx, nc, c)
-			}
-			c.err = err // gohbase's Dial hides the reason, and dial closes c.ready after it
-			if err != nil {
-				return nil, err
-			}
-
-			// gohbase writes a call in two parts, which only a TCP connection
-			// keeps together when several goroutines write, and one with TLS does not.
-			if _, tcp := nc.(*net.TCPConn); !tcp {
-				c.writeLock = make(chan struct{}, 1)
-			}
-			return checked(nc, &c.liveness, p.cfg.Security != nil), nil
+			nc, err := p.open(ctx, network, addr, c)
+			c.err = err // gohbase's Dial hides the reason
+			return nc, err
 		},
 	})
 	return c
+}
+
+// open opens the network connection of c: protected as configured, and checked for gohbase. It sets
+// c.writeLock if c needs one.
+func (p *Pool) open(ctx context.Context, network, addr string, c *Conn) (net.Conn, error) {
+	nc, err := p.cfg.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if nc, err = p.protect(ctx, nc, c); err != nil {
+		return nil, err
+	}
+
+	// gohbase writes a call in two parts, which only a TCP connection
+	// keeps together when several goroutines write, and one with TLS does not.
+	if _, tcp := nc.(*net.TCPConn); !tcp {
+		c.writeLock = make(chan struct{}, 1)
+	}
+	return checked(nc, &c.liveness, p.cfg.Security != nil), nil
 }
 
 // dial connects c, within Config.DialTimeout and while the store is open, and closes c.ready. c.err is then
