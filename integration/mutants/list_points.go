@@ -45,7 +45,7 @@ var ofPoints = []mutant{
 	}, {
 		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
 		old: "r.list[i].hash == hash && r.list[i].is(schema, s, base)", new: "true",
-		test: "TestWriter_rows",
+		test: "TestRows_index",
 	}, {
 		name: "rows-of-a-shard-in-a-part-of-the-index", file: "gateway/write/rows.go",
 		old: "	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))\n", new: "	return hash * (spread - spread + 1) & uint64(1<<bits.Len(uint(len(r.index)-1))-1)\n",
