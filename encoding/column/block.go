@@ -54,7 +54,6 @@ type Encoder struct {
 	runs     []run
 	integers []int64
 	floats   floatColumn
-	more     []uint64
 	body     []byte
 }
 
@@ -65,9 +64,9 @@ func (e *Encoder) Append(dst []byte, p Points) []byte {
 
 	b := binary.AppendUvarint(e.body[:0], uint64(p.Len()))
 	b = appendRuns(b, e.runs)
-	b = appendTimes(b, p.Offset, e.more)
+	b = appendTimes(b, p.Offset)
 	if len(e.integers) > 0 {
-		b = appendIntegers(b, e.integers, e.more)
+		b = appendIntegers(b, e.integers)
 	}
 	if len(e.floats.words) > 0 {
 		b = e.floats.append(b)

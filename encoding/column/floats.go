@@ -176,7 +176,7 @@ func (c *floatColumn) appendDecimals(dst []byte) []byte {
 		}
 	}
 
-	dst = appendIntegers(append(dst, byte(e)), values, nil)
+	dst = appendIntegers(append(dst, byte(e)), values)
 	dst = binary.AppendUvarint(dst, uint64(len(exceptions)))
 	next := 0
 	for _, i := range exceptions {

@@ -20,10 +20,10 @@ type Integers struct {
 	packed
 }
 
-// appendIntegers appends a column of at least one integer. more is scratch.
-func appendIntegers(dst []byte, values []int64, more []uint64) []byte {
+// appendIntegers appends a column of at least one integer, in the form that the package comment prefers.
+func appendIntegers(dst []byte, values []int64) []byte {
 	least := slices.Min(values)
-	more = slices.Grow(more[:0], len(values))[:len(values)]
+	more := make([]uint64, len(values)) // what each value has more than the least one
 	for i, v := range values {
 		more[i] = uint64(v) - uint64(least)
 	}

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Parts of the byte that a column of times begins with.
+// Bits of the byte that a column of times begins with; without them points are at equal distances, and
+// numbers are seconds.
 const (
-	uneven = 1
-	millis = 2
+	uneven = 1 // distances differ
+	millis = 2 // numbers are ms
 )
 
 // MaxOffset is the last offset of a row, in ms.
@@ -26,43 +27,49 @@ type Times struct {
 	packed
 }
 
-// appendTimes appends a column of offsets, which ascend.
-func appendTimes(dst []byte, offsets []int32, more []uint64) []byte {
-	scale, head := int32(1000), byte(0)
-	for _, o := range offsets {
-		if o%1000 != 0 {
-			scale, head = 1, millis
-			break
-		}
+// appendTimes appends the column of times (see the package comment) for the offsets of at least one
+// point, in ms from the row's base time, each greater than the one before.
+func appendTimes(dst []byte, offsets []int32) []byte {
+	// All numbers are in seconds if every offset is a whole second, else in ms.
+	msPerTick, form := int32(1000), byte(0)
+	if slices.ContainsFunc(offsets, func(ms int32) bool { return ms%1000 != 0 }) {
+		msPerTick, form = 1, millis
+	}
+	first := uint64(offsets[0] / msPerTick)
+	if len(offsets) == 1 {
+		return binary.AppendUvarint(append(dst, form), first)
+	}
+	if equalDistances(offsets) {
+		dst = binary.AppendUvarint(append(dst, form), first)
+		return binary.AppendUvarint(dst, uint64((offsets[1]-offsets[0])/msPerTick))
 	}
 
-	even := true
+	// distances[i] is that from point i to the next one: first in ticks, below what it exceeds the
+	// least distance by, in units. A unit is the largest number of ticks that divides all distances.
+	distances := make([]uint64, len(offsets)-1)
+	unit, least := uint64(0), uint64(MaxOffset)
+	for i := range distances {
+		distances[i] = uint64((offsets[i+1] - offsets[i]) / msPerTick)
+		unit, least = divisor(unit, distances[i]), min(least, distances[i])
+	}
+	for i := range distances {
+		distances[i] = (distances[i] - least) / unit
+	}
+	dst = binary.AppendUvarint(append(dst, form|uneven), first)
+	dst = binary.AppendUvarint(dst, unit)
+	dst = binary.AppendUvarint(dst, least/unit)
+	return appendPacked(dst, distances)
+}
+
+// equalDistances reports whether neighbours have the same distance everywhere; there are at least two
+// offsets.
+func equalDistances(offsets []int32) bool {
 	for i := 2; i < len(offsets); i++ {
 		if offsets[i]-offsets[i-1] != offsets[1]-offsets[0] {
-			even = false
-			break
+			return false
 		}
 	}
-	if even {
-		dst = binary.AppendUvarint(append(dst, head), uint64(offsets[0]/scale))
-		if len(offsets) > 1 {
-			dst = binary.AppendUvarint(dst, uint64((offsets[1]-offsets[0])/scale))
-		}
-		return dst
-	}
-
-	more = slices.Grow(more[:0], len(offsets)-1)[:len(offsets)-1]
-	unit, least := uint64(0), uint64(MaxOffset)
-	for i := range more {
-		more[i] = uint64((offsets[i+1] - offsets[i]) / scale)
-		unit, least = divisor(unit, more[i]), min(least, more[i])
-	}
-	for i := range more {
-		more[i] = (more[i] - least) / unit
-	}
-	dst = binary.AppendUvarint(append(dst, head|uneven), uint64(offsets[0]/scale))
-	dst = binary.AppendUvarint(binary.AppendUvarint(dst, unit), least/unit)
-	return appendPacked(dst, more)
+	return true
 }
 
 // divisor returns the greatest common divisor of two numbers; one may be 0.

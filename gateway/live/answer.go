@@ -102,10 +102,10 @@ type points struct {
 
 var canonicalNaN = math.Float64bits(math.NaN())
 
-// toPoints converts points to the client's unit of time, s or ms. Of several points
+// takePoints converts points to the client's unit of time, s or ms. Of several points
 // in one second the last wins, as it does for a reader of OpenTSDB's JSON map of
-// times.
-func toPoints(p encoding.Points, seconds bool) points {
+// times. The columns of p are taken over and changed: the caller must not use them again.
+func takePoints(p encoding.Points, seconds bool) points {
 	c := points{time: p.Time, bits: p.Bits, float: p.Float}
 	if seconds {
 		c.time = make([]int64, len(p.Time))
@@ -113,7 +113,7 @@ func toPoints(p encoding.Points, seconds bool) points {
 			c.time[i] = floorDiv(ms, 1000)
 		}
 	}
-	c = c.lastOfEach()
+	c = c.keepLastOfEachTime()
 	for i, isFloat := range c.float {
 		if isFloat && math.IsNaN(math.Float64frombits(c.bits[i])) {
 			c.bits[i] = canonicalNaN // all NaNs are spelled alike, so they must be equal
@@ -122,13 +122,13 @@ func toPoints(p encoding.Points, seconds bool) points {
 	return c
 }
 
-// lastOfEach keeps the last of each run of equal times. It works in place, because the columns are
-// not shared.
-func (c points) lastOfEach() points {
-	n := 0
+// keepLastOfEachTime returns c with the last of each run of points of one time. It moves points within the
+// columns of c.
+func (c points) keepLastOfEachTime() points {
+	n := 0 // how many are kept
 	for i := range c.time {
 		if n > 0 && c.time[n-1] == c.time[i] {
-			n--
+			n-- // this one replaces it
 		}
 		c.time[n], c.bits[n], c.float[n] = c.time[i], c.bits[i], c.float[i]
 		n++
@@ -153,16 +153,17 @@ func (c *points) push(d points, j int) {
 	c.float = append(c.float, d.float[j])
 }
 
-// replaceWindows returns new columns in which windows, ascending, are replaced. For each
-// window it calls each with the points before and after.
-func (c points) replaceWindows(windows []Window, seconds bool, each func(old, now points)) points {
-	grown := len(c.time)
+// replaceWindows returns new columns, in which the points of the windows, which ascend, replace those of c
+// there. For each window it calls replaced with the points of c and the new ones. It takes over the columns of the
+// windows, as takePoints does.
+func (c points) replaceWindows(windows []Window, seconds bool, replaced func(old, new points)) points {
+	most := len(c.time)
 	for _, w := range windows {
-		grown += len(w.Points.Time)
+		most += len(w.Points.Time)
 	}
-	out := points{make([]int64, 0, grown), make([]uint64, 0, grown), make([]bool, 0, grown)}
+	out := points{make([]int64, 0, most), make([]uint64, 0, most), make([]bool, 0, most)}
 
-	at := 0 // the points before it are copied
+	copied := 0 // the points of c before it are in out, or replaced
 	for _, w := range windows {
 		begin, end := w.From, w.To
 		if seconds {
@@ -171,13 +172,13 @@ func (c points) replaceWindows(windows []Window, seconds bool, each func(old, no
 		i, _ := c.search(begin)
 		j, _ := c.search(end + 1)
 
-		part := toPoints(w.Points, seconds)
-		each(c.slice(i, j), part)
-		out.add(c.slice(at, i))
+		part := takePoints(w.Points, seconds)
+		replaced(c.slice(i, j), part)
+		out.add(c.slice(copied, i))
 		out.add(part)
-		at = j
+		copied = j
 	}
-	out.add(c.slice(at, len(c.time)))
+	out.add(c.slice(copied, len(c.time)))
 	return out
 }
 
@@ -191,7 +192,7 @@ func (c *points) add(d points) {
 	c.float = append(c.float, d.float...)
 }
 
-// search returns the place of time t, and whether there is a point.
+// search returns the index of the first point at or after time t, and whether it is at t.
 func (c points) search(t int64) (int, bool) {
 	i := sort.Search(len(c.time), func(i int) bool { return c.time[i] >= t })
 	return i, i < len(c.time) && c.time[i] == t

@@ -31,7 +31,7 @@ func (u *Update) Arrow() (header, frame []byte, err error) {
 			return nil, nil, err
 		}
 		// While it is encoded, its rows and the columns made of them are held too.
-		scratch := 2 * u.size()
+		scratch := 2 * u.messageBytes()
 		if !u.account.Try(scratch) {
 			return nil, nil, ErrNoMemory
 		}
@@ -43,20 +43,20 @@ func (u *Update) Arrow() (header, frame []byte, err error) {
 	return u.arrow.header, u.arrow.frame, nil
 }
 
-// makeArrow encodes the update.
+// makeArrow sets u.arrow to the encoded update. REQUIRES: u.mu is held.
 func (u *Update) makeArrow() error {
-	h := append(u.appendPlace(nil), `,"binary":true`...)
+	h := append(u.appendHead(nil), `,"binary":true`...)
 	var rows batch.LiveRows
 
 	if u.Kind == KindSnapshot {
 		h = append(h, `,"results":[`...)
 		for i, g := range u.groups {
-			h = append(g.description.append(append(comma(h, i), '{')), '}')
+			h = append(g.description.appendFields(append(comma(h, i), '{')), '}')
 			g.points.appendRows(&rows, i, g.nanIsNull)
 		}
-		h = u.appendAbout(append(h, ']'))
+		h = u.appendSnapshotFields(append(h, ']'))
 	} else {
-		h = u.delta.appendShape(h)
+		h = u.delta.appendGroups(h)
 		h = strconv.AppendInt(append(h, `,"finalBefore":`...), u.delta.finalBefore, 10)
 		u.delta.appendRows(&rows)
 	}

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// deltaMerger makes one delta of several. It collects the groups and times that they touched, and
-// then writes the present values of these. A group that was added and removed in between only
-// leaves its number unused.
+// deltaMerger makes one delta of several: collect is called for each, and then finish. It collects the
+// groups and times that they touched, and then writes the present values of these. A group that was added
+// and removed in between only leaves its number unused.
 type deltaMerger struct {
 	out     *delta
-	present map[int]*group // the groups that exist now
+	present map[int]*group // the groups that exist now, by number
 
-	described map[int]bool           // groups with a new description
-	touched   map[int]map[int64]bool // times by group
+	described map[int]bool           // numbers of groups with a new description
+	touched   map[int]map[int64]bool // times by the number of the group
 }
 
-// add collects what one delta touched.
-func (m *deltaMerger) add(d *delta) {
+// collect notes what one delta touched, and adds to out which groups it removed.
+func (m *deltaMerger) collect(d *delta) {
 	for _, g := range d.groups {
 		m.described[g.group] = true
 	}
@@ -27,7 +27,7 @@ func (m *deltaMerger) add(d *delta) {
 	for _, x := range d.deletes {
 		m.touch(x.group, x.times)
 	}
-	// The client does not know a group that also came in between.
+	// A group that was also added in between is left out: the client has never known it.
 	for _, n := range d.removed {
 		if n < m.out.firstNew {
 			m.out.removed = append(m.out.removed, n)
@@ -35,7 +35,7 @@ func (m *deltaMerger) add(d *delta) {
 	}
 }
 
-// touch collects times of a group.
+// touch notes that points of a group were set or deleted.
 func (m *deltaMerger) touch(group int, times []int64) {
 	set := m.touched[group]
 	if set == nil {
@@ -47,8 +47,8 @@ func (m *deltaMerger) touch(group int, times []int64) {
 	}
 }
 
-// finish writes the delta. It writes nothing of a removed group: the client never knew it, or
-// learns it from removed.
+// finish writes to out what the collected groups and times are now. It writes nothing of a removed group:
+// either the client never knew it, or out.removed has it.
 func (m *deltaMerger) finish() {
 	for _, n := range slices.Sorted(maps.Keys(m.described)) {
 		if g := m.present[n]; g != nil {
@@ -57,28 +57,28 @@ func (m *deltaMerger) finish() {
 	}
 	for _, n := range slices.Sorted(maps.Keys(m.touched)) {
 		if g := m.present[n]; g != nil {
-			m.emit(n, g)
+			m.writePoints(n, g)
 		}
 	}
 }
 
-// emit writes the present value of each touched time of a group, or that it has none.
+// writePoints writes the present value of each touched time of group number n, or that it has none.
 // For a group with a new description that is every point, because its deltas touched
 // them all.
-func (m *deltaMerger) emit(n int, g *group) {
-	var up points
-	var gone []int64
+func (m *deltaMerger) writePoints(n int, g *group) {
+	var set points
+	var deleted []int64
 	for _, t := range slices.Sorted(maps.Keys(m.touched[n])) {
 		if i, ok := g.points.search(t); ok {
-			up.push(g.points, i)
+			set.push(g.points, i)
 		} else {
-			gone = append(gone, t)
+			deleted = append(deleted, t)
 		}
 	}
-	if len(up.time) > 0 {
-		m.out.upserts = append(m.out.upserts, upsert{n, g.description, up})
+	if len(set.time) > 0 {
+		m.out.upserts = append(m.out.upserts, upsert{n, g.description, set})
 	}
-	if len(gone) > 0 {
-		m.out.deletes = append(m.out.deletes, deletion{n, gone})
+	if len(deleted) > 0 {
+		m.out.deletes = append(m.out.deletes, deletion{n, deleted})
 	}
 }

@@ -18,22 +18,23 @@ type evaluator struct {
 	// mu may be locked while hub.mu is held, not the other way round.
 	mu struct {
 		sync.Mutex
-		subs   map[*Subscription]struct{}
-		stop   context.CancelFunc // of the loop; nil when none runs
-		linger *time.Timer        // forgets the evaluator; nil while it has subscribers
+		subs    map[*Subscription]struct{}
+		stop    context.CancelFunc // of the loop; nil when none runs
+		linger  *time.Timer        // forgets the evaluator; nil while it has subscribers
+		lingers int                // how often linger was started: the number of the last one
 
-		fresh    bool     // the query was answered since the loop started
-		seq      uint64   // of state; 0 before the first answer
-		state    *state   // the last answer
-		held     Held     // as counted for state
-		ticks    uint64   // times that held was counted
-		tracks   []*track // the last is the newest
-		made     int      // tracks made since the start
-		err      *Error   // of the last ask
-		errCount int      // grows with each new error
-		old      bool     // err is of a loop that has ended, and no news to who comes now
-		final    bool     // err ends the query
-		complete bool     // the query named an end and was answered
+		answered   bool     // since the loop started: state is not of an earlier loop
+		seq        uint64   // of state; 0 before the first answer
+		state      *state   // the last answer
+		held       Held     // as counted for state
+		ticks      uint64   // times that held was counted
+		tracks     []*track // the last is the newest
+		tracksMade int      // since the start
+		err        *Error   // of the last run of the query; nil if it was answered
+		errCount   int      // grows with each new error
+		errIsOld   bool     // err is of a loop that has ended: who subscribes now does not get it
+		errIsFinal bool     // err ends the query
+		complete   bool     // the query named an end and was answered
 	}
 }
 
@@ -44,7 +45,8 @@ func newEvaluator(h *Hub, q query, epoch string) *evaluator {
 	return e
 }
 
-// join adds a subscriber. REQUIRES: hub.mu is held.
+// join adds a subscriber, at the place that it resumes if there is one, and starts the loop if none runs.
+// REQUIRES: hub.mu is held.
 func (e *evaluator) join(r Request, wake func()) *Subscription {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,8 +58,7 @@ func (e *evaluator) join(r Request, wake func()) *Subscription {
 		e.startLocked()
 	}
 
-	// There may be an answer already.
-	wake()
+	wake() // there may be an answer already
 	return s
 }
 
@@ -65,7 +66,7 @@ func (e *evaluator) join(r Request, wake func()) *Subscription {
 func (e *evaluator) startLocked() {
 	e.stopLingerLocked()
 	ctx, cancel := context.WithCancel(context.Background())
-	e.mu.stop, e.mu.fresh, e.mu.old = cancel, false, e.mu.err != nil
+	e.mu.stop, e.mu.answered, e.mu.errIsOld = cancel, false, e.mu.err != nil
 	e.hub.work.Go(func() { e.run(ctx) })
 }
 
@@ -91,7 +92,7 @@ func (e *evaluator) leave(s *Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	if _, here := e.mu.subs[s]; !here { // closed before
+	if _, joined := e.mu.subs[s]; !joined { // closed before
 		return
 	}
 	delete(e.mu.subs, s)
@@ -101,32 +102,30 @@ func (e *evaluator) leave(s *Subscription) {
 	}
 
 	e.stopLocked()
-	if e.mu.final || e.mu.complete || len(e.mu.tracks) == 0 {
-		// There is nothing to resume: it was refused for good, has ended, or has sent nothing.
+	if e.mu.errIsFinal || e.mu.complete || len(e.mu.tracks) == 0 {
+		// There is nothing to resume: the query was refused for good, has ended, or nothing was sent.
 		e.hub.forgetLocked(e)
 		return
 	}
-	// expire gets a pointer to the variable, because it may start before that is set.
-	var timer *time.Timer
-	timer = time.AfterFunc(e.hub.cfg.Linger, func() { e.expire(&timer) })
-	e.mu.linger = timer
+	e.mu.lingers++
+	n := e.mu.lingers
+	e.mu.linger = time.AfterFunc(e.hub.cfg.Linger, func() { e.expire(n) })
 }
 
-// expire drops an evaluator without new subscribers. It reads the timer under e.mu,
-// which leave holds until the variable is set.
-func (e *evaluator) expire(timer **time.Timer) {
+// expire forgets the evaluator if no subscriber has come since linger number n was started.
+func (e *evaluator) expire(n int) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	// Another timer, or none, means that a subscriber has come back.
-	if e.mu.linger == *timer {
+	if e.mu.linger != nil && e.mu.lingers == n {
 		e.hub.forgetLocked(e)
 	}
 }
 
-// run runs the query until ctx ends, the query is refused for good, or it is complete.
+// run is the loop: it runs the query at each tick, until ctx ends, the query is refused for good, or it is
+// complete.
 func (e *evaluator) run(ctx context.Context) {
 	source := e.hub.openSource(e.query)
 	// Not deferred directly: source may be another one by then.
@@ -137,8 +136,8 @@ func (e *evaluator) run(ctx context.Context) {
 		work, leave := e.hub.enter(ctx)
 		a, err := e.hub.ask(work, e.query, source)
 
-		// If there is no memory to take the answer in, it is lost, and the next
-		// one must not be a change of it: begin with a new source.
+		// Without memory for it an answer is lost, and the next one must not be a change of it: a
+		// new source begins with all groups.
 		if err == nil {
 			if err = e.reserveAnswer(work, &a); err != nil {
 				source.Close()
@@ -146,9 +145,9 @@ func (e *evaluator) run(ctx context.Context) {
 			}
 		}
 
-		over := e.publish(ctx, a, err)
+		ended := e.publish(ctx, a, err)
 		leave()
-		if over {
+		if ended {
 			return
 		}
 		if !e.pause(ctx, time.Since(start), source.Changed()) {
@@ -160,9 +159,9 @@ func (e *evaluator) run(ctx context.Context) {
 // longestRest bounds the pause of a query whose last run took long.
 const longestRest = 30 * time.Second
 
-// pause waits for the next tick: for an interval, or until there is news, but no less
-// than Config.Quick. A nil changed never has news. took is the time of the last run.
-// The pause is at least as long, so that a query uses the server half of the time at
+// pause waits for the next tick, which begins Config.Interval after the last one began, or, with news from
+// changed, Config.Quick after it. A nil changed never has news. took is how long the last run took:
+// the pause is no shorter, up to longestRest, so that a query uses the server half of the time at
 // most. pause returns false if ctx ends first.
 func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-chan struct{}) bool {
 	rest := min(took, longestRest)
@@ -189,15 +188,15 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// publish takes in an answer or an error and wakes the subscribers. It returns
-// whether the loop is over.
-func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool) {
-	var now *state
+// publish makes an answer the present one, or records an error, and wakes the subscribers. It returns
+// true if the loop must end: ctx has ended, the query was refused for good, or it is complete.
+func (e *evaluator) publish(ctx context.Context, a Answer, err error) (ended bool) {
+	var next *state
 	var ch *changes
 	if err == nil {
 		// Outside of the locks, because it takes a while with many points. Nobody
 		// else sets the state before ctx ends.
-		now, ch, err = e.advance(a)
+		next, ch, err = e.advance(a)
 	}
 
 	e.hub.mu.Lock() // before e.mu, for forgetLocked
@@ -209,16 +208,16 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	}
 
 	if err == nil {
-		err = e.acceptLocked(now, ch, a.Held)
+		err = e.acceptLocked(next, ch, a.Held)
 	}
 	if err != nil {
 		e.failLocked(err)
 	}
 
-	if e.mu.final || e.mu.complete {
-		over = true
+	ended = e.mu.errIsFinal || e.mu.complete
+	if ended {
 		e.mu.stop()
-		if e.mu.final {
+		if e.mu.errIsFinal {
 			e.hub.forgetLocked(e)
 		} else {
 			e.hub.removeLocked(e) // the answer stays until its last subscriber has it
@@ -227,12 +226,12 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	for s := range e.mu.subs {
 		s.wake()
 	}
-	return over
+	return ended
 }
 
-// advance computes the next state. An answer that does not fit the one before ends
-// the query, not the process.
-func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
+// advance computes the next state and the difference from the present one, and changes nothing. An answer
+// that does not fit the one before ends the query, with errInternal, and not the process.
+func (e *evaluator) advance(a Answer) (next *state, ch *changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body),
@@ -240,26 +239,27 @@ func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
 			err = errInternal
 		}
 	}()
-	now, ch = e.lastState().advance(a, e.query.seconds)
-	return now, ch, nil
+	next, ch = e.lastState().advance(a, e.query.seconds)
+	return next, ch, nil
 }
 
+// lastState returns the present state, of the last answer that was accepted.
 func (e *evaluator) lastState() *state {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mu.state
 }
 
-// acceptLocked makes an answer the present one. sourceBytes is the memory that its
-// source holds. It fails if all live queries together would hold too much.
-func (e *evaluator) acceptLocked(now *state, ch *changes, sourceBytes int64) error {
-	if err := e.hub.updateHeld(e, now, sourceBytes); err != nil {
+// acceptLocked makes the next state the present one, and records the difference if there is one. sourceBytes
+// is the memory that its source holds. It fails if all live queries together would hold too much.
+func (e *evaluator) acceptLocked(next *state, ch *changes, sourceBytes int64) error {
+	if err := e.hub.holdOrRefuse(e, next, sourceBytes); err != nil {
 		return err
 	}
 
 	recovered := e.mu.err != nil
-	e.mu.state = now
-	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
+	e.mu.state = next
+	e.mu.err, e.mu.answered, e.mu.complete = nil, true, !e.query.live
 
 	// An answer equal to the one before is no news. But a client that got an error waits for a
 	// message that it is over.
@@ -284,7 +284,7 @@ func (e *evaluator) recordLocked(ch *changes) {
 	e.mu.tracks = inUse
 }
 
-// failLocked records an error of a run.
+// failLocked records an error of a run, and logs it if the run before had another one.
 func (e *evaluator) failLocked(err error) {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
@@ -294,23 +294,24 @@ func (e *evaluator) failLocked(err error) {
 	// A query with an end is run once: none of its errors is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
-	if e.mu.err == nil || *e.mu.err != shown || e.mu.old { // the same error again is no news
+	sameAgain := e.mu.err != nil && *e.mu.err == shown && !e.mu.errIsOld
+	if !sameAgain {
 		e.mu.err = &shown
 		e.mu.errCount++
 		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary",
 			shown.Temporary, "query", string(e.query.question.Body))
 	}
-	e.mu.final, e.mu.old = !shown.Temporary, false
+	e.mu.errIsFinal, e.mu.errIsOld = !shown.Temporary, false
 }
 
 // snapshotTrackLocked returns a track whose numbers are those of a snapshot of the
-// present state: the newest if its numbers have no hole, or a new one.
+// present state: the newest if its numbers have no hole, else a new one, which it adds to the tracks.
 func (e *evaluator) snapshotTrackLocked() *track {
 	if n := len(e.mu.tracks); n > 0 && e.mu.tracks[n-1].dense() {
 		return e.mu.tracks[n-1]
 	}
-	e.mu.made++
-	t := newTrack(e.epoch+"-"+strconv.Itoa(e.mu.made), e.mu.state)
+	e.mu.tracksMade++
+	t := newTrack(e.epoch+"-"+strconv.Itoa(e.mu.tracksMade), e.mu.state)
 	e.mu.tracks = append(e.mu.tracks, t)
 	return t
 }

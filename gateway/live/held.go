@@ -50,7 +50,7 @@ const (
 // bytes returns about the memory of a state.
 func (s *state) bytes() int64 { return groupBytes*int64(len(s.groups)) + pointBytes*int64(s.points) }
 
-// bytes returns the memory of columns.
+// bytes returns the memory that the columns have allocated.
 func (c *points) bytes() int64 { return int64(8*cap(c.time) + 8*cap(c.bits) + cap(c.float)) }
 
 // bytes returns about the memory of a delta without its message. Columns of groups
@@ -81,18 +81,18 @@ func (u *Update) textBytes() int64 {
 	return updateBytes
 }
 
-// countHeldLocked counts what an evaluator holds with a new state; sourceBytes is what its
-// source holds. It is called at each tick, and cheap: a sum over the history and the
-// subscribers. REQUIRES: e.mu is held.
-func (e *evaluator) countHeldLocked(now *state, sourceBytes int64) Held {
+// countHeldLocked counts what an evaluator holds with its next state; sourceBytes is what its
+// source holds. It begins a tick, and marks the updates that it counts with it. It is called at each tick, and
+// cheap: a sum over the history and the subscribers. REQUIRES: e.mu is held.
+func (e *evaluator) countHeldLocked(next *state, sourceBytes int64) Held {
 	sum := Held{
-		Answer:  now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)),
+		Answer:  next.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)),
 		Sending: subBytes * int64(len(e.mu.subs)),
 	}
 
 	e.mu.ticks++
 	for _, t := range e.mu.tracks {
-		sum.History += t.bytes + int64(64*len(t.local)) // 64: about an entry of the map
+		sum.History += t.bytes + int64(64*len(t.numbers)) // 64: about an entry of the map
 		for _, d := range t.history {
 			if d.update != nil {
 				d.update.counted, d.update.inHistory = e.mu.ticks, e.mu.ticks
@@ -119,18 +119,18 @@ func (u *Update) sendingBytes(seq uint64) int64 {
 	if u.delta != nil {
 		n += u.delta.bytes()
 	}
-	if u.Kind == KindSnapshot && u.Seq != seq { // the state no longer shares its columns
+	if u.Kind == KindSnapshot && u.Seq != seq { // its columns are no longer those of the present state
 		n += pointBytes*int64(u.points) + 8*int64(len(u.groups))
 	}
 	return n
 }
 
-// cutSlowLocked cuts off subscribers whose messages are on their way until over bytes
-// are freed, those with the oldest message first, and returns what it has freed. A
+// cutSlowLocked cuts off subscribers whose messages are on their way until so many bytes
+// are freed, those with the oldest message first, and returns how many it has freed. A
 // subscriber who reads as fast as changes come has no message of an earlier tick and
 // is never cut off. REQUIRES: e.mu is held, and countHeldLocked was called.
-func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
-	readers := map[*Update][]*Subscription{}
+func (e *evaluator) cutSlowLocked(want int64) (freed int64) {
+	readers := map[*Update][]*Subscription{} // by the message that they are reading
 	for s := range e.mu.subs {
 		// A message that is also in the history would not be freed, and a subscriber without a cut
 		// must not be cut off.
@@ -141,7 +141,7 @@ func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
 
 	oldest := slices.SortedFunc(maps.Keys(readers), func(a, b *Update) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, u := range oldest {
-		if freed >= over {
+		if freed >= want {
 			break
 		}
 		freed += u.sendingBytes(e.mu.seq)
@@ -153,11 +153,11 @@ func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
 	return freed
 }
 
-// updateHeld counts what an evaluator holds with a new state, or refuses the state
-// if all live queries would hold too much. It is the one place where live queries
-// are bounded. REQUIRES: e.mu is held.
-func (h *Hub) updateHeld(e *evaluator, now *state, sourceBytes int64) error {
-	held := e.countHeldLocked(now, sourceBytes)
+// holdOrRefuse sets what an evaluator holds to what it holds with its next state, or refuses the state
+// if the answers of all live queries would then take too much. If their messages do, it cuts off slow
+// subscribers of this evaluator. It is the one place where live queries are bounded. REQUIRES: e.mu is held.
+func (h *Hub) holdOrRefuse(e *evaluator, next *state, sourceBytes int64) error {
+	held := e.countHeldLocked(next, sourceBytes)
 	h.total.Lock()
 	defer h.total.Unlock()
 

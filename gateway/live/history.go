@@ -18,19 +18,19 @@ const (
 // track, and with it every encoded message. When a group is removed, its number
 // becomes a hole, which a snapshot cannot show: later subscribers use a new track.
 type track struct {
-	epoch   string
-	local   map[groupID]int // the groups' numbers
-	next    int             // the next number
-	users   int             // subscribers on this track
-	history []*delta        // consecutive, oldest first
-	points  int             // in history
-	bytes   int64           // of history, without its messages
+	epoch      string
+	numbers    map[groupID]int // of the groups that exist
+	nextNumber int
+	users      int      // subscribers on this track
+	history    []*delta // consecutive, oldest first
+	points     int      // in history
+	bytes      int64    // of history, without its messages
 
 	// Messages of the present seq, each encoded once for all subscribers.
 	snapshot       *Update // for those who join
 	mergedSnapshot *Update // for slow subscribers
-	// merged has the deltas from older seqs, by seq, for those who were slow. An
-	// entry is nil if a snapshot is hardly longer.
+	// merged has, by an older seq, the message from there to the present one, for those who
+	// were slow. An entry is nil if a snapshot is hardly longer.
 	merged map[uint64]*Update
 }
 
@@ -40,13 +40,13 @@ func (t *track) dropMessages() { t.snapshot, t.mergedSnapshot, t.merged = nil, n
 // delta is one change in a track's numbers.
 type delta struct {
 	seq         uint64
-	firstNew    int // groups with smaller numbers were known before
+	firstNew    int // groups with smaller numbers were known before the delta
 	groups      []groupDescription
 	removed     []int
 	upserts     []upsert
 	deletes     []deletion
 	finalBefore int64
-	damaged     int64 // see Answer.Damaged
+	damaged     int64 // rows that were left out of the answer, because they cannot be read
 
 	update *Update // the message of this delta alone; nil until somebody gets it
 }
@@ -70,14 +70,6 @@ type deletion struct {
 	times []int64
 }
 
-// share returns the one message of a delta. It is u the first time.
-func (d *delta) share(u *Update) *Update {
-	if d.update == nil {
-		u.delta, d.update = d, u
-	}
-	return d.update
-}
-
 // points returns the number of points that a delta sets or deletes.
 func (d *delta) points() int {
 	n := 0
@@ -92,21 +84,27 @@ func (d *delta) points() int {
 
 // newTrack numbers the groups of a state from 0.
 func newTrack(epoch string, s *state) *track {
-	t := &track{epoch: epoch, local: make(map[groupID]int, len(s.groups))}
+	t := &track{epoch: epoch, numbers: make(map[groupID]int, len(s.groups))}
 	for _, id := range slices.Sorted(maps.Keys(s.groups)) {
-		t.local[id] = t.next
-		t.next++
+		t.addNumber(id)
 	}
 	return t
 }
 
+// addNumber gives a new group the next number.
+func (t *track) addNumber(id groupID) {
+	t.numbers[id] = t.nextNumber
+	t.nextNumber++
+}
+
 // dense reports whether the numbers have no hole. A snapshot needs that, because its
 // groups are numbered by their place.
-func (t *track) dense() bool { return len(t.local) == t.next }
+func (t *track) dense() bool { return len(t.numbers) == t.nextNumber }
 
-// record adds a change to the history. s is the state after it.
+// record adds a change to the history, and drops the oldest deltas beyond the limits. s is the state after
+// the change.
 func (t *track) record(seq uint64, ch *changes, s *state) {
-	d := t.makeDelta(seq, ch, s)
+	d := t.renumber(seq, ch, s)
 	t.history = append(t.history, d)
 	t.points += d.points()
 	t.bytes += d.bytes()
@@ -122,28 +120,28 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 	}
 }
 
-// makeDelta returns a change in the track's numbers. It numbers new groups.
-func (t *track) makeDelta(seq uint64, ch *changes, s *state) *delta {
-	d := &delta{seq: seq, firstNew: t.next, finalBefore: s.finalBefore, damaged: s.damaged}
+// renumber returns a change as a delta in the track's numbers. It gives new groups a number, and takes
+// away those of removed groups.
+func (t *track) renumber(seq uint64, ch *changes, s *state) *delta {
+	d := &delta{seq: seq, firstNew: t.nextNumber, finalBefore: s.finalBefore, damaged: s.damaged}
 	for _, id := range ch.described {
-		if _, known := t.local[id]; !known {
-			t.local[id] = t.next
-			t.next++
+		if _, known := t.numbers[id]; !known {
+			t.addNumber(id)
 		}
-		d.groups = append(d.groups, groupDescription{t.local[id], s.groups[id].description})
+		d.groups = append(d.groups, groupDescription{t.numbers[id], s.groups[id].description})
 	}
 
 	// Sorted, so that equal changes make equal messages.
 	for _, id := range slices.Sorted(maps.Keys(ch.upserts)) {
-		d.upserts = append(d.upserts, upsert{t.local[id], s.groups[id].description, ch.upserts[id]})
+		d.upserts = append(d.upserts, upsert{t.numbers[id], s.groups[id].description, ch.upserts[id]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(ch.deletes)) {
-		d.deletes = append(d.deletes, deletion{t.local[id], ch.deletes[id]})
+		d.deletes = append(d.deletes, deletion{t.numbers[id], ch.deletes[id]})
 	}
 
 	for _, id := range ch.removed {
-		d.removed = append(d.removed, t.local[id])
-		delete(t.local, id)
+		d.removed = append(d.removed, t.numbers[id])
+		delete(t.numbers, id)
 	}
 	return d
 }
@@ -154,8 +152,8 @@ func (t *track) reaches(seq, now uint64) bool {
 	return seq <= now && now-seq <= uint64(len(t.history))
 }
 
-// since returns one delta for everything that came after seq. It has the present
-// values of the points that changed. REQUIRES: seq is before the present one, and the
+// since returns one delta for everything that came after seq. It has the values that the points that
+// changed have in s, the present state. REQUIRES: seq is before the present one, and the
 // history reaches back to it.
 func (t *track) since(seq uint64, s *state) *delta {
 	last := t.history[len(t.history)-1]
@@ -167,37 +165,17 @@ func (t *track) since(seq uint64, s *state) *delta {
 	m := deltaMerger{present: t.present(s), described: map[int]bool{}, touched: map[int]map[int64]bool{}}
 	m.out = &delta{seq: last.seq, firstNew: tail[0].firstNew, finalBefore: s.finalBefore, damaged: s.damaged}
 	for _, d := range tail {
-		m.add(d)
+		m.collect(d)
 	}
 	m.finish()
 	return m.out
-}
-
-// mergedSince returns one message for everything that came after seq, or nil if a
-// snapshot is hardly longer. It makes the message of u at the first call. REQUIRES: seq
-// is before the present one, and the history reaches back to it.
-func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
-	if shared, ok := t.merged[seq]; ok {
-		return shared
-	}
-	u.merged, u.delta = true, t.since(seq, s)
-
-	if n := u.delta.points(); n > historyPoints && n > s.points/2 {
-		u = nil // kept too, so that the next call does not merge again
-	}
-
-	if t.merged == nil {
-		t.merged = map[uint64]*Update{}
-	}
-	t.merged[seq] = u
-	return u
 }
 
 // present returns the groups of a state by their numbers.
 func (t *track) present(s *state) map[int]*group {
 	out := make(map[int]*group, len(s.groups))
 	for id, g := range s.groups {
-		out[t.local[id]] = g
+		out[t.numbers[id]] = g
 	}
 	return out
 }
@@ -205,9 +183,9 @@ func (t *track) present(s *state) map[int]*group {
 // list returns the groups of a state in the order of their numbers, as a snapshot
 // has them. REQUIRES: dense.
 func (t *track) list(s *state) []*group {
-	out := make([]*group, t.next)
+	out := make([]*group, t.nextNumber)
 	for id, g := range s.groups {
-		out[t.local[id]] = g
+		out[t.numbers[id]] = g
 	}
 	return out
 }

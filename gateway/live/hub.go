@@ -119,11 +119,11 @@ type Hub struct {
 	cfg      Config
 	instance string        // random: makes the epochs of this process unlike others'
 	slots    chan struct{} // one for each concurrent run
-	asks     atomic.Int64  // see Stats
-	merged   atomic.Int64  // see Stats
+	asks     atomic.Int64  // runs of queries since the start
+	merged   atomic.Int64  // updates that stand for several ticks or a lost history, since the start
 	work     sync.WaitGroup
 
-	messages *memory.Account // of the messages' memory, see Update.reserve
+	messages *memory.Account // of the memory of encoded messages
 
 	// total may be locked while any other lock is held.
 	total struct {
@@ -249,7 +249,7 @@ type Stats struct {
 	Subscribers int   // now
 	Asks        int64 // since the start
 	Merged      int64 // updates of several ticks, or for a lost history
-	Bytes       int64 // held now, see Held
+	Bytes       int64 // held by all of them at their last ticks
 }
 
 // Stats returns the present counts.

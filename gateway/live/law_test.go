@@ -263,7 +263,7 @@ func (l *law) publish(err error) {
 		l.shown, l.asked, l.before, l.kept = l.model.picture(l.seconds), true, l.model.keyed(), true
 	}
 	l.evaluator().publish(context.Background(), answer, err)
-	if e := l.evaluator(); err == nil && e.mu.final {
+	if e := l.evaluator(); err == nil && e.mu.errIsFinal {
 		l.rt.Fatal(e.mu.err)
 	}
 }

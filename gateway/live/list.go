@@ -70,14 +70,14 @@ func (h *Hub) End(id, by string) bool {
 	return false
 }
 
-// endLocked ends the query. Because it is a conflict, its clients do not repeat it
-// automatically. REQUIRES: hub.mu is held.
+// endLocked ends the query, with an error that names who has ended it. Because the error is a conflict,
+// clients do not repeat the query automatically. REQUIRES: hub.mu is held.
 func (e *evaluator) endLocked(by string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
 	e.stopLocked()
-	e.mu.err, e.mu.final = &Error{Code: 409, Message: "The live query was ended by " + by}, true
+	e.mu.err, e.mu.errIsFinal = &Error{Code: 409, Message: "The live query was ended by " + by}, true
 	e.mu.errCount++
 	e.hub.forgetLocked(e)
 	for s := range e.mu.subs {
@@ -85,7 +85,7 @@ func (e *evaluator) endLocked(by string) {
 	}
 }
 
-// shortened cuts a text to so many bytes.
+// shortened returns a text of at most so many bytes, or its beginning and an ellipsis.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

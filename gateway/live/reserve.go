@@ -8,10 +8,10 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// reserveAnswer reserves, in the account of the run, the memory for applying an answer
+// reserveAnswer reserves, in the account of the run that ctx carries, the memory for applying an answer
 // in addition to the answer itself: the columns with times in the client's unit, and
-// the differences from the answer before, which are kept until the end. Either may have
-// all points: hence 2*pointBytes.
+// the differences from the answer before. Either may have all points: hence 2*pointBytes.
+// It fails with an *Error if there is not so much, or with the context's error.
 func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 	need := int64(0)
 	for i := range a.Results {
@@ -60,8 +60,9 @@ const (
 	messageGroupBytes = 300
 )
 
-// size returns about the bytes of an update's encoded message.
-func (u *Update) size() int64 {
+// messageBytes returns about the bytes of one encoded message of an update, rather too many: it is what is
+// reserved before the message is encoded.
+func (u *Update) messageBytes() int64 {
 	points, groups := 0, len(u.groups)
 	for _, g := range u.groups {
 		points += len(g.points.time)
@@ -76,7 +77,7 @@ func (u *Update) size() int64 {
 // reserve reserves the memory of one of the update's messages until the update is
 // garbage. A slow client holds it for as long as it reads.
 func (u *Update) reserve() error {
-	n := u.size()
+	n := u.messageBytes()
 	if u.account == nil || n == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ type group struct {
 // state is an evaluator's last answer. It never changes, so it can be compared with
 // the next answer without a lock; that makes another state.
 type state struct {
-	next        groupID // the next ID
+	nextID      groupID
 	byKey       map[string]groupID
 	groups      map[groupID]*group
 	finalBefore int64 // in the client's unit of time
@@ -56,37 +56,37 @@ func (c *changes) empty() bool {
 	return len(c.described)+len(c.removed)+len(c.upserts)+len(c.deletes) == 0
 }
 
-// advance returns the state after an answer, and the difference. seconds is set if the
-// client's unit of time is the second. It panics if the answer changes a group that s
-// does not have.
+// advance returns the state after an answer, and the difference from s, which stays as it is. seconds is set
+// if the client's unit of time is the second. It takes over the columns of the answer. It panics if the
+// answer changes points of a group that s does not have.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	ch := &changes{upserts: map[groupID]points{}, deletes: map[groupID][]int64{}}
-	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing, damaged: a.Damaged}
+	next := &state{nextID: s.nextID, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing, damaged: a.Damaged}
 	if seconds {
-		now.finalBefore = floorDiv(a.FinalBefore, 1000)
+		next.finalBefore = floorDiv(a.FinalBefore, 1000)
 	}
 
-	s.copyKept(now, &a)
+	s.copyKept(next, &a)
 	for i := range a.Results {
 		r := &a.Results[i]
-		now.setGroup(s, ch, uniqueKey(r, now.byKey), newGroup(r, seconds))
+		next.setGroup(s, ch, uniqueKey(r, next.byKey), newGroup(r, seconds))
 	}
 	for i := range a.Changes {
-		now.applyChange(s, ch, &a.Changes[i], seconds)
+		next.applyChange(s, ch, &a.Changes[i], seconds)
 	}
 
 	for id := range s.groups {
-		if now.groups[id] == nil {
+		if next.groups[id] == nil {
 			ch.removed = append(ch.removed, id)
 		}
 	}
 	slices.Sort(ch.removed)
 	slices.Sort(ch.described)
-	return now, ch
+	return next, ch
 }
 
-// copyKept begins the next state: it fills its maps and its number of points with those groups of s
-// whose sub-queries have not changed, by a.Kept; with none if the answer has all groups. If the
+// copyKept sets the maps and the number of points of the next state to those groups of s that the answer
+// keeps, by a.Kept; to none if the answer has all groups. If the
 // answer changes nothing at all, both states share the maps. Otherwise next gets copies,
 // because s stays the present state until the next one is accepted.
 func (s *state) copyKept(next *state, a *Answer) {
@@ -119,15 +119,15 @@ func (s *state) copyKept(next *state, a *Answer) {
 	}
 }
 
-// setGroup sets a group of s to g, and adds to ch what differs from the state
-// before. The group keeps the ID that its key had there.
+// setGroup sets the group of a key in s, a state that is being made, to g, and adds to ch what differs from
+// the state before. The group keeps the ID that its key had there.
 func (s *state) setGroup(before *state, ch *changes, key string, g *group) {
 	id, known := before.byKey[key]
 	if !known {
-		id = s.next
-		s.next++
+		id = s.nextID
+		s.nextID++
 	}
-	if old := s.groups[id]; old != nil { // copyKept has counted it
+	if old := s.groups[id]; old != nil { // one that copyKept has counted
 		s.points -= len(old.points.time)
 	}
 	s.byKey[key], s.groups[id] = id, g
@@ -135,8 +135,9 @@ func (s *state) setGroup(before *state, ch *changes, key string, g *group) {
 	ch.addGroup(id, before.groups[id], g)
 }
 
-// applyChange takes in the change of one group. It panics if the group is not known
-// and the change has windows only: that is a bug of the source.
+// applyChange makes the change of one group in s, a state that is being made, and adds to ch what differs
+// from the state before. It panics if the group is not known and the change has windows only: that is a bug
+// of the source.
 func (s *state) applyChange(before *state, ch *changes, c *Change, seconds bool) {
 	key := groupKey(c.QueryIndex, c.Key)
 	if c.Full != nil {
@@ -148,16 +149,16 @@ func (s *state) applyChange(before *state, ch *changes, c *Change, seconds bool)
 	if !known {
 		panic("live: a change of a group that is not there")
 	}
-	was := before.groups[id]
-	now := &group{description: was.description}
-	now.points = was.points.replaceWindows(c.Windows, seconds, func(old, part points) { ch.addWindow(id, old, part) })
-	s.groups[id] = now
-	s.points += len(now.points.time) - len(was.points.time)
+	old := before.groups[id]
+	changed := &group{description: old.description}
+	changed.points = old.points.replaceWindows(c.Windows, seconds, func(old, new points) { ch.addWindow(id, old, new) })
+	s.groups[id] = changed
+	s.points += len(changed.points.time) - len(old.points.time)
 }
 
 // addWindow adds what differs in one window of a group's points.
-func (ch *changes) addWindow(id groupID, old, now points) {
-	upserts, deletes := diff(old, now)
+func (ch *changes) addWindow(id groupID, old, new points) {
+	upserts, deletes := diff(old, new)
 	if len(upserts.time) > 0 {
 		all := ch.upserts[id]
 		for i := range upserts.time {
@@ -170,25 +171,26 @@ func (ch *changes) addWindow(id groupID, old, now points) {
 	}
 }
 
+// newGroup makes a group of a result, whose columns it takes over.
 func newGroup(r *Result, seconds bool) *group {
 	return &group{
 		description: &description{r.QueryIndex, r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull},
-		points:      toPoints(r.Points, seconds),
+		points:      takePoints(r.Points, seconds),
 	}
 }
 
-// addGroup adds the differences of a whole group; was is nil for a new one. All points of a group
+// addGroup adds the differences of a whole group; old is nil for a new one. All points of a group
 // with another description are sent again, so that a client may drop its old points or keep them.
-func (ch *changes) addGroup(id groupID, was, now *group) {
-	describe := was == nil || !was.description.equal(now.description)
-	if was == nil {
-		was = &group{}
+func (ch *changes) addGroup(id groupID, old, new *group) {
+	describe := old == nil || !old.description.equal(new.description)
+	if old == nil {
+		old = &group{}
 	}
 
-	upserts, deletes := diff(was.points, now.points)
+	upserts, deletes := diff(old.points, new.points)
 	if describe {
 		ch.described = append(ch.described, id)
-		upserts = now.points
+		upserts = new.points
 	}
 	if len(upserts.time) > 0 {
 		ch.upserts[id] = upserts
@@ -198,20 +200,20 @@ func (ch *changes) addGroup(id groupID, was, now *group) {
 	}
 }
 
-// diff returns what must be set and what must be deleted to make now of old.
-func diff(old, now points) (upserts points, deletes []int64) {
+// diff returns the points that must be set, and the times whose points must be deleted, to make new of old.
+func diff(old, new points) (upserts points, deletes []int64) {
 	i, j := 0, 0
-	for i < len(old.time) || j < len(now.time) {
+	for i < len(old.time) || j < len(new.time) {
 		switch {
-		case j == len(now.time) || i < len(old.time) && old.time[i] < now.time[j]:
+		case j == len(new.time) || i < len(old.time) && old.time[i] < new.time[j]:
 			deletes = append(deletes, old.time[i])
 			i++
-		case i == len(old.time) || now.time[j] < old.time[i]:
-			upserts.push(now, j)
+		case i == len(old.time) || new.time[j] < old.time[i]:
+			upserts.push(new, j)
 			j++
-		default:
-			if !old.equalAt(i, now, j) {
-				upserts.push(now, j)
+		default: // both have a point of this time
+			if !old.equalAt(i, new, j) {
+				upserts.push(new, j)
 			}
 			i++
 			j++
@@ -220,7 +222,7 @@ func diff(old, now points) (upserts points, deletes []int64) {
 	return upserts, deletes
 }
 
-// uniqueKey returns a key that identifies a group within an answer. Groups that cannot be
+// uniqueKey returns the key of a group, made unique within an answer: groups that cannot be
 // distinguished are numbered. used has the keys that are taken.
 func uniqueKey(r *Result, used map[string]groupID) string {
 	key := groupKey(r.QueryIndex, r.Key)

@@ -8,15 +8,15 @@ type Subscription struct {
 	cut       func() // nil if the subscriber must not be cut off
 
 	// Guarded by evaluator.mu.
-	track   *track  // nil before the first snapshot
-	seq     uint64  // of the last update that Next returned
-	resumed bool    // an update is due even if nothing is new, to confirm the resume
-	errSeen int     // evaluator.errCount when the last error was returned
-	over    bool    // Next has returned an update that ends the subscription
-	sending *Update // what Next returned last: on its way until the next call
+	track      *track  // nil before the first snapshot
+	seq        uint64  // of the last update that Next returned
+	confirmDue bool    // an update is due even if nothing is new, to confirm the resume
+	errSeen    int     // evaluator.errCount when the last error was returned
+	over       bool    // Next has returned an update that ends the subscription
+	sending    *Update // what Next returned last: on its way until the next call
 }
 
-// Close ends the subscription. It may be called again.
+// Close ends the subscription. Further calls do nothing.
 func (s *Subscription) Close() {
 	h := s.evaluator.hub
 	h.mu.Lock()
@@ -24,7 +24,8 @@ func (s *Subscription) Close() {
 	s.evaluator.leave(s)
 }
 
-// resumeLocked takes the place that r names if the history reaches back to it.
+// resumeLocked moves the subscriber to the place that r names if a history reaches back to it. Otherwise, and
+// without r, the subscriber stays without a place, and gets a snapshot.
 // REQUIRES: evaluator.mu is held.
 func (s *Subscription) resumeLocked(r *Resume) {
 	if r == nil {
@@ -33,7 +34,7 @@ func (s *Subscription) resumeLocked(r *Resume) {
 	for _, t := range s.evaluator.mu.tracks {
 		if t.epoch == r.Epoch && t.reaches(r.Seq, s.evaluator.mu.seq) {
 			s.useTrackLocked(t)
-			s.seq, s.resumed = r.Seq, true
+			s.seq, s.confirmDue = r.Seq, true
 		}
 	}
 }
@@ -56,7 +57,7 @@ func (s *Subscription) Next() *Update {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	s.sending = s.nextLocked() // held by the subscriber until the next call, see updateHeld
+	s.sending = s.nextLocked() // held by the subscriber until the next call, see countHeldLocked
 	return s.sending
 }
 
@@ -65,10 +66,10 @@ func (s *Subscription) Next() *Update {
 // subscription is over.
 func (s *Subscription) nextLocked() *Update {
 	e := s.evaluator
-	if _, here := e.mu.subs[s]; !here || s.over {
+	if _, joined := e.mu.subs[s]; !joined || s.over {
 		return nil
 	}
-	if e.mu.final {
+	if e.mu.errIsFinal {
 		s.over = true
 		return &Update{Kind: KindError, Err: e.mu.err}
 	}
@@ -78,7 +79,7 @@ func (s *Subscription) nextLocked() *Update {
 	if u := s.dataLocked(); u != nil {
 		return u
 	}
-	if e.mu.err != nil && !e.mu.old && s.errSeen != e.mu.errCount { //fault:old-error-to-a-newcomer TestErrorIsNotOfTheLastLoop
+	if e.mu.err != nil && !e.mu.errIsOld && s.errSeen != e.mu.errCount { //fault:old-error-to-a-newcomer TestErrorIsNotOfTheLastLoop
 		s.errSeen = e.mu.errCount
 		return &Update{Kind: KindError, Err: e.mu.err}
 	}
@@ -89,15 +90,16 @@ func (s *Subscription) nextLocked() *Update {
 	return nil
 }
 
-// dataLocked returns a snapshot or a delta if one is due.
+// dataLocked returns a snapshot or a delta if one is due, else nil, and moves the subscriber to the state that
+// it leads to.
 func (s *Subscription) dataLocked() *Update {
 	e := s.evaluator
 	switch {
-	case !e.mu.fresh: // the state may be old: the query has not run for a while
+	case !e.mu.answered: // the state may be old: the query has not run for a while
 		return nil
 	case s.track == nil:
 		return s.snapshotLocked()
-	case s.seq == e.mu.seq && !s.resumed:
+	case s.seq == e.mu.seq && !s.confirmDue:
 		return nil
 	case !s.track.reaches(s.seq, e.mu.seq):
 		e.hub.merged.Add(1)
@@ -106,7 +108,7 @@ func (s *Subscription) dataLocked() *Update {
 	return s.deltaLocked()
 }
 
-// snapshotLocked returns a snapshot of the present state for a new subscriber.
+// snapshotLocked moves a new subscriber to the present state and returns a snapshot of it.
 func (s *Subscription) snapshotLocked() *Update {
 	s.moveToSnapshotLocked()
 	if s.track.snapshot == nil {
@@ -115,8 +117,8 @@ func (s *Subscription) snapshotLocked() *Update {
 	return s.track.snapshot
 }
 
-// mergedSnapshotLocked returns a snapshot of the present state for a subscriber that was too slow
-// for deltas, marked as such.
+// mergedSnapshotLocked is snapshotLocked for a subscriber that was too slow for deltas: the snapshot is marked
+// as one in place of several updates.
 func (s *Subscription) mergedSnapshotLocked() *Update {
 	s.moveToSnapshotLocked()
 	if s.track.mergedSnapshot == nil {
@@ -126,12 +128,11 @@ func (s *Subscription) mergedSnapshotLocked() *Update {
 	return s.track.mergedSnapshot
 }
 
-// moveToSnapshotLocked moves the subscriber to the present state, on a track whose
-// numbers a snapshot can have.
+// moveToSnapshotLocked moves the subscriber to the present state, on a track with the numbers of a snapshot.
 func (s *Subscription) moveToSnapshotLocked() {
 	e := s.evaluator
 	s.useTrackLocked(e.snapshotTrackLocked())
-	s.seq, s.resumed = e.mu.seq, false
+	s.seq, s.confirmDue = e.mu.seq, false
 }
 
 func (s *Subscription) makeSnapshotLocked() *Update {
@@ -152,29 +153,60 @@ func (s *Subscription) makeSnapshotLocked() *Update {
 	}
 }
 
-// deltaLocked returns one delta from the subscriber's place to the present state.
-// REQUIRES: the track reaches back to it.
+// deltaLocked moves the subscriber to the present state, and returns one delta from where it was, or a
+// snapshot if that is hardly longer. REQUIRES: the track reaches back to it.
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
-	u := &Update{
+	var u *Update
+	switch behind := e.mu.seq - s.seq; {
+	case behind == 0: // resumed, and nothing is new
+		u = s.newDeltaLocked(&delta{seq: s.seq, finalBefore: e.mu.state.finalBefore, damaged: e.mu.state.damaged})
+	case behind == 1:
+		newest := s.track.history[len(s.track.history)-1]
+		if newest.update == nil { // this subscriber is the first; the others get the same message
+			newest.update = s.newDeltaLocked(newest)
+		}
+		u = newest.update
+	default:
+		e.hub.merged.Add(1)
+		if u = s.mergedDeltaLocked(); u == nil {
+			return s.mergedSnapshotLocked() // hardly longer than the delta
+		}
+	}
+	s.seq, s.confirmDue = e.mu.seq, false
+	return u
+}
+
+// mergedDeltaLocked returns one delta for all that came after the subscriber's place, or nil if a snapshot
+// is hardly longer. Subscribers who are at the same place get the same message.
+func (s *Subscription) mergedDeltaLocked() *Update {
+	t, present := s.track, s.evaluator.mu.state
+	if u, known := t.merged[s.seq]; known {
+		return u
+	}
+
+	var u *Update
+	d := t.since(s.seq, present)
+	if n := d.points(); n <= historyPoints || n <= present.points/2 {
+		u = s.newDeltaLocked(d)
+		u.merged = true
+	}
+	if t.merged == nil {
+		t.merged = map[uint64]*Update{}
+	}
+	t.merged[s.seq] = u // nil too, so that the next call does not merge again
+	return u
+}
+
+// newDeltaLocked returns a message with a delta of the subscriber's track to the present state.
+func (s *Subscription) newDeltaLocked(d *delta) *Update {
+	e := s.evaluator
+	return &Update{
 		account: e.hub.messages,
 		Kind:    KindDelta,
 		Epoch:   s.track.epoch,
 		Seq:     e.mu.seq,
 		millis:  !e.query.seconds,
+		delta:   d,
 	}
-	switch behind := e.mu.seq - s.seq; {
-	case behind == 0: // resumed, and nothing is new
-		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore, damaged: e.mu.state.damaged}
-	case behind == 1:
-		// The last delta unchanged: the first call sets its u, and all get the same message.
-		u = s.track.history[len(s.track.history)-1].share(u)
-	default:
-		e.hub.merged.Add(1)
-		if u = s.track.mergedSince(s.seq, u, e.mu.state); u == nil {
-			return s.mergedSnapshotLocked() // hardly longer than the delta
-		}
-	}
-	s.seq, s.resumed = e.mu.seq, false
-	return u
 }

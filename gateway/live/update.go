@@ -38,10 +38,10 @@ type Update struct {
 	// Of KindSnapshot.
 	groups      []*group
 	points      int         // in groups
-	missing     [][2]string // see Answer.Missing
-	rows        int64       // see Answer.Rows
+	missing     [][2]string // key ranges, in hex, that could not be read
+	rows        int64       // that the store delivered for the answer; 0 is unknown
 	finalBefore int64
-	damaged     int64 // see Answer.Damaged
+	damaged     int64 // rows that were left out, because they cannot be read
 
 	delta *delta // of KindDelta
 
@@ -83,14 +83,14 @@ func (u *Update) JSON() ([]byte, error) {
 func (u *Update) appendJSON(b []byte) []byte {
 	switch u.Kind {
 	case KindSnapshot:
-		b = append(u.appendPlace(b), `,"results":[`...)
+		b = append(u.appendHead(b), `,"results":[`...)
 		for i, g := range u.groups {
-			b = g.description.append(append(comma(b, i), '{'))
+			b = g.description.appendFields(append(comma(b, i), '{'))
 			b = append(g.points.appendDps(append(b, ','), g.nanIsNull), '}')
 		}
-		b = u.appendAbout(append(b, ']'))
+		b = u.appendSnapshotFields(append(b, ']'))
 	case KindDelta:
-		b = u.delta.append(u.appendPlace(b))
+		b = u.delta.appendFields(u.appendHead(b))
 	case KindError:
 		b = append(b, `,"error":{"code":`...)
 		b = strconv.AppendInt(b, int64(u.Err.Code), 10)
@@ -100,18 +100,19 @@ func (u *Update) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendPlace writes the update's place in the subscription's history.
-func (u *Update) appendPlace(b []byte) []byte {
+// appendHead writes what snapshots and deltas begin with: the update's place in the history, and what is
+// incomplete or damaged in the answer.
+func (u *Update) appendHead(b []byte) []byte {
 	b = appendString(append(b, `,"epoch":`...), u.Epoch)
 	b = strconv.AppendUint(append(b, `,"seq":`...), u.Seq, 10)
 	if u.merged {
 		b = append(b, `,"merged":true`...)
 	}
 	if len(u.missing) > 0 {
-		text, _ := json.Marshal(u.missing) // strings
+		text, _ := json.Marshal(u.missing) // strings always encode
 		b = append(append(b, `,"missing":`...), text...)
 	}
-	damaged := u.damaged
+	damaged := u.damaged // of a snapshot
 	if u.delta != nil {
 		damaged = u.delta.damaged
 	}
@@ -121,8 +122,8 @@ func (u *Update) appendPlace(b []byte) []byte {
 	return b
 }
 
-// appendAbout writes what is known about a snapshot's answer. Unknown fields are omitted.
-func (u *Update) appendAbout(b []byte) []byte {
+// appendSnapshotFields writes what a snapshot ends with. Unknown fields are omitted.
+func (u *Update) appendSnapshotFields(b []byte) []byte {
 	if u.rows > 0 {
 		b = strconv.AppendInt(append(b, `,"rows":`...), u.rows, 10)
 	}
@@ -132,9 +133,9 @@ func (u *Update) appendAbout(b []byte) []byte {
 	return b
 }
 
-// append writes the fields of a delta.
-func (d *delta) append(b []byte) []byte {
-	b = d.appendShape(b)
+// appendFields writes the fields of a delta.
+func (d *delta) appendFields(b []byte) []byte {
+	b = d.appendGroups(b)
 	b = append(b, `,"upserts":[`...)
 	for i, u := range d.upserts { //fault:last-group-left-out-of-a-delta TestJSONOfUpdates
 		b = append(comma(b, i), `{"group":`...)
@@ -150,13 +151,13 @@ func (d *delta) append(b []byte) []byte {
 	return strconv.AppendInt(append(b, `],"finalBefore":`...), d.finalBefore, 10)
 }
 
-// appendShape writes which groups were added, changed or removed.
-func (d *delta) appendShape(b []byte) []byte {
+// appendGroups writes which groups were added, described again or removed.
+func (d *delta) appendGroups(b []byte) []byte {
 	b = append(b, `,"groups":[`...)
 	for i, g := range d.groups {
 		b = append(comma(b, i), `{"group":`...)
 		b = append(strconv.AppendInt(b, int64(g.group), 10), ',')
-		b = append(g.description.append(b), '}')
+		b = append(g.description.appendFields(b), '}')
 	}
 	b = append(b, `],"removed":[`...)
 	for i, n := range d.removed {
@@ -165,8 +166,8 @@ func (d *delta) appendShape(b []byte) []byte {
 	return append(b, ']')
 }
 
-// append writes the fields of a description.
-func (d *description) append(b []byte) []byte {
+// appendFields writes the fields of a description.
+func (d *description) appendFields(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `"queryIndex":`...), int64(d.queryIndex), 10)
 	b = appendString(append(b, `,"metric":`...), d.metric)
 	b = append(b, `,"tags":{`...)
@@ -181,7 +182,7 @@ func (d *description) append(b []byte) []byte {
 	return append(b, ']')
 }
 
-// appendDps writes points as [time, value] pairs.
+// appendDps writes the field dps: points as [time, value] pairs.
 func (c points) appendDps(b []byte, nanIsNull bool) []byte {
 	b = append(b, `"dps":[`...)
 	for i, t := range c.time {

@@ -21,19 +21,24 @@ const (
 )
 
 // Assign returns the UID of a name, and assigns one if the name has none. The UID is
-// durable when it returns.
+// durable when it returns. While this process changes the name it waits, up to maxBusyWait: then the error is
+// a *BusyError.
 func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	u, err := Staged{d}.Assign(ctx, kind, name)
-	for busy := (*BusyError)(nil); errors.As(err, &busy); u, err = (Staged{d}).Assign(ctx, kind, name) {
-		if err := busy.Wait(ctx); err != nil {
-			return nil, err
+	for {
+		u, err := Staged{d}.Assign(ctx, kind, name)
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			if err := busy.Wait(ctx); err != nil {
+				return nil, err
+			}
+			continue
 		}
-	}
 
-	if err == nil {
-		err = d.Sync(ctx) //fault:uid-told-before-sync TestAssign_durable
+		if err == nil {
+			err = d.Sync(ctx) //fault:uid-told-before-sync TestAssign_durable
+		}
+		return u, err
 	}
-	return u, err
 }
 
 // Sync returns once every UID that was assigned before is durable.
@@ -52,35 +57,35 @@ type Staged struct{ *Dictionary }
 
 // Assign is Dictionary.Assign, but the UID is durable only with the next write.
 func (s Staged) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	if err := s.busy(kind, name); err != nil {
+	if err := s.checkBusy(kind, name); err != nil {
 		return nil, err
 	}
-	return s.assignStaged(ctx, kind, name)
+	return s.assignShared(ctx, kind, name)
 }
 
 // Resolve is Dictionary.Resolve for a row that will be written.
 func (s Staged) Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	if err := s.busy(kind, name); err != nil {
+	if err := s.checkBusy(kind, name); err != nil {
 		return nil, err
 	}
 	return s.Dictionary.Resolve(ctx, kind, name)
 }
 
-// assignStaged returns the UID of a name, and assigns one if the name has none, see Staged.
-// Concurrent callers of one name share one assignment.
-func (d *Dictionary) assignStaged(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+// assignShared returns the UID of a name, and assigns one if the name has none; it is durable as Staged
+// says. Concurrent callers with one name share one assignment, which has its own timeout.
+func (d *Dictionary) assignShared(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 		return u, nil
 	}
 
-	// Callers of different generations share none: what one of an older generation
-	// has begun to look up may have been deleted since.
+	// Callers of different generations share none: the UID that one of an older generation has found may
+	// have been deleted since.
 	generation := strconv.FormatUint(d.Generation(), 36)
 	ch := d.flight.DoChan(generation+" "+kind.String()+" "+name, func() (any, error) {
 		// The first caller may leave while others wait for the same name.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)
 		defer cancel()
-		return d.assign(shared, kind, name)
+		return d.assignRetrying(shared, kind, name)
 	})
 
 	select {
@@ -100,8 +105,9 @@ const (
 	maxBackOff   = time.Second
 )
 
-// assign tries until the name has a UID, an error is final or ctx ends.
-func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+// assignRetrying reads the UID of a name, or takes the steps of an assignment, and caches the UID. It tries
+// again while the store is unavailable and after a lost race, until ctx ends.
+func (d *Dictionary) assignRetrying(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	row, err := encoding.AppendName(nil, name)
 	if err != nil {
 		return nil, err
@@ -111,15 +117,16 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 		generation := d.Generation()
 		u, err := d.Resolve(ctx, kind, name)
 		if isNoName(err) {
-			u, err = d.allocate(ctx, kind, name, row)
+			u, err = d.assignOnce(ctx, kind, name, row)
 		}
 		if err == nil {
-			d.cache(generation, kind, map[string]encoding.UID{name: u})
+			d.cacheIfCurrent(generation, kind, map[string]encoding.UID{name: u})
 			return u, nil
 		}
 
-		// After a lost race the winner's UID can be read.
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLostRace) || ctx.Err() != nil {
+		// After a lost race the winner's UID can be read, or the next number is free.
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, errLostRace)
+		if !again || ctx.Err() != nil {
 			return nil, err
 		}
 		select {
@@ -130,9 +137,10 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 	}
 }
 
-// allocate takes the three steps of an assignment once: a number, the reverse
-// mapping, the forward mapping. If a later step fails, the number is lost.
-func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string,
+// assignOnce takes the three steps of an assignment once: a number, the reverse
+// mapping, the forward mapping. row is the name as a row key. If a later step fails, the number is lost; it
+// fails with errLostRace if another writer has been faster.
+func (d *Dictionary) assignOnce(ctx context.Context, kind encoding.UIDKind, name string,
 	row []byte) (encoding.UID, error) {
 	if len(row) > d.cfg.MaxName {
 		return nil, &NameTooLongError{kind, len(row), d.cfg.MaxName}
@@ -154,9 +162,9 @@ func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name s
 	return u, nil
 }
 
-// count increments the counter of a kind by n, for a name and perhaps others, and returns its
-// value.
-func (d *Dictionary) count(ctx context.Context, kind encoding.UIDKind, n int64, name string) (int64, error) {
+// incrementCounter increments the counter of a kind by n and returns its new value: the numbers up to it,
+// n of them, are the caller's. name is one of those that get them, for errors.
+func (d *Dictionary) incrementCounter(ctx context.Context, kind encoding.UIDKind, n int64, name string) (int64, error) {
 	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
 	last, err := d.atomic().Increment(ctx, d.cfg.Table, counter, n)
 	if err != nil {
@@ -168,9 +176,10 @@ func (d *Dictionary) count(ctx context.Context, kind encoding.UIDKind, n int64, 
 	return last, nil
 }
 
-// nextUID increments the counter of a kind and returns its value as a UID.
+// nextUID increments the counter of a kind and returns its value as a UID, or a *FullError if that has more
+// bytes than a UID.
 func (d *Dictionary) nextUID(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	n, err := d.count(ctx, kind, 1, name)
+	n, err := d.incrementCounter(ctx, kind, 1, name)
 	if err != nil {
 		return nil, err
 	}
@@ -185,27 +194,27 @@ func (d *Dictionary) nextUID(ctx context.Context, kind encoding.UIDKind, name st
 }
 
 // writeMappings writes both mappings, the reverse one first: so every UID that a
-// writer can find has a name.
+// writer can find has a name. It fails with errLostRace if one of them exists already.
 func (d *Dictionary) writeMappings(ctx context.Context, kind encoding.UIDKind, name string, row []byte,
 	u encoding.UID) error {
 	s, table := d.atomic(), d.cfg.Table
 	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
-	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)
+	written, err := s.CompareAndPut(ctx, table, reverse, nil, row)
 	if err != nil {
 		return fmt.Errorf("uid: cannot write the reverse mapping of %s %q: %w", kind, name, err)
 	}
-	if !ok {
+	if !written {
 		// No other process can have this number, so another program has written the table without
 		// the counter. It keeps the UID.
 		return fmt.Errorf("%w: %s %s is in use already", errLostRace, kind, u)
 	}
 
 	forward := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
-	ok, err = s.CompareAndPut(ctx, table, forward, nil, u)
+	written, err = s.CompareAndPut(ctx, table, forward, nil, u)
 	if err != nil {
 		return fmt.Errorf("uid: cannot write the forward mapping of %s %q: %w", kind, name, err)
 	}
-	if !ok {
+	if !written {
 		return errLostRace
 	}
 	return nil
@@ -221,20 +230,26 @@ func (d *Dictionary) atomic() store.Atomic {
 	return d.cfg.Store
 }
 
-// putAbsent writes cells that do not exist as atomic does, many in one call.
-func (d *Dictionary) putAbsent(ctx context.Context, cells []store.CellKey, values [][]byte) ([]bool, error) {
+// putAbsent writes those of many cells that do not exist, by the operations that atomic chooses, and reports
+// which it has written.
+func (d *Dictionary) putAbsent(ctx context.Context, cells []store.CellKey,
+	values [][]byte) (written []bool, err error) {
 	if s := d.cfg.Store.Features().Staged; s != nil {
 		return s.PutAbsent(ctx, d.cfg.Table, cells, values)
 	}
 	return store.PutAbsent(ctx, d.cfg.Store, d.cfg.Table, cells, values)
 }
 
-// warnNearlyFull warns once when four fifths of a kind's UIDs are assigned. After
+// warnNearlyFull warns, once for each kind, if n is four fifths of the kind's UIDs or more. After
 // the last one only wider UIDs help, and these need new tables.
 func (d *Dictionary) warnNearlyFull(kind encoding.UIDKind, n int64, width int) {
-	// All 8 bytes are more than the shift can say, and than anybody assigns.
-	if width >= 8 || float64(n) < 0.8*float64(uint64(1)<<(8*width)) || d.warned[kind].Swap(true) {
+	if width >= 8 { // so many nobody assigns, and the shift cannot say how many
 		return
 	}
-	d.log().Warn("UIDs run short", "kind", kind.String(), "given", n, "bytes", width)
+	if all := uint64(1) << (8 * width); float64(n) < 0.8*float64(all) {
+		return
+	}
+	if !d.warned[kind].Swap(true) {
+		d.log().Warn("UIDs run short", "kind", kind.String(), "given", n, "bytes", width)
+	}
 }

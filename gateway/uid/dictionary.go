@@ -76,9 +76,10 @@ type Dictionary struct {
 	generations generations
 	changing    chan struct{} // holds a token while names are being changed
 	preparing   claims        // the names that Prepare is giving UIDs
-	// evicted is set if mappings had no room in the cache, and replaced if one was dropped for
-	// another name of its UID: others may hold them, and no check compares them, see watcher.renew.
-	evicted, replaced atomic.Bool
+	// Two reasons why mappings have left the cache that the series of puts and live queries may still
+	// hold, while Check compares only what is cached. watcher.renewChecked clears both.
+	evicted  atomic.Bool // the cache had no room for them
+	replaced atomic.Bool // another name was cached for their UID, or another UID for their name
 
 	assigned, leaked, conflicts atomic.Int64
 	warned                      [3]atomic.Bool // by kind: the warning that few UIDs are left is logged

@@ -27,16 +27,16 @@ type nameKey struct {
 //	             ── looks for rows ── deletes
 type generations struct {
 	now atomic.Uint64
-	// external is the last generation that began because another process changed
+	// byOthers is the last generation that began because another process changed
 	// names.
-	external atomic.Uint64
+	byOthers atomic.Uint64
 	// withdrawals is the number of withdrawals; while it is 0 no lock is needed.
 	withdrawals atomic.Int32
 
 	mu        sync.Mutex
 	withdrawn map[nameKey]chan struct{} // closed when the name can be resolved again
 	held      map[uint64]int            // number of holds by generation
-	freed     chan struct{}             // closed at the end of a hold; nil without waiters
+	released  chan struct{}             // closed at the end of the next hold; nil without waiters
 }
 
 // Generation grows whenever a name may have lost its UID or got another one. Mappings of an earlier
@@ -60,7 +60,7 @@ func (d *Dictionary) Hold() (generation uint64, release func() error) {
 	return generation, func() error {
 		g.release(generation)
 		// Another process does not wait for holds of this one.
-		if g.external.Load() > generation && time.Since(began) > longWrite {
+		if g.byOthers.Load() > generation && time.Since(began) > longWrite {
 			return ErrLate
 		}
 		return nil
@@ -74,29 +74,29 @@ func (g *generations) release(generation uint64) {
 	if g.held[generation]--; g.held[generation] == 0 {
 		delete(g.held, generation)
 	}
-	if g.freed != nil {
-		close(g.freed)
-		g.freed = nil
+	if g.released != nil {
+		close(g.released)
+		g.released = nil
 	}
 }
 
-// awaitHolds waits until every hold of a generation before this one has ended.
+// awaitHolds waits until every hold of a generation before the given one has ended.
 func (g *generations) awaitHolds(ctx context.Context, before uint64) error {
 	for {
-		freed := g.nextRelease(before)
-		if freed == nil {
+		released := g.nextRelease(before)
+		if released == nil {
 			return nil
 		}
 		select {
-		case <-freed:
+		case <-released:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// nextRelease returns a channel that is closed when the next hold ends, or nil if
-// there is no hold of a generation before this one.
+// nextRelease returns a channel that is closed when the next hold ends, of whatever generation, or nil if
+// there is no hold of a generation before the given one.
 func (g *generations) nextRelease(before uint64) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,18 +104,18 @@ func (g *generations) nextRelease(before uint64) <-chan struct{} {
 		if generation >= before { //fault:names-changed-without-waiting-for-rows TestDelete_waitsForPuts
 			continue
 		}
-		if g.freed == nil {
-			g.freed = make(chan struct{})
+		if g.released == nil {
+			g.released = make(chan struct{})
 		}
-		return g.freed
+		return g.released
 	}
 	return nil
 }
 
-// cache caches mappings that were read in a generation. If there is a newer one
+// cacheIfCurrent caches mappings that were read in a generation. If there is a newer one
 // they may be from before its change, and are not cached. If another name is
 // cached for a UID it is dropped, so that no two names lead to one UID.
-func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[string]encoding.UID) {
+func (d *Dictionary) cacheIfCurrent(generation uint64, kind encoding.UIDKind, names map[string]encoding.UID) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
 	if d.Generation() != generation {
@@ -123,8 +123,8 @@ func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[s
 	}
 	for name, u := range names {
 		name = strings.Clone(name) // else it may keep a whole request in memory
-		at := nameKey{kind, string(u)}
-		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
+		uidKey := nameKey{kind, string(u)}
+		if old, ok := d.reverse.GetIfPresent(uidKey); ok && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
 			d.replaced.Store(true)
 		}
@@ -132,35 +132,29 @@ func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[s
 			d.replaced.Store(true)
 		}
 		d.forward.Set(nameKey{kind, name}, u)
-		d.reverse.Set(at, name)
+		d.reverse.Set(uidKey, name)
 	}
 }
 
-// cacheNames is cache for reverse mappings alone.
-func (d *Dictionary) cacheNames(generation uint64, kind encoding.UIDKind, names map[string]string) {
+// cacheNamesIfCurrent is cacheIfCurrent for reverse mappings alone: names by the bytes of their UIDs.
+func (d *Dictionary) cacheNamesIfCurrent(generation uint64, kind encoding.UIDKind, names map[string]string) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
 	if d.Generation() != generation {
 		return
 	}
 	for u, name := range names {
-		at := nameKey{kind, u}
-		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
+		uidKey := nameKey{kind, u}
+		if old, ok := d.reverse.GetIfPresent(uidKey); ok && old != name {
 			d.replaced.Store(true)
 		}
-		d.reverse.Set(at, name)
+		d.reverse.Set(uidKey, name)
 	}
 }
 
-// invalidate drops names and UIDs of a kind from the cache and begins a generation.
-func (d *Dictionary) invalidate(kind encoding.UIDKind, names []string, uids []encoding.UID) (generation uint64) {
-	d.generations.mu.Lock()
-	defer d.generations.mu.Unlock()
-	return d.invalidateLocked(kind, names, uids)
-}
-
-// invalidateLocked is invalidate; d.generations.mu is held.
-func (d *Dictionary) invalidateLocked(kind encoding.UIDKind, names []string, uids []encoding.UID) uint64 {
+// beginGenerationLocked drops names and UIDs of a kind from the cache and begins a generation, which it
+// returns. REQUIRES: d.generations.mu is held.
+func (d *Dictionary) beginGenerationLocked(kind encoding.UIDKind, names []string, uids []encoding.UID) uint64 {
 	for _, name := range names {
 		d.forward.Invalidate(nameKey{kind, name})
 	}
@@ -170,7 +164,7 @@ func (d *Dictionary) invalidateLocked(kind encoding.UIDKind, names []string, uid
 	return d.generations.now.Add(1)
 }
 
-// Drop empties the cache. Reads from before are no longer cached, see generations.
+// Drop empties the cache and begins a generation, so that nothing that is being read gets into it.
 func (d *Dictionary) Drop() {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
@@ -185,20 +179,20 @@ const maxBusyWait = KnownWithin + 5*time.Second
 // Wait returns nil once the name can be resolved again, e itself if that takes
 // longer than 20 s, or the context's error.
 func (e *BusyError) Wait(ctx context.Context) error {
-	late := time.NewTimer(maxBusyWait)
-	defer late.Stop()
+	tooLong := time.NewTimer(maxBusyWait)
+	defer tooLong.Stop()
 	select {
 	case <-e.done:
 		return nil
-	case <-late.C:
+	case <-tooLong.C:
 		return e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// busy returns a *BusyError for a name that is withdrawn.
-func (d *Dictionary) busy(kind encoding.UIDKind, name string) error {
+// checkBusy returns a *BusyError for a name that is withdrawn.
+func (d *Dictionary) checkBusy(kind encoding.UIDKind, name string) error {
 	g := &d.generations
 	if g.withdrawals.Load() == 0 {
 		return nil
@@ -222,8 +216,8 @@ type Withdrawal struct {
 	done       chan struct{}
 }
 
-// Withdraw begins a change of names. There is one change at a time; others wait for
-// it. End must be called.
+// Withdraw begins a change of names: until End is called no row can be written with them, see BusyError.
+// There is one change at a time; others wait in Withdraw until it ends, or ctx does.
 func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names ...string) (*Withdrawal, error) {
 	select {
 	case d.changing <- struct{}{}:
@@ -240,7 +234,7 @@ func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names 
 	}
 	g.withdrawals.Add(1)
 	// The generation begins last: a goroutine that sees it also sees that the names are withdrawn.
-	w.generation = d.invalidateLocked(kind, names, nil)
+	w.generation = d.beginGenerationLocked(kind, names, nil)
 	return w, nil
 }
 
@@ -250,8 +244,8 @@ func (w *Withdrawal) AwaitHolds(ctx context.Context) error {
 	return w.d.generations.awaitHolds(ctx, w.generation)
 }
 
-// End lets the names be resolved again, as the table now has them. The UIDs are dropped
-// from the cache.
+// End lets the names be resolved again, as the table now has them, and the next change begin. uids, which
+// they had or have, are dropped from the cache.
 func (w *Withdrawal) End(uids ...encoding.UID) {
 	g := &w.d.generations
 	g.mu.Lock()
@@ -259,7 +253,7 @@ func (w *Withdrawal) End(uids ...encoding.UID) {
 		delete(g.withdrawn, nameKey{w.kind, name})
 	}
 	g.withdrawals.Add(-1)
-	w.d.invalidateLocked(w.kind, w.names, uids)
+	w.d.beginGenerationLocked(w.kind, w.names, uids)
 	g.mu.Unlock()
 	close(w.done)
 	<-w.d.changing

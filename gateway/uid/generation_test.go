@@ -436,7 +436,7 @@ func TestHold_late(t *testing.T) {
 			_, release := d.Hold()
 			time.Sleep(took)
 			if changed {
-				d.changedElsewhere(encoding.UIDTagV, []string{"v"}, nil)
+				d.dropChangedElsewhere(encoding.UIDTagV, []string{"v"}, nil)
 			} else {
 				d.Drop() // a change by this process, which waits for its holds
 			}
@@ -554,7 +554,7 @@ func TestDictionary_bytes(t *testing.T) {
 		before := heaptest.InUse()
 		for i := range c.names {
 			u, _ := encoding.AppendUID(nil, uint64(i+1), 3)
-			d.cache(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
+			d.cacheIfCurrent(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
 		}
 		if grown := heaptest.InUse() - before; grown > bound*5/4 {
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound*5/4)

@@ -3,6 +3,7 @@ package uid
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"downpour/encoding"
 )
@@ -24,7 +25,7 @@ const namesPerRead = 1000
 func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error) {
 	generation := d.Generation()
 	names := make([]string, len(uids))
-	missing := map[string][]int{} // UID to its indexes in names
+	missing := map[string][]int{} // by the bytes of a UID without a name so far, its indexes in names
 	for i, u := range uids {
 		// If all names are cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
@@ -37,40 +38,37 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 		}
 	}
 
-	var keys [][]byte
+	var uncached [][]byte
 	for u := range missing {
-		keys = append(keys, []byte(u))
+		uncached = append(uncached, []byte(u))
 	}
-
-	for len(keys) > 0 {
-		n := min(len(keys), namesPerRead)
-		read, err := d.readNames(ctx, kind, keys[:n])
+	for part := range slices.Chunk(uncached, namesPerRead) {
+		read, err := d.readNames(ctx, kind, part)
 		if err != nil {
 			return nil, err
 		}
-
-		d.cacheNames(generation, kind, read)
+		d.cacheNamesIfCurrent(generation, kind, read)
 		for u, name := range read {
 			for _, i := range missing[u] {
 				names[i] = name
 			}
 			delete(missing, u)
 		}
-		keys = keys[n:]
 	}
 
-	// The rest has no names.
+	// UIDs that are still missing have no names.
 	for u := range missing {
 		return nil, &NoSuchIDError{kind, encoding.UID(u)}
 	}
 	return names, nil
 }
 
-// readNames reads the reverse mappings of UIDs. UIDs without one are left out.
-func (d *Dictionary) readNames(ctx context.Context, kind encoding.UIDKind, keys [][]byte) (map[string]string, error) {
-	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, keys)
+// readNames reads the reverse mappings of UIDs: names by the bytes of their UIDs. UIDs without one are left
+// out.
+func (d *Dictionary) readNames(ctx context.Context, kind encoding.UIDKind, uids [][]byte) (map[string]string, error) {
+	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, uids)
 	if err != nil {
-		return nil, fmt.Errorf("uid: cannot read the names of %d %s: %w", len(keys), kind, err)
+		return nil, fmt.Errorf("uid: cannot read the names of %d %s: %w", len(uids), kind, err)
 	}
 
 	names := make(map[string]string, len(rows))

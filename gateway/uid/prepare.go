@@ -36,21 +36,25 @@ func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []stri
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 
-	claimed, others, release := d.preparing.claim(kind, s.assignable(kind, names))
-	func() {
-		defer release() // before it waits for others, which may wait for these
-		for part := range slices.Chunk(claimed, preparedAtOnce) {
-			// A single name is cheaper by Assign, which shares it with other callers.
-			if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
-				return
-			}
-		}
-	}()
+	claimed, claimedByOthers, release := d.preparing.claim(kind, s.assignable(kind, names))
+	d.prepareAndRelease(ctx, kind, claimed, release) // before the wait for others, which may wait for these
 
-	for _, done := range others {
+	for _, done := range claimedByOthers {
 		select {
 		case <-done:
 		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prepareAndRelease gives UIDs to claimed names, some at a time, until one step fails, and releases the claim.
+func (d *Dictionary) prepareAndRelease(ctx context.Context, kind encoding.UIDKind, claimed []string,
+	release func()) {
+	defer release()
+	for part := range slices.Chunk(claimed, preparedAtOnce) {
+		// A single name is cheaper by Assign, which shares it with other callers.
+		if len(part) == 1 || d.prepareSome(ctx, kind, part) != nil {
 			return
 		}
 	}
@@ -63,28 +67,28 @@ type claims struct {
 	names map[nameKey]chan struct{} // closed when the name is no longer being prepared
 }
 
-// claim returns the names that no other call prepares, which are the caller's until it calls release, and
-// for the rest the channels that other calls close when they have prepared them.
+// claim returns those of the names that no other call has claimed: they are the caller's until it calls
+// release. For the rest it returns channels, which other calls close when they release them.
 func (c *claims) claim(kind encoding.UIDKind,
-	names []string) (claimed []string, others []<-chan struct{}, release func()) {
+	names []string) (claimed []string, byOthers []<-chan struct{}, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	if c.names == nil {
 		c.names = map[nameKey]chan struct{}{}
 	}
-	done := make(chan struct{}) // one for all of them
+	done := make(chan struct{}) // one for all claimed names
 	for _, name := range names {
 		key := nameKey{kind, name}
 		if other := c.names[key]; other == nil {
 			c.names[key] = done
 			claimed = append(claimed, name)
-		} else if !slices.Contains(others, (<-chan struct{})(other)) {
-			others = append(others, other)
+		} else if !slices.Contains(byOthers, (<-chan struct{})(other)) {
+			byOthers = append(byOthers, other)
 		}
 	}
 
-	return claimed, others, func() {
+	return claimed, byOthers, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, name := range claimed {
@@ -104,38 +108,43 @@ func (s Staged) assignable(kind encoding.UIDKind, names []string) (out []string)
 		}
 		seen[name] = true
 		row, err := encoding.AppendName(nil, name)
-		if err == nil && len(row) > 0 && len(row) <= s.cfg.MaxName && s.busy(kind, name) == nil {
+		if err == nil && len(row) > 0 && len(row) <= s.cfg.MaxName && s.checkBusy(kind, name) == nil {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// prepare gives UIDs to those of some names that have none. They are not cached. After an error no
-// more should be prepared now.
-func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names []string) error {
+// prepareSome gives UIDs to those of some names that have none in the table, and caches the UIDs of all. It
+// expects that none is cached. After an error no more should be prepared now.
+func (d *Dictionary) prepareSome(ctx context.Context, kind encoding.UIDKind, names []string) error {
 	generation := d.Generation()
 	found, err := d.ResolveMany(ctx, kind, names)
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return found[name] != nil })
-	if len(names) == 0 {
+	var without []string // not in the memory of names, which are the caller's
+	for _, name := range names {
+		if found[name] == nil {
+			without = append(without, name)
+		}
+	}
+	if len(without) == 0 {
 		return nil
 	}
 
-	uids, err := d.nextUIDs(ctx, kind, names)
+	uids, err := d.nextUIDs(ctx, kind, without)
 	if err != nil {
 		return err
 	}
-	names = names[:len(uids)] // the counter has no numbers for the rest, as Assign will find
-	assigned, err := d.writeManyMappings(ctx, kind, names, uids)
+	without = without[:len(uids)] // the counter has no numbers for the rest, as Assign will find
+	assigned, err := d.writeManyMappings(ctx, kind, without, uids)
 	d.leaked.Add(int64(len(uids) - len(assigned)))
 	d.assigned.Add(int64(len(assigned)))
 
-	d.cache(generation, kind, assigned)
+	d.cacheIfCurrent(generation, kind, assigned)
 	if d.cfg.Assigned != nil {
-		for _, name := range names {
+		for _, name := range without {
 			if u, ok := assigned[name]; ok {
 				d.cfg.Assigned(kind, name, u)
 			}
@@ -148,7 +157,7 @@ func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names [
 // as UIDs. There are fewer than names if the counter has reached the last UID.
 func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names []string) ([]encoding.UID, error) {
 	n := int64(len(names))
-	last, err := d.count(ctx, kind, n, names[0])
+	last, err := d.incrementCounter(ctx, kind, n, names[0])
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +166,7 @@ func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names 
 	uids := make([]encoding.UID, 0, n)
 	for number := last - n + 1; number <= last; number++ {
 		u, err := encoding.AppendUID(nil, uint64(number), width)
-		if err != nil {
+		if err != nil { // the number is too large for a UID
 			break
 		}
 		uids = append(uids, u)
@@ -186,6 +195,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 		return nil, err
 	}
 
+	// The forward mappings of those names whose reverse mappings were written.
 	var forward []store.CellKey
 	var values [][]byte
 	var named []string

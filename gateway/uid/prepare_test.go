@@ -67,6 +67,23 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// No name stays claimed: not those prepared, nor those among them that had a UID already.
+func TestPrepare_claims(t *testing.T) {
+	t.Parallel()
+	s := newMemory()
+	if _, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, "old"); err != nil {
+		t.Fatal(err)
+	}
+	d := dictionary(s)
+	Staged{d}.Prepare(t.Context(), encoding.UIDTagV, []string{"old", "new", "newer"})
+	if len(d.preparing.names) > 0 {
+		t.Errorf("claimed: %v, want none", d.preparing.names)
+	}
+	if got := d.Stats().Assigned; got != 2 {
+		t.Errorf("%d UIDs assigned, want 2", got)
+	}
+}
+
 // A number that is in use though it was never counted is left to its user.
 //
 //fault:uid-of-another-given-again wrote[i] => true

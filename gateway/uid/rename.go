@@ -9,6 +9,7 @@ import (
 	"downpour/pushdown/store"
 )
 
+// refused makes a *RefusedError.
 func refused(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
 // Rename gives the UID of one name to another name that is not in use. The steps are
@@ -27,7 +28,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 		if err != nil || name == "" {
 			return refused("Invalid name %q: it cannot be stored", name)
 		}
-		// The old name may be from a time of a higher bound: it can still be renamed.
+		// MaxName does not bound the old name: it may have been higher when that got its UID.
 		if name == to && len(row) > d.cfg.MaxName {
 			return &NameTooLongError{kind, len(row), d.cfg.MaxName}
 		}
@@ -35,7 +36,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 
 	// A client that disconnects must not leave a partial rename.
 	done := make(chan error, 1)
-	go func() { done <- d.renameWithin(context.WithoutCancel(ctx), kind, from, to) }()
+	go func() { done <- d.withdrawAndRename(context.WithoutCancel(ctx), kind, from, to) }()
 	select {
 	case err := <-done:
 		return err
@@ -44,8 +45,8 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 	}
 }
 
-// renameWithin is Rename of names that can be stored.
-func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, from, to string) error {
+// withdrawAndRename renames within changeTimeout, while both names, which can be stored, are withdrawn.
+func (d *Dictionary) withdrawAndRename(ctx context.Context, kind encoding.UIDKind, from, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	w, err := d.Withdraw(ctx, kind, from, to)
@@ -54,11 +55,14 @@ func (d *Dictionary) renameWithin(ctx context.Context, kind encoding.UIDKind, fr
 	}
 
 	r := rename{d: d, kind: kind, from: from, to: to}
-	defer func() { w.End(r.uid) }() // the UID that check sets
-	if err := r.check(ctx); err != nil {
+	defer func() { w.End(r.uid) }() // r.uid is set by then
+	if err := r.readUID(ctx); err != nil {
 		return err
 	}
-	if err := r.run(ctx); err != nil {
+	if err := r.checkNewName(ctx); err != nil {
+		return err
+	}
+	if err := r.changeMappings(ctx); err != nil {
 		return err
 	}
 	// The rename is done, even if it could not be announced.
@@ -74,25 +78,30 @@ type rename struct {
 	d        *Dictionary
 	kind     encoding.UIDKind
 	from, to string
-	uid      encoding.UID
+	uid      encoding.UID // set by readUID; nil if the old name has none
 }
 
-// check reads both names from the table, not from the cache, and refuses the rename
-// if the new name has another UID.
-func (r *rename) check(ctx context.Context) (err error) {
-	if r.uid, err = r.forward(ctx, r.from); err != nil {
-		return err
-	}
-	if r.uid == nil {
-		return &NoSuchNameError{r.kind, r.from}
-	}
-	// Another name that has the same UID is from a rename that was cut off: it is completed.
-	// A name that is renamed to itself would be taken for one, and lose its UID in the end.
-	used, err := r.forward(ctx, r.to)
-	if err == nil && used != nil && (r.from == r.to || string(used) != string(r.uid)) {
-		err = r.nameInUse(used)
+// readUID reads the UID of the old name from the table, not from the cache.
+func (r *rename) readUID(ctx context.Context) (err error) {
+	r.uid, err = r.readForward(ctx, r.from)
+	if err == nil && r.uid == nil {
+		err = &NoSuchNameError{r.kind, r.from}
 	}
 	return err
+}
+
+// checkNewName refuses the rename if the new name has a UID. It may have the UID of the old name: then
+// an earlier rename was cut off, and this one completes it. But a name that is renamed to itself is refused:
+// it would lose its UID in the last step.
+func (r *rename) checkNewName(ctx context.Context) error {
+	used, err := r.readForward(ctx, r.to)
+	if err != nil || used == nil {
+		return err
+	}
+	if r.from == r.to || string(used) != string(r.uid) {
+		return r.nameInUse(used)
+	}
+	return nil
 }
 
 // nameInUse refuses a new name that has a UID, in OpenTSDB's words.
@@ -101,13 +110,13 @@ func (r *rename) nameInUse(by encoding.UID) error {
 		r.from, r.to, r.d.cfg.Table, r.kind, len(r.uid), signedBytes(by))
 }
 
-// forward returns the UID of a name, nil if it has none.
-func (r *rename) forward(ctx context.Context, name string) (encoding.UID, error) {
+// readForward reads the UID of a name, nil if it has none.
+func (r *rename) readForward(ctx context.Context, name string) (encoding.UID, error) {
 	row, _ := encoding.AppendName(nil, name) // Rename has checked it
-	return r.read(ctx, r.key(row, encoding.FamilyID))
+	return r.read(ctx, r.cell(row, encoding.FamilyID))
 }
 
-// read returns the value of a cell, nil if there is none.
+// read reads the value of a cell, nil if there is none.
 func (r *rename) read(ctx context.Context, cell store.CellKey) ([]byte, error) {
 	rows, err := r.d.cfg.Store.Get(ctx, r.d.cfg.Table, cell.Family, [][]byte{cell.Row})
 	if err != nil {
@@ -119,23 +128,24 @@ func (r *rename) read(ctx context.Context, cell store.CellKey) ([]byte, error) {
 	return column(rows[0], r.kind), nil
 }
 
-// run changes the reverse mapping, adds the new forward mapping and deletes the old
-// one: in this order the UID has a name at every moment.
-func (r *rename) run(ctx context.Context) error {
+// changeMappings changes the reverse mapping, adds the new forward mapping and deletes the old
+// one: in this order the UID has a name at every moment. It refuses the rename, and changes nothing,
+// if another one is faster; after any other error a repetition completes it.
+func (r *rename) changeMappings(ctx context.Context) error {
 	from, _ := encoding.AppendName(nil, r.from) // Rename has checked both names
 	to, _ := encoding.AppendName(nil, r.to)
 
-	reverse := r.key(r.uid, encoding.FamilyName)
+	reverse := r.cell(r.uid, encoding.FamilyName)
 	if err := r.exchange(ctx, reverse, from, to); err != nil {
 		return err
 	}
-	if err := r.exchange(ctx, r.key(to, encoding.FamilyID), nil, r.uid); err != nil {
-		var lost *RefusedError
-		if errors.As(err, &lost) { // the new name has another UID now
-			_, undo := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, reverse, to, from)
-			return errors.Join(err, undo)
+	if err := r.exchange(ctx, r.cell(to, encoding.FamilyID), nil, r.uid); err != nil {
+		var refusal *RefusedError
+		if errors.As(err, &refusal) { // the new name has another UID since checkNewName: undo the first step
+			_, undoErr := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, reverse, to, from)
+			return errors.Join(err, undoErr)
 		}
-		return err // partially done: a repetition completes it
+		return err
 	}
 
 	old := store.Mutation{Kind: store.DeleteCell, Row: from, Family: encoding.FamilyID, Qualifier: r.kind.Qualifier()}
@@ -145,25 +155,27 @@ func (r *rename) run(ctx context.Context) error {
 	return nil
 }
 
-func (r *rename) key(row []byte, family string) store.CellKey {
+// cell returns the cell of a mapping: of the name or UID that is the row key.
+func (r *rename) cell(row []byte, family string) store.CellKey {
 	return store.CellKey{Row: row, Family: family, Qualifier: r.kind.Qualifier()}
 }
 
-// exchange replaces the old value of a cell by a new one. It succeeds too if the cell
-// has the new value already: an earlier attempt reached this step.
+// exchange replaces the old value of a cell, nil for none, by a new one. It succeeds too if the cell
+// has the new value already: an earlier attempt reached this step. With any other value in the cell it
+// refuses the rename.
 func (r *rename) exchange(ctx context.Context, cell store.CellKey, old, value []byte) error {
-	ok, err := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, cell, old, value)
-	if err != nil || ok {
+	exchanged, err := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, cell, old, value)
+	if err != nil || exchanged {
 		return err
 	}
-	now, err := r.read(ctx, cell)
+	current, err := r.read(ctx, cell)
 	switch {
 	case err != nil:
 		return err
-	case string(now) == string(value):
+	case string(current) == string(value):
 		return nil
-	case cell.Family == encoding.FamilyID: // the new name's own mapping
-		return r.nameInUse(now)
+	case cell.Family == encoding.FamilyID: // the forward mapping of the new name
+		return r.nameInUse(current)
 	}
 	return refused("Ongoing rename on the same ID(\"%s\") or an identical new name(\"%s\")", signedBytes(r.uid), r.to)
 }

@@ -29,14 +29,14 @@ func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name st
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// ResolveMany returns the UIDs of those names that have one. It reads 1,000 at a
-// time from the store.
+// ResolveMany returns the UIDs of those names that have one. It reads those that are not cached from the
+// store, namesPerRead at a time, and caches them. The error is as that of Resolve, if it is not ctx's.
 func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind,
 	names []string) (map[string]encoding.UID, error) {
 	// Taken before anything is read: after a change in between, what was read is not cached.
 	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
-	var rest []string
+	var uncached []string
 	for i, name := range names {
 		// If all names are cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
@@ -45,31 +45,33 @@ func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind,
 		if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 			found[name] = u
 		} else {
-			rest = append(rest, name)
+			uncached = append(uncached, name)
 		}
 	}
 
-	for part := range slices.Chunk(rowsOf(rest), namesPerRead) {
+	for part := range slices.Chunk(rowsOf(uncached), namesPerRead) {
 		read, err := d.readUIDs(ctx, kind, part)
 		if err != nil {
 			return nil, err
 		}
-		d.cache(generation, kind, read)
+		d.cacheIfCurrent(generation, kind, read)
 		maps.Copy(found, read)
 	}
 	return found, nil
 }
 
-// Fresh is Resolve without the cache.
+// Fresh is Resolve without the cache: it always reads the table, and caches nothing.
 func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	for _, row := range rowsOf([]string{name}) { // none if the name cannot be a row key
-		read, err := d.readUIDs(ctx, kind, [][]byte{row})
-		if err != nil {
-			return nil, err
-		}
-		if u, ok := read[name]; ok {
-			return u, nil
-		}
+	rows := rowsOf([]string{name})
+	if len(rows) == 0 { // the name cannot be a row key
+		return nil, &NoSuchNameError{kind, name}
+	}
+	read, err := d.readUIDs(ctx, kind, rows)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := read[name]; ok {
+		return u, nil
 	}
 	return nil, &NoSuchNameError{kind, name}
 }
@@ -95,12 +97,13 @@ const (
 	conflictPause = 25 * time.Millisecond
 )
 
-// readUIDs reads the forward mappings of names and checks them. Names without one are
-// left out. A temporary conflict is a rename in progress, see conflictReads.
+// readUIDs reads the forward mappings of names, given as row keys, and checks by the reverse ones that no
+// UID is another name's. Names without a mapping are left out. It reads a conflict again, because a
+// rename in progress looks like one, and returns and reports a *ConflictError for one that stays.
 func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind,
-	names [][]byte) (map[string]encoding.UID, error) {
+	rows [][]byte) (map[string]encoding.UID, error) {
 	for attempt := 1; ; attempt++ {
-		read, err := d.readForward(ctx, kind, names)
+		read, err := d.readForward(ctx, kind, rows)
 		if err == nil && len(read) > 0 {
 			err = d.checkOwners(ctx, kind, read)
 		}
@@ -121,13 +124,13 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind,
 	}
 }
 
-// readForward reads forward mappings without checking that the UIDs lead back to
-// the names.
+// readForward reads forward mappings, by the names as row keys, without checking that the UIDs lead back
+// to the names. It fails if a UID has the wrong width.
 func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind,
-	names [][]byte) (map[string]encoding.UID, error) {
-	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, names)
+	keys [][]byte) (map[string]encoding.UID, error) {
+	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, keys)
 	if err != nil {
-		return nil, fmt.Errorf("uid: cannot read the UIDs of %s %.100q and others: %w", kind, names[0], err)
+		return nil, fmt.Errorf("uid: cannot read the UIDs of %s %.100q and others: %w", kind, keys[0], err)
 	}
 
 	read := make(map[string]encoding.UID, len(rows))
@@ -146,13 +149,13 @@ func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind,
 	return read, nil
 }
 
-// checkOwners checks by the reverse mappings that UIDs just read lead back to their
-// names. A UID without a reverse mapping passes: it has no other owner, and gets
+// checkOwners returns a *ConflictError unless UIDs that were read for names lead back to
+// these names. A UID without a reverse mapping passes: it has no other owner, and gets
 // its name back when the table is repaired.
-func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fresh map[string]encoding.UID) error {
-	names := make(map[string]string, len(fresh))
-	keys := make([][]byte, 0, len(fresh))
-	for name, u := range fresh {
+func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, uids map[string]encoding.UID) error {
+	names := make(map[string]string, len(uids)) // by the bytes of their UIDs
+	keys := make([][]byte, 0, len(uids))
+	for name, u := range uids {
 		if other, ok := names[string(u)]; ok {
 			return &ConflictError{kind, u, name, other} // two of these names lead to one UID
 		}

@@ -35,8 +35,8 @@ func (d *Dictionary) Suggest(ctx context.Context, kind encoding.UIDKind, prefix 
 }
 
 // Enumerate returns up to limit names of a kind that begin with prefix, and their
-// UIDs, in byte order. It ends early at MaxListed bytes. complete reports whether
-// there are no others.
+// UIDs, in byte order. It ends early at MaxListed bytes. complete is true if out has all
+// names with the prefix.
 func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefix string,
 	limit int) (out []Entry, complete bool, err error) {
 	complete, bytes := true, 0
@@ -49,7 +49,7 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 			complete = false
 			break
 		}
-		// Twice: in the list and in the answer.
+		// An entry is held twice: in the list, and in the answer that is made of it.
 		if err := memory.Reserve(ctx, int64(2*e.bytes())); err != nil {
 			return nil, false, err
 		}

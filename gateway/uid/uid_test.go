@@ -236,7 +236,7 @@ func TestNames_clientLeaves(t *testing.T) {
 		uids, names = append(uids, r.Cells[0].Value), append(names, string(r.Key))
 		known[string(r.Key)] = r.Cells[0].Value
 	}
-	d.cache(0, encoding.UIDTagV, known)
+	d.cacheIfCurrent(0, encoding.UIDTagV, known)
 	if _, err := d.Names(ctx, encoding.UIDTagV, uids); !errors.Is(err, context.Canceled) {
 		t.Errorf("names of UIDs: got %v, want that the context has ended", err)
 	}

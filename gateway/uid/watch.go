@@ -62,7 +62,8 @@ func (d *Dictionary) Watch(ctx context.Context) {
 		return
 	}
 
-	w := watcher{d: d, seen: -1, fine: true}
+	w := watcher{d: d, counter: -1}
+	failing := false
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -74,36 +75,40 @@ func (d *Dictionary) Watch(ctx context.Context) {
 
 		// Only the first of several failures in a row is logged.
 		err := w.poll(ctx)
-		if err != nil && w.fine && ctx.Err() == nil {
+		if err != nil && !failing && ctx.Err() == nil {
 			d.log().Warn("cannot see changes of names by other processes", "err", err)
 		}
-		w.fine = err == nil
+		failing = err != nil
 	}
 }
 
 // watcher is the state of Watch.
 type watcher struct {
 	d       *Dictionary
-	seen    int64     // the counter's value at the last check; -1 before the first
+	counter int64     // of changes, before the last check; -1 before the first
 	checked time.Time // when the last check began
 	renewed time.Time // when a generation was begun because of mappings that were not compared
-	fine    bool      // whether the last poll succeeded; at first, to log a failure from the start
 }
 
-// poll checks the cache if the counter has changed, or if the last check is long
-// ago.
+// poll checks the cache if the counter of changes has changed, or if the last check is long
+// ago. After an error the next poll does the same.
 func (w *watcher) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	n, err := w.d.changes(ctx)
-	if err != nil || n == w.seen && time.Since(w.checked) < checkEvery {
+	counter, err := w.d.changes(ctx)
+	if err != nil {
 		return err
+	}
+	// The first poll finds a change, too: earlier ones may concern this process's UIDs.
+	changed := counter != w.counter
+	if !changed && time.Since(w.checked) < checkEvery {
+		return nil
 	}
 
 	began := time.Now()
-	announced := w.seen >= 0 && n != w.seen
-	// A change may concern mappings that have left the cache. Before the check, which reads the
-	// whole cache: a process that deletes a name waits only KnownWithin.
+	announced := changed && w.counter >= 0 // since this process watches
+	// The change may concern mappings that have left the cache. They are renewed before the check, which
+	// takes long because it reads the whole cache: a process that deletes a name waits only KnownWithin.
 	if announced && w.d.evicted.Load() {
 		w.renew(changedByOthers)
 	}
@@ -112,18 +117,16 @@ func (w *watcher) poll(ctx context.Context) error {
 	}
 	w.renewChecked(announced)
 
-	// The first read counts, too: earlier changes may concern this process's UIDs.
-	tell := n != w.seen
 	// As they were before the check: changes during it are found by the next poll.
-	w.seen, w.checked = n, began
-	if tell && w.d.cfg.OnChange != nil {
+	w.counter, w.checked = counter, began
+	if changed && w.d.cfg.OnChange != nil {
 		w.d.cfg.OnChange()
 	}
 	return nil
 }
 
-// renewChecked begins a generation after a check if mappings have left the cache that may have changed
-// before.
+// renewChecked begins a generation after a check if mappings that may have changed have left the cache
+// before they were compared. announced says that a process has announced a change.
 func (w *watcher) renewChecked(announced bool) {
 	d := w.d
 	switch {
@@ -139,12 +142,19 @@ func (w *watcher) renewChecked(announced bool) {
 	}
 }
 
-// renew begins a generation, in which all mappings that have left the cache are resolved again.
+// renew begins a generation, so that those who hold mappings that have left the cache resolve them again.
 func (w *watcher) renew(why reason) {
 	if w.d.evicted.Swap(false) {
 		w.renewed = time.Now()
 	}
-	w.d.outdate(why)
+
+	g := &w.d.generations
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	generation := w.d.beginGenerationLocked(0, nil, nil)
+	if why == changedByOthers {
+		g.byOthers.Store(generation) // holds of older generations that last long now end in ErrLate
+	}
 }
 
 // reason is why a generation begins.
@@ -154,17 +164,6 @@ const (
 	changedByOthers  reason = true
 	perhapsUnchanged reason = false // no change was announced or seen
 )
-
-// outdate begins a generation: holders of older mappings resolve them again.
-func (d *Dictionary) outdate(why reason) {
-	d.generations.mu.Lock()
-	defer d.generations.mu.Unlock()
-	now := d.generations.now.Add(1)
-	// Holds of older generations that last long now end in ErrLate, see Hold.
-	if why == changedByOthers {
-		d.generations.external.Store(now)
-	}
-}
 
 // changes returns the counter of changes.
 func (d *Dictionary) changes(ctx context.Context) (int64, error) {
@@ -184,20 +183,21 @@ func (d *Dictionary) changes(ctx context.Context) (int64, error) {
 
 // Check reads everything that is cached again and drops what has changed.
 func (d *Dictionary) Check(ctx context.Context) error {
-	return errors.Join(inParts(ctx, d.forward.All(), d.compareForward), inParts(ctx, d.reverse.All(), d.compareReverse))
+	return errors.Join(inParts(ctx, d.forward.All(), d.dropChangedNames),
+		inParts(ctx, d.reverse.All(), d.dropChangedUIDs))
 }
 
-// inParts calls compare with all mappings, of one kind and at most namesPerRead at a
-// time.
+// inParts calls f with all mappings, of one kind and at most namesPerRead at a
+// time, until it fails.
 func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V],
-	compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
+	f func(context.Context, encoding.UIDKind, map[string]V) error) error {
 	parts := [3]map[string]V{{}, {}, {}}
 	for k, v := range all {
 		part := parts[k.kind]
 		if part[k.name] = v; len(part) < namesPerRead {
 			continue
 		}
-		if err := compare(ctx, k.kind, part); err != nil {
+		if err := f(ctx, k.kind, part); err != nil {
 			return err
 		}
 		clear(part)
@@ -207,20 +207,22 @@ func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V],
 		if len(part) == 0 {
 			continue
 		}
-		if err := compare(ctx, encoding.UIDKind(kind), part); err != nil {
+		if err := f(ctx, encoding.UIDKind(kind), part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compareForward drops names that no longer have a UID, or have another one.
-func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, cached map[string]encoding.UID) error {
+// dropChangedNames reads the UIDs of cached names again, and drops the names that have none in the table, or
+// another one.
+func (d *Dictionary) dropChangedNames(ctx context.Context, kind encoding.UIDKind,
+	cached map[string]encoding.UID) error {
 	names := make([]string, 0, len(cached))
 	for name := range cached {
 		names = append(names, name)
 	}
-	now, err := d.readForward(ctx, kind, rowsOf(names))
+	inTable, err := d.readForward(ctx, kind, rowsOf(names))
 	if err != nil {
 		return err
 	}
@@ -228,42 +230,45 @@ func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, 
 	var gone []string
 	var uids []encoding.UID
 	for name, u := range cached {
-		if string(now[name]) != string(u) {
+		if string(inTable[name]) != string(u) {
 			gone, uids = append(gone, name), append(uids, u)
 		}
 	}
-	d.changedElsewhere(kind, gone, uids)
+	d.dropChangedElsewhere(kind, gone, uids)
 	return nil
 }
 
-// compareReverse drops UIDs that no longer have a name, or have another one.
-func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, cached map[string]string) error {
+// dropChangedUIDs reads the names of cached UIDs again, and drops the UIDs that have none in the table, or
+// another one.
+func (d *Dictionary) dropChangedUIDs(ctx context.Context, kind encoding.UIDKind, cached map[string]string) error {
 	keys := make([][]byte, 0, len(cached))
 	for u := range cached {
 		keys = append(keys, []byte(u))
 	}
 	slices.SortFunc(keys, bytes.Compare)
-	now, err := d.readNames(ctx, kind, keys)
+	inTable, err := d.readNames(ctx, kind, keys)
 	if err != nil {
 		return err
 	}
 	var uids []encoding.UID
 	for u, name := range cached {
-		if other, ok := now[u]; !ok || other != name {
+		if other, ok := inTable[u]; !ok || other != name {
 			uids = append(uids, encoding.UID(u))
 		}
 	}
-	d.changedElsewhere(kind, nil, uids)
+	d.dropChangedElsewhere(kind, nil, uids)
 	return nil
 }
 
-// changedElsewhere drops what another process has changed.
-func (d *Dictionary) changedElsewhere(kind encoding.UIDKind, names []string, uids []encoding.UID) {
+// dropChangedElsewhere drops from the cache what another process has changed, begins a generation and logs
+// it, unless there is nothing.
+func (d *Dictionary) dropChangedElsewhere(kind encoding.UIDKind, names []string, uids []encoding.UID) {
 	if len(names) == 0 && len(uids) == 0 {
 		return
 	}
-	generation := d.invalidate(kind, names, uids)
-	// Holds of older generations that last long now end in ErrLate, see Hold.
-	d.generations.external.Store(generation)
+	g := &d.generations
+	g.mu.Lock()
+	g.byOthers.Store(d.beginGenerationLocked(kind, names, uids)) // as in renew
+	g.mu.Unlock()
 	d.log().Info("names were changed by another process", "kind", kind.String(), "names", len(names), "uids", len(uids))
 }

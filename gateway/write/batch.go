@@ -7,14 +7,14 @@ import (
 
 // Batch is a set of points that become durable together, by one call of the store.
 type Batch struct {
-	rows  *rows // nil once it is done
-	bytes int
-	due   time.Time // when its commit window ends
-	// flushedBy is the shard whose window ends early when a caller waits for the batch; nil if it
-	// cannot end early.
-	flushedBy *shard
-	done      chan struct{} // closed once err is set
-	err       error
+	rows      *rows // nil once it is done
+	bytes     int   // the memory of rows, about
+	windowEnd time.Time
+	// waitHurries is the shard whose commit window Wait ends early; nil if a caller who waits changes
+	// nothing.
+	waitHurries *shard
+	done        chan struct{} // closed once err is set
+	err         error
 
 	// The series of all points were resolved in this generation of names or later.
 	// Their names are not deleted before release is called.
@@ -22,11 +22,12 @@ type Batch struct {
 	release    func() error
 }
 
+// newBatch returns an empty batch that holds the names of its series: finish must be called.
 func (w *Writer) newBatch(window time.Duration) *Batch {
 	generation, release := w.series.cfg.Names.Hold()
 	return &Batch{
 		rows:       w.emptyRows(),
-		due:        time.Now().Add(window),
+		windowEnd:  time.Now().Add(window),
 		done:       make(chan struct{}),
 		generation: generation,
 		release:    release,
@@ -37,7 +38,7 @@ func (w *Writer) newBatch(window time.Duration) *Batch {
 // series was resolved before the batch was opened and a name has changed since.
 func (b *Batch) accepts(s *SeriesKey) bool { return s.generation >= b.generation }
 
-// Wait returns once the batch is durable, or its error. If the context ends first, it is unknown
+// Wait returns nil once the batch is durable, or the error of its write. If the context ends first, it is unknown
 // whether the points are stored. With an ended context Wait returns immediately, with the batch's
 // result if there is one.
 //
@@ -54,9 +55,9 @@ func (b *Batch) Wait(ctx context.Context) error {
 		return err
 	}
 
-	// It is nil for multi cells, and for a batch of one request, which Send writes.
-	if b.flushedBy != nil {
-		b.flushedBy.flushEarly(b)
+	// nil for multi cells, and for a batch of one request, which has no commit window.
+	if b.waitHurries != nil {
+		b.waitHurries.hurry(b)
 	}
 	select {
 	case <-b.done:
@@ -66,11 +67,12 @@ func (b *Batch) Wait(ctx context.Context) error {
 	}
 }
 
-// finish gives the batch its result and releases its names. Names that were held
-// for too long may have been deleted meanwhile; the points then count as lost.
+// finish releases the names of the batch and gives it its outcome: err, or a storageError if the rows
+// are stored, but may have the UIDs of names that another process has deleted since. Those who wait
+// get it.
 func (b *Batch) finish(err error) {
-	if late := b.release(); err == nil && late != nil {
-		err = &storageError{late}
+	if outdated := b.release(); err == nil && outdated != nil {
+		err = &storageError{outdated}
 	}
 	b.err = err
 	b.rows = nil

@@ -33,7 +33,7 @@ type cells struct {
 	out     []store.Mutation
 	entries []entry // of the current row
 	memory  []byte  // of multi cells
-	free    []byte  // the unused rest of memory
+	unused  []byte  // the end of memory that no cell has taken yet
 }
 
 // entry is one point of a row. Its slices are views of the row's entries.
@@ -49,17 +49,17 @@ func (c *cells) reset() {
 	c.out, c.entries = c.out[:0], c.entries[:0]
 }
 
-// build turns rows, grouped by row, into mutations of the form, in the order of their keys except
-// for histograms. They are valid until reset.
+// build turns the points of r, which groupByRow has grouped, into mutations of the form, in the order of
+// their row keys, and appends those of the histograms. All are valid until reset.
 func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 	if form == MultiPoint {
 		// MultiPoint cells hold the bytes of all entries, and one trailing byte a row.
 		c.memory = slices.Grow(c.memory[:0], len(r.values)+len(r.list))
-		c.free = c.memory[:cap(c.memory)]
+		c.unused = c.memory[:cap(c.memory)]
 	}
 
-	for _, p := range r.order {
-		key, entries := r.list[p.row].key, r.entries(p.row)
+	for _, s := range r.sorted {
+		key, entries := r.list[s.row].key, r.entries(s.row)
 		if len(entries) == 0 {
 			continue // the row has histograms only
 		}
@@ -74,7 +74,7 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 			continue
 		}
 
-		if err := c.parse(entries); err != nil {
+		if err := c.parseEntries(entries); err != nil {
 			return nil, err
 		}
 		if form == MultiPoint {
@@ -87,8 +87,8 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 	return c.out, nil
 }
 
-// parse splits the entries of a row.
-func (c *cells) parse(b []byte) error {
+// parseEntries sets c.entries to the entries of a row, given one after the other.
+func (c *cells) parseEntries(b []byte) error {
 	c.entries = c.entries[:0]
 	for len(b) > 0 {
 		q, rest, err := encoding.ParseQualifier(b)
@@ -107,7 +107,7 @@ func (c *cells) parse(b []byte) error {
 // the entries that count: two cells of one time but different types have two qualifiers, and the
 // later one must not go first.
 func (c *cells) addSingle(key []byte) {
-	// Collectors send the points of a row in order: no map is needed.
+	// Collectors send the points of a row in order: then no qualifier occurs twice.
 	if c.ascending() {
 		for i := range c.entries {
 			c.addCell(key, &c.entries[i])
@@ -115,7 +115,7 @@ func (c *cells) addSingle(key []byte) {
 		return
 	}
 
-	last := make(map[string]int, len(c.entries))
+	last := make(map[string]int, len(c.entries)) // by qualifier, the index of its last entry
 	for i := range c.entries {
 		last[string(c.entries[i].qualifier)] = i
 	}
@@ -153,13 +153,13 @@ func (c *cells) addMulti(key []byte) {
 	// with it looks like an append column to OpenTSDB's Fsck, so such a point gets a
 	// separate cell, as a put of OpenTSDB writes it, unless another comes before it.
 	rest := c.entries
-	// The last point is alone in its cell in any case.
+	// A single point that is left becomes the same cell below.
 	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { //fault:multi-cell-like-an-append-column TestWriter_multiCellNotLikeAppendColumn
 		c.addCell(key, &rest[0])
 		rest = rest[1:]
 	}
 
-	cell := c.builder(rest)
+	cell := c.takeBuilder(rest)
 	for _, e := range rest {
 		cell.AddEncoded(e.q, e.qualifier, e.value)
 	}
@@ -178,16 +178,17 @@ func (c *cells) dropOverwritten() {
 	c.entries = kept
 }
 
-// builder returns a cell builder over memory of the exact size: the qualifiers of
-// the entries, then their values and the byte that ends the value of a compacted cell.
-func (c *cells) builder(entries []entry) encoding.CellBuilder {
-	qualifiers, size := 0, 1
+// takeBuilder returns a cell builder for entries, over as much of the unused memory as they need: their
+// qualifiers, then their values and the byte that ends the value of a compacted cell.
+func (c *cells) takeBuilder(entries []entry) encoding.CellBuilder {
+	qualifierBytes, valueBytes := 0, 1
 	for i := range entries {
-		qualifiers += len(entries[i].qualifier)
-		size += len(entries[i].qualifier) + len(entries[i].value)
+		qualifierBytes += len(entries[i].qualifier)
+		valueBytes += len(entries[i].value)
 	}
 
-	cell := c.free[:size]
-	c.free = c.free[size:]
-	return encoding.CellBuilder{Qualifier: cell[:0:qualifiers], Value: cell[qualifiers:qualifiers]}
+	size := qualifierBytes + valueBytes
+	cell := c.unused[:size]
+	c.unused = c.unused[size:]
+	return encoding.CellBuilder{Qualifier: cell[:0:qualifierBytes], Value: cell[qualifierBytes:qualifierBytes]}
 }

@@ -72,18 +72,9 @@ func checkHistogram(h *encoding.Histogram) error {
 		return fmt.Errorf("Too many buckets: %d, maximum allowed: %d", n, encoding.MaxHistogramBuckets)
 	}
 	for _, b := range h.Buckets {
-		var err error
-		switch {
-		case !finite(b.Lower) || !finite(b.Upper):
-			err = errBoundsFinite
-		case b.Lower > b.Upper:
-			err = errBoundsOrder
-		case b.Count < 0:
-			err = fmt.Errorf("got the count %d, want at least 0", b.Count)
-		default:
-			continue
+		if err := checkBucket(b); err != nil {
+			return fmt.Errorf("Invalid bucket %v,%v: %w", b.Lower, b.Upper, err)
 		}
-		return fmt.Errorf("Invalid bucket %v,%v: %w", b.Lower, b.Upper, err)
 	}
 
 	if h.Underflow < 0 || h.Overflow < 0 {
@@ -93,12 +84,25 @@ func checkHistogram(h *encoding.Histogram) error {
 	return nil
 }
 
+// checkBucket refuses bounds that are not finite or not in order, and a negative count.
+func checkBucket(b encoding.HistogramBucket) error {
+	switch {
+	case !finite(b.Lower) || !finite(b.Upper):
+		return errBoundsFinite
+	case b.Lower > b.Upper:
+		return errBoundsOrder
+	case b.Count < 0:
+		return fmt.Errorf("got the count %d, want at least 0", b.Count)
+	}
+	return nil
+}
+
 // finite reports whether f is a number and no infinity.
 func finite(f float32) bool { return f-f == 0 }
 
 // histogramCell is a histogram of a batch.
 type histogramCell struct {
-	row       uint32 // index in rows.list
+	row       uint32 // index in rows.list; set by rows.addHistogram
 	qualifier []byte
 	value     []byte
 }
@@ -106,7 +110,7 @@ type histogramCell struct {
 // newHistogramCell returns the cell of a histogram and the base time of its row. The
 // error is ErrTimestamp if the time cannot be stored.
 func newHistogramCell(t int64, value []byte) (*histogramCell, uint32, error) {
-	base, q, err := split(t)
+	base, q, err := splitTime(t)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -121,29 +125,30 @@ func (w *Writer) AddHistogram(ctx context.Context, s *SeriesKey, t int64, value 
 	if err != nil {
 		return nil, err
 	}
-	return w.addToShard(ctx, s, base, addition{histogram: c})
+	return w.addToShard(ctx, s, base, rowItem{histogram: c})
 }
 
 // AddHistogram is Writer.AddHistogram. The histogram is written after Send, or earlier.
 func (b *RequestBatch) AddHistogram(ctx context.Context, s *SeriesKey, t int64, value []byte) (*Batch, error) {
-	if !b.own {
+	if !b.separate {
 		return b.w.AddHistogram(ctx, s, t, value)
 	}
 	c, base, err := newHistogramCell(t, value)
 	if err != nil {
 		return nil, err
 	}
-	return b.addToOwn(ctx, s, base, addition{histogram: c})
+	return b.addToSeparate(ctx, s, base, rowItem{histogram: c})
 }
 
-// addHistogram adds a histogram to row at, and returns by how many bytes the batch grows.
-func (r *rows) addHistogram(at uint32, c *histogramCell) (grown int) {
-	c.row = at
-	r.histograms = append(r.histograms, *c)
+// addHistogram adds a copy of a histogram to row i, and returns by how many bytes the batch grows.
+func (r *rows) addHistogram(i uint32, c *histogramCell) (grown int) {
+	added := *c
+	added.row = i
+	r.histograms = append(r.histograms, added)
 	return len(c.qualifier) + len(c.value) + rowCost
 }
 
-// addHistograms adds one mutation for each time that has a histogram, for any form of points:
+// addHistograms adds one mutation for each row and time that has a histogram, for any form of points:
 // histograms are neither compacted nor appended. The last of several of one time counts. Source:
 // TSDB.storeIntoDB.
 func (c *cells) addHistograms(r *rows) {
@@ -151,16 +156,16 @@ func (c *cells) addHistograms(r *rows) {
 		return
 	}
 
-	last := make(map[string]int, len(r.histograms))
-	var name []byte
+	made := make(map[string]int, len(r.histograms)) // by row key and qualifier, the index in c.out
+	var cell []byte
 	for i := range r.histograms {
 		h := &r.histograms[i]
-		name = append(append(name[:0], r.list[h.row].key...), h.qualifier...)
-		if at, ok := last[string(name)]; ok {
-			c.out[at].Value = h.value
+		cell = append(append(cell[:0], r.list[h.row].key...), h.qualifier...)
+		if i, ok := made[string(cell)]; ok {
+			c.out[i].Value = h.value
 			continue
 		}
-		last[string(name)] = len(c.out)
+		made[string(cell)] = len(c.out)
 		c.out = append(c.out, store.Mutation{
 			Row:       r.list[h.row].key,
 			Family:    dataFamily,

@@ -31,7 +31,7 @@ func ParseHistogram(base64 string) (h encoding.Histogram, err error) {
 func decodeBase64(text string) (out []byte) {
 	const padding = 127 // as Java's: above every digit, and the bits of a misplaced = get into the bytes
 	var group [4]byte
-	n := 0
+	digits := 0 // of the group
 	for i := range len(text) {
 		var v byte
 		switch c := text[i]; {
@@ -51,12 +51,11 @@ func decodeBase64(text string) (out []byte) {
 			continue
 		}
 
-		if group[n] = v; n < 3 {
-			n++
+		group[digits] = v
+		if digits++; digits < len(group) {
 			continue
 		}
-
-		n = 0
+		digits = 0
 		out = append(out, group[0]<<2|group[1]>>4)
 		// A padded place yields no byte.
 		if group[2] != padding {

@@ -71,7 +71,7 @@ func TestSeries_generations(t *testing.T) {
 	}
 	spelled := func(want bool) {
 		t.Helper()
-		if ok := s.cached("m host=ubuntu", new(SeriesKey)); ok != want {
+		if ok := s.findInto(new(SeriesKey), "m host=ubuntu"); ok != want {
 			t.Errorf("found by its spelling: %t, want %t", ok, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestWriter_generations(t *testing.T) {
 					b.Send()
 					synctest.Wait()
 					for _, l := range w.shards {
-						signal(l.full)
+						signal(l.endWindow)
 					}
 					synctest.Wait()
 				}
@@ -303,7 +303,7 @@ func TestSeries_bytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.cacheSpelling(spelling, metric, oneTag, k)
-			if s.cached(spelling, new(SeriesKey)) {
+			if s.findInto(new(SeriesKey), spelling) {
 				found++
 			}
 		}

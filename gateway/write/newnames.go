@@ -21,20 +21,20 @@ const (
 // new series usually sends many, and one by one each new name costs three writes, one after
 // another. Other names get their UIDs, or their errors, when they are resolved.
 //
-// behind yields the following points, validated, and nil for one that will be refused, because that
-// gives no name a UID. It is not called if all names of the first point are known. PrepareNames
-// returns how many of them it has read: the caller calls it again after these.
-func (w *Writer) PrepareNames(ctx context.Context, first *Point, behind iter.Seq[*Point]) (looked int) {
+// following yields the points after the first, validated, and nil for one that will be refused, because
+// that gives no name a UID. It is not called if all names of the first point are known. PrepareNames
+// returns how many points it has read of following: the caller calls it again after these.
+func (w *Writer) PrepareNames(ctx context.Context, first *Point, following iter.Seq[*Point]) (read int) {
 	n := newNames{series: w.series}
 	if n.add(first); n.empty() {
-		return 0 // a new series of old names
+		return 0 // a new series of known names
 	}
 
-	for p := range behind {
+	for p := range following {
 		if p != nil {
 			n.add(p)
 		}
-		if looked++; looked == maxAhead || n.bytes > maxAheadBytes {
+		if read++; read == maxAhead || n.bytes > maxAheadBytes {
 			break
 		}
 	}
@@ -44,26 +44,27 @@ func (w *Writer) PrepareNames(ctx context.Context, first *Point, behind iter.Seq
 			w.series.cfg.Names.Prepare(ctx, encoding.UIDKind(kind), names)
 		}
 	}
-	return looked
+	return read
 }
 
 // newNames are names that may have no UID.
 type newNames struct {
 	series *SeriesCache
-	byKind [3][]string
-	bytes  int
+	byKind [3][]string // by encoding.UIDKind; a name may occur more than once
+	bytes  int         // of all names
 }
 
-// add adds the names of a point. It leaves out a point that would be refused when it is
-// resolved.
+// add adds those names of a point that are not in memory. It leaves out all of a point that may be refused
+// when it is resolved.
 func (n *newNames) add(p *Point) {
 	auto := n.series.cfg.Auto
-	if !n.admits(encoding.UIDMetric, p.Metric, auto.Metrics) {
+	if !n.accepted(encoding.UIDMetric, p.Metric, auto.Metrics) {
 		return
 	}
 	for i, t := range p.Tags {
 		duplicate := slices.ContainsFunc(p.Tags[:i], func(o Tag) bool { return o.K == t.K })
-		if duplicate || !n.admits(encoding.UIDTagK, t.K, auto.TagKs) || !n.admits(encoding.UIDTagV, t.V, auto.TagVs) {
+		if duplicate || !n.accepted(encoding.UIDTagK, t.K, auto.TagKs) ||
+			!n.accepted(encoding.UIDTagV, t.V, auto.TagVs) {
 			return
 		}
 	}
@@ -75,11 +76,13 @@ func (n *newNames) add(p *Point) {
 	}
 }
 
-// admits reports whether a name may get a UID on put, or has one.
-func (n *newNames) admits(kind encoding.UIDKind, name string, assign bool) bool {
+// accepted reports whether a point with a name is certainly not refused for it: new names of the kind are
+// assigned UIDs, or the name's is in memory.
+func (n *newNames) accepted(kind encoding.UIDKind, name string, assign bool) bool {
 	return assign || n.series.cfg.Names.Cached(kind, name)
 }
 
+// addName adds a name unless its UID is in memory.
 func (n *newNames) addName(kind encoding.UIDKind, name string) {
 	if !n.series.cfg.Names.Cached(kind, name) {
 		n.byKind[kind] = append(n.byKind[kind], name)

@@ -19,7 +19,6 @@
 package write
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -191,9 +190,9 @@ func ParseTime(text string) (int64, error) {
 	return t, nil
 }
 
-// split divides a time into the base time of its row and the offset in the row. The qualifier
+// splitTime divides a time into the base time of its row and the offset in the row. The qualifier
 // has no type and width yet. The error is ErrTimestamp if no row can hold the time.
-func split(t int64) (base uint32, q encoding.Qualifier, err error) {
+func splitTime(t int64) (base uint32, q encoding.Qualifier, err error) {
 	if err := CheckTime(t); err != nil {
 		return 0, q, err
 	}
@@ -217,22 +216,33 @@ func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
 	var buf [8]byte
 	value := p.appendValue(buf[:0])
 	if p.Rollup != nil {
-		// Split keeps times in seconds, and those are at most what a key holds.
-		if err := CheckTime(p.Time); err != nil || IsMillis(p.Time) {
-			return nil, 0, cmp.Or(err, ErrTimestamp)
-		}
-		base, index, err := p.Rollup.Layout.Split(p.Time)
-		dst = encoding.AppendRollupQualifier(dst, p.Rollup.ID, index, p.Value.Float, len(value))
-		return append(dst, value...), encoding.KeyTime(base), err
+		return p.appendRollupEntry(dst, value)
 	}
 
-	base, q, err := split(p.Time)
+	base, q, err := splitTime(p.Time)
 	if err != nil {
 		return nil, 0, err
 	}
 	// The qualifier's type bits follow from the value's encoding.
 	q.Float, q.Width = p.Value.Float, len(value)
 	return encoding.AppendEntry(dst, q, value), base, nil
+}
+
+// appendRollupEntry is appendEntry for a rollup with the bytes of its value. Its error is ErrTimestamp, or
+// that of RollupLayout.Split.
+func (p *Point) appendRollupEntry(dst, value []byte) ([]byte, uint32, error) {
+	if err := CheckTime(p.Time); err != nil {
+		return nil, 0, err
+	}
+	if IsMillis(p.Time) { // rollups have whole seconds
+		return nil, 0, ErrTimestamp
+	}
+	base, index, err := p.Rollup.Layout.Split(p.Time)
+	if err != nil {
+		return nil, 0, err
+	}
+	dst = encoding.AppendRollupQualifier(dst, p.Rollup.ID, index, p.Value.Float, len(value))
+	return append(dst, value...), uint32(base), nil // seconds of a checked time fit 32 bits
 }
 
 // appendValue appends the bytes of the point's value.

@@ -7,10 +7,10 @@ import "context"
 // request waits for another, and a store can let them share a log write. Few points go
 // to the shards. A RequestBatch is for one goroutine.
 type RequestBatch struct {
-	w    *Writer
-	own  bool   // whether it has separate batches
-	open *Batch // takes points; nil while it would be empty
-	last *Batch // the one sent last
+	w        *Writer
+	separate bool   // it has batches of its own
+	open     *Batch // takes points; nil while it would be empty
+	lastSent *Batch // nil before the first
 }
 
 // UsualRequestBatchFrom is a good value of Config.RequestBatchFrom. Requests of
@@ -22,13 +22,13 @@ const UsualRequestBatchFrom = 512
 
 // RequestBatch begins a request of about so many points.
 func (w *Writer) RequestBatch(points int) *RequestBatch {
-	return &RequestBatch{w: w, own: w.cfg.RequestBatchFrom > 0 && points >= w.cfg.RequestBatchFrom}
+	return &RequestBatch{w: w, separate: w.cfg.RequestBatchFrom > 0 && points >= w.cfg.RequestBatchFrom}
 }
 
-// AddTo adds a point of a resolved series, as Writer.AddTo does, to a batch of the
-// request if it has its own. The point is written after Send, or earlier.
+// AddTo adds a point of a resolved series as Writer.AddTo does: to a batch of the request, or, for a
+// request of few points, to a shard's. The point is written after Send, or earlier.
 func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
-	if !b.own {
+	if !b.separate {
 		return b.w.AddTo(ctx, s, p)
 	}
 
@@ -37,42 +37,44 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 	if err != nil {
 		return nil, err
 	}
-	return b.addToOwn(ctx, s, base, addition{entry: entry})
+	return b.addToSeparate(ctx, s, base, rowItem{entry: entry})
 }
 
-// addToOwn adds a point or a histogram to the request's own batch.
-func (b *RequestBatch) addToOwn(ctx context.Context, s *SeriesKey, base uint32, what addition) (_ *Batch, err error) {
-	// A batch takes no series that was resolved before a name changed. Resolving it again may wait
-	// for a change of names, which itself waits for open batches: so ours is sent first. The next
-	// one may again be newer than the series.
+// addToSeparate adds an item to the request's open batch, and opens one if there is none. It sends a batch
+// that has become full, and waits before it opens the next.
+func (b *RequestBatch) addToSeparate(ctx context.Context, s *SeriesKey, base uint32,
+	item rowItem) (_ *Batch, err error) {
 	for {
 		if b.open == nil {
-			if err := b.openBatch(ctx); err != nil {
+			if err := b.waitAndOpen(ctx); err != nil {
 				return nil, err
 			}
 		}
 		if b.open.accepts(s) {
 			break
 		}
+		// To resolve the series again may take a wait for a change of names, and the change waits for
+		// open batches: so before such a wait Send is called. The names may change again before
+		// the next batch is opened: hence the loop.
 		if s, err = b.w.series.resolveAgain(ctx, s, b.Send); err != nil {
 			return nil, err
 		}
 	}
 
 	batch := b.open
-	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, what); batch.bytes >= b.w.cfg.WindowBytes {
+	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, item); batch.bytes >= b.w.cfg.WindowBytes {
 		b.Send()
 	}
 	return batch, nil
 }
 
-// openBatch opens a batch. It first waits for the one before: so points of one time
+// waitAndOpen opens a batch once the one before is written: so points of one time
 // are written in their order, and a request holds the memory of one batch however
-// many points it has.
-func (b *RequestBatch) openBatch(ctx context.Context) error {
-	if b.last != nil {
+// many points it has. It fails only if ctx ends.
+func (b *RequestBatch) waitAndOpen(ctx context.Context) error {
+	if b.lastSent != nil {
 		select {
-		case <-b.last.done:
+		case <-b.lastSent.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -81,11 +83,12 @@ func (b *RequestBatch) openBatch(ctx context.Context) error {
 	return nil
 }
 
-// Send starts writing the added points. The batches report when they are durable.
+// Send starts writing the added points that are not yet being written. It does not wait: the batch of each
+// point has the outcome.
 func (b *RequestBatch) Send() {
 	if b.open == nil {
 		return
 	}
 	b.w.commitInBackground(b.open)
-	b.last, b.open = b.open, nil
+	b.lastSent, b.open = b.open, nil
 }

@@ -17,7 +17,7 @@ const (
 	JSONSpelling
 )
 
-// maxSpelling is the length of the longest spelling that is looked up. A longer
+// maxSpelling is the most bytes of a spelling that is looked up. A longer
 // one is not worth copying: resolving its names costs less.
 const maxSpelling = 4 << 10
 
@@ -26,10 +26,10 @@ const maxSpelling = 4 << 10
 // one goroutine.
 type Resolver struct {
 	series     *SeriesCache
-	key        []byte // the Spelling, then the text; empty if it cannot be cached
+	key        []byte // of the last Find: the Spelling, then the text; empty if that cannot be cached
 	spelling   Spelling
-	beforeWait func()
-	found      SeriesKey // the last one
+	beforeWait func()    // sends the open batch, which a change of names would wait for; or does nothing
+	found      SeriesKey // by the last Find
 }
 
 // Resolver returns a resolver of a client's points.
@@ -38,13 +38,13 @@ func (w *Writer) Resolver(spelling Spelling) *Resolver {
 }
 
 // Resolver returns a resolver of the request's points. Before it waits for a name
-// that is being changed it sends the batch: see SeriesCache.Resolve.
+// that is being changed it sends the batch, because the change waits for open batches.
 func (b *RequestBatch) Resolver(spelling Spelling) *Resolver {
 	return &Resolver{series: b.w.series, spelling: spelling, beforeWait: b.Send}
 }
 
-// Find returns the series that Resolve has found for the same text, given in
-// parts; ok is false if there was none or a name has changed since. The caller
+// Find returns the series that Resolve has cached for the same text, given in
+// parts; ok is false if there is none or a name may have changed since. The caller
 // then parses the names and calls Resolve. The series is valid until the next Find.
 func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 	size := 1 // the Spelling
@@ -52,7 +52,7 @@ func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 		size += len(part)
 	}
 	if size > maxSpelling {
-		r.key = r.key[:0] // Resolve caches nothing under it
+		r.key = r.key[:0] // Resolve then caches the series under its names alone
 		return nil, false
 	}
 
@@ -61,8 +61,8 @@ func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 		r.key = append(r.key, part...)
 	}
 
-	// cached does not keep the string, so it may share the bytes, which the next Find overwrites.
-	ok = r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)), &r.found)
+	// findInto does not keep the string, so it may share the bytes, which the next Find overwrites.
+	ok = r.series.findInto(&r.found, unsafe.String(unsafe.SliceData(r.key), len(r.key)))
 	return &r.found, ok
 }
 

@@ -57,13 +57,13 @@ func NewRollups(cfg RollupsConfig, to store.Writer, series *SeriesCache) *Rollup
 	}
 
 	for _, table := range cfg.Rollups.Tables() {
-		one := cfg.Config
-		one.Table, one.Observer = table, nil // as in OpenTSDB, rollups make no metadata
+		ofTable := cfg.Config
+		ofTable.Table, ofTable.Observer = table, nil // as in OpenTSDB, rollups make no metadata
 		// Pre-aggregates of raw data are stored as points are.
 		if table != cfg.Rollups.Raw().PreTable {
-			one.Form = rollupCells
+			ofTable.Form = rollupCells
 		}
-		r.writers[table] = New(one, to, series)
+		r.writers[table] = New(ofTable, to, series)
 	}
 	return r
 }
@@ -71,7 +71,7 @@ func NewRollups(cfg RollupsConfig, to store.Writer, series *SeriesCache) *Rollup
 // Errors of rollups, in OpenTSDB's words.
 var (
 	errNoRollups = errors.New("No rollup or aggregations were configured")
-	errMade      = errors.New(
+	errComputed  = errors.New(
 		"Rollups of series are made here from raw data (DOWNPOUR_ROLLUPS=auto:…), and cannot be put")
 	errNoAggregator = errors.New("Aggregator cannot be null or empty.")
 	// ErrNoInterval is returned for a point that has neither an interval nor a group-by
@@ -102,30 +102,30 @@ func (r *Rollups) Add(ctx context.Context, p *RollupPoint) (*Batch, error) {
 			p.Metric, TagText(p.Tags))
 	}
 	if IsMillis(p.Time) { // rollups have whole seconds
-		return nil, p.badTime()
+		return nil, p.millisError()
 	}
 
-	value, err := r.tag(p)
+	tagValue, err := r.setTag(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkGroupBy(p, value); err != nil {
+	if err := r.checkGroupBy(p, tagValue); err != nil {
 		return nil, err
 	}
 	if err := p.Validate(r.cfg.Schema, r.cfg.Allowed...); err != nil {
 		return nil, err
 	}
 
-	w, err := r.place(p)
+	w, err := r.setPlace(p)
 	if err != nil {
 		return nil, err
 	}
 	return w.Add(ctx, &p.Point)
 }
 
-// badTime is the error of a time in milliseconds. As OpenTSDB's it shows the value's bytes,
+// millisError is the error of a time in milliseconds. As OpenTSDB's it shows the value's bytes,
 // signed, and the flags of its qualifier.
-func (p *RollupPoint) badTime() error {
+func (p *RollupPoint) millisError() error {
 	value := p.appendValue(nil)
 	signed := make([]string, len(value))
 	for i, b := range value {
@@ -142,88 +142,70 @@ func (p *RollupPoint) badTime() error {
 // floatFlag is the bit of a qualifier that is set for floats.
 const floatFlag = 8
 
-// tag gives the point the tag that distinguishes pre-aggregates, and returns its value.
-func (r *Rollups) tag(p *RollupPoint) (string, error) {
-	i := slices.IndexFunc(p.Tags, func(t Tag) bool { return t.K == r.cfg.TagKey })
-	switch {
-	case i >= 0 && !(p.Grouped &&
-		strings.EqualFold(p.Tags[i].V, p.GroupBy)): // the client's own tag must be the one set below
-		by := p.GroupBy
-		if !p.Grouped {
-			by = "null" // as Java prints what is not there
+// setTag gives a pre-aggregate the tag that distinguishes it, and a rollup of a single series the raw value
+// of that tag if the settings want it. It returns the value. It fails if the client has set the tag itself,
+// except to the value of a pre-aggregate, in upper or lower case.
+func (r *Rollups) setTag(p *RollupPoint) (value string, err error) {
+	clients := slices.IndexFunc(p.Tags, func(t Tag) bool { return t.K == r.cfg.TagKey }) // -1 if it has none
+	if !p.Grouped {
+		if clients >= 0 {
+			return "", r.tagError(p, p.Tags[clients].V, "null") // as Java prints what is not there
 		}
-		return "", fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s",
-			r.cfg.TagKey, p.Tags[i].V, by, p.Metric, TagText(p.Tags))
-	case !p.Grouped:
 		if r.cfg.TagRaw {
 			p.Tags = append(p.Tags, Tag{r.cfg.TagKey, r.cfg.RawValue})
 		}
 		return r.cfg.RawValue, nil
 	}
 
-	value := strings.ToUpper(p.GroupBy) // as OpenTSDB stores it
-	if i < 0 {
-		p.Tags = append(p.Tags, Tag{K: r.cfg.TagKey})
-		i = len(p.Tags) - 1
+	value = strings.ToUpper(p.GroupBy) // as OpenTSDB stores it
+	switch {
+	case clients < 0:
+		p.Tags = append(p.Tags, Tag{r.cfg.TagKey, value})
+	case strings.EqualFold(p.Tags[clients].V, p.GroupBy):
+		p.Tags[clients].V = value
+	default:
+		return "", r.tagError(p, p.Tags[clients].V, p.GroupBy)
 	}
-	p.Tags[i].V = value
 	return value, nil
 }
 
-// checkGroupBy checks the function of a pre-aggregate; value is that of its tag.
-func (r *Rollups) checkGroupBy(p *RollupPoint, value string) error {
+// tagError is the error of a point whose own tag has another value than its group-by function.
+func (r *Rollups) tagError(p *RollupPoint, got, want string) error {
+	return fmt.Errorf("Given tag value for %s of %s did not match the group by aggregator of %s for %s %s",
+		r.cfg.TagKey, got, want, p.Metric, TagText(p.Tags))
+}
+
+// checkGroupBy checks the function of a pre-aggregate; tagValue is the one that setTag has returned.
+func (r *Rollups) checkGroupBy(p *RollupPoint, tagValue string) error {
 	if !p.Grouped {
 		return nil
 	}
 	if _, ok := aggregate.Lookup(scanplan.Aggregator(strings.ToLower(p.GroupBy))); !ok {
 		return fmt.Errorf("Invalid group by aggregator %s with metric %s %s", p.GroupBy, p.Metric, TagText(p.Tags))
 	}
-	if r.cfg.BlockDerived && derived(value) {
+	if r.cfg.BlockDerived && isDerived(tagValue) {
 		return fmt.Errorf("Derived group by aggregations are not allowed %s with metric %s %s", p.GroupBy, p.Metric,
 			TagText(p.Tags))
 	}
 	return nil
 }
 
-// derived reports whether an aggregator's values cannot be aggregated further.
-func derived(aggregator string) bool { return aggregator == "AVG" || aggregator == "DEV" }
+// isDerived reports whether values of an aggregator, in upper case, cannot be aggregated further.
+func isDerived(aggregator string) bool { return aggregator == "AVG" || aggregator == "DEV" }
 
-// place returns the writer of the point's table and sets where the point is in it. Its
+// setPlace returns the writer of the point's table and sets where a rollup is in it, p.Rollup. Its
 // checks are the last ones: after them names get UIDs.
-func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
+func (r *Rollups) setPlace(p *RollupPoint) (*Writer, error) {
 	table := r.cfg.Rollups.Raw().PreTable // that of a pre-aggregate of raw data
 	if p.Interval != "" {
-		interval := r.cfg.Rollups.ByName(p.Interval)
-		if interval == nil {
-			return nil, &UnknownIntervalError{p.Interval}
-		}
-		if p.Aggregator == "" {
-			return nil, errNoAggregator
-		}
-		id, ok := r.cfg.Rollups.ID(p.Aggregator)
-		if !ok {
-			return nil, fmt.Errorf("No ID found mapping to aggregator: %s", p.Aggregator)
-		}
-		if r.cfg.RollupsComputed && !p.Grouped {
-			return nil, errMade
-		}
-		// In the table of raw data a rollup's qualifier means something else.
-		if interval.Default {
-			return nil, fmt.Errorf("The interval %s is that of raw data, which has no rollups", p.Interval)
-		}
-
-		if table = interval.Table; p.Grouped {
-			table = interval.PreTable
-		}
-		p.Rollup = &RollupCell{&interval.Layout, id}
-		// Only a check, before names get UIDs: appendEntry splits the time again.
-		if _, _, err := interval.Layout.Split(p.Time); err != nil {
+		var err error
+		if table, err = r.setCell(p); err != nil {
 			return nil, err
 		}
 	}
 
 	// These two checks come last in OpenTSDB, too, and so count only if all else is right.
-	if upper := strings.ToUpper(p.Aggregator); r.cfg.BlockDerived && derived(upper) {
+	if upper := strings.ToUpper(p.Aggregator); r.cfg.BlockDerived && isDerived(upper) {
 		return nil, fmt.Errorf("Derived rollup aggregations are not allowed %s with metric %s %s", upper, p.Metric,
 			TagText(p.Tags))
 	}
@@ -231,6 +213,39 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 		return nil, ErrNoInterval
 	}
 	return r.writers[table], nil
+}
+
+// setCell sets p.Rollup to the cell of a rollup of the interval p.Interval, and returns its table. It fails
+// if the settings have no place for it.
+func (r *Rollups) setCell(p *RollupPoint) (table string, err error) {
+	interval := r.cfg.Rollups.ByName(p.Interval)
+	if interval == nil {
+		return "", &UnknownIntervalError{p.Interval}
+	}
+	if p.Aggregator == "" {
+		return "", errNoAggregator
+	}
+	id, ok := r.cfg.Rollups.ID(p.Aggregator)
+	if !ok {
+		return "", fmt.Errorf("No ID found mapping to aggregator: %s", p.Aggregator)
+	}
+	if r.cfg.RollupsComputed && !p.Grouped {
+		return "", errComputed
+	}
+	// In the table of raw data a rollup's qualifier means something else.
+	if interval.Default {
+		return "", fmt.Errorf("The interval %s is that of raw data, which has no rollups", p.Interval)
+	}
+	// Only a check, before names get UIDs: appendRollupEntry splits the time again.
+	if _, _, err := interval.Layout.Split(p.Time); err != nil {
+		return "", err
+	}
+
+	p.Rollup = &RollupCell{&interval.Layout, id}
+	if p.Grouped {
+		return interval.PreTable, nil
+	}
+	return interval.Table, nil
 }
 
 // Close writes what was accepted and ends the writers.
@@ -244,7 +259,8 @@ func (r *Rollups) Close() {
 	}
 }
 
-// Abandon ends the wait for a store that does not answer; see Writer.Abandon.
+// Abandon ends the wait for a store that does not answer: it fails all points that are not known to be
+// stored, and new ones. It returns the number of points that were in a batch.
 func (r *Rollups) Abandon() (points int) {
 	for _, w := range r.writers {
 		points += w.Abandon()
@@ -256,14 +272,14 @@ func (r *Rollups) Abandon() (points int) {
 // interval counts, with any types: as cells they would have one timestamp, and it would be unknown
 // which is newer.
 func (c *cells) addRollups(key, entries []byte) {
-	last := map[uint32]int{} // slot to index in out
+	made := map[uint32]int{} // by column and interval, the index in c.out
 	for len(entries) > 0 {
 		qualifier, value, rest, slot := encoding.RollupEntry(entries)
 		m := store.Mutation{Row: key, Family: dataFamily, Qualifier: qualifier, Value: value}
-		if at, ok := last[slot]; ok {
-			c.out[at] = m
+		if i, ok := made[slot]; ok {
+			c.out[i] = m
 		} else {
-			last[slot] = len(c.out)
+			made[slot] = len(c.out)
 			c.out = append(c.out, m)
 		}
 		entries = rest

@@ -32,7 +32,7 @@ func TestCells_rollups(t *testing.T) {
 	s := newSeriesKey(encoding.UID{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1})
 	for _, e := range [][]byte{entryOf(t, 86400, encoding.IntValue(5)), entryOf(t, 90000, encoding.IntValue(6)),
 		entryOf(t, 86401, encoding.FloatValue(1.5)), entryOf(t, 90001, encoding.IntValue(300))} {
-		r.add(&schema, s, 86400, addition{entry: e})
+		r.add(&schema, s, 86400, rowItem{entry: e})
 	}
 	r.groupByRow()
 	mutations, err := r.cells.build(r, rollupCells)

@@ -126,10 +126,10 @@ func TestRows_longRuns(t *testing.T) {
 	for i := range 40_000 {
 		entry := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
 		wantA = append(wantA, entry...)
-		r.add(&schema, a, 0, addition{entry: entry})
+		r.add(&schema, a, 0, rowItem{entry: entry})
 		if i%30_000 == 0 {
 			wantB = append(wantB, entry...)
-			r.add(&schema, b, 0, addition{entry: entry})
+			r.add(&schema, b, 0, rowItem{entry: entry})
 		}
 	}
 	r.groupByRow()
@@ -170,7 +170,7 @@ func TestRows_index(t *testing.T) {
 				return bytes.Equal(o.Metric, s.Metric) && bytes.Equal(o.Tags, s.Tags)
 			})].hash
 			entry := binary.BigEndian.AppendUint32(nil, uint32(i))
-			r.add(&schema, s, base, addition{entry: entry})
+			r.add(&schema, s, base, rowItem{entry: entry})
 			want[key] += string(entry)
 		}
 
@@ -337,7 +337,7 @@ func BenchmarkRows_add(b *testing.B) {
 			series = append(series, s)
 		}
 	}
-	r, entry := newRows(), addition{entry: []byte{0, 1, 2}}
+	r, entry := newRows(), rowItem{entry: []byte{0, 1, 2}}
 	i := 0
 	for b.Loop() {
 		r.add(&schema, series[i%len(series)], base, entry)
@@ -349,7 +349,7 @@ func BenchmarkRows_add(b *testing.B) {
 
 // A batch grows by a row with its key and cost, and by each entry.
 func TestRows_grown(t *testing.T) {
-	s, entry := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 2}), addition{entry: []byte{0, 1, 2}}
+	s, entry := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 2}), rowItem{entry: []byte{0, 1, 2}}
 	r, schema := newRows(), encoding.DefaultSchema()
 	first, second := r.add(&schema, s, 3600, entry), r.add(&schema, s, 3600, entry)
 	if want := rowCost + len(s.Metric) + encoding.BaseTimeWidth + len(s.Tags) + 3; first != want || second != 3 {

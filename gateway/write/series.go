@@ -42,7 +42,7 @@ type SeriesKey struct {
 	names      namesOf
 }
 
-// seed is the seed of all hashes of series.
+// seed is that of all hashes of series and of their names.
 var seed = maphash.MakeSeed()
 
 // newSeriesKey returns a series without names and generation.
@@ -90,20 +90,20 @@ func NewSeries(cfg SeriesConfig) *SeriesCache {
 // Drop empties the cache.
 func (s *SeriesCache) Drop() { s.table.drop() }
 
-// cached sets k to the series that is cached under a key, canonical or a client's
-// spelling, if no name has changed since it was resolved. It does not keep the key.
-func (s *SeriesCache) cached(key string, k *SeriesKey) bool {
-	return s.table.find(key, s.cfg.Names.Generation(), k)
+// findInto sets k to the series that is cached under a key, canonical or a client's spelling, and returns
+// true. It returns false if there is none, or if a name may have changed since. It does not keep the key.
+func (s *SeriesCache) findInto(k *SeriesKey, key string) bool {
+	return s.table.findInto(k, key, s.cfg.Names.Generation())
 }
 
 // cacheSpelling caches a series of some names under a client's spelling and reports
 // whether it does. A spelling that is much longer than the names, because of blanks for
-// example, is not worth the memory.
-func (s *SeriesCache) cacheSpelling(key, metric string, tags []Tag, k *SeriesKey) bool {
-	if len(key) > 2*len(k.names.text)+spellingRoom {
+// example, is not worth the memory. Nor is one cached that spells a name in another way, as JSON's escapes do.
+func (s *SeriesCache) cacheSpelling(spelling, metric string, tags []Tag, k *SeriesKey) bool {
+	if len(spelling) > 2*len(k.names.text)+spellingRoom {
 		return false
 	}
-	return s.table.put(key, metric, tags, k)
+	return s.table.put(spelling, metric, tags, k)
 }
 
 // spellingRoom is the room for quotes, braces and some blanks in a spelling.
@@ -115,14 +115,14 @@ func (s *SeriesCache) Resolve(ctx context.Context, metric string, tags []Tag) (*
 	return s.resolve(ctx, "", metric, tags, func() {})
 }
 
-// resolve is Resolve. It caches the series under the client's spelling, if there is one
-// and it is suitable, else under its names. It calls beforeWait before it waits for a
+// resolve is Resolve. It caches the series under the client's spelling, if that is not empty
+// and suitable, else under its names. It calls beforeWait before it waits for a
 // name that is being changed: the change in turn waits for the batches opened before
 // it, so a caller that has such a batch open must send it.
 func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag,
 	beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
-	if k := new(SeriesKey); s.cached(key, k) {
+	if k := new(SeriesKey); s.findInto(k, key) {
 		if spelling != "" {
 			s.cacheSpelling(spelling, metric, tags, k)
 		}
@@ -130,8 +130,8 @@ func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags
 	}
 
 	for {
-		// The generation is read before the names: a change in between then makes
-		// the series outdated, and not wrong.
+		// The generation is read before the names: after a change in between the series is known to be
+		// outdated, and is not taken for one of the new names.
 		generation := s.cfg.Names.Generation()
 		k, err := s.lookUp(ctx, metric, tags)
 		var busy *uid.BusyError
@@ -147,8 +147,11 @@ func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags
 		}
 
 		k.generation, k.names = generation, namesOf{text: key}
-		// A series that is outdated already is resolved again by the batch that it goes to.
-		if generation == s.cfg.Names.Generation() && (spelling == "" || !s.cacheSpelling(spelling, metric, tags, k)) {
+		// A series that is outdated already is not cached: the batch that it goes to has it resolved again.
+		if generation != s.cfg.Names.Generation() {
+			return k, nil
+		}
+		if spelling == "" || !s.cacheSpelling(spelling, metric, tags, k) {
 			s.table.put(key, metric, tags, k)
 		}
 		return k, nil
@@ -204,16 +207,17 @@ func parseCanonical(key string) (metric string, tags []Tag) {
 
 func compareTags(a, b Tag) int { return strings.Compare(a.K, b.K) }
 
-// lookUp looks all names up in the dictionary.
+// lookUp looks all names up in the dictionary, which may assign UIDs. It fails if a tag key occurs twice, if a
+// name is refused, or with a storageError. The series has no names and generation yet.
 func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
-	// Before any UID is assigned.
+	// No UID is assigned for a series that is refused.
 	for i, t := range tags {
 		if slices.ContainsFunc(tags[:i], func(o Tag) bool { return o.K == t.K }) {
 			return nil, fmt.Errorf("duplicate tag: %s", t.K)
 		}
 	}
 
-	m, err := s.uid(ctx, encoding.UIDMetric, metric, s.cfg.Auto.Metrics)
+	metricUID, err := s.uid(ctx, encoding.UIDMetric, metric, s.cfg.Auto.Metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -227,21 +231,21 @@ func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*S
 		}
 	}
 
-	key := newSeriesKey(m, s.cfg.Schema.AppendTags(nil, pairs)) // sorts pairs
+	tagUIDs := s.cfg.Schema.AppendTags(nil, pairs) // sorts pairs, too: equal keys are neighbours now
 	for i := 1; i < len(pairs); i++ {
 		// Two names of one UID: one is cached from before a rename, one is the new.
 		if slices.Equal(pairs[i-1].K, pairs[i].K) {
 			return nil, fmt.Errorf("two tag keys of %s have the UID %s", metric, pairs[i].K)
 		}
 	}
-	return key, nil
+	return newSeriesKey(metricUID, tagUIDs), nil
 }
 
-// uid returns the UID of a name. After a storageError the same point may be sent again; any other
-// error is the fault of the name.
+// uid returns the UID of a name, and has one assigned if assign is set and the name has none. After a
+// storageError the same point may be sent again; any other error is the fault of the name.
 func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string,
 	assign bool) (u encoding.UID, err error) {
-	var buf [128]byte // only its length counts, so a usual name is not allocated
+	var buf [128]byte // only the length of row counts, so a usual name is not allocated
 	row, err := encoding.AppendName(buf[:0], name)
 	if err != nil {
 		return nil, err

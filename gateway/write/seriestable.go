@@ -41,17 +41,17 @@ import (
 //	00 00 01 | 00 00 02 00 00 03
 //	01 00 01 00 | 03 00 04 00 | 08 00 03 00
 type seriesTable struct {
-	shards []tableShard            // a power of two
-	metric int                     // bytes of a metric's UID
-	hash   func(key string) uint64 // tests use one by which many keys are equal
+	shards      []tableShard            // a power of two
+	metricWidth int                     // bytes of a metric's UID
+	hash        func(key string) uint64 // tests use one by which many keys are equal
 }
 
 // tableShard holds the entries of some hashes.
 type tableShard struct {
-	mu    sync.Mutex // of those that change the shard
-	bytes int        // the most that chunks and index may take
-	used  int        // slots of the index that are not 0
-	state atomic.Pointer[tableState]
+	mu        sync.Mutex // of those that change the shard
+	maxBytes  int        // of chunks and index
+	usedSlots int        // slots of the index that are not 0
+	state     atomic.Pointer[tableState]
 }
 
 // tableState is the contents of a shard. Entries are added to it; any other change replaces it by
@@ -60,7 +60,8 @@ type tableState struct {
 	// generation is that of the names by which all entries were resolved.
 	generation uint64
 	chunks     []*chunk // the oldest first; entries are added to the last
-	first      uint64   // the number of chunks[0]; numbers begin with 1
+	// firstNumber is the number of chunks[0]; those after it follow. Numbers begin with 1.
+	firstNumber uint64
 	// index has a slot for each entry, in the first free one from the key's hash on, or 0.
 	// A slot is the upper 24 bits of the hash and the place of the entry: the number of its
 	// chunk in 26 bits and the offset there in 14. At most three quarters are not 0. A slot
@@ -71,8 +72,8 @@ type tableState struct {
 // chunk is memory for entries. Their bytes never change: a SeriesKey that was found
 // refers to them also when the chunk has been dropped.
 type chunk struct {
-	size  int // of the entries; for those that change the shard
-	found [foundBits / 32]atomic.Uint32
+	size  int                           // of the entries; for those that change the shard
+	found [foundBits / 32]atomic.Uint32 // has the bits of entries that were found since they were added
 	bytes [chunkRoom]byte
 }
 
@@ -102,11 +103,11 @@ const (
 func newSeriesTable(limit int64, metricWidth int) *seriesTable {
 	n := min(max(limit/shardBytes, 1), mostShards)
 	n = 1 << (bits.Len64(uint64(n)) - 1)
-	t := &seriesTable{shards: make([]tableShard, n), metric: metricWidth,
+	t := &seriesTable{shards: make([]tableShard, n), metricWidth: metricWidth,
 		hash: func(key string) uint64 { return maphash.String(seed, key) }}
 	for i := range t.shards {
-		t.shards[i].bytes = int(limit / n)
-		t.shards[i].empty(0)
+		t.shards[i].maxBytes = int(limit / n)
+		t.shards[i].startEmpty(0)
 	}
 	return t
 }
@@ -116,9 +117,9 @@ func (t *seriesTable) shard(hash uint64) *tableShard {
 	return &t.shards[hash>>32&uint64(len(t.shards)-1)]
 }
 
-// find sets k to the series under a key, if it exists and was resolved in the generation. It does
-// not keep the key.
-func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
+// findInto sets k to the series under a key and returns true. It returns false if there is none that was
+// resolved in the generation. It does not keep the key.
+func (t *seriesTable) findInto(k *SeriesKey, key string, generation uint64) bool {
 	hash := t.hash(key)
 	st := t.shard(hash).state.Load()
 	if st.generation != generation {
@@ -136,7 +137,7 @@ func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 	uids, names := rest[:width:width], rest[width:]
 
 	// Field by field: as a whole it would be made elsewhere and copied, for every point.
-	k.Metric, k.Tags = encoding.UID(uids[:t.metric:t.metric]), uids[t.metric:]
+	k.Metric, k.Tags = encoding.UID(uids[:t.metricWidth:t.metricWidth]), uids[t.metricWidth:]
 	k.generation, k.hash = generation, binary.LittleEndian.Uint64(e[hashAt:])
 	k.names.text, k.names.at = text, names[:namesSize(e)]
 	return true
@@ -145,9 +146,9 @@ func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
 // viewOf returns bytes that never change as a string.
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// probe returns where the slot of a key is in the index, the slot, and the bytes from its entry
-// on; if there is none, where it would be, 0 and nil. Others may change the slot, so it must
-// not be read again.
+// probe looks for the slot of a key. It returns the slot's index and its value, and the bytes from its entry
+// on. If the key has none these are the index of the slot that it would get, 0 and nil. Others may change
+// the slot, so its value must not be read again.
 func (st *tableState) probe(hash uint64, key string) (at, slot uint64, e []byte) {
 	mask := uint64(len(st.index) - 1)
 	for at = hash & mask; ; at = (at + 1) & mask {
@@ -158,31 +159,35 @@ func (st *tableState) probe(hash uint64, key string) (at, slot uint64, e []byte)
 		if slot>>tagShift != hash>>tagShift {
 			continue
 		}
-		if e = st.at(slot); e != nil && viewOf(textOf(e)) == key {
+		if e = st.entryOf(slot); e != nil && viewOf(textOf(e)) == key {
 			return at, slot, e
 		}
 	}
 }
 
-// at returns the bytes from the entry of a slot on; nil if its chunk is none of st.
-func (st *tableState) at(slot uint64) []byte {
-	number := slot >> offsetBits & (1<<numberBits - 1)
-	i := number - st.first
+// chunkNumber and offsetOf are the two parts of a slot that say where its entry is.
+func chunkNumber(slot uint64) uint64 { return slot >> offsetBits & (1<<numberBits - 1) }
+func offsetOf(slot uint64) uint64    { return slot & (1<<offsetBits - 1) }
+
+// entryOf returns the bytes from the entry of a slot on; nil if its chunk has been dropped.
+func (st *tableState) entryOf(slot uint64) []byte {
+	i := chunkNumber(slot) - st.firstNumber // far beyond all chunks if the number is smaller
 	if i >= uint64(len(st.chunks)) {
 		return nil
 	}
-	return st.chunks[i].bytes[slot&(1<<offsetBits-1):]
+	return st.chunks[i].bytes[offsetOf(slot):]
 }
 
-// noteFound notes that the entry of a slot was found.
+// noteFound sets the found bit of the entry of a slot, whose chunk is one of st.
 func (st *tableState) noteFound(slot uint64) {
-	c := st.chunks[slot>>offsetBits&(1<<numberBits-1)-st.first]
-	word, bit := c.foundBit(int(slot & (1<<offsetBits - 1)))
+	c := st.chunks[chunkNumber(slot)-st.firstNumber]
+	word, bit := c.foundBit(int(offsetOf(slot)))
 	if word.Load()&bit == 0 { // else the processors would pass the word around
 		word.Or(bit)
 	}
 }
 
+// foundBit returns where found has the bit of the entry at an offset.
 func (c *chunk) foundBit(offset int) (word *atomic.Uint32, bit uint32) {
 	return &c.found[offset/16/32], 1 << (offset / 16 % 32)
 }
@@ -202,8 +207,8 @@ func entrySize(e []byte) int {
 }
 
 // put keeps a series of some names under a key that contains each of them verbatim. It
-// returns false if it does not: the entry would be too long, a name is not in the key
-// (JSON may escape it), or names have changed since the series was resolved.
+// returns false if it does not: the entry would be too long, the shard has no memory for it, a name is
+// not in the key (JSON may escape it), or names have changed since the series was resolved.
 func (t *seriesTable) put(key string, metric string, tags []Tag, k *SeriesKey) bool {
 	var buf [512]byte // room for usual entries
 	e, ok := appendEntry(buf[:0], key, metric, tags, k)
@@ -219,13 +224,13 @@ func (t *seriesTable) put(key string, metric string, tags []Tag, k *SeriesKey) b
 		return false
 	}
 	if k.generation > st.generation {
-		s.empty(k.generation)
+		s.startEmpty(k.generation)
 	}
-	return t.add(s, e)
+	return t.addEntry(s, e)
 }
 
-// appendEntry appends an entry. It returns false if a name is not in the key, or a number does not
-// fit its field.
+// appendEntry appends the entry of a series to e. It returns false if a name is not in the key, or a number
+// does not fit its field.
 func appendEntry(e []byte, key, metric string, tags []Tag, k *SeriesKey) (_ []byte, ok bool) {
 	width := len(k.Metric) + len(k.Tags)
 	if len(key) >= 1<<16 || width >= 1<<16 || len(tags) >= 1<<8 {
@@ -240,61 +245,63 @@ func appendEntry(e []byte, key, metric string, tags []Tag, k *SeriesKey) (_ []by
 
 	// A name may also be found inside another: only the bytes matter.
 	ok = true
-	name := func(name string) {
+	appendPlaceOf := func(name string) {
 		at := strings.Index(key, name)
 		ok = ok && at >= 0
 		e = binary.LittleEndian.AppendUint16(e, uint16(at))
 		e = binary.LittleEndian.AppendUint16(e, uint16(len(name)))
 	}
-	name(metric)
+	appendPlaceOf(metric)
 	for _, t := range tags {
-		name(t.K)
-		name(t.V)
+		appendPlaceOf(t.K)
+		appendPlaceOf(t.V)
 	}
 	return e, ok
 }
 
-// add adds an entry, in the slot of an earlier one of its key. It returns false if the
-// shard has no bytes for a chunk.
-func (t *seriesTable) add(s *tableShard, e []byte) bool {
+// addEntry adds an entry to the shard, in the place of an earlier one with the same key. It returns false
+// if the shard has no memory for a chunk. s.mu is held, as for all calls below that get a shard.
+func (t *seriesTable) addEntry(s *tableShard, e []byte) bool {
 	st := s.state.Load()
 	if n := len(st.chunks); n == 0 || st.chunks[n-1].size+len(e) > chunkRoom {
-		if chunkBytes+len(st.index)*slotBytes > s.bytes {
+		if chunkBytes+len(st.index)*slotBytes > s.maxBytes {
 			return false
 		}
 		t.openChunk(s)
 	}
-	t.append(s, e)
+	t.addToNewest(s, e)
 	return true
 }
 
-// append appends an entry to the newest chunk, which has room for it.
-func (t *seriesTable) append(s *tableShard, e []byte) {
+// addToNewest copies an entry to the newest chunk, which has room for it, and has the slot of its key point
+// there.
+func (t *seriesTable) addToNewest(s *tableShard, e []byte) {
 	st := s.state.Load()
-	if s.used+1 > len(st.index)*3/4 {
+	if s.usedSlots+1 > len(st.index)*3/4 {
 		st = t.reindex(s)
 	}
 	last := len(st.chunks) - 1
 	c := st.chunks[last]
-	place := (st.first+uint64(last))<<offsetBits | uint64(c.size)
+	place := (st.firstNumber+uint64(last))<<offsetBits | uint64(c.size)
 	c.size += copy(c.bytes[c.size:], e)
 
 	key := viewOf(textOf(e))
 	hash := t.hash(key)
 	at, slot, _ := st.probe(hash, key)
 	if slot == 0 {
-		s.used++
+		s.usedSlots++
 	}
 	// From here on the entry can be found; its bytes are complete.
 	st.index[at].Store(hash>>tagShift<<tagShift | place)
 }
 
-// reindex rebuilds the index, without the slots of dropped chunks.
+// reindex replaces the shard's state by one with an index without the slots of dropped chunks, and returns
+// it.
 func (t *seriesTable) reindex(s *tableShard) *tableState {
 	old := s.state.Load()
 	var live []uint64
 	for i := range old.index {
-		if slot := old.index[i].Load(); slot != 0 && old.at(slot) != nil {
+		if slot := old.index[i].Load(); slot != 0 && old.entryOf(slot) != nil {
 			live = append(live, slot)
 		}
 	}
@@ -302,11 +309,11 @@ func (t *seriesTable) reindex(s *tableShard) *tableState {
 	st := *old
 	st.index = make([]atomic.Uint64, 1<<bits.Len(uint(len(live)*3/2+smallIndex-1)))
 	for _, slot := range live {
-		key := viewOf(textOf(old.at(slot)))
+		key := viewOf(textOf(old.entryOf(slot)))
 		at, _, _ := st.probe(t.hash(key), key)
 		st.index[at].Store(slot)
 	}
-	s.used = len(live)
+	s.usedSlots = len(live)
 	s.state.Store(&st)
 	return &st
 }
@@ -314,49 +321,49 @@ func (t *seriesTable) reindex(s *tableShard) *tableState {
 // smallIndex is how many slots the smallest index has.
 const smallIndex = 16
 
-// openChunk begins a chunk. If the bytes are used up it drops old ones first, and begins
-// with their entries that were found.
+// openChunk begins a chunk. If the shard's memory is used up it drops the oldest chunks first, and begins
+// with those of their entries that were found, if these fit in half of the chunk.
 func (t *seriesTable) openChunk(s *tableShard) {
 	st := *s.state.Load()
 	var kept [][]byte
-	room := chunkRoom / 2 // for kept: put's entries, of half a chunk at most, fit after them
+	room := chunkRoom / 2 // for kept; the entry that put adds then, of half a chunk at most, fits after them
 
-	for len(st.chunks) > 0 && (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.bytes {
+	for len(st.chunks) > 0 && (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes {
 		oldest := st.chunks[0]
 		for at := 0; at < oldest.size; {
 			e := oldest.bytes[at:]
 			e = e[:entrySize(e)]
 			word, bit := oldest.foundBit(at)
-			if word.Load()&bit != 0 && len(e) <= room && t.current(&st, e) {
+			if word.Load()&bit != 0 && len(e) <= room && t.isIndexed(&st, e) {
 				kept, room = append(kept, e), room-len(e)
 			}
 			at += len(e)
 		}
-		st.chunks, st.first = st.chunks[1:], st.first+1
+		st.chunks, st.firstNumber = st.chunks[1:], st.firstNumber+1
 	}
 
-	if st.first+uint64(len(st.chunks)) >= 1<<numberBits { // after a TiB
-		s.empty(st.generation)
+	if st.firstNumber+uint64(len(st.chunks)) >= 1<<numberBits { // no number is left, after a TiB
+		s.startEmpty(st.generation)
 		st = *s.state.Load()
 	}
 	st.chunks = append(st.chunks[:len(st.chunks):len(st.chunks)], new(chunk)) // others may read the old list
 	s.state.Store(&st)
 	for _, e := range kept {
-		t.append(s, e)
+		t.addToNewest(s, e)
 	}
 }
 
-// current reports whether an entry is the one that is found by its key.
-func (t *seriesTable) current(st *tableState, e []byte) bool {
+// isIndexed reports whether an entry is the one that is found by its key, and not an earlier one.
+func (t *seriesTable) isIndexed(st *tableState, e []byte) bool {
 	key := viewOf(textOf(e))
 	_, _, found := st.probe(t.hash(key), key)
 	return found != nil && &found[0] == &e[0]
 }
 
-// empty empties the shard, for names of a generation.
-func (s *tableShard) empty(generation uint64) {
-	s.used = 0
-	s.state.Store(&tableState{generation: generation, first: 1, index: make([]atomic.Uint64, smallIndex)})
+// startEmpty drops all entries of the shard. Those added later are of names of a generation.
+func (s *tableShard) startEmpty(generation uint64) {
+	s.usedSlots = 0
+	s.state.Store(&tableState{generation: generation, firstNumber: 1, index: make([]atomic.Uint64, smallIndex)})
 }
 
 // drop empties the table.
@@ -364,7 +371,7 @@ func (t *seriesTable) drop() {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		s.empty(s.state.Load().generation)
+		s.startEmpty(s.state.Load().generation)
 		s.mu.Unlock()
 	}
 }
@@ -372,7 +379,7 @@ func (t *seriesTable) drop() {
 // namesOf are the names of a series. They are parsed only if a name changes.
 type namesOf struct {
 	text string // canonical, or a spelling
-	at   []byte // positions of the names in the text; nil if that is canonical
+	at   []byte // where the names are in the text, as in an entry; nil if the text is canonical
 }
 
 // parse returns the names, as separate strings: a kept name must not keep the chunk alive.
@@ -380,7 +387,7 @@ func (n namesOf) parse() (metric string, tags []Tag) {
 	if n.at == nil {
 		return parseCanonical(n.text)
 	}
-	next := func() string {
+	next := func() string { // n is a copy: its at may shrink
 		start, size := int(binary.LittleEndian.Uint16(n.at)), int(binary.LittleEndian.Uint16(n.at[2:]))
 		n.at = n.at[4:]
 		return strings.Clone(n.text[start : start+size])

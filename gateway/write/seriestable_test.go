@@ -79,7 +79,7 @@ func TestSeriesTable(t *testing.T) {
 				table.drop()
 				clear(last)
 			default:
-				if table.find(s.key, generation, k) {
+				if table.findInto(k, s.key, generation) {
 					check("found", k, last[s.key])
 					if earlyWant.key == "" {
 						early, earlyWant = *k, last[s.key]
@@ -94,7 +94,7 @@ func TestSeriesTable(t *testing.T) {
 					break
 				}
 				last[s.key] = held{s, generation}
-				if !table.find(s.key, generation, k) {
+				if !table.findInto(k, s.key, generation) {
 					t.Fatalf("%q is not found behind its put", s.key)
 				}
 				check("put", k, last[s.key])
@@ -122,12 +122,12 @@ func TestSeriesTable_keepsFound(t *testing.T) {
 	for i := range 100_000 {
 		put(i)
 		for j := range min(i, kept) { // the found ones are far fewer than half a chunk
-			if i%100 == 0 && !table.find(fmt.Sprint("metric.", j), 0, new(SeriesKey)) {
+			if i%100 == 0 && !table.findInto(new(SeriesKey), fmt.Sprint("metric.", j), 0) {
 				t.Fatalf("metric.%d has gone behind metric.%d, found every 100", j, i)
 			}
 		}
 	}
-	if table.find("metric.60000", 0, new(SeriesKey)) {
+	if table.findInto(new(SeriesKey), "metric.60000", 0) {
 		t.Error("metric.60000 is there behind 40,000 more: the table has no bound")
 	}
 }
@@ -147,7 +147,7 @@ func TestSeriesTable_concurrent(t *testing.T) {
 				for i := range 600 {
 					n := (i*7 + g) % 300
 					name := fmt.Sprint("metric.", 1000+n) // as long as the others
-					if !table.find(name, 0, &k) {
+					if !table.findInto(&k, name, 0) {
 						table.put(name, name, nil, newSeriesKey(encoding.UID{0, byte(n >> 8), byte(n)}, nil))
 					} else if metric, _ := k.names.parse(); metric != name || k.Metric[1] != byte(n>>8) ||
 						k.Metric[2] != byte(n) {
@@ -204,7 +204,7 @@ func TestSeriesTable_size(t *testing.T) {
 	}
 	var gone int
 	for i := range n {
-		if !table.find(name(i), 0, k) {
+		if !table.findInto(k, name(i), 0) {
 			gone++
 		}
 	}

@@ -8,29 +8,29 @@ import (
 // shard is a queue of batches and the goroutine that writes them, one after
 // another: while one is written, the next is filled.
 type shard struct {
-	mu      sync.Mutex
-	open    *Batch        // takes points; nil while it would be empty
-	opened  chan struct{} // wakes the goroutine: there is an open batch
-	full    chan struct{} // ends the commit window early: the open batch is large enough
-	taken   chan struct{} // closed once the goroutine has taken the open batch
-	closing bool
+	mu         sync.Mutex
+	open       *Batch        // takes points; nil while it would be empty
+	opened     chan struct{} // has a signal if a batch was opened or the writer is closing
+	endWindow  chan struct{} // has a signal if the open batch must not gather points any longer
+	batchTaken chan struct{} // closed, and replaced, when the open batch is taken
+	closing    bool
 }
 
 // openBatch opens a batch in a shard, whose lock is held.
-func (w *Writer) openBatch(l *shard) {
-	l.open = w.newBatch(w.cfg.Window)
+func (w *Writer) openBatch(sh *shard) {
+	sh.open = w.newBatch(w.cfg.Window)
 	if w.cfg.Form != MultiPoint {
-		l.open.flushedBy = l
+		sh.open.waitHurries = sh
 	}
-	signal(l.opened)
+	signal(sh.opened)
 }
 
-// flushEarly ends the commit window of b if b still takes points.
-func (l *shard) flushEarly(b *Batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == b {
-		signal(l.full)
+// hurry ends the commit window of b, unless b has been taken.
+func (sh *shard) hurry(b *Batch) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.open == b {
+		signal(sh.endWindow)
 	}
 }
 
@@ -42,65 +42,63 @@ func signal(c chan struct{}) {
 	}
 }
 
-// run writes a shard's batches until the writer closes.
-func (w *Writer) run(l *shard) {
+// run writes a shard's batches, each at the end of its commit window, until the writer closes.
+func (w *Writer) run(sh *shard) {
 	defer w.wg.Done()
 	timer := time.NewTimer(w.cfg.Window)
 	defer timer.Stop()
 
-	var committed time.Time // when the last batch was
-	for range l.opened {
-		timer.Reset(l.windowLeft())
+	var lastCommit time.Time // when the last one ended
+	for range sh.opened {
+		timer.Reset(sh.windowLeft())
 		select {
 		case <-timer.C:
-		case <-l.full:
+		case <-sh.endWindow:
 		}
 
-		b, last := l.takeBatch()
-		if b != nil { // nil if the writer is closed while no batch is open
-			w.letTimePass(committed) // rollups only: the later of two cells needs a later timestamp
+		b, closing := sh.takeBatch()
+		if b != nil { // nil if the writer closes while no batch is open
+			if w.cfg.Form == rollupCells {
+				awaitNextMilli(lastCommit)
+			}
 			w.commit(b)
-			committed = time.Now()
+			lastCommit = time.Now()
 		}
-		if last {
+		if closing {
 			return
 		}
 	}
 }
 
-// letTimePass waits until a millisecond has passed since the last batch was committed, if
-// this is a writer of rollups. A value that is written again with another type is a
-// second cell, and only timestamps, in ms, show which of two cells is newer.
-func (w *Writer) letTimePass(committed time.Time) {
-	if w.cfg.Form == rollupCells {
-		time.Sleep(time.Until(committed.Add(time.Millisecond)))
-	}
-}
+// awaitNextMilli waits until a millisecond has passed since a commit of rollups. A rollup that is
+// written again with another type is a second cell, and only timestamps, in ms, show which is newer.
+func awaitNextMilli(commit time.Time) { time.Sleep(time.Until(commit.Add(time.Millisecond))) }
 
 // windowLeft returns how long the open batch still gathers points.
-func (l *shard) windowLeft() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil || l.closing {
+func (sh *shard) windowLeft() time.Duration {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.open == nil || sh.closing {
 		return 0
 	}
-	return time.Until(l.open.due)
+	return time.Until(sh.open.windowEnd)
 }
 
-// takeBatch takes the open batch, so that the next point opens another, and wakes
-// callers that wait because it was full. last is set once the writer closes.
-func (l *shard) takeBatch() (b *Batch, last bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b, l.open = l.open, nil
+// takeBatch takes the open batch, nil if there is none, so that the next point opens another. It wakes
+// callers that wait because the batch was full. closing is set once the writer closes: then no other
+// batch is opened.
+func (sh *shard) takeBatch() (b *Batch, closing bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b, sh.open = sh.open, nil
 
 	// A signal for this batch must not end the window of the next.
 	select {
-	case <-l.full:
+	case <-sh.endWindow:
 	default:
 	}
 
-	close(l.taken)
-	l.taken = make(chan struct{})
-	return b, l.closing
+	close(sh.batchTaken)
+	sh.batchTaken = make(chan struct{})
+	return b, sh.closing
 }

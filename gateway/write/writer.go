@@ -71,14 +71,14 @@ type Writer struct {
 	store  store.Writer
 	series *SeriesCache
 	shards []*shard
-	free   chan *rows // empty ones, of earlier batches: for each shard one, and for the batches of requests one for each CPU
+	free   chan *rows // empty ones, of earlier batches: one for each shard, and one for each CPU for requests
 
 	wg  sync.WaitGroup  // of goroutines that write
 	ctx context.Context // of all writes
 	end context.CancelFunc
 
 	mu      sync.Mutex
-	closing bool            // request batches are no longer written
+	closing bool            // batches of requests are refused
 	writing map[*Batch]bool // passed to the store, not answered; nil once abandoned
 }
 
@@ -94,10 +94,14 @@ func New(cfg Config, w store.Writer, series *SeriesCache) *Writer {
 	}
 	out.ctx, out.end = context.WithCancel(context.Background())
 	for range cfg.Shards {
-		l := &shard{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), taken: make(chan struct{})}
-		out.shards = append(out.shards, l)
+		sh := &shard{
+			opened:     make(chan struct{}, 1),
+			endWindow:  make(chan struct{}, 1),
+			batchTaken: make(chan struct{}),
+		}
+		out.shards = append(out.shards, sh)
 		out.wg.Add(1)
-		go out.run(l)
+		go out.run(sh)
 	}
 	return out
 }
@@ -131,57 +135,59 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if err != nil {
 		return nil, err
 	}
-	return w.addToShard(ctx, s, base, addition{entry: entry})
+	return w.addToShard(ctx, s, base, rowItem{entry: entry})
 }
 
-// addToShard adds a point or a histogram to the open batch of its row's shard.
-func (w *Writer) addToShard(ctx context.Context, s *SeriesKey, base uint32, what addition) (*Batch, error) {
+// addToShard adds an item to the open batch of its row's shard, in which the points of a row keep their
+// order. It resolves the series again if the batch does not accept it, and waits while the shard is full.
+func (w *Writer) addToShard(ctx context.Context, s *SeriesKey, base uint32, item rowItem) (*Batch, error) {
 	for {
-		l := w.shards[0]
+		sh := w.shards[0]
 		if len(w.shards) > 1 {
-			// Points of one row go to one shard, which keeps their order.
-			l = w.shards[s.rowHash(base)%uint64(len(w.shards))]
+			sh = w.shards[s.rowHash(base)%uint64(len(w.shards))]
 		}
-		batch, err := w.addEntry(ctx, l, s, base, what)
+		batch, err := w.addToOpenBatch(ctx, sh, s, base, item)
 		if err != errOldNames {
 			return batch, err
 		}
-		// Nothing to send before a wait for names: a shard writes its open batch anyway.
+		// Nothing has to be done before a wait for a name that is being changed: the change waits for
+		// open batches, and the shard writes its own without us.
 		if s, err = w.series.resolveAgain(ctx, s, func() {}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// addEntry adds to the shard's open batch and waits while that is full.
-// It returns errOldNames if the batch does not accept the series.
-func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint32, what addition) (*Batch, error) {
+// addToOpenBatch adds an item to the shard's open batch, and opens one if there is none. While the batch is
+// full it waits for the next. It returns errOldNames if the batch does not accept the series.
+func (w *Writer) addToOpenBatch(ctx context.Context, sh *shard, s *SeriesKey, base uint32,
+	item rowItem) (*Batch, error) {
 	for {
-		l.mu.Lock()
-		if l.closing {
-			l.mu.Unlock()
+		sh.mu.Lock()
+		if sh.closing {
+			sh.mu.Unlock()
 			return nil, ErrClosing
 		}
-		if l.open == nil {
-			w.openBatch(l)
+		if sh.open == nil {
+			w.openBatch(sh)
 		}
 
-		if b := l.open; b.bytes < w.cfg.WindowBytes {
+		if b := sh.open; b.bytes < w.cfg.WindowBytes {
 			if !b.accepts(s) {
-				l.mu.Unlock()
+				sh.mu.Unlock()
 				return nil, errOldNames
 			}
-			b.bytes += b.rows.add(&w.cfg.Schema, s, base, what)
+			b.bytes += b.rows.add(&w.cfg.Schema, s, base, item)
 			if b.bytes >= w.cfg.WindowBytes {
-				signal(l.full) // ends its commit window
+				signal(sh.endWindow)
 			}
-			l.mu.Unlock()
+			sh.mu.Unlock()
 			return b, nil
 		}
 
-		// The batch is full: wait until the shard's goroutine takes it.
-		taken := l.taken
-		l.mu.Unlock()
+		// The batch is full, and its commit window has ended: the shard's goroutine takes it.
+		taken := sh.batchTaken
+		sh.mu.Unlock()
 		select {
 		case <-taken:
 		case <-ctx.Done():
@@ -190,10 +196,10 @@ func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint
 	}
 }
 
-// commit writes a batch and wakes those who wait for it. The memory of a batch that
-// failed is not reused: a call that timed out may still read it.
+// commit writes a batch into the store and finishes it with the outcome. The memory of a
+// batch that failed is not used again: a call that timed out may still read it.
 func (w *Writer) commit(b *Batch) {
-	r := b.rows // finish releases them
+	r := b.rows // before finish, which sets it to nil
 	if !w.beginWrite(b) {
 		b.finish(errAbandoned)
 		return
@@ -201,7 +207,7 @@ func (w *Writer) commit(b *Batch) {
 
 	err := w.apply(r) //fault:ack-before-write TestWriter_acknowledgedAfterwards
 	if !w.endWrite(b) {
-		return // Abandon has finished it
+		return // Abandon has finished the batch
 	}
 	b.finish(err)
 	if err != nil {
@@ -215,9 +221,9 @@ func (w *Writer) commit(b *Batch) {
 	}
 }
 
-// beginWrite records that a batch is being written. It returns false once the
-// writer is abandoned.
-func (w *Writer) beginWrite(b *Batch) bool {
+// beginWrite records that a batch is being written, unless the writer is abandoned: then the
+// batch must not be.
+func (w *Writer) beginWrite(b *Batch) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writing == nil {
@@ -227,13 +233,14 @@ func (w *Writer) beginWrite(b *Batch) bool {
 	return true
 }
 
-// endWrite records that the store has answered. It returns false if the batch was abandoned.
-func (w *Writer) endWrite(b *Batch) bool {
+// endWrite records that the store has answered. ok is false if the writer was abandoned before: then
+// the batch has its outcome already.
+func (w *Writer) endWrite(b *Batch) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	mine := w.writing[b]
+	ok = w.writing[b] // false in the nil map of an abandoned writer
 	delete(w.writing, b)
-	return mine
+	return ok
 }
 
 // emptyRows returns an empty buffer, a recycled one if there is one.
@@ -246,7 +253,8 @@ func (w *Writer) emptyRows() *rows {
 	}
 }
 
-// commitInBackground commits a request's batch in its own goroutine.
+// commitInBackground commits a request's batch in a goroutine of its own. Once the writer is closing
+// it fails the batch with ErrClosing.
 func (w *Writer) commitInBackground(b *Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,11 +262,11 @@ func (w *Writer) commitInBackground(b *Batch) {
 		b.finish(ErrClosing)
 		return
 	}
-	// Under the lock, so that Close waits for this goroutine, too.
+	// Close needs the lock before it waits for wg, so it waits for this goroutine, too.
 	w.wg.Go(func() { w.commit(b) })
 }
 
-// apply writes rows into the store.
+// apply makes cells of rows, writes them into the store, and calls the observer once they are stored.
 func (w *Writer) apply(r *rows) error {
 	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Timeout)
 	defer cancel()
@@ -292,19 +300,20 @@ func (w *Writer) Close() {
 	w.end()
 }
 
-// stopAccepting refuses new points and ends all commit windows.
+// stopAccepting refuses new points, and has the shards write their open batches without further delay
+// and then end.
 func (w *Writer) stopAccepting() {
 	w.mu.Lock()
 	w.closing = true
 	w.mu.Unlock()
 
-	for _, l := range w.shards {
-		l.mu.Lock()
-		l.closing = true
-		l.mu.Unlock()
-		// opened wakes a goroutine that has no batch, full one that gathers points.
-		signal(l.opened)
-		signal(l.full)
+	for _, sh := range w.shards {
+		sh.mu.Lock()
+		sh.closing = true
+		sh.mu.Unlock()
+		// A goroutine without a batch waits for the first, one whose batch gathers points for the second.
+		signal(sh.opened)
+		signal(sh.endWindow)
 	}
 }
 
@@ -314,19 +323,19 @@ func (w *Writer) stopAccepting() {
 func (w *Writer) Abandon() (points int) {
 	w.stopAccepting()
 
-	// From here on a batch that the store answers for stays failed.
+	// From here on commit leaves the batches that the store has not answered to this function.
 	w.mu.Lock()
-	left := w.writing
+	unanswered := w.writing
 	w.writing = nil
 	w.mu.Unlock()
 	w.end()
 
-	for b := range left {
+	for b := range unanswered {
 		points += b.rows.points()
 		b.finish(errAbandoned) //fault:abandoned-points-acknowledged TestWriter_abandon
 	}
-	for _, l := range w.shards {
-		if b, _ := l.takeBatch(); b != nil {
+	for _, sh := range w.shards {
+		if b, _ := sh.takeBatch(); b != nil {
 			points += b.rows.points()
 			b.finish(errAbandoned)
 		}

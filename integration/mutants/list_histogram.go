@@ -57,7 +57,7 @@ var ofHistograms = []mutant{
 		test: "integration/story TestStories/histograms",
 	}, {
 		name: "histogram-negative-count-taken", file: "gateway/write/histogram.go",
-		old: "		case b.Count < 0:\n", new: "		case b.Count < -1<<62:\n",
+		old: "	case b.Count < 0:\n", new: "	case b.Count < -1<<62:\n",
 		test: "integration/story TestStories/histograms_refused",
 	},
 }

@@ -16,11 +16,11 @@ var ofNames = []mutant{
 		test: "TestWatch_notCached",
 	}, {
 		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
-		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
+		old: "r.from == r.to || string(used) != string(r.uid)", new: "string(used) != string(r.uid)",
 		test: "TestRename",
 	}, {
 		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
-		old: " && s.busy(kind, name) == nil {", new: " {",
+		old: " && s.checkBusy(kind, name) == nil {", new: " {",
 		test: "TestPrepare",
 	}, {
 		name: "names-of-refused-lines-get-uids", file: "gateway/api/telnet/lookahead.go",
@@ -68,7 +68,7 @@ var ofNames = []mutant{
 		test: "TestWithdraw",
 	}, {
 		name: "names-held-for-nobody", file: "gateway/write/batch.go",
-		old: "if late := b.release(); err == nil && late != nil {", new: "if late := error(nil); err == nil && late != nil {",
+		old: "if outdated := b.release(); err", new: "if outdated := error(nil); err",
 		test: "TestWriter_holds",
 	}, {
 		name: "names-of-before-the-batch-written", file: "gateway/write/batch.go",
@@ -84,11 +84,11 @@ var ofNames = []mutant{
 		test: "TestSeriesTable",
 	}, {
 		name: "series-slot-read-twice", file: "gateway/write/seriestable.go",
-		old: "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n", new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n		slot = st.index[at].Load()\n		if e = st.at(slot); slot == 0 || e == nil {\n			return false\n		}\n	}\n",
+		old: "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n", new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n		slot = st.index[at].Load()\n		if e = st.entryOf(slot); slot == 0 || e == nil {\n			return false\n		}\n	}\n",
 		test: "TestSeriesTable_concurrent",
 	}, {
 		name: "series-of-older-names-kept", file: "gateway/write/seriestable.go",
-		old: "		s.empty(k.generation)\n", new: "		st.generation = k.generation\n",
+		old: "		s.startEmpty(k.generation)\n", new: "		st.generation = k.generation\n",
 		test: "TestSeriesTable",
 	}, {
 		name: "series-places-of-gone-entries-kept", file: "gateway/write/seriestable.go",
@@ -100,7 +100,7 @@ var ofNames = []mutant{
 		test: "TestSeriesTable_keepsFound",
 	}, {
 		name: "series-without-bound", file: "gateway/write/seriestable.go",
-		old: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.bytes {", new: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > 100*s.bytes {",
+		old: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes {", new: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > 100*s.maxBytes {",
 		test: "TestSeriesTable_keepsFound",
 	}, {
 		name: "names-resolved-before-the-generation-is-read", file: "gateway/write/series.go",
@@ -112,7 +112,7 @@ var ofNames = []mutant{
 		test: "TestRequestBatch_letsGo",
 	}, {
 		name: "names-changed-elsewhere-kept", file: "gateway/uid/watch.go",
-		old: "		if string(now[name]) != string(u) {\n", new: "		if now[name] != nil && string(now[name]) != string(u) {\n",
+		old: "		if string(inTable[name]) != string(u) {\n", new: "		if inTable[name] != nil && string(inTable[name]) != string(u) {\n",
 		test: "TestCheck",
 	}, {
 		name: "names-changed-in-silence", file: "gateway/uid/rename.go",
@@ -132,7 +132,7 @@ var ofNames = []mutant{
 		test: "TestDictionary_bytes",
 	}, {
 		name: "spellings-of-any-length-kept", file: "gateway/write/series.go",
-		old: "	if len(key) > 2*len(k.names.text)+spellingRoom {\n", new: "	if len(key) == 0 {\n",
+		old: "	if len(spelling) > 2*len(k.names.text)+spellingRoom {\n", new: "	if len(spelling) == 0 {\n",
 		test: "TestSeries_bytes",
 	}, {
 		name: "rows-of-a-block-read-on-and-on", file: "pushdown/store/rows.go",

@@ -25,7 +25,7 @@ var ofOperations = []mutant{
 		test: "TestRun_ends",
 	}, {
 		name: "purged-series-never-recorded-again", file: "gateway/uid/watch.go",
-		old: "	if tell && w.d.cfg.OnChange != nil {\n", new: "	if tell && w.d.cfg.OnChange == nil {\n",
+		old: "	if changed && w.d.cfg.OnChange != nil {\n", new: "	if changed && w.d.cfg.OnChange == nil {\n",
 		test: "TestWatch",
 	}, {
 		name: "query-ended-by-any-gateway's-id", file: "gateway/api/httpapi/querylog/running.go",

@@ -40,12 +40,12 @@ var ofPoints = []mutant{
 		test: "TestIdleFlush",
 	}, {
 		name: "request-overtakes-itself", file: "gateway/write/requestbatch.go",
-		old: "	if b.last != nil {\n", new: "	if false {\n",
+		old: "	if b.lastSent != nil {\n", new: "	if false {\n",
 		test: "TestRequestBatch_pushesBack",
 	}, {
 		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
-		old: "r.list[at].hash == hash && r.list[at].is(schema, s, base)", new: "true",
-		test: "TestWriter_rows",
+		old: "r.list[i].hash == hash && r.list[i].is(schema, s, base)", new: "true",
+		test: "TestRows_index",
 	}, {
 		name: "rows-of-a-shard-in-a-part-of-the-index", file: "gateway/write/rows.go",
 		old: "	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))\n", new: "	return hash * (spread - spread + 1) & uint64(1<<bits.Len(uint(len(r.index)-1))-1)\n",
@@ -56,7 +56,7 @@ var ofPoints = []mutant{
 		test: "TestRows_index",
 	}, {
 		name: "rows-lost-by-a-larger-index", file: "gateway/write/rows.go",
-		old: "		for r.index[free] != 0 {\n", new: "		for false {\n",
+		old: "		for r.isTaken(at) {\n", new: "		for false {\n",
 		test: "TestRows_index",
 	}, {
 		name: "order-of-rows-by-eight-bytes", file: "gateway/write/rows.go",
@@ -80,10 +80,10 @@ var ofPoints = []mutant{
 		test: "TestScanPoints_left",
 	}, {
 		name: "name-before-its-number", file: "gateway/uid/assign.go", // a forward mapping that a crash leaves alone
-		old: "	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+		old: "	written, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		new: "	early := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}\n" +
 			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return err\n	}\n" +
-			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+			"	written, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		test: "TestAssign_crash",
 	},
 }

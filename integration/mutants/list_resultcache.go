@@ -37,7 +37,7 @@ var ofResultCache = []mutant{
 		test: "TestLaw_sharing",
 	}, {
 		name: "one-viewer-ends-all", file: "gateway/query/engine/stage/shared.go",
-		old: "	if err != nil && ctx.Err() != nil && !ended {\n", new: "	if false {\n",
+		old: "	if err != nil && ctx.Err() != nil && !dismissed {\n", new: "	if false {\n",
 		test: "gateway/query/engine TestShared_leaderEnds",
 	}, {
 		name: "deleted-rows-shared", file: "gateway/query/engine/stage/shared.go",

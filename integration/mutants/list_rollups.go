@@ -61,11 +61,11 @@ var ofRollups = []mutant{
 		test: "gateway TestRollup_live",
 	}, {
 		name: "rollup-among-raw-data", file: "gateway/write/rollups.go",
-		old: "		if interval.Default {\n", new: "		if interval.Default && p.Grouped {\n",
+		old: "	if interval.Default {\n", new: "	if interval.Default && p.Grouped {\n",
 		test: "gateway TestRollup_refused",
 	}, {
 		name: "rollup-two-cells-of-a-batch", file: "gateway/write/rollups.go",
-		old: "			last[slot] = len(c.out)\n", new: "			last[slot+uint32(len(c.out))<<24] = len(c.out)\n",
+		old: "			made[slot] = len(c.out)\n", new: "			made[slot+uint32(len(c.out))<<24] = len(c.out)\n",
 		test: "TestCells_rollups",
 	}, {
 		name: "rollup-parts-go-anywhere", file: "gateway/query/dispatch/registry.go",

@@ -13,7 +13,7 @@ var ofTLS = []mutant{
 		test: "TestCommon_Validate",
 	}, {
 		name: "tls-calls-mixed-up", file: "pushdown/store/hbase/calls/conn.go",
-		old: "	if c.writing != nil {", new: "	if false && c.writing != nil {",
+		old: "	if c.writeLock != nil {", new: "	if false && c.writeLock != nil {",
 		test: "pushdown/store/hbase TestEncrypted_calls",
 	}, {
 		name: "nodes-another-cluster-believed", file: "pushdown/store/hbase/regions/nodes.go",

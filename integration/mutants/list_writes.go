@@ -21,7 +21,7 @@ var ofWrites = []mutant{
 		test: "TestMulti_lies",
 	}, {
 		name: "slow-server-given-up", file: "pushdown/store/hbase/calls/silence.go", // and retried
-		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0", new: "dead := c.liveness.silentFor() > 0",
+		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.probeUnansweredFor() > 0", new: "dead := c.liveness.probeUnansweredFor() > 0",
 		test: "pushdown/store/hbase TestSlow_serverPaused",
 	}, {
 		name: "moved-region-waited-for", file: "pushdown/store/hbase/calls/silence.go",

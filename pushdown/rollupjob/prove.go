@@ -127,30 +127,38 @@ func (w *work) days(pieces []Range) (out []Range) {
 	return out
 }
 
-// wholeDays joins the pieces of a day, so that the record does not grow with the number of runs.
-// The digest of the day is from the same read in which each piece was found to be as it was made.
-func wholeDays(all []section, days []Range, digests [][]byte) (out []section) {
-	for len(all) > 0 {
-		n, first := 1, all[0]
-		for n < len(all) && all[n].sameProof(&first) && first.Pieces[0].ReadRaw == all[n].Pieces[0].ReadRaw &&
-			all[n].times().From == all[n-1].times().To {
-			n++
-		}
-		// Those of other days remain for the next iteration.
+// wholeDays puts one section in place of those that are together one of days, so that the record does not
+// grow with the number of runs. Sections ascend and have one piece each. A section of a whole day has the
+// day's digest, which is from the same read in which each piece was found to be as it was made.
+func wholeDays(sections []section, days []Range, digests [][]byte) (out []section) {
+	for len(sections) > 0 {
+		first, n := sections[0], 1
 		day := slices.IndexFunc(days, func(d Range) bool { return d.From == first.times().From })
 		if day >= 0 {
-			end := slices.IndexFunc(all[:n], func(s section) bool { return s.times().To == days[day].To })
-			if n = end + 1; n > 1 {
+			if n = countUntil(days[day].To, sections); n > 1 {
 				first.Pieces = []piece{{From: days[day].From, To: days[day].To, Digest: digests[day], ReadRaw: first.Pieces[0].ReadRaw}}
 			}
 		}
-		if day < 0 || n == 0 {
-			n = 1
-		}
 		out = append(out, first)
-		all = all[n:]
+		sections = sections[n:]
 	}
 	return out
+}
+
+// countUntil returns how many of the first sections, of one piece each, end together at a time; 1 if none
+// ends there, or if they cannot be one section: there is a hole between them, or they differ in their proof or
+// in what queries read.
+func countUntil(end int64, sections []section) int {
+	for i := range sections {
+		s := &sections[i]
+		if i > 0 && (!sections[i-1].continues(s) || s.Pieces[0].ReadRaw != sections[0].Pieces[0].ReadRaw) {
+			break
+		}
+		if s.times().To == end {
+			return i + 1
+		}
+	}
+	return 1
 }
 
 // maxMarks is how many consecutive marks of raw rows a record may have before they are replaced by

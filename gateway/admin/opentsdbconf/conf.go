@@ -74,7 +74,7 @@ func (c *Conf) Environment(environ map[string]string) (merged map[string]string,
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(c.values)) {
-		t.key(key)
+		t.translateKey(key)
 	}
 	// These make variables of several keys.
 	t.store()
@@ -128,42 +128,44 @@ type translation struct {
 	errs            []error
 }
 
-// key translates one key by the tables in keys.go.
-func (t *translation) key(key string) {
+// translateKey gives the variable of a key of the file the key's value, or records why it does not:
+// as a note, or as an error that ends the start. It passes over composed keys, which store, listen,
+// rollups and security translate, and over those whose value is what Downpour does anyway.
+func (t *translation) translateKey(key string) {
 	value := t.conf.values[key]
-	// store, listen, rollups and security translate these.
 	if slices.Contains(composed, key) {
 		return
 	}
 
-	if r, ok := honoured[key]; ok {
-		text, err := r.read(value)
-		if err != nil {
-			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %w", t.conf.name, key, value, err))
-			return
+	if rule, ok := honoured[key]; ok {
+		translated, err := rule.read(value)
+		switch {
+		case err != nil:
+			t.refuse(key, value, err)
+		case translated == "" && value != "": // the 0 of milliseconds, which in OpenTSDB is no bound
+			t.note(key, rule.variable+" keeps its default: no bound at all is not allowed")
+		default:
+			t.set(rule.variable, translated, key)
 		}
-		// Of a value that is there only milliseconds makes nothing: of 0.
-		if text == "" && value != "" {
-			t.note(key, r.variable+" keeps its default: no bound at all is not allowed")
-			return
-		}
-		t.set(r.variable, text, key)
 		return
 	}
 
-	if f, ok := constant[key]; ok {
+	if only, ok := constant[key]; ok {
 		switch {
-		case f.is(value):
-			// Downpour does that anyway.
+		case only.is(value):
 		case slices.Contains(demanded, key):
-			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %s: %s", t.conf.name, key, value, f.value,
-				f.reason))
+			t.refuse(key, value, fmt.Errorf("%s: %s", only.value, only.reason))
 		default:
-			t.note(key, f.reason)
+			t.note(key, only.reason)
 		}
 		return
 	}
 	t.note(key, unknownReason(key))
+}
+
+// refuse adds the error of a key whose value is not what is wanted.
+func (t *translation) refuse(key, got string, want error) {
+	t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %w", t.conf.name, key, got, want))
 }
 
 // set gives a variable the value that some keys make, unless the environment has one: then a

@@ -130,6 +130,7 @@ const (
 		"compact"
 )
 
+// constant are the keys with one value that says what Downpour does, whatever the file says.
 var constant = map[string]fixed{
 	"tsd.storage.enable_compaction": {"false",
 		"rows are compacted by gateway compact and in the background (DOWNPOUR_COMPACT)"},
@@ -164,7 +165,7 @@ var constant = map[string]fixed{
 	"tsd.http.staticroot": {"", noUI},
 }
 
-// demanded are the constant keys where another value is an error: points would be missing
+// demanded are the constant keys where any other value is an error: points would be missing
 // from the answers of others.
 var demanded = []string{"tsd.storage.use_otsdb_timestamp"}
 

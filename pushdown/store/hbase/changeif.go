@@ -194,7 +194,7 @@ func (st *Store) sendConditional(ctx context.Context, table, family string,
 	if err != nil {
 		return pending, err
 	}
-	if err := st.tryCondition(ctx, server, loc, family, pending[0].row); err != nil {
+	if err := st.checkKnowsConditions(ctx, server, loc, family, pending[0].row); err != nil {
 		st.router.Invalidate(loc, server, err)
 		return pending, err
 	}
@@ -226,10 +226,11 @@ const (
 	conditionsIgnored // changes are carried out regardless of them
 )
 
-// tryCondition returns errUnconditional if the server of a connection does not know conditions on
-// region actions. It tries one, once per connection, with a harmless change: it deletes a column
-// that never exists.
-func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.Location, family string,
+// checkKnowsConditions returns errUnconditional if the server of a connection carries out region actions
+// whatever their conditions. The first call on a connection finds that out by a trial, and the
+// connection keeps the outcome: the trial deletes a column that never exists, so it is harmless however it
+// ends. Any other error is of the trial, and the next call tries again.
+func (st *Store) checkKnowsConditions(ctx context.Context, c *calls.Conn, loc *regions.Location, family string,
 	row []byte) error {
 	switch c.Conditions.Load() {
 	case conditionsKnown:
@@ -237,16 +238,19 @@ func (st *Store) tryCondition(ctx context.Context, c *calls.Conn, loc *regions.L
 	case conditionsIgnored:
 		return fmt.Errorf("server %s: %w", c.Addr, errUnconditional)
 	}
-	trial, err := newConditional(family, &store.ConditionalChange{Row: row, If: store.Condition{Stamps: []int64{1}}})
+
+	// That all cells of the row have the timestamp 1. Whether this is true does not matter, only
+	// whether the server says so.
+	condition := store.Condition{Stamps: []int64{1}}
+	trial, err := newConditional(family, &store.ConditionalChange{Row: row, If: condition})
 	if err != nil {
 		return err
 	}
-
 	call := conditionalCall(ctx, loc, []*conditional{trial})
 	if err := st.router.CallOn(ctx, c, loc, call); err != nil {
-		// Whatever the outcome of the trial, it was harmless.
 		return fmt.Errorf("cannot try a condition on a region action: %w", err)
 	}
+
 	_, err = conditionalOutcomes(call.Response.(*pb.MultiResponse), []*conditional{trial})
 	switch {
 	case err == nil:

@@ -230,8 +230,8 @@ func (e *examination) saveDamaged(name string, data []byte) error {
 	return e.write("damaged-"+name, data)
 }
 
-// examineManifest examines the MANIFEST of a name and its copy. It returns the
-// intact records of the one that has more of them.
+// examineManifest examines the MANIFEST of a name and its copy. It adds their faults, and returns the records
+// that pebble will read once these are repaired. It fails only if a file cannot be read.
 func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 	data, err := e.read(name)
 	if err != nil {
@@ -245,43 +245,43 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 	e.removeOldCopies(copyName)
 
 	own, copied := journal.Manifest(data), journal.Manifest(copyData)
-	ownEnd, copyEnd := intactEnd(own), intactEnd(copied)
-	best, reading := data[:ownEnd], own
+	intact, intactCopy := data[:intactEnd(own)], copyData[:intactEnd(copied)]
 	// The copy is used only if it goes on where the MANIFEST breaks off: one that
 	// differs before may be of another state.
-	if copyEnd > ownEnd && bytes.HasPrefix(copyData, data[:ownEnd]) {
-		best, reading = copyData[:copyEnd], copied
+	best, reading := intact, own
+	if len(intactCopy) > len(intact) && bytes.HasPrefix(intactCopy, intact) {
+		best, reading = intactCopy, copied
+	}
+	fault := func(kind store.FaultKind, length int, what string) store.Fault {
+		return store.Fault{Kind: kind, File: name, Offset: int64(len(intact)), Bytes: int64(length), What: what}
 	}
 
-	broken := store.Fault{Kind: store.Lost, File: name, Offset: ownEnd, Bytes: int64(len(data)) - ownEnd, What: "damaged: no record can be read from there, while records follow"}
-	switch {
-	case len(best) == 0 || len(reading.Holes) > 0 && int64(len(best)) < reading.End:
+	switch broken := len(data) - len(intact); {
+	case len(best) == 0:
+		e.add(fault(store.Lost, broken, "damaged: no record can be read"), func() error {
+			return errors.New("nobody knows which tables there are; take the directory from a backup")
+		})
+	case len(reading.Holes) > 0:
 		// The copy does not help: it is damaged too, missing, shorter or of another
-		// state. What follows the damage would be applied to a state that is not
-		// known, so it is left out.
-		if len(best) == 0 {
-			broken.What = "damaged: no record can be read"
-		}
-		e.add(broken, func() error {
-			if len(best) == 0 {
-				return errors.New("nobody knows which tables there are; take the directory from a backup")
-			}
+		// state. Records that follow the damage would be applied to a state that is not
+		// known, so they are left out.
+		e.add(fault(store.Lost, broken, "damaged: no record can be read from there, while records follow"), func() error {
 			err := e.saveDamaged(name, data)
 			if len(copyData) > 0 {
 				err = errors.Join(err, e.saveDamaged(copyName, copyData))
 			}
 			return errors.Join(err, e.write(name, best), e.write(copyName, best))
 		})
-	case int64(len(best)) > ownEnd:
+	case len(best) > len(intact):
 		e.manifest, e.manifestName = best, name
-		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ownEnd, Bytes: int64(len(best)) - ownEnd, What: "damaged, and repaired from its copy"},
-			func() error { return errors.Join(e.saveDamaged(name, data), e.write(name, best)) })
-	default:
-		// The MANIFEST has all that its copy has, or more.
+		e.add(fault(store.Mended, len(best)-len(intact), "damaged, and repaired from its copy"), func() error {
+			return errors.Join(e.saveDamaged(name, data), e.write(name, best))
+		})
+	default: // the MANIFEST is intact and has all that its copy has, or more
 		if own.Torn > 0 {
-			e.add(store.Fault{Kind: store.Torn, File: name, Offset: own.End, Bytes: own.Torn, What: "a torn end, left out"}, nil)
+			e.add(fault(store.Torn, int(own.Torn), "a torn end, left out"), nil)
 		}
-		e.compareCopy(copyName, copyData, data[:own.End])
+		e.compareCopy(copyName, copyData, intact)
 	}
 	return reading.Records[:countBefore(reading.Records, int64(len(best)))], nil
 }

@@ -63,22 +63,29 @@ func (s *Store) bounds(table string, ranges []store.KeyRange) (out []pebble.KeyR
 	return out, nil
 }
 
-// makeRangesVisible is makeVisible for a batch of range deletions. The room that puts
-// are refused is there for it: it makes room.
+// makeRangesVisible is makeVisible for a batch that deletes all rows of ranges. It may use the space that
+// is refused to puts, because it makes room, but leaves what the next start writes. It fails with
+// store.ErrFull, with store.ErrStalled while pebble would make the batch wait, or with pebble's error, and
+// then has closed the batch. The caller holds s.change.
 func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRange) error {
+	fail := func(err error) error { return errors.Join(err, b.Close()) }
 	if err := s.stalling(); err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", store.ErrStalled, err), b.Close())
+		return fail(fmt.Errorf("%w: %w", store.ErrStalled, err))
+	}
+	need := startBytes + uint64(b.Len())
+	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < need {
+		return fail(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d", store.ErrFull, s.dir,
+			usage.AvailBytes>>10, need>>10))
 	}
 
-	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < startBytes+uint64(b.Len()) {
-		return errors.Join(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d", store.ErrFull, s.dir, usage.AvailBytes>>10, (startBytes+uint64(b.Len()))>>10), b.Close())
-	}
-
+	// Marks and version tokens of these rows no longer hold. No token may be given while the batch is
+	// becoming visible.
 	s.noteRanges(b, table, ranges)
 	b.bytes = b.Len()
-	defer s.changes.beginRanges(table, ranges)()
+	endChange := s.changes.beginRanges(table, ranges)
+	defer endChange()
 	if err := s.watches.applyRanges(s.db, b.Batch, table, ranges); err != nil {
-		return errors.Join(fmt.Errorf("cannot delete %d ranges: %w", len(ranges), err), b.Close())
+		return fail(fmt.Errorf("cannot delete %d ranges: %w", len(ranges), err))
 	}
 	return nil
 }

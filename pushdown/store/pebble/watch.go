@@ -62,60 +62,66 @@ func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
 
 	// The changes are read before, because pebble may take a large batch's memory
 	// for itself.
-	var touched map[*watch][]*store.Change
+	var byWatch map[*watch][]*store.Change
 	if len(w.ranges) > 0 {
-		touched = w.touched(b)
+		byWatch = w.changesIn(b)
 	}
 	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil {
 		return err
 	}
-	for watch, rows := range touched {
-		watch.add(rows)
+	for watch, changes := range byWatch {
+		watch.add(changes)
 	}
 	return nil
 }
 
-// touched returns the changes of a batch for each watch that they concern, one for
+// changesIn returns the changes of a batch for each watch that they concern, one for
 // each row. The changes are copies, which watches share.
-func (w *watches) touched(b *pebble.Batch) map[*watch][]*store.Change {
-	out := map[*watch][]*store.Change{}
+func (w *watches) changesIn(b *pebble.Batch) map[*watch][]*store.Change {
+	byWatch := map[*watch][]*store.Change{}
 	reader := b.Reader()
-	var last []byte
-	var row *store.Change // of the row of last; nil if no watch is about it
+	var rowPrefix []byte     // of the key before
+	var change *store.Change // of the row of rowPrefix; nil if no watch is about it
 	for {
 		kind, key, value, ok, err := reader.Next()
 		if !ok || err != nil {
-			return out // err is nil: this process has just made the batch
+			return byWatch // err is nil: this process has just made the batch
 		}
 
 		prefix := key[:split(key)]
-		if !bytes.Equal(prefix, last) {
-			last, row = prefix, w.newChange(prefix, out)
+		if !bytes.Equal(prefix, rowPrefix) {
+			rowPrefix, change = prefix, w.addChange(byWatch, prefix)
 		}
-		if row != nil && !appendWrite(row, kind, key[len(prefix):], value) {
-			row.Cut = true
+		if change != nil && !appendWrite(change, kind, key[len(prefix):], value) {
+			change.Cut = true
 		}
 	}
 }
 
-// newChange adds an empty change of a row to those of each watch that is about the
-// row, and returns it; nil if no watch is. prefix is that of the row's keys: table, 00,
-// row, 00.
-func (w *watches) newChange(prefix []byte, out map[*watch][]*store.Change) (row *store.Change) {
+// addChange makes an empty change of a row, adds it to those of each watch that is about the row, and returns
+// it: the watches share it, and the caller fills it. Without such a watch it returns nil. rowPrefix is what
+// the stored keys of the row begin with: table, 00, row, 00.
+func (w *watches) addChange(byWatch map[*watch][]*store.Change, rowPrefix []byte) (change *store.Change) {
 	for i := range w.ranges {
-		p := &w.ranges[i]
-		if !bytes.HasPrefix(prefix, p.prefix) || !p.rows.Contains(prefix[p.rowAt:len(prefix)-1]) {
+		watched := &w.ranges[i]
+		// The prefix has the table's name: in a key of another table rowAt would mean nothing.
+		if !bytes.HasPrefix(rowPrefix, watched.prefix) {
 			continue
 		}
-		if row == nil {
-			row = &store.Change{Row: bytes.Clone(prefix[p.rowAt : len(prefix)-1])}
+		row := rowPrefix[watched.rowAt : len(rowPrefix)-1]
+		if !watched.rows.Contains(row) {
+			continue
 		}
-		// The ranges of one watch may overlap: it gets the change once.
-		if all := out[p.watch]; len(all) == 0 || all[len(all)-1] != row {
-			out[p.watch] = append(all, row)
+
+		if change == nil {
+			change = &store.Change{Row: bytes.Clone(row)}
+		}
+		// A watch of several ranges that have the row gets the change once.
+		if all := byWatch[watched.watch]; len(all) == 0 || all[len(all)-1] != change {
+			byWatch[watched.watch] = append(all, change)
 		}
 	}
-	return row
+	return change
 }
 
 // maxRowWrites bounds the writes of one row that are kept between two calls of Take.
@@ -123,7 +129,7 @@ func (w *watches) newChange(prefix []byte, out map[*watch][]*store.Change) (row 
 const maxRowWrites = 64
 
 // appendWrite adds one write of a batch to the change of its row. It returns false if
-// it cannot, and the change is cut.
+// it cannot: the caller then sets Cut.
 func appendWrite(row *store.Change, kind pebble.InternalKeyKind, suffix, stored []byte) bool {
 	family, qualifier, ok := parseSuffix(suffix)
 	if !ok || len(row.Writes) >= maxRowWrites {

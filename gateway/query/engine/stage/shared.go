@@ -54,29 +54,30 @@ func (r *Request) shareKey() (key resultcache.ID, ok bool) {
 	return resultcache.PlanKey(r.Plan, string(r.answerName())), true
 }
 
-// lead executes a request whose answer a batch waits for, and publishes it to the batch, as soon as there
-// is one. If the request's own context ends before, another member of the batch becomes the leader. With any
-// other error each member executes for itself: most errors are of one query, such as a limit, and the
-// members will meet any other themselves.
+// lead executes a request for its batch: all members get its answer, as soon as there is one, even if the
+// request itself still fails, for example by its own limits. If the request's own context ends before,
+// another member becomes the leader. Without an answer for any other reason each member executes for
+// itself: most errors are of one query, and the members will meet any other themselves.
 func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sharers) (a Answer, err error) {
-	ended := false
-	publish := func(answer *cachedGroups) {
-		if !ended {
-			ended = true
+	dismissed := false // the members no longer wait for this request
+	dismiss := func(answer *cachedGroups) {
+		if !dismissed {
+			dismissed = true
 			s.sharing.publish(key, b, answer)
 		}
 	}
-	defer publish(nil) // also if the execution panics
+	defer dismiss(nil) // without an answer, also if the execution panics
 
-	// An answer that others have cached while this one waited is found now. If it is shared it must
-	// be proven, because each query waits only for its own proofs.
 	batch := *r
 	if s.sharing.isShared(b) {
-		batch.share, batch.Proofs = publish, nil
+		// The stages call share with the answer. One from the result cache must be proven by then,
+		// because each query waits for no proofs but its own: hence no Proofs.
+		batch.share, batch.Proofs = dismiss, nil
 	}
+	// This looks into the result cache again: others may have cached the answer during the wait.
 	a, err = s.batch.Groups(ctx, &batch)
-	if err != nil && ctx.Err() != nil && !ended {
-		ended = true
+	if err != nil && ctx.Err() != nil && !dismissed {
+		dismissed = true
 		s.sharing.resign(key, b)
 	}
 	return a, err

@@ -71,7 +71,9 @@ type Request struct {
 	proving bool            // see dispatch.Options
 
 	lookup *resultcache.PlanLookup // see find
-	share  func(*cachedGroups)     // see shared; nil if there are no other waiters
+	// share gives the answer to the queries that wait for this execution, nil if they must execute for
+	// themselves; it is nil if there are none.
+	share func(*cachedGroups)
 }
 
 // With returns the request for another plan.

@@ -85,15 +85,15 @@ var javaRetryClasses = map[string]RetryClass{
 // javaPrefix comes before the class name in gohbase's errors.
 const javaPrefix = "HBase Java exception "
 
-// javaClass returns the exception class that a gohbase error names, "" for other
-// errors.
-func javaClass(err error) string {
+// cutException returns the class and the stack trace of the server's exception that a gohbase error is made
+// of; ok is false for other errors.
+func cutException(err error) (class, stack string, ok bool) {
 	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
 	if !ok {
-		return ""
+		return "", "", false
 	}
-	class, _, _ := strings.Cut(rest, ":")
-	return class
+	class, stack, _ = strings.Cut(rest, ":")
+	return class, stack, true
 }
 
 // JavaError is a server's exception as callers see it: class and message, without
@@ -104,8 +104,9 @@ type JavaError struct {
 
 func (e *JavaError) Error() string { return e.Class + ": " + e.Message }
 
-// NewJavaError takes the message out of a stack trace, whose first line is
-// "class: message". A long message is cut: some describe a whole table.
+// NewJavaError makes the error of an exception of a class with a stack trace, whose first line is
+// "class: message". A long message is cut: some describe a whole table. If the message is that the server
+// lacks the method, the class is unknownMethod; if it denies access, it begins with the right that is lacking.
 func NewJavaError(class, stack string) *JavaError {
 	const maxMessage = 200
 	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
@@ -147,15 +148,14 @@ func LacksMethod(err error) bool {
 
 // WithoutStack turns a gohbase error into a JavaError; it returns other errors unchanged.
 func WithoutStack(err error) error {
-	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
+	class, stack, ok := cutException(err)
 	if !ok {
 		return err
 	}
-	class, stack, _ := strings.Cut(rest, ":")
 	return NewJavaError(class, stack)
 }
 
-// fault is an error of one of our own steps around a call, which has its class.
+// fault is an error of one of our own steps around a call, and says its class itself.
 type fault struct {
 	class RetryClass
 	text  string
@@ -166,7 +166,7 @@ func NewFault(class RetryClass, text string) error { return &fault{class, text} 
 
 func (f *fault) Error() string { return f.text }
 
-// Classify returns the retry class of a failed call.
+// Classify returns the retry class of the error of a failed call: ClassUnknown if nothing is known of it.
 func Classify(err error) RetryClass {
 	var (
 		lost  *LostError
@@ -193,7 +193,8 @@ func Classify(err error) RetryClass {
 // classifyGohbase goes by the exception class if it is listed, else by the type
 // that gohbase gave to the error.
 func classifyGohbase(err error) RetryClass {
-	if class := javaRetryClasses[javaClass(err)]; class != ClassUnknown {
+	name, _, _ := cutException(err)
+	if class := javaRetryClasses[name]; class != ClassUnknown {
 		return class
 	}
 	switch err.(type) {

@@ -29,9 +29,9 @@ type Conn struct {
 	err      error         // of dialling; may be read once ready is closed
 	liveness liveness
 
-	// writing is held while a call is written, if another call's parts could come
+	// writeLock holds a token while a call is written, if another call's parts could come
 	// between its parts; nil if they cannot.
-	writing chan struct{}
+	writeLock chan struct{}
 }
 
 // connIDs counts the connections of the process.
@@ -70,9 +70,9 @@ func NewPool(cfg *Config, l *Life, s Service) *Pool {
 }
 
 // Get returns a live connection to addr and dials if there is none. If ctx ends, the dial continues
-// for the next caller.
+// for the next caller. Its error is a dialError or the context's.
 func (p *Pool) Get(ctx context.Context, addr string) (*Conn, error) {
-	c := p.connTo(addr)
+	c := p.liveOrDialling(addr)
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
@@ -80,16 +80,15 @@ func (p *Pool) Get(ctx context.Context, addr string) (*Conn, error) {
 	}
 
 	if c.err != nil {
-		// Without it in the pool, the next attempt dials again.
-		c.Drop()
+		c.Drop() // so that the next call dials again
 		return nil, &dialError{addr, c.err}
 	}
 	return c, nil
 }
 
-// connTo returns the connection to addr, which may still be dialling. It replaces
-// one that is dead.
-func (p *Pool) connTo(addr string) *Conn {
+// liveOrDialling returns the pool's connection to addr if it is live or still being dialled. Otherwise it puts
+// a new one into the pool and starts to dial it.
+func (p *Pool) liveOrDialling(addr string) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -117,7 +116,7 @@ func (c *Conn) dead() bool {
 	}
 }
 
-// newConn makes a connection to a region server; it is dialled later.
+// newConn makes a connection to a server of the pool's service, outside of the pool; dial connects it.
 func (p *Pool) newConn(addr string) *Conn {
 	c := &Conn{
 		Addr:     addr,
@@ -131,30 +130,38 @@ func (p *Pool) newConn(addr string) *Conn {
 		EffectiveUser: p.cfg.EffectiveUser,
 		// Longer than any wait here, so gohbase never ends one.
 		ReadTimeout: 2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second,
-		// gohbase would log every dial; see logLost.
+		// gohbase would log every dial; logLost logs what operators need.
 		Logger: slog.New(slog.DiscardHandler),
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := p.cfg.Dial(ctx, network, addr)
-			if err == nil {
-				nc, err = p.protected(ctx, nc, c)
-			}
+			nc, err := p.open(ctx, network, addr, c)
 			c.err = err // gohbase's Dial hides the reason
-			if err != nil {
-				return nil, err
-			}
-
-			// gohbase writes a call in two parts, which only a TCP connection
-			// keeps together when several goroutines write, and one with TLS does not.
-			if _, tcp := nc.(*net.TCPConn); !tcp {
-				c.writing = make(chan struct{}, 1)
-			}
-			return checkReplies(nc, &c.liveness, p.cfg.Security != nil), nil
+			return nc, err
 		},
 	})
 	return c
 }
 
-// dial connects c, within Config.DialTimeout and while the store is open.
+// open opens the network connection of c: protected as configured, and checked for gohbase. It sets
+// c.writeLock if c needs one.
+func (p *Pool) open(ctx context.Context, network, addr string, c *Conn) (net.Conn, error) {
+	nc, err := p.cfg.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if nc, err = p.protect(ctx, nc, c); err != nil {
+		return nil, err
+	}
+
+	// gohbase writes a call in two parts, which only a TCP connection
+	// keeps together when several goroutines write, and one with TLS does not.
+	if _, tcp := nc.(*net.TCPConn); !tcp {
+		c.writeLock = make(chan struct{}, 1)
+	}
+	return checked(nc, &c.liveness, p.cfg.Security != nil), nil
+}
+
+// dial connects c, within Config.DialTimeout and while the store is open, and closes c.ready. c.err is then
+// the reason if it has failed.
 func (p *Pool) dial(c *Conn) {
 	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.DialTimeout)
 	defer cancel()
@@ -180,9 +187,8 @@ func (c *Conn) Drop() {
 	c.close()
 }
 
-// logLost logs that a connection is lost. It does so only if the connection was once
-// established, so there is one line and not one for each attempt until the server is
-// back. c may be nil.
+// logLost logs that a connection is lost if it was once established and the store is open: so there is
+// one line and not one for each attempt until the server is back. c may be nil.
 func (p *Pool) logLost(c *Conn) {
 	if c == nil || p.life.Ended() {
 		return
@@ -196,8 +202,8 @@ func (p *Pool) logLost(c *Conn) {
 	}
 }
 
+// close closes the connection, after dialling has ended: gohbase's Close misses one that is still being made.
 func (c *Conn) close() {
-	// gohbase's Close misses a connection that is still being made.
 	<-c.ready
 	c.client.Close()
 }
@@ -209,7 +215,7 @@ func (p *Pool) CloseAll() {
 	p.conns = map[string]*Conn{}
 	p.mu.Unlock()
 
-	// Unlocked, because close waits for dials.
+	// Not under the lock, because close waits for dials.
 	for _, c := range conns {
 		c.close()
 	}
@@ -224,10 +230,9 @@ func (c *Conn) Send(call *Call) {
 
 // write passes call to gohbase, which writes it immediately.
 func (c *Conn) write(call *Call) {
-	// Parts of two calls would be mixed up on this connection.
-	if c.writing != nil {
-		c.writing <- struct{}{}
-		defer func() { <-c.writing }()
+	if c.writeLock != nil {
+		c.writeLock <- struct{}{}
+		defer func() { <-c.writeLock }()
 	}
 	c.client.QueueRPC(queued{call})
 }

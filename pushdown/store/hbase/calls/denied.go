@@ -32,11 +32,12 @@ func deniedMessage(message string) string {
 	if len(text) > maxMessage {
 		text = text[:maxMessage] + "…"
 	}
-	m := lackedRight.FindStringSubmatch(message)
-	if m == nil {
+	found := lackedRight.FindStringSubmatch(message)
+	if found == nil {
 		return text
 	}
-	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s", m[1], m[2], shellLetter(m[2]), text)
+	user, right := found[1], found[2]
+	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s", user, right, shellLetter(right), text)
 }
 
 // shellLetter is the first letter of a right; EXEC has its second.

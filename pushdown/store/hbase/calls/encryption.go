@@ -24,9 +24,9 @@ type Encryption struct {
 // errTLS is wrapped in the errors of connections with TLS that cannot be used.
 var errTLS = errors.New("TLS")
 
-// encrypted makes the handshake on a new connection and returns the one to use. On an error
-// nc is closed.
-func (e *Encryption) encrypted(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
+// encrypt makes TLS's handshake on a new connection to the server at addr and returns the connection to use in
+// its place. On an error it closes nc.
+func (e *Encryption) encrypt(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
 	c := tls.Client(nc, e.config(addr))
 	if err := c.HandshakeContext(ctx); err != nil {
 		nc.Close()
@@ -35,7 +35,7 @@ func (e *Encryption) encrypted(ctx context.Context, nc net.Conn, addr string) (n
 	return &encryptedConn{c}, nil
 }
 
-// config is that of one connection.
+// config returns TLS's settings for one connection, with the certificates that hold now.
 func (e *Encryption) config(addr string) *tls.Config {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *Encryption) config(addr string) *tls.Config {
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	}
 	if e.AnyName {
-		cfg.InsecureSkipVerify = true // all but the name is verified below
+		cfg.InsecureSkipVerify = true // VerifyConnection verifies all but the name
 		cfg.VerifyConnection = func(s tls.ConnectionState) error {
 			return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageServerAuth) //fault:tls-any-authority-taken TestEncrypted_errors
 		}
@@ -92,7 +92,7 @@ func tlsError(err error) error {
 }
 
 // encryptedConn is a connection with TLS. It has no vectored writes: two parts of a call
-// are two writes, which conn.writing keeps together.
+// are two writes, which Conn.writeLock keeps together.
 type encryptedConn struct{ *tls.Conn }
 
 // Read reads bytes. With TLS 1.3 a server checks our certificate only after the handshake: its

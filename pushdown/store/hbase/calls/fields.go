@@ -18,7 +18,7 @@ const (
 // readType is the field Scan.readType = PREAD, the bytes b8 01 02.
 var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, protowire.VarintType), readTypePread)
 
-// Pread sets Scan.readType = PREAD. With the default a server ends its first reply at
+// Pread sets Scan.readType = PREAD: positional reads. With the default a server ends its first reply at
 // 256 KiB, to change from positional to streaming reads.
 func Pread(scan *pb.Scan) { scan.ProtoReflect().SetUnknown(readType) }
 
@@ -37,8 +37,8 @@ func UnknownFields(m proto.Message, field protowire.Number, kind protowire.Type)
 			if n < 0 {
 				return
 			}
-			_, _, tag := protowire.ConsumeTag(b)
-			if number == field && typ == kind && !yield(b[tag:n]) {
+			_, _, tagBytes := protowire.ConsumeTag(b)
+			if number == field && typ == kind && !yield(b[tagBytes:n]) {
 				return
 			}
 			b = b[n:]

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors of connections and their replies. A caller learns them as the cause of a
-// LostError or a dialError.
+// Errors of connections and their replies. Callers get them wrapped in a LostError or a dialError.
 var (
 	// errFrame is returned when the bytes of a connection are no reply that a
 	// server sends. It ends the connection.

@@ -64,12 +64,12 @@ var (
 	errProtection = errors.New("no protection of calls that both sides take")
 )
 
-// protected encrypts and authenticates a connection that is being dialled, as configured. On an
-// error nc is closed.
-func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, error) {
+// protect encrypts and authenticates the connection nc of c, which is being dialled, as configured. It returns
+// the connection to use in its place. On an error it closes nc.
+func (p *Pool) protect(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, error) {
 	if p.cfg.Encryption != nil {
 		var err error
-		if nc, err = p.cfg.Encryption.encrypted(ctx, nc, c.Addr); err != nil {
+		if nc, err = p.cfg.Encryption.encrypt(ctx, nc, c.Addr); err != nil {
 			p.warnUnprotected("cannot encrypt", c.Addr, err)
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, e
 		return nc, nil
 	}
 
-	out, err := p.secure(ctx, nc, c.Addr, &c.liveness)
+	out, err := p.authenticate(ctx, nc, c.Addr, &c.liveness)
 	if err != nil {
 		nc.Close()
 		p.warnUnprotected("cannot authenticate", c.Addr, err)
@@ -86,8 +86,8 @@ func (p *Pool) protected(ctx context.Context, nc net.Conn, c *Conn) (net.Conn, e
 	return out, err
 }
 
-// warnUnprotected logs now and then why authentication to a server or TLS with it fails: attempts
-// continue, because a KDC may come back, or an operator may correct the rest.
+// warnUnprotected logs, at most once in warnEvery, why authentication to a server or TLS with it fails:
+// attempts continue, because a KDC may come back, or an operator may correct the rest.
 func (p *Pool) warnUnprotected(what, addr string, err error) {
 	now := time.Now().UnixNano()
 	last := p.warned.Load()
@@ -98,19 +98,21 @@ func (p *Pool) warnUnprotected(what, addr string, err error) {
 
 const warnEvery = 10 * time.Second
 
-// secure makes a security context on a new connection, before HBase's own header is
-// sent. It returns the connection to use.
-func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
+// authenticate makes Kerberos's handshake on a new connection, before HBase's own header is
+// sent. It returns the connection to use in its place: nc itself if the server does without authentication,
+// which Security.AllowSimple must allow, or if what follows is sent as it is, otherwise one that
+// signs or seals. It does not close nc.
+func (p *Pool) authenticate(ctx context.Context, nc net.Conn, addr string, l *liveness) (net.Conn, error) {
 	s := p.cfg.Security
 	server := s.principal(ctx, addr, p.OfMasters)
-	x, err := s.Client.Initiate(ctx, server)
+	ticket, err := s.Client.Initiate(ctx, server)
 	if err != nil {
 		return nil, fmt.Errorf("Kerberos: %w", err)
 	}
 
-	// The handshake ends with ctx.
+	// When ctx ends, a deadline in the past ends the handshake. stop returns false if that has happened.
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-	h, err := shakeHands(nc, x, s.Protections)
+	h, err := shakeHands(nc, ticket, s.Protections)
 	if !stop() {
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w", server, ctx.Err())
 	}
@@ -123,8 +125,8 @@ func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 	case errors.Is(err, sasl.ErrSimple):
 		return nil, fmt.Errorf("Kerberos: %w", errSimple)
 	case errors.As(err, &refused):
-		// Its key may have been changed after we got the ticket.
-		s.Client.Refused(server, addr, x)
+		// The server's key may have been changed after we got the ticket: the next attempt gets another.
+		s.Client.Refused(server, addr, ticket)
 		return nil, fmt.Errorf(
 			"Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
 	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
@@ -137,28 +139,31 @@ func (p *Pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 	return newWrappedConn(nc, h, l), nil
 }
 
-// handshake is the outcome of one.
+// handshake is the outcome of a handshake.
 type handshake struct {
 	*kerberos.Session
 	protection sasl.Protection
 	maxMessage int // bytes that the server takes in one wrap token
 }
 
-// shakeHands makes the handshake that package sasl shows. What follows on nc is HBase's
+// shakeHands makes the handshake that package sasl shows, and chooses the strongest protection that both
+// the server and want have. What follows on nc is HBase's
 // header, without a preamble, and wrapped unless the protection is authentication.
-func shakeHands(nc net.Conn, x *kerberos.Context, want sasl.Protections) (*handshake, error) {
-	if _, err := nc.Write(sasl.AppendFrame([]byte(sasl.Preamble), x.Token)); err != nil {
+func shakeHands(nc net.Conn, ticket *kerberos.Context, want sasl.Protections) (*handshake, error) {
+	// Both ends authenticate.
+	if _, err := nc.Write(sasl.AppendFrame([]byte(sasl.Preamble), ticket.Token)); err != nil {
 		return nil, err
 	}
 	reply, err := sasl.ReadReply(nc)
 	if err != nil {
 		return nil, err
 	}
-	session, err := x.Accept(reply)
+	session, err := ticket.Accept(reply)
 	if err != nil {
 		return nil, err
 	}
 
+	// An empty frame requests the server's offer of protections.
 	if _, err := nc.Write(sasl.AppendFrame(nil, nil)); err != nil {
 		return nil, err
 	}

@@ -56,9 +56,9 @@ func (l *liveness) probeUnansweredLocked() bool {
 	return l.probed && l.lastReceived.Load() < l.lastProbe
 }
 
-// silentFor returns how long ago the last probe was sent if nothing has come since,
+// probeUnansweredFor returns how long ago the last probe was sent if nothing has come since,
 // else 0.
-func (l *liveness) silentFor() time.Duration {
+func (l *liveness) probeUnansweredFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -68,7 +68,7 @@ func (l *liveness) silentFor() time.Duration {
 	return time.Duration(l.now() - l.lastProbe)
 }
 
-// claimProbe reports whether the caller must send a probe: nothing has come for half of
+// claimProbe returns true if the caller must send a probe, and notes it as sent: nothing has come for half of
 // interval, and no other probe is unanswered.
 func (l *liveness) claimProbe(interval time.Duration) bool {
 	l.mu.Lock()
@@ -83,8 +83,9 @@ func (l *liveness) claimProbe(interval time.Duration) bool {
 	return true
 }
 
-// Wait waits for the reply to a call that was sent on c. Its error is a LostError without a reply,
-// or the server's error, unless ctx or the store has ended.
+// Wait returns nil once the reply to a call that was sent on c is in the call's Response and Cells. Its error
+// is the server's exception as gohbase returns it, a LostError if no reply will come or none has come in
+// time, the context's, or store.ErrClosed. While the server is silent Wait probes it, and asks call.Moved.
 func (c *Conn) Wait(ctx context.Context, call *Call) error {
 	// The reply is often there already; then no timers are needed.
 	select {
@@ -94,22 +95,22 @@ func (c *Conn) Wait(ctx context.Context, call *Call) error {
 	}
 
 	p := c.pool
-	bound := p.cfg.RPCTimeout
+	timeout := p.cfg.RPCTimeout
 	if call.Write {
-		bound = p.cfg.WriteTimeout
+		timeout = p.cfg.WriteTimeout
 	}
-	limit := time.NewTimer(time.Until(call.Began.Add(bound)))
-	defer limit.Stop()
+	giveUp := time.NewTimer(time.Until(call.Began.Add(timeout)))
+	defer giveUp.Stop()
 
-	quiet := time.NewTimer(p.cfg.ProbeAfter)
-	defer quiet.Stop()
-	// Other calls already wait for a silent server, so this one looks sooner
+	lookAgain := time.NewTimer(p.cfg.ProbeAfter)
+	defer lookAgain.Stop()
+	// If the server is known to be silent, because other calls wait, this one looks sooner
 	// whether its region has moved.
-	if c.liveness.silentFor() >= p.cfg.ProbeAfter {
-		quiet.Reset(p.cfg.ProbeAfter / 8)
+	if c.liveness.probeUnansweredFor() >= p.cfg.ProbeAfter {
+		lookAgain.Reset(p.cfg.ProbeAfter / 8)
 	}
 
-	var moved chan bool // answer of call.moved while it runs, else nil
+	var moved chan bool // gets the answer of call.Moved while that runs, else nil
 	for {
 		select {
 		case res := <-call.result:
@@ -118,25 +119,24 @@ func (c *Conn) Wait(ctx context.Context, call *Call) error {
 			return ctx.Err()
 		case <-p.life.Context().Done():
 			return store.ErrClosed
-		case <-limit.C:
+		case <-giveUp.C:
 			// A write that stays with the server may overwrite later ones. If its
 			// connection ends, the server drops the write as long as that is still
-			// queued. So a write that is given up closes the connection, and a read
-			// only if nothing else comes from the server either.
-			callOnly := !call.Write && c.liveness.silentFor() == 0
-			return &LostError{addr: c.Addr, CallOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
+			// queued. So after a write that is given up the caller must close the connection, and
+			// after a read only if nothing else comes from the server either.
+			callOnly := !call.Write && c.liveness.probeUnansweredFor() == 0
+			return &LostError{addr: c.Addr, CallOnly: callOnly, err: fmt.Errorf("none within %v", timeout)}
 		case yes := <-moved:
 			if yes {
 				return &LostError{addr: c.Addr, CallOnly: true, err: errElsewhere}
 			}
-			// It may move later: the next silence checks again.
-			moved = nil
-		case <-quiet.C:
-			quiet.Reset(p.cfg.ProbeAfter)
+			moved = nil // it may move later: the next silence checks again
+		case <-lookAgain.C:
+			lookAgain.Reset(p.cfg.ProbeAfter)
 			if !p.probeSilent(c) || moved != nil || call.Moved == nil {
 				continue
 			}
-			// The buffer for one answer lets the goroutine end when this call has left.
+			// The buffer for one answer lets the goroutine end even if this function has returned.
 			answer := make(chan bool, 1)
 			moved = answer
 			p.life.Run(func() { answer <- call.Moved(ctx) })
@@ -144,15 +144,15 @@ func (c *Conn) Wait(ctx context.Context, call *Call) error {
 	}
 }
 
-// probeSilent probes a server from which nothing has come for a while. It returns
-// true once a probe has been unanswered for Config.ProbeAfter, and then starts to
-// check the connection.
+// probeSilent sends a probe to a server from which nothing has come for a while. It returns
+// true once a probe has been unanswered for Config.ProbeAfter; then it also logs the silence, once, and
+// starts to check the connection on another one, unless that is being done.
 func (p *Pool) probeSilent(c *Conn) bool {
 	if c.liveness.claimProbe(p.cfg.ProbeAfter) {
 		c.Send(p.newProbe())
 		return false
 	}
-	if c.liveness.silentFor() < p.cfg.ProbeAfter {
+	if c.liveness.probeUnansweredFor() < p.cfg.ProbeAfter {
 		return false
 	}
 
@@ -177,7 +177,7 @@ func (p *Pool) probeSilent(c *Conn) bool {
 func (p *Pool) checkConnection(c *Conn) {
 	// The pause gives the first connection time: the server may have been silent on
 	// both until now.
-	dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0
+	dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.probeUnansweredFor() > 0
 
 	c.liveness.mu.Lock()
 	c.liveness.checking = false
@@ -189,8 +189,8 @@ func (p *Pool) checkConnection(c *Conn) {
 	}
 }
 
-// answersNewConnection reports whether a server answers on a new connection. A refused connection
-// is an answer too: nothing listens there any more.
+// answersNewConnection reports whether a server answers a probe on a new connection within Config.ProbeAfter.
+// A refused connection is an answer, too: nothing listens there any more.
 func (p *Pool) answersNewConnection(addr string) bool {
 	fresh := p.newConn(addr)
 	p.dial(fresh)
@@ -206,7 +206,7 @@ func (p *Pool) answersNewConnection(addr string) bool {
 	defer timer.Stop()
 	select {
 	case res := <-probe.result:
-		// An exception is an answer, too.
+		// Every live server answers a probe, with an exception. Without a reply the error is a LostError.
 		_, lost := fresh.resultError(res).(*LostError)
 		return !lost
 	case <-timer.C:
@@ -240,17 +240,17 @@ func (p *Pool) newProbe() *Call {
 	return probe
 }
 
-// resultError returns the error of a call's result: a LostError unless the server
-// has answered with an exception.
+// resultError returns the error of a call's result, nil for a reply: gohbase's error if the server
+// has answered with an exception, else a LostError, with the fault of the connection if one is known.
 func (c *Conn) resultError(res hrpc.RPCResult) error {
 	if res.Error == nil {
 		return nil
 	}
-	if javaClass(res.Error) == "" {
-		if fault := c.liveness.fault.Load(); fault != nil {
-			return &LostError{addr: c.Addr, err: *fault}
-		}
-		return &LostError{addr: c.Addr, err: res.Error}
+	if _, _, isException := cutException(res.Error); isException {
+		return res.Error
 	}
-	return res.Error
+	if fault := c.liveness.fault.Load(); fault != nil {
+		return &LostError{addr: c.Addr, err: *fault}
+	}
+	return &LostError{addr: c.Addr, err: res.Error}
 }

@@ -16,18 +16,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// checkReplies wraps a connection so that everything a server sends is checked before
-// gohbase reads it. It notes in l when bytes come, and returns an error for a frame
-// that gohbase cannot read: over an incomplete header, gohbase panics, which ends the
-// process.
-//
-// With secured, gohbase's preamble is left out of what is sent: the handshake had
-// another.
-func checkReplies(nc net.Conn, l *liveness, secured bool) net.Conn {
-	checker := frameChecker{liveness: l}
-	cutter := preambleCutter{done: !secured}
+// checked returns nc as a connection for gohbase. Its Read checks everything a server sends: it notes in l
+// when bytes come, and returns an error for a frame that gohbase cannot read, because over an incomplete header,
+// for example, gohbase panics, which ends the process. Its Write leaves out gohbase's preamble if secured is
+// set: Kerberos's handshake had another.
+func checked(nc net.Conn, l *liveness, secured bool) net.Conn {
 	_, encrypted := nc.(*encryptedConn)
-	checker.plain = !encrypted && !secured
+	checker := frameChecker{liveness: l, plain: !encrypted && !secured}
+	cutter := preambleCutter{done: !secured}
 	// The wrapper embeds *net.TCPConn, not net.Conn: gohbase uses its vectored
 	// writes, which keep the parts of a call together.
 	if tcp, ok := nc.(*net.TCPConn); ok {
@@ -66,10 +62,11 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 	return c.checker.checkRead(b, n, err)
 }
 
-// preambleCutter leaves out the preamble that a connection begins with, unless done is
-// set.
+// preambleCutter leaves out the preamble that gohbase begins a connection with, and then is done.
 type preambleCutter struct{ done bool }
 
+// write writes b to w, without the preamble if b is the first of the connection. It counts the preamble
+// as written.
 func (p *preambleCutter) write(w io.Writer, b []byte) (int, error) {
 	if p.done {
 		return w.Write(b)
@@ -100,7 +97,7 @@ const (
 type frameChecker struct {
 	liveness *liveness
 	plain    bool // neither TLS nor Kerberos is spoken
-	begun    bool // bytes have come
+	anyCame  bool // at least one byte has been received
 
 	// head holds the start of a frame, from its length on, until the header is
 	// complete and has been checked. rest then counts the bytes of the frame that
@@ -109,19 +106,23 @@ type frameChecker struct {
 	rest int
 }
 
-// checkRead checks the result of a Read: n bytes in b, and err.
+// checkRead returns the result of a Read, n bytes in b and err, if it is good, else 0 and what is wrong
+// with it. A fault of the server or the configuration is also noted in liveness, because calls get no more than
+// that the connection is closed.
 func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
+	firstOfPlain := f.plain && !f.anyCame
 	switch {
 	case n > 0:
+		f.anyCame = true
 		f.liveness.received()
-		bad := f.check(b[:n])
-		if !f.begun && f.plain && speaksTLS(b[:n]) {
+		bad := f.checkFrames(b[:n])
+		if firstOfPlain && speaksTLS(b[:n]) { // as a frame it is bad, too; this says why
 			bad = errWantsTLS
 		}
-		if f.begun = true; bad != nil {
+		if bad != nil {
 			n, err = 0, bad
 		}
-	case !f.begun && f.plain && endsUnanswered(err):
+	case firstOfPlain && endsUnanswered(err):
 		err = fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 
@@ -139,9 +140,9 @@ func endsUnanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// check checks the next bytes of the stream, which may end or begin within a
-// frame.
-func (f *frameChecker) check(b []byte) error {
+// checkFrames checks the next bytes of the stream, which may end or begin within a
+// frame. After an error the stream is of no use.
+func (f *frameChecker) checkFrames(b []byte) error {
 	for len(b) > 0 {
 		// The message and the cell block are not checked.
 		if f.rest > 0 {
@@ -170,7 +171,7 @@ func (f *frameChecker) check(b []byte) error {
 	return nil
 }
 
-// missingHead returns how many more bytes belong to the head, as known from the bytes so far; 0 if
+// missingHead returns how many more bytes the head has at least, as known from the bytes so far; 0 if
 // it is complete.
 func (f *frameChecker) missingHead() int {
 	if len(f.head) < 4 {

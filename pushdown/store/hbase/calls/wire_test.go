@@ -59,7 +59,7 @@ func TestWire_frames(t *testing.T) {
 	for part := 1; part <= len(good); part++ {
 		w := frameChecker{liveness: &liveness{}}
 		for at := 0; at < len(good); at += part {
-			if err := w.check(good[at:min(at+part, len(good))]); err != nil {
+			if err := w.checkFrames(good[at:min(at+part, len(good))]); err != nil {
 				t.Fatalf("in parts of %d: %v", part, err)
 			}
 		}
@@ -70,7 +70,7 @@ func TestWire_frames(t *testing.T) {
 			w := frameChecker{liveness: &liveness{}}
 			var err error
 			for at := 0; at < len(bad) && err == nil; at += part {
-				err = w.check(bad[at:min(at+part, len(bad))])
+				err = w.checkFrames(bad[at:min(at+part, len(bad))])
 			}
 			if !errors.Is(err, errFrame) {
 				t.Errorf("%s, in parts of %d: got %v, want an error", name, part, err)
@@ -90,10 +90,10 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, part int) {
 		part = max(1, part&0xff)
 		whole, parted := frameChecker{liveness: &liveness{}}, frameChecker{liveness: &liveness{}}
-		first := whole.check(b)
+		first := whole.checkFrames(b)
 		var second error
 		for at := 0; at < len(b) && second == nil; at += part {
-			second = parted.check(b[at:min(at+part, len(b))])
+			second = parted.checkFrames(b[at:min(at+part, len(b))])
 		}
 		if (first == nil) != (second == nil) {
 			t.Fatalf("checked as a whole: %v, in parts of %d: %v, want both accepted or both refused", first, part,

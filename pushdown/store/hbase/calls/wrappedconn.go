@@ -27,16 +27,16 @@ type wrappedConn struct {
 
 	// Writing. A call comes in several parts, its length first. They are collected so
 	// that a call has a token of its own, if it is not too long for one.
-	pending []byte // to be wrapped
-	length  []byte // the bytes so far of the length of the next call
-	missing int    // bytes of the current call that are still to come
-	piece   int    // the most bytes that one token may hold
-	token   []byte // length and token, as they are sent
+	pending    []byte // to be wrapped
+	length     []byte // the bytes so far of the length of the next call
+	missing    int    // bytes of the current call, after its length, that are still to come
+	maxPending int    // the most bytes that one token may hold
+	token      []byte // length and token, as they are sent
 
 	// Reading.
 	in     *bufio.Reader
-	frame  []byte // the last token; used again for the next
-	plain  []byte // the unread part of it
+	frame  []byte // the last token; its memory is used again for the next
+	unread []byte // the part of what it held that Read has not returned yet
 	opened bool   // a token was opened: the server has taken the connection's header
 }
 
@@ -54,7 +54,7 @@ const (
 
 func newWrappedConn(nc net.Conn, h *handshake, l *liveness) *wrappedConn {
 	c := &wrappedConn{Conn: nc, handshake: h}
-	c.piece = max(min(h.maxMessage, maxPiece)-h.Sealer.Overhead(), minPiece)
+	c.maxPending = max(min(h.maxMessage, maxPiece)-h.Sealer.Overhead(), minPiece)
 	c.in = bufio.NewReaderSize(notingReader{nc, l}, 64<<10)
 	return c
 }
@@ -78,13 +78,13 @@ func (r notingReader) Read(b []byte) (int, error) {
 func (c *wrappedConn) Write(b []byte) (int, error) {
 	written := len(b)
 	for len(b) > 0 {
-		part := b[:min(len(b), c.rest(), c.piece-len(c.pending))]
-		c.took(part)
+		part := b[:min(len(b), c.untilBoundary(), c.maxPending-len(c.pending))]
+		c.advance(part)
 		c.pending = append(c.pending, part...)
 		b = b[len(part):]
 
-		whole := c.missing == 0 && len(c.length) == 0
-		if !whole && len(c.pending) < c.piece {
+		callEnds := c.missing == 0 && len(c.length) == 0
+		if !callEnds && len(c.pending) < c.maxPending {
 			continue
 		}
 		if err := c.flush(); err != nil {
@@ -94,17 +94,17 @@ func (c *wrappedConn) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// rest returns how many bytes of known meaning follow: of the current call, or of the next one's
-// length.
-func (c *wrappedConn) rest() int {
+// untilBoundary returns how many bytes follow until the current call ends, or, between calls, until the length
+// of the next one is complete.
+func (c *wrappedConn) untilBoundary() int {
 	if c.missing > 0 {
 		return c.missing
 	}
 	return 4 - len(c.length)
 }
 
-// took counts bytes of a call.
-func (c *wrappedConn) took(part []byte) {
+// advance moves the place in the stream of calls behind part, which does not go past untilBoundary.
+func (c *wrappedConn) advance(part []byte) {
 	if c.missing > 0 {
 		c.missing -= len(part)
 		return
@@ -130,17 +130,18 @@ func (c *wrappedConn) flush() error {
 
 // Read reads bytes of replies.
 func (c *wrappedConn) Read(b []byte) (int, error) {
-	for len(c.plain) == 0 {
+	for len(c.unread) == 0 {
 		if err := c.readToken(); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(b, c.plain)
-	c.plain = c.plain[n:]
+	n := copy(b, c.unread)
+	c.unread = c.unread[n:]
 	return n, nil
 }
 
-// readToken reads and opens the next token.
+// readToken reads the next token, opens it, and sets unread to what it held. It fails if the token is not as
+// the handshake wants it, or if the server has refused the connection.
 func (c *wrappedConn) readToken() error {
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -155,7 +156,7 @@ func (c *wrappedConn) readToken() error {
 		c.frame = nil
 	}
 	c.frame = c.frame[:0]
-	// Its length is not authenticated, so memory is taken only as bytes come.
+	// The token's length is not authenticated, so memory is taken only as bytes come.
 	for len(c.frame) < size {
 		n := len(c.frame)
 		step := min(size-n, max(n, keptFrame))
@@ -171,12 +172,14 @@ func (c *wrappedConn) readToken() error {
 			return err
 		}
 	}
-	plain, err := c.Opener.Open(c.frame, c.protection)
-	c.plain, c.opened = plain, c.opened || err == nil
+	var err error
+	if c.unread, err = c.Opener.Open(c.frame, c.protection); err == nil {
+		c.opened = true
+	}
 	return err
 }
 
-// noEOF returns io.ErrUnexpectedEOF for io.EOF.
+// noEOF returns io.ErrUnexpectedEOF for io.EOF, and other errors as they are.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -188,7 +191,7 @@ func noEOF(err error) error {
 const refusedCall = 0xffffffff
 
 // unsignedRefusal returns the error that a server's refusal of a connection holds, nil if frame
-// is none. The frame has a header after its length and no message. It is not signed, so its
+// is no refusal. The frame has a header after its length and no message. It is not signed, so its
 // class stays text: otherwise an attacker in between could claim that a table does not exist.
 // The connection counts as lost.
 func unsignedRefusal(frame []byte) error {

@@ -88,7 +88,7 @@ func TestWrappedConn_write(t *testing.T) {
 			if !bytes.Equal(got, call) {
 				t.Fatalf("got %d bytes of a call of %d", len(got), len(call))
 			}
-			if len(call) <= c.piece && tokens != 1 {
+			if len(call) <= c.maxPending && tokens != 1 {
 				t.Fatalf("%d tokens for a call of %d bytes", tokens, len(call))
 			}
 		}

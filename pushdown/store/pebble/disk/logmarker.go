@@ -65,21 +65,26 @@ func (l Logs) String() string {
 type logMarker struct {
 	mu     sync.Mutex
 	marker *atomicfs.Marker
-	before Logs // what there was when the database was opened
-	logs   Logs // what was written since then; only Columns is that of before until then
+	before Logs // what the marker said when the database was opened
+	// logs are those since then: zeros before the first. Columns holds from the start.
+	logs Logs
 }
 
+// openLogMarker opens the marker of a directory, which need not exist yet, and removes what an interrupted
+// move has left of earlier ones. It fails if the marker is of a later version.
 func openLogMarker(d *FS, dir string) (*logMarker, error) {
 	marker, value, err := atomicfs.LocateMarker(d, dir, markerName)
 	if err != nil {
 		return nil, err
 	}
+
 	m := &logMarker{marker: marker}
+	var wrongValue error
 	if value != "" {
-		m.before, err = parseLogs(value)
+		m.before, wrongValue = parseLogs(value)
 	}
 	m.logs.Columns = m.before.Columns
-	if err = errors.Join(err, marker.RemoveObsolete()); err != nil {
+	if err := errors.Join(wrongValue, marker.RemoveObsolete()); err != nil {
 		return nil, errors.Join(err, marker.Close())
 	}
 	return m, nil
@@ -110,14 +115,14 @@ func (m *logMarker) move(logs Logs) error {
 	return nil
 }
 
-// columns tells whether the marker says that there may be sealed columns.
+// columns reports whether the marker says that there may be sealed columns.
 func (m *logMarker) columns() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.logs.Columns
 }
 
-// setColumns makes the marker say so, durably.
+// setColumns makes the marker say, durably, that there may be sealed columns.
 func (m *logMarker) setColumns() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,8 +130,7 @@ func (m *logMarker) setColumns() error {
 		return nil
 	}
 	logs := m.logs
-	// No record was synced since the database was opened: what there was still holds.
-	if logs.First == 0 {
+	if logs.First == 0 { // no record was synced since: the logs of before still count
 		logs = m.before
 	}
 	logs.Columns = true

@@ -45,7 +45,7 @@ func Checksum(b []byte) uint32 {
 
 // chunkAt returns the intact chunk at an offset; ok is false if there is none.
 func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
-	if at > r.used {
+	if at > r.dataEnd {
 		return c, false
 	}
 	rest := r.data[at:min(int64(len(r.data)), at-at%blockSize+blockSize)]

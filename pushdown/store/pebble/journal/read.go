@@ -41,15 +41,13 @@ type Hole struct {
 // Log reads a write-ahead log with a number. Chunks with other numbers are ignored:
 // an earlier log has left them in the file.
 func Log(data []byte, number uint64) Reading {
-	r := reader{data: data, log: true, number: uint32(number)}
-	return r.read()
+	return newReader(data, true, uint32(number)).read()
 }
 
 // Manifest reads a MANIFEST. Pebble syncs each record of it before it writes the next
 // one, so every hole is damage.
 func Manifest(data []byte) Reading {
-	r := reader{data: data}
-	return r.read()
+	return newReader(data, false, 0).read()
 }
 
 // Damage returns the first hole that is damage, nil if there is none.
@@ -64,15 +62,19 @@ func (r *Reading) Damage() *Hole {
 
 // reader reads a journal from chunk to chunk.
 type reader struct {
-	data   []byte
-	log    bool
-	number uint32 // of the log
-	used   int64  // offset after the last byte that is not zero
-	out    Reading
+	data    []byte
+	log     bool
+	number  uint32 // of the log
+	dataEnd int64  // offset after the last byte that is not zero: zeros at the end of a file are no data
+	out     Reading
 
-	parts []chunk // of the record that has begun and not ended
-	holes []gap
-	open  bool // no record has been read since the last of holes
+	parts  []chunk // of the record that has begun and not ended
+	holes  []gap   // the last is still open while inHole is set
+	inHole bool    // no whole record has been read since the last hole began
+}
+
+func newReader(data []byte, log bool, number uint32) *reader {
+	return &reader{data: data, log: log, number: number, dataEnd: int64(len(bytes.TrimRight(data, "\x00")))}
 }
 
 // gap is a hole, and what decides whether it is damage.
@@ -86,13 +88,10 @@ type gap struct {
 // stretch is a range of offsets in the file.
 type stretch struct{ start, end int64 }
 
-// read reads all chunks up to the end of the log. What it cannot read before a later
-// chunk becomes a hole.
+// read reads the file from chunk to chunk. Bytes without an intact chunk become a hole if an intact one
+// follows, else they are the end of the journal.
 func (r *reader) read() Reading {
-	// Zeros at the end of the file are no data.
-	r.used = int64(len(bytes.TrimRight(r.data, "\x00")))
-	at := int64(0)
-	for at < r.used {
+	for at := int64(0); at < r.dataEnd; {
 		at = r.skipPadding(at)
 		if c, ok := r.chunkAt(at); ok {
 			r.addChunk(c)
@@ -100,17 +99,14 @@ func (r *reader) read() Reading {
 			continue
 		}
 
-		// What follows the end chunk is left from an earlier log. An end chunk in
-		// the middle of a record, or after a hole, is not what it seems.
-		if r.isEndChunk(at) && len(r.parts) == 0 && !r.open {
-			r.out.Closed = true
-		}
 		next, ok := r.findChunk(at)
 		if !ok {
+			// What follows an end chunk is left from an earlier log. An end chunk in the middle of a
+			// record, or after a hole, is not what it seems.
+			r.out.Closed = r.isEndChunk(at) && len(r.parts) == 0 && !r.inHole
 			r.out.Reach = max(r.out.Reach, r.claimedEnd(at))
 			break
 		}
-		r.out.Closed = false // the log goes on
 		r.addMissing(at, stretch{at, next})
 		at = next
 	}
@@ -134,7 +130,7 @@ func (r *reader) skipPadding(at int64) int64 {
 	return at + rest
 }
 
-// isEndChunk tells whether the end chunk of the log is at an offset.
+// isEndChunk reports whether the end chunk of the log is at an offset.
 func (r *reader) isEndChunk(at int64) bool {
 	if !r.log || at+headerLog > int64(len(r.data)) || at%blockSize+headerLog > blockSize {
 		return false
@@ -159,7 +155,7 @@ func (r *reader) findChunk(at int64) (offset int64, ok bool) {
 		}
 	}
 
-	for at++; at < r.used; at++ {
+	for at++; at < r.dataEnd; at++ {
 		if _, ok := r.chunkAt(at); ok {
 			return at, true
 		}
@@ -217,9 +213,9 @@ func (r *reader) endRecord() {
 		}
 	}
 
-	if r.open {
+	if r.inHole {
 		r.holes[len(r.holes)-1].End = rec.Start
-		r.open = false
+		r.inHole = false
 	}
 	r.parts = r.parts[:0]
 	r.out.Records = append(r.out.Records, rec)
@@ -229,9 +225,9 @@ func (r *reader) endRecord() {
 // addMissing notes that a chunk is missing at an offset. bad is the stretch of bytes
 // there that are no chunk, if there is one. The record that has begun is lost.
 func (r *reader) addMissing(at int64, bad ...stretch) {
-	if !r.open {
+	if !r.inHole {
 		r.holes = append(r.holes, gap{Hole: Hole{Start: at}, missing: at})
-		r.open = true
+		r.inHole = true
 	}
 
 	h := &r.holes[len(r.holes)-1]
@@ -244,7 +240,7 @@ func (r *reader) addMissing(at int64, bad ...stretch) {
 
 // finish judges the holes and returns the result.
 func (r *reader) finish() Reading {
-	if r.open { // no record follows the last hole: it is the torn end
+	if r.inHole { // no record follows the last hole: it is the torn end
 		r.holes = r.holes[:len(r.holes)-1]
 	}
 	for _, h := range r.holes {
@@ -254,12 +250,12 @@ func (r *reader) finish() Reading {
 		r.out.Holes = append(r.out.Holes, h.Hole)
 	}
 	if !r.out.Closed {
-		r.out.Torn = max(0, r.used-r.out.End)
+		r.out.Torn = max(0, r.dataEnd-r.out.End)
 	}
 	return r.out
 }
 
-// mayBeTorn tells whether each stretch of a hole contains a sector that never reached
+// mayBeTorn reports whether each stretch of a hole contains a sector that never reached
 // the disk.
 func (r *reader) mayBeTorn(h gap) bool {
 	for _, s := range h.bad {
@@ -270,7 +266,7 @@ func (r *reader) mayBeTorn(h gap) bool {
 	return len(h.bad) > 0
 }
 
-// hasBlankSector tells whether a stretch contains a sector of zeros. The first sector
+// hasBlankSector reports whether a stretch contains a sector of zeros. The first sector
 // counts from where the stretch begins, because what is before that was synced.
 func (r *reader) hasBlankSector(s stretch) bool {
 	for at := s.start; at < s.end; {
