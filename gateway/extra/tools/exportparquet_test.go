@@ -208,6 +208,21 @@ func TestExport_parquetFails(t *testing.T) {
 	}
 }
 
+// A row group is reserved in the gateway's memory: an export as Parquet is refused where there is not enough for it.
+func TestExport_parquetMemory(t *testing.T) {
+	p := embedded(t)
+	if err := p.tool("", strings.NewReader(parquetLines), "import", "-"); err != nil {
+		t.Fatal(err)
+	}
+	p.cfg.Memory = "64MiB"
+	p.serve(func(url string, _ tools.Store) {
+		if err := p.tool(url, nil, "export", "1", "m"); err != nil {
+			t.Errorf("lines: %v", err)
+		}
+		p.refusedAt(url, "answered 413", "export", "-format", "parquet", "1", "m")
+	})
+}
+
 // between is a store in which something happens between the scan of keys of a stretch and the next one of its rows.
 type between struct {
 	tools.Store
