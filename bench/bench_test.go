@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -223,6 +224,118 @@ func TestReplay(t *testing.T) {
 	}
 	if _, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: bad}); err == nil {
 		t.Error("a replay with neither a number of requests nor a duration: no error, want one")
+	}
+}
+
+// A replay that counts has the points and bytes of all answers, as JSON and as Arrow, and a line a query.
+func TestReplay_counts(t *testing.T) {
+	t.Parallel()
+	d := small()
+	st := memoryStore(t)
+	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
+		t.Fatal(err)
+	}
+	server := gatewayOn(t, st)
+	raw, wrong := d.Whole("none:%s"), d.Whole("sum:no.such.metric")
+	arrow := raw
+	arrow.Arrow, arrow.Name = true, "as Arrow"
+	text, err := server.Ask(t.Context(), raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Count: true, Duration: time.Hour,
+		Queries: slices.Values([]workload.Query{raw, arrow, wrong, raw})})
+	if err == nil || !strings.Contains(err.Error(), "no.such.metric") || l.Answers == nil || l.Answers.Seconds <= 0 {
+		t.Fatalf("%+v, %v; want answers, and an error that names no.such.metric", l.Answers, err)
+	}
+	points := int64(d.Points() / d.MetricCount)
+	if l.Answers.Requests != 3 || l.Answers.Points != 3*points {
+		t.Errorf("%d answers with %d points, want 3 with %d", l.Answers.Requests, l.Answers.Points, 3*points)
+	}
+	lines := map[string]report.Answered{}
+	for _, q := range l.Answers.Queries {
+		lines[q.Query] = q
+	}
+	if q := lines[raw.M]; q.Requests != 2 || q.Points != 2*points || q.Bytes != 2*int64(len(text)) || q.Errors != 0 || q.Max <= 0 {
+		t.Errorf("as JSON: %+v, want 2 answers of %d points in %d bytes each", q, points, len(text))
+	}
+	if q := lines["as Arrow"]; q.Requests != 1 || q.Points != points || q.Bytes < 16*points {
+		t.Errorf("as Arrow: %+v, want 1 answer of %d points", q, points)
+	}
+	if q := lines[wrong.M]; q.Requests != 0 || q.Errors != 1 || q.Points != 0 {
+		t.Errorf("an error: %+v, want it counted", q)
+	}
+}
+
+// The first refused connection ends a replay, whatever is left to ask, and the error says how far it came.
+func TestReplay_refused(t *testing.T) {
+	t.Parallel()
+	var server *httptest.Server
+	asked := 0
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 3 {
+			server.Listener.Close()
+		}
+		w.Header().Set("Connection", "close") // the next question needs a connection of its own
+		fmt.Fprint(w, "[]")
+	}))
+	defer server.Close()
+	endless := func(yield func(workload.Query) bool) {
+		for yield(small().Whole("sum:%s")) {
+		}
+	}
+	l, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: peer.At("gone", server.URL), Queries: endless, Requests: 1000})
+	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "after 3 answers, because "+server.URL+" refuses connections") ||
+		strings.Contains(err.Error(), "\n") || l.Requests != 3 || l.Errors != 0 {
+		t.Errorf("%d answers, %d errors, %v; want 3 answers, and one line of a refused connection", l.Requests, l.Errors, err)
+	}
+}
+
+// What a gateway was asked is recorded from its query log, and gives the same answers when it is asked again.
+func TestRecord_answers(t *testing.T) {
+	t.Parallel()
+	d := small()
+	st := memoryStore(t)
+	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
+		t.Fatal(err)
+	}
+	server := gatewayOn(t, st)
+	questions := []workload.Query{
+		d.Whole("sum:5m-avg:rate{counter,100,7}:%s{region=*}{host=wildcard(*1)}"),
+		d.Whole("none:1h-max-zero:%s{host=" + workload.HostName(3) + "|" + workload.HostName(4) + "}"),
+		d.Whole("none:explicit_tags:%s{host=" + workload.HostName(3) + "}"),
+		{JSON: fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"timezone":"Europe/Zurich","useCalendar":true,
+			"queries":[{"aggregator":"p95","metric":%q,"downsample":"2h-avg","tags":{"dc":"*"}},
+			{"aggregator":"count","metric":%[3]q,"filters":[{"type":"not_literal_or","tagk":"dc","filter":"dc-1","groupBy":false}]}]}`,
+			d.Start, d.End(), d.Metric())},
+		{Arrow: true, Start: d.Start, End: d.End(), M: "sum:" + d.Metric() + "{region=*}"},
+	}
+	var want [][]byte
+	for _, q := range append(slices.Clone(questions), questions[1]) {
+		answer, err := server.Ask(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, answer)
+	}
+	if _, err := server.Ask(t.Context(), d.Whole("sum:no.such.metric")); err == nil {
+		t.Fatal("a metric that is not there was answered")
+	}
+	log, err := server.Ask(t.Context(), workload.Query{Path: workload.LogPath})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, left, err := workload.Record(log)
+	if err != nil || left != (workload.LeftOut{Failed: 1}) || len(all) != len(want) {
+		t.Fatalf("%d requests, left out %+v, %v; want %d, and the one that failed left out\n%s", len(all), left, err, len(want), log)
+	}
+	for i, q := range all {
+		got, err := server.Ask(t.Context(), q)
+		if err != nil {
+			t.Errorf("%s: %v", q.Line(), err)
+		} else if !bytes.Equal(got, want[i]) {
+			t.Errorf("%s: got %d bytes, want the %d of the answer to the question\n%.300s\n%.300s", q.Line(), len(got), len(want[i]), got, want[i])
+		}
 	}
 }
 

@@ -118,8 +118,11 @@ func Changes(figures []report.Figure, queries []workload.Query, tolerance float6
 
 // Label returns the name of a query in reports.
 func Label(q workload.Query) string {
-	if q.M == "" {
-		return q.Path
+	switch {
+	case q.Name != "":
+		return q.Name
+	case q.M != "":
+		return q.M
 	}
-	return q.M
+	return q.Line()
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"sync"
+	"syscall"
 	"time"
 
 	"downpour/bench/peer"
@@ -38,7 +39,10 @@ type ReplayConfig struct {
 	// CutOff ends requests that have no answer so long after the beginning. They count with
 	// the time that they have waited by then. 0 is never.
 	CutOff time.Duration
-	Name   string
+	// Count has the points and bytes of answers counted, and a line a query. It takes the client some
+	// nanoseconds a byte, so what is measured on the client's machine goes without.
+	Count bool
+	Name  string
 	// Progress counts requests.
 	Progress *progress.Progress
 }
@@ -63,7 +67,7 @@ type request struct {
 }
 
 // Replay asks the queries. It counts answers that are errors, and returns the first of
-// them with the latencies of the other answers.
+// them with the latencies of the other answers. A refused connection ends it: nobody is there to ask.
 func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	if err := c.Validate(); err != nil {
 		return report.Latency{}, err
@@ -76,20 +80,23 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 		c.Clients = 64
 	}
 
-	asking := ctx
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	asking := running
 	if c.CutOff > 0 {
 		var cancel context.CancelFunc
-		asking, cancel = context.WithTimeout(ctx, c.CutOff)
+		asking, cancel = context.WithTimeout(running, c.CutOff)
 		defer cancel()
 	}
-	r := replay{c: c, response: report.NewHistogram(), service: report.NewHistogram()}
+	r := replay{c: c, stop: stop, response: report.NewHistogram(), service: report.NewHistogram()}
 	requests := make(chan request)
 	var clients sync.WaitGroup
+	start := time.Now()
 	for range c.Clients {
-		clients.Go(func() { r.client(ctx, asking, requests) })
+		clients.Go(func() { r.client(running, asking, requests) })
 	}
 
-	r.schedule(ctx, requests)
+	r.schedule(running, requests)
 	close(requests)
 	clients.Wait()
 
@@ -106,17 +113,28 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	if name == "" {
 		name = c.Server.Name
 	}
-	return report.NewLatency(name, loop, r.response, r.service, r.errors), errors.Join(ctx.Err(), r.err)
+	l := report.NewLatency(name, loop, r.response, r.service, r.errors)
+	if c.Count {
+		l.Answers = r.answers.Of(r.last.Sub(start))
+	}
+	err := ctx.Err()
+	if refused := context.Cause(running); err == nil && refused != nil {
+		err = fmt.Errorf("replay: stopped after %d answers, because %s refuses connections: %w", l.Requests, c.Server.URL, refused)
+	}
+	return l, errors.Join(err, r.err)
 }
 
 // replay is a Replay that runs.
 type replay struct {
-	c ReplayConfig
+	c    ReplayConfig
+	stop context.CancelCauseFunc
 
 	mu                sync.Mutex
 	response, service *report.Histogram
 	cut, errors       int64
 	err               error // the first error
+	answers           report.Tallies
+	last              time.Time // the end of the last answer
 }
 
 // schedule hands out each request when it is due, or in a closed loop as soon as a client
@@ -180,7 +198,7 @@ func Until(ctx context.Context, at time.Time) bool {
 func (r *replay) client(ctx, asking context.Context, requests <-chan request) {
 	for next := range requests {
 		sent := time.Now()
-		err := r.c.Server.Drain(asking, next.query)
+		amount, err := r.ask(asking, next.query)
 		end := time.Now()
 		if err != nil && asking.Err() != nil && ctx.Err() == nil {
 			r.mu.Lock()
@@ -188,27 +206,46 @@ func (r *replay) client(ctx, asking context.Context, requests <-chan request) {
 			r.mu.Unlock()
 			err = nil
 		}
-		r.count(next, sent, end, err, ctx.Err() != nil)
+		ended := ctx.Err() != nil
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			r.stop(err)
+			ended = true // it is the run's error
+		}
+		r.count(next, sent, end, amount, err, ended)
 		r.c.Progress.Add(1)
 	}
 }
 
+// ask asks one request and reads its answer.
+func (r *replay) ask(ctx context.Context, q workload.Query) (peer.Amount, error) {
+	if r.c.Count {
+		return r.c.Server.Count(ctx, q)
+	}
+	return peer.Amount{}, r.c.Server.Drain(ctx, q)
+}
+
 // count records an answer. ended says that the run has ended.
-func (r *replay) count(q request, sent, end time.Time, err error, ended bool) {
+func (r *replay) count(q request, sent, end time.Time, amount peer.Amount, err error, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case ended: // the request was cut off, so its time says nothing
-	case err != nil:
+	if ended { // the request was cut off, so its time says nothing
+		return
+	}
+	if q.intended.IsZero() { // in a closed loop a request is due when it is sent
+		q.intended = sent
+	}
+	if r.c.Count {
+		r.last = end
+		r.answers.Add(Label(q.query), report.Answer{
+			Took: end.Sub(q.intended), Points: amount.Points, Bytes: amount.Bytes, Failed: err != nil})
+	}
+	if err != nil {
 		r.errors++
 		if r.err == nil {
 			r.err = err
 		}
-	default:
-		if q.intended.IsZero() { // in a closed loop a request is due when it is sent
-			q.intended = sent
-		}
-		r.response.Record(end.Sub(q.intended))
-		r.service.Record(end.Sub(sent))
+		return
 	}
+	r.response.Record(end.Sub(q.intended))
+	r.service.Record(end.Sub(sent))
 }

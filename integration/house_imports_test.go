@@ -171,6 +171,7 @@ var ownerTable = []owner{
 	{module: "github.com/tsuna/gohbase", dir: "pushdown/store/hbase"},
 	{module: "github.com/jcmturner", dir: "pushdown/store/hbase/kerberos"},
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
+	{module: "github.com/apache/arrow/go/v15/parquet", dir: "gateway/extra/tools/pointfile"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
 	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
 	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},

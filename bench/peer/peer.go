@@ -16,6 +16,7 @@ import (
 
 	"downpour/bench/report"
 	"downpour/bench/workload"
+	"downpour/encoding/batch"
 	"downpour/integration/e2e"
 )
 
@@ -31,6 +32,8 @@ type Server struct {
 	Prometheus bool
 	// Dir holds its files.
 	Dir string
+	// Token is sent with each question; "" is none.
+	Token string
 
 	close func() error
 }
@@ -166,7 +169,7 @@ func (s *Server) Ask(ctx context.Context, q workload.Query) ([]byte, error) {
 
 	text, err := io.ReadAll(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
+		return nil, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, spelled(q), err)
 	}
 	return text, nil
 }
@@ -177,7 +180,7 @@ func (s *Server) Drain(ctx context.Context, q workload.Query) error {
 	return err
 }
 
-// Copy asks a question in the form of a media type, "" for JSON, and writes the
+// Copy asks a question in the form of a media type, "" for the one that the question wants, and writes the
 // answer to w. It returns the bytes of the answer.
 func (s *Server) Copy(ctx context.Context, q workload.Query, accept string, w io.Writer) (int64, error) {
 	body, err := s.openAs(ctx, q, accept)
@@ -188,16 +191,24 @@ func (s *Server) Copy(ctx context.Context, q workload.Query, accept string, w io
 
 	n, err := io.Copy(w, body)
 	if err != nil {
-		return n, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
+		return n, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, spelled(q), err)
 	}
 	return n, nil
+}
+
+// spelled is a question as errors show it.
+func spelled(q workload.Query) string {
+	if q.JSON != "" {
+		return fmt.Sprintf("%s %.200s", q, q.JSON)
+	}
+	return q.String()
 }
 
 func (s *Server) open(ctx context.Context, q workload.Query) (io.ReadCloser, error) {
 	return s.openAs(ctx, q, "")
 }
 
-// openAs asks for an answer of a media type, "" for JSON, and returns its body, which the
+// openAs asks for an answer of a media type, "" for the one that the question wants, and returns its body, which the
 // caller closes. A Prometheus is asked in its own language.
 func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (io.ReadCloser, error) {
 	path := q.String()
@@ -216,8 +227,14 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
+	if accept == "" && q.Arrow {
+		accept = batch.StreamMediaType
+	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
+	}
+	if s.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.Token)
 	}
 
 	resp, err := client.Do(req)
@@ -227,7 +244,7 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s: %s: status %d: %s", s.Name, q, resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))
+		return nil, fmt.Errorf("%s: %s: status %d: %s", s.Name, spelled(q), resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))
 	}
 
 	return resp.Body, nil

@@ -38,6 +38,8 @@ type Latency struct {
 	Errors   int64          `json:"errors"`
 	Response []PercentileMS `json:"response"`
 	Service  []PercentileMS `json:"service"`
+	// Answers is what came, where that was counted.
+	Answers *Answers `json:"answers,omitempty"`
 }
 
 // PercentileMS is one point of a distribution.

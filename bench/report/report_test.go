@@ -31,6 +31,13 @@ func sample() *Report {
 		h.Record(time.Duration(i) * time.Millisecond)
 	}
 	r.Latencies = []Latency{NewLatency("a & b", "open, 10.0 a second", h, h, 1)}
+	var all Tallies
+	for i := range 100 {
+		all.Add("often\nasked", Answer{Took: time.Duration(i+1) * time.Millisecond, Points: 1000, Bytes: 20_000})
+	}
+	all.Add("slow", Answer{Took: 6 * time.Second, Points: 100_000, Bytes: 2_000_000})
+	all.Add("wrong", Answer{Took: time.Hour, Points: 7, Failed: true})
+	r.Latencies[0].Answers = all.Of(2 * time.Second)
 	p := Plot{Name: "cost <x>", X: "points", Y: "ms", LogX: true}
 	p.Add("strict", 1000, 3)
 	p.Add("strict", 1000000, 70)
@@ -96,7 +103,7 @@ func TestWriteHTML(t *testing.T) {
 	if err := sample().WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;",
+	for _, want := range []string{"<p>50.5 requests/s, 100,000 points/s, 2.0 MB/s</p>", "<code>often asked</code>", "one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;",
 		"600.0 MiB resident at most (of 2 runs): Go&#39;s heap in use 500.0 MiB, the program 35.0 MiB", "300.0 MiB<td><code>downpour/gateway/query/merge.&lt;take&gt;"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
@@ -159,6 +166,9 @@ func TestWriteText(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight", "strict", "1M: 70", "0.20x",
+		"50.5 requests/s, 100,000 points/s, 2.0 MB/s",
+		"       1      0   6000.00   6000.00   6000.00        100,000      2.00  slow\n     100      0     50.00     99.00    100.00        100,000      2.00  often asked\n" +
+			"       0      1      0.00      0.00      0.00              0      0.00  wrong\n",
 		"38.0 ms a run (of 130); processor time of one: gateway 31.0 ms, region server 12.0 ms", "4.00 ms  downpour/encoding.<decode>",
 		"600.0 MiB resident at most (of 2 runs): Go's heap in use 500.0 MiB, the program 35.0 MiB", " 300.0 MiB  downpour/gateway/query/merge.<take>"} {
 		if !strings.Contains(text.String(), want) {

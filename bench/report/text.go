@@ -87,7 +87,7 @@ func (r *Report) Figure(name string) (Figure, bool) {
 }
 
 // latencies writes a line for the response times and one for the service times of each
-// latency.
+// latency, and then what came, where that was counted.
 func (r *Report) latencies(b *strings.Builder) {
 	if len(r.Latencies) == 0 {
 		return
@@ -106,6 +106,11 @@ func (r *Report) latencies(b *strings.Builder) {
 				}
 			}
 			b.WriteByte('\n')
+		}
+	}
+	for _, l := range r.Latencies {
+		if l.Answers != nil {
+			l.Answers.text(b)
 		}
 	}
 }

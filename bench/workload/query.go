@@ -1,9 +1,8 @@
 package workload
 
 import (
-	"bufio"
+	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"math/rand/v2"
 	"net/url"
@@ -18,6 +17,12 @@ type Query struct {
 	M          string // the m parameter, such as sum:5m-avg:cpu.user{region=*}
 	// Path is a recorded request whole, "/api/query?…", instead of the above.
 	Path string
+	// JSON is the body of a recorded POST to /api/query, instead of the above.
+	JSON string
+	// Arrow asks for the answer as an Arrow stream.
+	Arrow bool
+	// Name is what reports call the query, however its times vary; "" is Label's choice.
+	Name string
 	// Expression is the body of a POST to /api/query/exp with %d for start and end, instead
 	// of M, which then only names it.
 	Expression string
@@ -26,7 +31,7 @@ type Query struct {
 // Body is the body of a POST, "" for a GET.
 func (q Query) Body() string {
 	if q.Expression == "" {
-		return ""
+		return q.JSON
 	}
 	return fmt.Sprintf(q.Expression, q.Start, q.End)
 }
@@ -38,6 +43,9 @@ func (q Query) String() string {
 	}
 	if q.Expression != "" {
 		return "/api/query/exp"
+	}
+	if q.JSON != "" {
+		return "/api/query"
 	}
 	return fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", q.Start, q.End, url.QueryEscape(q.M))
 }
@@ -56,34 +64,99 @@ func (q Query) Vary(slack, unit int64, seed uint64) iter.Seq[Query] {
 		}
 		steps = max(steps, 2) // with one step the same query would come again and again
 		for i := int64(0); ; i++ {
-			v, forth, back := q, i%steps*unit, rnd.Int64N(steps)*unit
-			if q.Path != "" {
-				v.Path = varyPath(q.Path, forth, back)
-			} else {
-				v.Start, v.End = q.Start+forth, q.End-back
-			}
-			if !yield(v) {
+			if !yield(q.moved(i%steps*unit, rnd.Int64N(steps)*unit)) {
 				return
 			}
 		}
 	}
 }
 
-// span is how many seconds the query reaches over; 0 is unknown.
-func (q Query) span() int64 {
-	if q.Path == "" {
-		return q.End - q.Start
+// moved is the query with its start later by forth seconds, and its end earlier by back seconds. Times of a
+// recorded one that are relative stay: they are never the same twice anyway.
+func (q Query) moved(forth, back int64) Query {
+	switch {
+	case q.Path != "":
+		u, values := q.parameters()
+		for name, by := range map[string]int64{"start": forth, "end": -back} {
+			if t, ok := shifted(values.Get(name), by); ok {
+				values.Set(name, t)
+			}
+		}
+		u.RawQuery = values.Encode()
+		q.Path = u.String()
+	case q.JSON != "":
+		members := q.members()
+		for name, by := range map[string]int64{"start": forth, "end": -back} {
+			if t, ok := shifted(timeText(members[name]), by); ok {
+				members[name] = json.RawMessage(strconv.Quote(t)) // OpenTSDB takes a time as text, too
+			}
+		}
+		if text, err := json.Marshal(members); err == nil {
+			q.JSON = string(text)
+		}
+	default:
+		q.Start, q.End = q.Start+forth, q.End-back
 	}
+	return q
+}
+
+// shifted is an absolute time by so many seconds later; ok is false for one that is relative or a date.
+func shifted(text string, by int64) (_ string, ok bool) {
+	t, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return text, false
+	}
+	if inMS(t) {
+		by *= 1000
+	}
+	return strconv.FormatInt(t+by, 10), true
+}
+
+// inMS tells whether an absolute time is in milliseconds.
+func inMS(t int64) bool { return t > 1<<32 }
+
+// parameters are those of a recorded request; none of one that is no URL, which Recorded does not read.
+func (q Query) parameters() (*url.URL, url.Values) {
 	u, err := url.Parse(q.Path)
 	if err != nil {
-		return 0
+		u = &url.URL{Path: q.Path}
 	}
+	return u, u.Query()
+}
 
-	start, end := absolute(u.Query().Get("start")), absolute(u.Query().Get("end"))
-	if start == 0 || end == 0 {
+// members are those of a recorded body; none of one that is no object, which Recorded does not read.
+func (q Query) members() map[string]json.RawMessage {
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal([]byte(q.JSON), &members)
+	return members
+}
+
+// timeText is a time as a body has it: a number, or text.
+func timeText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// span is how many seconds the query reaches over; 0 is unknown.
+func (q Query) span() int64 {
+	var start, end string
+	switch {
+	case q.Path != "":
+		_, values := q.parameters()
+		start, end = values.Get("start"), values.Get("end")
+	case q.JSON != "":
+		members := q.members()
+		start, end = timeText(members["start"]), timeText(members["end"])
+	default:
+		return q.End - q.Start
+	}
+	if absolute(start) == 0 || absolute(end) == 0 {
 		return 0
 	}
-	return end - start
+	return absolute(end) - absolute(start)
 }
 
 // absolute is a time in seconds, 0 for one that is relative or a date.
@@ -92,62 +165,10 @@ func absolute(text string) int64 {
 	if err != nil {
 		return 0
 	}
-	if t > 1<<32 { // in ms
+	if inMS(t) {
 		return t / 1000
 	}
 	return t
-}
-
-// varyPath moves the absolute times of a recorded request: its start later by forth seconds,
-// its end earlier by back seconds.
-func varyPath(path string, forth, back int64) string {
-	u, err := url.Parse(path)
-	if err != nil {
-		return path
-	}
-	values := u.Query()
-	for name, by := range map[string]int64{"start": forth, "end": -back} {
-		t, err := strconv.ParseInt(values.Get(name), 10, 64)
-		if err != nil {
-			continue // relative, and so never the same twice anyway
-		}
-		if t > 1<<32 { // in ms
-			by *= 1000
-		}
-		values.Set(name, strconv.FormatInt(t+by, 10))
-	}
-
-	u.RawQuery = values.Encode()
-	return u.String()
-}
-
-// Recorded reads requests, one "/api/query?…" a line; empty lines and those
-// that begin with # are passed over. A whole URL counts by its path and query,
-// so an access log's column will do.
-func Recorded(r io.Reader) ([]Query, error) {
-	var all []Query
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSpace(lines.Text())
-		if text == "" || text[0] == '#' {
-			continue
-		}
-		u, err := url.Parse(text)
-		if err != nil || !strings.HasPrefix(u.Path, "/") || u.Query().Get("start") == "" {
-			return nil, fmt.Errorf("line %d: got %.80q, want a request such as /api/query?start=…&m=…", n, text)
-		}
-		all = append(all, Query{Path: u.RequestURI()})
-	}
-
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no request in it")
-	}
-
-	return all, nil
 }
 
 // Whole is a query over all of a data set. text is an m parameter with %s for
@@ -192,6 +213,7 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		for {
 			form := forms[rnd.IntN(len(forms))]
+			name := form
 			for strings.Contains(form, "HOST") {
 				form = strings.Replace(form, "HOST", HostName(rnd.IntN(d.Hosts)), 1)
 			}
@@ -199,8 +221,10 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 			// The forms name three tags. Where hosts have fewer, only all together are asked for.
 			if d.Tags < 3 {
 				form = "sum:5m-avg:%s"
+				name = form
 			}
 			q := d.Whole(form)
+			q.Name = d.Whole(name).M
 			span := int64(1+rnd.IntN(d.Hours)) * 3600
 			q.Start += rnd.Int64N(max(q.End-q.Start-span, 1))
 			q.End = min(q.Start+span, q.End)

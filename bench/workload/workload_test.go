@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func small() Devops {
@@ -192,7 +194,19 @@ func TestVary(t *testing.T) {
 			t.Errorf("variant %v reaches over %d s, want at least half of 3600", v, v.span())
 		}
 	}
-	for _, bad := range []string{"", "/api/query?m=sum:a", "GET /api/query?start=1"} {
+	for body, want := range map[string]string{
+		`{"start":1700000000,"end":"1700003600","queries":[]}`: `{"end":"1700003600","queries":[],"start":"1700000001"}`,
+		`{"start":"1h-ago","end":1700003600123,"queries":[]}`:  `{"end":"1700003600123","queries":[],"start":"1h-ago"}`,
+	} {
+		if got := (Query{JSON: body}).moved(1, 0).JSON; got != want {
+			t.Errorf("%s a second later: got %s, want %s", body, got, want)
+		}
+	}
+	hour, err := Recorded(strings.NewReader(`arrow {"start":1700000000,"end":1700003600000,"queries":[]}`))
+	if err != nil || !hour[0].Arrow || hour[0].span() != 3600 {
+		t.Errorf("%+v, %v; want an hour, as Arrow", hour, err)
+	}
+	for _, bad := range []string{"", "/api/query?m=sum:a", "GET /api/query?start=1", `{"queries":[]}`, `{"start":1`, "arrow"} {
 		if _, err := Recorded(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q: no error, want one", bad)
 		}
@@ -233,5 +247,75 @@ func TestPods_text(t *testing.T) {
 	}
 	if q := p.OnePod(249); q.Start != 3600 || q.End != 10799 || q.M != "sum:5m-avg:pod.cpu{pod=pod-0000249}" {
 		t.Errorf("query of one pod: %+v", q)
+	}
+}
+
+// A log becomes requests in the order of their first times, a query that came three times three of them, and
+// in turn with others. What could not be asked again is counted. What is recorded is read again as it was.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	query := func(metric, more string) string {
+		return `{"start":"1h-ago","end":null,"delete":false,"queries":[{"metric":"` + metric + `","tags":{"host":"literal_or(a)"},
+			"index":0,"rate":true,"rateOptions":{"counter":false,"counterMax":9223372036854775807},"useMultiGets":false,"useFuzzyFilter":true,
+			"filters":[{"tagk":"host","filter":"a","group_by":true,"type":"literal_or"}]}]` + more + `}`
+	}
+	entry := func(start, executed, code int, accept, query string) string {
+		return fmt.Sprintf(`{"query":%s,"executed":%d,"httpResponse":{"code":%d},"queryStartTimestamp":%d,"requestHeaders":{"Accept":%q}}`,
+			query, executed, code, start, accept)
+	}
+	log := `{"running":[{}],"completed":[` + strings.Join([]string{
+		entry(30, 1, 200, "application/vnd.apache.arrow.stream", query("b", "")), entry(10, 3, 200, "*/*", query("a", "")),
+		entry(11, 1, 400, "", query("c", "")), entry(12, 1, 200, "", strings.Replace(query("d", ""), `"delete":false`, `"delete":true`, 1)),
+		entry(13, 1, 200, "", query("e", `,"notListed":"a query of 70000 bytes"`)), entry(14, 1, 304, "", query("f", "")),
+	}, ",") + "]}"
+	all, left, err := Record([]byte(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left != (LeftOut{Running: 1, Failed: 1, Deleting: 1, TooLong: 1}) ||
+		left.String() != "1 running, 1 that failed, 1 that delete points, 1 too long for the log" {
+		t.Errorf("left out: %+v, %s", left, left)
+	}
+	line := func(metric string) string {
+		return `{"queries":[{"filters":[{"filter":"a","group_by":true,"tagk":"host","type":"literal_or"}],"metric":"` + metric +
+			`","rate":true,"rateOptions":{"counterMax":9223372036854775807},"useMultiGets":false}],"start":"1h-ago"}`
+	}
+	var lines []string
+	for _, q := range all {
+		lines = append(lines, q.Line())
+	}
+	want := []string{line("a"), line("f"), "arrow " + line("b"), line("a"), line("a")}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	again, err := Recorded(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil || len(again) != len(all) {
+		t.Fatalf("%d requests are read, want %d: %v", len(again), len(all), err)
+	}
+	for i, q := range again {
+		if q.JSON != all[i].JSON || q.Arrow != all[i].Arrow {
+			t.Errorf("request %d is %+v, want %+v", i, q, all[i])
+		}
+	}
+	if _, _, err := Record([]byte("<html>")); err == nil {
+		t.Error("an answer that is no log: no error, want one")
+	}
+}
+
+// Of queries that came a million times a recording has a share, and of those that came once still one.
+func TestRecord_share(t *testing.T) {
+	t.Parallel()
+	const entry = `{"query":{"start":"%s"},"executed":%d,"httpResponse":{"code":%d}}`
+	all, _, err := Record(fmt.Appendf(nil, `{"completed":[`+entry+","+entry+","+entry+","+entry+"]}",
+		"a", 3_000_000, 200, "b", 1_000_000, 200, "c", 1, 200, "d", 5_000_000, 500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, q := range all {
+		counts[q.JSON]++
+	}
+	if diff := cmp.Diff(map[string]int{`{"start":"a"}`: 7499, `{"start":"b"}`: 2499, `{"start":"c"}`: 1}, counts); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 }

@@ -203,6 +203,9 @@ func newDictionary(set map[string]bool) dictionary {
 	return d
 }
 
+// TagColumn returns the name of a tag key's column in an answer whose rows have the tag keys.
+func TagColumn(key string, tagKeys []string) string { return tagColumn(key, tagKeys, fixedColumns) }
+
 // tagColumn returns the name of a tag key's column, which no other column has.
 func tagColumn(key string, tagKeys, fixed []string) string {
 	if !slices.Contains(fixed, key) {
@@ -219,7 +222,7 @@ func tagColumn(key string, tagKeys, fixed []string) string {
 func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 	fields := []arrow.Field{{Name: "metric", Type: textType}}
 	for _, k := range tagKeys {
-		fields = append(fields, arrow.Field{Name: tagColumn(k, tagKeys, fixedColumns), Type: textType, Nullable: true})
+		fields = append(fields, arrow.Field{Name: TagColumn(k, tagKeys), Type: textType, Nullable: true})
 	}
 	fields = append(fields,
 		arrow.Field{Name: "timestamp", Type: arrow.FixedWidthTypes.Timestamp_ms},

@@ -73,16 +73,20 @@ compile() {
 	fi
 }
 
-# licences PROGRAM: the licences of all modules that the program holds.
+# licences PROGRAM: the licences of all modules that the program holds. A module without a
+# file of its licence may have the text in its README; one without either cannot be passed on.
 licences() {
-	local module dir file
+	local module dir file files
 	cat LICENSE
 	while read -r module dir; do
 		[ "$module" != downpour ] || continue
+		files=$(find "$dir" -maxdepth 1 -type f \( -iname 'licen[sc]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'patents*' \) | sort)
+		[ -n "$files" ] || files=$(grep -l 'Permission is hereby granted' "$dir"/README* 2>/dev/null || true)
+		[ -n "$files" ] || { echo "packages: $module has no licence: neither a file nor a text in its README" >&2; exit 1; }
 		while read -r file; do
 			printf '\n==== %s: %s\n\n' "$module" "$(basename "$file")"
 			cat "$file"
-		done < <(find "$dir" -maxdepth 1 -type f \( -iname 'licen[sc]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'patents*' \) | sort)
+		done <<<"$files"
 	done < <(go list -deps -f '{{with .Module}}{{.Path}} {{.Dir}}{{end}}' "./$1/cmd/$1" | sort -u)
 	printf '\n==== Go\n\n'
 	cat "$(go env GOROOT)/LICENSE"

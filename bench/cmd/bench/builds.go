@@ -40,11 +40,12 @@ func (f *buildFlags) bind(flags *flag.FlagSet) {
 	flags.StringVar(&f.bEnv, "b-env", "", "builds: and of B's")
 }
 
-// Flags by the comparisons that they belong to.
+// Flags by what they belong to.
 var (
 	ofBuilds = []string{"stores", "turns", "turn-for", "a-env", "b-env"}
 	ofTable  = []string{"scales", "big-rounds", "seconds", "memory-hours", "scan-env", "resume"}
 	ofPair   = []string{"queries"}
+	ofReplay = []string{"queries", "slack", "rate", "burst", "clients", "requests", "duration"}
 )
 
 // refused is an error when one of these flags was given.

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +61,11 @@ func TestRun_wrong(t *testing.T) {
 	f(`format: got "x"`, "generate", "-format", "x")
 	f("no such file", "replay", "-queries", filepath.Join(dir, "no"))
 	f("no request in it", "replay", "-queries", empty)
+	f("replay: stopped after 0 answers, because http://127.0.0.1:1 refuses connections", "replay", "-url", "http://127.0.0.1:1", "-results", "")
+	f("no such file", "replay", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(dir, "no"))
+	f("record: got no -url, want that of the server", "replay", "-record", filepath.Join(dir, "to"))
+	f("got -rate, which says how to ask", "replay", "-record", filepath.Join(dir, "to"), "-url", "http://127.0.0.1:1", "-rate", "3")
+	f("connection refused", "replay", "-record", filepath.Join(dir, "to"), "-url", "http://127.0.0.1:1")
 	f(`rows: got "x"`, "compare", "-rows", "x", "-results", "")
 	f(`scan-env: got "A=1", want DOWNPOUR_`, "compare", "-scan-env", "A=1")
 	f("got one of -a and -b, want both", "compare", "-a", "http://127.0.0.1:1")
@@ -110,5 +118,51 @@ func TestRun_scan(t *testing.T) {
 	out, err = invoke(t, "generate", "-hosts", "1", "-hours", "1", "-step", "1800")
 	if err != nil || strings.Count(out, "put cpu.user ") != 2 {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What a server was asked is recorded with its token, and the file is what replay asks, which prints a line for each query.
+func TestRun_record(t *testing.T) {
+	const entry = `{"query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":"%s"}]},"executed":%d,"httpResponse":{"code":%d}}`
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer of-a-reader-0123456789":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/api/stats/query":
+			fmt.Fprintf(w, `{"running":[],"completed":[`+entry+","+entry+","+entry+"]}", "a", 2, 200, "b", 1, 200, "c", 1, 400)
+		default:
+			body, _ := io.ReadAll(r.Body)
+			asked <- r.Method + " " + r.URL.Path + " " + string(body)
+			fmt.Fprint(w, `[{"metric":"m","dps":{"1":1,"2":2}}]`)
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	file, tokens := filepath.Join(dir, "asked"), filepath.Join(dir, "tokens")
+	if err := os.WriteFile(tokens, []byte("write of-a-writer-0123456789\nread of-a-reader-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := invoke(t, "replay", "-url", server.URL, "-record", file); err == nil || !strings.Contains(err.Error(), "status 401") {
+		t.Errorf("without a token: error %v, want one with the status", err)
+	}
+	out, err := invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-record", file)
+	if err != nil || !strings.Contains(out, "3 requests, 2 of them different, that "+server.URL+" was asked; left out: 1 that failed") {
+		t.Fatalf("%s, %v; want 3 requests", out, err)
+	}
+	out, err = invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-queries", file, "-requests", "4", "-duration", "0", "-results", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const a, b = `{"queries":[{"aggregator":"sum","metric":"a"}],"start":"1h-ago"}`, `{"queries":[{"aggregator":"sum","metric":"b"}],"start":"1h-ago"}`
+	for i, want := range []string{a, b, a, a} {
+		if got := <-asked; got != "POST /api/query "+want {
+			t.Errorf("request %d: got %s, want %s by POST", i+1, got, want)
+		}
+	}
+	for _, want := range []string{`       3      0 .* 6      0\.00  \{.*"a"`, `       1      0 .* 2      0\.00  \{.*"b"`, `requests/s, \S+ points/s, \S+ MB/s\n`} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("the output lacks %s:\n%s", want, out)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway/write"
+	"downpour/pushdown/rpc/auth"
 )
 
 // generate is bench generate: a data set as text, to a file or standard output.
@@ -208,9 +210,11 @@ func replay(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
 	url := s.flags.String("url", "", "server to ask; empty starts Downpour on new storage and loads the data set")
-	file := s.flags.String("queries", "", "file of requests, /api/query?… a line; empty generates a mix over the data set")
+	tokens := s.flags.String("token-file", "", "file of tokens, as of DOWNPOUR_TOKEN_FILE; its first one for reading is sent")
+	file := s.flags.String("queries", "", "file of requests, /api/query?… or the body of a POST a line; empty generates a mix over the data set")
+	record := s.flags.String("record", "", "write such a file of what -url was asked last, by its query log, and ask nothing")
 	slack := s.flags.Int64("slack", 3600, "seconds by which the times of recorded requests vary")
-	c := bench.ReplayConfig{}
+	c := bench.ReplayConfig{Count: true}
 	s.flags.Float64Var(&c.Rate, "rate", 0, "requests a second whatever the answers take (open loop); 0 asks again when answered (closed loop)")
 	s.flags.IntVar(&c.Burst, "burst", 1, "requests that are due together")
 	s.flags.IntVar(&c.Clients, "clients", 0, "requests under way at most; 0 is 1 in a closed loop, 64 in an open one")
@@ -220,6 +224,9 @@ func replay(ctx context.Context, s *session) error {
 		return err
 	}
 
+	if *record != "" {
+		return recordLog(ctx, s, *url, *tokens, *record)
+	}
 	if err := d.Validate(); err != nil { // the description of the data divides by its step
 		return err
 	}
@@ -239,6 +246,9 @@ func replay(ctx context.Context, s *session) error {
 		return err
 	}
 	defer c.Server.Close()
+	if c.Server.Token, err = readToken(*tokens); err != nil {
+		return err
+	}
 
 	r.AddPeer(c.Server.Peer)
 	c.Progress = progress.New(s.errs, "replay, requests", int64(c.Requests))
@@ -249,6 +259,65 @@ func replay(ctx context.Context, s *session) error {
 	}
 
 	return s.finish(r, err)
+}
+
+// recordLog is bench replay -record: a file of what the server at a URL was asked.
+func recordLog(ctx context.Context, s *session, url, tokens, path string) error {
+	if err := refused(s.flags, ofReplay, "says how to ask; want -record with -url and -token-file alone"); err != nil {
+		return err
+	}
+	if url == "" {
+		return errors.New("record: got no -url, want that of the server whose queries are recorded")
+	}
+	server, err := s.server(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if server.Token, err = readToken(tokens); err != nil {
+		return err
+	}
+	log, err := server.Ask(ctx, workload.Query{Path: workload.LogPath})
+	if err != nil {
+		return err
+	}
+	queries, left, err := workload.Record(log)
+	if err != nil {
+		return fmt.Errorf("record: %s: %w", url, err)
+	}
+	leftOut := ""
+	if text := left.String(); text != "" {
+		leftOut = "; left out: " + text
+	}
+	if len(queries) == 0 {
+		return fmt.Errorf("record: %s: its log has no query that can be asked again%s", url, leftOut)
+	}
+
+	var lines strings.Builder
+	distinct := map[string]bool{}
+	for _, q := range queries {
+		lines.WriteString(q.Line() + "\n")
+		distinct[q.Line()] = true
+	}
+	what := fmt.Sprintf("%d requests, %d of them different, that %s was asked%s", len(queries), len(distinct), url, leftOut)
+	if err := os.WriteFile(path, []byte("# "+what+"\n"+lines.String()), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s: %s\n", path, what)
+	return nil
+}
+
+// readToken returns the token for reading of a token file, "" without a file.
+func readToken(path string) (string, error) {
+	tokens, err := auth.FirstOfEach(path)
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	token := cmp.Or(tokens[auth.Read], tokens[auth.All])
+	if path != "" && token == "" {
+		return "", fmt.Errorf("token-file: %s: has no token for reading", path)
+	}
+	return token, nil
 }
 
 // replayServer returns the server at a URL, or starts one that holds the data set.

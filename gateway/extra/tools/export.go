@@ -27,6 +27,7 @@ func exportFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.all, "all", false,
 		"export every metric, instead of those named, with the list of all names, annotations and meta data")
 	f.BoolVar(&o.plain, "plain", false, "with -all, write points alone: OpenTSDB's import refuses the other lines")
+	f.StringVar(&o.format, "format", "lines", "lines, which import reads, or parquet, a table for notebooks")
 }
 
 // export writes the points of metrics as import lines: an integer as an integer,
@@ -38,6 +39,8 @@ func exportFlags(f *flag.FlagSet, o *options) {
 //
 // Import assigns UIDs in that order. Series are aggregated in the order of their
 // UIDs, so answers are the same there, to the last bit of a sum.
+//
+// As parquet it writes points alone, see pointfile.
 func export(ctx context.Context, c *call) error {
 	req, err := c.exportArguments()
 	if err != nil {
@@ -58,10 +61,14 @@ func export(ctx context.Context, c *call) error {
 		}); err != nil {
 			return errors.Join(err, out.abort())
 		}
+		if counts.Format != req.format {
+			return errors.Join(fmt.Errorf("%s has no -format %s: it is a gateway of an earlier release", r.url, req.format),
+				out.abort())
+		}
 		if err := out.finish(); err != nil {
 			return err
 		}
-		counts.print(c.Err) // not among the lines
+		counts.print(c.Err) // not among the points
 		return nil
 	})
 }
@@ -71,7 +78,11 @@ type exportRequest struct {
 	times      [2]string // start, and end or "" for now
 	metrics    []string  // with their filters
 	all, plain bool
+	format     string // parquet, or "" for lines
 }
+
+// parquet is the other format than lines.
+const parquet = "parquet"
 
 // parameters are those of the route.
 func (r *exportRequest) parameters() string {
@@ -85,10 +96,13 @@ func (r *exportRequest) parameters() string {
 	if r.plain {
 		q.Set("plain", "true")
 	}
+	if r.format != "" {
+		q.Set("format", r.format)
+	}
 	return q.Encode()
 }
 
-// export answers with import lines.
+// export answers with import lines, or with the bytes of a Parquet file among its lines.
 func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	req := exportRequest{
@@ -96,6 +110,10 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 		metrics: q["m"],
 		all:     q.Get("all") == "true",
 		plain:   q.Get("plain") == "true",
+		format:  q.Get("format"),
+	}
+	if req.format != "" && req.format != parquet {
+		return fmt.Errorf("format: got %q, want %s or none", req.format, parquet)
 	}
 	if req.times[0] == "" || req.all != (len(req.metrics) == 0) {
 		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0],
@@ -114,6 +132,9 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	return writeLines(w, r, func(out io.Writer, _ func(string)) (any, error) {
 		x := h.exporter(out)
+		if req.format == parquet {
+			return &x.counts, x.allParquet(r.Context(), req)
+		}
 		return &x.counts, x.all(r.Context(), req)
 	})
 }
@@ -121,9 +142,10 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 // exportCounts say how much was written and how much was left out. A gateway sends
 // them as JSON.
 type exportCounts struct {
-	Metrics int   `json:"metrics"`
-	Points  int64 `json:"points"`
-	Meta    int64 `json:"remarks"` // meta lines
+	Format  string `json:"format,omitempty"` // which it was; a gateway of an earlier release has lines only
+	Metrics int    `json:"metrics"`
+	Points  int64  `json:"points"`
+	Meta    int64  `json:"remarks"` // meta lines
 
 	// Left out:
 	Annotations int64 `json:"notes"`      // where points alone are written
@@ -140,11 +162,15 @@ func (n *exportCounts) print(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 
+	notes := "annotations (-all takes them)"
+	if n.Format == parquet {
+		notes = "annotations (-all takes them, in lines)"
+	}
 	for _, left := range []struct {
 		n    int64
 		what string
 	}{
-		{n.Annotations, "annotations (-all takes them)"},
+		{n.Annotations, notes},
 		{n.Skipped, "cells that are no points (histograms and others)"},
 		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970, " +
 			"of names with blanks)"},
@@ -167,15 +193,8 @@ func (x *exporter) all(ctx context.Context, req exportRequest) (err error) {
 		}
 	}
 
-	for _, m := range metrics {
-		name, filters := m, ""
-		// What a user asks for may have filters; a stored name may have any character.
-		if i := strings.IndexByte(m, '{'); i > 0 && !req.all {
-			name, filters = m[:i], m[i:]
-		}
-		if err := x.exportMetric(ctx, req.times, name, filters); err != nil {
-			return fmt.Errorf("%s: %w", m, err)
-		}
+	if err := x.eachRow(ctx, req, metrics, false, x.exportRow); err != nil {
+		return err
 	}
 	x.counts.Metrics = len(metrics)
 
@@ -183,6 +202,23 @@ func (x *exporter) all(ctx context.Context, req exportRequest) (err error) {
 		return nil
 	}
 	return x.writeMetadata(ctx, req.times)
+}
+
+// eachRow calls f with each row of the series of metrics that their filters admit.
+func (x *exporter) eachRow(
+	ctx context.Context, req exportRequest, metrics []string, keysOnly bool, f func(*scanplan.Plan, seriesRow) error,
+) error {
+	for _, m := range metrics {
+		name, filters := m, ""
+		// What a user asks for may have filters; a stored name may have any character.
+		if i := strings.IndexByte(m, '{'); i > 0 && !req.all {
+			name, filters = m[:i], m[i:]
+		}
+		if err := x.eachRowOf(ctx, req.times, name, filters, keysOnly, f); err != nil {
+			return fmt.Errorf("%s: %w", m, err)
+		}
+	}
+	return nil
 }
 
 // exportArguments parses START [END] [AGG] METRIC…. An aggregator is accepted, as
@@ -208,6 +244,16 @@ func (c *call) exportArguments() (req exportRequest, err error) {
 	req.metrics = joinTags(rest)
 	if c.all != (len(req.metrics) == 0) {
 		return req, c.usage("got %d metrics, want some, or -all", len(req.metrics))
+	}
+
+	switch c.format {
+	case "lines":
+	case parquet:
+		if req.format = parquet; strings.HasSuffix(c.output, ".gz") {
+			return req, c.usage("-o: got %q, want no .gz: a Parquet file is compressed inside", c.output)
+		}
+	default:
+		return req, c.usage("-format: got %q, want lines or %s", c.format, parquet)
 	}
 	return req, nil
 }

@@ -7,16 +7,18 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/extra/tools/pointfile"
 	"downpour/pushdown/store"
 )
 
-// exporter writes rows as import lines.
+// exporter writes rows as import lines, or their points to a Parquet file.
 type exporter struct {
 	*work
 	out      io.Writer
 	names    *namer
 	withMeta bool // annotations and meta data are written, too
 	counts   exportCounts
+	file     *pointfile.Writer // nil for lines
 
 	// The row that was decoded last.
 	decoder encoding.RowDecoder
@@ -32,18 +34,29 @@ func (x *work) exporter(out io.Writer) *exporter {
 	return e
 }
 
-// exportMetric exports the series of one metric that its filters admit.
-func (x *exporter) exportMetric(ctx context.Context, times [2]string, name, filters string) error {
+// eachRowOf calls f with each row of the series of one metric that its filters admit.
+func (x *exporter) eachRowOf(
+	ctx context.Context, times [2]string, name, filters string, keysOnly bool, f func(*scanplan.Plan, seriesRow) error,
+) error {
 	c, err := x.plan(ctx, times, name, filters)
 	if err != nil {
 		return err
 	}
 	for _, s := range stretchesOf(c) {
-		for row, err := range x.walk(ctx, &s, x.names, false) {
+		for row, err := range x.walk(ctx, &s, x.names, keysOnly) {
 			if err != nil {
 				return err
 			}
-			if err := x.exportRow(c.Plan, row); err != nil {
+			err = row.bad
+			if err == nil && row.named.orphan != "" {
+				// Names that are gone are damage, which the user must know of; others just cannot be
+				// written in a line.
+				err = row.named.noLine
+			}
+			if err == nil {
+				err = f(c.Plan, row)
+			}
+			if err != nil {
 				return fmt.Errorf("row %x: %w", row.Key, err)
 			}
 		}
@@ -51,18 +64,9 @@ func (x *exporter) exportMetric(ctx context.Context, times [2]string, name, filt
 	return nil
 }
 
-// exportRow writes the points and annotations of a row.
+// exportRow writes the points and annotations of a row as lines.
 func (x *exporter) exportRow(p *scanplan.Plan, row seriesRow) error {
 	s := row.named
-	switch {
-	case row.bad != nil:
-		return row.bad
-	case s.orphan != "":
-		// Names that are gone are damage, which the user must know of; others just cannot be
-		// written in a line.
-		return s.noLine
-	}
-
 	if err := x.decode(row.key.BaseTime, row.Cells); err != nil {
 		return err
 	}
@@ -85,6 +89,9 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 	for _, cell := range cells {
 		if err := x.decoder.Add(cell.Qualifier, cell.Value, cell.Timestamp); err != nil {
 			return err
+		}
+		if x.file != nil { // its times have one unit
+			continue
 		}
 		if err := x.recordMillis(base, cell); err != nil {
 			return err

@@ -174,7 +174,7 @@ func title(row seriesRow) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "row %x %s %d", row.Key, visible(of.metric), row.key.BaseTime)
 	for _, t := range of.tags {
-		fmt.Fprintf(&b, " %s=%s", visible(t.k), visible(t.v))
+		fmt.Fprintf(&b, " %s=%s", visible(t.K), visible(t.V))
 	}
 	return b.String()
 }

@@ -18,8 +18,10 @@ it was: FILE.import says where.
 
 	helpExport = `Times are those of queries: 1356998400, 2013/01/01, 1d-ago. -all writes every
 metric, with names, annotations and meta data as comments that import reads.
+-format parquet writes a table of points alone, for pandas, DuckDB and others.
 
   gateway export 2013/01/01 2013/02/01 'sys.cpu.user{host=web*}' > points
+  gateway export -format parquet -o cpu.parquet 1d-ago 'sys.cpu.user{host=web*}'
   gateway export -all -o all.gz 1970/03/01`
 
 	helpQuery = `Prints metric, time in ms, value and tags, a point a line. Several queries may

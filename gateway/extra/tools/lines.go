@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -25,9 +27,11 @@ import (
 // answer is cut off. If the work fails, the last line begins with #error and has the error's
 // text as a JSON string; a line #counts before it has what was done until then. No other
 // line begins with these words. Work that deletes what it has sent writes a line #printed before, and goes on
-// when the client, which has the lines on its disk by then, has sent a byte of its body.
+// when the client, which has the lines on its disk by then, has sent a byte of its body. Bytes of a file that has no
+// lines come behind a line #bytes, which has their number.
 const (
 	progressPrefix = "#progress "
+	bytesPrefix    = "#bytes "
 	printedLine    = "#printed \n"
 	countsPrefix   = "#counts "
 	errorPrefix    = "#error "
@@ -94,6 +98,22 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
+// fileBytes writes pieces of a file among the lines.
+type fileBytes struct{ lines io.Writer }
+
+// Write implements io.Writer.
+func (f fileBytes) Write(p []byte) (int, error) {
+	for piece := range slices.Chunk(p, linesBuffer) {
+		if _, err := fmt.Fprintf(f.lines, "%s%d\n", bytesPrefix, len(piece)); err != nil {
+			return 0, err
+		}
+		if _, err := f.lines.Write(piece); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
 // receiver takes an answer of lines.
 type receiver struct {
 	out      io.Writer
@@ -146,7 +166,7 @@ func (r *remote) copyLines(in io.Reader, to receiver) error {
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("%s: the answer was cut off (run it again): %w", r.url, err)
+			return r.cutOff(err)
 		}
 
 		// A line that is longer than the buffer comes in pieces, and only the first can be such a word.
@@ -164,6 +184,11 @@ func (r *remote) copyLines(in io.Reader, to receiver) error {
 			case progressPrefix:
 				to.progress(strings.TrimSuffix(string(text), "\n"))
 				continue
+			case bytesPrefix:
+				if err := r.copyBytes(lines, string(bytes.TrimSpace(text)), to.out); err != nil {
+					return err
+				}
+				continue
 			case strings.TrimSuffix(printedLine, "\n"):
 				if err := to.printed(); err != nil {
 					return err
@@ -177,6 +202,25 @@ func (r *remote) copyLines(in io.Reader, to receiver) error {
 			return err
 		}
 	}
+}
+
+// copyBytes copies the bytes of a file behind the line that has their number.
+func (r *remote) copyBytes(in io.Reader, number string, out io.Writer) error {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n > linesBuffer {
+		return fmt.Errorf("%s: got %s%q, want a number of at most %d", r.url, bytesPrefix, number, linesBuffer)
+	}
+	piece := make([]byte, n)
+	if _, err := io.ReadFull(in, piece); err != nil {
+		return r.cutOff(err)
+	}
+	_, err = out.Write(piece)
+	return err
+}
+
+// cutOff returns the error of an answer that ended too early.
+func (r *remote) cutOff(err error) error {
+	return fmt.Errorf("%s: the answer was cut off (run it again): %w", r.url, err)
 }
 
 // workFailed returns the error of work that has failed after its first line. text is a JSON string.

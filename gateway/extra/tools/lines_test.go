@@ -35,6 +35,18 @@ func TestCopyLines(t *testing.T) {
 	f("m 1 1 a=b\n#end {\"points\":1}", "m 1 1 a=b\n", "", 0, "cut off")
 	f("m 1 1 a=b\n#error \"no region\"\nm 2 1 a=b\n", "m 1 1 a=b\n", "", 0, `failed: "no region"`)
 	f("m 1 1 a=b\n#counts {\"points\":1}\n#error \"no region\"\n", "m 1 1 a=b\n", "", 1, `failed: "no region"`)
+
+	// Bytes of a file are no lines.
+	f("#bytes 9\n\n#end {}\n#bytes 1\nx#end {\"points\":1}\n", "\n#end {}\nx", "", 1, "")
+	f("#bytes 9\n#end {}\n", "", "", 0, "cut off")
+	f("#bytes 65537\n", "", "", 0, "want a number of at most 65536")
+	f("#bytes -1\n", "", "", 0, "want a number")
+	var sent bytes.Buffer
+	file := strings.Repeat("\n#end {}\n", linesBuffer) // more than one piece
+	if n, err := (fileBytes{&sent}).Write([]byte(file)); n != len(file) || err != nil {
+		t.Errorf("%d bytes of a file written, %v; want %d", n, err, len(file))
+	}
+	f(sent.String()+"#end {}\n", file, "", 0, "")
 }
 
 // An error before the first line is returned, so that it becomes a status; a later one is written

@@ -211,7 +211,7 @@ func (p *rowPrinter) row(row seriesRow) error {
 func (s *namedSeries) braces() string {
 	var all []string
 	for _, t := range s.tags {
-		all = append(all, t.k+"="+t.v)
+		all = append(all, t.K+"="+t.V)
 	}
 	return "{" + strings.Join(all, ", ") + "}"
 }
@@ -357,10 +357,7 @@ func appendCellLines(
 
 // importable reports whether import, with these settings, takes the names of a series.
 func (s *namedSeries) importable(settings *Settings) bool {
-	p := write.Point{Metric: s.metric, Time: 1}
-	for _, t := range s.tags {
-		p.Tags = append(p.Tags, write.Tag{K: t.k, V: t.v})
-	}
+	p := write.Point{Metric: s.metric, Tags: s.tags, Time: 1}
 	return p.Validate(settings.Schema, settings.Allowed...) == nil
 }
 

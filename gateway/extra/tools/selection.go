@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/metadata/wholetable"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
+	"downpour/gateway/write"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
@@ -225,7 +226,7 @@ type namer struct {
 // namedSeries is a series with its names.
 type namedSeries struct {
 	metric string
-	tags   []tagName         // in the order of their UIDs
+	tags   []write.Tag       // in the order of their UIDs
 	values map[string]string // of tags, by the UID of the key
 	orphan string            // which of its UIDs has no name, "" if all have
 
@@ -234,8 +235,6 @@ type namedSeries struct {
 	lineTags string
 	noLine   error
 }
-
-type tagName struct{ k, v string }
 
 // Bounds of what a namer keeps, in bytes: of each of several, or in a gateway, and of one
 // that has a process for itself.
@@ -273,7 +272,7 @@ const (
 func (n *namer) keep(s *namedSeries) {
 	cost := seriesCost + 2*len(n.key) + len(s.metric) + len(s.tags)*tagCost
 	for _, t := range s.tags {
-		cost += 2 * (len(t.k) + len(t.v)) // once more in its line
+		cost += 2 * (len(t.K) + len(t.V)) // once more in its line
 	}
 	if n.bytes+cost > n.bound {
 		clear(n.cache)
@@ -312,7 +311,7 @@ func (n *namer) read(ctx context.Context, key encoding.RowKey) (*namedSeries, er
 		if err != nil {
 			return nil, err
 		}
-		s.tags = append(s.tags, tagName{k, v})
+		s.tags = append(s.tags, write.Tag{K: k, V: v})
 		s.values[string(p.K)] = v
 	}
 	s.lineTags, s.noLine = s.spell()
@@ -333,7 +332,7 @@ func (s *namedSeries) spell() (string, error) {
 	var text []byte
 	var err error
 	for _, t := range s.tags {
-		if text, err = appendTag(text, t.k, t.v); err != nil {
+		if text, err = appendTag(text, t.K, t.V); err != nil {
 			return "", err
 		}
 	}

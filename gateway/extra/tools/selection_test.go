@@ -7,6 +7,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/query/plan"
+	"downpour/gateway/write"
 	"downpour/pushdown/store"
 )
 
@@ -53,21 +54,21 @@ func TestNamedSeries_noLine(t *testing.T) {
 			t.Errorf("%+v: %q, %v; want %q, %q", s, got, err, want, fault)
 		}
 	}
-	tags := []tagName{{"host", "a"}, {"dc", "é"}}
+	tags := []write.Tag{{K: "host", V: "a"}, {K: "dc", V: "é"}}
 	f(namedSeries{metric: "m", tags: tags}, " host=a dc=é", "")
 	f(namedSeries{metric: "m"}, "", "no tags")
 	f(namedSeries{metric: "m n", tags: tags}, "", errName.Error())
-	f(namedSeries{metric: "m", tags: []tagName{{"host", "a=b"}}}, "", errName.Error())
+	f(namedSeries{metric: "m", tags: []write.Tag{{K: "host", V: "a=b"}}}, "", errName.Error())
 	f(namedSeries{metric: "m", tags: tags, orphan: "tagv 000009"}, "", "tagv 000009 has no name")
 
 	settings := &Settings{Schema: encoding.DefaultSchema()}
 	for name, want := range map[string]bool{"a": true, "é": true, "a$b": false, "a/b.c-d_e": true} {
-		if got := (&namedSeries{metric: "m", tags: []tagName{{"host", name}}}).importable(settings); got != want {
+		if got := (&namedSeries{metric: "m", tags: []write.Tag{{K: "host", V: name}}}).importable(settings); got != want {
 			t.Errorf("%q: importable %t, want the opposite", name, got)
 		}
 	}
 	settings.Allowed = []rune("$")
-	if !(&namedSeries{metric: "m", tags: []tagName{{"host", "a$b"}}}).importable(settings) {
+	if !(&namedSeries{metric: "m", tags: []write.Tag{{K: "host", V: "a$b"}}}).importable(settings) {
 		t.Error("a character that the settings allow is refused")
 	}
 }

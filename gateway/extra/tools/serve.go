@@ -63,6 +63,7 @@ type Served struct {
 //
 //	GET  export?start=…&end=…&m=METRIC{tag=filter}…    import lines
 //	GET  export?start=…&all=true&plain=true            of every metric
+//	GET  export?start=…&m=…&format=parquet             bytes of a file, see fileBytes
 //	GET  scan?arg=START&arg=AGG&arg=METRIC&import=true rows, or import lines
 //	GET  names?q=REGEXP&kind=metrics                   [{"kind","name","uid"}…]
 //	POST import?skip=true                              lines of an import file, see importDone

@@ -3,7 +3,7 @@
 //
 //	mkmetric NAME…                    give metrics their UIDs
 //	import FILE…                      write the points of text files
-//	export START [END] [AGG] METRIC…  write points as the lines that import reads
+//	export START [END] [AGG] METRIC…  write points as the lines that import reads, or as Parquet
 //	query START [END] AGG … METRIC …  print an answer
 //	uid grep|assign|rename|delete …   look at and change names
 //	uid treesync|treepurge …          put series into trees, and delete what trees hold
@@ -136,8 +136,8 @@ func Commands() []Command {
 		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, always, false},
 		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport,
 			importFiles, importFlags, always, false},
-		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport,
-			export, exportFlags, nil, false},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads, or as Parquet",
+			helpExport, export, exportFlags, nil, false},
 		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer",
 			helpQuery, runQuery, nil, nil, false},
 		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck " +
@@ -172,7 +172,7 @@ type options struct {
 	gateway                string
 	skipErrors, autoMetric bool
 	outOfOrder, noState    bool
-	output                 string
+	output, format         string
 	all, plain             bool
 	ignoreCase, force      bool
 	dryRun, fewer          bool
