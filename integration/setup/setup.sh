@@ -91,7 +91,7 @@ other_hbases() { # other_hbases VERSION...
 }
 
 # What make test runs of Java.
-hbase_and_opentsdb() { # one after the other: Maven's local repository has no lock
+hbase_and_opentsdb() {
 	classpath hbase "$HBASE_VERSION" "-Dhbase.version=$HBASE_VERSION"
 	classpath opentsdb "$OPENTSDB_VERSION $JAXB_API_VERSION" \
 		"-Dopentsdb.version=$OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
@@ -350,10 +350,20 @@ for step in "${steps[@]}"; do
 	[[ " ${all_steps[*]} " == *" $step "* ]] || fail "got step '$step', want one of ${all_steps[*]}"
 done
 
-# The steps use several registries and wait mostly for the network.
+# The steps use several registries and wait mostly for the network. Those with Maven run one after the other: its local
+# repository has no lock, they share class paths, and a target may name one of them twice.
+alone() {
+	case $1 in
+	java_programs | hbase_and_opentsdb | matrix_hbases)
+		exec 9>"$out/maven.lock"
+		flock 9
+		;;
+	esac
+	"$1"
+}
 pids=()
 for step in "${steps[@]}"; do
-	("$step") &
+	(alone "$step") &
 	pids+=($!)
 done
 bad=0
