@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/tsuna/gohbase/pb"
 	"github.com/tsuna/gohbase/region"
@@ -26,7 +27,8 @@ type scanner struct {
 	plain   bool   // the scan names no read type
 	began   string // the row at which it was opened
 	done    bool   // behind its rows is one that shows that the filter admits no more
-	last    []byte // the last row that it comes to, though its filter may not admit it
+	// last returns the last row that it comes to, though its filter may not admit it. It looks when it is first called.
+	last func() []byte
 }
 
 // scan executes the Scan method: it opens, continues or closes a scanner.
@@ -104,9 +106,9 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			return sc, nil
 		}
 		s.c.calls[catalogRowRead]++
-		if sc.rows = s.c.metaRange(spec); len(sc.rows) > 0 {
-			sc.last = sc.rows[len(sc.rows)-1].key
-		}
+		sc.rows = s.c.metaRange(spec)
+		all := sc.rows
+		sc.last = func() []byte { return all[len(all)-1].key }
 		return sc, nil
 	}
 
@@ -139,8 +141,8 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	inRange := func(key []byte) bool {
 		return r.contains(key) && bytes.Compare(key, spec.StartRow) >= 0 && (len(spec.StopRow) == 0 || bytes.Compare(key, spec.StopRow) < 0)
 	}
-	sc.last = t.lastRow(inRange, f.ofFamily)
-	sc.done = f.endsBefore(sc.last)
+	sc.last = sync.OnceValue(func() []byte { return t.lastRow(inRange, f.ofFamily) })
+	sc.done = f.last != nil && f.endsBefore(sc.last())
 	for _, row := range rows {
 		if !inRange(row.key) {
 			continue
@@ -242,7 +244,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		limit = -1
 	}
 	var block []byte
-	ends := true // the reply comes to the end of the region
+	var end []byte // the last whole row
 	for sent := 0; len(sc.rows) > 0 && rows > 0; rows-- {
 		r, n := sc.rows[0], uint32(0)
 		for sc.cell < len(r.cells) && (len(block) < size && sent < cells || !m.GetClientHandlesPartials()) {
@@ -259,11 +261,10 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		}
 
 		if whole {
-			sc.rows, sc.cell = sc.rows[1:], 0
-			ends = bytes.Equal(r.key, sc.last)
+			sc.rows, sc.cell, end = sc.rows[1:], 0, r.key
 			// Without a limit it is negative, and never 0.
 			if limit--; limit == 0 {
-				response.MoreResults, response.MoreResultsInRegion = proto.Bool(false), proto.Bool(!ends)
+				response.MoreResults, response.MoreResultsInRegion = proto.Bool(false), proto.Bool(!bytes.Equal(end, sc.last()))
 				return response, block
 			}
 		}
@@ -274,7 +275,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	}
 
 	// A server that stops at the last row it wants to send does not know which of the rows behind it the filter admits.
-	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0 || rows == 0 && !ends)
+	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0 || rows == 0 && end != nil && !bytes.Equal(end, sc.last()))
 	// HBase says only without results that the filter is done. If its time for the reply ends at the row that shows it, it has not
 	// seen yet that this was all of the region.
 	if sc.done && len(sc.rows) == 0 && len(response.CellsPerResult) == 0 {
