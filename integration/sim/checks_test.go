@@ -36,7 +36,7 @@ type series struct {
 
 // get sends a query over all points.
 func (c *clients) get(gateway int, sub string, headers ...string) answer {
-	from := c.w.began.Unix() - 4*3600
+	from := c.w.began.Unix() - before
 	return c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&show_tsuids&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "", headers...)
 }
 

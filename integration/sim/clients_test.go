@@ -158,6 +158,9 @@ func (c *clients) write(writer int) {
 	}
 }
 
+// before is how long before the world began all points are, in seconds: those that come late are up to five hours old.
+const before = 6 * 3600
+
 // denseEvery is the distance of the points of the dense series, in seconds.
 const denseEvery = 30
 

@@ -33,7 +33,7 @@ func (w *World) checkTables() {
 
 func (w *World) checkRows(flags ...string) {
 	for _, metric := range []string{"m0", "m1"} {
-		w.tool("fsck", append(flags, fmt.Sprint(w.began.Unix()-4*3600), fmt.Sprint(time.Now().Unix()), "sum", metric)...)
+		w.tool("fsck", append(flags, fmt.Sprint(w.began.Unix()-before), fmt.Sprint(time.Now().Unix()), "sum", metric)...)
 	}
 }
 
@@ -69,8 +69,8 @@ func (w *World) operate() {
 			{"uid", "fsck"},
 			{"uid", "metasync"},
 			{"uid", "grep", "h"},
-			{"fsck", "-fix", "-resolve-duplicates", fmt.Sprint(w.began.Unix() - 4*3600), "sum", "m0"},
-			{"scan", "-import", fmt.Sprint(w.began.Unix() - 4*3600), "sum", "m1"},
+			{"fsck", "-fix", "-resolve-duplicates", fmt.Sprint(w.began.Unix() - before), "sum", "m0"},
+			{"scan", "-import", fmt.Sprint(w.began.Unix() - before), "sum", "m1"},
 		}[r.IntN(5)]
 		ctx, cancel := context.WithTimeout(context.Background(), w.slower(patience))
 		out, err := w.runTool(ctx, command[0], command[1:]...)
