@@ -45,8 +45,12 @@ func (s *server) listen(addr string) error {
 		return err
 	}
 	s.mu.Lock()
-	s.listener, s.addr, s.conns = l, l.Addr().String(), map[net.Conn]bool{}
+	s.listener, s.conns = l, map[net.Conn]bool{}
 	s.mu.Unlock()
+	// It keeps its address when it is started again, and others read that at any time.
+	if s.addr == "" {
+		s.addr = l.Addr().String()
+	}
 
 	s.c.serve(l, s.session)
 	return nil
