@@ -187,8 +187,8 @@ var posix = map[string]string{
 	"Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
 }
 
-// escape translates a backslash and what belongs to it.
-func (t *translator) escape() string {
+// escape translates a backslash and what belongs to it. It returns what Go cannot say, "" for nothing.
+func (t *translator) escape() (unsupported string) {
 	rest := t.rest()
 	if len(rest) < 2 {
 		t.copy(1) // Go's parser reports it
@@ -209,7 +209,7 @@ func (t *translator) escape() string {
 	case '1' <= c && c <= '9' || c == 'k':
 		return "a back-reference"
 	case c == 'b' || c == 'B':
-		t.borders = true
+		t.borders = true // Go's words have other letters, see readsOtherwise
 		t.copy(2)
 	case c == 'u' && len(rest) >= 6:
 		t.write(`\x{`+rest[2:6]+`}`, 6)

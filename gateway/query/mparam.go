@@ -104,7 +104,7 @@ func tagWithColon(text string) string {
 	return text[begin : last+end]
 }
 
-// parameterParts splits a parameter at its colons.
+// parameterParts splits a parameter at its colons, into two to five parts.
 func parameterParts(text string) ([]string, error) {
 	parts := strings.Split(text, ":")
 	switch {

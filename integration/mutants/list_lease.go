@@ -56,7 +56,7 @@ var ofLeases = []mutant{
 		test: "TestWorker_ofKilledServer",
 	}, {
 		name: "regions-of-the-dead-left", file: "pushdown/compaction/background/servers.go",
-		old: "|| w.alone[r.Server]", new: "",
+		old: "|| w.unattended[r.Server]", new: "",
 		test: "TestWorker_ofKilledServer",
 	},
 }

@@ -76,7 +76,7 @@ var ofTheLog = []mutant{
 		test: "TestWriteLines",
 	}, {
 		name: "command-on-the-tables-not-audited", file: "gateway/extra/tools/connect.go",
-		old: "	c.begin()\n", new: "",
+		old: "	c.logIfItChanges()\n", new: "",
 		test: "TestAudited",
 	}, {
 		name: "repair-of-names-not-audited", file: "gateway/extra/tools/audited.go",

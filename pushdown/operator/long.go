@@ -242,6 +242,7 @@ func (s *longScanner) chooseSection() error {
 
 // probeSectionEnd probes the rows after the section, or, where the rows of the part end, the last rows in
 // the section. It returns nil for a short section at the end of the part.
+// It keeps a probe of the rows after the section as nextProbe, and sets rowsEnd and sectionEnd back where it finds no rows.
 func (s *longScanner) probeSectionEnd() (*probe, error) {
 	at := s.sectionEnd
 	if at == s.rowsEnd {

@@ -242,7 +242,8 @@ func (o *partOperator) addRow(r *store.Row) error {
 }
 
 // tryRow checks the key of a row, decodes the cells, and adds what the plan needs of them to its
-// series. It adds nothing of a row that cannot be read.
+// series. It adds nothing of a row that cannot be read, because addRow may leave that row out. Only a DataError can be left out: other
+// errors, such as that of an off-hour row, are returned as they are.
 func (o *partOperator) tryRow(r *store.Row) error {
 	s := o.part.Plan.Schema
 	key, err := s.ParseRowKey(r.Key)

@@ -159,7 +159,7 @@ func (j *Job) guard(ctx context.Context, all []*past, report *Report, allowed in
 	if rows == 0 || !j.jumped(report.At) {
 		return nil
 	}
-	ok, err := j.shown(ctx, all, report.At)
+	ok, err := j.shownRight(ctx, all, report.At)
 	if err == nil && !ok { //fault:retention-by-a-clock-ahead TestRun_clockAhead
 		return &RefusedError{Table: all[0].table.Name, Past: all[0].rows, Rows: rows, ahead: report.At}
 	}

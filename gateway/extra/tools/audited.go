@@ -4,9 +4,9 @@ import (
 	"downpour/gateway/admin/audit"
 )
 
-// begin logs that a command is about to change something by its own hand. What it asks of a
+// logIfItChanges logs that a command is about to change something by its own hand. What it asks of a
 // gateway is in that gateway's log.
-func (c *call) begin() {
+func (c *call) logIfItChanges() {
 	if c.Log == nil || c.dryRun || c.command.changes == nil || !c.command.changes(c) {
 		return
 	}
@@ -14,7 +14,7 @@ func (c *call) begin() {
 	c.act.Begin(c.Log)
 }
 
-// end logs how it ended, if begin has logged it.
+// end logs how it ended, if logIfItChanges has logged it.
 func (c *call) end(err error) {
 	if c.act != nil {
 		c.act.End(c.Log, err)

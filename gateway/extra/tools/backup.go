@@ -285,7 +285,7 @@ func restore(ctx context.Context, c *call) error {
 	if c.dryRun {
 		do = c.Backups(c.Address).PlanRestore
 	}
-	c.begin()
+	c.logIfItChanges()
 	report, err := do(ctx, c.args[0], c.everySoOften("%d of %d files are read"))
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w; end its gateway first", err)

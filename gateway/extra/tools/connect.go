@@ -25,11 +25,11 @@ const (
 	asItIs
 )
 
-// connect finds the handler of the tools: that of the gateway which has the store open, or one of
-// this process's own on the store, which no process has open then.
+// connect finds the handler of the tools: that of the gateway that the command names, of the one that has the embedded store open,
+// or one of this process's own.
 func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 	if c.dryRun {
-		c.beginDry()
+		c.announceDryRun()
 		p = existing
 	}
 	// A named gateway is meant, whatever store it serves.
@@ -50,7 +50,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.begin()
+	c.logIfItChanges()
 	if p != asItIs {
 		if err := c.checkStore(ctx, st, p); err != nil {
 			st.Close()
@@ -72,8 +72,8 @@ func (c *call) at(ctx context.Context, p purpose, f func(*remote) error) error {
 // dryLine stands before what a command says in a dry run, in the words of the real one.
 const dryLine = "dry run, nothing is changed; this would be done:"
 
-// beginDry reports a dry run of what changes something.
-func (c *call) beginDry() {
+// announceDryRun reports a dry run of what changes something.
+func (c *call) announceDryRun() {
 	if c.command.changes == nil || !c.command.changes(c) {
 		return
 	}

@@ -114,7 +114,7 @@ const groupBytes = 200
 type aggregation struct {
 	m          *Merger
 	fn         *aggregate.Function
-	joiner     *joiner // nil if all parts are per-series
+	joiner     *joiner // nil unless partial aggregates of several parts are joined
 	query      aggregate.Query
 	columns    columns
 	aggregator aggregate.Group
@@ -140,9 +140,9 @@ func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
 	return a, grouped, err
 }
 
-// newAggregation returns the aggregation of all groups of a plan, with a joiner if any part returned
-// partial aggregates, otherwise with columns of series. The error is ErrOrder if aligned aggregates
-// would have to be merged with others.
+// newAggregation returns the aggregation of all groups of a plan: with a joiner if partial aggregates of several parts must be joined,
+// with columns if parts returned series, and with neither if groups are finished: aligned ones, and those of a part that is all of the
+// plan. The error is ErrOrder if aligned aggregates would have to be merged with others.
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
 	if m.fn == nil {
@@ -163,7 +163,7 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	switch {
 	case len(m.partialParts) == 0:
 		return a, a.columns.init(p, m)
-	case len(m.whole) > 0:
+	case len(m.whole) > 0: // one part is all of the plan, so nothing is joined, see wholeGroup
 		return a, nil
 	}
 

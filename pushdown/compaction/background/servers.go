@@ -52,8 +52,9 @@ func (d *dead) has(holder string) bool {
 	return d.holders[holder]
 }
 
-// look finds the other region servers that have no living worker.
-func (w *Worker) look(ctx context.Context) error {
+// findUnattended sets unattended, the other region servers that have no living worker, and dead, the workers that were there: their
+// leases on regions may be taken at once, see lease.Keeper.
+func (w *Worker) findUnattended(ctx context.Context) error {
 	w.looked = time.Now()
 	others := map[string]bool{}
 	for _, r := range w.all {
@@ -63,7 +64,8 @@ func (w *Worker) look(ctx context.Context) error {
 	}
 	servers := slices.Sorted(maps.Keys(others))
 	if len(servers) == 0 {
-		w.alone = nil
+		w.unattended = nil
+		w.dead.set(nil)
 		return nil
 	}
 
@@ -75,14 +77,14 @@ func (w *Worker) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.alone = map[string]bool{}
+	w.unattended = map[string]bool{}
 	holders := map[string]bool{}
 	for i, s := range servers {
 		switch {
 		case !sights[i].Held:
-			w.alone[s] = true
+			w.unattended[s] = true
 		case sights[i].Expired:
-			w.alone[s] = true
+			w.unattended[s] = true
 			holders[sights[i].Holder] = true
 		}
 	}
@@ -93,5 +95,5 @@ func (w *Worker) look(ctx context.Context) error {
 // mine reports whether a region is this worker's: all are if it has no region server, else those of
 // that server and of servers without a living worker.
 func (w *Worker) mine(r store.Region) bool {
-	return w.cfg.Beside == "" || r.Server == w.cfg.Beside || w.alone[r.Server]
+	return w.cfg.Beside == "" || r.Server == w.cfg.Beside || w.unattended[r.Server]
 }

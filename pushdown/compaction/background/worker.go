@@ -80,7 +80,7 @@ type Worker struct {
 	all        []store.Region // of the table, in the order of keys
 	listed     time.Time
 	looked     time.Time       // when it was last seen which other workers live
-	alone      map[string]bool // region servers without a living worker
+	unattended map[string]bool // region servers without a living worker
 	regions    []*region       // those of all that are this worker's
 	warned     string          // the last warning about all regions
 	now        *region         // that is worked on, nil between two regions
@@ -170,7 +170,7 @@ func (w *Worker) list(ctx context.Context) error {
 // share brings the regions that are this worker's up to date.
 func (w *Worker) share(ctx context.Context) error {
 	if w.cfg.Beside != "" {
-		if err := w.look(ctx); err != nil {
+		if err := w.findUnattended(ctx); err != nil {
 			return err
 		}
 	}

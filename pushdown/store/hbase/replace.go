@@ -181,7 +181,8 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 	return nil
 }
 
-// put puts the new cells of the live rows that have not changed, and drops the others.
+// put puts the new cells of the live rows, on condition that a row is as it was read, and drops from live the rows that are not.
+// Servers before HBase 2.4 put without the condition; the comparison that follows finds most of what came in between, see Replace.
 func (r *replacer) put(ctx context.Context) error {
 	var puts []int
 	for _, i := range r.live {
@@ -192,6 +193,7 @@ func (r *replacer) put(ctx context.Context) error {
 	if len(puts) == 0 {
 		return nil
 	}
+	// ChangeIf wants rows in ascending order.
 	slices.SortFunc(puts, func(a, b int) int { return bytes.Compare(r.changes[a].Read.Key, r.changes[b].Read.Key) })
 
 	changes := make([]store.ConditionalChange, len(puts))
