@@ -7,11 +7,6 @@ import (
 	"downpour/gateway/gatewaytest"
 )
 
-// withHistograms has a gateway take histograms.
-func withHistograms(c *gateway.Config) {
-	c.Histograms = `{"net.opentsdb.core.SimpleHistogramDecoder":1}`
-}
-
 // onFakeHBase starts a gateway on a simulated HBase.
 func onFakeHBase(t *testing.T, change func(*gateway.Config)) *bench {
 	t.Helper()

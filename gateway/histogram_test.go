@@ -94,14 +94,6 @@ func TestHistogram_refused(t *testing.T) {
 	f(`"buckets":{`+list+`}`, "Too many buckets: 32768, maximum allowed: 32767")
 }
 
-// telnet sends lines and returns the answers.
-func sendTelnet(b *bench, lines ...string) string {
-	b.Helper()
-	c := b.Dial()
-	fmt.Fprint(c, strings.Join(lines, "\n")+"\n")
-	return c.Rest()
-}
-
 // Queries of histograms read raw data, also where a rollup table would serve their downsampler.
 func TestHistogram_besideRollups(t *testing.T) {
 	b := openHistograms(t, gatewaytest.WithRollups)

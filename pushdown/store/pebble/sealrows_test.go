@@ -58,24 +58,3 @@ const (
 	oldSeries = 10
 	oldHours  = 3
 )
-
-// fillOldRows writes the rows of the directory of 0.1.0: most into tables, the end of the last hour into the log.
-func fillOldRows(t testing.TB, s *Store) {
-	t.Helper()
-	for hour := range oldHours {
-		for series := range oldSeries {
-			entries := sealedEntries(series, hour)
-			if hour == oldHours-1 {
-				entries = entries[:len(entries)/2/30*30]
-			}
-			appendEntries(t, s, series, hour, entries)
-		}
-		if err := s.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for series := range oldSeries {
-		entries := sealedEntries(series, oldHours-1)
-		appendEntries(t, s, series, oldHours-1, entries[len(entries)/2/30*30:])
-	}
-}
