@@ -291,7 +291,7 @@ func TestReplay_refused(t *testing.T) {
 	}
 }
 
-// What a gateway was asked is recorded from its query log, and gives the same answers when it is asked again.
+// What a gateway was asked is recorded from its query log, and gives the same answers when it is replayed.
 func TestRecord_answers(t *testing.T) {
 	t.Parallel()
 	d := small()

@@ -112,7 +112,7 @@ func shifted(text string, by int64) (_ string, ok bool) {
 	return strconv.FormatInt(t+by, 10), true
 }
 
-// inMS tells whether an absolute time is in milliseconds.
+// inMS reports whether an absolute time is in milliseconds.
 func inMS(t int64) bool { return t > 1<<32 }
 
 // parameters are those of a recorded request; none of one that is no URL, which Recorded does not read.

@@ -171,7 +171,7 @@ func share(counts []int, most int) {
 	}
 }
 
-// request is the query as it can be asked again; one that cannot is counted.
+// request is the query as it can be sent again; one that cannot is counted.
 func (l *logged) request(left *LeftOut) (q Query, ok bool) {
 	switch {
 	case l.HTTPResponse.Code < 200 || l.HTTPResponse.Code > 399:

@@ -251,7 +251,7 @@ func TestPods_text(t *testing.T) {
 }
 
 // A log becomes requests in the order of their first times, a query that came three times three of them, and
-// in turn with others. What could not be asked again is counted. What is recorded is read again as it was.
+// in turn with others. What could not be sent again is counted. A recording is read as it was written.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	query := func(metric, more string) string {

@@ -290,7 +290,7 @@ func recordLog(ctx context.Context, s *session, url, tokens, path string) error 
 		leftOut = "; left out: " + text
 	}
 	if len(queries) == 0 {
-		return fmt.Errorf("record: %s: its log has no query that can be asked again%s", url, leftOut)
+		return fmt.Errorf("record: %s: its log has no query that can be sent again%s", url, leftOut)
 	}
 
 	var lines strings.Builder

@@ -172,14 +172,15 @@ func Start(opts Options) (*Cluster, error) {
 		behind:         make([]int64, opts.Servers),
 		tables:         map[string]*table{},
 		snapshots:      map[string]*snapshot{},
-		closedScanners: map[uint64]bool{}, scanners: map[uint64]*scanner{},
-		nonces:       map[uint64]bool{},
-		calls:        map[string]int{},
-		conns:        map[net.Conn]bool{},
-		lastID:       1000,
-		id:           ClusterID,
-		catalogPoint: 1, // 0 would mean that a reply has no read point
-		done:         make(chan struct{}),
+		scanners:       map[uint64]*scanner{},
+		closedScanners: map[uint64]bool{},
+		nonces:         map[uint64]bool{},
+		calls:          map[string]int{},
+		conns:          map[net.Conn]bool{},
+		lastID:         1000,
+		id:             ClusterID,
+		catalogPoint:   1, // 0 would mean that a reply has no read point
+		done:           make(chan struct{}),
 	}
 
 	if c.net = opts.Network; c.net == nil {
