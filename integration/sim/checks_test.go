@@ -56,6 +56,7 @@ func (c *clients) query(gateway int, sub string) (out []series, err error) {
 func (c *clients) unanswered(gateway int, sub string, a answer) (none bool, err error) {
 	switch {
 	case a.status == 400 && noSuchName(a.body):
+		c.w.note("gateway %d: %s: %.200s", gateway, sub, a.body)
 		return true, nil
 	case a.ok():
 		return false, nil
@@ -71,21 +72,25 @@ func noSuchName(body []byte) bool {
 	return json.Unmarshal(body, &e) == nil && strings.HasPrefix(e.Error.Message, "No such name for 'metrics': 'm")
 }
 
+// wrongAnswer marks a wrong answer in the history.
+const wrongAnswer = "WRONG at gateway"
+
 // wrong reports a wrong answer.
 func (c *clients) wrong(gateway int, format string, args ...any) {
-	c.w.note("WRONG at gateway %d: "+format, append([]any{gateway}, args...)...)
+	c.w.note(wrongAnswer+" %d: "+format, append([]any{gateway}, args...)...)
 	c.w.t.Errorf("seed %d: gateway %d: "+format, append([]any{c.w.seed, gateway}, args...)...)
 }
 
 // checkPoints compares all points of a metric with the model.
 func checkPoints(c *clients, gateway int, metric string) error {
-	before := c.w.model.snapshot()
+	before, began := c.w.model.snapshot(), time.Now()
 	out, err := c.query(gateway, "none:"+metric)
 	if err != nil {
 		return err
 	}
 	after := c.w.model.snapshot()
 	got := pointsOf(out)
+	c.w.note("gateway %d: %d points of %s in %v", gateway, len(got), metric, time.Since(began))
 	c.judge(gateway, metric, got, before, after)
 	return nil
 }

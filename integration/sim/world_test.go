@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,13 +180,17 @@ func (w *World) note(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%10v "+format, append([]any{time.Since(w.began).Round(time.Millisecond)}, args...)...))
 }
 
-// storyLines bounds what is shown of the history.
-const storyLines = 200
+// storyLines bounds what is shown of the history: what came before the first wrong answer, else the end.
+const storyLines = 300
 
 func (w *World) story() (out string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, line := range w.history[max(0, len(w.history)-storyLines):] {
+	end := len(w.history)
+	if first := slices.IndexFunc(w.history, func(line string) bool { return strings.Contains(line, wrongAnswer) }); first >= 0 {
+		end = min(end, first+storyLines/10)
+	}
+	for _, line := range w.history[max(0, end-storyLines):end] {
 		out += line + "\n"
 	}
 	return out

@@ -444,6 +444,10 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 			continue
 		}
 
+		// They would be dropped, and the row would count as absent.
+		if n := len(roe.GetResult().GetCell()); a.get != nil && n > 0 {
+			return nil, fmt.Errorf("multi: %w: %d cells outside of the cell block", cellblock.ErrMalformed, n)
+		}
 		n, err := cellblock.Length(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
 		if err != nil {
 			return nil, err

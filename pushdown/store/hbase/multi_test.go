@@ -196,6 +196,22 @@ func setCells(m *pb.MultiResponse, n int32) {
 	m.RegionActionResult[0].ResultOrException[0].GetResult().AssociatedCellCount = &n
 }
 
+// Cells that come in the message, and not in the cell block, do not make their row an absent one.
+func TestGet_cellsInTheMessage(t *testing.T) {
+	c := startMulti(t)
+	if err := c.writeRound("a"); err != nil {
+		t.Fatal(err)
+	}
+	c.change(func(n int) bool { return n == 0 }, func(m *pb.MultiResponse) {
+		last := m.RegionActionResult[len(m.RegionActionResult)-1].ResultOrException
+		last[len(last)-1].Result.Cell = []*pb.Cell{{Row: []byte("r0000")}}
+	})
+	c.wantRounds("a")
+	if n := c.Calls("Multi"); n < 2 {
+		t.Errorf("%d calls, want another after the first reply", n)
+	}
+}
+
 // If the cells of a reply are shifted by one row, no key gets the row of another.
 func TestGet_shiftedCells(t *testing.T) {
 	c := startMulti(t)
