@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -42,7 +41,7 @@ func BareScan(ctx context.Context, s store.Reader, scan store.Scan) (store.ScanS
 	defer sc.Close()
 
 	for {
-		if _, err := sc.Next(); errors.Is(err, io.EOF) {
+		if _, err := sc.Next(); err == io.EOF {
 			return sc.Stats(), nil
 		} else if err != nil {
 			return sc.Stats(), err

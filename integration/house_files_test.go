@@ -198,6 +198,9 @@ func calls(h *house) (found []string) {
 				found = append(found, h.line(c)+": skips a test; what is missing must fail")
 			}
 		}
+		for _, c := range endsByIs(f) {
+			found = append(found, h.line(c)+": errors.Is(…, io.EOF); compare with ==, because the error of a connection that was closed wraps io.EOF, too, and is no end")
+		}
 		if f.room.name == "main" {
 			continue
 		}
@@ -207,6 +210,18 @@ func calls(h *house) (found []string) {
 			}
 		}
 	}
+	return found
+}
+
+// endsByIs finds calls of errors.Is with io.EOF.
+func endsByIs(f *goFile) (found []*ast.CallExpr) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if ok && len(c.Args) == 2 && len(callsIn(c.Fun, "errors", "Is")) > 0 && len(callsIn(c.Args[1], "io", "EOF")) > 0 {
+			found = append(found, c)
+		}
+		return true
+	})
 	return found
 }
 

@@ -197,6 +197,8 @@ func TestHouse_files(t *testing.T) {
 	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
 	plant("gateway/write/x_test.go:5: skips a test; what is missing must fail",
 		oneFile("gateway/write/x_test.go", "package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+	plant("gateway/write/x.go:8: errors.Is(…, io.EOF); compare with ==, because the error of a connection that was closed wraps io.EOF, too, and is no end",
+		oneFile("gateway/write/x.go", "package write\n\nimport (\n\t\"errors\"\n\t\"io\"\n)\n\nvar _ = errors.Is(nil, io.EOF)\n"))
 	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
 		oneFile("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
 	plant("gateway/write/x.go: gofmt would change it", oneFile("gateway/write/x.go", "package write\nvar  x int\n"))

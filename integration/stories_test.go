@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"path/filepath"
@@ -177,7 +176,7 @@ func unordered(line string) string {
 	for {
 		var v map[string]any
 		err := d.Decode(&v)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

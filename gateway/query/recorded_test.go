@@ -37,7 +37,7 @@ func readRecorded(t *testing.T) (all []recorded) {
 	}
 	for dec := json.NewDecoder(bufio.NewReader(z)); ; {
 		var r recorded
-		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+		if err := dec.Decode(&r); err == io.EOF {
 			return all
 		} else if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func tableContents(t testing.TB, s store.Reader) (forward, reverse map[string]st
 	forward, reverse = map[string]string{}, map[string]string{}
 	for {
 		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return forward, reverse
 		}
 		if err != nil {

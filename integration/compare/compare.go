@@ -3,7 +3,6 @@ package compare
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -76,7 +75,7 @@ func parse(text []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("no JSON: %w", err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("no JSON: something follows at byte %d", d.InputOffset())
 	}
 	return v, nil

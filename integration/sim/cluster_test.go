@@ -179,7 +179,7 @@ func (k *cluster) breakRegions() {
 		if r.IntN(8) == 0 {
 			d += 3 * time.Minute // longer than the writer tries
 		}
-		switch r.IntN(10) {
+		switch r.IntN(11) {
 		case 0:
 			w.broke("region moved", "%s %x moves", table, key)
 			k.hbase.MoveRegion(table, key)
@@ -230,6 +230,11 @@ func (k *cluster) breakRegions() {
 				w.broke("clock set", "the clock of region server %d is %v behind", i, behind)
 				k.hbase.SetBehind(i, behind.Milliseconds())
 			}
+		case 10:
+			w.broke("region server hangs up", "region server %d closes each connection for %v", i, d)
+			w.faults.hangUp(i, true)
+			w.rest(d)
+			w.faults.hangUp(i, false)
 		}
 	}
 }

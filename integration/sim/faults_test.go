@@ -17,9 +17,10 @@ type faults struct {
 	seed uint64
 	kind []fault // what this seed has
 
-	mu    sync.Mutex
-	seen  map[string]int
-	count map[string]int
+	mu      sync.Mutex
+	seen    map[string]int
+	count   map[string]int
+	hangsUp map[int]bool // region servers that close each connection instead of answering
 }
 
 // fault is a kind of fault, with how many of a thousand calls it hits.
@@ -46,7 +47,7 @@ var allFaults = []fault{
 
 // newFaults draws the kinds of faults that a world has: about half of them, some ten times as often.
 func newFaults(w *World) *faults {
-	f := &faults{seed: w.seed, seen: map[string]int{}, count: map[string]int{}}
+	f := &faults{seed: w.seed, seen: map[string]int{}, count: map[string]int{}, hangsUp: map[int]bool{}}
 	r := w.rand("kinds of faults")
 	for _, k := range allFaults {
 		if r.IntN(2) == 0 {
@@ -67,6 +68,9 @@ func (f *faults) of(c hbasefake.Call) hbasefake.Fault {
 	id := fmt.Sprintf("%d %s %s %x", c.Server, c.Method, c.Table, c.Key)
 	r := drawn(f.seed, fmt.Sprint(id, " ", f.seen[id]))
 	f.seen[id]++
+	if f.hangsUp[c.Server] {
+		return hbasefake.Fault{Kind: hbasefake.DropBefore}
+	}
 	for _, k := range f.kind {
 		if r.IntN(1000) >= k.of1000 {
 			continue
@@ -79,6 +83,13 @@ func (f *faults) of(c hbasefake.Call) hbasefake.Fault {
 		return happens
 	}
 	return hbasefake.Fault{Delay: time.Duration(r.Int64N(int64(20 * time.Millisecond))), Queued: true}
+}
+
+// hangUp lets a region server close each connection instead of answering, or answer again.
+func (f *faults) hangUp(server int, does bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hangsUp[server] = does
 }
 
 // add counts a fault that is none of a call.

@@ -236,9 +236,14 @@ func (w *World) heal() {
 		g.start()
 	}
 	w.clients.await()
+	pass(noticed)
 	w.checkNames()
 	w.settleJobs()
 }
+
+// noticed is how long it takes at most until the servers that go on have noticed that a connection is deaf: longer than some queries may
+// take.
+const noticed = 30 * time.Second
 
 func (w *World) close() {
 	w.clients.close()

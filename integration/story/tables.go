@@ -24,7 +24,7 @@ func (r *run) rows(s *Step) (out string, err error) {
 	defer scan.Close()
 	for {
 		rows, err := scan.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return out, nil
 		}
 		if err != nil {

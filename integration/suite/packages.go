@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -32,7 +31,7 @@ func (r *runner) packages(ctx context.Context) (all []pkg, err error) {
 	}
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var p pkg
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+		if err := d.Decode(&p); err == io.EOF {
 			return all, nil
 		} else if err != nil {
 			return nil, err

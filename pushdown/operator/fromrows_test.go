@@ -58,7 +58,7 @@ func TestFromRows(t *testing.T) {
 	if s := given.Stats(); s.Rejected != 1 || s.Points != 80 {
 		t.Errorf("%+v, want one row rejected and 80 points decoded", s)
 	}
-	if _, err := given.Next(t.Context()); !errors.Is(err, io.EOF) {
+	if _, err := given.Next(t.Context()); err != io.EOF {
 		t.Errorf("after the end: %v, want %v", err, io.EOF)
 	}
 

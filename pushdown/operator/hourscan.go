@@ -3,7 +3,6 @@ package operator
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -146,7 +145,7 @@ func (h *hourScan) scan(ctx context.Context) error {
 		got := time.Now()
 		h.stats.ScanTime += got.Sub(began)
 		switch {
-		case errors.Is(err, io.EOF):
+		case err == io.EOF:
 			// Only a complete scan shows whether known key prefixes would have saved reads.
 			RecordScan(h.opts.Prefixes, h.part, h.stats)
 			return io.EOF

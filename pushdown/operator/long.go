@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -120,7 +119,7 @@ func (s *longScanner) Next() ([]store.Row, error) {
 			}
 		}
 		rows, err := s.rows.Next()
-		if !errors.Is(err, io.EOF) {
+		if err != io.EOF {
 			return rows, err
 		}
 		s.closeSubPart()

@@ -2,7 +2,6 @@ package operator_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -34,7 +33,7 @@ func heldAtMost(t *testing.T, m *operatortest.Store, blockRows int, part *scanpl
 	defer op.Close()
 	for {
 		r, err := op.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -304,7 +303,7 @@ func (s *splitScanner) Next() ([]store.Row, error) {
 	s.block = s.block[:0]
 	for len(s.block) == 0 && !s.done {
 		rows, err := s.Scanner.Next()
-		if s.done = errors.Is(err, io.EOF); err != nil && !s.done {
+		if s.done = err == io.EOF; err != nil && !s.done {
 			return nil, err
 		}
 		for _, r := range rows {

@@ -40,8 +40,8 @@ import (
 //   - It is for one goroutine; only Close may be called from another, and only
 //     while no Next runs.
 //   - Next returns a record, which the caller owns and releases, or an error.
-//     io.EOF means that the part is complete. Any other error means that it is not,
-//     and that everything returned before must be discarded. After an error Next
+//     io.EOF itself means that the part is complete. Any other error, also one that wraps
+//     io.EOF, means that it is not, and that everything returned before must be discarded. After an error Next
 //     always returns that error.
 //   - A record without rows only shows that the operator is still working.
 //   - The context of the first Next bounds the whole operator, that of a later Next

@@ -181,7 +181,7 @@ func (o *partOperator) readBlock() error {
 	got := time.Now()
 	o.stats.ScanTime += got.Sub(began)
 
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
 		// Only a complete scan shows whether known key prefixes would have saved reads.
 		RecordScan(o.opts.Prefixes, o.part, o.stats)

@@ -3,7 +3,6 @@ package operator
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
@@ -161,7 +160,7 @@ func (o *hoursOperator) mergeHours(ctx context.Context) error {
 	var going, same []int // indexes of hours: with rows left, with the present series
 	advance := func(i int) (more bool, err error) {
 		err = o.hours[i].next(ctx, func(b *hourBlock) error { return o.account(ctx, i, b) })
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return false, nil
 		}
 		return err == nil, err

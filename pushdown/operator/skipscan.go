@@ -3,7 +3,6 @@ package operator
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -231,7 +230,7 @@ func (l *learner) firstKey(start, stop []byte) ([]byte, error) {
 	defer sc.Close()
 
 	rows, err := sc.Next()
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		return nil, nil
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -64,7 +63,7 @@ func (u *unfused) drain(ctx context.Context) error {
 	u.read = true
 	for {
 		r, err := u.in.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

@@ -2,7 +2,6 @@ package resultcache_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -57,7 +56,7 @@ func ExampleOpen() {
 				record.Release()
 			}
 		}
-		if !errors.Is(err, io.EOF) {
+		if err != io.EOF {
 			fmt.Println(err)
 			return
 		}

@@ -2,7 +2,6 @@ package resultcache
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -76,7 +75,7 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	switch {
 	case err == nil:
 		o.collect(r) //fault:half-answer-kept TestOpen_halfRead
-	case errors.Is(err, io.EOF):
+	case err == io.EOF:
 		o.end()
 	default:
 		o.proving, o.collected = false, nil

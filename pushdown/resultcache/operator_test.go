@@ -177,7 +177,7 @@ func TestOpen_noVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer op.Close()
-	if _, err := op.Next(t.Context()); !errors.Is(err, io.EOF) {
+	if _, err := op.Next(t.Context()); err != io.EOF {
 		t.Errorf("a store that gives no tokens: %v, want the end, because it has no rows", err)
 	}
 }
@@ -314,7 +314,7 @@ func TestOpen_proving(t *testing.T) {
 		defer op.Close()
 		for {
 			r, err := op.Next(t.Context())
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF {
 				break
 			}
 			if err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"io"
 	"iter"
 )
@@ -22,7 +21,7 @@ func Blocks(ctx context.Context, from Reader, s Scan) iter.Seq2[[]Row, error] {
 		for {
 			rows, err := sc.Next()
 			switch {
-			case errors.Is(err, io.EOF):
+			case err == io.EOF:
 				return
 			case err != nil:
 				yield(nil, err) //fault:error-of-a-scan-swallowed TestRows

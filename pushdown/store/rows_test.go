@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -133,7 +134,7 @@ func byBlock(ctx context.Context, s *script, most int, seen func()) (keys []stri
 //
 //fault:error-of-a-scan-swallowed =>
 func TestRows(t *testing.T) {
-	broken := errors.New("broken")
+	broken := fmt.Errorf("a connection was closed: %w", io.EOF)
 	blocks := [][]string{{"a", "b"}, {"c"}, {"d", "e"}}
 	for _, c := range []struct {
 		name          string

@@ -139,8 +139,9 @@ type Row struct {
 type Scanner interface {
 	// Next returns a block of the next rows in key order, at least one; no row is split
 	// between two blocks. The rows stay valid until the next call of Next or Close. The
-	// error io.EOF ends the scan; any other error means that rows are missing, and that
-	// the scan cannot continue.
+	// error io.EOF itself ends the scan. Any other error means that rows are missing, and that
+	// the scan cannot continue, even one that wraps io.EOF: a server that closes its connection
+	// causes such a one.
 	Next() ([]Row, error)
 	// NextBytes returns about the most bytes that the next block takes, with references
 	// to them, so that callers with a budget can reserve it; 0 if that is unknown. A

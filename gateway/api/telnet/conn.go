@@ -104,7 +104,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	}
 
 	err := c.runRecovered()
-	if err != nil && !errors.Is(err, io.EOF) && s.cfg.Log != nil {
+	if err != nil && err != io.EOF && s.cfg.Log != nil {
 		s.cfg.Log.Debug("telnet connection ended", "remote", nc.RemoteAddr(), "err", err)
 	}
 	// A close in good order would acknowledge every line, but answers were lost, or a line

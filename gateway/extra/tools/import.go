@@ -164,7 +164,7 @@ func (i *fileImport) all(ctx context.Context) error {
 		if err := i.awaitCommit(before); err != nil {
 			return err
 		}
-		if errors.Is(readErr, io.EOF) {
+		if readErr == io.EOF {
 			return nil
 		}
 		return fmt.Errorf("%w (run again to go on behind line %d)", readErr, i.state.Lines)

@@ -99,7 +99,7 @@ func (f *input) checkMark() error {
 // fault returns an error of reading with the place: the line that follows those that were
 // read whole.
 func (f *input) fault(err error) error {
-	if strings.HasSuffix(f.name, ".gz") && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+	if strings.HasSuffix(f.name, ".gz") && (err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)) {
 		err = fmt.Errorf("the compressed file ends too early: it was cut, or is not yet whole (%w)", err)
 	}
 	return fmt.Errorf("%s:%d: %w", f.name, f.at.Lines+1, err)
@@ -110,7 +110,7 @@ func (f *input) fault(err error) error {
 func (f *input) skip(to position) error {
 	sum := crc32.NewIEEE()
 	n, err := io.CopyN(sum, f.lines, to.Offset)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF {
 		return f.fault(err)
 	}
 	if n < to.Offset || sum.Sum32() != to.Sum {
@@ -131,10 +131,10 @@ func (f *input) next() ([]byte, error) {
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, f.finishLong()
-	case err == nil, errors.Is(err, io.EOF) && len(line) > 0: // the last line may lack its end
+	case err == nil, err == io.EOF && len(line) > 0: // the last line may lack its end
 		f.at.Lines++
 		return line, nil
-	case errors.Is(err, io.EOF):
+	case err == io.EOF:
 		return nil, io.EOF
 	}
 	return nil, f.fault(err)
@@ -146,7 +146,7 @@ func (f *input) finishLong() error {
 		more, err := f.lines.ReadSlice('\n')
 		f.at.pass(more)
 		switch {
-		case err == nil, errors.Is(err, io.EOF):
+		case err == nil, err == io.EOF:
 			f.at.Lines++
 			return errLong
 		case !errors.Is(err, bufio.ErrBufferFull):

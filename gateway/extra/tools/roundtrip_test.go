@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -268,7 +267,7 @@ func (p *place) scan(f func(row []byte, c store.Cell)) {
 		defer sc.Close()
 		for {
 			rows, err := sc.Next()
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF {
 				return
 			}
 			if err != nil {

@@ -3,7 +3,6 @@ package changefeed
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"slices"
 
@@ -153,7 +152,7 @@ func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, r
 
 	for {
 		rec, err := op.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return dst, nil
 		}
 		if err != nil {

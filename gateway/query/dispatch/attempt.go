@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -34,7 +33,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 	for {
 		rec, err := op.Next(ctx)
 		a.stats = op.Stats()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return a
 		}
 		if err != nil {

@@ -278,7 +278,7 @@ func (c *cutting) one() ([]merge.Group, error) {
 		}
 		for {
 			rec, err := op.Next(context.Background())
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF {
 				break
 			}
 			if err != nil {

@@ -162,7 +162,7 @@ func Drain(ctx context.Context, op operator.Operator, each func(batch.Record) er
 	defer op.Close()
 	for {
 		r, err := op.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {

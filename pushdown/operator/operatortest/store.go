@@ -6,6 +6,7 @@ package operatortest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -30,7 +31,8 @@ type Store struct {
 	// of the regions, used in rotation.
 	Borders [][]byte
 	Servers []string
-	// Fail, if set, is called before each block. Its error ends the scan. It may
+	// Fail, if set, is called before each block. Its error ends the scan; it is returned as one that
+	// wraps io.EOF, as that of a server which has closed its connection. Fail may
 	// block until ctx ends.
 	Fail func(ctx context.Context, block int) error
 	// Away makes Regions fail with store.ErrUnavailable.
@@ -116,7 +118,7 @@ func (s *scanner) Next() ([]store.Row, error) {
 	}
 	if f := s.store.Fail; f != nil {
 		if err := f(s.ctx, s.blocks); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", err, io.EOF)
 		}
 	}
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -138,7 +137,7 @@ func (c *Client) DropCaches(ctx context.Context) error {
 	if err != nil {
 		return wire.Error(err, nil)
 	}
-	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+	if _, err := stream.Recv(); err != io.EOF {
 		return wire.Error(err, stream.Trailer())
 	}
 	return nil

@@ -118,7 +118,7 @@ func (r *remote) open() (err error) {
 // endError returns the operator's error for what the stream ended with: io.EOF if the
 // answer is complete.
 func (r *remote) endError(ctx context.Context, err error) error {
-	if r.stream != nil && errors.Is(err, io.EOF) {
+	if r.stream != nil && err == io.EOF {
 		return r.complete(ctx)
 	}
 

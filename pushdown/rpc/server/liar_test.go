@@ -61,7 +61,7 @@ func record(t *testing.T, addr string, part *scanplan.Part) *liar {
 	l := &liar{}
 	for {
 		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			l.trailer = stream.Trailer()
 			return l
 		}
@@ -174,7 +174,7 @@ func readAll(ctx context.Context, c *client.Client) (rows int64, err error) {
 	defer op.Close()
 	for {
 		r, err := op.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return rows, nil
 		}
 		if err != nil {

@@ -147,7 +147,7 @@ func (m *protocolMux) route(c net.Conn) {
 // another authority, or too old, and the client learns little of that. A connection that closes
 // without data, as a balancer's check of the port does, and the end of the server are no refusals.
 func (m *protocolMux) refused(peer net.Addr, err error) {
-	if m.life.Err() != nil || errors.Is(err, io.EOF) {
+	if m.life.Err() != nil || err == io.EOF {
 		return
 	}
 	m.logMu.Lock()

@@ -271,7 +271,7 @@ func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batch
 			if !ok { // the pump ends without an outcome only if ctx has ended
 				return batches, context.Canceled
 			}
-			if errors.Is(o.err, io.EOF) {
+			if o.err == io.EOF {
 				return batches, nil
 			}
 			if o.err != nil {

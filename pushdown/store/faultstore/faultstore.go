@@ -119,13 +119,13 @@ func (s *Store) choose(op Op, table string) (f fault) {
 		r.hit++
 		f.delay += r.Delay
 		// The first rule with an error of a kind wins. With errors of both kinds the call is not
-		// made.
+		// made. Errors wrap io.EOF, as that of a server which has closed its connection.
 		switch {
 		case r.Err == nil || f.before != nil:
 		case !r.After:
-			f.before = fmt.Errorf("%s of table %q, call %d: %w", op, table, r.seen, r.Err)
+			f.before = fmt.Errorf("%s of table %q, call %d: %w: %w", op, table, r.seen, r.Err, io.EOF)
 		case f.after == nil:
-			f.after = fmt.Errorf("reply to %s of table %q, call %d: %w", op, table, r.seen, r.Err)
+			f.after = fmt.Errorf("reply to %s of table %q, call %d: %w: %w", op, table, r.seen, r.Err, io.EOF)
 		}
 	}
 	return f

@@ -56,7 +56,7 @@ func scan(s store.Store, table string) (rows int, err error) {
 	defer sc.Close()
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return rows, nil
 		}
 		if err != nil {

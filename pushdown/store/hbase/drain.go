@@ -2,7 +2,6 @@ package hbase
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"downpour/pushdown/store"
@@ -34,7 +33,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 
 	for more := true; more; {
 		call, err := sc.awaitReply()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

@@ -116,6 +116,29 @@ func TestScan_filterDone(t *testing.T) {
 	}
 }
 
+// A server that closes each connection before it has answered fails the scan, and does not end it: the error wraps io.EOF.
+func TestScan_hangsUp(t *testing.T) {
+	t.Parallel()
+	c := start(t, hbasefake.Options{Servers: 2}, func(cfg *Config) { cfg.RetryTimeout = 200 * time.Millisecond })
+	c.fill(40, "r0020") // on the second server, which has no other region
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Server == 1 {
+			return hbasefake.Fault{Kind: hbasefake.DropBefore}
+		}
+		return hbasefake.Fault{}
+	})
+	rows := 0
+	for _, err := range store.Rows(c.ctx, c.st, store.Scan{Table: "t"}) {
+		if err != nil {
+			wantError(t, err, store.ErrUnavailable)
+			wantError(t, err, io.EOF)
+			return
+		}
+		rows++
+	}
+	t.Errorf("%d rows of 40, and no error", rows)
+}
+
 // A scan returns all rows, each once, though the server executes every third call and its reply is
 // lost.
 //

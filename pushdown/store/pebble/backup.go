@@ -320,7 +320,7 @@ func digest(ctx context.Context, from io.Reader, to io.Writer, buffer []byte) (s
 				return "", n, err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return hex.EncodeToString(hash.Sum(nil)), n, nil
 		}
 		if err != nil {

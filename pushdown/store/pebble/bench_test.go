@@ -3,7 +3,6 @@ package pebble
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -75,7 +74,7 @@ func scanAll(b testing.TB, s *Store) {
 	rows, bytes := 0, 0
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

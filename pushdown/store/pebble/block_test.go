@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -29,7 +28,7 @@ func TestScan_shortCells(t *testing.T) {
 	found := 0
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

@@ -152,7 +152,7 @@ func all(s *Store) (string, error) {
 	var b strings.Builder
 	for {
 		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return b.String(), nil
 		}
 		if err != nil {

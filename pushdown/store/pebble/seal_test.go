@@ -54,7 +54,7 @@ func cellsOf(t testing.TB, s *Store, how string) map[string]string {
 	var u encoding.Unsealer
 	for {
 		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return cells
 		}
 		if err != nil {

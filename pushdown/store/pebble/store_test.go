@@ -59,7 +59,7 @@ func drain(t testing.TB, sc store.Scanner) string {
 	var b strings.Builder
 	for {
 		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return b.String()
 		}
 		if err != nil {

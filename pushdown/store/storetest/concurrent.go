@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -81,7 +80,7 @@ func (h *harness) checkPairs(ctx context.Context, wantRows int) error {
 	last, rows := "", 0
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

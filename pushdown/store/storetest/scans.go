@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -141,7 +140,7 @@ func (h *harness) noKeyTwice(blockBytes int) {
 	var last []byte
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return
 		}
 		if err != nil {
@@ -227,10 +226,10 @@ func testEmptyScan(h *harness) {
 			got = append(got, cloneRows(block)...)
 		}
 
-		if rows := admitted(s.Filter, got); len(rows) != 0 || !errors.Is(err, io.EOF) {
+		if rows := admitted(s.Filter, got); len(rows) != 0 || err != io.EOF {
 			h.Fatalf("scan %+v: %d rows, %v, want EOF alone", s, len(rows), err)
 		}
-		if _, err := sc.Next(); !errors.Is(err, io.EOF) {
+		if _, err := sc.Next(); err != io.EOF {
 			h.Fatalf("next after the end: %v, want EOF", err)
 		}
 

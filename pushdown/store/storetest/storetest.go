@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -170,7 +169,7 @@ func (h *harness) scan(t failer, s store.Scan) []store.Row {
 	var rows []store.Row
 	for {
 		block, err := sc.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return admitted(s.Filter, rows)
 		}
 		if err != nil {

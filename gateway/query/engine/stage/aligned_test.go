@@ -330,7 +330,7 @@ func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan
 		defer op.Close()
 		for {
 			rec, err := op.Next(ctx)
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF {
 				break
 			}
 			if err != nil {

@@ -137,7 +137,7 @@ func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
 // endsUnanswered reports whether an error of a connection's first Read means that the server has
 // closed it.
 func endsUnanswered(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+	return err == io.EOF || errors.Is(err, syscall.ECONNRESET)
 }
 
 // checkFrames checks the next bytes of the stream, which may end or begin within a

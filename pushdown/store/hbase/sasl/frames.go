@@ -114,7 +114,7 @@ func readInt(r io.Reader) (int, error) {
 func readBytes(r io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(r, b)
-	if errors.Is(err, io.EOF) && n > 0 {
+	if err == io.EOF && n > 0 {
 		err = io.ErrUnexpectedEOF
 	}
 	return b, err

@@ -50,7 +50,7 @@ func TestReadReply(t *testing.T) {
 		}
 	}
 	for n := range refusal {
-		if _, err := sasl.ReadReply(bytes.NewReader(refusal[:n])); !errors.Is(err, io.EOF) &&
+		if _, err := sasl.ReadReply(bytes.NewReader(refusal[:n])); err != io.EOF &&
 			!errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut to %d bytes: got %v, want the end of the file", n, err)
 		}
