@@ -64,6 +64,16 @@ func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	return gatewayOver(t, st, "tsdb", "")
 }
 
+// gatewayWith starts a gateway on a store that holds some data, with the cells in a form.
+func gatewayWith(t testing.TB, d workload.Devops, form write.Form) *peer.Server {
+	t.Helper()
+	st := memoryStore(t)
+	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, form, nil); err != nil {
+		t.Fatal(err)
+	}
+	return gatewayOn(t, st)
+}
+
 // gatewayOver starts a gateway on the tables with a prefix. pushdown is the address of a pushdown
 // server; empty means none.
 func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.Server {
@@ -109,11 +119,7 @@ func TestLoad_everyWay(t *testing.T) {
 		servers = append(servers, server)
 	}
 	for _, form := range []write.Form{write.Single, write.MultiPoint, write.Appended} {
-		st := memoryStore(t)
-		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, form, nil); err != nil {
-			t.Fatal(err)
-		}
-		servers = append(servers, gatewayOn(t, st))
+		servers = append(servers, gatewayWith(t, d, form))
 	}
 	for m := range d.MetricCount {
 		q := d.Whole("sum:30m-avg:" + workload.Metrics[m].Name + "{region=*}")
@@ -195,11 +201,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // Replay counts answers and errors, in a closed loop and in an open one. An error answer does not
 // end it; without a number of requests or a duration it does not start.
 func TestReplay(t *testing.T) {
-	st := memoryStore(t)
-	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", small(), write.Appended, nil); err != nil {
-		t.Fatal(err)
-	}
-	server := gatewayOn(t, st)
+	server := gatewayWith(t, small(), write.Appended)
 	closed, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: small().Mixed(1), Requests: 30, Clients: 3})
 	if err != nil || closed.Requests != 30 || closed.Errors != 0 || closed.At(50) <= 0 {
 		t.Errorf("closed loop: %+v, %v; want 30 requests without errors", closed, err)
@@ -231,11 +233,7 @@ func TestReplay(t *testing.T) {
 func TestReplay_counts(t *testing.T) {
 	t.Parallel()
 	d := small()
-	st := memoryStore(t)
-	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
-		t.Fatal(err)
-	}
-	server := gatewayOn(t, st)
+	server := gatewayWith(t, d, write.Appended)
 	raw, wrong := d.Whole("none:%s"), d.Whole("sum:no.such.metric")
 	arrow := raw
 	arrow.Arrow, arrow.Name = true, "as Arrow"
@@ -295,11 +293,7 @@ func TestReplay_refused(t *testing.T) {
 func TestRecord_answers(t *testing.T) {
 	t.Parallel()
 	d := small()
-	st := memoryStore(t)
-	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
-		t.Fatal(err)
-	}
-	server := gatewayOn(t, st)
+	server := gatewayWith(t, d, write.Appended)
 	questions := []workload.Query{
 		d.Whole("sum:5m-avg:rate{counter,100,7}:%s{region=*}{host=wildcard(*1)}"),
 		d.Whole("none:1h-max-zero:%s{host=" + workload.HostName(3) + "|" + workload.HostName(4) + "}"),
@@ -346,11 +340,7 @@ func TestPair(t *testing.T) {
 	for i := range 2 {
 		d := small()
 		d.Seed += uint64(i)
-		st := memoryStore(t)
-		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
-			t.Fatal(err)
-		}
-		servers = append(servers, gatewayOn(t, st))
+		servers = append(servers, gatewayWith(t, d, write.Appended))
 	}
 	c := bench.PairConfig{A: servers[0], B: servers[0], Queries: []workload.Query{small().Whole("sum:%s"), {Path: small().Whole("max:5m-max:%s{dc=*}").String()}}, Rounds: 3}
 	figures, err := bench.Pair(t.Context(), c)
