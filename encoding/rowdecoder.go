@@ -326,7 +326,7 @@ func (d *RowDecoder) sort() error {
 }
 
 // Annotations returns the values of the row's annotation cells: JSON, see
-// ParseAnnotation.
+// ParseAnnotation. The slice is used again for the next row.
 func (d *RowDecoder) Annotations() [][]byte { return d.annotations }
 
 // Skipped is the number of the row's cells whose prefix is not known.

@@ -29,20 +29,24 @@ type fault struct {
 	of1000   int
 	happens  hbasefake.Fault
 	uptoWait time.Duration
+	method   string // that it hits, "" for all
 }
 
 // allFaults are those that a world may have. Some last longer than one call may take; what is refused for good fails a put.
 var allFaults = []fault{
-	{"dropped before", 5, hbasefake.Fault{Kind: hbasefake.DropBefore}, 0},
-	{"dropped after", 5, hbasefake.Fault{Kind: hbasefake.DropAfter}, 0},
-	{"queue too big", 5, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}, 0},
-	{"region too busy", 5, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}, 0},
-	{"refused for good", 2, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0},
-	{"actions left out", 3, hbasefake.Fault{Kind: hbasefake.SkipActions}, 0},
-	{"reply cut", 3, hbasefake.Fault{Kind: hbasefake.CutCells}, 0},
-	{"no reply", 1, hbasefake.Fault{Kind: hbasefake.Hang}, 0},
-	{"deaf", 1, hbasefake.Fault{Kind: hbasefake.Deafen}, 0},
-	{"late", 10, hbasefake.Fault{}, 10 * time.Second},
+	{"dropped before", 5, hbasefake.Fault{Kind: hbasefake.DropBefore}, 0, ""},
+	{"dropped after", 5, hbasefake.Fault{Kind: hbasefake.DropAfter}, 0, ""},
+	{"queue too big", 5, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}, 0, ""},
+	{"region too busy", 5, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}, 0, ""},
+	{"refused for good", 2, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0, ""},
+	{"actions left out", 3, hbasefake.Fault{Kind: hbasefake.SkipActions}, 0, ""},
+	{"reply cut", 3, hbasefake.Fault{Kind: hbasefake.CutCells}, 0, ""},
+	{"no reply", 1, hbasefake.Fault{Kind: hbasefake.Hang}, 0, ""},
+	{"deaf", 1, hbasefake.Fault{Kind: hbasefake.Deafen}, 0, ""},
+	{"late", 10, hbasefake.Fault{}, 10 * time.Second, ""},
+	{"server stopping", 3, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"}, 0, ""},
+	{"scanner reset", 10, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.ScannerResetException"}, 0, "Scan"},
+	{"scan refused for good", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0, "Scan"},
 }
 
 // newFaults draws the kinds of faults that a world has: about half of them, some ten times as often.
@@ -72,7 +76,7 @@ func (f *faults) of(c hbasefake.Call) hbasefake.Fault {
 		return hbasefake.Fault{Kind: hbasefake.DropBefore}
 	}
 	for _, k := range f.kind {
-		if r.IntN(1000) >= k.of1000 {
+		if r.IntN(1000) >= k.of1000 || k.method != "" && k.method != c.Method {
 			continue
 		}
 		f.count[k.name]++

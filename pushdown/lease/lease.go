@@ -190,7 +190,7 @@ func (l *Lease) renewOnce() error {
 	return l.write(ctx, func(old record) record { return record{Holder: l.keeper.Holder, state: old.state} })
 }
 
-// write writes what next makes of the record that is there. Its caller has locked the lease.
+// write writes what next makes of the record that is there. Its caller holds l.writing, see lock.
 func (l *Lease) write(ctx context.Context, next func(old record) record) error {
 	var err error
 	for range writeAttempts {

@@ -34,7 +34,7 @@ type Access struct {
 	// Few is set if few rows are read, so that dividing the work saves no time.
 	Few bool
 	// ProbedRanges, if not 0, is the number of key ranges that each hour can have, of a part with so
-	// many hours that a longScanner probes its rows to decide where it seeks to these ranges. Filter
+	// many hours that a longPartScanner probes its rows to decide where it seeks to these ranges. Filter
 	// is then for the rows where it does not.
 	ProbedRanges int
 }
@@ -70,7 +70,7 @@ func ChooseFilter(part *scanplan.Part) Access {
 	return (&accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}).choose(nil)
 }
 
-// choose returns the access path of a part whose rows are not probed, or of a sub-part of a longScanner
+// choose returns the access path of a part whose rows are not probed, or of a sub-part of a longPartScanner
 // that seeks.
 func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 	if b.impossible() {

@@ -66,10 +66,10 @@ func (b *accessBuilder) byProbes(ranges int) Access {
 	return a
 }
 
-// longScanner reads the rows of a long part, section by section. A probe of the first rows of a
+// longPartScanner reads the rows of a long part, section by section. A probe of the first rows of a
 // section shows which way of reading it costs less, and one at its end whether that still holds
 // there. Hours without rows between two sections cost nothing.
-type longScanner struct {
+type longPartScanner struct {
 	ctx       context.Context
 	from      store.Reader
 	part      *scanplan.Part
@@ -104,14 +104,14 @@ type probe struct {
 }
 
 func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part, path Access,
-	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longScanner {
+	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longPartScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
-	return &longScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
+	return &longPartScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
 		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to, partEnd: to}
 }
 
 // Next returns the next rows, io.EOF after the last. They are valid until the next call.
-func (s *longScanner) Next() ([]store.Row, error) {
+func (s *longPartScanner) Next() ([]store.Row, error) {
 	for {
 		if s.rows == nil {
 			if err := s.openSubPart(); err != nil {
@@ -127,7 +127,7 @@ func (s *longScanner) Next() ([]store.Row, error) {
 }
 
 // openSubPart opens s.rows, the scan of the next sub-part that can have rows, or returns io.EOF.
-func (s *longScanner) openSubPart() error {
+func (s *longPartScanner) openSubPart() error {
 	for s.rows == nil {
 		if s.restFrom >= s.sectionEnd {
 			if err := s.chooseSection(); err != nil {
@@ -160,7 +160,7 @@ func (s *longScanner) openSubPart() error {
 }
 
 // cutSubPart sets s.subPart to the next part of the section, and moves the rest behind it.
-func (s *longScanner) cutSubPart() {
+func (s *longPartScanner) cutSubPart() {
 	end := s.sectionEnd
 	if s.seeks {
 		end = min(end, s.rowsAfter(s.restFrom, int64(maxRanges/(s.rangesPerHour()+1))))
@@ -176,7 +176,7 @@ func (s *longScanner) cutSubPart() {
 }
 
 // closeSubPart closes the scan of a sub-part whose rows were all read, and records what it cost.
-func (s *longScanner) closeSubPart() {
+func (s *longPartScanner) closeSubPart() {
 	read := s.rows.Stats()
 	_ = s.rows.Close() // its error changes nothing that was returned
 	s.rows = nil
@@ -193,7 +193,7 @@ func (s *longScanner) closeSubPart() {
 }
 
 // rangesPerHour is the number of key ranges that an hour can have, by the key prefixes that are known now.
-func (s *longScanner) rangesPerHour() int {
+func (s *longPartScanner) rangesPerHour() int {
 	return cmp.Or((&accessBuilder{plan: &s.part.Plan, part: s.part, tags: s.part.Plan.Tags}).rangesPerHour(s.prefixes),
 		s.path.ProbedRanges)
 }
@@ -201,7 +201,7 @@ func (s *longScanner) rangesPerHour() int {
 // chooseSection sets the hours of the next section, and by a probe of its first rows whether it is read by
 // seeking. A probe at its end shortens the section until both ends are read in the same way. It returns
 // io.EOF if no rows are left.
-func (s *longScanner) chooseSection() error {
+func (s *longPartScanner) chooseSection() error {
 	if s.restFrom >= s.rowsEnd {
 		return io.EOF
 	}
@@ -242,7 +242,7 @@ func (s *longScanner) chooseSection() error {
 // probeSectionEnd probes the rows after the section, or, where the rows of the part end, the last rows in
 // the section. It returns nil for a short section at the end of the part.
 // It keeps a probe of the rows after the section as nextProbe, and sets rowsEnd and sectionEnd back where it finds no rows.
-func (s *longScanner) probeSectionEnd() (*probe, error) {
+func (s *longPartScanner) probeSectionEnd() (*probe, error) {
 	at := s.sectionEnd
 	if at == s.rowsEnd {
 		if at = s.part.Plan.RowBase(s.rowsEnd - access.ShortSection*encoding.RowSeconds); at <= s.restFrom {
@@ -266,7 +266,7 @@ func (s *longScanner) probeSectionEnd() (*probe, error) {
 const maxProbeBlock = 1 << 20
 
 // probe counts the first rows of the part from a key on.
-func (s *longScanner) probe(from []byte) (*probe, error) {
+func (s *longPartScanner) probe(from []byte) (*probe, error) {
 	p, last, plan := &probe{}, int64(0), &s.part.Plan
 	rows, size := access.ProbeSize(s.rangesPerHour())
 	s.partStats.Probes++
@@ -311,14 +311,14 @@ func bytesOf(r *store.Row) (n int64) {
 }
 
 // baseTime returns the base time that a row with this key has, in s, or would have at a full hour.
-func (s *longScanner) baseTime(key []byte) int64 {
+func (s *longPartScanner) baseTime(key []byte) int64 {
 	var base [encoding.BaseTimeWidth]byte
 	copy(base[:], key[min(len(key), s.part.Plan.Schema.BaseTimeAt()):])
 	return s.part.Plan.RowBase(int64(binary.BigEndian.Uint32(base[:])))
 }
 
 // rowsAfter returns the base time that is n row hours after another, at most the end of the rows.
-func (s *longScanner) rowsAfter(base, n int64) int64 {
+func (s *longPartScanner) rowsAfter(base, n int64) int64 {
 	for ; n > 0 && base < s.rowsEnd; n-- {
 		base = s.part.Plan.NextRow(base)
 	}
@@ -326,7 +326,7 @@ func (s *longScanner) rowsAfter(base, n int64) int64 {
 }
 
 // NextBytes implements store.Scanner. Before the first scan nothing is known.
-func (s *longScanner) NextBytes() int64 {
+func (s *longPartScanner) NextBytes() int64 {
 	if s.rows == nil {
 		return 0
 	}
@@ -334,7 +334,7 @@ func (s *longScanner) NextBytes() int64 {
 }
 
 // Stats returns what all scans have cost so far.
-func (s *longScanner) Stats() store.ScanStats {
+func (s *longPartScanner) Stats() store.ScanStats {
 	if s.rows == nil {
 		return s.scanStats
 	}
@@ -349,7 +349,7 @@ func addScans(a, b store.ScanStats) store.ScanStats {
 }
 
 // Close ends the scan.
-func (s *longScanner) Close() error {
+func (s *longPartScanner) Close() error {
 	if s.rows == nil {
 		return nil
 	}

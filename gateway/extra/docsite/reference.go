@@ -150,7 +150,7 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 
 	for _, p := range o.Parameters {
 		p = r.doc.Parameter(p)
-		kind := r.mustSchema(name, p.Schema)
+		kind := r.schemaOrFault(name, p.Schema)
 		shown.Parameters = append(shown.Parameters, parameterShown{
 			p.Name, places[p.In], p.Required, kind, r.words(p.Description),
 		})
@@ -159,7 +159,7 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 	if o.RequestBody != nil {
 		for _, kind := range slices.Sorted(maps.Keys(o.RequestBody.Content)) {
 			media := o.RequestBody.Content[kind]
-			shown.Body = r.mustSchema(name, media.Schema)
+			shown.Body = r.schemaOrFault(name, media.Schema)
 			shown.Example = indented(media.Example)
 			found = append(found, wordsOf(shown.Body))
 		}
@@ -168,7 +168,7 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 		answer := r.doc.Response(o.Responses[status])
 		a := answerShown{Status: status, About: r.words(answer.Description)}
 		for _, kind := range slices.Sorted(maps.Keys(answer.Content)) {
-			a.Bodies = append(a.Bodies, bodyShown{kind, r.mustSchema(name, answer.Content[kind].Schema)})
+			a.Bodies = append(a.Bodies, bodyShown{kind, r.schemaOrFault(name, answer.Content[kind].Schema)})
 		}
 		shown.Answers = append(shown.Answers, a)
 		found = append(found, answer.Description)

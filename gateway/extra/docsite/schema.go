@@ -68,8 +68,8 @@ func (f *fields) UnmarshalJSON(text []byte) error {
 // schemaID is the id of the heading of a named schema.
 func schemaID(name string) string { return "schema-" + strings.ToLower(name) }
 
-// mustSchema is schema of a place, at which an error is a fault of the document.
-func (r *reference) mustSchema(place string, text json.RawMessage) template.HTML {
+// schemaOrFault is schema of a place. An error there is noted as a fault of the document.
+func (r *reference) schemaOrFault(place string, text json.RawMessage) template.HTML {
 	made, err := r.schema(text)
 	if err != nil {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", place, err))

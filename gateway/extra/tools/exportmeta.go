@@ -111,6 +111,7 @@ func (x *exporter) writeGlobalAnnotations(ctx context.Context, times [2]string) 
 		return err
 	}
 
+	// All hours: these rows are few, and their annotations are selected by their own times.
 	schema := x.Schema
 	metric := make(encoding.UID, schema.MetricWidth)
 	s := store.Scan{Table: x.Tables.Data, Family: encoding.FamilyData, Start: schema.AppendRangeKey(nil, 0, metric, 0)}

@@ -225,7 +225,7 @@ func (p *parser) hex(c rune) (rune, error) {
 func (p *parser) class() (*set, error) {
 	p.at++
 	out := &set{negative: p.eat("^")}
-	for first := true; ; first = false {
+	for first := true; ; first = false { // a ] at first is a character, as in Java
 		switch {
 		case !p.more():
 			return nil, errors.New("a class without its ]")

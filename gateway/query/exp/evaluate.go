@@ -55,7 +55,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 		computed: make([]*table, len(r.Expressions)),
 	}
 	for i := range r.Metrics {
-		c.metrics[i] = r.metricVariable(i, withPoints(groups[i]))
+		c.metrics[i] = r.metricVariable(i, withoutNotesOnly(groups[i]))
 	}
 
 	// All are joined before one is evaluated: an empty intersection is an error whether an output
@@ -109,8 +109,8 @@ func (c *computation) metricOutput(i int, groups []Group) (Table, error) {
 	return c.metricTable(v)
 }
 
-// withPoints returns the groups that are not NotesOnly: usually all, as they are.
-func withPoints(groups []Group) []Group {
+// withoutNotesOnly returns the groups that are not NotesOnly: usually all, as they are.
+func withoutNotesOnly(groups []Group) []Group {
 	if !slices.ContainsFunc(groups, func(g Group) bool { return g.NotesOnly }) {
 		return groups
 	}

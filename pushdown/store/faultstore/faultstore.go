@@ -108,6 +108,12 @@ type fault struct {
 	before, after error
 }
 
+// hungUp is an error that wraps io.EOF, too, as that of a server which has closed its connection. It is no end of a scan.
+type hungUp struct{ error }
+
+// Unwrap returns the fault and io.EOF.
+func (h hungUp) Unwrap() []error { return []error{h.error, io.EOF} }
+
 // choose returns what the rules make happen to a call.
 func (s *Store) choose(op Op, table string) (f fault) {
 	s.mu.Lock()
@@ -119,13 +125,13 @@ func (s *Store) choose(op Op, table string) (f fault) {
 		r.hit++
 		f.delay += r.Delay
 		// The first rule with an error of a kind wins. With errors of both kinds the call is not
-		// made. Errors wrap io.EOF, as that of a server which has closed its connection.
+		// made.
 		switch {
 		case r.Err == nil || f.before != nil:
 		case !r.After:
-			f.before = fmt.Errorf("%s of table %q, call %d: %w: %w", op, table, r.seen, r.Err, io.EOF)
+			f.before = hungUp{fmt.Errorf("%s of table %q, call %d: %w", op, table, r.seen, r.Err)}
 		case f.after == nil:
-			f.after = fmt.Errorf("reply to %s of table %q, call %d: %w: %w", op, table, r.seen, r.Err, io.EOF)
+			f.after = hungUp{fmt.Errorf("reply to %s of table %q, call %d: %w", op, table, r.seen, r.Err)}
 		}
 	}
 	return f

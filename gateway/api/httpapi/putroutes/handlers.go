@@ -4,7 +4,7 @@
 //
 // A body is read in one of two ways that mean the same. Bodies as collectors write
 // them are scanned in place (scan.go); every other body goes through
-// encoding/json (put.go), which is slower by a factor of ten.
+// gateway/jackson (put.go), which is slower by a factor of ten.
 // Source: PutDataPointRpc, RollupDataPointRpc, HistogramDataPointRpc,
 // HttpJsonSerializer.parsePutV1.
 package putroutes

@@ -13,7 +13,7 @@ func TestAddLost_writeTime(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&httpio.WriteTimeError{Limit: time.Second})
 	var res putResult
-	res.addLost(ctx, &dataPoint{}, ctx.Err())
+	res.addUnstored(ctx, &dataPoint{}, ctx.Err())
 	if len(res.reasons) != 1 || res.reasons[0].reason != "storage" {
 		t.Errorf("got %+v, want the reason storage", res.reasons)
 	}

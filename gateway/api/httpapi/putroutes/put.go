@@ -156,9 +156,9 @@ func (p *putResult) addError(d refused, err error, reason string) {
 	p.addReason(reason, d, err)
 }
 
-// addLost records a point that the store has not accepted, or not within sync_timeout: then it is
+// addUnstored records a point that the store has not accepted, or not within sync_timeout: then it is
 // unknown whether it is stored.
-func (p *putResult) addLost(ctx context.Context, d refused, err error) {
+func (p *putResult) addUnstored(ctx context.Context, d refused, err error) {
 	if context.Cause(ctx) == errSyncTimeout {
 		p.late++
 		p.addError(d, errLate, "sync_timeout")

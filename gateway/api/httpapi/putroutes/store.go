@@ -87,7 +87,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 	var pending []pendingPoints
 	for i := range n {
 		if err := ctx.Err(); err != nil { // the remaining points are not awaited
-			res.addLost(ctx, at(i), err)
+			res.addUnstored(ctx, at(i), err)
 			continue
 		}
 		batch, err := add(i)
@@ -99,7 +99,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 				pending = append(pending, pendingPoints{batch, i, i + 1})
 			}
 		case write.IsStorage(err), ctx.Err() != nil: // once the request is over, errors are not the point's
-			res.addLost(ctx, at(i), err)
+			res.addUnstored(ctx, at(i), err)
 		default:
 			res.invalid = true
 			res.addFailed(at(i), err)
@@ -110,7 +110,7 @@ func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n
 	for _, s := range pending { //fault:last-points-of-a-put-not-waited-for TestStories/put_flags
 		if err := s.batch.Wait(ctx); err != nil {
 			for i := s.from; i < s.end; i++ {
-				res.addLost(ctx, at(i), err)
+				res.addUnstored(ctx, at(i), err)
 			}
 			continue
 		}

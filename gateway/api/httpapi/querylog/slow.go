@@ -59,7 +59,7 @@ func compactJSON(query any) string {
 }
 
 // withoutEmpty removes the members of objects that are null, false or empty; nil if nothing is
-// left.
+// left. Empty elements of lists become null, so that the others keep their places.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -207,7 +207,7 @@ func (c *Checker) fold() (targets []Cell, size int) {
 		targets = append(targets, Cell{Qualifier: q, Value: bytes.Clone(p.value)})
 		rest = rest[1:]
 	}
-	// There was none from the start: the loop leaves the last one.
+	// Empty only if the row had no such points: the loop never takes the last one.
 	if len(rest) == 0 {
 		return targets, 0
 	}

@@ -92,7 +92,7 @@ func (s *rollups) choose(ctx context.Context, p *Request) (c rollupChoice) {
 		m := &p.ComputedRollups[i]
 		whole := wanted(p.Plan, m.Align)
 		if whole.From >= whole.To {
-			c.why = "no whole bucket is between the raw rows that are read"
+			c.why = "the query's time holds no whole bucket"
 			continue
 		}
 		proof, err := s.prover.Prove(ctx, m.Interval, p.Plan.Metric, whole)
@@ -151,7 +151,7 @@ func (s *rollups) read(ctx context.Context, r *Request, c *rollupChoice) (a Answ
 }
 
 // scanBoth gives a merger what rollups have, and what raw rows have at other times. ok
-// is false if the plan cannot be cut in time.
+// is false if the plan cannot be cut between two hours, see scanplan.Plan.Between.
 func (s *rollups) scanBoth(ctx context.Context, r *Request, c *rollupChoice,
 	m *merge.Merger) (ok bool, total dispatch.Stats, err error) {
 	at := r.Plan.From

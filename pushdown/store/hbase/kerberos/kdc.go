@@ -64,12 +64,12 @@ func (k *kdc) login(ctx context.Context, old *ticket, refused bool) (*ticket, er
 func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, refused bool) (*ticket, error) {
 	cached, err := k.readCache()
 	if err == nil {
-		old, refused = newer(cached, old, refused)
+		old, refused = inUse(cached, old, refused)
 	}
 	switch now := time.Now(); {
 	case refused && err != nil:
 		return nil, err
-	case refused:
+	case refused: // and the cache has no other
 		return nil, fmt.Errorf("ticket cache %s: the KDC refuses its ticket: it must be renewed, as by kinit",
 			k.cfg.TicketCache)
 	case old == nil:
@@ -98,9 +98,10 @@ func (k *kdc) fromCache(ctx context.Context, conf *config.Config, old *ticket, r
 	return renewed, nil
 }
 
-// newer returns which of the ticket in the ticket cache and the last one is used, and
-// whether that is one that the KDC refuses. The last one may be nil.
-func newer(cached, last *ticket, refused bool) (*ticket, bool) {
+// inUse returns which of the ticket in the ticket cache and the last one is used, and whether that is one
+// that the KDC refuses: of two the one that ends later, but any other one in place of one that is refused. The last one
+// may be nil.
+func inUse(cached, last *ticket, refused bool) (*ticket, bool) {
 	switch {
 	case last == nil:
 		return cached, false

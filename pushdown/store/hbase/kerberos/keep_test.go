@@ -357,7 +357,7 @@ func TestNewer(t *testing.T) {
 		{made("a", 1), made("b", 2), true, true, false},
 		{made("b", 2), made("b", 2), true, false, true},
 	} {
-		got, refused := newer(tc.cached, tc.last, tc.refused)
+		got, refused := inUse(tc.cached, tc.last, tc.refused)
 		if (got == tc.cached) != tc.file || refused != tc.stillNo {
 			t.Errorf("%+v: got %v, %v", tc, got, refused)
 		}
