@@ -66,8 +66,8 @@ type Plan struct {
 	// split them into rows of full hours. Without it a part fails at such a row. The wire form has it,
 	// as Straight, only if it is set.
 	SplitOffHour bool `json:"Straight,omitempty"`
-	// MaxBytes bounds the memory that the plan's result may take on one server; 0 is
-	// no bound.
+	// MaxBytes bounds the memory that the result of a part may take where it is executed, and that of all
+	// parts together in the gateway; 0 is no bound. What is read has another bound, see operator.Budget.
 	MaxBytes int64
 }
 

@@ -43,8 +43,7 @@ type Options struct {
 	// MaxFilled bounds the buckets that a fill policy makes for each series; 0 means no
 	// bound. Without fill the points themselves are the bound.
 	MaxFilled int64
-	// MaxBytes is copied into the plan. It bounds the memory of the result on one
-	// server.
+	// MaxBytes is copied into the plan: it bounds the memory of the result.
 	MaxBytes int64
 	// Rollups are what there is beside raw data; nil for nothing.
 	Rollups *Rollups

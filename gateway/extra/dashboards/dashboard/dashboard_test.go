@@ -70,6 +70,7 @@ func TestCheck(t *testing.T) {
 	f(`{"form":1,"panels":[{"id":"a","type":"","place":{"x":0,"y":0,"w":6,"h":1}}]}`, "type: got 0 bytes")
 	f(strings.Replace(string(document("twice", 2)), "p1", "p0", 1), "panels[1].id: p0 is the id of another panel")
 	f(panel(`"type":"lines","queries":[7]`), "queries[0]: want a text or an object")
+	f(panel(`"type":"lines","queries":[null]`), "queries[0]: want a text or an object")
 	f(panel(`"type":"lines","queries":["`+strings.Repeat("m", 4097)+`"]`), "queries[0]: got 4097 bytes")
 	f(panel(`"type":"number","queries":[`+strings.Repeat(`"m",`, 26)+`"m"]`), "queries: got 27")
 	f(panel(`"type":"table","formulas":[{"expr":1}]`), "formulas[0].expr")

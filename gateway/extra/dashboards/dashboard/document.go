@@ -255,7 +255,8 @@ func (o object) checkQueries() error {
 	for i, raw := range queries {
 		var text string
 		var fields object
-		if json.Unmarshal(raw, &text) != nil && (json.Unmarshal(raw, &fields) != nil || fields == nil) {
+		isNull := string(raw) == "null" // which json takes for both
+		if isNull || json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &fields) != nil {
 			return fmt.Errorf("queries[%d]: want a text or an object", i)
 		}
 		if len(text) > maxQuery {
