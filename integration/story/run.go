@@ -111,8 +111,10 @@ func (s *Script) Play(t testing.TB, place Place, update bool) {
 		t.Fatalf("%s: %v", s.Path, err)
 	}
 	for _, step := range s.Steps {
-		got := r.step(step)
+		got, failed := r.step(step)
 		switch {
+		case update && failed && !strings.Contains(step.Want, "error: "):
+			t.Errorf("%s:%d: %s %s: %s\nIf that is right, write a line \"error: \" below it first.", s.Path, step.Line, step.Command, step.Args, got)
 		case update:
 			step.Want = got
 		case got != step.Want && !same(place, step.Want, got):
@@ -132,18 +134,18 @@ func same(place Place, want, got string) bool {
 	return is && loose.Same(want, got)
 }
 
-// step returns what a step prints. An error is printed, too.
-func (r *run) step(s *Step) string {
+// step returns what a step prints, and whether that ends with an error.
+func (r *run) step(s *Step) (printed string, failed bool) {
 	do := commands[s.Command]
 	if do == nil {
-		return fmt.Sprintf("error: got the command %q, which is none\n", s.Command)
+		return fmt.Sprintf("error: got the command %q, which is none\n", s.Command), true
 	}
 	out, err := do(r, s)
 	if err != nil {
 		out += "error: " + err.Error()
 	}
 	if out == "" {
-		return ""
+		return "", false
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	for i, line := range lines {
@@ -151,7 +153,7 @@ func (r *run) step(s *Step) string {
 			lines[i] = "."
 		}
 	}
-	return joined(lines)
+	return joined(lines), err != nil
 }
 
 // use has the commands that follow go to a gateway, which is started at its first use.
