@@ -228,6 +228,7 @@ func httpDoors(b *bench) (doors []door) {
 		base, known := routeScopes[k.route]
 		if !known {
 			b.Errorf("route %q has no scope in routeScopes", k.route)
+			continue
 		}
 		for _, path := range spellings(k.path) {
 			doors = append(doors, door{name: k.verb + " " + path, needs: base | k.more, try: httpDoor(b, k.method, path, k.body)})

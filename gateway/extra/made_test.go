@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/encoding/seedtest"
 	"downpour/gateway"
 	"downpour/gateway/extra/rollups"
@@ -500,7 +501,11 @@ func (d *drawnMade) query() bool {
 	}
 	m += ":" + pick("10m", "20m", "1h", "1h", "2h", "3h", "5h", "1d", "1d", "2d", "45m", "90m", "1440m", "30m", "1dc", "7m")
 	m += "-" + pick("sum", "avg", "min", "max", "count", "zimsum", "mimmin", "mimmax", "sum", "avg", "dev")
-	m += pick("", "", "", "-nan", "-zero", "-none", "-null")
+	fills := []string{"", "", ""}
+	for _, f := range scanplan.Fills {
+		fills = append(fills, "-"+string(f))
+	}
+	m += pick(fills...)
 	m += ":m" + pick("", "{host=*}", "{host=a}", "{host=a|b}{dc=*}", "{}{host=wildcard(*)}", "{dc=not_literal_or(x)}")
 	from := midnight - 86400 + d.rng.IntN(5*86400)
 	q := fmt.Sprintf("start=%d&end=%d&m=%s", from, from+1+d.rng.IntN(4*86400), url.QueryEscape(m))

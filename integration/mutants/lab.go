@@ -49,6 +49,9 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad, lost int, err er
 				case errors.Is(err, errNotRun) && f.testFile == "":
 					lost++
 					fmt.Fprintf(l.out, "lost     %s: %v\n", f.name, err)
+				case errors.Is(err, errNotRun):
+					bad++
+					fmt.Fprintf(l.out, "NOT RUN  %s: %v\n", f.name, err)
 				case err != nil:
 					bad++
 					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", f.name, err)

@@ -83,7 +83,7 @@ func (r *runner) stream(ctx context.Context, out io.Writer, seed uint64, command
 }
 
 // failing matches the line with which a test, a panic or a planted fault that survives announces itself.
-var failing = regexp.MustCompile(`(?m)^\s*(--- FAIL: |panic: |fatal error: |SURVIVED ).*`)
+var failing = regexp.MustCompile(`(?m)^\s*(--- FAIL: |panic: |fatal error: |SURVIVED |NOT RUN ).*`)
 
 // firstFailure is the first line of a log that says what failed, else the error.
 func firstFailure(log string, err error) string {

@@ -104,8 +104,7 @@ func drawSparse(t *rapid.T) drawn {
 	p.Downsample = &scanplan.Downsample{
 		Interval: rapid.SampledFrom([]int64{60_000, 300_000, 3_600_000}).Draw(t, "interval"),
 		Function: rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "count", "p95"}).Draw(t, "function"),
-		Fill: rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t,
-			"fill"),
+		Fill:     rapid.SampledFrom(scanplan.Fills).Draw(t, "fill"),
 	}
 	for k := 1; k <= 3; k++ {
 		if rapid.IntRange(0, 3).Draw(t, "group by") == 0 {

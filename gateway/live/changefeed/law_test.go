@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/live"
 	"downpour/gateway/query"
 	"downpour/pushdown/operator/aggregate"
@@ -39,6 +40,14 @@ func drawQuery(t *rapid.T) string {
 		fmt.Sprint(epoch.UnixMilli()-3_600_123))
 }
 
+// fills are all fill policies as they are written in a downsampler.
+func fills() (all []string) {
+	for _, f := range scanplan.Fills {
+		all = append(all, "-"+string(f))
+	}
+	return all
+}
+
 // drawQueryFrom draws a query that begins at one of some times.
 func drawQueryFrom(t *rapid.T, starts ...string) string {
 	aggregators := aggregate.Names()
@@ -52,8 +61,7 @@ func drawQueryFrom(t *rapid.T, starts ...string) string {
 				function = "avg"
 			}
 			interval := draw(t, "interval", "10s", "1m", "1m", "5m", "1h", "7m", "90m", "2h", "1500ms", "0all", "30mc")
-			s += fmt.Sprintf(`,"downsample":"%s-%s%s"`, interval, function,
-				draw(t, "fill", "", "", "-nan", "-null", "-zero"))
+			s += fmt.Sprintf(`,"downsample":"%s-%s%s"`, interval, function, draw(t, "fill", append(fills(), "", "")...))
 		}
 		if rapid.IntRange(0, 2).Draw(t, "rate") == 0 {
 			s += `,"rate":true` +

@@ -176,8 +176,7 @@ func randomDownsample(rng *rand.Rand) *scanplan.Downsample {
 	minutes := pick[int64](rng, 5, 5, 10, 15, 20, 30, 60, 7, 120)
 	d := &scanplan.Downsample{Interval: minutes * 60_000, Count: int(minutes), Unit: "m"}
 	d.Function = scanplan.Aggregator(pick(rng, "avg", "sum", "max", "count", "last", "p75"))
-	d.Fill = pick(rng, scanplan.FillNone, scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull,
-		scanplan.FillZero)
+	d.Fill = pick(rng, append([]scanplan.Fill{scanplan.FillNone, scanplan.FillNone}, scanplan.Fills...)...)
 	return d
 }
 

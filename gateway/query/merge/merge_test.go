@@ -93,8 +93,7 @@ func drawDownsample(t *rapid.T) *scanplan.Downsample {
 	d := &scanplan.Downsample{
 		Function: scanplan.Aggregator(rapid.SampledFrom([]string{"sum", "avg", "p50", "last", "dev"}).Draw(t,
 			"function")),
-		Fill: rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN,
-			scanplan.FillZero}).Draw(t, "fill"),
+		Fill: rapid.SampledFrom(append([]scanplan.Fill{scanplan.FillNone}, scanplan.Fills...)).Draw(t, "fill"),
 		Zone: "America/New_York",
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "form") {

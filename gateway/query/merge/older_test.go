@@ -85,8 +85,7 @@ func stretchPlan(rng *rand.Rand, s encoding.Schema) *scanplan.Plan {
 	if rng.IntN(3) > 0 {
 		d = &scanplan.Downsample{
 			Function: []scanplan.Aggregator{"sum", "avg", "last", "count"}[rng.IntN(4)],
-			Fill: []scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull,
-				scanplan.FillZero}[rng.IntN(5)],
+			Fill:     append([]scanplan.Fill{scanplan.FillNone}, scanplan.Fills...)[rng.IntN(1+len(scanplan.Fills))],
 			Interval: []int64{60_000, 300_000, 900_000, 3_600_000}[rng.IntN(4)],
 		}
 	}
