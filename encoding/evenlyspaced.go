@@ -56,7 +56,13 @@ func (d *RowDecoder) OnlyEvenlySpaced(qualifier, value []byte) (e EvenlySpaced, 
 	// before would be returned.
 	d.Reset(0)
 	t, ok := parseEvenSpacing(value)
-	return EvenlySpaced{First: t.first * 1000, Step: t.step * 1000, Points: t.points, entries: value, width: int(flags) + 1}, ok
+	return EvenlySpaced{
+		First:   t.first * 1000,
+		Step:    t.step * 1000,
+		Points:  t.points,
+		entries: value,
+		width:   int(flags) + 1,
+	}, ok
 }
 
 // evenSpacing are the times of points at equal distances, in seconds.

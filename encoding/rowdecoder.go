@@ -181,7 +181,8 @@ func (d *RowDecoder) walkCompacted(first int, qualifier, value []byte) (points i
 		if len(rest) < q.Width || !validWidth(q.Width, q.Float) {
 			return points, rest,
 				fmt.Errorf(
-					"encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
+					"encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, "+
+						"want %s and at most the %d left",
 					len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
 		}
 

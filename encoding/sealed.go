@@ -78,8 +78,8 @@ func (s *Sealer) Seal(dst, value []byte) (sealed []byte, ok bool) {
 
 	from := len(dst)
 	for p := s.all; p.Len() > 0; {
-		n := 1
-		for n < min(p.Len(), column.MaxPoints) && p.Offset[n] > p.Offset[n-1] { //fault:sealed-run-over-descent TestSealer_sameEntries
+		n, most := 1, min(p.Len(), column.MaxPoints)
+		for n < most && p.Offset[n] > p.Offset[n-1] { //fault:sealed-run-over-descent TestSealer_sameEntries
 			n++
 		}
 		dst = s.appendRun(dst, p.Slice(0, n))
@@ -189,7 +189,9 @@ func (u *Unsealer) appendPoints(p *column.Points, value []byte) error {
 			return err
 		}
 		if len(rest) < q.Width || !validWidth(q.Width, q.Float) {
-			return fmt.Errorf("encoding: append column: value is said to have %d bytes, want %s and at most the %d left", q.Width, widthsWanted(q.Float), len(rest))
+			return fmt.Errorf(
+				"encoding: append column: value is said to have %d bytes, want %s and at most the %d left",
+				q.Width, widthsWanted(q.Float), len(rest))
 		}
 		flags := valueFlags(q.Float, q.Width)
 		if q.Milli {

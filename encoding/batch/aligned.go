@@ -92,7 +92,8 @@ type Aligned struct {
 	Notes     [][]byte
 }
 
-// AddEdge adds the edge of a span: its value at the first or last time of the part, from which rates across parts are computed.
+// AddEdge adds the edge of a span: its value at the first or last time of the part, from which rates across parts are
+// computed.
 func (a *Aligned) AddEdge(v encoding.Value) {
 	isFloat := uint8(0)
 	if v.Float {

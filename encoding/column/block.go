@@ -140,7 +140,8 @@ func (k *Block) Parse(b []byte) (rest []byte, err error) {
 	rest = body[length:]
 	covered := b[:len(b)-len(rest)-checksumBytes]
 	body = body[:length-checksumBytes]
-	if crc32.Checksum(covered, castagnoli) != binary.LittleEndian.Uint32(b[len(covered):]) { //fault:columns-without-checksum TestFlippedByte
+	want := binary.LittleEndian.Uint32(b[len(covered):])
+	if crc32.Checksum(covered, castagnoli) != want { //fault:columns-without-checksum TestFlippedByte
 		return b, errorOf("checksum of the block", "another one")
 	}
 	if err := k.parse(body); err != nil {

@@ -19,7 +19,10 @@ const (
 // rounded once.
 const maxExponent = 22
 
-var powersOfTen = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+var powersOfTen = [maxExponent + 1]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
 
 // maxDecimal bounds the integers of decimals: doubles hold them exactly.
 const maxDecimal = 1 << 53
@@ -134,7 +137,8 @@ func (c *floatColumn) decimalOf(i, e int) (n int64, ok bool) {
 	if !(math.Abs(x) <= maxDecimal) {
 		return 0, false
 	}
-	return int64(x), word(x/powersOfTen[e], c.size) == c.words[i] && !(x == 0 && c.words[i] != 0) //fault:columns-lose-negative-zero TestBlock_roundTrip
+	return int64(x), word(x/powersOfTen[e], c.size) == c.words[i] &&
+		!(x == 0 && c.words[i] != 0) //fault:columns-lose-negative-zero TestBlock_roundTrip
 }
 
 // appendDecimals appends the rest of the form of decimals. It returns nil if too few are decimals.

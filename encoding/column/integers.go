@@ -109,8 +109,12 @@ func (c *Integers) Sum(from, to int) int64 {
 // Within reports whether all integers are between least and most, as far as can be said without
 // unpacking them.
 func (c *Integers) Within(least, most int64) bool {
+	if !c.Summable() || c.width > 32 {
+		return false
+	}
 	// What 32 bits hold more than such numbers runs over nowhere.
-	return c.Summable() && c.width <= 32 && c.first >= least && c.first <= most && c.first+int64(uint64(1)<<c.width-1) <= most
+	last := c.first + int64(uint64(1)<<c.width-1)
+	return least <= c.first && c.first <= most && last <= most
 }
 
 // Bounds returns the least and the largest of the integers [from, to), one or more.

@@ -179,7 +179,9 @@ func (p *packed) unpack(dst []uint64) {
 	}
 	if len(p.patches) > 0 {
 		// parsePacked has read them once.
-		_, _ = p.eachPatch(func(i int, high uint64) { dst[i] |= high }) //fault:columns-without-patches TestBlock_roundTrip
+		_, _ = p.eachPatch(func(i int, high uint64) {
+			dst[i] |= high //fault:columns-without-patches TestBlock_roundTrip
+		})
 	}
 }
 

@@ -63,7 +63,8 @@ func (b identity) downsample(d *Downsample) identity {
 		return b.flag(false)
 	}
 	b = b.flag(true).flag(d.All).number(d.Interval).number(int64(d.Count)).text(d.Unit)
-	return b.flag(d.Calendar).text(d.Zone).text(string(d.Function)).text(string(d.Fill)) //fault:identity-without-the-zone TestIdentity_everyField
+	b = b.flag(d.Calendar).text(d.Zone) //fault:identity-without-the-zone TestIdentity_everyField
+	return b.text(string(d.Function)).text(string(d.Fill))
 }
 
 func (b identity) rollup(r *Rollup) identity {
