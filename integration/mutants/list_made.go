@@ -57,7 +57,7 @@ var ofMadeRollups = []mutant{
 		test: "TestWorker_months",
 	}, {
 		name: "made-looked-at-without-rollups", file: "pushdown/rollupjob/uptodate.go",
-		old: "				if err == nil {\n					err = marker.Unchanged(inner, w.table", new: "				if err != nil {\n					err = marker.Unchanged(inner, w.table",
+		old: "				if err == nil {\n					keys := w.rolledKeys", new: "				if err != nil {\n					keys := w.rolledKeys",
 		test: "TestLook",
 	}, {
 		name: "made-looked-at-and-not-whole", file: "pushdown/rollupjob/uptodate.go",
@@ -69,7 +69,7 @@ var ofMadeRollups = []mutant{
 		test: "TestJob_killedWhileWriting",
 	}, {
 		name: "made-whole-days-of-half-of-them", file: "pushdown/rollupjob/prove.go",
-		old: "				first.Pieces = []piece{{From: days[day].From, To: days[day].To,", new: "				first.Pieces = []piece{{From: days[day].From, To: days[day].To + 3600,",
+		old: "					To:      days[day].To,\n", new: "					To:      days[day].To + 3600,\n",
 		test: "TestJob_bitByBit",
 	}, {
 		name: "made-by-two", file: "pushdown/rollupjob/background/worker.go",

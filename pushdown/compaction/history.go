@@ -31,7 +31,12 @@ type version struct {
 
 // newHistory returns the history of a row by all its puts and markers.
 func newHistory(all []store.Version) *history {
-	h := &history{familyHiddenUntil: -1, hiddenTimes: map[int64]bool{}, columnHiddenUntil: map[string]int64{}, hiddenVersions: map[version]bool{}}
+	h := &history{
+		familyHiddenUntil: -1,
+		hiddenTimes:       map[int64]bool{},
+		columnHiddenUntil: map[string]int64{},
+		hiddenVersions:    map[version]bool{},
+	}
 	for _, v := range all {
 		if !bytes.Equal(v.Qualifier, marker) {
 			h.newest = max(h.newest, v.Timestamp)

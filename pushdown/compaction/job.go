@@ -178,7 +178,14 @@ func (j *Job) attempt(ctx context.Context, rows []rowWork, counts *Counts) (retr
 		if w.plan.MergedExists {
 			return nil
 		}
-		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Columns: w.plan.VisibleCells}, Put: []store.Cell{w.plan.Merged}} //fault:compaction-brings-a-deleted-cell-back TestJob_partlyDeleted
+		return &store.ConditionalChange{
+			Row: w.row.Key,
+			If: store.Condition{
+				Stamps:  w.plan.Stamps,
+				Columns: w.plan.VisibleCells, //fault:compaction-brings-a-deleted-cell-back TestJob_partlyDeleted
+			},
+			Put: []store.Cell{w.plan.Merged},
+		}
 	}
 	merged, changedBefore, err := j.changeRows(ctx, accepted, put)
 	if err != nil {
@@ -187,7 +194,11 @@ func (j *Job) attempt(ctx context.Context, rows []rowWork, counts *Counts) (retr
 	retry = append(retry, changedBefore...)
 
 	remove := func(w rowWork) *store.ConditionalChange {
-		return &store.ConditionalChange{Row: w.row.Key, If: store.Condition{Stamps: w.plan.Stamps, Cell: &w.plan.Merged}, Delete: w.plan.Delete}
+		return &store.ConditionalChange{
+			Row:    w.row.Key,
+			If:     store.Condition{Stamps: w.plan.Stamps, Cell: &w.plan.Merged},
+			Delete: w.plan.Delete,
+		}
 	}
 	compacted, changedAfter, err := j.changeRows(ctx, merged, remove)
 	if err != nil {

@@ -238,7 +238,7 @@ func TestJob_writtenInBetween(t *testing.T) {
 // TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not
 // come back, whatever other cells are left.
 //
-//fault:compaction-brings-a-deleted-cell-back , Columns: w.plan.VisibleCells =>
+//fault:compaction-brings-a-deleted-cell-back Columns: w.plan.VisibleCells, =>
 func TestJob_partlyDeleted(t *testing.T) {
 	for name, tc := range map[string]struct{ qualifier, value, want string }{
 		// Those that are left are compacted then.

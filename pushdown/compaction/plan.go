@@ -158,7 +158,8 @@ func (h *history) refusal(pointCells []store.Version, base uint32, o Options) Re
 	if len(pointCells) < 2 {
 		return Single
 	}
-	if (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan || h.newest > o.OlderThan { //fault:compaction-of-young-cells TestOrders
+	hourIsYoung := (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan
+	if hourIsYoung || h.newest > o.OlderThan { //fault:compaction-of-young-cells TestOrders
 		return Young
 	}
 	return None

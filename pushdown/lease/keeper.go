@@ -104,7 +104,8 @@ func (k *Keeper) check() error {
 		return errors.New("lease: the holder has no name")
 	}
 	if k.deadAfter() < 4*k.heartbeat() {
-		return fmt.Errorf("lease: dead after %v with a beat of %v, want at least four beats", k.deadAfter(), k.heartbeat())
+		return fmt.Errorf("lease: dead after %v with a beat of %v, want at least four beats",
+			k.deadAfter(), k.heartbeat())
 	}
 	return nil
 }
@@ -169,7 +170,8 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	if err != nil {
 		return nil, "", err
 	}
-	if !old.free() && !slices.Contains(turns, old.Turn) && !k.isExpired(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
+	isOfOther := !old.free() && !slices.Contains(turns, old.Turn)
+	if isOfOther && !k.isExpired(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
 		return nil, old.Holder, nil
 	}
 

@@ -72,7 +72,9 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
 		e.Text = fmt.Sprintf(
-			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, fix=damaged answers without such rows", row, err, describeRow(s, row), row)
+			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, "+
+				"fix=damaged answers without such rows",
+			row, err, describeRow(s, row), row)
 	}
 	return e
 }

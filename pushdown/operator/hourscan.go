@@ -108,7 +108,9 @@ func (h *hourScan) reserve(s store.Scanner) error {
 	if next > h.rowBlockEstimate {
 		h.rowBlockEstimate, growth = next, 2
 	}
-	return h.memory.Grow(max(h.rowBlockEstimate, h.largestRowBlock) + aheadBlocks*max(h.largestHourBlock*growth, next/8))
+	rowBlock := max(h.rowBlockEstimate, h.largestRowBlock)
+	hourBlock := max(h.largestHourBlock*growth, next/8)
+	return h.memory.Grow(rowBlock + aheadBlocks*hourBlock)
 }
 
 // scan reads the hour block by block. It returns io.EOF at its end.
@@ -161,7 +163,8 @@ func (h *hourScan) scan(ctx context.Context) error {
 		}
 		h.stats.DecodeTime += time.Since(got)
 		b.stats = h.stats
-		h.largestRowBlock, h.largestHourBlock = max(h.largestRowBlock, blockBytes(before, h.stats)), max(h.largestHourBlock, b.capacity())
+		h.largestRowBlock = max(h.largestRowBlock, blockBytes(before, h.stats))
+		h.largestHourBlock = max(h.largestHourBlock, b.capacity())
 		// There is room for all blocks.
 		h.filled <- b
 	}

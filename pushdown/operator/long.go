@@ -140,7 +140,8 @@ func (s *longPartScanner) openSubPart() error {
 		s.cutSubPart()
 		path := s.path
 		if s.seeks {
-			path = (&accessBuilder{plan: &s.subPart.Plan, part: &s.subPart, tags: s.subPart.Plan.Tags}).choose(s.prefixes)
+			plan := &s.subPart.Plan
+			path = (&accessBuilder{plan: plan, part: &s.subPart, tags: plan.Tags}).choose(s.prefixes)
 		}
 		if path.Nothing {
 			continue
@@ -239,9 +240,9 @@ func (s *longPartScanner) chooseSection() error {
 	return nil
 }
 
-// probeSectionEnd probes the rows after the section, or, where the rows of the part end, the last rows in
-// the section. It returns nil for a short section at the end of the part.
-// It keeps a probe of the rows after the section as nextProbe, and sets rowsEnd and sectionEnd back where it finds no rows.
+// probeSectionEnd probes the rows after the section, or, where the rows of the part end, the last rows in the section.
+// It returns nil for a short section at the end of the part. It keeps a probe of the rows after the section as
+// nextProbe, and sets rowsEnd and sectionEnd back where it finds no rows.
 func (s *longPartScanner) probeSectionEnd() (*probe, error) {
 	at := s.sectionEnd
 	if at == s.rowsEnd {

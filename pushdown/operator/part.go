@@ -139,7 +139,8 @@ func (o *partOperator) open(ctx context.Context) error {
 	inner, o.cancel = context.WithCancel(ctx)
 
 	// The choice of the access path uses what is learned here. A long part learns as it reads.
-	if b := (&accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}); b.probedRanges(o.opts.Prefixes) == 0 {
+	b := &accessBuilder{plan: &o.part.Plan, part: o.part, tags: o.part.Plan.Tags}
+	if b.probedRanges(o.opts.Prefixes) == 0 {
 		o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
 	}
 	path := ChooseAccess(o.part, o.opts.Prefixes)
@@ -241,8 +242,8 @@ func (o *partOperator) addRow(r *store.Row) error {
 	return o.stats.leaveOut(&o.part.Plan, o.tryRow(r))
 }
 
-// tryRow checks the key of a row, decodes the cells, and adds what the plan needs of them to its
-// series. It adds nothing of a row that cannot be read, because addRow may leave that row out. Only a DataError can be left out: other
+// tryRow checks the key of a row, decodes the cells, and adds what the plan needs of them to its series. It adds
+// nothing of a row that cannot be read, because addRow may leave that row out. Only a DataError can be left out: other
 // errors, such as that of an off-hour row, are returned as they are.
 func (o *partOperator) tryRow(r *store.Row) error {
 	s := o.part.Plan.Schema

@@ -75,7 +75,8 @@ func (t *seriesTable) search() (i int, found bool) {
 	switch {
 	// Hours come one after another, each with its rows in the order of series: usually it is the
 	// span after the last row's.
-	case t.next < n && bytes.Equal(t.spans[t.next].id, t.key): //fault:span-of-the-next-row-not-compared TestSeriesTable_anyOrder
+	case t.next < n &&
+		bytes.Equal(t.spans[t.next].id, t.key): //fault:span-of-the-next-row-not-compared TestSeriesTable_anyOrder
 		return t.next, true
 	case t.index != nil:
 		at, ok := t.index[string(t.key)]

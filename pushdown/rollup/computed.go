@@ -18,7 +18,8 @@ var ComputedColumns = [...]string{"sum", "count", "min", "max"}
 // because they show whether raw rows were deleted since.
 func (c *Config) ComputedIntervals() (out []*Interval, err error) {
 	if _, ok := c.ID("count"); !ok {
-		return nil, fmt.Errorf("rollups: aggregationIds: got no count, want it and others of %q to make", ComputedColumns)
+		return nil, fmt.Errorf("rollups: aggregationIds: got no count, want it and others of %q to make",
+			ComputedColumns)
 	}
 
 	for i := range c.Intervals {
@@ -29,7 +30,8 @@ func (c *Config) ComputedIntervals() (out []*Interval, err error) {
 		n, align := one.Layout.Interval, one.Layout.Span.Alignment()
 		if align%n != 0 || n%encoding.RowSeconds != 0 && encoding.RowSeconds%n != 0 {
 			return nil, fmt.Errorf(
-				"rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, and that divides an hour or is whole hours",
+				"rollups: interval %q in rows of %s: cannot be made, want one that divides %d s, "+
+					"and that divides an hour or is whole hours",
 				one.Name, one.Layout.Span, align)
 		}
 		out = append(out, one)

@@ -4,8 +4,10 @@
 //
 //	{"aggregationIds": {"sum": 0, "count": 1, "min": 2, "max": 3},
 //	 "intervals": [
-//	  {"table": "tsdb", "preAggregationTable": "tsdb-preagg", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
-//	  {"table": "tsdb-rollup-1h", "preAggregationTable": "tsdb-rollup-preagg-1h", "interval": "1h", "rowSpan": "1d", "delaySla": "2d"}]}
+//	  {"table": "tsdb", "preAggregationTable": "tsdb-preagg",
+//	   "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
+//	  {"table": "tsdb-rollup-1h", "preAggregationTable": "tsdb-rollup-preagg-1h",
+//	   "interval": "1h", "rowSpan": "1d", "delaySla": "2d"}]}
 //
 // The default interval is raw data; its second table holds pre-aggregates that are not rolled up.
 // Unknown members are ignored.

@@ -87,7 +87,9 @@ func (c *Counts) String() string {
 		c.Rows, c.Made, c.Kept, c.Cells)
 	if c.Stay > 0 {
 		s += fmt.Sprintf(
-			"; %d stay that were made of more points than the raw rows have now (-fewer replaces them; not where raw rows went by their age)", c.Stay)
+			"; %d stay that were made of more points than the raw rows have now "+
+				"(-fewer replaces them; not where raw rows went by their age)",
+			c.Stay)
 	}
 	if c.Raw > 0 {
 		s += fmt.Sprintf("; %d days hold what rollups cannot say", c.Raw)

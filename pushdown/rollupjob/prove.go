@@ -136,7 +136,12 @@ func wholeDays(sections []section, days []Range, digests [][]byte) (out []sectio
 		day := slices.IndexFunc(days, func(d Range) bool { return d.From == first.times().From })
 		if day >= 0 {
 			if n = countUntil(days[day].To, sections); n > 1 {
-				first.Pieces = []piece{{From: days[day].From, To: days[day].To, Digest: digests[day], ReadRaw: first.Pieces[0].ReadRaw}}
+				first.Pieces = []piece{{
+					From:    days[day].From,
+					To:      days[day].To,
+					Digest:  digests[day],
+					ReadRaw: first.Pieces[0].ReadRaw,
+				}}
 			}
 		}
 		out = append(out, first)

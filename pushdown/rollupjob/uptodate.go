@@ -18,7 +18,8 @@ const markCost = 200
 // rolled up, and marks that survive nearby writes hold for all of them. It reads the records of all
 // salt buckets in one call and checks each mark once, less than half of the calls of Roll and
 // Prove, and it needs no lease.
-func (j *Job) UpToDate(ctx context.Context, metric encoding.UID, from, to int64) (counts Counts, proven bool, err error) {
+func (j *Job) UpToDate(ctx context.Context, metric encoding.UID, from, to int64) (
+	counts Counts, proven bool, err error) {
 	marker := j.Store.Features().Marker
 	if marker == nil {
 		return counts, false, nil
@@ -88,7 +89,8 @@ func (j *Job) intervalUpToDate(ctx context.Context, marker store.Marker, metric 
 				pieces.Add(int64(len(inside)))
 				err := marker.Unchanged(inner, j.Tables.Data, encoding.FamilyData, w.rawKeys(b, metric, times), s.Raw)
 				if err == nil {
-					err = marker.Unchanged(inner, w.table, encoding.FamilyData, w.rolledKeys(b, metric, times), s.Rolled)
+					keys := w.rolledKeys(b, metric, times)
+					err = marker.Unchanged(inner, w.table, encoding.FamilyData, keys, s.Rolled)
 				}
 				if err != nil {
 					return err

@@ -58,7 +58,8 @@ type Features struct {
 	// again. Older releases refuse the store once one row is sealed. The embedded store has it.
 	//
 	// Errors: ErrClosed, ErrFull, ErrStalled, ErrDamaged if rows cannot be read.
-	Seal func(ctx context.Context, table string, since, before time.Time, pace func(SealReport) error) (SealReport, error)
+	Seal func(ctx context.Context, table string, since, before time.Time,
+		pace func(SealReport) error) (SealReport, error)
 
 	// Inspect reads the servers' version, and tests, with a family of a table, abilities that show
 	// without a change. It changes nothing. HBase has it.

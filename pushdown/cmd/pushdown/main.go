@@ -91,7 +91,8 @@ func readConfig() (cfg settings.Pushdown, err error) {
 	}
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
 		return cfg, errors.New(
-			"DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]")
+			"DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode] " +
+				"or hbase+rpc://HOST:PORT[,HOST:PORT…]")
 	}
 	return cfg, cfg.Validate()
 }
@@ -112,7 +113,9 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	// that its tables and layout were not.
 	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
 		log.Warn(
-			"an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
+			"an opentsdb.conf is read by gateways alone: "+
+				"set its tables, salt, UID widths and rollups as variables here",
+			"DOWNPOUR_OPENTSDB_CONF", path)
 	}
 
 	families := []store.Families{{Table: cfg.TableData, Names: []string{encoding.FamilyData}}}

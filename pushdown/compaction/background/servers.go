@@ -52,8 +52,8 @@ func (d *dead) has(holder string) bool {
 	return d.holders[holder]
 }
 
-// findUnattended sets unattended, the other region servers that have no living worker, and dead, the workers that were there: their
-// leases on regions may be taken at once, see lease.Keeper.
+// findUnattended sets unattended, the other region servers that have no living worker, and dead, the workers that were
+// there: their leases on regions may be taken at once, see lease.Keeper.
 func (w *Worker) findUnattended(ctx context.Context) error {
 	w.looked = time.Now()
 	others := map[string]bool{}

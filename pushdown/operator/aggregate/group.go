@@ -188,8 +188,8 @@ func (k typing) of(float []bool) typing {
 	return mixed
 }
 
-// block aggregates one block of timestamps, appends it to out, and moves the members past it. float is, for each time of a
-// mixed block, whether its point is a double; other blocks have none.
+// block aggregates one block of timestamps, appends it to out, and moves the members past it. float is, for each time
+// of a mixed block, whether its point is a double; other blocks have none.
 func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool,
 	out *encoding.Points) error {
 	// At which of the block's times does each member contribute? Also between its

@@ -36,7 +36,9 @@ func (p *Proof) Exact(i int) bool { return exact(p.Low[i], p.Bound[i]) }
 
 // exact reports whether sums are exact by the rule at Proof. It is false for a bound
 // that is infinite: all powers of two are at most 2^1024, which as a double is +Inf.
-func exact(low int16, bound float64) bool { return bound < math.Ldexp(1, 53+int(low)) } //fault:one-bit-too-many TestProof_exact
+func exact(low int16, bound float64) bool {
+	return bound < math.Ldexp(1, 53+int(low)) //fault:one-bit-too-many TestProof_exact
+}
 
 // ExactWith reports whether the sum at i and the sum of o at k can be added with the
 // same bits in every order.

@@ -12,9 +12,9 @@ func (b *Bucketer) TakesEvenlySpaced(sealed bool) bool {
 	return needs == aggregate.NeedsSum || sealed && needs != aggregate.NeedsAll
 }
 
-// AppendEvenlySpaced appends the buckets of an hour of evenly spaced points, as AppendHour does for any
-// points. base is the base time in ms. It computes where a bucket ends, and reads no more values than it must. The results are those of AppendHour to the last bit, because
-// sums of an hour's integers of four bytes are exact in doubles, in any order.
+// AppendEvenlySpaced appends the buckets of an hour of evenly spaced points, as AppendHour does for any points. base is
+// the base time in ms. It computes where a bucket ends, and reads no more values than it must. The results are those of
+// AppendHour to the last bit, because sums of an hour's integers of four bytes are exact in doubles, in any order.
 func (b *Bucketer) AppendEvenlySpaced(times []int64, values []float64, base int64,
 	e *encoding.EvenlySpaced) ([]int64, []float64) {
 	width := int32(b.width)

@@ -299,7 +299,8 @@ func (p *Pool) serveWaitersLocked() {
 		blocked, before := false, p.own[Query].used
 		p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
 			// Others of the account that waited with it may have got all that it may have.
-			if err := p.checkLimitLocked(w.account, w.bytes); err != nil { //fault:waiters-pass-the-limit TestAccount_waitersTogether
+			err := p.checkLimitLocked(w.account, w.bytes) //fault:waiters-pass-the-limit TestAccount_waitersTogether
+			if err != nil {
 				w.done <- err
 				return true
 			}

@@ -32,7 +32,9 @@ func (c *Compaction) Validate(common *Common) (err error) {
 	}
 	if common.Embedded() {
 		err = fmt.Errorf(
-			"DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s needs no compaction of rows: it keeps the points of a row in one cell by itself; want off", c.Compact, common.Store)
+			"DOWNPOUR_COMPACT: got %s, but DOWNPOUR_STORE=%s needs no compaction of rows: "+
+				"it keeps the points of a row in one cell by itself; want off",
+			c.Compact, common.Store)
 	}
 	if c.CompactMargin < time.Second {
 		err = errors.Join(

@@ -68,7 +68,9 @@ func (s *HBaseSecurity) validate() (errs []error) {
 		default:
 			errs = append(errs,
 				fmt.Errorf(
-					"DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
+					"DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, "+
+						"or some of them with commas between",
+					s.Protection))
 		}
 	}
 	return append(errs, s.validateTLS()...)
@@ -85,13 +87,16 @@ func (s *HBaseSecurity) validateTLS() (errs []error) {
 	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
 		errs = append(
 			errs, errors.New(
-				"DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, want on or the path of a file with authorities"))
+				"DOWNPOUR_HBASE_TLS: got off, but DOWNPOUR_HBASE_TLS_CERT or DOWNPOUR_HBASE_TLS_KEY is set, "+
+					"want on or the path of a file with authorities"))
 	}
 	// Any holder of a certificate of a public authority would be accepted as HBase.
 	if s.TLS == "on" && !s.VerifyHost {
 		errs = append(
 			errs, errors.New(
-				"DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts the system's authorities, want true, or the path of a file with an authority of your own in DOWNPOUR_HBASE_TLS"))
+				"DOWNPOUR_HBASE_TLS_VERIFY_HOST: got false with DOWNPOUR_HBASE_TLS=on, which trusts "+
+					"the system's authorities, want true, or the path of a file with an authority of your own "+
+					"in DOWNPOUR_HBASE_TLS"))
 	}
 	return errs
 }

@@ -84,8 +84,8 @@ type Value struct {
 	Value string // "***" for a secret that is set
 }
 
-// Structs returns a configuration, a pointer to a struct, and those that belong to it: what its method MoreSettings returns, if it
-// has one.
+// Structs returns a configuration, a pointer to a struct, and those that belong to it: what its method MoreSettings
+// returns, if it has one.
 func Structs(config any) []any {
 	all := []any{config}
 	if more, ok := config.(interface{ MoreSettings() []any }); ok {

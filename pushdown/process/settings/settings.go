@@ -294,7 +294,9 @@ func (c *Common) Validate(variable, listen string) error {
 	if where == "" || kind != "pebble" && kind != "hbase" && kind != "hbase+rpc" {
 		errs = append(
 			errs, fmt.Errorf(
-				"DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] or hbase+rpc://HOST:PORT[,HOST:PORT…]", c.Store))
+				"DOWNPOUR_STORE: got %q, want pebble:DIR, hbase:HOST:PORT[,HOST:PORT…][/znode] "+
+					"or hbase+rpc://HOST:PORT[,HOST:PORT…]",
+				c.Store))
 	}
 
 	if err := c.Schema().Validate(); err != nil {
@@ -323,7 +325,8 @@ func (c *Common) Validate(variable, listen string) error {
 	if c.PushdownCA != "" && (c.TLSCert == "" || c.TLSKey == "") {
 		errs = append(
 			errs, errors.New(
-				"DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, want a certificate of that authority in these"))
+				"DOWNPOUR_PUSHDOWN_CA: is set without DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY, "+
+					"want a certificate of that authority in these"))
 	}
 	return errors.Join(append(errs, c.checkListen(variable, listen))...)
 }

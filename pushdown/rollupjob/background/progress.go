@@ -38,7 +38,7 @@ type walk struct {
 	Top    int64        `json:"top"`              // end of its first window
 	To     int64        `json:"to"`               // end of the window that it is in
 	Next   encoding.UID `json:"next,omitempty"`   // in the window, metrics up to this one are done
-	Oldest int64        `json:"oldest,omitempty"` // the time of the first raw row of any metric that was seen; 0 if none was
+	Oldest int64        `json:"oldest,omitempty"` // time of the first raw row seen of any metric; 0 if none was
 	Done   bool         `json:"done"`
 }
 

@@ -104,7 +104,8 @@ func least(entries []entry, need Scope) (token string) {
 	fewest := bits.UintSize
 	for _, e := range entries {
 		if scope := allowed[e.token]; scope&need == need && bits.OnesCount8(uint8(scope)) < fewest {
-			token, fewest = e.token, bits.OnesCount8(uint8(scope)) //fault:token-of-an-administrator-sent TestTokens_Sends
+			token = e.token
+			fewest = bits.OnesCount8(uint8(scope)) //fault:token-of-an-administrator-sent TestTokens_Sends
 		}
 	}
 	return token

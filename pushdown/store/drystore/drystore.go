@@ -116,7 +116,8 @@ func (s *Store) versioned() store.Versioned {
 type versions struct{ inner store.Versioned }
 
 // Versions implements store.Versioned.
-func (v versions) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) ([]store.VersionRow, []byte, error) {
+func (v versions) Versions(ctx context.Context, table, family string, keys store.KeyRange, maxRows int) (
+	[]store.VersionRow, []byte, error) {
 	return v.inner.Versions(ctx, table, family, keys, maxRows)
 }
 
@@ -156,7 +157,9 @@ func (s *Store) get(ctx context.Context, table, family string, keys [][]byte) ([
 		if len(changed) == 0 {
 			continue
 		}
-		at, there := slices.BinarySearchFunc(rows, key, func(r store.Row, key []byte) int { return bytes.Compare(r.Key, key) })
+		at, there := slices.BinarySearchFunc(rows, key, func(r store.Row, key []byte) int {
+			return bytes.Compare(r.Key, key)
+		})
 		now := store.Row{Key: key}
 		if there {
 			now = rows[at]
@@ -199,7 +202,8 @@ func merged(cells []store.Cell, changed map[column]cell, family string) (out []s
 
 // Scan implements store.Reader.
 func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
-	oneRow := len(scan.Stop) == len(scan.Start)+1 && bytes.HasPrefix(scan.Stop, scan.Start) && scan.Stop[len(scan.Start)] == 0
+	oneRow := len(scan.Stop) == len(scan.Start)+1 &&
+		bytes.HasPrefix(scan.Stop, scan.Start) && scan.Stop[len(scan.Start)] == 0
 	if !oneRow {
 		sc, err := s.inner.Scan(ctx, scan)
 		s.mu.Lock()
@@ -217,7 +221,8 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 	for _, r := range rows {
 		if len(scan.Columns) > 0 {
 			r.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c store.Cell) bool {
-				return !slices.ContainsFunc(scan.Columns, func(of store.KeyRange) bool { return of.Contains(c.Qualifier) })
+				wanted := func(of store.KeyRange) bool { return of.Contains(c.Qualifier) }
+				return !slices.ContainsFunc(scan.Columns, wanted)
 			})
 		}
 		if len(r.Cells) > 0 {
@@ -305,13 +310,15 @@ func (s *Store) Increment(ctx context.Context, table string, at store.CellKey, d
 	if len(now) == 8 {
 		n += int64(binary.BigEndian.Uint64(now))
 	} else if now != nil {
-		return 0, fmt.Errorf("table %s, row %x, column %s:%s: got a counter of %d bytes, want 8", table, at.Row, at.Family, at.Qualifier, len(now))
+		return 0, fmt.Errorf("table %s, row %x, column %s:%s: got a counter of %d bytes, want 8",
+			table, at.Row, at.Family, at.Qualifier, len(now))
 	}
 	return n, s.keep(ctx, table, at, cell{value: binary.BigEndian.AppendUint64(nil, uint64(n))})
 }
 
 // CompareAndPut implements store.Atomic.
-func (s *Store) CompareAndPut(ctx context.Context, table string, at store.CellKey, expected, value []byte) (bool, error) {
+func (s *Store) CompareAndPut(ctx context.Context, table string, at store.CellKey,
+	expected, value []byte) (bool, error) {
 	if slices.Contains(s.forgets, table) {
 		return true, nil
 	}

@@ -157,7 +157,11 @@ func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 // newMutationAction returns an action of a row without cells. An append gets a
 // nonce; puts and deletes are harmless when they are executed twice.
 func (st *Store) newMutationAction(row []byte, kind pb.MutationProto_MutationType) *action {
-	m := &pb.MutationProto{Row: row, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(0)} //fault:log-skipped TestApply_faults
+	m := &pb.MutationProto{
+		Row:                 row,
+		MutateType:          kind.Enum(),
+		AssociatedCellCount: proto.Int32(0), //fault:log-skipped TestApply_faults
+	}
 	if kind == pb.MutationProto_APPEND {
 		if !st.appendResults.Load() { //fault:appends-left-out-on-hbase-1 TestApply_appendsOnHBase1
 			m.Attribute = noResult

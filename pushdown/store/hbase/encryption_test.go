@@ -209,7 +209,7 @@ func TestEncrypted_kerberos(t *testing.T) {
 
 // What is wrong stands in the error, with the settings of both ends.
 //
-//fault:tls-any-authority-taken => return nil
+//fault:tls-any-authority-taken cfg.VerifyConnection => _
 func TestEncrypted_errors(t *testing.T) {
 	ca, other := certificatestest.NewCA(t), certificatestest.NewCA(t)
 	clients := x509.NewCertPool()

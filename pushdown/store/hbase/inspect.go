@@ -16,11 +16,14 @@ import (
 // result of HBase 1: each call checks for itself, because region servers of several versions may serve
 // one table.
 const (
-	lacksReadPoint  = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
-	lacksState      = "states of regions in hbase:meta (2.0): nothing is cached of rows, each query reads HBase, and a disabled table is known by its silence alone"
-	lacksConditions = "conditions on changes of rows (2.4): names of new series are put one by one, and no rows are compacted"
-	lacksTrial      = "a trial: nothing before 1.1 was ever tried, so nothing is known of its answers, and none should be relied on"
-	lacksNodes      = "region servers that are bootstrap nodes (2.5): only masters answer as such"
+	lacksReadPoint = "read points of regions (1.3): nothing is cached of rows, each query reads HBase"
+	lacksState     = "states of regions in hbase:meta (2.0): nothing is cached of rows, each query reads HBase, " +
+		"and a disabled table is known by its silence alone"
+	lacksConditions = "conditions on changes of rows (2.4): names of new series are put one by one, " +
+		"and no rows are compacted"
+	lacksTrial = "a trial: nothing before 1.1 was ever tried, so nothing is known of its answers, " +
+		"and none should be relied on"
+	lacksNodes = "region servers that are bootstrap nodes (2.5): only masters answer as such"
 )
 
 // fieldStatusOption is GetClusterStatusRequest.options, which gohbase's schema lacks: 0 requests

@@ -432,7 +432,8 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 	for _, roe := range r.GetResultOrException() {
 		index := int64(roe.GetIndex()) - int64(first)
 		if roe.Index == nil || index < 0 || index >= int64(len(actions)) {
-			return nil, fmt.Errorf("multi: got a result of action %d, want %d to %d", roe.GetIndex(), first, first+len(actions)-1)
+			return nil, fmt.Errorf("multi: got a result of action %d, want %d to %d",
+				roe.GetIndex(), first, first+len(actions)-1)
 		}
 		a := actions[index]
 		if a.answered {

@@ -181,8 +181,9 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 	return nil
 }
 
-// put puts the new cells of the live rows, on condition that a row is as it was read, and drops from live the rows that are not.
-// Servers before HBase 2.4 put without the condition; the comparison that follows finds most of what came in between, see Replace.
+// put puts the new cells of the live rows, on condition that a row is as it was read, and drops from live the rows that
+// are not. Servers before HBase 2.4 put without the condition; the comparison that follows finds most of what came in
+// between, see Replace.
 func (r *replacer) put(ctx context.Context) error {
 	var puts []int
 	for _, i := range r.live {

@@ -295,7 +295,8 @@ func (s *scanner) decodeReply(call *calls.Call) ([]store.Row, error) {
 	}
 
 	switch {
-	case regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey): //fault:filter-done-taken-for-the-end TestScan_filterDone
+	case regionEnds && len(s.resumeKey) == 0,
+		s.exhausted(s.resumeKey): //fault:filter-done-taken-for-the-end TestScan_filterDone
 		// A region without a stop key is the last of its table.
 		s.err = io.EOF // for the following Next
 		s.releaseServer()
@@ -356,7 +357,8 @@ func (s *scanner) checkKeys(rows []store.Row) error {
 // Source: RSRpcServices.scan, RegionScannerImpl.nextInternal.
 func endsRegion(response *pb.ScanResponse) bool {
 	isFalse := func(more *bool) bool { return more != nil && !*more }
-	return isFalse(response.MoreResultsInRegion) || isFalse(response.MoreResults) //fault:heartbeat-taken-for-the-end TestScan_cutEveryReply
+	return isFalse(response.MoreResultsInRegion) ||
+		isFalse(response.MoreResults) //fault:heartbeat-taken-for-the-end TestScan_cutEveryReply
 }
 
 // limitRows cuts rows at Scan.MaxRows.
@@ -380,7 +382,8 @@ func (s *scanner) advance(rows []store.Row) {
 
 	// The key with a zero byte after it is the next one in byte order. It is a
 	// copy, as the caller's rows are overwritten by later replies.
-	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0) //fault:boundary-row-read-twice TestScan_manyLostReplies
+	lastKey := append(make([]byte, 0, 64), rows[len(rows)-1].Key...)
+	s.resumeKey = append(lastKey, 0) //fault:boundary-row-read-twice TestScan_manyLostReplies
 	s.retry.MadeProgress()
 }
 

@@ -54,7 +54,7 @@ var replyShapes = map[string]hbasefake.Options{
 	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
 }
 
-//fault:heartbeat-taken-for-the-end return => return response.GetHeartbeatMessage() ||
+//fault:heartbeat-taken-for-the-end isFalse(response.MoreResults) => isFalse(response.MoreResults) || response.GetHeartbeatMessage()
 func TestScan_cutEveryReply(t *testing.T) {
 	for shape, opts := range replyShapes {
 		for name, fault := range scanFaults {

@@ -155,7 +155,9 @@ func (st *Store) CheckVersions(ctx context.Context, table, family string) error 
 	for _, name := range []string{"KEEP_DELETED_CELLS", "NEW_VERSION_BEHAVIOR"} {
 		if v, ok := attributes[name]; ok && !strings.EqualFold(v, "false") {
 			return fmt.Errorf(
-				"table %q, family %q: %s is %q, want FALSE: old versions of cells would stay, or be hidden by other rules", table, family, name, v)
+				"table %q, family %q: %s is %q, want FALSE: old versions of cells would stay, "+
+					"or be hidden by other rules",
+				table, family, name, v)
 		}
 	}
 	return st.probeConditions(ctx, table, family)

@@ -32,7 +32,7 @@ func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 
 // Writes are executed exactly once in spite of faults, appends too.
 //
-//fault:log-skipped Int32(0)} => Int32(0), Durability: pb.MutationProto_SKIP_WAL.Enum()}
+//fault:log-skipped Int32(0), => Int32(0), Durability: pb.MutationProto_SKIP_WAL.Enum(),
 func TestApply_faults(t *testing.T) {
 	for name, x := range map[string]struct {
 		every int

@@ -21,7 +21,9 @@ func (b Backups) store() (dir string, opts pebble.Options, err error) {
 	dir, ok := strings.CutPrefix(b.Address, "pebble:")
 	if !ok {
 		return "", opts, fmt.Errorf(
-			"DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own; of tables on HBase take snapshots there", b.Address)
+			"DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own; "+
+				"of tables on HBase take snapshots there",
+			b.Address)
 	}
 	return dir, pebble.Options{Logger: b.Config.Log, Grouping: b.Config.Schema.RowHours()}, nil
 }

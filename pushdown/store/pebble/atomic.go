@@ -21,7 +21,8 @@ func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey,
 
 // increment increments a counter, and returns what await returns of the batch that
 // has made the new value visible.
-func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64, await func(*batch) error) (int64, error) {
+func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64,
+	await func(*batch) error) (int64, error) {
 	sums, err := s.incrementAll(ctx, table, []store.CellKey{cell}, []int64{delta}, await)
 	if err != nil {
 		return 0, err
@@ -30,17 +31,20 @@ func (s *Store) increment(ctx context.Context, table string, cell store.CellKey,
 }
 
 // IncrementAll is described by store.Features. It returns after fsync.
-func (s *Store) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
+func (s *Store) IncrementAll(ctx context.Context, table string, cells []store.CellKey,
+	deltas []int64) ([]int64, error) {
 	return s.incrementAll(ctx, table, cells, deltas, s.awaitDurable)
 }
 
 // incrementAll increments counters, and returns what await returns of the batch that
 // has made the new values visible.
-func (s *Store) incrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64, await func(*batch) error) ([]int64, error) {
+func (s *Store) incrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64,
+	await func(*batch) error) ([]int64, error) {
 	sums := make([]int64, len(cells))
 	err := s.update(ctx, table, cells, await, func(i int, old []byte, found bool) ([]byte, bool, error) {
 		if found && len(old) != 8 {
-			return nil, false, fmt.Errorf("row %x, %s:%x: counter has %d bytes, want 8", cells[i].Row, cells[i].Family, cells[i].Qualifier, len(old))
+			return nil, false, fmt.Errorf("row %x, %s:%x: counter has %d bytes, want 8",
+				cells[i].Row, cells[i].Family, cells[i].Qualifier, len(old))
 		}
 		if found {
 			sums[i] = int64(binary.BigEndian.Uint64(old))
@@ -56,15 +60,18 @@ func (s *Store) incrementAll(ctx context.Context, table string, cells []store.Ce
 
 // CompareAndPut writes value if the cell holds expected, or is absent when
 // expected is empty.
-func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	return s.compareAndPut(ctx, table, cell, expected, value, s.awaitDurable)
 }
 
 // compareAndPut writes value if the cell holds expected, and returns what await
 // returns of the batch that has made it visible.
-func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte, await func(*batch) error) (bool, error) {
+func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+	await func(*batch) error) (bool, error) {
 	wrote := false
-	err := s.update(ctx, table, []store.CellKey{cell}, await, func(_ int, old []byte, found bool) ([]byte, bool, error) {
+	cells := []store.CellKey{cell}
+	err := s.update(ctx, table, cells, await, func(_ int, old []byte, found bool) ([]byte, bool, error) {
 		if len(expected) == 0 {
 			wrote = !found
 		} else {
@@ -85,7 +92,8 @@ func (s *Store) PutAbsent(ctx context.Context, table string, cells []store.CellK
 
 // putAbsent writes those of some cells that do not exist, and returns what await returns
 // of the batch that has made them visible.
-func (s *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, await func(*batch) error) ([]bool, error) {
+func (s *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte,
+	await func(*batch) error) ([]bool, error) {
 	wrote := make([]bool, len(cells))
 	err := s.update(ctx, table, cells, await, func(i int, _ []byte, found bool) ([]byte, bool, error) {
 		wrote[i] = !found //fault:cell-that-exists-put-as-absent TestConformance
@@ -101,7 +109,8 @@ func (s *Store) putAbsent(ctx context.Context, table string, cells []store.CellK
 // change returns true; nothing else becomes visible in between. After an error of change
 // nothing is written. The lock is not held while await waits for the disk: those that read
 // the new values before that write their own behind them in the log.
-func (s *Store) update(ctx context.Context, table string, cells []store.CellKey, await func(*batch) error, change func(i int, old []byte, found bool) ([]byte, bool, error)) error {
+func (s *Store) update(ctx context.Context, table string, cells []store.CellKey, await func(*batch) error,
+	change func(i int, old []byte, found bool) ([]byte, bool, error)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -124,7 +133,8 @@ func (s *Store) update(ctx context.Context, table string, cells []store.CellKey,
 
 // readAndWrite is the part of update that excludes other writers. It returns the
 // batch that it has made visible, nil if change did not want to write.
-func (s *Store) readAndWrite(table string, cells []store.CellKey, change func(i int, old []byte, found bool) ([]byte, bool, error)) (*batch, error) {
+func (s *Store) readAndWrite(table string, cells []store.CellKey,
+	change func(i int, old []byte, found bool) ([]byte, bool, error)) (*batch, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
 
@@ -176,7 +186,11 @@ func (s *Store) readCells(table string, cells []store.CellKey, got func(i int, v
 // filters answer for these. Those of the last level, which pebble leaves out by default,
 // are the ones that matter: without them each such read uncompresses a block there.
 func (s *Store) readApart(table string, keys []cellAt, got func(i int, value []byte, found bool) error) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: keys[0].key, UpperBound: appendTableEnd(nil, table), UseL6Filters: true})
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound:   keys[0].key,
+		UpperBound:   appendTableEnd(nil, table),
+		UseL6Filters: true,
+	})
 	if err != nil {
 		return fmt.Errorf("cannot read %d cells: %w", len(keys), unreadable(err))
 	}
@@ -221,7 +235,8 @@ func sortedKeys(table string, cells []store.CellKey) []cellAt {
 const maxAlone = 4
 
 // walk is readCells on an iterator. It returns the keys that are left, because they lie far apart.
-func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, found bool) error) (left []cellAt, err error) {
+func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, found bool) error) (
+	left []cellAt, err error) {
 	alone, sought := 0, -1
 	for n, k := range keys {
 		// The iterator stands on the first key that is not before the last one asked for, or

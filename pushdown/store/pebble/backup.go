@@ -52,7 +52,10 @@ func BackUp(ctx context.Context, b Backup, opts Options) (store.BackupReport, er
 		return store.BackupReport{}, err
 	}
 	if _, err := opts.FS.Stat(opts.FS.PathJoin(b.Store, b.Checkpoint)); err != nil {
-		return store.BackupReport{}, fmt.Errorf("the checkpoint is not in the data directory %s; the gateway that made it has another one, or is on another machine: %w", b.Store, err)
+		return store.BackupReport{}, fmt.Errorf(
+			"the checkpoint is not in the data directory %s; the gateway that made it has another one, "+
+				"or is on another machine: %w",
+			b.Store, err)
 	}
 	if err := makeDir(opts.FS, b.To); err != nil {
 		return store.BackupReport{}, fmt.Errorf("directory of backups %s: %w", b.To, err)
@@ -80,7 +83,8 @@ func BackUp(ctx context.Context, b Backup, opts Options) (store.BackupReport, er
 // and a checkpoint that is none.
 func (b *Backup) checkPlace(files vfs.FS) error {
 	if !strings.HasPrefix(b.Checkpoint, checkpointPrefix) || strings.ContainsAny(b.Checkpoint, `/\`) {
-		return fmt.Errorf("checkpoint: got %q, want the name of a directory that begins with %s", b.Checkpoint, checkpointPrefix)
+		return fmt.Errorf("checkpoint: got %q, want the name of a directory that begins with %s",
+			b.Checkpoint, checkpointPrefix)
 	}
 	to, err := resolve(files, b.To)
 	if err != nil {
@@ -333,7 +337,8 @@ func digest(ctx context.Context, from io.Reader, to io.Writer, buffer []byte) (s
 func (w *backupWriter) check(ctx context.Context) error {
 	report, err := checkFiles(ctx, w.dir, w.opts, w.known, nil)
 	if err == nil && len(report.Faults) > 0 {
-		err = fmt.Errorf("no backup is made, because something is damaged: %w", &store.DamageError{Faults: report.Faults})
+		err = fmt.Errorf("no backup is made, because something is damaged: %w",
+			&store.DamageError{Faults: report.Faults})
 	}
 	return err
 }

@@ -72,7 +72,8 @@ func readList(files vfs.FS, dir string) (*backupList, error) {
 		return nil, fmt.Errorf("backup %s: %s is damaged: %w", dir, listName, err)
 	}
 	if l.Format != listFormat && l.Format != listFormatColumns {
-		return nil, fmt.Errorf("backup %s: %s has format %d, want %d or %d: it is of a later version", dir, listName, l.Format, listFormat, listFormatColumns)
+		return nil, fmt.Errorf("backup %s: %s has format %d, want %d or %d: it is of a later version",
+			dir, listName, l.Format, listFormat, listFormatColumns)
 	}
 	for _, f := range l.Files {
 		// Whoever wrote the list must not make a restore read or write elsewhere.

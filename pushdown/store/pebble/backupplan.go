@@ -99,7 +99,8 @@ func exists(files vfs.FS, path string) bool {
 
 // PlanRestore says what Restore would put in place, and changes nothing. It refuses what Restore refuses, and reads
 // and checks every file of the backup.
-func PlanRestore(ctx context.Context, from, dir string, opts Options, done func(files, of int)) (report store.BackupReport, err error) {
+func PlanRestore(ctx context.Context, from, dir string, opts Options, done func(files, of int)) (
+	report store.BackupReport, err error) {
 	opts = opts.withDefaults()
 	path, list, err := findBackup(opts.FS, from)
 	if err != nil {

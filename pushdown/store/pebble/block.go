@@ -11,7 +11,10 @@ import (
 // many scans, each of which would grow a block of its own. The garbage collector may take it,
 // so that what a storm of queries needed does not stay. A scan that reads little at a time
 // must not hold the memory of one that read much, which nobody has reserved for it.
-var smallBlocks, largeBlocks = sync.Pool{New: func() any { return new(block) }}, sync.Pool{New: func() any { return new(block) }}
+var (
+	smallBlocks = sync.Pool{New: func() any { return new(block) }}
+	largeBlocks = sync.Pool{New: func() any { return new(block) }}
+)
 
 // smallBlock is the most bytes of a block that has its memory from smallBlocks.
 const smallBlock = 64 << 10

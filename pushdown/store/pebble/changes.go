@@ -51,7 +51,12 @@ type group struct {
 }
 
 func newChanges(grouping Grouping) *changes {
-	return &changes{grouping: grouping, opening: openings.Add(1), groups: map[string]*group{}, deletions: map[string]*deletion{}}
+	return &changes{
+		grouping:  grouping,
+		opening:   openings.Add(1),
+		groups:    map[string]*group{},
+		deletions: map[string]*deletion{},
+	}
 }
 
 // begin notes that a batch with changes of groups is about to become visible. end must be

@@ -24,7 +24,8 @@ import (
 // Check reads all files of the database in dir and reports what is wrong with them.
 // It changes nothing. A database that is open returns store.ErrLocked. done, if not
 // nil, is called with the number of tables that are read, and of all there are.
-func Check(ctx context.Context, dir string, opts Options, done func(tables, of int)) (report store.CheckReport, err error) {
+func Check(ctx context.Context, dir string, opts Options, done func(tables, of int)) (
+	report store.CheckReport, err error) {
 	opts = opts.withDefaults()
 	if _, err := opts.FS.Stat(dir); err != nil {
 		return report, err
@@ -44,7 +45,8 @@ func Check(ctx context.Context, dir string, opts Options, done func(tables, of i
 
 // checkFiles is Check of a data directory that nobody can have open, and that may be
 // read-only. Known tables are left out.
-func checkFiles(ctx context.Context, dir string, opts Options, known map[string]bool, done func(tables, of int)) (report store.CheckReport, err error) {
+func checkFiles(ctx context.Context, dir string, opts Options, known map[string]bool, done func(tables, of int)) (
+	report store.CheckReport, err error) {
 	opts = opts.withDefaults()
 	opts.FS = unlocked{opts.FS}
 	lock, err := lockDir(opts.FS, dir)
@@ -217,12 +219,24 @@ type tableFile struct {
 
 // addUnreadable adds the fault of a table in which nothing can be read.
 func (t *tableFile) addUnreadable(err error) {
-	t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: -1, Bytes: t.from.Size(), What: fmt.Sprintf("damaged, nothing in it can be read (%v)", err)})
+	t.faults = append(t.faults, store.Fault{
+		Kind:   store.Unreadable,
+		File:   t.name,
+		Offset: -1,
+		Bytes:  t.from.Size(),
+		What:   fmt.Sprintf("damaged, nothing in it can be read (%v)", err),
+	})
 }
 
 // addDamaged adds the fault of a damaged block.
 func (t *tableFile) addDamaged(h sstblock.Handle, what string) {
-	t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: int64(h.Offset), Bytes: int64(h.Length), What: what})
+	t.faults = append(t.faults, store.Fault{
+		Kind:   store.Unreadable,
+		File:   t.name,
+		Offset: int64(h.Offset),
+		Bytes:  int64(h.Length),
+		What:   what,
+	})
 }
 
 // checkBlocks reads all blocks, and adds a fault for each whose checksum is wrong.
@@ -250,7 +264,8 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 		return err
 	}
 
-	rest := append(l.Index, l.TopIndex, l.RangeDel, l.RangeKey, l.ValueIndex, l.Properties, l.MetaIndex, l.BlobReferenceIndex)
+	rest := append(l.Index, l.TopIndex, l.RangeDel, l.RangeKey)
+	rest = append(rest, l.ValueIndex, l.Properties, l.MetaIndex, l.BlobReferenceIndex)
 	rest = append(rest, l.ValueBlock...)
 	for _, b := range l.Filter {
 		rest = append(rest, b.Handle)

@@ -132,13 +132,16 @@ func completeLogs(files vfs.FS, dir string, numbers []uint64, mark string, colum
 			hole = r.Holes[0].Start
 			records = records[:countBefore(records, hole)]
 		}
-		marked = marked || slices.ContainsFunc(records, func(r journal.Record) bool { return bytes.Contains(r.Data, []byte(mark)) })
+		marked = marked || slices.ContainsFunc(records, func(r journal.Record) bool {
+			return bytes.Contains(r.Data, []byte(mark))
+		})
 
 		// A log that another one follows was closed before, and the last one was whole up to
 		// the mark before it was copied.
 		last := i == len(numbers)-1
 		if last && !marked && hole >= 0 || !last && (hole >= 0 || !r.Closed) {
-			return fmt.Errorf("%w: log %s cannot be read at offset %d", store.ErrDamaged, disk.LogName(number), max(hole, r.End))
+			return fmt.Errorf("%w: log %s cannot be read at offset %d",
+				store.ErrDamaged, disk.LogName(number), max(hole, r.End))
 		}
 		// A log without records need not be there.
 		if len(records) == 0 {

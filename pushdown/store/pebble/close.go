@@ -30,7 +30,8 @@ func (s *Store) Close() error {
 	case err := <-done:
 		return err
 	case <-timeout.C:
-		return fmt.Errorf("data directory %s: not closed after %v; what was acknowledged is in its log", s.dir, closeWithin)
+		return fmt.Errorf("data directory %s: not closed after %v; what was acknowledged is in its log",
+			s.dir, closeWithin)
 	}
 }
 

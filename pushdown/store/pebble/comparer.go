@@ -36,7 +36,8 @@ func compareKeys(a, b []byte) int {
 	i := split(a)
 	// Keys of one length whose suffixes have one length, as cells of two points have, differ
 	// at the same place in both orders. Memtables compare little else.
-	if n := len(a) - suffixFixed; len(a) == len(b) && i < len(a) && binary.BigEndian.Uint32(a[n:]) == binary.BigEndian.Uint32(b[n:]) {
+	if n := len(a) - suffixFixed; len(a) == len(b) && i < len(a) &&
+		binary.BigEndian.Uint32(a[n:]) == binary.BigEndian.Uint32(b[n:]) {
 		return bytes.Compare(a[:n], b[:n])
 	}
 

@@ -30,5 +30,6 @@ func unreadable(err error) error {
 
 // damageError returns the error of a corrupt table.
 func damageError(i *pebble.DataCorruptionInfo) error {
-	return fmt.Errorf("%w: %s, with keys from %v to %v: %v", store.ErrDamaged, filepath.Base(i.Path), keyFormat(i.Bounds.Start), keyFormat(i.Bounds.End.Key), i.Details)
+	return fmt.Errorf("%w: %s, with keys from %v to %v: %v",
+		store.ErrDamaged, filepath.Base(i.Path), keyFormat(i.Bounds.Start), keyFormat(i.Bounds.End.Key), i.Details)
 }

@@ -113,7 +113,8 @@ func (w *watches) applyRanges(db *pebble.DB, b *pebble.Batch, table string, rang
 // overlapsAny reports whether a range has keys of any of some others.
 func overlapsAny(r store.KeyRange, others []store.KeyRange) bool {
 	for _, o := range others {
-		if (len(r.Stop) == 0 || bytes.Compare(o.Start, r.Stop) < 0) && (len(o.Stop) == 0 || bytes.Compare(r.Start, o.Stop) < 0) {
+		beginsBefore := len(r.Stop) == 0 || bytes.Compare(o.Start, r.Stop) < 0
+		if beginsBefore && (len(o.Stop) == 0 || bytes.Compare(r.Start, o.Stop) < 0) {
 			return true
 		}
 	}

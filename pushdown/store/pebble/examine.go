@@ -96,9 +96,17 @@ func (e *examination) examineUnmarked() {
 		return // a new directory, or one in which a crash has ended the making of a database
 	}
 
-	e.add(store.Fault{Kind: store.Lost, File: "marker.manifest.*", Offset: -1, Bytes: -1, What: "missing, while " + other + " is there"}, func() error {
+	lost := store.Fault{
+		Kind:   store.Lost,
+		File:   "marker.manifest.*",
+		Offset: -1,
+		Bytes:  -1,
+		What:   "missing, while " + other + " is there",
+	}
+	e.add(lost, func() error {
 		if newest == "" {
-			return errors.New("there is no MANIFEST either, nobody knows which tables there are; take the directory from a backup")
+			return errors.New("there is no MANIFEST either, nobody knows which tables there are; " +
+				"take the directory from a backup")
 		}
 		return e.moveMarker("manifest", newest)
 	})
@@ -111,8 +119,14 @@ func (e *examination) examineVersion() error {
 	value, err := atomicfs.ReadMarker(e.files, e.dir, "format-version")
 	used := slices.ContainsFunc(e.names, func(name string) bool { return strings.HasSuffix(name, ".sst") })
 	if err == nil && value == "" && used {
-		e.add(store.Fault{Kind: store.Mended, File: "marker.format-version.*", Offset: -1, Bytes: -1, What: "missing, and written again"},
-			func() error { return e.moveMarker("format-version", formatVersion.String()) })
+		mended := store.Fault{
+			Kind:   store.Mended,
+			File:   "marker.format-version.*",
+			Offset: -1,
+			Bytes:  -1,
+			What:   "missing, and written again",
+		}
+		e.add(mended, func() error { return e.moveMarker("format-version", formatVersion.String()) })
 	}
 	return err
 }
@@ -139,8 +153,14 @@ func (e *examination) ofMarker(name string) (string, error) {
 		return name, nil
 	}
 
-	e.add(store.Fault{Kind: store.Mended, File: name, Offset: -1, Bytes: -1, What: "never written, as after a crash while it was being made; " + before + " holds"},
-		func() error { return e.moveMarker("manifest", before) })
+	mended := store.Fault{
+		Kind:   store.Mended,
+		File:   name,
+		Offset: -1,
+		Bytes:  -1,
+		What:   "never written, as after a crash while it was being made; " + before + " holds",
+	}
+	e.add(mended, func() error { return e.moveMarker("manifest", before) })
 	return before, nil
 }
 
@@ -265,7 +285,8 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 		// The copy does not help: it is damaged too, missing, shorter or of another
 		// state. Records that follow the damage would be applied to a state that is not
 		// known, so they are left out.
-		e.add(fault(store.Lost, broken, "damaged: no record can be read from there, while records follow"), func() error {
+		lost := fault(store.Lost, broken, "damaged: no record can be read from there, while records follow")
+		e.add(lost, func() error {
 			err := e.saveDamaged(name, data)
 			if len(copyData) > 0 {
 				err = errors.Join(err, e.saveDamaged(copyName, copyData))
@@ -291,7 +312,8 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 func (e *examination) removeOldCopies(current string) {
 	for _, old := range e.names {
 		if strings.HasPrefix(old, disk.CopyOf("MANIFEST-")) && old != current {
-			e.add(store.Fault{Kind: store.Mended, File: old, Offset: -1, Bytes: -1}, func() error { return e.files.Remove(e.files.PathJoin(e.dir, old)) })
+			mended := store.Fault{Kind: store.Mended, File: old, Offset: -1, Bytes: -1}
+			e.add(mended, func() error { return e.files.Remove(e.files.PathJoin(e.dir, old)) })
 		}
 	}
 }

@@ -77,7 +77,13 @@ func (l *logFile) examine(next uint64) uint64 {
 	fault := l.fault()
 	first, end := l.sequenceNumbers()
 	if fault == nil && first > 0 && next > 0 && first != next {
-		fault = &store.Fault{Kind: store.Lost, File: l.name, Offset: 0, Bytes: -1, What: "what was written before it is missing: another log, or the end of one"}
+		fault = &store.Fault{
+			Kind:   store.Lost,
+			File:   l.name,
+			Offset: 0,
+			Bytes:  -1,
+			What:   "what was written before it is missing: another log, or the end of one",
+		}
 	}
 
 	if fault != nil {

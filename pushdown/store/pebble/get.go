@@ -25,7 +25,11 @@ func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([
 		return nil, err
 	}
 
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table), UseL6Filters: true})
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound:   appendPrefix(nil, table, nil),
+		UpperBound:   appendTableEnd(nil, table),
+		UseL6Filters: true,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("get from table %q: %w", table, unreadable(err))
 	}

@@ -113,7 +113,8 @@ func checkName(what, name string) error {
 	}
 	for i := range len(name) {
 		if !nameByte(name[i]) {
-			return fmt.Errorf("%s name %q: byte %d is %#02x, want letters, digits, '_', '.', '-' or ':'", what, name, i, name[i])
+			return fmt.Errorf("%s name %q: byte %d is %#02x, want letters, digits, '_', '.', '-' or ':'",
+				what, name, i, name[i])
 		}
 	}
 	return nil
@@ -121,7 +122,8 @@ func checkName(what, name string) error {
 
 // nameByte reports whether a name may contain c.
 func nameByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '-' || c == ':'
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c == '_' || c == '.' || c == '-' || c == ':'
 }
 
 // checkCell returns an error for the empty row, and for rows and qualifiers that are
@@ -133,7 +135,8 @@ func checkCell(row []byte, family string, qualifier []byte) error {
 	case len(row) > maxRow:
 		return fmt.Errorf("row key has %d bytes, want at most %d", len(row), maxRow)
 	case suffixLen(family, qualifier) > maxSuffix:
-		return fmt.Errorf("row %x: qualifier has %d bytes, want at most %d", row, len(qualifier), maxSuffix-minSuffix-len(family))
+		return fmt.Errorf("row %x: qualifier has %d bytes, want at most %d",
+			row, len(qualifier), maxSuffix-minSuffix-len(family))
 	}
 	return nil
 }

@@ -75,18 +75,23 @@ func (s *Store) loadMarks() error {
 
 func (s *Store) readMarks() error {
 	m := &s.marks
-	return s.eachMark(appendPrefix(nil, marksTable, nil), appendTableEnd(nil, marksTable), func(row, value []byte) error {
+	lower, upper := appendPrefix(nil, marksTable, nil), appendTableEnd(nil, marksTable)
+	return s.eachMark(lower, upper, func(row, value []byte) error {
 		switch {
 		case string(row) == rowID:
 			m.id = string(value)
 		case row[0] == rowWatched[0] && len(value) == 16:
-			m.watched[string(row[1:])] = watchedGroups{binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:])}
+			m.watched[string(row[1:])] = watchedGroups{
+				binary.BigEndian.Uint32(value),
+				binary.BigEndian.Uint32(value[4:]),
+			}
 			m.last = max(m.last, binary.BigEndian.Uint64(value[8:]))
 			m.on.Store(true)
 		case row[0] == rowChange[0] && len(value) == 8:
 			m.last = max(m.last, binary.BigEndian.Uint64(value))
 		default:
-			return fmt.Errorf("row %x of the table of marks has a value of %d bytes, want i, w with 16 or c with 8", row, len(value))
+			return fmt.Errorf("row %x of the table of marks has a value of %d bytes, want i, w with 16 or c with 8",
+				row, len(value))
 		}
 		return nil
 	})
@@ -289,7 +294,9 @@ func (s *Store) unchangedSince(prefix string, groups watchedGroups, mark string)
 	// Rows without a group may be anywhere in the table.
 	other := []byte(rowChange + prefix[:strings.IndexByte(prefix, 0)+1])
 	for _, rows := range [][2][]byte{{first, last}, {other, other}} {
-		if err := s.eachMark(appendPrefix(nil, marksTable, rows[0]), appendPrefix(nil, marksTable, append(bytes.Clone(rows[1]), 0)), changed); err != nil {
+		lower := appendPrefix(nil, marksTable, rows[0])
+		upper := appendPrefix(nil, marksTable, append(bytes.Clone(rows[1]), 0))
+		if err := s.eachMark(lower, upper, changed); err != nil {
 			return err
 		}
 	}

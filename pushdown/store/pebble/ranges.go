@@ -55,7 +55,10 @@ func (s *Store) bounds(table string, ranges []store.KeyRange) (out []pebble.KeyR
 		if len(r.Start) == 0 || len(r.Stop) == 0 {
 			return nil, fmt.Errorf("table %q: range %d is [%x, %x), want both bounds", table, i, r.Start, r.Stop)
 		}
-		k := pebble.KeyRange{Start: appendKey(nil, table, r.Start, "", nil), End: appendKey(nil, table, r.Stop, "", nil)}
+		k := pebble.KeyRange{
+			Start: appendKey(nil, table, r.Start, "", nil),
+			End:   appendKey(nil, table, r.Stop, "", nil),
+		}
 		if compareKeys(k.Start, k.End) < 0 {
 			out = append(out, k)
 		}
@@ -202,7 +205,8 @@ func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (i
 			return n, err
 		}
 		if n == 1 {
-			return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free", store.ErrFull, need>>10, usage.AvailBytes>>10)
+			return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free",
+				store.ErrFull, need>>10, usage.AvailBytes>>10)
 		}
 	}
 }

@@ -86,7 +86,13 @@ func (e *examination) examineOptions(p *pebble.Options) {
 		return
 	}
 
-	f := store.Fault{Kind: store.Mended, File: newest, Offset: -1, Bytes: -1, What: fmt.Sprintf("damaged, and not needed: %v", err)}
+	f := store.Fault{
+		Kind:   store.Mended,
+		File:   newest,
+		Offset: -1,
+		Bytes:  -1,
+		What:   fmt.Sprintf("damaged, and not needed: %v", err),
+	}
 	// Pebble has no error value for another comparer or merger, only a text.
 	if strings.Contains(err.Error(), " name from ") {
 		f.Kind, f.What = store.Lost, fmt.Sprintf("damaged, or of another store: %v", err)

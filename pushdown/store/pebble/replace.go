@@ -13,7 +13,8 @@ import (
 
 // Replace changes rows one after another. No other write becomes visible between the
 // comparison of a row and its change.
-func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) (
+	[]store.Outcome, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -61,10 +62,22 @@ func (s *Store) replaceRow(table, family string, r *store.Replacement) (*batch, 
 	b := s.newBatch(0)
 	mutations := make([]store.Mutation, 0, len(r.Put)+len(r.Delete))
 	for _, c := range r.Put {
-		mutations = append(mutations, store.Mutation{Kind: store.Put, Row: r.Read.Key, Family: family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+		mutations = append(mutations, store.Mutation{
+			Kind:      store.Put,
+			Row:       r.Read.Key,
+			Family:    family,
+			Qualifier: c.Qualifier,
+			Value:     c.Value,
+			Timestamp: c.Timestamp,
+		})
 	}
 	for _, c := range r.Delete {
-		mutations = append(mutations, store.Mutation{Kind: store.DeleteCell, Row: r.Read.Key, Family: family, Qualifier: c.Qualifier})
+		mutations = append(mutations, store.Mutation{
+			Kind:      store.DeleteCell,
+			Row:       r.Read.Key,
+			Family:    family,
+			Qualifier: c.Qualifier,
+		})
 	}
 
 	for _, m := range mutations {
@@ -81,7 +94,10 @@ func (s *Store) replaceRow(table, family string, r *store.Replacement) (*batch, 
 
 // holds reports whether a row's cells of a family are those that were read.
 func (s *Store) holds(table, family string, read store.Row) (same bool, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendPrefix(nil, table, nil),
+		UpperBound: appendTableEnd(nil, table),
+	})
 	if err != nil {
 		return false, unreadable(err)
 	}

@@ -26,7 +26,8 @@ const restoringName = "restoring"
 //
 // Errors: store.ErrLocked if the data directory is in use; store.ErrFull; *store.DamageError
 // for a backup that is damaged.
-func Restore(ctx context.Context, from, dir string, opts Options, done func(files, of int)) (report store.BackupReport, err error) {
+func Restore(ctx context.Context, from, dir string, opts Options, done func(files, of int)) (
+	report store.BackupReport, err error) {
 	opts = opts.withDefaults()
 	// Nothing is made for a backup that is none.
 	path, list, err := findBackup(opts.FS, from)
@@ -41,7 +42,14 @@ func Restore(ctx context.Context, from, dir string, opts Options, done func(file
 		return report, err
 	}
 
-	r := restore{opts: opts, files: opts.FS, from: path, dir: dir, temporary: opts.FS.PathJoin(dir, restoringName), list: list}
+	r := restore{
+		opts:      opts,
+		files:     opts.FS,
+		from:      path,
+		dir:       dir,
+		temporary: opts.FS.PathJoin(dir, restoringName),
+		list:      list,
+	}
 	err = r.run(ctx, done)
 	if disk.IsFull(err) {
 		err = fmt.Errorf("%w: %w", store.ErrFull, err)
@@ -107,7 +115,8 @@ func (r *restore) leftovers() (left []string, err error) {
 		case unfinished && (name == restoringName || isStoreFile(name)):
 			left = append(left, name)
 		default:
-			return nil, fmt.Errorf("it is not empty, but holds %s; want an empty directory, or one that is not there", name)
+			return nil, fmt.Errorf(
+				"it is not empty, but holds %s; want an empty directory, or one that is not there", name)
 		}
 	}
 	return left, nil
@@ -139,7 +148,8 @@ func (r *restore) space() error {
 		return nil
 	}
 	if need := uint64(r.list.bytes()) + startBytes; usage.AvailBytes < need {
-		return fmt.Errorf("%w: %d KiB are free, the restore needs %d KiB", store.ErrFull, usage.AvailBytes>>10, need>>10)
+		return fmt.Errorf("%w: %d KiB are free, the restore needs %d KiB",
+			store.ErrFull, usage.AvailBytes>>10, need>>10)
 	}
 	return nil
 }
@@ -181,7 +191,8 @@ func (r *restore) copy(ctx context.Context, done func(files, of int)) error {
 
 // compareFile reads a file of a backup, writes it to another unless that is nil, and returns
 // how it differs from the list, nil if it does not.
-func compareFile(ctx context.Context, files vfs.FS, dir string, f backupFile, to vfs.File, buffer []byte) (*store.Fault, error) {
+func compareFile(ctx context.Context, files vfs.FS, dir string, f backupFile, to vfs.File, buffer []byte) (
+	*store.Fault, error) {
 	fault := store.Fault{Kind: store.Lost, File: f.Name, Offset: -1, Bytes: -1, What: "missing"}
 	from, err := files.Open(files.PathJoin(dir, f.Name), vfs.SequentialReadsOption)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -266,7 +277,9 @@ func restoring(files vfs.FS, dir string) (bool, error) {
 func checkRestored(files vfs.FS, dir string) error {
 	unfinished, err := restoring(files, dir)
 	if err == nil && unfinished {
-		err = fmt.Errorf("data directory %s: a restore into it was cut off; run gateway restore again, or remove what is in it", dir)
+		err = fmt.Errorf(
+			"data directory %s: a restore into it was cut off; run gateway restore again, or remove what is in it",
+			dir)
 	}
 	return err
 }
@@ -286,7 +299,8 @@ func endRestore(files vfs.FS, dir string) error {
 
 // CheckBackup reads all files of a backup, or of the newest in a directory of backups, and
 // reports what is wrong with them. It changes nothing.
-func CheckBackup(ctx context.Context, dir string, opts Options, done func(tables, of int)) (path string, report store.CheckReport, err error) {
+func CheckBackup(ctx context.Context, dir string, opts Options, done func(tables, of int)) (
+	path string, report store.CheckReport, err error) {
 	opts = opts.withDefaults()
 	path, list, err := findBackup(opts.FS, dir)
 	if err != nil {

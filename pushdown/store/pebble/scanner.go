@@ -77,7 +77,13 @@ type scanner struct {
 // newScanner prepares a scan; the iterator moves with the first Next.
 func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scanner {
 	c := &scanner{ctx: ctx, it: it, scan: scan, rowsLeft: -1, ranges: scan.Filter.Ranges}
-	c.columns = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly, sealed: scan.Sealed}
+	c.columns = columns{
+		family:   scan.Family,
+		ranges:   scan.Columns,
+		since:    scan.Since,
+		keysOnly: scan.KeysOnly,
+		sealed:   scan.Sealed,
+	}
 	if scan.MaxRows > 0 {
 		c.rowsLeft = scan.MaxRows
 	}

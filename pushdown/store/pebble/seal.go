@@ -30,7 +30,8 @@ const (
 // else is.
 //
 // A row that has changed since it was read stays as it is.
-func (s *Store) Seal(ctx context.Context, table string, since, before time.Time, pace func(store.SealReport) error) (report store.SealReport, err error) {
+func (s *Store) Seal(ctx context.Context, table string, since, before time.Time,
+	pace func(store.SealReport) error) (report store.SealReport, err error) {
 	if err := s.tables.check(table, ""); err != nil {
 		return report, err
 	}

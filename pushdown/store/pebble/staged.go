@@ -22,7 +22,8 @@ func (a staged) Increment(ctx context.Context, table string, cell store.CellKey,
 }
 
 // CompareAndPut is Store.CompareAndPut, but the change is only visible when it returns.
-func (a staged) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (a staged) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	expected, value []byte) (bool, error) {
 	return a.s.compareAndPut(ctx, table, cell, expected, value, a.s.awaitDurableLater)
 }
 

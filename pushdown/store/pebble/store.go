@@ -76,7 +76,14 @@ func (s *Store) start() error {
 		return err
 	}
 
-	s.disk, err = disk.New(disk.Config{FS: s.opts.FS, Dir: s.dir, Keep: keep, Fatal: s.log.Fatalf, OnFull: s.logNoSpace, SpaceAgain: s.logSpaceAgain})
+	s.disk, err = disk.New(disk.Config{
+		FS:         s.opts.FS,
+		Dir:        s.dir,
+		Keep:       keep,
+		Fatal:      s.log.Fatalf,
+		OnFull:     s.logNoSpace,
+		SpaceAgain: s.logSpaceAgain,
+	})
 	if err != nil {
 		return err
 	}

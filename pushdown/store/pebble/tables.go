@@ -31,7 +31,10 @@ type tables struct {
 // load reads the catalogue.
 func (t *tables) load(db *pebble.DB) error {
 	t.byName = map[string][]string{}
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, catalogue, nil), UpperBound: appendTableEnd(nil, catalogue)})
+	it, err := db.NewIter(&pebble.IterOptions{
+		LowerBound: appendPrefix(nil, catalogue, nil),
+		UpperBound: appendTableEnd(nil, catalogue),
+	})
 	if err != nil {
 		t.unknown = true
 		return fmt.Errorf("table of tables: %w", unreadable(err))
@@ -110,7 +113,8 @@ func (s *Store) writeSpec(spec store.TableSpec) (families []string, err error) {
 		families = append(families, f.Name)
 		b.put(catalogue, []byte(spec.Name), f.Name, nil, s.opts.Now().UnixMilli(), nil)
 		for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
-			b.put(catalogue, []byte(spec.Name), f.Name, []byte(name), s.opts.Now().UnixMilli(), []byte(f.Attributes[name]))
+			value := []byte(f.Attributes[name])
+			b.put(catalogue, []byte(spec.Name), f.Name, []byte(name), s.opts.Now().UnixMilli(), value)
 		}
 	}
 	slices.Sort(families)
@@ -147,10 +151,12 @@ func checkFamily(f store.FamilySpec) error {
 	}
 	const forever = "2147483647" // HBase's seconds for "never"
 	if ttl := f.Attributes["TTL"]; ttl != "" && ttl != forever && !strings.EqualFold(ttl, "FOREVER") {
-		return fmt.Errorf("family %q: attribute TTL is %q, want FOREVER: the embedded store forgets nothing", f.Name, ttl)
+		return fmt.Errorf("family %q: attribute TTL is %q, want FOREVER: the embedded store forgets nothing",
+			f.Name, ttl)
 	}
 	if v := f.Attributes["VERSIONS"]; v != "" && v != "1" {
-		return fmt.Errorf("family %q: attribute VERSIONS is %q, want 1: the embedded store keeps one version", f.Name, v)
+		return fmt.Errorf("family %q: attribute VERSIONS is %q, want 1: the embedded store keeps one version",
+			f.Name, v)
 	}
 	return nil
 }

@@ -87,13 +87,17 @@ func parseValue(stored []byte) (v cellValue, err error) {
 	case len(stored) > 2 && stored[0] == tagSealed && stored[1] == sealedMark:
 		length, n := binary.Uvarint(stored[2:])
 		if n <= 0 || length > uint64(len(stored)-2-n) {
-			return v, fmt.Errorf("cannot parse a sealed value of %d bytes that begins with % x, want the length of what is sealed", len(stored), stored[:3])
+			return v, fmt.Errorf(
+				"cannot parse a sealed value of %d bytes that begins with % x, want the length of what is sealed",
+				len(stored), stored[:3])
 		}
 		return cellValue{tag: tagSealed, sealed: int(length), bytes: stored[2+n:]}, nil
 	case len(stored) == 0:
 		return v, fmt.Errorf("cannot parse an empty stored value, want a tag 00, 01 or 02")
 	}
-	return v, fmt.Errorf("cannot parse a stored value of %d bytes that begins with %#02x, want 00, 01 and 6 bytes of time, or 02 ff", len(stored), stored[0])
+	return v, fmt.Errorf(
+		"cannot parse a stored value of %d bytes that begins with %#02x, want 00, 01 and 6 bytes of time, or 02 ff",
+		len(stored), stored[0])
 }
 
 // writeTime returns the write time of a put in milliseconds: its own, or the clock's

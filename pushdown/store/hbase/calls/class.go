@@ -129,7 +129,8 @@ const unknownMethod = "java.lang.UnsupportedOperationException"
 // methodLacked returns the method that a server does not have. Servers report that in the text of
 // another exception, here the master of HBase 1.7.2:
 //
-//	org.apache.hadoop.hbase.DoNotRetryIOException: /10.0.0.1:16000 is unable to read call parameter from client 10.0.0.2; java.lang.UnsupportedOperationException: GetActiveMaster
+//	org.apache.hadoop.hbase.DoNotRetryIOException: /10.0.0.1:16000 is unable to read call parameter
+//	from client 10.0.0.2; java.lang.UnsupportedOperationException: GetActiveMaster
 //
 // Source: RpcServer of HBase 1, ServerRpcConnection of HBase 2.
 func methodLacked(class, message string) (method string, ok bool) {

@@ -37,7 +37,8 @@ func deniedMessage(message string) string {
 		return text
 	}
 	user, right := found[1], found[2]
-	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s", user, right, shellLetter(right), text)
+	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s",
+		user, right, shellLetter(right), text)
 }
 
 // shellLetter is the first letter of a right; EXEC has its second.

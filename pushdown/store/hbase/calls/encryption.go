@@ -55,10 +55,11 @@ func (e *Encryption) config(addr string) *tls.Config {
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	}
 	if e.AnyName {
-		cfg.InsecureSkipVerify = true // VerifyConnection verifies all but the name
-		cfg.VerifyConnection = func(s tls.ConnectionState) error {
-			return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageServerAuth) //fault:tls-any-authority-taken TestEncrypted_errors
+		verify := func(s tls.ConnectionState) error {
+			return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageServerAuth)
 		}
+		cfg.InsecureSkipVerify = true // VerifyConnection verifies all but the name
+		cfg.VerifyConnection = verify //fault:tls-any-authority-taken TestEncrypted_errors
 	}
 	return cfg
 }
@@ -74,19 +75,25 @@ func tlsError(err error) error {
 	switch {
 	case errors.As(err, &noTLS):
 		return fmt.Errorf(
-			"%w: the server speaks none: it answers % x (DOWNPOUR_HBASE_TLS is on, and hbase.server.netty.tls.enabled is not, or the server is older than HBase 2.6)", errTLS, noTLS.RecordHeader)
+			"%w: the server speaks none: it answers % x (DOWNPOUR_HBASE_TLS is on, and "+
+				"hbase.server.netty.tls.enabled is not, or the server is older than HBase 2.6)",
+			errTLS, noTLS.RecordHeader)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: no authority in DOWNPOUR_HBASE_TLS has issued the server's certificate: %w", errTLS, err)
 	case errors.As(err, &name):
 		return fmt.Errorf(
-			"%w: the server's certificate is for another name (with an authority of your own in DOWNPOUR_HBASE_TLS, DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w", errTLS, err)
+			"%w: the server's certificate is for another name (with an authority of your own in "+
+				"DOWNPOUR_HBASE_TLS, DOWNPOUR_HBASE_TLS_VERIFY_HOST=false takes any name): %w",
+			errTLS, err)
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return fmt.Errorf(
 			"%w: the server refuses us, see DOWNPOUR_HBASE_TLS_CERT and hbase.server.netty.tls.client.auth.mode: %w",
 			errTLS, err)
 	case endsUnanswered(err):
 		return fmt.Errorf(
-			"%w: the server has closed the connection in the handshake (DOWNPOUR_HBASE_TLS is on; is hbase.server.netty.tls.enabled?)", errTLS)
+			"%w: the server has closed the connection in the handshake "+
+				"(DOWNPOUR_HBASE_TLS is on; is hbase.server.netty.tls.enabled?)",
+			errTLS)
 	}
 	return fmt.Errorf("%w: %w", errTLS, err)
 }

@@ -15,7 +15,8 @@ var (
 	// errUnanswered is returned when a server closes a plain connection before it has
 	// answered anything on it.
 	errUnanswered = errors.New(
-		"the server has closed the connection without a reply, as one does that wants TLS (DOWNPOUR_HBASE_TLS is off) or is being stopped")
+		"the server has closed the connection without a reply, as one does that wants TLS " +
+			"(DOWNPOUR_HBASE_TLS is off) or is being stopped")
 	// errElsewhere is returned when hbase:meta names another server for the region
 	// of a call whose server is silent.
 	errElsewhere = errors.New("the region has left the server, which is silent")

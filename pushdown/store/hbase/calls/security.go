@@ -128,7 +128,9 @@ func (p *Pool) authenticate(ctx context.Context, nc net.Conn, addr string, l *li
 		// The server's key may have been changed after we got the ticket: the next attempt gets another.
 		s.Client.Refused(server, addr, ticket)
 		return nil, fmt.Errorf(
-			"Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
+			"Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that "+
+				"principal or has another key of it than the KDC, or its clock is wrong)",
+			server, err)
 	case err != nil && p.cfg.Encryption == nil && endsUnanswered(err):
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w: %w", server, errUnanswered, err)
 	case err != nil:

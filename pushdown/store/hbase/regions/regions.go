@@ -103,8 +103,8 @@ func (r *Router) readRegions(ctx context.Context, table string) ([]*Location, er
 	scan, err := r.cfg.Scan(ctx, store.Scan{
 		Table: MetaTable,
 		Start: []byte(table + ",,"),
-		Stop: []byte(
-			table + " ,,"), // hbase:meta sorts by the table first, and no table's name is in between; Java's client uses the same
+		// hbase:meta sorts by the table first, and no table's name is in between; Java's client uses the same
+		Stop:   []byte(table + " ,,"),
 		Family: "info",
 	})
 	if err != nil {

@@ -209,7 +209,8 @@ func (o *Opener) verify(header, body []byte, ec int) ([]byte, error) {
 	data, mac := body[:len(body)-ec], body[len(body)-ec:]
 
 	clear(header[4:8])
-	if !hmac.Equal(mac, o.suite.sum(o.suite.scratch[:0], o.suite.check, data, header)) { //fault:changed-token-opened TestWrap_refused
+	sum := o.suite.sum(o.suite.scratch[:0], o.suite.check, data, header)
+	if !hmac.Equal(mac, sum) { //fault:changed-token-opened TestWrap_refused
 		return nil, fmt.Errorf("%w: wrong checksum", ErrToken)
 	}
 	return data, nil

@@ -298,7 +298,8 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 // scanForChanges scans a span for changes since s.lastMark. If there are none, it gives s.newMark the epoch
 // of s.lastMark. If there is one, it sets s.newMark.nextScan to the time until which scans would find it.
 func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
-	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, s.lastMark.began-maxStampAge) //fault:clocks-are-alike TestStampedVersion_changes
+	since := s.lastMark.began - maxStampAge //fault:clocks-are-alike TestStampedVersion_changes
+	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, since)
 	if err != nil {
 		// The next checks skip a scan that takes as long as reading may. Then they begin from a
 		// later mark: if a compaction has put cells of old and of recent times into one file, the

@@ -95,7 +95,7 @@ func (c *stampedCluster) stableStamped() string {
 //
 //fault:deletions-unseen =>
 //fault:files-unseen || !sameStore(s.lastMark.files, files) =>
-//fault:clocks-are-alike -maxStampAge =>
+//fault:clocks-are-alike - maxStampAge =>
 func TestStampedVersion_changes(t *testing.T) {
 	c := startStamped(t)
 	f := func(name string, want bool, event func()) {

@@ -47,7 +47,8 @@ func parseLogs(value string) (l Logs, err error) {
 	numbers, columns := strings.CutPrefix(value, columnsName)
 	l.Columns = columns
 	if _, err := fmt.Sscanf(numbers, "%d-%d", &l.First, &l.Newest); err != nil || l.First > l.Newest {
-		return Logs{}, fmt.Errorf("cannot parse marker %s: got %q, want the numbers of two logs, as in 000014-000016 or %s000014-000016; is it of a later version?",
+		return Logs{}, fmt.Errorf("cannot parse marker %s: got %q, want the numbers of two logs, "+
+			"as in 000014-000016 or %s000014-000016; is it of a later version?",
 			markerName, value, columnsName)
 	}
 	return l, nil
